@@ -1,0 +1,23 @@
+"""What `from gradeq import ...` offers."""
+
+import gradeq
+
+
+def test_exported_names_are_sorted_and_unique() -> None:
+    names = list(gradeq.__all__)
+    assert names == sorted(set(names))
+
+
+def test_every_exported_name_exists() -> None:
+    missing = [name for name in gradeq.__all__ if not hasattr(gradeq, name)]
+    assert not missing
+
+
+def test_exported_names_are_listed_by_dir() -> None:
+    assert set(gradeq.__all__) <= set(dir(gradeq))
+
+
+def test_the_version_has_one_source() -> None:
+    from gradeq._version import __version__
+
+    assert gradeq.__version__ == __version__
