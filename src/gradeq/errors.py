@@ -1,0 +1,65 @@
+"""The exceptions of gradeq.
+
+GradeqError (ValueError)      every refusal of ours; the message has the value, the rule, the remedy
+├── BadInput                  a value, column or file that cannot be used
+├── StepTooLarge              a step size outside the range where the layer is stable
+├── Diverging                 a parameter left its proven range; the state was not changed
+├── TicketError               a label that fits no open ticket
+│   ├── UnknownTicket
+│   ├── ExpiredTicket
+│   └── LabelConflict         a second label for the same ticket, with another value
+├── StateError                a saved state that is damaged, newer, or not ours
+│   └── OtherSettings         a saved state of a layer with other settings
+└── MissingExtra              an optional dependency that is not installed
+"""
+
+from __future__ import annotations
+
+
+class GradeqError(ValueError):
+    """Every refusal of gradeq's own."""
+
+
+class BadInput(GradeqError):
+    """A value, column or file that cannot be used."""
+
+
+class StepTooLarge(GradeqError):
+    """A step size outside the range where the layer is stable."""
+
+
+class Diverging(GradeqError):
+    """A parameter left its proven range or is no longer finite; the state was not changed."""
+
+
+class TicketError(GradeqError):
+    """A label that fits no open ticket."""
+
+
+class UnknownTicket(TicketError):
+    """No prediction was served under this id."""
+
+
+class ExpiredTicket(TicketError):
+    """The ticket's time to live had passed before its label came."""
+
+
+class LabelConflict(TicketError):
+    """A second label for the same ticket, with another value."""
+
+
+class StateError(GradeqError):
+    """A saved state that is damaged, newer than this version, or not ours."""
+
+
+class OtherSettings(StateError):
+    """A saved state that belongs to a layer with other settings."""
+
+
+class MissingExtra(GradeqError):
+    """An optional dependency is not installed; the message says how to install it."""
+
+
+def missing_extra(extra: str, purpose: str) -> MissingExtra:
+    """The error for an absent optional dependency, with the exact command to run."""
+    return MissingExtra(f'gradeq[{extra}] is needed for {purpose}: pip install "gradeq[{extra}]"')

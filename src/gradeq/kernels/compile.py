@@ -1,0 +1,245 @@
+"""Fuse a loop with its parts and compile it, from the one text of each.
+
+A loop is a plain function whose first arguments are parts (a link, a loss, ...) and which calls them as
+``link.serve(f, m)``; a function it calls may take parts too, under the same names. Interpreted, it runs as it stands on Python lists. For long inputs the same text is
+rewritten into one module of plain functions: ``link.serve(f, m)`` becomes ``link_serve(link, f, m)``, a part
+travels as the tuple of its fields and ``self.level`` becomes ``self[0]``. The module is stored under the hash of
+its own text, so an edited formula can never meet a stale cache, and numba caches the machine code beside it.
+
+Arithmetic is strict (no fastmath, no fused multiply-add): compiled and interpreted agree to the last bit.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+import textwrap
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradeq._version import __version__
+
+COMPILE_FROM = 200_000  # rows; below, interpreting is quicker than loading the compiler
+REUSE_FROM = 500  # rows; a kernel that is already in memory pays from here
+
+_ready: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+
+def kernel(
+    loop: Callable[..., Any], parts: tuple[object, ...], rows: int
+) -> Callable[..., Any] | None:
+    """The compiled loop for these parts, or None when interpreting is the better choice."""
+    key = (loop, *(type(part) for part in parts))
+    found = _ready.get(key)
+    if found is not None:
+        return found if rows >= REUSE_FROM else None
+    if rows < COMPILE_FROM or os.environ.get("GRADEQ_COMPILE") == "0":
+        return None
+    return compiled(loop, parts)
+
+
+def compiled(loop: Callable[..., Any], parts: tuple[object, ...]) -> Callable[..., Any] | None:
+    """Compile the loop for these parts now; None without numba or without the parts' source text."""
+    key = (loop, *(type(part) for part in parts))
+    if key not in _ready:
+        try:
+            import numba  # noqa: F401
+        except ImportError:
+            return None
+        try:
+            text = fused_source(loop, parts)
+        except (OSError, TypeError):  # a part typed into a prompt has no source: interpret it
+            return None
+        _ready[key] = load(text, loop.__name__)
+    return _ready[key]
+
+
+def fields(part: object) -> tuple[Any, ...]:
+    """A part as the tuple of its fields, in the form compiled code takes."""
+    values = tuple(_plain(getattr(part, name)) for name in _field_names(type(part)))
+    return values or (0.0,)  # an empty tuple has no type to compile for
+
+
+def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
+    """One module of plain functions: the loop, the formulas it calls, and what those call."""
+    tree = _function_tree(loop)
+    names = [argument.arg for argument in tree.args.args[: len(parts)]]
+    types_by_name = {name: type(part) for name, part in zip(names, parts, strict=True)}
+    functions: dict[str, ast.FunctionDef] = {}
+    constants: dict[str, float] = {}
+    _collect(tree, types_by_name, loop.__globals__, functions, constants)
+    tree.name = "loop"
+    lines = ["import math", "import numba", ""]
+    lines += [f"{name} = {value!r}" for name, value in sorted(constants.items())]
+    for name in functions:
+        lines += [
+            "@numba.njit(forceinline=True, error_model='numpy')",
+            ast.unparse(functions[name]),
+            "",
+        ]
+    lines += ["@numba.njit(cache=CACHE, error_model='numpy', nogil=True)", ast.unparse(tree), ""]
+    return "\n".join(lines)
+
+
+def load(text: str, name: str) -> Callable[..., Any]:
+    """Import the generated module, from the cache folder where one can be written."""
+    import numba
+
+    stamp = f"{__version__}|{numba.__version__}|{sys.version}|{text}"
+    title = f"gradeq_kernel_{name}_{hashlib.sha256(stamp.encode()).hexdigest()[:16]}"
+    folder = _cache_folder()
+    if folder is not None:
+        try:
+            return _load_file(folder / f"{title}.py", text, title)
+        except OSError:
+            pass  # a read-only or full disk costs the cache, not the answer
+    module = types.ModuleType(title)
+    exec(compile(text.replace("CACHE", "False"), f"<{title}>", "exec"), module.__dict__)
+    return module.loop  # type: ignore[no-any-return]
+
+
+def _load_file(path: Path, text: str, title: str) -> Callable[..., Any]:
+    body = text.replace("CACHE", "True")
+    if not path.exists() or path.read_text() != body:
+        partial = path.with_suffix(f".{os.getpid()}.tmp")
+        partial.write_text(body)
+        partial.replace(path)
+        os.utime(
+            path, (0, 0)
+        )  # numba keys its cache on the time stamp; the name already holds the hash
+    spec = importlib.util.spec_from_file_location(title, path)
+    if spec is None or spec.loader is None:
+        raise OSError(f"cannot import {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[title] = module
+    spec.loader.exec_module(module)
+    return module.loop  # type: ignore[no-any-return]
+
+
+def _cache_folder() -> Path | None:
+    home = os.environ.get("GRADEQ_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    try:
+        folder = Path(home) if home else Path.home() / ".cache"
+        folder = folder / "gradeq" / "kernels"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def _collect(
+    tree: ast.FunctionDef,
+    parts: dict[str, type],
+    scope: dict[str, Any],
+    functions: dict[str, ast.FunctionDef],
+    constants: dict[str, float],
+) -> None:
+    """Rewrite the part calls in ``tree`` and gather, depth first, every function and constant it needs."""
+    local = {a.arg for a in tree.args.args} | {
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    rewriter = _PartCalls(parts)
+    rewriter.visit(tree)
+    tree.returns = None
+    tree.decorator_list = []
+    for argument in tree.args.args:
+        argument.annotation = None
+    _drop_docstring(tree)
+    for part, method in rewriter.used:
+        name = f"{part}_{method}"
+        if name not in functions:
+            body = getattr(parts[part], method)
+            inner = _function_tree(body)
+            inner.name = name
+            kind = parts[part]
+            _FieldIndex(_field_names(kind), inner.args.args[0].arg, part).visit(inner)
+            _collect(inner, {part: kind}, body.__globals__, functions, constants)
+            functions[name] = inner
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id not in local and node.id not in functions:
+            value = scope.get(node.id)
+            if isinstance(value, (float, int)) and not isinstance(value, bool):
+                constants[node.id] = value
+            elif inspect.isfunction(value):
+                inner = _function_tree(value)
+                passed = {a.arg: parts[a.arg] for a in inner.args.args if a.arg in parts}
+                _collect(inner, passed, value.__globals__, functions, constants)
+                functions[node.id] = inner
+
+
+class _PartCalls(ast.NodeTransformer):
+    """link.serve(...) becomes link_serve(link, ...)."""
+
+    def __init__(self, parts: dict[str, type]) -> None:
+        self.parts = parts
+        self.used: list[tuple[str, str]] = []
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        target = node.func
+        if (
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and target.value.id in self.parts
+        ):
+            part = target.value.id
+            self.used.append((part, target.attr))
+            node.func = ast.Name(f"{part}_{target.attr}", ast.Load())
+            node.args.insert(0, ast.Name(part, ast.Load()))
+        return node
+
+
+class _FieldIndex(ast.NodeTransformer):
+    """self.level becomes part[0]; a call of another method of self is left for _PartCalls."""
+
+    def __init__(self, names: tuple[str, ...], self_name: str, part: str) -> None:
+        self.names, self.self_name, self.part = names, self_name, part
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if (
+            isinstance(node.value, ast.Name)
+            and node.value.id == self.part
+            and node.attr in self.names
+        ):
+            index = ast.Constant(self.names.index(node.attr))
+            return ast.Subscript(ast.Name(self.part, ast.Load()), index, ast.Load())
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Name(self.part, node.ctx) if node.id == self.self_name else node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return ast.arg(self.part) if node.arg == self.self_name else node
+
+
+def _function_tree(function: Callable[..., Any]) -> ast.FunctionDef:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    if not isinstance(tree, ast.FunctionDef):
+        raise TypeError(f"{function!r} is not written as a plain function")
+    return tree
+
+
+def _drop_docstring(tree: ast.FunctionDef) -> None:
+    first = tree.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(tree.body) > 1:
+        tree.body.pop(0)
+
+
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, np.ndarray)):
+        return value
+    return np.asarray(value, dtype=np.float64)

@@ -1,0 +1,76 @@
+"""Scalar functions that neither overflow nor lose their digits.
+
+Plain ``math`` on purpose: the same text is interpreted event by event and compiled for long runs,
+and both take ``exp`` and ``log`` from the same C library, so they agree to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+
+LAMBERT_W = (
+    0.2784645427610738  # W0(1/e): the largest value of u sigmoid(-u) (lem:logistic_grad_inner_prod)
+)
+
+
+def sigmoid(u: float) -> float:
+    """1 / (1 + exp(-u)), without overflow for any finite u.
+
+    >>> sigmoid(0.0), sigmoid(-800.0), sigmoid(800.0)
+    (0.5, 0.0, 1.0)
+    """
+    if u >= 0.0:
+        return 1.0 / (1.0 + math.exp(-u))
+    a = math.exp(u)
+    return a / (1.0 + a)
+
+
+def logit(p: float) -> float:
+    """log(p / (1 - p)), the inverse of the sigmoid on (0, 1).
+
+    >>> logit(0.5)
+    0.0
+    """
+    return math.log(p / (1.0 - p))
+
+
+def log1pexp(u: float) -> float:
+    """log(1 + exp(u)), without overflow.
+
+    >>> log1pexp(1000.0)
+    1000.0
+    """
+    if u > 0.0:
+        return u + math.log1p(math.exp(-u))
+    return math.log1p(math.exp(u))
+
+
+def bounded_sinh(u: float) -> float:
+    """sinh(u), with |u| capped at 700 so that the result is always finite.
+
+    >>> bounded_sinh(0.0)
+    0.0
+    """
+    return math.sinh(min(700.0, max(-700.0, u)))
+
+
+def bounded_exp(u: float) -> float:
+    """exp(u), with u capped at 700 so that the result is always finite.
+
+    >>> bounded_exp(0.0)
+    1.0
+    """
+    return math.exp(min(700.0, u))
+
+
+def sign(u: float) -> float:
+    """-1, 0 or 1; the subgradient of |u| that is 0 at the kink.
+
+    >>> sign(-3.0), sign(0.0), sign(2.0)
+    (-1.0, 0.0, 1.0)
+    """
+    if u > 0.0:
+        return 1.0
+    if u < 0.0:
+        return -1.0
+    return 0.0

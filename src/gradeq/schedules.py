@@ -1,0 +1,147 @@
+"""Schedules: the step at time t, t = 1, 2, ... A schedule is a small frozen value with ``step(t)``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from gradeq.errors import BadInput
+
+
+class Schedule(Protocol):
+    """Anything that says the step at time t, from 1."""
+
+    def step(self, t: int) -> float:
+        """The step at time t."""
+        ...
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same step at all times: the only schedule with an exact certificate from two states.
+
+    >>> Constant(0.05).step(7)
+    0.05
+    """
+
+    eta: float
+
+    def __post_init__(self) -> None:
+        check_step("Constant(eta=", self.eta)
+
+    def step(self, t: int) -> float:
+        """eta."""
+        return self.eta
+
+
+@dataclass(frozen=True)
+class Power:
+    """eta t^-alpha. For 0 < alpha < 1 both the bias and the cost in loss go to zero, slowly (paper Section 4).
+
+    alpha = 1 is refused: bounded iterates then say nothing about the average (prop:gd_sublinear_lrt, corrected).
+
+    >>> Power(1.0, 0.5).step(4)
+    0.5
+    """
+
+    eta: float
+    alpha: float
+
+    def __post_init__(self) -> None:
+        check_step("Power(eta=", self.eta)
+        if not 0.0 <= self.alpha < 1.0:
+            raise BadInput(
+                f"Power(alpha={self.alpha}): alpha must lie in [0, 1); at 1 and above equilibrium is lost"
+            )
+
+    def step(self, t: int) -> float:
+        """eta t^-alpha."""
+        return self.eta * float(t) ** -self.alpha
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """steps[0] until time ends[0], then steps[1] until ends[1], ..., the last step for ever.
+
+    >>> [Piecewise((0.1, 0.01), (2,)).step(t) for t in (1, 2, 3)]
+    [0.1, 0.1, 0.01]
+    """
+
+    steps: tuple[float, ...]
+    ends: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.steps) != len(self.ends) + 1:
+            raise BadInput(
+                f"Piecewise: {len(self.steps)} steps need {len(self.steps) - 1} ends, got {len(self.ends)}"
+            )
+        for eta in self.steps:
+            check_step("Piecewise(step=", eta)
+        if any(b <= a for a, b in zip((0, *self.ends), self.ends, strict=False)):
+            raise BadInput(f"Piecewise(ends={self.ends}): ends must increase from 1")
+
+    def step(self, t: int) -> float:
+        """The step of the piece in which t lies."""
+        for eta, end in zip(self.steps, self.ends, strict=False):
+            if t <= end:
+                return eta
+        return self.steps[-1]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """steps[t - 1] at time t: any array of steps; running past its end is an error.
+
+    >>> Listed((0.3, 0.2)).step(2)
+    0.2
+    """
+
+    steps: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        for eta in self.steps:
+            check_step("Listed(step=", eta)
+
+    def step(self, t: int) -> float:
+        """The t-th step of the list."""
+        if t > len(self.steps):
+            raise BadInput(
+                f"Listed: time {t} lies past the last of {len(self.steps)} steps; give more steps"
+            )
+        return self.steps[t - 1]
+
+
+@dataclass(frozen=True)
+class Called:
+    """Any function of t; each value is checked when it is used. It cannot be saved as JSON.
+
+    >>> Called(lambda t: 1 / (1 + t)).step(1)
+    0.5
+    """
+
+    function: Callable[[int], float]
+
+    def step(self, t: int) -> float:
+        """The function's value at t."""
+        eta = float(self.function(t))
+        check_step(f"Called(t={t}): eta=", eta)
+        return eta
+
+
+def as_schedule(eta: float | Schedule) -> Schedule:
+    """A number becomes a constant step; a schedule stays what it is."""
+    if isinstance(eta, (int, float)) and not isinstance(eta, bool):
+        return Constant(float(eta))
+    if hasattr(eta, "step"):
+        return eta
+    raise BadInput(
+        f"eta={eta!r}: give a positive number or a schedule such as gradeq.Power(0.1, 0.5)"
+    )
+
+
+def check_step(name: str, eta: float) -> None:
+    """Refuse a step that is not positive and finite."""
+    if not (math.isfinite(eta) and eta > 0.0):
+        raise BadInput(f"{name}{eta}): a step must be positive and finite")
