@@ -1,0 +1,1 @@
+"""The report pages: what a run says in words, thinned series, one self-contained HTML file."""

@@ -1,0 +1,243 @@
+"""The warnings of a run, each as a claim with a number, its evidence, and one thing to do.
+
+Numbers in, :class:`Notice` out; the terminal prints the claim and the remedy, the page all three.
+"""
+
+from collections.abc import Iterable
+
+from gradeq.report.numerals import count, date, decimals, number, percent, plain, points
+from gradeq.report.story import Loss, Notice, Pair
+from gradeq.report.words import loss_change, loss_sentence, side, text, too_few
+
+_ORDER = {"red": 0, "amber": 1, "note": 2}
+
+
+def ordered(notices: Iterable[Notice]) -> tuple[Notice, ...]:
+    """Sort warnings red, amber, note; within a level they keep their order."""
+    return tuple(sorted(notices, key=lambda notice: _ORDER[notice.level]))
+
+
+def position(axis: str, x: float) -> str:
+    """Say where on the x axis: 2 April 2014, row 5,835, or 17.5."""
+    if axis == "date":
+        return date(x)
+    return f"row {count(int(x))}" if axis == "row" else plain(x)
+
+
+def labels_changed(
+    axis: str, x: float, labels: int, mean: Pair, bias: Pair, who: str, unit: str, binary: bool
+) -> Notice:
+    """The mean label jumped at x: ``mean`` before and after it, ``bias`` (raw, served) after it."""
+    where = ("on " if axis == "date" else "at ") + position(axis, x)
+    start = "From that day" if axis == "date" else "From there"
+    if binary and mean.after in (0.0, 1.0):
+        only = number(mean.after, 0)
+        rates = (
+            f"all {count(labels)} labels are {only}; before it, {percent(mean.before)} were 1"
+            if mean.after == 0.0
+            else f"all {count(labels)} labels are 1; before it, {percent(mean.before)} were"
+        )
+    elif binary:
+        rates = (
+            f"{percent(mean.after)} of {count(labels)} labels are 1; "
+            f"before it, {percent(mean.before)} were"
+        )
+    else:
+        places = decimals(mean.before, mean.after)
+        rates = (
+            f"{count(labels)} labels average {number(mean.after, places)}; "
+            f"before it, {number(mean.before, places)}"
+        )
+    places = decimals(bias.before, bias.after)
+    return Notice(
+        "amber",
+        f"The labels changed {where}.",
+        f"{start} {rates}. There {who} was {side(bias.before, places, unit)} and the served value "
+        f"{side(bias.after, places, unit)}.",
+        f"Check how late labels were collected. If they are an artefact, end the file before "
+        f"{position(axis, x)}.",
+    )
+
+
+def error_from_change(axis: str, x: float, labels: int, bias: Pair, loss: Loss) -> Notice:
+    """The loss fell only after the labels changed: ``bias`` and ``loss`` are those up to x."""
+    places = decimals(bias.before, bias.after)
+    loss_places = decimals(loss.before, loss.after)
+    return Notice(
+        "amber",
+        f"The lower error comes from those {count(labels)} rows.",
+        f"Before {position(axis, x)} the bias went from {number(bias.before, places)} to "
+        f"{number(bias.after, places)}, and {loss.name} did not improve: "
+        f"{number(loss.before, loss_places)} before, {number(loss.after, loss_places)} after.",
+        "Expect less bias, not better accuracy, on stable data. A smaller `--eta` costs less.",
+    )
+
+
+def outside_range(
+    outside: int, served: int, minimum: float, maximum: float, link: str, remedy: str = ""
+) -> Notice:
+    """Served values that are not probabilities, which the shift link may give."""
+    return Notice(
+        "amber",
+        f"{count(outside)} served values ({percent(outside / max(served, 1))}) "
+        "are not probabilities.",
+        f"They lie outside [0, 1], from {number(minimum, 2)} to {number(maximum, 2)}. "
+        f"The {link} link may do this.",
+        remedy or "`--link logit` stays inside.",
+    )
+
+
+def loss_worse(loss: Loss, remedy: str = "") -> Notice | None:
+    """The loss got worse by more than 0.5 %; None when it did not."""
+    if loss_change(loss.before, loss.after) != "rose":
+        return None
+    name = loss.name[:1].upper() + loss.name[1:]
+    more = f" by {percent(loss.after / loss.before - 1.0)}" if loss.before > 0 else ""
+    return Notice(
+        "amber",
+        f"{name} got worse{more}.",
+        text(loss_sentence(loss)),
+        remedy or "Take a smaller `--eta`, or `--eta auto`, which weighs the raw prediction too.",
+    )
+
+
+def step_capped(asked: float, least: float, in_flight: int) -> Notice:
+    """Labels are late: the step was capped to stay stable."""
+    return Notice(
+        "amber",
+        f"Step capped at {plain(least)}, you asked for {plain(asked)}.",
+        f"Up to {count(in_flight)} labels were in flight at once; with late labels a larger step "
+        "can diverge. The certificate uses the stored sum of gradients.",
+        f"Give `--eta {plain(least)}` for a constant step, or bring labels sooner.",
+    )
+
+
+def no_cap_with_late_labels(eta: float, in_flight: int) -> Notice:
+    """Labels are late and the cap is off."""
+    return Notice(
+        "amber",
+        f"Up to {count(in_flight)} labels were in flight and the step was not capped.",
+        f"With a step of {plain(eta)} and labels this late the corrections can swing or diverge.",
+        "Leave out `--no-cap`.",
+    )
+
+
+def no_label(rows: int) -> Notice:
+    """Rows without a label: predicted, not learned from."""
+    have = "row has" if rows == 1 else "rows have"
+    them = "it" if rows == 1 else "them"
+    return Notice(
+        "note",
+        f"{count(rows)} {have} no label: nothing is claimed about {them}.",
+        "They were served with the corrections of the moment and are left out of every average.",
+    )
+
+
+def few_labels(labels: int) -> Notice:
+    """Too few labels to say anything."""
+    return Notice(
+        "amber",
+        too_few(labels),
+        "Averages over so few labels say more about chance than about the prediction.",
+        "Run again with `--state` as labels come in; the layer continues where it stopped.",
+    )
+
+
+def learning_stopped(reason: str, remedy: str) -> Notice:
+    """Learning stopped; ``reason`` with its number, e.g. "journal and ledger differ by 1 label"."""
+    return Notice("red", f"Learning stopped: {reason}.", "The last served values stand.", remedy)
+
+
+def identity_broken(gap: str) -> Notice:
+    """The averages from rows and from state differ by more than rounding."""
+    return Notice(
+        "red",
+        f"Rows and state differ by {gap}.",
+        "An update was lost or doubled: the averages on this page cannot be trusted.",
+        "Run `gradeq audit` on the state, then rerun from the files.",
+    )
+
+
+def loose_bounds(loose: int, groups: int) -> Notice:
+    """The advance bound of some groups is larger than the bias they started with."""
+    return Notice(
+        "note",
+        f"The advance promise is loose for {count(loose)} of {count(groups)} groups.",
+        "Their worst-case bound is larger than the bias they started with. The measured biases "
+        "are exact all the same.",
+    )
+
+
+def vacuous_bounds(vacuous: int, total: int, noun: str, what: str = "rows") -> Notice:
+    """The bound of some groups or players says nothing; ``noun`` is singular ("model")."""
+    plural = noun if total == 1 else noun + "s"
+    return Notice(
+        "note",
+        f"The bound is vacuous for {count(vacuous)} of {count(total)} {plural}.",
+        f"With few {what} the worst case is no smaller than the largest error possible. Their "
+        "measured bias is exact all the same.",
+    )
+
+
+def vacuous_bound() -> Notice:
+    """The one bound of a run says nothing."""
+    return Notice(
+        "note",
+        "The advance bound is vacuous.",
+        "The worst case is no smaller than the largest error possible. The measured average is "
+        "exact all the same.",
+        "More labels or a larger `--eta` make the bound smaller.",
+    )
+
+
+def many_groups(column: str, groups: int, rows: int) -> Notice:
+    """A group column with so many values that few rows are left for each."""
+    return Notice(
+        "amber",
+        f"{count(groups)} groups in `{column}`.",
+        f"That is {number(rows / max(groups, 1), 1)} rows a group; most corrections have hardly "
+        "begun to learn.",
+        "Bin the column, or leave out this `--by`.",
+    )
+
+
+def coverage_not_guaranteed() -> Notice:
+    """An ensemble without a final tracker: its coverage has no guarantee."""
+    return Notice(
+        "amber",
+        "Coverage is not guaranteed.",
+        "The weights of an ensemble minimise the pinball loss; they do not drive coverage to its "
+        "target.",
+        "Add `--eta` for a final tracker, which restores the guarantee.",
+    )
+
+
+def predicted_off(
+    player: str, bias: float, games: int, off: int, ranked: int, noun: str, remedy: str = ""
+) -> Notice:
+    """The player whose predicted win rate is farthest from the actual one."""
+    direction = "high" if bias > 0 else "low"
+    others = (
+        f"{count(off)} of {count(ranked)} ranked {noun}s are off by more than 1 point."
+        if off > 1
+        else f"No other ranked {noun} is off by more than 1 point."
+    )
+    moving = "falling" if bias > 0 else "rising"
+    return Notice(
+        "amber",
+        f"{player} is predicted {points(abs(bias), sign=False)} points too {direction}.",
+        f"It played {count(games)} games and its rating has not caught up; it ends {moving}. "
+        f"{others}",
+        remedy or "A larger `--k` follows results faster, at some cost in log loss.",
+    )
+
+
+def no_time() -> Notice:
+    """Games were taken in file order because no time column was given."""
+    return Notice(
+        "note",
+        "No time column was given.",
+        "Games were taken in file order. If that order is shuffled, rating curves show "
+        "convergence, not progress.",
+        "Give `--time` if the games have dates.",
+    )

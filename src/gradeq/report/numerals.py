@@ -1,0 +1,136 @@
+"""How numbers and dates are written, in the terminal and on the page: one rule, one place.
+
+Minus is U+2212; thousands have commas; a value that rounds to zero has no sign; powers of ten are
+for gaps only.
+"""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+MINUS = "−"
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
+_WORDS = (
+    *("No", "One", "Two", "Three", "Four", "Five", "Six"),
+    *("Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve"),
+)
+
+
+def number(value: float, decimals: int = 3, sign: bool = False) -> str:
+    """Write a value with fixed decimals; ``sign`` adds a plus to positive values.
+
+    >>> number(-1234.5, 1), number(0.0004, 3, sign=True), number(0.1, 1, sign=True)
+    ('−1,234.5', '0.000', '+0.1')
+    """
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else ("∞" if value > 0 else MINUS + "∞")
+    digits = f"{abs(value):,.{decimals}f}"
+    if not digits.strip("0.,"):
+        return digits
+    return (MINUS if value < 0 else "+" if sign else "") + digits
+
+
+def count(n: int) -> str:
+    """Write a whole number with thousands: 6,787."""
+    return number(n, 0)
+
+
+def word(n: int) -> str:
+    """Write a small count as a capitalised word to open a sentence with: Three; 13 stays 13."""
+    return _WORDS[n] if 0 <= n < len(_WORDS) else count(n)
+
+
+def percent(fraction: float, decimals: int = 1) -> str:
+    """Write a fraction as a percentage: 66.7 %."""
+    return number(100.0 * fraction, decimals) + " %"
+
+
+def target(fraction: float) -> str:
+    """Write a wanted coverage with the decimals it needs and no more: 90 %, 97.5 %."""
+    return plain(round(100.0 * fraction, 6)) + " %"
+
+
+def points(fraction: float, sign: bool = True) -> str:
+    """Write a difference of win rates or coverages in percentage points, one decimal: +5.1."""
+    return number(100.0 * fraction, 1, sign)
+
+
+def plain(value: float) -> str:
+    """Write a setting as one would type it, never with an exponent: 0.025, 4, 0.00001.
+
+    >>> plain(0.025), plain(4.0), plain(1e-5)
+    ('0.025', '4', '0.00001')
+    """
+    if not math.isfinite(value):
+        return number(value)
+    text = repr(float(value))
+    if "e" in text:
+        mantissa, exponent = text.split("e")
+        digits = len(mantissa.partition(".")[2].rstrip("0"))
+        text = f"{value:.{max(digits - int(exponent), 0)}f}"
+    text = text.removesuffix(".0")
+    return MINUS + text[1:] if text.startswith("-") else text
+
+
+def gap(value: float) -> str:
+    """Write a rounding gap as one digit and a power of ten: 2 × 10⁻¹⁷; zero is 0.
+
+    >>> gap(2.1e-17), gap(0.0)
+    ('2 × 10⁻¹⁷', '0')
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return number(value, 0)
+    mantissa, exponent = f"{abs(value):.0e}".split("e")
+    return f"{mantissa} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+
+
+def decimals(*values: float, unit_interval: bool = False) -> int:
+    """Decimals for values shown together: 3 for a probability, else by size; one more when alike.
+
+    Two different values that would print alike get one decimal more.
+
+    >>> decimals(0.251, 0.209), decimals(0.2297, 0.2304), decimals(14.73, 4.3)
+    (3, 4, 2)
+    """
+    finite = [abs(value) for value in values if math.isfinite(value)]
+    largest = max(finite, default=0.0)
+    if unit_interval or largest == 0.0:
+        places = 3
+    elif largest >= 1.0:
+        places = 3 if largest < 10 else 2 if largest < 100 else 1 if largest < 10_000 else 0
+    else:
+        places = min(max(3, 1 - math.floor(math.log10(largest))), 12)
+    if len(values) == 2 and number(values[0], places) == number(values[1], places):
+        places += 1
+    return places
+
+
+def date(seconds: float) -> str:
+    """Write a day in UTC in full: 2 April 2014."""
+    at = _utc(seconds)
+    return f"{at.day} {_MONTHS[at.month - 1]} {at.year}"
+
+
+def short_date(seconds: float) -> str:
+    """Write a day in UTC with a three-letter month: 2 Apr 2014."""
+    at = _utc(seconds)
+    return f"{at.day} {_MONTHS[at.month - 1][:3]} {at.year}"
+
+
+def month(seconds: float) -> str:
+    """Write a month in UTC: Apr 2014."""
+    at = _utc(seconds)
+    return f"{_MONTHS[at.month - 1][:3]} {at.year}"
+
+
+def moment(seconds: float) -> str:
+    """Write a time of day in UTC: 15 Nov 2026, 20:20 UTC."""
+    return f"{short_date(seconds)}, {_utc(seconds):%H:%M} UTC"
+
+
+def _utc(seconds: float) -> datetime:
+    # Counted from the epoch, so that dates before 1970 work on every platform.
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)

@@ -1,0 +1,210 @@
+"""The sentences of a verdict: numbers in, text out, for the terminal and for the page.
+
+A sentence is a tuple of :class:`Run`; ``text`` joins it. Sentences say what happened in the data's
+units, with both numbers, "too low" or "too high" instead of a sign, and no adjectives.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from gradeq.report.numerals import count, decimals, number, percent, target, word
+from gradeq.report.story import Coverage, EloStory, Loss, Pair, Story
+
+FEW = 30
+"""Fewer labels than this are too few to judge."""
+
+REMOVED, REDUCED = 0.1, 0.5
+"""Bias is removed (reduced) when at most this share of it is left."""
+
+SAME_LOSS = 0.005
+"""A loss within this share of the one before did not change."""
+
+_NOUNS = ("estimate", "forecast", "prediction", "price", "probability", "risk", "score")
+
+
+class Run(NamedTuple):
+    """A stretch of a sentence and what it stands for, so that the page can colour it."""
+
+    text: str
+    role: Literal["", "before", "after", "strong"] = ""
+
+
+Sentence = tuple[Run, ...]
+
+
+def text(sentence: Iterable[Run]) -> str:
+    """Join a sentence's runs to plain text."""
+    return "".join(run.text for run in sentence)
+
+
+def subject(prediction: Sequence[str]) -> str:
+    """Name the raw prediction: "the score" for a column called score, else "the prediction"."""
+    name = prediction[0] if len(prediction) == 1 else ""
+    return f"the {name}" if name in _NOUNS else "the prediction"
+
+
+def side(value: float, places: int, unit: str = "") -> str:
+    """Say on which side a bias lies: 0.113 too low, 2.1 minutes too high, 0.000 off.
+
+    >>> side(-0.1129, 3), side(2.1, 1, "minutes")
+    ('0.113 too low', '2.1 minutes too high')
+    """
+    size = number(abs(value), places)
+    rounds_to_zero = not size.strip("0.,")
+    direction = "off" if rounds_to_zero else "too low" if value < 0 else "too high"
+    return " ".join(part for part in (size, unit, direction) if part)
+
+
+def opening(before: float, after: float) -> str:
+    """First words on a bias: what share of it is left.
+
+    >>> opening(-0.113, -0.009), opening(-0.1, 0.04), opening(0.1, -0.2)
+    ('Bias removed.', 'Bias reduced.', 'Bias grew.')
+    """
+    if abs(after) <= REMOVED * abs(before):
+        return "Bias removed." if before else "No bias to remove."
+    if abs(after) <= REDUCED * abs(before):
+        return "Bias reduced."
+    return "Little changed." if abs(after) <= abs(before) else "Bias grew."
+
+
+def bias_sentence(bias: Pair, who: str = "the prediction", unit: str = "") -> Sentence:
+    """Bias before and after, in words."""
+    places = decimals(bias.before, bias.after)
+    return (
+        Run(f"{opening(bias.before, bias.after)} On average {who} was "),
+        Run(side(bias.before, places, unit), "before"),
+        Run("; what was served is "),
+        Run(side(bias.after, places, unit), "after"),
+        Run("."),
+    )
+
+
+def loss_change(before: float, after: float) -> Literal["fell", "same", "rose"]:
+    """Say whether a loss fell, did not change (within 0.5 %), or rose."""
+    if abs(after - before) <= SAME_LOSS * abs(before):
+        return "same"
+    return "fell" if after < before else "rose"
+
+
+def loss_sentence(loss: Loss) -> Sentence:
+    """Loss before and after, in words; a rise says what it was the price of."""
+    places = decimals(loss.before, loss.after)
+    name = loss.name[:1].upper() + loss.name[1:]
+    before = Run(number(loss.before, places), "before")
+    after = Run(number(loss.after, places), "after")
+    change = loss_change(loss.before, loss.after)
+    if change == "same":
+        return (Run(f"{name} did not change: "), before, Run(", "), after, Run("."))
+    tail = Run(".") if change == "fell" else Run(": bias was bought with accuracy.")
+    return (Run(f"{name} {change} from "), before, Run(" to "), after, tail)
+
+
+def coverage_sentence(coverage: Sequence[Coverage], labels: int) -> Sentence:
+    """Share of labels covered against the target; for several levels, the one farthest off."""
+    if len(coverage) > 1:
+        worst = max(coverage, key=lambda level: abs(level.after - level.target))
+        was = max(coverage, key=lambda level: abs(level.before - level.target))
+        return (
+            Run(f"All {count(len(coverage))} levels cover their share of {count(labels)} labels "),
+            Run("within "),
+            Run(f"{_points(worst.after - worst.target)} points", "after"),
+            Run("; before, within "),
+            Run(f"{_points(was.before - was.target)} points", "before"),
+            Run("."),
+        )
+    level = coverage[0]
+    places = 2 if percent(level.before) == percent(level.after) != "100.0 %" else 1
+    who = "The interval" if level.name == "interval" else f"The {target(level.target)} quantile"
+    return (
+        Run(f"{who} covers "),
+        Run(percent(level.after, places), "after"),
+        Run(f" of {count(labels)} labels; target {target(level.target)}. Before, it covered "),
+        Run(percent(level.before, places), "before"),
+        Run("."),
+    )
+
+
+def too_few(labels: int) -> str:
+    """Refuse to judge: Too few labels to judge (12)."""
+    return f"Too few labels to judge ({count(labels)})."
+
+
+def headline(story: Story) -> Sentence:
+    """The verdict of a debias or quantile run: bias or coverage, then the loss."""
+    if story.labelled < FEW:
+        return (Run(too_few(story.labelled)),)
+    verdict = story.verdict
+    if verdict.bias is not None:
+        first = bias_sentence(verdict.bias, subject(story.prediction), story.unit)
+    else:
+        first = coverage_sentence(verdict.coverage, story.labelled)
+    return (*first, Run(" "), *loss_sentence(verdict.loss))
+
+
+def qualification(story: Story) -> Sentence:
+    """Second line: how far the worst group is off, and how many warnings qualify the result."""
+    runs: list[Run] = []
+    worst = story.verdict.worst
+    groups = max(story.groups_total, len(story.groups))
+    if worst is not None and groups > 1:
+        if story.verdict.bias is None:
+            distance, middle = f"{_points(worst.after)} points", "the target"
+        else:
+            places = decimals(worst.before, worst.after)
+            distance = " ".join(filter(None, (number(abs(worst.after), places), story.unit)))
+            middle = "zero"
+        runs += [
+            Run(f"All {count(groups)} groups end within "),
+            Run(distance, "strong"),
+            Run(f" of {middle}. "),
+        ]
+    serious = sum(notice.level != "note" for notice in story.notices)
+    if serious:
+        things = "thing below qualifies" if serious == 1 else "things below qualify"
+        runs.append(Run(f"{word(serious)} {things} this result."))
+    return tuple(runs)
+
+
+def elo_headline(story: EloStory) -> Sentence:
+    """The verdict of an Elo run: how far predicted win rates are from actual ones, and the loss."""
+    ranked = [row for row in story.rows if row.games >= FEW]
+    if not ranked:
+        return (Run(f"Too few games to judge ({count(story.games)})."),)
+    within = sum(round(abs(100.0 * row.bias), 1) <= 1.0 for row in ranked)
+    worst = max(abs(row.bias) for row in ranked)
+    places = decimals(story.loss.before, story.loss.after)
+    better = story.loss.after < story.loss.before
+    return (
+        Run("Predicted win rates match actual ones within "),
+        Run("1 point", "after"),
+        Run(" for "),
+        Run(f"{count(within)} of {count(len(ranked))}", "after"),
+        Run(f" {story.noun}s. The worst is off by "),
+        Run(f"{_points(worst)} points", "after"),
+        Run(". Log loss is "),
+        Run(number(story.loss.after, places), "after"),
+        Run("; a coin flip has " if better else ", no better than a coin flip's "),
+        Run(number(story.loss.before, places), "before"),
+        Run("."),
+    )
+
+
+def elo_qualification(story: EloStory) -> Sentence:
+    """Second line of an Elo page: who is first, alone or together."""
+    first = [row.player for row in story.rows if row.rank == 1]
+    if len(first) > 1:
+        return (
+            Run(f"{count(len(first))} {story.noun}s share first place", "strong"),
+            Run(": their rating intervals overlap with the leader\u2019s."),
+        )
+    if first:
+        return (
+            Run(f"{first[0]} is first", "strong"),
+            Run(": no other rating interval reaches the leader\u2019s."),
+        )
+    return (Run(f"No {story.noun} has the {FEW} games that a rank needs."),)
+
+
+def _points(fraction: float) -> str:
+    return number(abs(100.0 * fraction), 1)
