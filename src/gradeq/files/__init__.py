@@ -1,0 +1,46 @@
+"""Tables in files: read and written in bounded memory, cells unchanged, outputs whole or absent.
+
+    table = open_table(["in.csv"])                    columns, kinds, batches
+    with Writer("out.csv", table.schema, {"adjusted": float}, inputs=table.paths) as out:
+        for chunk in table.batches():
+            f = chunk.numbers("prediction")           float64, or an error that names the row
+            y = chunk.numbers("label", missing=True)  nan where there is no label
+            out.write(chunk.batch, {"adjusted": f})
+
+Codebook turns names into dense codes, Clock reads times, sorted_by_time and Scatter process rows
+by time and put results back in file order, atomic writes any other file whole or not at all.
+"""
+
+from gradeq.files.atomic import atomic, check_output, write_text
+from gradeq.files.cells import MISSING, guard_formula, is_missing
+from gradeq.files.codebook import MISSING_NAME, Codebook, name_of
+from gradeq.files.numbers import numeric
+from gradeq.files.ordering import Ordered, Scatter, in_time_order, sorted_by_time
+from gradeq.files.table import Chunk, Table, open_table
+from gradeq.files.times import Clock, Times
+from gradeq.files.writer import Writer, output_format, write_rows
+
+__all__ = [
+    "MISSING",
+    "MISSING_NAME",
+    "Chunk",
+    "Clock",
+    "Codebook",
+    "Ordered",
+    "Scatter",
+    "Table",
+    "Times",
+    "Writer",
+    "atomic",
+    "check_output",
+    "guard_formula",
+    "in_time_order",
+    "is_missing",
+    "name_of",
+    "numeric",
+    "open_table",
+    "output_format",
+    "sorted_by_time",
+    "write_rows",
+    "write_text",
+]

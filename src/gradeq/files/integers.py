@@ -1,0 +1,78 @@
+"""A hash table from 64-bit integers to codes, all of it in numpy: many keys at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+
+# 2^64 over the golden ratio: multiplying by it spreads keys that lie close together.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class IntegerCodes:
+    """Code of each integer, counted in order of first appearance; grows as keys come.
+
+    Open addressing: a key's slot is its hash or the next free one after it. All keys of a call
+    probe together, and only those whose slot holds another key go on to the next slot.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._clear(10)
+
+    def __call__(self, keys: Int64s, first_code: int) -> tuple[Int64s, Int64s]:
+        """Codes of the keys, and the new keys in order; these get first_code, first_code + 1, ..."""
+        codes, unknown = self._find(keys)
+        if not len(unknown):
+            return codes, keys[:0]
+        distinct, first = np.unique(keys[unknown], return_index=True)
+        new = distinct[np.argsort(first, kind="stable")]
+        self.insert(new, np.arange(first_code, first_code + len(new)))
+        codes[unknown] = self._find(keys[unknown])[0]
+        return codes, new
+
+    def _clear(self, bits: int) -> None:
+        self._bits = bits
+        self._slot_key = np.zeros(1 << bits, np.int64)
+        self._slot_code = np.full(1 << bits, -1, np.int64)
+
+    def _home(self, keys: Int64s) -> Int64s:
+        spread = keys.view(np.uint64) * _SPREAD
+        home: Int64s = (spread >> np.uint64(64 - self._bits)).view(np.int64)
+        return home
+
+    def _find(self, keys: Int64s) -> tuple[Int64s, Int64s]:
+        """Codes, -1 where unknown, and the positions of the unknown."""
+        mask = (1 << self._bits) - 1
+        slots = self._home(keys)
+        codes = self._slot_code[slots]
+        # Positions whose slot is taken by another key.
+        on = np.flatnonzero((self._slot_key[slots] != keys) & (codes >= 0))
+        slots = slots[on]
+        while len(on):
+            slots = (slots + 1) & mask
+            found = self._slot_code[slots]
+            codes[on] = found
+            further = (self._slot_key[slots] != keys[on]) & (found >= 0)
+            on, slots = on[further], slots[further]
+        return codes, np.flatnonzero(codes < 0)
+
+    def insert(self, keys: Int64s, codes: Int64s) -> None:
+        """Add distinct keys that are not there yet."""
+        self.count += len(keys)
+        if 2 * self.count > 1 << self._bits:
+            taken = self._slot_code >= 0
+            keys = np.concatenate([self._slot_key[taken], keys])
+            codes = np.concatenate([self._slot_code[taken], codes])
+            self._clear(int(4 * self.count - 1).bit_length())
+        mask = (1 << self._bits) - 1
+        slots = self._home(keys)
+        while len(keys):
+            free = self._slot_code[slots] < 0
+            # Of several keys that want one free slot the last writer wins; the others go on.
+            self._slot_code[slots[free]] = codes[free]
+            self._slot_key[slots[free]] = keys[free]
+            lost = self._slot_code[slots] != codes
+            keys, codes, slots = keys[lost], codes[lost], (slots[lost] + 1) & mask

@@ -1,0 +1,143 @@
+"""A column of a table as float64, checked at the door: the error names row, value and remedy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gradeq.errors import BadInput
+from gradeq.files.cells import is_missing, row_name, shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Floats = npt.NDArray[np.float64]
+
+
+def numeric(
+    column: pa.Array,
+    name: str,
+    first_row: int = 1,
+    *,
+    file: str = "",
+    missing: bool = False,
+) -> Floats:
+    """The column as float64; with ``missing`` (labels) an absent value is nan, else it is refused.
+
+    Integers, floats, booleans, decimals and text cells are taken. A value that is infinite, or is
+    no number, is refused with its row number, counted from ``first_row``. The array may be a view
+    of the column: do not write to it.
+    """
+    values = _converted(plain(column), name, first_row, file)
+    if missing:
+        wrong = np.isinf(values)
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise _refusal(column, i, name, first_row, file, "is infinite", int(wrong.sum()))
+    elif not np.isfinite(values).all():
+        wrong = ~np.isfinite(values)
+        i = int(np.argmax(wrong))
+        rule = "is missing" if np.isnan(values[i]) else "is infinite"
+        raise _refusal(column, i, name, first_row, file, rule, int(wrong.sum()))
+    return values
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """The column in one piece, without dictionary encoding."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column
+
+
+def _converted(column: pa.Array, name: str, first_row: int, file: str) -> Floats:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if is_text(kind):
+        try:
+            return _floats(pc.cast(column, pa.float64()))
+        except pa.ArrowInvalid:
+            return _cell_by_cell(column, name, first_row, file)
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if pa.types.is_boolean(kind):
+        column = pc.cast(column, pa.uint8())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise BadInput(f"column {name!r} holds {kind} values; numbers are needed")
+    return _floats(pc.cast(column, pa.float64(), safe=False))
+
+
+def _floats(column: pa.Array) -> Floats:
+    """A float64 array of numpy; an absent value becomes nan. No copy when none is absent."""
+    values: Floats = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _cell_by_cell(column: pa.Array, name: str, first_row: int, file: str) -> Floats:
+    """The same for text that holds missing words, blanks around numbers, or an error to name.
+
+    Distinct cells are few where this path is common (a repeated NA), so each is read once.
+    """
+    encoded = column.dictionary_encode()
+    cells: list[str | None] = encoded.dictionary.to_pylist()
+    numbers = np.empty(len(cells) + 1)
+    numbers[-1] = np.nan
+    for k, cell in enumerate(cells):
+        number = np.nan if cell is None or is_missing(cell) else read_number(cell)
+        if number is None:
+            codes = encoded.indices.fill_null(len(cells)).to_numpy(zero_copy_only=False)
+            # The dictionary is in order of appearance: the first bad cell is the first bad row.
+            where = np.flatnonzero(codes == k)
+            raise BadInput(
+                f"{row_name(first_row + int(where[0]), file)}: column {name!r} has {shown(cell)}, "
+                "which is not a number; correct the cell or drop the row"
+            )
+        numbers[k] = number
+    codes = encoded.indices.fill_null(len(cells)).to_numpy(zero_copy_only=False)
+    values: Floats = numbers[codes]
+    return values
+
+
+def read_number(cell: str) -> float | None:
+    """The number a text cell spells, or None. Only plain ASCII spellings count as numbers.
+
+    >>> read_number(" 1e3 "), read_number("1_000"), read_number("abc")
+    (1000.0, None, None)
+    """
+    text = cell.strip()
+    if "_" in text or not text.isascii():
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def is_text(kind: Any) -> bool:
+    """Whether an arrow type holds text cells."""
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def _refusal(
+    column: pa.Array, i: int, name: str, first_row: int, file: str, rule: str, count: int
+) -> BadInput:
+    value = column[i].as_py()
+    cell = "an empty cell" if value in (None, "") else shown(value)
+    others = f" ({count} such rows from there on in this part)" if count > 1 else ""
+    if rule == "is missing":
+        text = f"column {name!r} has {cell}, but a number is needed here{others}"
+    else:
+        text = f"column {name!r} has {cell}, which {rule}{others}"
+    remedy = "drop the row or fill in the value"
+    return BadInput(f"{row_name(first_row + i, file)}: {text}; {remedy}")

@@ -1,0 +1,193 @@
+"""One table out of one or more files, read in batches that fit into memory."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradeq.errors import BadInput
+from gradeq.files.cells import no_such_column
+from gradeq.files.csv_source import CsvSource
+from gradeq.files.numbers import Floats, is_text, numeric
+from gradeq.files.parquet_source import ParquetSource
+from gradeq.files.times import Clock, Times
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Source = CsvSource | ParquetSource
+
+
+class Chunk(NamedTuple):
+    """Rows that follow each other: the batch, where it starts, how errors name its rows."""
+
+    batch: pa.RecordBatch
+    start: int  # rows of the table before this one
+    first_row: int  # number of its first row within its file, from 1
+    file: str  # the file's name when there are several, else ""
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return int(self.batch.num_rows)
+
+    def numbers(self, name: str, *, missing: bool = False) -> Floats:
+        """A column as float64; with ``missing`` an absent value is nan, else it is refused."""
+        column = self.batch.column(name)
+        return numeric(column, name, self.first_row, file=self.file, missing=missing)
+
+    def times(self, clock: Clock, *, missing: bool = False) -> Times:
+        """The clock's column as times."""
+        column = self.batch.column(clock.name)
+        return clock.read(column, self.first_row, file=self.file, missing=missing)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of one or more files; ``batches`` may be run again, but for a pipe.
+
+    CSV columns are text, as they were written; Parquet columns keep their types.
+    """
+
+    sources: tuple[Source, ...]
+    schema: pa.Schema
+
+    @property
+    def names(self) -> list[str]:
+        """The column names, in order."""
+        return list(self.schema.names)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What each column holds: text, number, boolean, time, or the name of another type."""
+        return {column.name: _kind(column.type) for column in self.schema}
+
+    @property
+    def paths(self) -> list[str]:
+        """The files, as they were named."""
+        return [source.where for source in self.sources]
+
+    @property
+    def title(self) -> str:
+        """The table in a message: its file, or how many files."""
+        others = len(self.sources) - 1
+        return self.paths[0] + (f" and {others} more" if others else "")
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, where the files say so (Parquet)."""
+        counts = [source.rows for source in self.sources]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    def need(self, *columns: str) -> None:
+        """Refuse a column that is not there, with the nearest name that is."""
+        for name in columns:
+            if name not in self.schema.names:
+                raise no_such_column(name, self.names, self.title)
+
+    def progress(self) -> float | None:
+        """How much of the input the present pass has read, in [0, 1]; None for a pipe."""
+        size = sum(source.size for source in self.sources)
+        return sum(source.position for source in self.sources) / size if size else None
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
+        """All rows in file order, as chunks of bounded size; no rows at all is an error."""
+        import pyarrow as pa
+
+        names = self.names if columns is None else list(dict.fromkeys(columns))
+        self.need(*names)
+        schema = pa.schema([self.schema.field(name) for name in names])
+        for source in self.sources:
+            source.position = 0
+        start = 0
+        for source in self.sources:
+            file = source.where if len(self.sources) > 1 else ""
+            first_row = 1
+            for batch in source.batches(names, file):
+                same = batch.schema.equals(schema)
+                yield Chunk(batch if same else batch.cast(schema), start, first_row, file)
+                start += batch.num_rows
+                first_row += batch.num_rows
+        if not start:
+            raise BadInput(f"{self.title} has no rows; a header and at least one row are needed")
+
+
+def open_table(paths: Sequence[str | os.PathLike[str]], *, spool: bool = False) -> Table:
+    """The table of these files (.csv, .csv.gz, .parquet; - is CSV on standard input).
+
+    Several files must have the same columns. ``spool`` keeps a pipe in a temporary file, so that
+    it can be read more than once.
+    """
+    names = [os.fspath(path) for path in paths]
+    if not names:
+        raise BadInput("no input file; name a .csv, .csv.gz or .parquet file, or - for stdin")
+    if "-" in names and len(names) > 1:
+        raise BadInput("- (standard input) cannot be joined with other files; give it alone")
+    sources = tuple(_source(name, spool) for name in names)
+    for source in sources:
+        _check_names(source)
+    table = Table(sources, _common(sources))
+    if table.rows == 0:
+        raise BadInput(f"{table.title} has no rows; at least one is needed")
+    return table
+
+
+def _source(path: str, spool: bool) -> Source:
+    if path == "-":
+        return CsvSource(path, spool=spool)
+    if os.path.isdir(path):
+        raise BadInput(f"{path} is a folder; name the files in it")
+    if not os.path.exists(path):
+        raise BadInput(f"{path} does not exist; check the name of the input")
+    if not os.access(path, os.R_OK):
+        raise BadInput(f"{path} may not be read; check its permissions")
+    lower = path.lower()
+    if lower.endswith(".parquet"):
+        return ParquetSource(path)
+    if lower.endswith((".csv", ".csv.gz")) or not os.path.isfile(path):
+        return CsvSource(path, zipped=lower.endswith(".gz"), spool=spool)
+    raise BadInput(f"{path} is neither CSV nor Parquet by its name; use .csv, .csv.gz or .parquet")
+
+
+def _check_names(source: Source) -> None:
+    twice = [name for name, count in Counter(source.schema.names).items() if count > 1]
+    if twice:
+        raise BadInput(
+            f"{source.where} has more than one column {twice[0]!r}; rename all but one of them"
+        )
+
+
+def _common(sources: Sequence[Source]) -> pa.Schema:
+    """The schema of the first file, widened where another file's types are wider."""
+    import pyarrow as pa
+
+    first = sources[0]
+    for other in sources[1:]:
+        if type(other) is not type(first):
+            raise BadInput(f"{first.where} and {other.where} differ in format; give one format")
+        lacking = [name for name in first.schema.names if name not in other.schema.names]
+        extra = [name for name in other.schema.names if name not in first.schema.names]
+        if lacking or extra:
+            what = f"has no column {lacking[0]!r}" if lacking else f"has a column {extra[0]!r}"
+            raise BadInput(f"{other.where} {what}, unlike {first.where}; give the same columns")
+    try:
+        return pa.unify_schemas([source.schema for source in sources], promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        text = " ".join(str(error).split())
+        raise BadInput(f"the inputs' column types do not fit together: {text[:200]}") from None
+
+
+def _kind(arrow_type: Any) -> str:
+    import pyarrow as pa
+
+    kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
+    if is_text(kind):
+        return "text"
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    return "time" if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else str(kind)

@@ -1,0 +1,201 @@
+"""A time column as numbers that sort: plain numbers, or nanoseconds since 1970 for dates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gradeq.errors import BadInput
+from gradeq.files.cells import MISSING, row_name, shown
+from gradeq.files.numbers import is_text, numeric, plain, read_number
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Above this size not every integer is a float64.
+_EXACT = 2**53
+_ISO = "write numbers, dates (2024-01-31) or timestamps (2024-01-31T17:05:00)"
+
+
+class Times(NamedTuple):
+    """Times that sort and compare, and which rows have none (their value then means nothing)."""
+
+    values: npt.NDArray[Any]
+    missing: npt.NDArray[np.bool_]
+
+
+@dataclass
+class Clock:
+    """Reads one time column batch by batch; the first batch decides what kind of time it is.
+
+    kind: "number" (float64), "integer" (int64, exact) or "time" (int64 nanoseconds since 1970,
+    UTC where a zone is given). Two clocks can be compared when both are times or neither is.
+    """
+
+    name: str
+    kind: str | None = None
+    zoned: bool | None = None
+
+    def read(
+        self, column: pa.Array, first_row: int = 1, *, file: str = "", missing: bool = False
+    ) -> Times:
+        """The times of a batch; an absent one is refused unless ``missing`` (label times)."""
+        column = plain(column)
+        absent = _absent(column)
+        if absent.all():
+            times = Times(np.zeros(len(column), np.int64), absent)
+        else:
+            if self.kind is None:
+                self._decide(column)
+            times = Times(self._values(column, absent, first_row, file), absent)
+        if not missing and times.missing.any():
+            row = first_row + int(np.argmax(times.missing))
+            raise BadInput(
+                f"{row_name(row, file)}: column {self.name!r} has no time; "
+                "drop the row or fill in the time"
+            )
+        return times
+
+    def comparable(self, other: Clock) -> bool:
+        """Whether times of the two columns can be set against each other."""
+        known = self.kind is not None and other.kind is not None
+        return not known or (self.kind == "time") == (other.kind == "time")
+
+    def _decide(self, column: pa.Array) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind = column.type
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            self.kind = "time"
+        elif pa.types.is_integer(kind):
+            self.kind = "integer"
+        elif is_text(kind):
+            present = column.filter(pc.invert(_absent_mask(column)))
+            try:
+                low_high = pc.min_max(pc.cast(pc.utf8_trim_whitespace(present), pa.int64()))
+                extremes = [abs(v) for v in low_high.as_py().values()]
+                self.kind = "integer" if max(extremes) > _EXACT else "number"
+            except pa.ArrowInvalid:
+                self.kind = "time" if read_number(present[0].as_py()) is None else "number"
+        else:
+            self.kind = "number"
+
+    def _values(
+        self, column: pa.Array, absent: npt.NDArray[np.bool_], first_row: int, file: str
+    ) -> npt.NDArray[Any]:
+        if self.kind == "time":
+            return self._nanoseconds(column, absent, first_row, file)
+        if self.kind == "integer":
+            import pyarrow as pa
+            import pyarrow.compute as pc
+
+            if is_text(column.type):
+                column = _blanked(column, absent)
+            try:
+                whole = pc.cast(column, pa.int64())
+            except pa.ArrowInvalid:
+                numeric(column, self.name, first_row, file=file, missing=True)
+                raise BadInput(
+                    f"column {self.name!r} mixes large whole numbers with fractions or numbers "
+                    "beyond 64 bits, which cannot be ordered exactly; use one of the two"
+                ) from None
+            return _integers(whole)
+        return numeric(column, self.name, first_row, file=file, missing=True)
+
+    def _nanoseconds(
+        self, column: pa.Array, absent: npt.NDArray[np.bool_], first_row: int, file: str
+    ) -> npt.NDArray[np.int64]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if is_text(column.type):
+            column = self._parsed(_blanked(column, absent), first_row, file)
+        if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)):
+            raise BadInput(
+                f"column {self.name!r} holds {column.type} values after dates; {_ISO}, one kind"
+            )
+        zone = getattr(column.type, "tz", None)
+        try:
+            return _integers(pc.cast(pc.cast(column, pa.timestamp("ns", zone)), pa.int64()))
+        except pa.ArrowInvalid:
+            raise BadInput(
+                f"column {self.name!r} has a date outside 1677-09-22 to 2262-04-11, "
+                "the range of 64-bit nanoseconds; use numbers for such times"
+            ) from None
+
+    def _parsed(self, column: pa.Array, first_row: int, file: str) -> pa.Array:
+        """Text cells as timestamps: all with a zone, or all without."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kinds = {False: pa.timestamp("ns"), True: pa.timestamp("ns", "UTC")}
+        for zoned in (False, True) if self.zoned is None else (self.zoned,):
+            try:
+                parsed = pc.cast(column, kinds[zoned])
+            except pa.ArrowInvalid:
+                continue
+            if parsed.null_count < len(parsed):
+                self.zoned = zoned
+            return parsed
+        raise self._unreadable(column, kinds, first_row, file)
+
+    def _unreadable(
+        self, column: pa.Array, kinds: dict[bool, Any], first_row: int, file: str
+    ) -> BadInput:
+        """Which row it was: cells are tried one by one, which happens once."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        zoned = self.zoned
+        for i, cell in enumerate(column):
+            if not cell.is_valid:
+                continue
+            fits = []
+            for with_zone, kind in kinds.items():
+                try:
+                    pc.cast(cell, kind)
+                    fits.append(with_zone)
+                except pa.ArrowInvalid:
+                    continue
+            row = f"{row_name(first_row + i, file)}: column {self.name!r} has {shown(cell.as_py())}"
+            if not fits:
+                return BadInput(f"{row}, which is not a time between 1677 and 2262; {_ISO}")
+            if zoned is not None and zoned not in fits:
+                other = "without" if zoned else "with"
+                return BadInput(f"{row}, a time {other} a zone among others; use one kind")
+            zoned = fits[0]
+        return BadInput(f"column {self.name!r} cannot be read as times; {_ISO}")
+
+
+def _absent(column: pa.Array) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = _absent_mask(column).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _absent_mask(column: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not is_text(column.type):
+        return pc.is_null(column, nan_is_null=True)
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+    known = pc.is_in(words, value_set=pa.array(sorted(MISSING), words.type))
+    return pc.or_(known, pc.is_null(column))
+
+
+def _blanked(column: pa.Array, absent: npt.NDArray[np.bool_]) -> pa.Array:
+    """Text cells without blanks around them, null where absent."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(column)
+    return pc.if_else(pa.array(absent), pa.scalar(None, trimmed.type), trimmed)
+
+
+def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
+    values: npt.NDArray[np.int64] = column.fill_null(0).to_numpy(zero_copy_only=False)
+    return values
