@@ -1,10 +1,11 @@
 """Fuse a loop with its parts and compile it, from the one text of each.
 
 A loop is a plain function whose first arguments are parts (a link, a loss, ...) and which calls them as
-``link.serve(f, m)``; a function it calls may take parts too, under the same names. Interpreted, it runs as it stands on Python lists. For long inputs the same text is
-rewritten into one module of plain functions: ``link.serve(f, m)`` becomes ``link_serve(link, f, m)``, a part
-travels as the tuple of its fields and ``self.level`` becomes ``self[0]``. The module is stored under the hash of
-its own text, so an edited formula can never meet a stale cache, and numba caches the machine code beside it.
+``link.serve(f, m)``; a function it calls may take parts too, under the same names. Interpreted, it runs as it
+stands. For long inputs the same text is rewritten into one module of plain functions: ``link.serve(f, m)`` becomes
+``link_serve(link, f, m)``, a part travels as the tuple of its fields and ``self.level`` becomes ``self[0]``. The
+module is stored under the hash of its own text, so an edited formula never meets a stale cache, and numba caches
+the machine code beside it.
 
 Arithmetic is strict (no fastmath, no fused multiply-add): compiled and interpreted agree to the last bit.
 """

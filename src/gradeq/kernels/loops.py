@@ -19,8 +19,8 @@ Floats = Any  # a list of floats when interpreted, a float64 array when compiled
 Ints = Any
 
 # Columns of the accounts that are kept for each parameter and for the whole layer.
-ROWS, WEIGHT, GRADIENT, BEFORE, LOSS_BEFORE, LOSS_AFTER, LOW, HIGH, REACH = range(9)
-COLUMNS = 9
+ROWS, WEIGHT, GRADIENT, MOVED, BEFORE, LOSS_BEFORE, LOSS_AFTER, LOW, HIGH, REACH = range(10)
+COLUMNS = 10
 
 
 def scalar(
@@ -162,12 +162,13 @@ def penalised(
     value: Floats,
     u: Floats,
     pulls: Floats,
+    drags: Floats,
     slopes: Floats,
     served: Floats,
 ) -> None:
     """As ``sparse``, with a penalty that moves every parameter at each labelled row.
 
-    ``pulls`` gathers the sum of the penalty's slopes; ``slopes`` is scratch space of the same length.
+    ``pulls`` gathers the sum of the penalty's slopes, ``drags`` that of eta times them; ``slopes`` is scratch.
     """
     for i in range(len(base)):
         start, stop = starts[i], starts[i + 1]
@@ -179,6 +180,7 @@ def penalised(
             for j in range(len(u)):
                 slopes[j] = penalty.slope(u[j])
                 pulls[j] = pulls[j] + slopes[j]
+                drags[j] = drags[j] + etas[i] * slopes[j]
             for a in range(start, stop):
                 slopes[index[a]] = slopes[index[a]] + e * value[a]
             for j in range(len(u)):
@@ -191,6 +193,7 @@ def tally(
     base: Floats,
     labels: Floats,
     weights: Floats,
+    etas: Floats,
     served: Floats,
     posts: Ints,
     starts: Ints,
@@ -201,18 +204,9 @@ def tally(
     """Enter the posted rows, in the order of posting, into the accounts of their parameters."""
     for p in range(len(posts)):
         i = posts[p]
+        f, s, y, w, eta = base[i], served[i], labels[i], weights[i], etas[i]
         for a in range(starts[i], starts[i + 1]):
-            enter(
-                link,
-                loss,
-                sums,
-                index[a] * COLUMNS,
-                base[i],
-                served[i],
-                labels[i],
-                weights[i],
-                value[a],
-            )
+            enter(link, loss, sums, index[a] * COLUMNS, f, s, y, w, value[a], eta)
 
 
 def tally_indexed(
@@ -220,23 +214,34 @@ def tally_indexed(
     loss: Loss,
     base: Floats,
     labels: Floats,
+    eta: float,
     served: Floats,
     index: Ints,
     sums: Floats,
 ) -> None:
-    """As ``tally``, for one active parameter a row, z = 1, weight 1; rows without a label (nan) are left out."""
+    """As ``tally``, for one active parameter a row, z = 1, weight 1, constant step, every row labelled."""
     for i in range(len(base)):
-        if labels[i] == labels[i]:
-            enter(link, loss, sums, index[i] * COLUMNS, base[i], served[i], labels[i], 1.0, 1.0)
+        enter(link, loss, sums, index[i] * COLUMNS, base[i], served[i], labels[i], 1.0, 1.0, eta)
 
 
 def enter(
-    link: Link, loss: Loss, sums: Floats, at: int, f: float, s: float, y: float, w: float, z: float
+    link: Link,
+    loss: Loss,
+    sums: Floats,
+    at: int,
+    f: float,
+    s: float,
+    y: float,
+    w: float,
+    z: float,
+    eta: float,
 ) -> None:
     """Enter one posted row into the account that begins at ``at``."""
+    g = (w * loss.slope(s, y)) * z
     sums[at] = sums[at] + 1.0
     sums[at + WEIGHT] = sums[at + WEIGHT] + w
-    sums[at + GRADIENT] = sums[at + GRADIENT] + (w * loss.slope(s, y)) * z
+    sums[at + GRADIENT] = sums[at + GRADIENT] + g
+    sums[at + MOVED] = sums[at + MOVED] + eta * g
     sums[at + BEFORE] = sums[at + BEFORE] + (w * loss.slope(f, y)) * z
     sums[at + LOSS_BEFORE] = sums[at + LOSS_BEFORE] + w * loss.value(f, y)
     sums[at + LOSS_AFTER] = sums[at + LOSS_AFTER] + w * loss.value(s, y)
@@ -248,36 +253,49 @@ def enter(
     sums[at + REACH] = sums[at + REACH] + w * link.reach(f)
 
 
-def clocked(schedule: Schedule, clock: Ints, counts: Ints, etas: Floats) -> None:
-    """The step of each row by its own clock: t counts the rows this clock has served, from 1."""
+def ticked(clock: Ints, counts: Ints, ticks: Ints) -> None:
+    """t of each row by its own clock: how many rows this clock has served, this one included."""
     for i in range(len(clock)):
         k = clock[i]
         counts[k] = counts[k] + 1
-        etas[i] = schedule.step(counts[k])
+        ticks[i] = counts[k]
 
 
-def capped(
-    limit: float,
+def stepped(schedule: Schedule, limit: float, ticks: Ints, crowd: Floats, etas: Floats) -> None:
+    """The step of each row: the schedule's at its time t, capped at limit / Q where labels are late."""
+    for i in range(len(ticks)):
+        etas[i] = cap(schedule.step(ticks[i]), limit, crowd[i])
+
+
+def cap(eta: float, limit: float, crowd: float) -> float:
+    """min(eta, limit / Q); Q = 0 means that no more than one ticket was ever open (no cap)."""
+    if crowd > 0.0:
+        return min(eta, limit / crowd)
+    return eta
+
+
+def crowded(
     first: int,
     cuts: Ints,
-    posts: Ints,
+    leaves: Ints,
     opens: Ints,
     starts: Ints,
     cells: Ints,
     norms: Floats,
     open_now: Ints,
     peaks: Ints,
-    etas: Floats,
+    crowd: Floats,
 ) -> None:
-    """Cap each row's step at limit / Q, Q from the most tickets ever open at once (rule 2 of late labels).
+    """Q of each row, from the most tickets ever open at once; 0 while no more than one ever was.
 
-    ``cells`` are the counters of a row (its groups, or the layer); ``norms`` the largest squared norm so far,
-    1 without features; ``opens`` says which rows open a ticket at all.
+    ``cells`` are the counters of a row (its groups, or the layer); ``norms`` the largest squared norm of a
+    feature row so far, 1 without features; ``opens`` says which rows open a ticket at all; before row i is
+    served the tickets leaves[: cuts[i]] have been closed, by their label or by expiry.
     """
     p = 0
-    for i in range(first, len(etas)):
+    for i in range(first, len(crowd)):
         while p < cuts[i]:
-            k = posts[p]
+            k = leaves[p]
             for a in range(starts[k], starts[k + 1]):
                 open_now[cells[a]] = open_now[cells[a]] - 1
             p += 1
@@ -293,9 +311,9 @@ def capped(
                 if peaks[j] > most:
                     most = peaks[j]
             if most >= 2:
-                etas[i] = min(etas[i], limit / (total * norms[i]))
-    while p < len(posts):
-        k = posts[p]
+                crowd[i] = total * norms[i]
+    while p < len(leaves):
+        k = leaves[p]
         for a in range(starts[k], starts[k + 1]):
             open_now[cells[a]] = open_now[cells[a]] - 1
         p += 1

@@ -1,0 +1,172 @@
+"""The head with one margin a row: s = link(f, z'u), learning by u <- u - eta (w e) z.
+
+Debiasing, generalised linear models, linear quantile tracking and Elo are this head with other parts.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradeq.engine.pace import Pace
+from gradeq.errors import Diverging
+from gradeq.kernels import loops
+from gradeq.kernels.loops import COLUMNS, HIGH, LOW
+from gradeq.links import Link
+from gradeq.losses import Loss
+from gradeq.penalties import Penalty
+from gradeq.schedules import Schedule
+
+if TYPE_CHECKING:
+    from gradeq.engine.batch import Batch, Floats
+
+# What a head notes at serving for the label to come: the value served, its step, and with a penalty its slopes
+# at the parameters that served.
+Memo = tuple[float, float, list[float] | None]
+
+
+def empty_account() -> list[float]:
+    """The sums of a parameter that has seen no label."""
+    account = [0.0] * COLUMNS
+    account[LOW], account[HIGH] = math.inf, -math.inf
+    return account
+
+
+EMPTY = empty_account()
+
+
+class Margin:
+    """Parameters u, their accounts, and the parts that serve and move them."""
+
+    __slots__ = (
+        "drags",
+        "limit",
+        "link",
+        "loss",
+        "pace",
+        "penalty",
+        "pulls",
+        "schedule",
+        "sums",
+        "u",
+    )
+
+    def __init__(
+        self,
+        link: Link,
+        loss: Loss,
+        schedule: Schedule,
+        limit: float,
+        penalty: Penalty | None = None,
+    ) -> None:
+        self.link, self.loss, self.schedule, self.limit = link, loss, schedule, limit
+        self.penalty = penalty
+        self.pace = Pace()
+        self.u: Any = array("d")
+        self.sums: Any = array("d")  # COLUMNS sums for each parameter, one after the other
+        self.pulls: Any = array("d")  # sum of the penalty's slopes
+        self.drags: Any = array("d")  # sum of eta times the penalty's slopes
+
+    def grow(self, count: int) -> None:
+        """Room for ``count`` parameters in all; new ones start at zero."""
+        more = count - len(self.u)
+        if more > 0:
+            self.u.extend([0.0] * more)
+            self.sums.extend(EMPTY * more)
+            if self.penalty is not None:
+                self.pulls.extend([0.0] * more)
+                self.drags.extend([0.0] * more)
+
+    def serve(
+        self,
+        unit: int,
+        index: Sequence[int],
+        value: Sequence[float],
+        f: float,
+        t: int,
+        crowd: float,
+    ) -> tuple[float, Memo]:
+        """The served value, and the memo that its label will need."""
+        s = self.link.serve(f, loops.margin(self.u, index, value, 0, len(index)))
+        eta = self.pace.step(self.schedule, t, self.limit, crowd)
+        slopes = None if self.penalty is None else [self.penalty.slope(x) for x in self.u]
+        return s, (s, eta, slopes)
+
+    def post(
+        self,
+        unit: int,
+        index: Sequence[int],
+        value: Sequence[float],
+        f: float,
+        memo: Memo,
+        w: float,
+        y: float,
+    ) -> None:
+        """Learn from the label of a served row; raises ``Diverging`` with nothing changed."""
+        s, eta, slopes = memo
+        u = self.u
+        e = w * self.loss.slope(s, y)
+        if slopes is None:
+            moved = [(j, u[j] - eta * (e * z)) for j, z in zip(index, value, strict=True)]
+        else:
+            pull = [
+                *slopes,
+                *([0.0] * (len(u) - len(slopes))),
+            ]  # parameters born since pull at nothing
+            for j, z in zip(index, value, strict=True):
+                pull[j] = pull[j] + e * z
+            moved = [(j, u[j] - eta * pull[j]) for j in range(len(u))]
+        for _, new in moved:
+            if not math.isfinite(new):
+                raise diverging(eta)
+        for j, new in moved:
+            u[j] = new
+        for j, slope in enumerate(slopes or ()):
+            self.pulls[j] = self.pulls[j] + slope
+            self.drags[j] = self.drags[j] + eta * slope
+        for j, z in zip(index, value, strict=True):
+            loops.enter(self.link, self.loss, self.sums, j * COLUMNS, f, s, y, w, z, eta)
+
+    def amend(
+        self,
+        unit: int,
+        index: Sequence[int],
+        value: Sequence[float],
+        f: float,
+        memo: Memo,
+        w: float,
+        old: float,
+        new: float,
+    ) -> None:
+        """Replace a posted label by another: the difference of the two gradients is posted."""
+        s, eta, _ = memo
+        e = w * self.loss.slope(s, new) - w * self.loss.slope(s, old)
+        loops.move(self.u, index, value, 0, len(index), eta, e)
+        for j, z in zip(index, value, strict=True):
+            before, after = empty_account(), empty_account()
+            loops.enter(self.link, self.loss, before, 0, f, s, old, w, z, eta)
+            loops.enter(self.link, self.loss, after, 0, f, s, new, w, z, eta)
+            at = j * COLUMNS
+            for c in range(COLUMNS):
+                if c == LOW:
+                    self.sums[at + c] = min(self.sums[at + c], after[c])
+                elif c == HIGH:
+                    self.sums[at + c] = max(self.sums[at + c], after[c])
+                else:
+                    self.sums[at + c] = self.sums[at + c] + (after[c] - before[c])
+
+    def run(self, batch: Batch) -> tuple[Floats, list[Memo]]:
+        """Serve and learn from a whole batch: the served values, and the memo of each row."""
+        from gradeq.engine.passes import run_margin
+
+        return run_margin(self, batch)
+
+
+def diverging(eta: float) -> Diverging:
+    """The refusal of a step that would leave the finite numbers."""
+    return Diverging(
+        f"a parameter is no longer finite after a step of {eta:g}: the layer is diverging; "
+        "use a smaller eta, or the late-label cap if labels come late"
+    )

@@ -1,0 +1,36 @@
+"""Run a loop: compiled on arrays when the input is long, else interpreted, with the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradeq.kernels.compile import fields, kernel
+
+
+def run_loop(
+    loop: Callable[..., Any], parts: tuple[object, ...], arrays: tuple[Any, ...], rows: int
+) -> Any:
+    """Call ``loop(*parts, *arrays)``; arrays that the loop writes are written in place either way.
+
+    Interpreted, columns become lists, since Python reads those quickest; an array much longer than the
+    batch (the state of a million keys) is read and written where it lies.
+    """
+    fast = kernel(loop, parts, rows)
+    if fast is not None:
+        return fast(*(fields(part) for part in parts), *arrays)
+    short = 4 * rows + 1024
+    plain = [_readable(a, short) for a in arrays]
+    result = loop(*parts, *plain)
+    for array, values in zip(arrays, plain, strict=True):
+        if isinstance(values, list) and array.flags.writeable:
+            array[...] = values
+    return result
+
+
+def _readable(array: Any, short: int) -> Any:
+    if not isinstance(array, np.ndarray):
+        return array
+    return array.tolist() if array.size <= short or array.ndim > 1 else array.data
