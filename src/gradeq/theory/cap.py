@@ -1,0 +1,99 @@
+"""The harm cap of a layer in one sentence, or why there is none."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from gradeq.theory.harm import (
+    late_convex_harm,
+    late_squared_harm_factor,
+    log_loss_harm_factor,
+    pinball_harm,
+    squared_harm_factor,
+)
+from gradeq.theory.setting import Setting
+
+
+class HarmCap(NamedTuple):
+    """Most that a layer can cost: ``factor`` multiplies the base's loss, ``added`` is added to it.
+
+    Both are None where nothing is proven; ``sentence`` is fit to print either way.
+    """
+
+    factor: float | None
+    added: float | None
+    result: str
+    sentence: str
+
+
+def harm_cap(setting: Setting, *, sinh: bool = False) -> HarmCap:
+    """Most that this layer's step can cost, whatever comes (results B1, B2, C4, A6).
+
+    ``sinh`` says that a quantile is served with the sinh link, which has no cap. With disjoint groups each
+    row has one active parameter, so the size of a row is that of the setting (1).
+
+    >>> harm_cap(Setting(task="mean", eta=0.0099)).sentence
+    'this step can raise the squared error by at most 1 %, whatever comes'
+    """
+    if setting.penalty is not None:
+        return _none("no harm cap is proven with a penalty")
+    if not setting.constant:
+        return _none("no harm cap is proven for a step that changes")
+    if setting.task in ("probability_shift", "glm", "poisson", "multiplicative"):
+        return _none("no harm cap is proven for this link")
+    if setting.structure == "isotonic" or sinh:
+        return _none("no harm cap is proven for the sinh link or for several levels")
+    step = setting.largest_step
+    if setting.has_late_labels:
+        return _late(setting, step)
+    if setting.task == "mean":
+        return _factor(squared_harm_factor(step, setting.size), "B1", "the squared error")
+    if setting.task == "quantile":
+        return _added(
+            pinball_harm(step, setting.level, setting.size), "B2", "the mean pinball loss"
+        )
+    size = 2.0 if setting.task == "elo" else setting.size
+    if setting.task == "probability_logit" and not _hard(setting):
+        return _added(0.5 * step * size, "C4", "the mean log loss")
+    result = "B2" if setting.task == "elo" else "C4"
+    return _factor(log_loss_harm_factor(step, size), result, "the log loss of 0/1 labels")
+
+
+def _late(setting: Setting, step: float) -> HarmCap:
+    size = 2.0 if setting.task == "elo" else setting.size
+    if setting.weight_max != 1.0:
+        return _none("no harm cap is proven for late labels with weights")
+    if setting.task == "mean":
+        if setting.delay is None:
+            return _none("no harm cap is proven without a bound on the delay")
+        factor = late_squared_harm_factor(step, setting.delay, size)
+        return _factor(factor, "A6", "the squared error")
+    if setting.most_open is None:
+        return _none("no harm cap is proven without the most open tickets")
+    quantile = setting.task == "quantile"
+    error = max(setting.level, 1.0 - setting.level) if quantile else 1.0
+    added = late_convex_harm(step, error * math.sqrt(size), setting.most_open)
+    return _added(added, "A6", "the mean pinball loss" if quantile else "the mean log loss")
+
+
+def _hard(setting: Setting) -> bool:
+    """Labels known to be 0 or 1 only cannot be told from a range; the default range is taken as hard."""
+    return setting.label_low == 0.0 and setting.label_high == 1.0
+
+
+def _factor(factor: float, result: str, loss: str) -> HarmCap:
+    if not math.isfinite(factor):
+        return _none("this step is too large for any harm cap")
+    percent = f"{100.0 * (factor - 1.0):.2g}"
+    sentence = f"this step can raise {loss} by at most {percent} %, whatever comes"
+    return HarmCap(factor, None, result, sentence)
+
+
+def _added(added: float, result: str, loss: str) -> HarmCap:
+    sentence = f"this step can raise {loss} by at most {added:.2g}, whatever comes"
+    return HarmCap(None, added, result, sentence)
+
+
+def _none(reason: str) -> HarmCap:
+    return HarmCap(None, None, "no theorem fits", reason)

@@ -1,0 +1,184 @@
+"""Which results apply to a layer with features, overlapping groups, players, or a penalty."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from gradeq.numerics import LAMBERT_W
+from gradeq.theory.candidate import Candidate, open_mass, total_from
+from gradeq.theory.elo import elo_sup_radius
+from gradeq.theory.features import pull_growth, quantile_pull, squared_growth
+from gradeq.theory.late import late_pull_growth, late_squared_growth
+from gradeq.theory.links import clip_bound, logit_pull
+from gradeq.theory.penalised import (
+    bounded_ridge_radius,
+    lasso_radius,
+    ridge_radius,
+    scalar_ridge_radius,
+)
+from gradeq.theory.scalar import logistic_hard_radius
+from gradeq.theory.setting import Setting
+
+
+class Pull(NamedTuple):
+    """What an error of bounded size does to theta: g'theta >= -kappa and |e| <= error."""
+
+    kappa: float
+    error: float
+    offset: float
+    span: float
+    result: str
+    assumption: str
+
+
+def feature_candidates(setting: Setting) -> list[Candidate]:
+    """Every proven bound for a layer with several parameters; empty where there is none."""
+    if setting.penalty is not None:
+        return penalised_candidates(setting)
+    if setting.task == "mean":
+        return _squared(setting)
+    pull = _pull(setting)
+    if pull is None:
+        return []
+    squared = setting.size * pull.error**2
+    if setting.has_late_labels:
+        mass = open_mass(setting)
+        if mass is None:
+            return []
+        growth = late_pull_growth(pull.kappa, squared, mass, setting.step_sum, max(setting.n, 1))
+        result = "A1"
+    else:
+        growth = pull_growth(pull.kappa, squared, setting.largest_step, setting.step_sum)
+        result = pull.result
+    radius = math.sqrt(growth) + _disturbance(setting, pull.error)
+    if setting.task == "elo":
+        radius *= math.sqrt((setting.dimension - 1) / setting.dimension)
+    known = (pull.assumption, f"squared norm of features <= {setting.size:g}")
+    found = [Candidate(total_from(setting, radius, 2.0 * radius), result, known)]
+    if setting.task == "elo" and not setting.has_late_labels:
+        radius = elo_sup_radius(setting.dimension, setting.largest_step, setting.step_sum)
+        found.append(
+            Candidate(total_from(setting, radius, 2.0 * radius), "8.5", (pull.assumption,))
+        )
+    return found
+
+
+def penalised_candidates(setting: Setting) -> list[Candidate]:
+    """Bounds with a penalty: labels at once, no weights (results 6.1 to 6.3); empty where there is none."""
+    weighted = setting.weight_max != 1.0 or setting.weights != setting.n
+    one = setting.structure == "scalar"
+    if setting.has_late_labels or weighted or setting.structure == "isotonic":
+        return []
+    if not setting.strength > 0.0:
+        return []
+    if setting.task == "mean":
+        return _squared_ridge(setting, one) if setting.penalty == "ridge" else []
+    pull = _pull(setting)
+    if pull is None:
+        return []
+    step, strength = setting.largest_step, setting.strength
+    if setting.penalty == "ridge" and step * strength > 1.0:
+        return []
+    lipschitz = math.sqrt(setting.size) * pull.error
+    slack = _disturbance(setting, pull.error + strength)
+    if setting.penalty == "lasso":
+        whole = lipschitz + strength * math.sqrt(setting.dimension)
+        radius = lasso_radius(0.0, pull.kappa, whole, strength, step)
+        found = [(radius + _disturbance(setting, whole), "6.1", pull.assumption)]
+    else:
+        radius = bounded_ridge_radius(0.0, pull.kappa, lipschitz, strength, step)
+        found = [(radius + slack, "6.3", pull.assumption)]
+    overshoot = step * strength if setting.penalty == "lasso" else 0.0
+    if (one or setting.structure == "disjoint") and setting.task == "quantile":
+        radius = setting.b + step * pull.error + overshoot + slack
+        found.append((radius, "3.1 with 6.3", pull.assumption))
+    elif (one or setting.structure == "disjoint") and pull.span > 0.0:
+        start = pull.offset + step * pull.span + overshoot
+        radius = logistic_hard_radius(start, pull.span, step, setting.step_sum, pull.offset)
+        found.append((radius, "3.4 with 6.3", pull.assumption))
+    lasso = setting.penalty == "lasso"
+    return [
+        Candidate(
+            total_from(setting, radius, 2.0 * radius)
+            + setting.n * strength * (1.0 if lasso else radius),
+            result,
+            (assumption, f"{setting.penalty} of strength {strength:g}"),
+        )
+        for radius, result, assumption in found
+    ]
+
+
+def crossing_mass(setting: Setting) -> float | None:
+    """Largest mass of a ticket, those open when it is served and those served while it is open."""
+    found = [] if setting.crossing_mass is None else [setting.crossing_mass]
+    if setting.delay is not None:
+        found.append((2 * setting.delay + 1) * setting.largest_step)
+    return min(found) if found else None
+
+
+def _squared(setting: Setting) -> list[Candidate]:
+    eta = setting.largest_step / setting.weight_max
+    squares = setting.weights * setting.b**2
+    if setting.square_sum is not None:
+        squares = min(squares, setting.square_sum)
+    known: tuple[str, ...] = (
+        f"|y - f| <= {setting.b:g}",
+        f"squared norm of features <= {setting.size:g}",
+    )
+    if setting.has_late_labels:
+        mass = crossing_mass(setting)
+        if mass is None:
+            return []
+        growth, result = late_squared_growth(eta * squares, setting.size, mass), "A1"
+        known = (*known, "a bounded delay")
+    else:
+        growth = squared_growth(eta * squares, setting.size, setting.largest_step)
+        result = "5.2"
+    radius = math.sqrt(growth)
+    return [Candidate(total_from(setting, radius, 2.0 * radius), result, known)]
+
+
+def _squared_ridge(setting: Setting, one: bool) -> list[Candidate]:
+    step, strength = setting.largest_step, setting.strength
+    smallest = setting.smallest_step
+    found = [ridge_radius(0.0, setting.b, setting.size, strength, step, smallest)]
+    if one or (setting.structure == "disjoint" and step * strength <= 1.0):
+        found.append(scalar_ridge_radius(0.0, setting.b, strength, step))
+    known = (f"|y - f| <= {setting.b:g}", f"ridge of strength {strength:g}")
+    return [
+        Candidate(
+            total_from(setting, radius, 2.0 * radius) + setting.n * strength * radius, "6.2", known
+        )
+        for radius in found
+        if math.isfinite(radius)
+    ]
+
+
+def _pull(setting: Setting) -> Pull | None:
+    """kappa and the size of the error, for the tasks whose error is bounded."""
+    if setting.task == "elo":
+        return Pull(LAMBERT_W, 1.0, 0.0, 0.0, "8.5", "results in [0, 1]")
+    if setting.task == "probability_logit":
+        if setting.clip is None:
+            return None
+        offset = clip_bound(setting.clip)
+        known = f"labels in [0, 1], forecasts clipped at {setting.clip:g}"
+        return Pull(logit_pull(offset), 1.0, offset, 1.0, "C3", known)
+    if setting.task in ("probability_shift", "glm"):
+        shift = setting.task == "probability_shift"
+        a, b = (-1.0, 1.0) if shift else (setting.span_low, setting.span_high)
+        if setting.low < a or setting.high > b:
+            return None
+        return Pull(LAMBERT_W * (b - a), b - a, 0.0, b - a, "5.1", f"labels in [{a:g}, {b:g}]")
+    if setting.task == "quantile":
+        kappa = quantile_pull(setting.low, setting.high, setting.level)
+        known = f"tracked residuals in [{setting.low:g}, {setting.high:g}]"
+        return Pull(kappa, max(setting.level, 1.0 - setting.level), 0.0, 0.0, "5.3", known)
+    return None
+
+
+def _disturbance(setting: Setting, lipschitz: float) -> float:
+    """How far rows that ignored theta, before the sinh link had a scale, can have moved it."""
+    size = math.sqrt(setting.size)
+    return setting.zero_scale_rounds * setting.largest_step * lipschitz * size

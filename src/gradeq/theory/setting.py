@@ -1,0 +1,184 @@
+"""What a layer is and what it has seen: everything a bound depends on, and the bound itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gradeq.errors import BadInput
+
+TASKS = (
+    "mean",
+    "probability_logit",
+    "probability_shift",
+    "quantile",
+    "glm",
+    "poisson",
+    "multiplicative",
+    "elo",
+)
+STRUCTURES = ("scalar", "disjoint", "features", "isotonic")
+
+
+class Bound(NamedTuple):
+    """Most that the largest coordinate of the average gradient can be, whatever the sequence.
+
+    ``value`` is None where no theorem fits; ``result`` names the one it rests on (docs/bounds.md);
+    ``vacuous`` means that it says no more than ``trivial``, which holds without learning anything.
+    """
+
+    value: float | None
+    result: str
+    assumptions: tuple[str, ...]
+    trivial: float
+    vacuous: bool
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A layer's configuration and the running sums that its bound needs; theta_1 = 0.
+
+    Everything but the task has a default, so fill in what is known. An upper bound is always a valid
+    substitute for a maximum or a sum of positive terms.
+
+    What is learned
+        task: mean (f + m), probability_logit (sigma(logit p + m)), quantile,
+            probability_shift (p + 2 sigma(m) - 1), glm (a + (b - a) sigma(m)), poisson (e^m),
+            multiplicative (f e^m), elo.
+        structure: scalar; disjoint (one group per row, each with its own clock); features (overlapping
+            groups or any features); isotonic (several levels by lazy isotonic projection).
+        level, levels: the quantile's level, or all of them.
+    What was seen
+        n: labelled rows. counts: labelled rows of each coordinate (groups, players).
+        groups: for disjoint groups, one scalar Setting each; replaces counts and makes every bound that
+            group's own.
+        low, high: range of y - f (with the sinh link of asinh((y - f)/s)); of y for glm and poisson.
+        lows, highs: the same per level. gaps: K - 1 largest distances of neighbouring base quantiles.
+        square_sum: sum of w (y - f)^2, if known; sharpens the squared error for short, heavy-tailed runs.
+        size: largest squared norm of a feature row (c^2). largest: largest |z_j|.
+        dimension: number of parameters, or players.
+        odds_sum: sum of w e^|logit p|. clip: eps of the clipped p.
+        label_low, label_high: range of the labels of a probability.
+        ratio_low, ratio_high, forecast_max, label_max: of y/f, f and y (multiplicative).
+        span_low, span_high: a and b of a glm.
+        zero_scale_rounds: rows learned from that the sinh link served while its scale was 0.
+    Steps
+        eta: the first (or constant) step. eta_last, eta_max, eta_min: left out, they are eta.
+        inverse_variation: sum of |1/eta_t - 1/eta_{t-1}| from t = 2 on in order of service; left out,
+            steps are taken to be monotone. decay: alpha of eta t^-alpha, only used to look ahead.
+        weight_max, weight_sum: of the rows' weights; left out, weights are 1.
+        divisor: what sums are divided by to give the average; left out, weight_sum (n without weights).
+        penalty: lasso or ridge (lambda/2)||theta||^2, with strength lambda.
+    Late labels
+        late: whether any label came after another prediction was served.
+        most_open: most tickets open at once (P). cap: c of the cap min(eta, c/P), if it is on.
+        open_mass, stale_mass: see :mod:`gradeq.theory.late`; left out, from most_open.
+        delay: most tickets served while one was open, if bounded. crossing_mass: its mass form (A1).
+    """
+
+    task: str = "mean"
+    structure: str = "scalar"
+    level: float = 0.5
+    levels: tuple[float, ...] = ()
+    n: float = 0
+    counts: tuple[float, ...] = ()
+    groups: tuple[Setting, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
+    gaps: tuple[float, ...] = ()
+    square_sum: float | None = None
+    size: float = 1.0
+    largest: float = 1.0
+    dimension: int = 1
+    odds_sum: float | None = None
+    clip: float | None = None
+    label_low: float = 0.0
+    label_high: float = 1.0
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    forecast_max: float = 1.0
+    label_max: float | None = None
+    span_low: float = 0.0
+    span_high: float = 1.0
+    zero_scale_rounds: float = 0
+    eta: float = 0.01
+    eta_last: float | None = None
+    eta_max: float | None = None
+    eta_min: float | None = None
+    inverse_variation: float | None = None
+    decay: float = 0.0
+    weight_max: float = 1.0
+    weight_sum: float | None = None
+    divisor: float | None = None
+    penalty: str | None = None
+    strength: float = 0.0
+    late: bool = False
+    most_open: int | None = None
+    cap: float | None = None
+    open_mass: float | None = None
+    stale_mass: float | None = None
+    delay: int | None = None
+    crossing_mass: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.task not in TASKS:
+            raise BadInput(f"task {self.task!r}: must be one of {', '.join(TASKS)}")
+        if self.structure not in STRUCTURES:
+            raise BadInput(f"structure {self.structure!r}: must be one of {', '.join(STRUCTURES)}")
+        if self.penalty not in (None, "lasso", "ridge"):
+            raise BadInput(f"penalty {self.penalty!r}: must be lasso, ridge or None")
+        if not self.eta > 0.0:
+            raise BadInput(f"eta = {self.eta!r}: a step must be positive")
+
+    @property
+    def b(self) -> float:
+        """Largest |y - f| (or of whatever low and high bound)."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def largest_step(self) -> float:
+        """Largest step times largest weight."""
+        known = [e for e in (self.eta, self.eta_last, self.eta_max) if e is not None]
+        return max(known) * self.weight_max
+
+    @property
+    def smallest_step(self) -> float:
+        """Smallest step."""
+        known = [e for e in (self.eta, self.eta_last, self.eta_max, self.eta_min) if e is not None]
+        return min(known)
+
+    @property
+    def weights(self) -> float:
+        """Sum of weights, n when there are none."""
+        return float(self.n) if self.weight_sum is None else self.weight_sum
+
+    @property
+    def step_sum(self) -> float:
+        """Bound on the sum of step times weight over the labelled rows."""
+        known = [e for e in (self.eta, self.eta_last, self.eta_max) if e is not None]
+        return max(known) * self.weights
+
+    @property
+    def variation(self) -> float:
+        """sum of |1/eta_t - 1/eta_{t-1}| from the second row on."""
+        if self.inverse_variation is not None:
+            return self.inverse_variation
+        last = self.eta if self.eta_last is None else self.eta_last
+        return abs(1.0 / last - 1.0 / self.eta)
+
+    @property
+    def constant(self) -> bool:
+        """Whether every step was the same."""
+        return self.variation == 0.0
+
+    @property
+    def average_over(self) -> float:
+        """What sums are divided by to give the average."""
+        return self.weights if self.divisor is None else self.divisor
+
+    @property
+    def has_late_labels(self) -> bool:
+        """Whether any label was late."""
+        return self.late or (self.most_open or 1) > 1 or bool(self.stale_mass)
