@@ -33,15 +33,18 @@ def atomic(path: str | os.PathLike[str], inputs: Iterable[str] = ()) -> Iterator
     temporary = os.path.join(folder, f"{_PREFIX}{name[:80]}-{secrets.token_hex(6)}{_SUFFIX}")
     with writing(path):
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, _mode(place))
+    file = os.fdopen(descriptor, "wb")
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            _lock(file.fileno())
-            yield file
-            with writing(path):
-                file.flush()
-                os.fsync(file.fileno())
-                os.replace(temporary, place)
+        _lock(file.fileno())
+        yield file
+        with writing(path):
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            os.replace(temporary, place)
     except BaseException:
+        with contextlib.suppress(OSError):
+            file.close()
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise

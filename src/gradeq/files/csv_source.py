@@ -69,8 +69,9 @@ def header(data: Bytes, where: str) -> list[str]:
         raise BadInput(f"{where} is a Parquet file by its content; name it .parquet")
     if head.startswith(b"\x1f\x8b"):
         raise BadInput(f"{where} is gzipped by its content; name it .csv.gz")
-    if b"\0" in head[:4096]:
-        raise BadInput(f"{where} is neither CSV nor Parquet: it holds binary data")
+    first = head.lstrip(b"\r\n").split(b"\n")[0]
+    if b"\0" in first or not _is_utf8(first):
+        raise BadInput(f"{where} is neither CSV in UTF-8 nor Parquet; save it as one of them")
     if not head.strip(b"\xef\xbb\xbf\r\n \t"):
         raise BadInput(f"{where} is empty; a header line and at least one row are needed")
     text = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
@@ -78,6 +79,14 @@ def header(data: Bytes, where: str) -> list[str]:
         return next(row for row in csv.reader(text) if row)
     except csv.Error:
         raise BadInput(f"{where} has no readable header line; is it CSV?") from None
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class CsvSource:
@@ -131,6 +140,8 @@ class CsvSource:
             raise BadInput(f"{self.where} can be read only once; give a file")
         else:
             yield self._begun
+            if self._path != "-":
+                self._pipe.close()
 
 
 def _spooled(pipe: BinaryIO) -> BinaryIO:

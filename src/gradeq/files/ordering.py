@@ -142,6 +142,7 @@ class _Run:
 def _spill(held: list[_Part], path: str) -> _Run:
     import pyarrow as pa
 
+    kind = held[0].times.dtype
     schema = held[0].batch.schema
     schema = schema.append(pa.field("\0time", pa.int64())).append(pa.field("\0row", pa.int64()))
     with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as out:
@@ -150,7 +151,7 @@ def _spill(held: list[_Part], path: str) -> _Run:
             keys = [pa.array(part.times.view(np.int64)), pa.array(part.rows)]
             arrays = [*part.batch.columns, *keys]
             out.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
-    return _Run(path, held[0].times.dtype)
+    return _Run(path, kind)
 
 
 def _sorted_parts(held: list[_Part], size: int) -> Iterator[_Part]:
