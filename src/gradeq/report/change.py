@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradeq.report.thin import Blocks, Floats
+from gradeq.report.thin import Blocks
 
 
 class Change(NamedTuple):
@@ -32,7 +32,7 @@ def label_change(
     stay below one deviation; a collection fault is far above. A cut lies between blocks, so it
     is exact to the row while a block is one row.
     """
-    counts, last, sums = blocks.blocks()
+    counts, first, sums = blocks.blocks()
     rows = float(counts.sum())
     left = np.cumsum(counts)[:-1].astype(np.float64)
     right = rows - left
@@ -51,8 +51,4 @@ def label_change(
         return None
     before = {name: float(column[: cut + 1].sum() / left[cut]) for name, column in sums.items()}
     after = {name: float(column[cut + 1 :].sum() / right[cut]) for name, column in sums.items()}
-    return Change(_start(last, cut), int(left[cut]), int(right[cut]), before, after)
-
-
-def _start(last: Floats, cut: int) -> float:
-    return float(last[cut + 1])
+    return Change(float(first[cut + 1]), int(left[cut]), int(right[cut]), before, after)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 MINUS = "−"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_MONTHS = (
+MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
@@ -103,27 +103,27 @@ def decimals(*values: float, unit_interval: bool = False) -> int:
         places = 3 if largest < 10 else 2 if largest < 100 else 1 if largest < 10_000 else 0
     else:
         places = min(max(3, 1 - math.floor(math.log10(largest))), 12)
-    if len(values) == 2 and number(values[0], places) == number(values[1], places):
-        places += 1
+    if len(values) == 2 and values[0] != values[1]:
+        places += number(values[0], places) == number(values[1], places)
     return places
 
 
 def date(seconds: float) -> str:
     """Write a day in UTC in full: 2 April 2014."""
     at = _utc(seconds)
-    return f"{at.day} {_MONTHS[at.month - 1]} {at.year}"
+    return f"{at.day} {MONTHS[at.month - 1]} {at.year}"
 
 
 def short_date(seconds: float) -> str:
     """Write a day in UTC with a three-letter month: 2 Apr 2014."""
     at = _utc(seconds)
-    return f"{at.day} {_MONTHS[at.month - 1][:3]} {at.year}"
+    return f"{at.day} {MONTHS[at.month - 1][:3]} {at.year}"
 
 
 def month(seconds: float) -> str:
     """Write a month in UTC: Apr 2014."""
     at = _utc(seconds)
-    return f"{_MONTHS[at.month - 1][:3]} {at.year}"
+    return f"{MONTHS[at.month - 1][:3]} {at.year}"
 
 
 def moment(seconds: float) -> str:

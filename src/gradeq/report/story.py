@@ -129,7 +129,8 @@ class Rolling:
     before, after   mean raw and served value (of an interval: the lower end);
     before_upper, after_upper   the upper end, empty otherwise;
     labels          mean label (of a 0/1 label: the label rate);
-    tracked         rolling bias (target 0) or coverage; the first three are drawn.
+    tracked         rolling bias (target 0) or coverage; the first three are drawn;
+    begin           x of the first row, where the axis starts (the first window ends later).
     """
 
     axis: Axis
@@ -142,6 +143,7 @@ class Rolling:
     tracked: tuple[Tracked, ...]
     before_upper: Values = ()
     after_upper: Values = ()
+    begin: float | None = None
     span: Span | None = None
 
 

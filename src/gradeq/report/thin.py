@@ -87,6 +87,7 @@ class Blocks:
         self.size = 1
         self.rows = 0
         self._sums = np.zeros((len(self.names), capacity))
+        self._first = np.zeros(capacity)
         self._last = np.zeros(capacity)
 
     def add(self, columns: Mapping[str, Floats], x: Floats | None = None) -> None:
@@ -104,6 +105,8 @@ class Blocks:
             index = np.arange(self.rows, self.rows + stop - start) // self.size
             for row, column in zip(self._sums, stack, strict=True):
                 np.add.at(row, index, column[start:stop])
+            opens = slice((-self.rows) % self.size, None, self.size)
+            self._first[index[opens]] = places[start:stop][opens]
             self._last[index] = places[start:stop]
             self.rows += stop - start
             start = stop
@@ -136,18 +139,19 @@ class Blocks:
         return self._last[picked], sums[picked]
 
     def blocks(self) -> tuple[Integers, Floats, dict[str, Floats]]:
-        """Rows in each block, x of its last row, and the sums by name."""
+        """Rows in each block, x of its first row, and the sums by name."""
         filled = -(-self.rows // self.size)
         counts = np.full(filled, self.size)
         if filled:
             counts[-1] = self.rows - (filled - 1) * self.size
         sums = {name: self._sums[i, :filled].copy() for i, name in enumerate(self.names)}
-        return counts, self._last[:filled].copy(), sums
+        return counts, self._first[:filled].copy(), sums
 
     def _double(self) -> None:
         half = self._last.size // 2
         self._sums[:, :half] = self._sums[:, 0::2] + self._sums[:, 1::2]
         self._sums[:, half:] = 0.0
+        self._first[:half] = self._first[0::2]
         self._last[:half] = self._last[1::2]
         self.size *= 2
 

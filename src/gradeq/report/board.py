@@ -1,0 +1,287 @@
+"""The Elo page: verdict, warnings, leaderboard, rating curves, calibration, choice of K, method."""
+
+from gradeq.report import formulas, marks, plots
+from gradeq.report.grouptable import FIRST, bound_cell
+from gradeq.report.markup import Markup, clean, el, join, name, tidy
+from gradeq.report.numerals import count, decimals, gap, number, percent, plain, points
+from gradeq.report.parts import (
+    arrow,
+    chart,
+    command,
+    figure,
+    icon,
+    notices,
+    runs,
+    section,
+    series_table,
+    show_all,
+    still,
+    table,
+)
+from gradeq.report.series import Sheet, coloured, step_name
+from gradeq.report.story import EloStory, Player
+from gradeq.report.ticks import How, Scale, finite, scale, step, ticks
+from gradeq.report.words import FEW, elo_headline, elo_qualification
+
+
+def build(story: EloStory, sheet: Sheet, most: int) -> Markup:
+    """The whole column; the rating curves put their numbers on the sheet."""
+    beside = section("How it was computed", "", command(story.made))
+    left, right = _calibration(story), _frontier(story)
+    pair = el("div", left, right, class_="pair") if left and right else join(left, right)
+    return join(
+        _title(story),
+        notices(story.notices),
+        _leaderboard(story, most),
+        _curves(story, sheet),
+        pair,
+        beside,
+        _method(story),
+    )
+
+
+def _title(story: EloStory) -> Markup:
+    about = [
+        el("code", clean(story.a)), " against ", el("code", clean(story.b)),
+        f", {count(story.games)} games, {count(story.players)} {story.noun}s",
+    ]  # fmt: skip
+    return el(
+        "div",
+        el("p", *about, class_="about"),
+        el("h1", runs(elo_headline(story))),
+        el("p", runs(elo_qualification(story)), class_="second"),
+        el("div", *_figures(story), class_="figures"),
+        class_="lede",
+    )
+
+
+def _figures(story: EloStory) -> list[Markup]:
+    ranked = [row for row in story.rows if row.games >= FEW]
+    made = []
+    if ranked:
+        worst = max(ranked, key=lambda row: abs(row.bias))
+        made.append(
+            figure(
+                f"Worst bias, {count(len(ranked))} ranked {story.noun}s",
+                el("span", f"{points(worst.bias)} points", class_="after"),
+                f"{clean(worst.player, 40)}, {count(worst.games)} games",
+            )
+        )
+    loss = story.loss
+    places = decimals(loss.before, loss.after)
+    value = arrow(number(loss.before, places), number(loss.after, places))
+    made.append(figure("Log loss", value, "equal ratings, then Elo"))
+    rule = "count half" if story.ties_rule == "half" else "dropped"
+    facts = [f"{count(story.ties)} ties {rule}"] if story.ties else []
+    if story.skipped:
+        facts.append(f"{count(story.skipped)} games of a {story.noun} against itself skipped")
+    made.append(figure("Games", el("span", count(story.games)), "; ".join(facts) or "no ties"))
+    held = story.certificate
+    trusted = held.gap <= 1e-6
+    tick = icon("M2.5 6.5l2.5 2.5 4.5-5.5", 11, 12)
+    tag = (
+        el("span", tick, "exact" if held.exact else "balanced", class_="tag ok")
+        if trusted
+        else el("span", "broken", class_="tag bad")
+    )
+    words = (
+        "bias from the games equals bias from the ratings"
+        if held.exact
+        else "the sum of step times error equals the move of the ratings"
+    )
+    close = ", exactly" if held.gap == 0 else f", to {gap(held.gap)}"
+    shown = el("span", "Balanced" if trusted else "Not balanced")
+    made.append(figure("Certificate", shown, words + close, tag))
+    return made
+
+
+def _leaderboard(story: EloStory, most: int) -> Markup:
+    order = sorted(
+        story.rows,
+        key=lambda row: (row.rank is None, row.rank or 0, -row.elo),
+    )
+    rows = order[:most]
+    if not rows:
+        return join()
+    spread = finite([row.elo for row in rows], [v for r in rows for v in (r.elo_low, r.elo_high)])
+    ratings = scale(spread, most=3)
+    sizes = sorted(abs(100.0 * row.bias) for row in rows)
+    # The axis holds nine rows in ten; the few beyond end in an arrow head.
+    reach = max(sizes[int(0.9 * (len(sizes) - 1))], 0.5) * 1.15
+    inner = ticks(-reach, reach, step(reach, 1) if reach < 1 else float(int(reach)), "sign")
+    biases = Scale(-reach, reach, inner)
+    heads = [
+        (join("Rank ", el("span", "range", class_="mid")), "rank"),
+        (join(story.noun.capitalize()), "who"),
+        (join("Elo"), ""),
+        (join("±"), "pm mid"),
+        (marks.axis(ratings, 164.0), "dots"),
+        (join("Games"), ""),
+        (join("Win rate actual"), "wide"),
+        (join("Win rate predicted"), "wide"),
+        (join("Bias, points"), ""),
+        (marks.axis(biases, 94.0), "biasbar"),
+        (join("Bound, points"), ""),
+    ]
+    head = el("tr", *(el("th", inside, scope="col", class_=c or None) for inside, c in heads))
+    long = len(rows) > FIRST + 3
+    body = [_row(row, ratings, biases, hidden=long and i >= FIRST) for i, row in enumerate(rows)]
+    made = el("table", el("thead", head), el("tbody", *body), class_="board", id="board")
+    intro = (
+        f"{story.noun.capitalize()}s share a rank when their 95 % intervals overlap: rank = 1 + "
+        f"the number of {story.noun}s whose interval lies wholly above. Bias = predicted − actual "
+        "win rate, in percentage points."
+    )
+    foot = f"± from {story.interval}. " if story.interval else ""
+    foot += "Bound: the largest |bias| any sequence of games could have caused."
+    if any(row.rank is None for row in rows):
+        foot += f" Fewer than {FEW} games: no rank."
+    if len(rows) < len(order):
+        foot += f" The first {count(len(rows))} of {count(story.players)} are listed."
+    button = [show_all("board", len(rows), f"{story.noun}s", FIRST)] if long else []
+    under = el("div", *button, el("p", tidy(foot), class_="foot"), class_="under")
+    return section("Leaderboard", intro, made, under)
+
+
+def _row(row: Player, ratings: Scale, biases: Scale, hidden: bool) -> Markup:
+    low, high = row.rank_low, row.rank_high
+    around = "" if low is None or high is None else f"{low}–{high}" if low != high else f"{low}"
+    half = (
+        ""
+        if row.elo_low is None or row.elo_high is None
+        else f"±{number((row.elo_high - row.elo_low) / 2, 0)}"
+    )
+    rank = el("b", "–" if row.rank is None else str(row.rank))
+    return el(
+        "tr",
+        el("td", rank, " ", el("small", around, class_="mid"), class_="rank"),
+        el("th", name(row.player), scope="row"),
+        el("td", f"{row.elo:.0f}".replace("-", "−"), class_="elo"),
+        el("td", half, class_="pm mid"),
+        el("td", marks.dot(row.elo, row.elo_low, row.elo_high, ratings), class_="dots"),
+        el("td", count(row.games)),
+        el("td", tidy(percent(row.win_rate)), class_="wide nowrap"),
+        el("td", tidy(percent(row.predicted_win_rate)), class_="wide nowrap"),
+        el("td", points(row.bias), class_="bias"),
+        el("td", marks.bar(100.0 * row.bias, biases), class_="biasbar"),
+        el("td", bound_cell(row.bound, row.vacuous, False, 100.0, 0)),
+        class_="more" if hidden else None,
+    )
+
+
+def _curves(story: EloStory, sheet: Sheet) -> Markup:
+    curves = story.curves
+    if curves is None or len(curves.x) < 2 or not curves.lines:
+        return join()
+    values = finite(*(line.values for line in curves.lines))
+    y = scale(values, most=8, include=(1000.0,))
+    y = Scale(y.low, y.high, tuple((v, f"{v:.0f}".replace("-", "−")) for v, _ in y.ticks))
+    unit = "game" if curves.axis == "row" else ""
+    sheet.add(
+        "curves", "Elo", (curves.axis, curves.axis_name, unit), curves.x, coloured(curves.lines),
+        y, How(1.0, 0), marks=(1000.0,), height=340,
+        begin=1.0 if curves.axis == "row" else None,
+    )  # fmt: skip
+    grey = len(curves.lines) - 3
+    others = f" and, in grey, {count(grey)} others" if grey > 0 else ""
+    intro = (
+        f"Elo after each game, for the {story.noun}s with the highest rating{others}. "
+        "1000 is where everyone starts."
+    )
+    sub = "by number of games played in the file" if not story.timed else f"by {curves.axis_name}"
+    return section(
+        "Rating curves",
+        intro,
+        chart("curves", "Elo", sub),
+        series_table("Show these numbers as a table", ("curves",)),
+    )
+
+
+def _calibration(story: EloStory) -> Markup:
+    bins = [b for b in story.bins if b.games > 0]
+    if not bins:
+        return join()
+    width = "bins of 5 points; " if len(bins) > 1 else ""
+    rows = [
+        [percent(b.predicted), percent(b.actual), f"{percent(b.low)} to {percent(b.high)}",
+         count(b.games)]
+        for b in bins
+    ]  # fmt: skip
+    return section(
+        "Calibration",
+        f"All games in {width}area is the number of games, bars are 95 % intervals.",
+        still("Actual win rate", "of side a", plots.calibration(bins)),
+        table("Show as a table", ("Predicted", "Actual", "95 % interval", "Games"), rows),
+    )
+
+
+def _frontier(story: EloStory) -> Markup:
+    given = story.frontier
+    if len(given) < 2:
+        return join()
+    places = max(decimals(*(point.loss for point in given), 0.0), 4)
+    chosen = next((point for point in given if point.chosen), None)
+    said = ("", "")
+    if chosen is not None:
+        said = (
+            f"chosen: K = {plain(chosen.step)}",
+            f"worst bias {points(chosen.worst, False)} points, "
+            f"log loss {number(chosen.loss, places)}",
+        )
+    names = [step_name(point.step, "K", i == 0) for i, point in enumerate(given)]
+    reads = [
+        f"K = {plain(p.step)}: worst |bias| {points(p.worst, False)} points, "
+        f"log loss {number(p.loss, places)}"
+        for p in given
+    ]
+    coin = f"log loss → (coin flip: {number(story.loss.before, 3)})"
+    rows = [
+        [
+            plain(p.step) + (" (chosen)" if p.chosen else ""),
+            points(p.worst, False),
+            number(p.loss, places),
+        ]
+        for p in given
+    ]
+    return section(
+        "Choice of K",
+        "In hindsight, on these same games: not a forecast. Lower left is better; a larger K "
+        "leaves less bias and noisier ratings.",
+        still(
+            "Worst |bias|, points",
+            f"{story.noun}s with {FEW} games or more",
+            plots.frontier(given, names, said, coin, reads, percent_points=True),
+        ),
+        table("Show as a table", ("K", "Worst |bias|, points", "Log loss"), rows),
+    )
+
+
+def _method(story: EloStory) -> Markup:
+    method = story.method
+    worked: list[str] = []
+    if method.eta is not None and method.n:
+        minus = f"+ {number(-method.u, 4)}" if method.u < 0 else f"− {number(method.u, 4)}"
+        worked = [
+            " For ",
+            name(method.name, None),
+            f": ({plain(method.u1)} {minus}) / ({number(method.eta, 5)} × {count(method.n)}) = "
+            f"{number(method.average, 4)}.",
+        ]
+    exact = (
+        "Hence for each one, exactly: mean predicted − actual win rate = (θ at the start − θ at "
+        "the end) / (η × games)."
+        if method.eta is not None
+        else "The step varies, so each bias is the stored exact sum of errors over its games."
+    )
+    return section(
+        "Method",
+        "Before each game p is the probability that a wins; afterwards both ratings move by a "
+        "small step against the error, and their sum stays.",
+        el("div", formulas.game(), formulas.game_update(), class_="formula"),
+        el(
+            "p",
+            tidy(f"Elo = 1000 + 173.7 θ, η = K × 0.005756, here K = {plain(story.k)}. {exact}"),
+            *worked,
+        ),
+        class_="method",
+    )

@@ -1,0 +1,244 @@
+(() => {
+"use strict";
+const root = document.documentElement;
+root.classList.add("js");
+const data = JSON.parse(document.getElementById("data").textContent);
+const MINUS = "\u2212";
+const colour = name => getComputedStyle(root).getPropertyValue("--" + name).trim();
+const node = (tag, className, text) => {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+
+// A value in words of the axis: how = [factor, decimals, sign, suffix].
+const say = (value, [factor, decimals, sign, suffix]) => {
+  if (value === null || value === undefined) return "\u2013";
+  const size = Math.abs(value * factor).toLocaleString("en", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
+  const zero = !/[1-9]/.test(size);
+  return (zero ? "" : value < 0 ? MINUS : sign ? "+" : "") + size + suffix;
+};
+const day = new Intl.DateTimeFormat("en-GB", {day: "numeric", month: "long", year: "numeric", timeZone: "UTC"});
+const clock = new Intl.DateTimeFormat("en-GB", {day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZone: "UTC"});
+const where = (chart, x) => chart.axis === "date"
+  ? (chart.xs[chart.xs.length - 1] - chart.xs[0] < 10 * 86400 ? clock.format(x * 1000) + " UTC" : day.format(x * 1000))
+  : chart.axis === "row" ? chart.unit + " " + Math.round(x).toLocaleString("en") : String(x).replace("-", MINUS);
+
+const INK = {before: "before", after: "after", truth: "ink", s1: "s1", s2: "s2", s3: "s3", other: "before"};
+const charts = [];
+
+function stroke(line) {
+  const role = line.role;
+  return {
+    stroke: colour(INK[role]),
+    width: role === "before" || role === "other" || role === "s3" ? 1.4 : role === "truth" ? 1.6 : 2,
+    dash: role === "truth" ? [2, 3] : role === "s3" ? [5, 3] : undefined,
+    points: {show: false},
+    spanGaps: false,
+  };
+}
+
+function spread(wanted, low, high) {
+  const order = wanted.map((top, i) => ({top, i})).sort((p, q) => p.top - q.top || p.i - q.i);
+  order.forEach((p, k) => { if (k) p.top = Math.max(p.top, order[k - 1].top + 16); });
+  let floor = high - 8;
+  for (let k = order.length - 1; k >= 0; k--) { order[k].top = Math.min(order[k].top, floor); floor = order[k].top - 16; }
+  const out = [];
+  order.forEach(p => { out[p.i] = p.top; });
+  return out;
+}
+
+function draw(chart) {
+  const {spec, plot} = chart;
+  if (chart.u) chart.u.destroy();
+  plot.textContent = "";
+  const width = plot.clientWidth;
+  const named = spec.lines.filter(line => line.name);
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = "500 12px " + getComputedStyle(document.body).fontFamily;
+  const widest = Math.max(0, ...named.map(line => pen.measureText(line.name).width));
+  const right = Math.min(Math.ceil(widest) + 14, Math.max(width * .3, 70));
+  const left = spec.left;
+  const inner = width - left - right;
+  const few = Math.max(1, Math.ceil(spec.xticks.length / Math.max(2, Math.floor(inner / 74))));
+  const ticks = spec.xticks.filter((_, i) => i % few === 0);
+  const font = "12px " + getComputedStyle(document.body).fontFamily;
+  const low = spec.ymin, high = spec.ymax;
+  const pixel = window.devicePixelRatio || 1;
+  chart.u = new uPlot({
+    width, height: spec.height + (spec.showx ? 26 : 6),
+    padding: [8, right, 0, 0],
+    legend: {show: false},
+    cursor: {y: false, drag: {x: false, y: false, setScale: false}, points: {size: 7}},
+    scales: {x: {time: false, range: () => [spec.xmin, spec.xmax]}, y: {range: () => [low, high]}},
+    axes: [
+      {show: true, size: spec.showx ? 26 : 6, font, stroke: colour("ink-3"), grid: {show: false}, gap: 4,
+       border: {show: spec.showx, stroke: colour("line-2"), width: 1},
+       ticks: {show: spec.showx, size: 4, stroke: colour("line-2"), width: 1},
+       splits: () => ticks.map(t => t[0]), values: () => spec.showx ? ticks.map(t => t[1]) : ticks.map(() => "")},
+      {size: left, font, stroke: colour("ink-3"), grid: {stroke: colour("line"), width: 1}, ticks: {show: false}, gap: 8,
+       splits: () => spec.yticks.map(t => t[0]), values: () => spec.yticks.map(t => t[1])},
+    ],
+    series: [{}, ...spec.lines.map(stroke)],
+    hooks: {
+      drawClear: [u => {
+        if (!spec.span) return;
+        const x0 = Math.max(u.valToPos(spec.span[0], "x", true), u.bbox.left);
+        const x1 = Math.min(u.valToPos(spec.span[1], "x", true), u.bbox.left + u.bbox.width);
+        u.ctx.fillStyle = colour("shade");
+        u.ctx.fillRect(x0, u.bbox.top, x1 - x0, u.bbox.height);
+      }],
+      drawAxes: [u => {
+        spec.marks.forEach(value => {
+          const y = Math.round(u.valToPos(value, "y", true));
+          u.ctx.strokeStyle = colour("ink-3");
+          u.ctx.lineWidth = pixel;
+          u.ctx.beginPath();
+          u.ctx.moveTo(u.bbox.left, y + .5);
+          u.ctx.lineTo(u.bbox.left + u.bbox.width, y + .5);
+          u.ctx.stroke();
+        });
+      }],
+      setCursor: [u => { if (u.cursor.idx !== null && u.cursor.left >= 0) read(chart, u.cursor.idx); }],
+    },
+  }, [chart.xs, ...spec.lines.map(line => line.v)], plot);
+  const last = line => { for (let i = line.v.length - 1; i >= 0; i--) if (line.v[i] !== null) return line.v[i]; return null; };
+  const ends = named.filter(line => last(line) !== null);
+  const tops = spread(ends.map(line => chart.u.valToPos(last(line), "y")), 0, chart.u.bbox.height / pixel + 8);
+  ends.forEach((line, i) => {
+    const label = node("div", "end " + (line.role === "after" ? "s1" : line.role), line.name);
+    label.style.left = left + inner + 8 + "px";
+    label.style.maxWidth = right - 8 + "px";
+    label.style.top = tops[i] + 8 - 8 + "px";
+    plot.append(label);
+  });
+  if (spec.span && spec.span[2]) {
+    const label = node("div", "spantext", spec.span[2]);
+    plot.append(label);
+    const x0 = left + Math.max(chart.u.valToPos(spec.span[0], "x"), 0);
+    label.style.top = spec.height - 34 + "px";
+    label.style.left = Math.max(left, Math.min(x0 + 8, left + inner - label.offsetWidth - 4)) + "px";
+  }
+}
+
+function read(chart, index) {
+  chart.index = index;
+  const spec = chart.spec;
+  const parts = spec.lines.filter(line => line.name).map(line => line.name + " " + say(line.v[index], spec.how));
+  chart.out.textContent = where(chart, chart.xs[index]) + ": " + parts.join(", ");
+  chart.friends.forEach(other => {
+    if (other.index === index || other.xs.length !== chart.xs.length) return;
+    other.index = index;
+    point(other, index);
+    read(other, index);
+  });
+}
+function point(chart, index) {
+  chart.u.setCursor({left: chart.u.valToPos(chart.xs[index], "x"), top: 10}, false);
+}
+
+const step = (key, index, length) => {
+  const moves = {ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1, PageUp: -20, PageDown: 20};
+  if (key === "Home") return 0;
+  if (key === "End") return length - 1;
+  if (!(key in moves)) return null;
+  return Math.min(Math.max((index ?? (moves[key] > 0 ? -1 : length)) + moves[key], 0), length - 1);
+};
+
+data.charts.forEach(spec => {
+  const holder = document.getElementById(spec.id);
+  const chart = {spec, xs: data.x[spec.x], axis: spec.axis, unit: spec.unit, plot: holder.querySelector(".plot"),
+    out: holder.querySelector(".read"), friends: [], index: null};
+  holder.addEventListener("keydown", event => {
+    const next = step(event.key, chart.index, chart.xs.length);
+    if (next === null) return;
+    event.preventDefault();
+    point(chart, next);
+    read(chart, next);
+  });
+  charts.push(chart);
+});
+charts.forEach(chart => { chart.friends = charts.filter(other => other !== chart && other.spec.sync === chart.spec.sync); });
+const drawAll = () => charts.forEach(draw);
+drawAll();
+
+let widths = "";
+new ResizeObserver(() => {
+  const now = charts.map(chart => chart.plot.clientWidth).join();
+  if (now !== widths) { widths = now; requestAnimationFrame(drawAll); }
+}).observe(document.querySelector("main"));
+
+// Drawn marks: each carries its words, so the read-out needs no formatting here.
+document.querySelectorAll(".chart.still").forEach(holder => {
+  const marks = [...holder.querySelectorAll("[data-read]")];
+  const out = holder.querySelector(".read");
+  let index = null;
+  const show = next => {
+    marks.forEach(mark => mark.classList.remove("on"));
+    index = next;
+    marks[next].classList.add("on");
+    out.textContent = marks[next].dataset.read;
+  };
+  marks.forEach((mark, i) => mark.addEventListener("pointerenter", () => show(i)));
+  holder.addEventListener("keydown", event => {
+    const next = step(event.key, index, marks.length);
+    if (next === null) return;
+    event.preventDefault();
+    show(next);
+  });
+});
+
+// Tables of the series, built when first opened.
+document.querySelectorAll("details[data-charts]").forEach(details => details.addEventListener("toggle", () => {
+  if (details.querySelector("table")) return;
+  const shown = charts.filter(chart => details.dataset.charts.split(" ").includes(chart.spec.id));
+  const table = node("table"), head = table.createTHead().insertRow(), body = table.createTBody();
+  const column = text => { const th = node("th", "", text); th.scope = "col"; head.append(th); };
+  column(shown[0].spec.xname);
+  shown.forEach(chart => chart.spec.lines.forEach(line => line.name && column((chart.spec.title + ": " + line.name))));
+  shown[0].xs.forEach((x, i) => {
+    const row = body.insertRow();
+    const th = node("th", "", where(shown[0], x));
+    th.scope = "row";
+    row.append(th);
+    shown.forEach(chart => chart.spec.lines.forEach(line => line.name && row.append(node("td", "", say(line.v[i], chart.spec.how)))));
+  });
+  const scroll = node("div", "scroll");
+  scroll.tabIndex = 0;
+  scroll.append(table);
+  details.append(scroll);
+}));
+
+document.querySelectorAll(".name").forEach(name => { if (name.scrollWidth > name.clientWidth) name.title = name.textContent; });
+
+const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+const on = (id, act) => { const made = document.getElementById(id); if (made) made.addEventListener("click", () => act(made)); };
+on("theme", () => { root.dataset.theme = dark() ? "light" : "dark"; drawAll(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+on("print", () => window.print());
+on("all", button => {
+  const table = document.getElementById(button.getAttribute("aria-controls"));
+  const open = table.classList.toggle("open");
+  button.setAttribute("aria-expanded", String(open));
+  const other = button.dataset.other;
+  button.dataset.other = button.textContent;
+  button.textContent = other;
+});
+on("copy", button => {
+  const source = document.getElementById("command");
+  const done = () => { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy"; }, 1500); };
+  const select = () => {
+    const range = document.createRange();
+    range.selectNodeContents(source);
+    const selection = getSelection();
+    selection.removeAllRanges();
+    selection.addRange(range);
+    if (document.execCommand("copy")) done();
+  };
+  if (navigator.clipboard) navigator.clipboard.writeText(source.textContent).then(done, select); else select();
+});
+let kept;
+addEventListener("beforeprint", () => { kept = root.dataset.theme; root.dataset.theme = "light"; drawAll(); });
+addEventListener("afterprint", () => { if (kept === undefined) delete root.dataset.theme; else root.dataset.theme = kept; drawAll(); });
+})();
