@@ -71,6 +71,21 @@ class Codebook:
         result: Int64s = codes[column.indices.to_numpy()]
         return result
 
+    def of_cells(self, cells: Iterable[object]) -> Int64s:
+        """The same for plain Python values, such as a list."""
+        return np.array([self._code(name_of(cell)) for cell in cells], np.int64)
+
+    def of_keys(self, keys: Int64s) -> Int64s:
+        """The same for an array of integers."""
+        if self._integers is None:
+            self._integers = _integer_names(self.names)
+        codes, new = self._integers(keys, self._length)
+        if len(new):
+            self._new_integers.append(new)
+            self._length += len(new)
+            self._codes = None
+        return codes
+
     def _of_dictionary(self, column: pa.DictionaryArray) -> Int64s:
         """A dictionary that came with the data may be in any order and hold unused values."""
         names = [*_names(column.dictionary), MISSING_NAME]
@@ -96,28 +111,18 @@ class Codebook:
 
     def _of_integers(self, column: pa.Array) -> Int64s:
         if not column.null_count:
-            return self._of_keys(column.to_numpy())
+            return self.of_keys(column.to_numpy())
         absent = column.is_null().to_numpy(zero_copy_only=False)
         keys = column.fill_null(0).to_numpy()
         codes = np.empty(len(keys), np.int64)
         # Rows before the first absent one are coded before it, so that order is as in one piece.
         first = int(np.argmax(absent))
-        codes[:first] = self._of_keys(keys[:first])
+        codes[:first] = self.of_keys(keys[:first])
         if self._missing is None:
             self._missing = self._code(MISSING_NAME)
         codes[absent] = self._missing
         rest = np.flatnonzero(~absent[first:]) + first
-        codes[rest] = self._of_keys(keys[rest])
-        return codes
-
-    def _of_keys(self, keys: Int64s) -> Int64s:
-        if self._integers is None:
-            self._integers = _integer_names(self.names)
-        codes, new = self._integers(keys, self._length)
-        if len(new):
-            self._new_integers.append(new)
-            self._length += len(new)
-            self._codes = None
+        codes[rest] = self.of_keys(keys[rest])
         return codes
 
 
@@ -130,12 +135,15 @@ def _names(values: pa.Array) -> list[str]:
 
 
 def name_of(value: object) -> str:
-    """The name of a group value that is not text: as Python prints it, absent for nan.
+    """The name of a group value, as Python prints it; "(missing)" for an absent or empty one.
 
-    >>> name_of(3), name_of(True), name_of(float("nan"))
-    ('3', 'True', '(missing)')
+    >>> name_of(3), name_of(True), name_of("a"), name_of(""), name_of(float("nan"))
+    ('3', 'True', 'a', '(missing)', '(missing)')
     """
-    return MISSING_NAME if value != value else str(value)
+    # pandas.NA and NaT are known by name: pandas need not be there, and NA != NA is not a bool.
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+        return MISSING_NAME
+    return str(value) or MISSING_NAME
 
 
 def _integer_names(names: list[str]) -> IntegerCodes:

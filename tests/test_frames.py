@@ -1,0 +1,217 @@
+"""Columns of numpy, lists, pandas, polars and pyarrow: one meaning, and the same type back."""
+
+import datetime as dt
+import subprocess
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradeq import frames
+from gradeq.errors import BadInput
+from gradeq.files import Codebook
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+WITH_GAP = {
+    "list": [1, None, 0],
+    "tuple": (1, float("nan"), 0),
+    "object array": np.array([1, None, False], dtype=object),
+    "masked array": np.ma.array([1, 7, 0], mask=[0, 1, 0]),
+    "float array": np.array([1.0, np.nan, 0.0], np.float32),
+    "Decimal": [Decimal("1"), None, Fraction(0)],
+    "pandas float": pd.Series([1.0, None, 0.0]),
+    "pandas Int64": pd.Series([1, None, 0], dtype="Int64"),
+    "pandas boolean": pd.Series([True, None, False], dtype="boolean"),
+    "pandas object": pd.Series([1, pd.NA, Decimal("0")], dtype=object),
+    "pandas arrow": pd.Series([1, None, 0], dtype="int32[pyarrow]"),
+    "polars": pl.Series("y", [1, None, 0]),
+    "polars bool": pl.Series("y", [True, None, False]),
+    "polars nan": pl.Series("y", [1.0, float("nan"), 0.0]),
+    "pyarrow": pa.array([1, None, 0], pa.int8()),
+    "pyarrow chunked": pa.chunked_array([[1.0, None], [0.0]]),
+    "pyarrow decimal": pa.array([Decimal("1"), None, Decimal("0")]),
+    "pyarrow dictionary": pa.array([1, None, 0]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("column", WITH_GAP.values(), ids=WITH_GAP.keys())
+def test_an_absent_label_is_nan_and_an_absent_prediction_is_refused(column: Any) -> None:
+    labels = frames.floats(column, "labels", missing=True)
+    assert labels.dtype == np.float64
+    np.testing.assert_array_equal(labels, [1.0, np.nan, 0.0])
+    with pytest.raises(BadInput, match=r"^predictions\[1\] is missing; drop or impute it first$"):
+        frames.floats(column, "predictions")
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.bool_, np.float16, np.float32])
+def test_small_types_are_promoted_before_arithmetic(dtype: type) -> None:
+    small = np.array([1, 0, 1], dtype)
+    for column in (small, pd.Series(small), pa.array(small)):
+        values = frames.floats(column, "x")
+        assert values.dtype == np.float64
+        assert (values - 3).tolist() == [-2.0, -3.0, -2.0]
+    assert (frames.floats(np.int8([100, -100]), "x") * 2).tolist() == [200.0, -200.0]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["1", "2"],
+        [1, "a"],
+        np.array(["1"]),
+        np.array([1j]),
+        np.array(["2024-01-01"], "datetime64[D]"),
+        pd.Series(["1", "2"]),
+        pd.Series(["a", "b"], dtype="category"),
+        pd.Series([1, "x"], dtype=object),
+        pl.Series(["a"]),
+        pa.array(["a"]),
+        pd.Series(pd.to_datetime(["2024-01-01"])),
+        [dt.date(2024, 1, 1)],
+        [[1, 2], [3]],
+        [[1, 2], [3, 4]],
+        np.zeros((2, 1)),
+        pd.DataFrame({"a": [1.0]}),
+        [10**400],
+        [np.inf],
+        [-np.inf],
+        3.0,
+        "abc",
+        None,
+        {1: 2},
+        {1, 2},
+    ],
+    ids=lambda c: str(c)[:25].replace("\n", " "),
+)
+def test_what_is_no_column_of_numbers_is_refused_in_one_line(column: Any) -> None:
+    with pytest.raises(BadInput) as error:
+        frames.floats(column, "labels", missing=True)
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith("labels")
+
+
+def test_an_empty_column_is_an_empty_array() -> None:
+    for column in ([], np.array([]), pd.Series([], dtype=float), pl.Series([], dtype=pl.Int8)):
+        assert frames.floats(column, "x").shape == (0,)
+        assert frames.codes(column, "x").names == []
+
+
+def test_results_come_back_in_the_type_of_the_column() -> None:
+    values = np.array([0.25, 0.5])
+    series = pd.Series([1, 2], index=["b", "a"], name="f")
+    back = frames.like(series, values)
+    pd.testing.assert_series_equal(back, pd.Series(values, index=["b", "a"], name="f"))
+    assert frames.like(pl.Series("f", [1, 2]), values).equals(pl.Series("f", values))
+    assert frames.like(pl.Series("f", [1, 2]), values).name == "f"
+    assert frames.like(pa.array([1, 2]), values).equals(pa.array(values))
+    assert frames.like(pa.chunked_array([[1], [2]]), values).equals(pa.chunked_array([values]))
+    assert frames.like([1, 2], values) == [0.25, 0.5]
+    assert isinstance(frames.like([1, 2], values), list)
+    assert frames.like((1, 2), values) == (0.25, 0.5)
+    assert frames.like(np.array([1, 2]), values) is values
+
+
+def test_columns_of_other_lengths_are_refused_and_never_broadcast() -> None:
+    assert frames.same_length(predictions=[1, 2], labels=pd.Series([1, 2]), weights=None) == 2
+    with pytest.raises(BadInput, match="predictions has 2 rows and labels has 1"):
+        frames.same_length(predictions=[1, 2], labels=[1])
+
+
+def test_a_column_is_told_from_a_single_value() -> None:
+    assert all(map(frames.is_column, ([1], (1,), np.array([1]), pd.Series([1]), pa.array([1]))))
+    assert not any(map(frames.is_column, (1, 1.0, "abc", None, True)))
+
+
+NAMED = ["b", "a", None, "b", ""]
+GROUPS = {
+    "list": NAMED,
+    "object array": np.array(NAMED, dtype=object),
+    "pandas": pd.Series(NAMED),
+    "pandas object": pd.Series(NAMED, dtype=object),
+    "pandas categorical": pd.Series(pd.Categorical(NAMED, categories=["a", "b", "", "unused"])),
+    "polars": pl.Series(NAMED),
+    "polars categorical": pl.Series(NAMED, dtype=pl.Categorical),
+    "pyarrow": pa.array(NAMED),
+    "pyarrow dictionary": pa.array(NAMED).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("column", GROUPS.values(), ids=GROUPS.keys())
+def test_groups_are_coded_by_first_appearance_in_every_library(column: Any) -> None:
+    found = frames.codes(column, "race")
+    assert found.codes.tolist() == [0, 1, 2, 0, 2]
+    assert found.names == ["b", "a", "(missing)"]
+
+
+@given(st.lists(st.one_of(st.integers(-5, 5), st.booleans(), st.none(), st.text(max_size=1))))
+def test_mixed_values_have_the_names_python_prints(cells: list[Any]) -> None:
+    expected = ["(missing)" if c is None or c == "" else str(c) for c in cells]
+    for column in (
+        cells,
+        np.array([*cells, None], dtype=object)[:-1],
+        pd.Series(cells, dtype=object),
+    ):
+        found = frames.codes(column, "g")
+        assert [found.names[code] for code in found.codes] == expected
+
+
+def test_integer_groups_have_one_name_in_every_library() -> None:
+    for column in (
+        [7, 8, 7],
+        np.uint8([7, 8, 7]),
+        pd.Series([7, 8, 7]),
+        pl.Series([7, 8, 7]),
+        pd.Index([7, 8, 7]),
+    ):
+        assert frames.codes(column, "g").names == ["7", "8"]
+    masked = np.ma.array([7, 0, 7], mask=[0, 1, 0])
+    assert frames.codes(masked, "g").names == ["7", "(missing)"]
+    book = Codebook(["8"])
+    assert frames.codes([7, 8], "g", book).codes.tolist() == [1, 0]
+
+
+def test_times_of_every_library_are_the_same_nanoseconds() -> None:
+    moment = dt.datetime(2024, 1, 31, 17, 5)
+    exact = int(np.datetime64(moment, "ns").astype(np.int64))
+    zoned = moment.replace(tzinfo=dt.UTC).astimezone(dt.timezone(dt.timedelta(hours=2)))
+    for column in (
+        [moment, None],
+        [zoned, None],
+        np.array([moment, "NaT"], "datetime64[s]"),
+        pd.Series([moment, None]),
+        pd.Series([zoned, None]),
+        pl.Series([moment, None]),
+        pa.array([moment, None]),
+        pa.array([zoned, None], pa.timestamp("us", "Europe/Paris")),
+    ):
+        times = frames.moments(column, "times", missing=True)
+        assert times.missing.tolist() == [False, True]
+        assert times.values[0] == exact
+        with pytest.raises(BadInput, match=r"times\[1\] has no time"):
+            frames.moments(column, "times")
+    assert frames.moments([2**60 + 1], "times").values.tolist() == [2**60 + 1]
+    assert frames.moments([1.5, 2], "times").values.tolist() == [1.5, 2.0]
+    assert (
+        frames.moments([dt.date(2024, 1, 31)], "t").values[0] == exact - (17 * 60 + 5) * 60 * 10**9
+    )
+    with pytest.raises(BadInput, match=r"t\[1\] is int \(3\) among dates"):
+        frames.moments([moment, 3], "t")
+
+
+def test_arrays_and_lists_need_no_dataframe_library() -> None:
+    code = (
+        "import sys, numpy as np\nfrom gradeq import frames\n"
+        "frames.floats([1, None], 'y', missing=True), frames.codes(['a'], 'g')\n"
+        "frames.codes(np.arange(3), 'g'), frames.like(np.zeros(1), np.ones(1))\n"
+        "print([m for m in ('pandas', 'polars', 'pyarrow', 'narwhals') if m in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
