@@ -9,6 +9,8 @@ import numpy as np
 
 from gradeq.kernels.compile import fields, kernel
 
+_refused: set[tuple[Any, ...]] = set()
+
 
 def run_loop(
     loop: Callable[..., Any], parts: tuple[object, ...], arrays: tuple[Any, ...], rows: int
@@ -16,11 +18,18 @@ def run_loop(
     """Call ``loop(*parts, *arrays)``; arrays that the loop writes are written in place either way.
 
     Interpreted, columns become lists, since Python reads those quickest; an array much longer than the
-    batch (the state of a million keys) is read and written where it lies.
+    batch (the state of a million keys) is read and written where it lies. A part that the compiler refuses (a
+    user's own loss that looks something up) is interpreted from then on.
     """
-    fast = kernel(loop, parts, rows)
+    key = (loop, *(type(part) for part in parts))
+    fast = None if key in _refused else kernel(loop, parts, rows)
     if fast is not None:
-        return fast(*(fields(part) for part in parts), *arrays)
+        try:
+            return fast(*(fields(part) for part in parts), *arrays)
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            _refused.add(key)
     short = 4 * rows + 1024
     plain = [_readable(a, short) for a in arrays]
     result = loop(*parts, *plain)
@@ -28,6 +37,11 @@ def run_loop(
         if isinstance(values, list) and array.flags.writeable:
             array[...] = values
     return result
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether the compiler refused the text, which is before any of it ran."""
+    return type(error).__module__.split(".")[0] == "numba"
 
 
 def _readable(array: Any, short: int) -> Any:
