@@ -18,8 +18,9 @@ LAYERS = (
     ("engine",),
     ("codec",),
     ("equilibrium", "theory", "regret", "checks"),
+    ("frames", "files"),
     ("layers",),
-    ("frames", "files", "datasets"),
+    ("datasets",),
     ("experiments", "report"),
     ("cli", "adapters"),
 )

@@ -224,3 +224,30 @@ class Linear:
     def slope(self, u: float, y: float) -> float:
         """u - y."""
         return u - y
+
+
+@dataclass(frozen=True)
+class LogLoss:
+    """The log loss of a served probability, clipped to [clip, 1 - clip]: how probabilities are judged.
+
+        value = -y log p - (1 - y) log(1 - p)        slope = (p - y) / (p (1 - p))
+
+    >>> round(LogLoss().value(0.5, 1.0), 6)
+    0.693147
+    """
+
+    clip: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.clip < 0.5:
+            raise BadInput(f"LogLoss(clip={self.clip}): clip must lie strictly between 0 and 0.5")
+
+    def value(self, u: float, y: float) -> float:
+        """The log loss of the clipped probability u."""
+        p = min(1.0 - self.clip, max(self.clip, u))
+        return -y * math.log(p) - (1.0 - y) * math.log(1.0 - p)
+
+    def slope(self, u: float, y: float) -> float:
+        """Its slope at the clipped probability."""
+        p = min(1.0 - self.clip, max(self.clip, u))
+        return (p - y) / (p * (1.0 - p))

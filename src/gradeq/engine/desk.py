@@ -50,6 +50,22 @@ class Head(Protocol):
         """Replace a label."""
         ...
 
+    def grow(self, count: int) -> None:
+        """Room for ``count`` parameters."""
+        ...
+
+    def run(self, batch: Any) -> tuple[Any, list[Any]]:
+        """Serve and learn from a whole batch."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """All that learning has changed."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up a saved state."""
+        ...
+
 
 class Row(NamedTuple):
     """Where one prediction belongs: its parameters, its counters, its clock."""
@@ -78,8 +94,9 @@ class Desk:
     """Open tickets, closed ids, counters of what is in flight, clocks."""
 
     __slots__ = (
-        "by_id", "capped", "clocks", "closed", "delay_most", "delay_sum", "gone", "head", "in_flight", "lapsed",
-        "log", "norm", "now", "open_now", "peaks", "posted", "queue", "remember", "served", "ttl", "waiting",
+        "by_id", "capped", "clocks", "closed", "delay_most", "delay_sum", "frozen", "gone", "head", "heaviest",
+        "in_flight", "lapsed", "log", "norm", "now", "open_now", "peaks", "posted", "queue", "remember", "served",
+        "skipped", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -115,6 +132,9 @@ class Desk:
             tuple[Ticket, float, float]
         ] = []  # labels that are known but not yet due
         self.served = self.posted = self.delay_sum = self.delay_most = 0
+        self.frozen = False
+        self.skipped = 0  # labels that came while learning was frozen
+        self.heaviest = 1.0  # the largest weight so far
         self.now: float | None = None
         self.log: list[tuple[str, int]] = []
 
@@ -159,6 +179,8 @@ class Desk:
                 self.open_now[j] += 1
                 if self.open_now[j] > self.peaks[j]:
                     self.peaks[j] = self.open_now[j]
+        if w > self.heaviest:
+            self.heaviest = w
         self.served += 1
         ticket = Ticket(self.served, id, row, f, memo, w, time)
         self.queue.append(ticket)
@@ -194,7 +216,9 @@ class Desk:
                 f"id {id!r} already has the label {known!r}, not {y!r}; use correct(id, label) to change it"
             )
         ticket = self.find(id)
-        if ticket.weight > 0.0:
+        if self.frozen:
+            self.skipped += 1
+        elif ticket.weight > 0.0:
             row = ticket.row
             self.head.post(
                 row.unit, row.params, row.value, ticket.base, ticket.memo, ticket.weight, y
@@ -266,3 +290,47 @@ class Desk:
         self.log.append(("reset_in_flight", self.served))
         for j in range(len(self.peaks)):
             self.peaks[j] = max(self.in_flight, self.open_now[j])
+
+    def state(self) -> dict[str, Any]:
+        """All that has changed since the start, ready for the codec; the head's state included."""
+        open_tickets = [ticket for ticket in self.queue if ticket.number not in self.gone]
+        return {
+            "clocks": self.clocks,
+            "open_now": self.open_now,
+            "peaks": self.peaks,
+            "norm": self.norm,
+            "heaviest": self.heaviest,
+            "counts": [self.served, self.posted, self.delay_sum, self.delay_most, self.skipped],
+            "frozen": self.frozen,
+            "now": self.now,
+            "log": self.log,
+            "open": open_tickets,
+            "closed": [[y, ticket] for y, ticket in self.closed.values()],
+            "lapsed": list(self.lapsed),
+            "waiting": self.waiting,
+            "head": self.head.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up a saved state."""
+        self.clocks, self.open_now, self.peaks = state["clocks"], state["open_now"], state["peaks"]
+        self.norm, self.heaviest = float(state["norm"]), float(state["heaviest"])
+        self.served, self.posted, self.delay_sum, self.delay_most, self.skipped = state["counts"]
+        self.frozen, self.now = bool(state["frozen"]), state["now"]
+        self.log = [(what, at) for what, at in state["log"]]
+        self.queue = deque(as_ticket(entry) for entry in state["open"])
+        self.by_id = {ticket.id: ticket for ticket in self.queue if ticket.id is not None}
+        self.gone = set()
+        closed = [(y, as_ticket(entry)) for y, entry in state["closed"]]
+        self.closed = OrderedDict(
+            (ticket.id, (y, ticket)) for y, ticket in closed if ticket.id is not None
+        )
+        self.lapsed = OrderedDict.fromkeys(state["lapsed"])
+        self.waiting = [(as_ticket(entry), y, at) for entry, y, at in state["waiting"]]
+        self.head.restore(state["head"])
+
+
+def as_ticket(entry: Sequence[Any]) -> Ticket:
+    """A ticket from its saved form."""
+    number, id, row, base, memo, weight, time = entry
+    return Ticket(number, id, Row(*row), base, memo, weight, time)

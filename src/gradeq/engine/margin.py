@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradeq.engine.pace import Pace
-from gradeq.errors import Diverging
+from gradeq.errors import Diverging, StateError
 from gradeq.kernels import loops
 from gradeq.kernels.loops import COLUMNS, HIGH, LOW
 from gradeq.links import Link
@@ -34,6 +34,11 @@ def empty_account() -> list[float]:
     return account
 
 
+def account(sums: Any, j: int) -> list[float]:
+    """The sums of parameter j."""
+    return list(sums[j * COLUMNS : (j + 1) * COLUMNS])
+
+
 EMPTY = empty_account()
 
 
@@ -50,6 +55,7 @@ class Margin:
         "pulls",
         "schedule",
         "sums",
+        "total",
         "u",
     )
 
@@ -60,12 +66,14 @@ class Margin:
         schedule: Schedule,
         limit: float,
         penalty: Penalty | None = None,
+        totals: bool = False,
     ) -> None:
         self.link, self.loss, self.schedule, self.limit = link, loss, schedule, limit
         self.penalty = penalty
         self.pace = Pace()
         self.u: Any = array("d")
         self.sums: Any = array("d")  # COLUMNS sums for each parameter, one after the other
+        self.total: Any = array("d", EMPTY if totals else [])  # the account of all rows together
         self.pulls: Any = array("d")  # sum of the penalty's slopes
         self.drags: Any = array("d")  # sum of eta times the penalty's slopes
 
@@ -78,6 +86,27 @@ class Margin:
             if self.penalty is not None:
                 self.pulls.extend([0.0] * more)
                 self.drags.extend([0.0] * more)
+
+    def state(self) -> dict[str, Any]:
+        """All that learning has changed, ready for the codec."""
+        return {
+            "u": self.u,
+            "sums": self.sums,
+            "total": self.total,
+            "pulls": self.pulls,
+            "drags": self.drags,
+            "pace": [self.pace.low, self.pace.high, self.pace.held],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up a saved state."""
+        for name in ("u", "sums", "total", "pulls", "drags"):
+            if not isinstance(state[name], array) or len(state["sums"]) != COLUMNS * len(
+                state["u"]
+            ):
+                raise StateError("the state is damaged: parameters and accounts differ in number")
+            setattr(self, name, state[name])
+        self.pace = Pace(*state["pace"])
 
     def serve(
         self,
@@ -128,6 +157,8 @@ class Margin:
             self.drags[j] = self.drags[j] + eta * slope
         for j, z in zip(index, value, strict=True):
             loops.enter(self.link, self.loss, self.sums, j * COLUMNS, f, s, y, w, z, eta)
+        if self.total:
+            loops.enter(self.link, self.loss, self.total, 0, f, s, y, w, 1.0, eta)
 
     def amend(
         self,
@@ -145,17 +176,24 @@ class Margin:
         e = w * self.loss.slope(s, new) - w * self.loss.slope(s, old)
         loops.move(self.u, index, value, 0, len(index), eta, e)
         for j, z in zip(index, value, strict=True):
-            before, after = empty_account(), empty_account()
-            loops.enter(self.link, self.loss, before, 0, f, s, old, w, z, eta)
-            loops.enter(self.link, self.loss, after, 0, f, s, new, w, z, eta)
-            at = j * COLUMNS
-            for c in range(COLUMNS):
-                if c == LOW:
-                    self.sums[at + c] = min(self.sums[at + c], after[c])
-                elif c == HIGH:
-                    self.sums[at + c] = max(self.sums[at + c], after[c])
-                else:
-                    self.sums[at + c] = self.sums[at + c] + (after[c] - before[c])
+            self._reenter(self.sums, j * COLUMNS, f, memo, w, z, old, new)
+        if self.total:
+            self._reenter(self.total, 0, f, memo, w, 1.0, old, new)
+
+    def _reenter(
+        self, sums: Any, at: int, f: float, memo: Memo, w: float, z: float, old: float, new: float
+    ) -> None:
+        s, eta, _ = memo
+        before, after = empty_account(), empty_account()
+        loops.enter(self.link, self.loss, before, 0, f, s, old, w, z, eta)
+        loops.enter(self.link, self.loss, after, 0, f, s, new, w, z, eta)
+        for c in range(COLUMNS):
+            if c == LOW:
+                sums[at + c] = min(sums[at + c], after[c])
+            elif c == HIGH:
+                sums[at + c] = max(sums[at + c], after[c])
+            else:
+                sums[at + c] = sums[at + c] + (after[c] - before[c])
 
     def run(self, batch: Batch) -> tuple[Floats, list[Memo]]:
         """Serve and learn from a whole batch: the served values, and the memo of each row."""

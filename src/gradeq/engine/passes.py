@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradeq.engine.batch import Batch, Floats
+from gradeq.engine.batch import Batch, Floats, single
 from gradeq.kernels import loops
 from gradeq.kernels.call import run_loop
 from gradeq.schedules import Called, Constant, Schedule
@@ -36,6 +36,10 @@ def run_margin(head: Margin, batch: Batch) -> tuple[Floats, list[Memo]]:
         check_finite(u, eta)
         sums = np.frombuffer(head.sums)
         run_loop(loops.tally_indexed, parts, (*columns, served, index, sums), n)
+        if head.total:
+            nowhere = np.zeros(n, dtype=np.int64)
+            total = np.frombuffer(head.total)
+            run_loop(loops.tally_indexed, parts, (*columns, served, nowhere, total), n)
         np.frombuffer(head.u)[:] = u
         return served, []
     etas = steps(head, batch)
@@ -59,6 +63,10 @@ def run_margin(head: Margin, batch: Batch) -> tuple[Floats, list[Memo]]:
     check_finite(u, float(etas.max(initial=0.0)))
     sums = np.frombuffer(head.sums)
     run_loop(loops.tally, parts, (*shared, served, batch.posts, starts, index, value, sums), n)
+    if head.total:
+        starts, index, value = single(np.zeros(n, dtype=np.int64))
+        total = np.frombuffer(head.total)
+        run_loop(loops.tally, parts, (*shared, served, batch.posts, starts, index, value, total), n)
     np.frombuffer(head.u)[:] = u
     if head.penalty is not None:
         np.frombuffer(head.pulls)[:] = pulls
@@ -96,11 +104,11 @@ def stepped(schedule: Schedule, limit: float, pace: Pace, batch: Batch) -> Float
 
 def one_by_one(head: Margin, batch: Batch) -> tuple[Floats, list[Memo]]:
     """Late labels with a penalty: each ticket carries the slopes of all parameters, so event by event."""
-    saved = [array[:] for array in (head.u, head.sums, head.pulls, head.drags)]
+    saved = [array[:] for array in (head.u, head.sums, head.total, head.pulls, head.drags)]
     try:
         return _one_by_one(head, batch)
     except Exception:
-        head.u, head.sums, head.pulls, head.drags = saved
+        head.u, head.sums, head.total, head.pulls, head.drags = saved
         raise
 
 

@@ -63,7 +63,7 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
     else:
         posting = due(desk, full, columns, carried, known)
         at_once = False
-    ticks = np.zeros(n, dtype=np.int64)
+    ticks = np.ones(n, dtype=np.int64)
     clocks = np.array(desk.clocks)
     fresh = ticks[first:]
     if len(clocks) == 1:
@@ -77,11 +77,12 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
         full.base, full.labels, full.weights, ticks, crowd, full.rows, full.units, first,
         posting.cuts, posting.posts, [ticket.memo for ticket, _, _ in carried], at_once, plain,
     )  # fmt: skip
-    served, memos = desk.head.run(batch)  # type: ignore[attr-defined]
+    served, memos = desk.head.run(batch)
     np.frombuffer(desk.clocks, dtype=np.int64)[:] = clocks
     np.frombuffer(desk.open_now, dtype=np.int64)[:] = open_now
     np.frombuffer(desk.peaks, dtype=np.int64)[:] = peaks
     desk.norm = norm
+    desk.heaviest = max(desk.heaviest, float(full.weights.max(initial=1.0)))
     if columns.times is not None:
         desk.waiting = still_waiting(desk, full, posting, carried, memos)
         if n:

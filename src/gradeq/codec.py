@@ -1,0 +1,150 @@
+"""State as JSON: versioned, canonical, checksummed, exact; it loads only what it knows and never runs code.
+
+Floats are written so that they read back to the last bit. Long columns are base64 of little-endian 64-bit numbers.
+The checksum finds accidents, not attackers.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import math
+import sys
+from array import array
+from typing import Any
+
+from gradeq import losses, penalties, schedules
+from gradeq._version import __version__
+from gradeq.errors import StateError
+
+FORMAT = 1
+LONG = 512  # numbers; longer columns are packed
+
+_PARTS = {
+    cls.__name__: cls
+    for module in (losses, penalties, schedules)
+    for cls in vars(module).values()
+    if dataclasses.is_dataclass(cls) and isinstance(cls, type) and cls.__module__ == module.__name__
+}
+
+
+def dump(kind: str, settings: dict[str, Any], state: dict[str, Any]) -> str:
+    """The state of a layer as one line of canonical JSON with its checksum."""
+    body = {
+        "format": FORMAT,
+        "gradeq": __version__,
+        "kind": kind,
+        "settings": plain(settings),
+        "state": plain(state),
+    }
+    body["sha256"] = checksum(body)
+    return canonical(body)
+
+
+def load(text: str | bytes) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Kind, settings and state; raises ``StateError`` for what is damaged, newer or not ours."""
+    try:
+        body = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise StateError(f"the state is damaged: not the JSON we wrote ({_short(error)})") from None
+    if not isinstance(body, dict) or "format" not in body or "sha256" not in body:
+        raise StateError("this is not a gradeq state: it has no format and checksum")
+    if not isinstance(body["format"], int) or body["format"] > FORMAT:
+        raise StateError(
+            f"the state has format {body['format']!r}, newer than this gradeq {__version__} knows ({FORMAT}); "
+            "upgrade gradeq to read it"
+        )
+    given = body.pop("sha256")
+    if given != checksum(body):
+        raise StateError("the state is damaged: its checksum does not match; restore a backup")
+    try:
+        return str(body["kind"]), revived(body["settings"]), revived(body["state"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise StateError(f"the state is damaged: {_short(error)}") from None
+
+
+def checksum(body: dict[str, Any]) -> str:
+    """SHA-256 of the canonical text."""
+    return hashlib.sha256(canonical(body).encode()).hexdigest()
+
+
+def canonical(body: dict[str, Any]) -> str:
+    """One spelling for each value: sorted keys, no spaces, shortest exact floats."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """A value made of dictionaries, lists, strings and numbers alone."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, array):
+        return _packed(value)
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if type(value).__name__ in _PARTS and type(value) is _PARTS[type(value).__name__]:
+        fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"$part": type(value).__name__, **fields}
+    raise StateError(
+        f"{value!r} cannot be saved: only built-in schedules, penalties and losses have a safe JSON form"
+    )
+
+
+def revived(value: Any) -> Any:
+    """The inverse of ``plain`` (tuples come back as lists)."""
+    if isinstance(value, list):
+        return [revived(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$float" in value:
+        return float(value["$float"])
+    if "$array" in value:
+        return _unpacked(value)
+    if "$part" in value:
+        fields = {key: revived(item) for key, item in value.items() if key != "$part"}
+        fields = {
+            key: tuple(item) if isinstance(item, list) else item for key, item in fields.items()
+        }
+        return _PARTS[value["$part"]](**fields)
+    return {key: revived(item) for key, item in value.items()}
+
+
+def _packed(column: array[Any]) -> dict[str, Any]:
+    if len(column) <= LONG:
+        return {"$array": column.typecode, "values": [plain(x) for x in column]}
+    copy = column[:]
+    if sys.byteorder == "big":
+        copy.byteswap()
+    return {"$array": column.typecode, "base64": base64.b64encode(copy.tobytes()).decode()}
+
+
+def _unpacked(value: dict[str, Any]) -> array[Any]:
+    if value["$array"] not in ("d", "q"):
+        raise ValueError(f"unknown column type {value['$array']!r}")
+    if "values" in value:
+        return array(value["$array"], [revived(x) for x in value["values"]])
+    column: array[Any] = array(value["$array"])
+    column.frombytes(base64.b64decode(value["base64"], validate=True))
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError("a key stands twice")
+    return result
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _short(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:120]

@@ -1,0 +1,1 @@
+"""The layers: what users put on top of a prediction, each with the same verbs."""

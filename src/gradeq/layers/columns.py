@@ -1,0 +1,109 @@
+"""Whole columns at the door: any array or dataframe column in, float64 or codes out, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradeq.errors import BadInput
+
+if TYPE_CHECKING:
+    from gradeq.engine.batch import Floats, Ints
+
+
+def numbers(values: Any, what: str) -> Floats:
+    """A column of finite numbers."""
+    from gradeq import frames
+
+    column = frames.floats(values, what)
+    refuse(~np.isfinite(column), column, what, "is not finite; drop or impute it first")
+    return column
+
+
+def labels(values: Any, n: int) -> Floats:
+    """A column of labels: numbers, or missing (nan); None stands for no labels at all."""
+    from gradeq import frames
+
+    if values is None:
+        return np.full(n, np.nan)
+    column = frames.floats(values, "label", missing=True)
+    refuse(np.isinf(column), column, "label", "is infinite; a label is a finite number or missing")
+    return column
+
+
+def weights(values: Any, n: int) -> Floats:
+    """A column of weights, 0 or more; None stands for weights of 1."""
+    if values is None:
+        return np.ones(n)
+    column = numbers(values, "weight")
+    refuse(column < 0.0, column, "weight", "is negative; weights are 0 (do not learn) or more")
+    return column
+
+
+def groups(
+    given: Mapping[str, Any] | None, wanted: Sequence[str], n: int
+) -> list[tuple[Ints, list[str]]]:
+    """Codes and names of every group column."""
+    from gradeq import frames
+
+    result = []
+    for name in named(given, wanted, "group"):
+        codes, names = frames.codes(name[1], name[0])
+        same_length(n, len(codes), f"group {name[0]!r}")
+        result.append((codes, names))
+    return result
+
+
+def features(given: Mapping[str, Any] | None, wanted: Sequence[str], n: int) -> Floats | None:
+    """The feature columns side by side, or None without any."""
+    columns = []
+    for name, values in named(given, wanted, "feature"):
+        column = numbers(values, f"feature {name}")
+        same_length(n, len(column), f"feature {name!r}")
+        columns.append(column)
+    return np.stack(columns, axis=1) if columns else None
+
+
+def times(values: Any, n: int, what: str, missing: bool = False) -> Any:
+    """A column of times that sort (numbers, or timestamps as integer nanoseconds) and which rows have none."""
+    from gradeq import frames
+
+    if values is None:
+        return None, np.zeros(n, dtype=bool)
+    column, absent = frames.moments(values, what, missing=missing)
+    same_length(n, len(column), what)
+    return column, absent
+
+
+def named(given: Any, wanted: Sequence[str], what: str) -> list[tuple[str, Any]]:
+    """The wanted columns of a mapping or dataframe, in order."""
+    if not wanted:
+        if given is not None and len(given):
+            raise BadInput(f"this layer has no {what}s; name them when you make it")
+        return []
+    result = []
+    for name in wanted:
+        try:
+            result.append((name, given[name]))
+        except (KeyError, TypeError, IndexError):
+            raise BadInput(f"{what} {name!r} is missing; this layer needs {list(wanted)}") from None
+    return result
+
+
+def same_length(n: int, length: int, what: str) -> None:
+    """Refuse columns of other lengths; nothing is ever broadcast."""
+    if n != length:
+        raise BadInput(
+            f"{what} has {length} rows, predictions have {n}; give columns of one length"
+        )
+
+
+def refuse(bad: Any, column: Floats, what: str, rule: str) -> None:
+    """One line for the first bad row, with how many there are."""
+    count = int(np.count_nonzero(bad))
+    if count:
+        row = int(np.argmax(bad))
+        others = f" ({count} such rows)" if count > 1 else ""
+        raise BadInput(f"row {row}: {what} {column[row]} {rule}{others}")

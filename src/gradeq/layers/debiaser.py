@@ -1,0 +1,277 @@
+"""Debiasing: the average of what was served equals the average label, overall and in every group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradeq.engine.desk import Desk
+from gradeq.engine.margin import Margin
+from gradeq.engine.mix import Mix, PointJudge
+from gradeq.errors import BadInput, StepTooLarge
+from gradeq.layers import door
+from gradeq.layers.layer import Layer, late_limit
+from gradeq.layers.roster import Roster
+from gradeq.links import Identity, Link, Logit, Multiplicative, Shift
+from gradeq.losses import LogLoss, Loss, Squared
+from gradeq.penalties import Penalty
+from gradeq.schedules import Constant, Schedule
+
+if TYPE_CHECKING:
+    from gradeq.equilibrium import Equilibrium
+    from gradeq.layers.run import Run
+
+DEFAULT_ETA = {"real": 0.01, "binary": 0.03}
+AUTO_RATES = {
+    "real": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
+    "binary": (0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
+}
+AUTO_FINAL = {"real": 0.01, "binary": 0.03}
+CAP = 0.1
+AUTO_CAP_EXPERTS = 0.3
+AUTO_CAP_FINAL = {"real": 0.02, "binary": 0.1}
+
+
+class Debiaser(Layer):
+    """Serves prediction + correction; in equilibrium the mean served value equals the mean label.
+
+    >>> layer = Debiaser(eta=0.5)
+    >>> layer.predict(10.0)
+    10.0
+    >>> layer.update(12.0)
+    'applied'
+    >>> layer.predict(10.0)
+    11.0
+
+    ``outcome="real"``: squared error, link identity (f + z'theta) or exp (f exp(z'theta), positive f).
+    ``outcome="binary"``: probabilities and labels in [0, 1], link logit (stays in [0, 1]; default) or shift (the
+    paper's). ``groups``: names of group columns; each value of each column is kept unbiased, columns may overlap.
+    ``features``: numeric columns; the served error is made uncorrelated with each (and with all linear functions of
+    them: multiaccuracy).
+
+    ``eta`` left out: 0.01 / c^2 for real, 0.03 / c^2 for binary outcomes, c^2 the number of group columns: with labels
+    at once this step can raise the squared error by at most 1 %, whatever comes (result B1). With features the step
+    is required. ``eta="auto"`` mixes the raw prediction and several steps by their loss and lets one small constant
+    step carry the certificate (result B5); it needs about 500 labels to pay.
+
+    Guaranteed for any sequence: |average served error| <= b / (eta T) with one parameter or disjoint groups,
+    O(1 / sqrt T) with overlapping groups or features. The bound is vacuous for short runs (T < 1 / eta).
+    Paper: alg:simple-debias-squared, alg:simple-debias-logistic, alg:multigroup-debias-squared (corrected).
+    """
+
+    kind = "debias"
+
+    def __init__(
+        self,
+        eta: float | str | None = None,
+        *,
+        outcome: str = "real",
+        link: str | None = None,
+        groups: Sequence[str] = (),
+        features: Sequence[str] = (),
+        schedule: Schedule | None = None,
+        penalty: Penalty | None = None,
+        late_cap: str | float | None = "auto",
+        in_flight: int = 1,
+        ttl: float | None = None,
+        clip: float = 1e-6,
+        shadow: bool = False,
+    ) -> None:
+        if outcome not in DEFAULT_ETA:
+            raise BadInput(f"outcome={outcome!r}: must be real or binary")
+        self.outcome, self.clip, self.shadow = outcome, clip, shadow
+        self.link_name = link or ("identity" if outcome == "real" else "logit")
+        self.link = made_link(outcome, self.link_name, clip)
+        self.roster = Roster(groups, features)
+        self.late_cap, self.penalty = late_cap, penalty
+        self.eta, self.schedule = self._chosen_step(eta, schedule)
+        limit = late_limit(late_cap, CAP)
+        head: Margin | Mix
+        if self.schedule is None:
+            head = self._mix()
+        else:
+            head = self._margin(self.schedule, limit or 0.0, penalty)
+        self.desk = Desk(head, capped=limit is not None, in_flight=in_flight, ttl=ttl)
+        self._grow()
+
+    def predict(
+        self,
+        f: Any,
+        groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
+        weight: float = 1.0,
+        id: str | int | None = None,
+        time: float | None = None,
+    ) -> float:
+        """The adjusted prediction; a ticket stays open until its label comes."""
+        f = self.prediction(f)
+        row = self.roster.row(groups, features)
+        w = 1.0 if weight == 1.0 else door.weight(weight)
+        self._check_size(row.norm if self.roster.features else self.roster.size, w)
+        self._grow()
+        served: float = self.desk.open(row, f, w, id, time)
+        return f if self.shadow else served
+
+    def run(
+        self,
+        predictions: Any,
+        labels: Any = None,
+        groups: Any = None,
+        features: Any = None,
+        times: Any = None,
+        label_times: Any = None,
+        weights: Any = None,
+    ) -> Run:
+        """Serve and learn from whole columns, with the same bits as one event at a time.
+
+        Labels at once unless ``label_times`` says when each came (then ``times`` is needed as well); a missing
+        label is served but not learned from. Nothing has changed if this raises.
+        """
+        from gradeq.layers.run import run_layer
+
+        return run_layer(self, predictions, labels, groups, features, times, label_times, weights)
+
+    def equilibrium(self) -> Equilibrium:
+        """Exact averages per group, the certificate from the state, the proven bound; bias and loss, before and after."""
+        from gradeq.layers.certify import certify
+
+        return certify(self)
+
+    def prediction(self, f: Any) -> float:
+        """The base prediction, checked."""
+        if self.outcome == "binary":
+            return door.probability(f, "prediction")
+        return (
+            door.positive(f, "prediction")
+            if self.link_name == "exp"
+            else door.number(f, "prediction")
+        )
+
+    def label(self, y: Any) -> float:
+        """The label, checked."""
+        return door.probability(y, "label") if self.outcome == "binary" else door.number(y, "label")
+
+    def set_step(self, eta: float) -> None:
+        """Use another constant step from now on; the certificate goes on with the exact sums."""
+        head = self.desk.head
+        if not isinstance(head, Margin):
+            raise BadInput(
+                "eta='auto' chooses its own steps; make a new layer with a fixed eta instead"
+            )
+        self.eta, self.schedule = self._chosen_step(eta, None)
+        if self.schedule is not None:
+            self.desk.log.append((f"step {head.schedule} to {self.schedule}", self.desk.served))
+            head.schedule = self.schedule
+
+    @property
+    def theta(self) -> dict[str, float]:
+        """The parameters by name; with ``auto`` those of the final layer."""
+        u = self.certified.u
+        return {name: u[j] for name, j in self.roster.names.items()}
+
+    @property
+    def certified(self) -> Margin:
+        """The head that carries the certificate."""
+        head = self.desk.head
+        return head.final if isinstance(head, Mix) else head  # type: ignore[return-value]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this layer anew."""
+        return {
+            "eta": self.eta,
+            "outcome": self.outcome,
+            "link": self.link_name,
+            "groups": list(self.roster.groups),
+            "features": list(self.roster.features),
+            "schedule": None if self.eta is not None else self.schedule,
+            "penalty": self.penalty,
+            "late_cap": self.late_cap,
+            "in_flight": self.desk.in_flight,
+            "ttl": self.desk.ttl,
+            "clip": self.clip,
+            "shadow": self.shadow,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """All that has changed since the layer was made."""
+        return {"names": list(self.roster.names), **self.desk.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up a saved state."""
+        self.roster.names = {name: j for j, name in enumerate(state["names"])}
+        self.desk.restore(state)
+        self._grow()
+
+    def _chosen_step(
+        self, eta: float | str | None, schedule: Schedule | None
+    ) -> tuple[float | str | None, Schedule | None]:
+        if schedule is not None:
+            if eta is not None:
+                raise BadInput("give eta or a schedule, not both")
+            self._check_step(schedule.step(1))
+            return None, schedule
+        if eta == "auto":
+            if self.penalty is not None:
+                raise BadInput("eta='auto' does not go with a penalty; give a number for eta")
+            if self.link_name not in ("identity", "logit"):
+                raise BadInput(
+                    f"eta='auto' is for the links identity and logit, not {self.link_name}"
+                )
+            return "auto", None
+        if eta is None:
+            if self.roster.features:
+                raise BadInput(
+                    "eta is required with features (their size is not known in advance), or 'auto'"
+                )
+            eta = DEFAULT_ETA[self.outcome] / self.roster.size
+        step = door.number(eta, "eta")
+        constant = Constant(step)
+        self._check_step(step)
+        return step, constant
+
+    def _check_step(self, step: float) -> None:
+        self._check_size(self.roster.size if not self.roster.features else 1.0, 1.0, step)
+
+    def _check_size(self, size: float, w: float, step: float | None = None) -> None:
+        """Squared error needs eta w c^2 < 2, else some sequence diverges (result 3.2, 5.2, D3)."""
+        if self.outcome != "real" or self.link_name != "identity":
+            return
+        if step is None:
+            if self.schedule is None:
+                return
+            step = self.schedule.step(1)
+        if step * w * size >= 2.0:
+            raise StepTooLarge(
+                f"eta {step:g} times weight {w:g} times c^2 {size:g} is {step * w * size:g}; the squared error is "
+                f"stable below 2 only: use eta < {2.0 / (w * size):g}"
+            )
+
+    def _margin(self, schedule: Schedule, limit: float, penalty: Penalty | None = None) -> Margin:
+        return Margin(self.link, Squared(), schedule, limit, penalty, totals=not self.roster.scalar)
+
+    def _mix(self) -> Mix:
+        c2 = self.roster.size
+        rates = AUTO_RATES[self.outcome]
+        experts = [self._margin(Constant(rate / c2), AUTO_CAP_EXPERTS) for rate in rates]
+        final = self._margin(Constant(AUTO_FINAL[self.outcome] / c2), AUTO_CAP_FINAL[self.outcome])
+        binary = self.outcome == "binary"
+        judge: Loss = LogLoss(self.clip) if binary else Squared()
+        return Mix(experts, final, PointJudge(judge), adaptive=not binary, raw=True)
+
+    def _grow(self) -> None:
+        self.desk.head.grow(len(self.roster.names))
+        self.desk.grow(self.roster.clock_count(), self.roster.cell_count())
+
+
+def made_link(outcome: str, name: str, clip: float) -> Link:
+    """The link of this name, if it fits the outcome."""
+    fitting: dict[str, dict[str, Link]] = {
+        "real": {"identity": Identity(), "exp": Multiplicative()},
+        "binary": {"logit": Logit(clip), "shift": Shift()},
+    }
+    if name not in fitting[outcome]:
+        raise BadInput(
+            f"link={name!r} does not fit outcome={outcome!r}: use one of {', '.join(fitting[outcome])}"
+        )
+    return fitting[outcome][name]
