@@ -103,8 +103,10 @@ def trivial_error(setting: Setting) -> float:
 
 def _largest_total(setting: Setting) -> tuple[float | None, str, tuple[str, ...]]:
     """The largest |sum of gradients| over coordinates, its result, its assumptions."""
+    if not setting.n or not setting.weights:
+        return 0.0, "no labels", ()
     if setting.structure == "disjoint" and setting.penalty is None:
-        worst: tuple[float | None, str, tuple[str, ...]] = (0.0, "no rows", ())
+        worst: tuple[float | None, str, tuple[str, ...]] = (0.0, "no labels", ())
         for group in _as_groups(setting):
             found = _largest_total(group)
             if found[0] is None:

@@ -118,7 +118,7 @@ def crossing_mass(setting: Setting) -> float | None:
 
 
 def _squared(setting: Setting) -> list[Candidate]:
-    eta = setting.largest_step / setting.weight_max
+    eta = setting.top_eta
     squares = setting.weights * setting.b**2
     if setting.square_sum is not None:
         squares = min(squares, setting.square_sum)

@@ -66,7 +66,7 @@ def _mean(setting: Setting) -> list[Candidate]:
         )
     ]
     if setting.square_sum is not None:
-        eta = setting.largest_step / setting.weight_max
+        eta = setting.top_eta
         radius = math.sqrt(squared_growth(eta * setting.square_sum, 1.0, step))
         assumptions = ("the observed sum of squared residuals", "eta < 2")
         found.append(Candidate(total_from(setting, radius, 2.0 * radius), "5.2", assumptions))
@@ -93,7 +93,7 @@ def _mean_late(setting: Setting) -> list[Candidate]:
         )
     crossing = crossing_mass(setting)
     if crossing is not None:
-        eta = setting.largest_step / setting.weight_max
+        eta = setting.top_eta
         squares = setting.square_sum
         squares = setting.weights * b**2 if squares is None else squares
         radius = math.sqrt(late_squared_growth(eta * squares, 1.0, crossing))
@@ -140,7 +140,7 @@ def _isotonic(setting: Setting) -> list[Candidate]:
 
 
 def _logit(setting: Setting) -> list[Candidate]:
-    step, eta = setting.largest_step, setting.largest_step / setting.weight_max
+    step, eta = setting.largest_step, setting.top_eta
     gap = min(setting.label_low, 1.0 - setting.label_high)
     offset = None if setting.clip is None else clip_bound(setting.clip)
     odds = setting.odds_sum

@@ -138,10 +138,14 @@ class Setting:
         return max(abs(self.low), abs(self.high))
 
     @property
+    def top_eta(self) -> float:
+        """Largest step, without weights."""
+        return max(e for e in (self.eta, self.eta_last, self.eta_max) if e is not None)
+
+    @property
     def largest_step(self) -> float:
         """Largest step times largest weight."""
-        known = [e for e in (self.eta, self.eta_last, self.eta_max) if e is not None]
-        return max(known) * self.weight_max
+        return self.top_eta * self.weight_max
 
     @property
     def smallest_step(self) -> float:
@@ -157,8 +161,7 @@ class Setting:
     @property
     def step_sum(self) -> float:
         """Bound on the sum of step times weight over the labelled rows."""
-        known = [e for e in (self.eta, self.eta_last, self.eta_max) if e is not None]
-        return max(known) * self.weights
+        return self.top_eta * self.weights
 
     @property
     def variation(self) -> float:
