@@ -39,6 +39,7 @@ from gradeq.report.story import (
 )
 from gradeq.report.tally import Tally
 from gradeq.report.thin import Blocks, GroupBlocks, group_window, numbers, window
+from gradeq.report.words import within_a_point
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 AT = datetime(2026, 11, 15, 20, 20, tzinfo=UTC).timestamp()
@@ -278,8 +279,7 @@ def arena(data: Path, hostile: str | None = None) -> EloStory:
 
     wins, expected = total(y), total(p)
     bias = (expected - wins) / games
-    reach = 2 * 1.0 * np.sqrt(math.log(len(y)) * 12)  # of the right size only
-    bound = reach / (k * per_k * games) / 3
+    bound = 43.0 / (k * per_k * games)  # of the right size only
     half = 31.0
     low, high = elo - half, elo + half
     rows = []
@@ -312,7 +312,7 @@ def arena(data: Path, hostile: str | None = None) -> EloStory:
     lead = int(order[0])
     ranked_rows = [row for row in rows if row.rank is not None]
     worst = max(ranked_rows, key=lambda row: abs(row.bias))
-    off_by_one = sum(abs(row.bias) > 0.01 for row in ranked_rows)
+    off_by_one = len(ranked_rows) - within_a_point(ranked_rows)
     return EloStory(
         made=Made(
             "arena_140k.csv.gz", AT, "0.1.0", VERSIONS,
@@ -354,7 +354,7 @@ def bins(p: np.ndarray, y: np.ndarray) -> Iterator[Bin]:
         mine = place == i
         n, mean = int(mine.sum()), float(y[mine].mean())
         half = 1.96 * math.sqrt(max(float(y[mine].var()), 1e-9) / n)
-        if n >= 30:
+        if n >= 100:
             yield Bin(float(p[mine].mean()), mean, n, mean - half, mean + half)
 
 

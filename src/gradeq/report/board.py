@@ -26,16 +26,15 @@ from gradeq.report.words import FEW, elo_headline, elo_qualification
 
 def build(story: EloStory, sheet: Sheet, most: int) -> Markup:
     """The whole column; the rating curves put their numbers on the sheet."""
-    beside = section("How it was computed", "", command(story.made))
-    left, right = _calibration(story), _frontier(story)
-    pair = el("div", left, right, class_="pair") if left and right else join(left, right)
+    computed = section("How it was computed", "", command(story.made))
+    left, right = _calibration(story), join(_frontier(story), computed)
+    pair = el("div", left, el("div", right), class_="pair") if left else right
     return join(
         _title(story),
         notices(story.notices),
         _leaderboard(story, most),
         _curves(story, sheet),
         pair,
-        beside,
         _method(story),
     )
 
@@ -104,11 +103,12 @@ def _leaderboard(story: EloStory, most: int) -> Markup:
     if not rows:
         return join()
     spread = finite([row.elo for row in rows], [v for r in rows for v in (r.elo_low, r.elo_high)])
-    ratings = scale(spread, most=3)
+    ratings = scale(spread, most=4)
+    ratings = Scale(ratings.low, ratings.high, tuple((v, _elo(v)) for v, _ in ratings.ticks))
     sizes = sorted(abs(100.0 * row.bias) for row in rows)
     # The axis holds nine rows in ten; the few beyond end in an arrow head.
     reach = max(sizes[int(0.9 * (len(sizes) - 1))], 0.5) * 1.15
-    inner = ticks(-reach, reach, step(reach, 1) if reach < 1 else float(int(reach)), "sign")
+    inner = ticks(-reach, reach, step(reach, 1) / (1 if step(reach, 1) <= reach else 2), "sign")
     biases = Scale(-reach, reach, inner)
     heads = [
         (join("Rank ", el("span", "range", class_="mid")), "rank"),
@@ -156,7 +156,7 @@ def _row(row: Player, ratings: Scale, biases: Scale, hidden: bool) -> Markup:
         "tr",
         el("td", rank, " ", el("small", around, class_="mid"), class_="rank"),
         el("th", name(row.player), scope="row"),
-        el("td", f"{row.elo:.0f}".replace("-", "−"), class_="elo"),
+        el("td", _elo(row.elo), class_="elo"),
         el("td", half, class_="pm mid"),
         el("td", marks.dot(row.elo, row.elo_low, row.elo_high, ratings), class_="dots"),
         el("td", count(row.games)),
@@ -169,13 +169,18 @@ def _row(row: Player, ratings: Scale, biases: Scale, hidden: bool) -> Markup:
     )
 
 
+def _elo(value: float) -> str:
+    """A rating without decimals and, as is usual, without a comma."""
+    return number(value, 0).replace(",", "")
+
+
 def _curves(story: EloStory, sheet: Sheet) -> Markup:
     curves = story.curves
     if curves is None or len(curves.x) < 2 or not curves.lines:
         return join()
     values = finite(*(line.values for line in curves.lines))
     y = scale(values, most=8, include=(1000.0,))
-    y = Scale(y.low, y.high, tuple((v, f"{v:.0f}".replace("-", "−")) for v, _ in y.ticks))
+    y = Scale(y.low, y.high, tuple((v, _elo(v)) for v, _ in y.ticks))
     unit = "game" if curves.axis == "row" else ""
     sheet.add(
         "curves", "Elo", (curves.axis, curves.axis_name, unit), curves.x, coloured(curves.lines),
@@ -207,9 +212,16 @@ def _calibration(story: EloStory) -> Markup:
          count(b.games)]
         for b in bins
     ]  # fmt: skip
+    intro = f"All games in {width}area is the number of games, bars are 95 % intervals."
+    off = max(bins, key=lambda b: abs(b.actual - b.predicted) / max(b.high - b.low, 1e-9))
+    if not off.low <= off.predicted <= off.high:
+        intro += (
+            f" Clearest departure: {percent(off.actual)} won where {percent(off.predicted)} was "
+            "predicted."
+        )
     return section(
         "Calibration",
-        f"All games in {width}area is the number of games, bars are 95 % intervals.",
+        intro,
         still("Actual win rate", "of side a", plots.calibration(bins)),
         table("Show as a table", ("Predicted", "Actual", "95 % interval", "Games"), rows),
     )

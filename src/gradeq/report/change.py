@@ -37,7 +37,8 @@ def label_change(
     left = np.cumsum(counts)[:-1].astype(np.float64)
     right = rows - left
     least = max(100.0, least_share * rows)
-    allowed = (left >= least) & (right >= least)
+    # Rows of one time stay together: a cut lies where x moves on.
+    allowed = (left >= least) & (right >= least) & (first[1:] > first[:-1])
     if not allowed.any():
         return None
     total = np.cumsum(sums[label])
@@ -49,6 +50,13 @@ def label_change(
     within = np.sqrt(max(spread, 0.0) / rows)
     if abs(float(mean_right[cut] - mean_left[cut])) <= least_jump * within:
         return None
+    # If nearly all that follows is one constant, the change is where the constant begins.
+    steady = sums[label] * float(counts[-1]) == counts * float(sums[label][-1])
+    steady &= sums[square] * counts == sums[label] ** 2
+    start = len(steady) - int(np.argmin(steady[::-1])) - 1
+    moved = np.flatnonzero(allowed[start:])
+    if not steady.all() and len(moved) and right[start + moved[0]] >= 0.95 * right[cut]:
+        cut = start + int(moved[0])
     before = {name: float(column[: cut + 1].sum() / left[cut]) for name, column in sums.items()}
     after = {name: float(column[cut + 1 :].sum() / right[cut]) for name, column in sums.items()}
     return Change(float(first[cut + 1]), int(left[cut]), int(right[cut]), before, after)

@@ -29,7 +29,7 @@ def losses(pair: Pair, places: int) -> Markup:
     """Loss before → after in one cell."""
     return join(
         el("span", number(pair.before, places), class_="was"),
-        " → ",
+        el("span", " → ", class_="arrow"),
         el("span", number(pair.after, places), class_="now"),
     )
 
@@ -152,17 +152,17 @@ class _Look:
         heads = [
             ("Group", "left"),
             ("Rows", ""),
-            ("Label rate" if self.binary else "Mean label", ""),
-            (f"{what} before", ""),
-            (f"{what} after", ""),
-            ("Off target and bound, points" if self.covers else "Bias and bound", "left bars"),
-            ("Bound, points" if self.covers else "Bound", ""),
-            (f"{self.loss} before → after", "left"),
+            ("Label|rate" if self.binary else "Mean|label", ""),
+            (f"{what}|before", ""),
+            (f"{what}|after", ""),
+            ("Off target and bound,|points" if self.covers else "Bias and bound", "left bars"),
+            ("Bound,|points" if self.covers else "Bound", ""),
+            (f"{self.loss}|before → after", "left"),
         ]
         if self.spark:
             low, high = (self._rolled(v) for v in (self.spark.low, self.spark.high))
-            heads.append((f"Rolling {what.lower()}, {low} to {high}", "left spark"))
-        cells = (el("th", tidy(text), scope="col", class_=c or None) for text, c in heads)
+            heads.append((f"Rolling {what.lower()},|{low} to {high}", "left spark"))
+        cells = (el("th", *_lines(text), scope="col", class_=c or None) for text, c in heads)
         return el("thead", el("tr", *cells))
 
     def row(self, group: Group, hidden: bool, with_spark: bool) -> Markup:
@@ -182,8 +182,9 @@ class _Look:
                     group.bound, group.vacuous, loose, *((100.0, 1) if self.covers else (1.0, 2))
                 ),
                 "Bound",
+                "limit",
             ),
-            _cell(losses(group.loss, self.loss_places), self.loss, "left nowrap"),
+            _cell(losses(group.loss, self.loss_places), self.loss, "left nowrap cost"),
         ]
         if self.spark:
             drawn = (
@@ -213,7 +214,7 @@ class _Look:
             _cell(self._error(whole.after) if whole else "", "After", "now"),
             _cell(marks.axis(self.axis), "", "bars"),
             _cell("", ""),
-            _cell(losses(loss, self.loss_places), self.loss, "left nowrap"),
+            _cell(losses(loss, self.loss_places), self.loss, "left nowrap cost"),
         ]
         if self.spark:
             ends = tuple(month(x) if self.dated else count(int(x)) for x in self.span)
@@ -235,6 +236,12 @@ class _Look:
         if self.covers:
             return percent(value, 0)
         return number(value, 2 if abs(value) < 10 else 0, sign=True)
+
+
+def _lines(text: str) -> list[str]:
+    """A column head of two lines, cut at the bar."""
+    first, bar, second = text.partition("|")
+    return [tidy(first), Markup("<br>"), tidy(second)] if bar else [tidy(first)]
 
 
 def _cell(inside: str, head: str, class_: str | None = None) -> Markup:

@@ -30,11 +30,15 @@ class Labels:
             ]
 
     def place(self, mark: Point, lines: Sequence[str], class_: str) -> Markup:
-        """The lines as text beside the mark, where they cover least; far ones get a leader."""
+        """The lines as text beside the mark, where they cover least; two lines may go far, with a leader."""
         width = _CHARACTER * max(len(line) for line in lines)
-        height = _LINE * len(lines)
+        height = _LINE * len(lines) - 3
         box, far = min(
-            ((self._box(mark, dx, dy, width, height), far) for dx, dy, far in _OFFSETS),
+            (
+                (self._box(mark, dx, dy, width, height), far)
+                for dx, dy, far in _OFFSETS
+                if len(lines) > 1 or not far
+            ),
             key=lambda found: self._cost(found[0]) + 0.2 * found[1],
         )
         self._taken.append(box)
@@ -45,7 +49,7 @@ class Labels:
                 "text",
                 line,
                 x=x,
-                y=box[1] + _LINE * (i + 1) - 4,
+                y=box[1] + _LINE * (i + 1) - 5,
                 text_anchor="end" if right else "start",
                 class_=f"{class_} strong" if len(lines) > 1 and i == 0 else class_,
             )
@@ -75,9 +79,18 @@ class Labels:
         return 3.0 * outside + 10.0 * covered + 2.0 * crossed
 
 
-# Right, left, then the corners, above and below; the last two are far off, with a leader.
-_OFFSETS = (
-    (10.0, 0.0, 0), (-10.0, 0.0, 0), (8.0, -5.0, 0), (8.0, 5.0, 0), (-8.0, -5.0, 0),
-    (-8.0, 5.0, 0), (0.0, -9.0, 0), (0.0, 9.0, 0), (60.0, 0.0, 1), (110.0, 0.0, 1),
-    (160.0, 0.0, 1), (60.0, -24.0, 1), (60.0, 24.0, 1), (-60.0, 0.0, 1),
-)  # fmt: skip
+# Near: right, left, the corners, above, below. Far, with a leader: the last ones.
+_NEAR = (
+    (10, 0),
+    (-10, 0),
+    (8, -5),
+    (8, 5),
+    (-8, -5),
+    (-8, 5),
+    (0, -9),
+    (0, 9),
+    (14, -12),
+    (-14, 12),
+)
+_FAR = ((60, 0), (110, 0), (160, 0), (60, -24), (60, 24), (-60, 0))
+_OFFSETS = (*((x, y, 0) for x, y in _NEAR), *((x, y, 1) for x, y in _FAR))

@@ -6,6 +6,10 @@ Only what ``el`` returns passes through unescaped, so a name can be text and not
 import html
 import re
 
+from gradeq.report.numerals import MONTHS
+
+_DAY = re.compile("(?<=\\d) (?=" + "|".join(MONTHS) + ")")
+
 LONGEST_NAME = 60
 """Names are cut to this many characters on the page, so that its size stays bounded."""
 
@@ -55,7 +59,8 @@ def name(text: str, class_: str | None = "name") -> Markup:
 def tidy(text: str) -> str:
     """Our own prose with unbreakable spaces between a number and its unit or power."""
     text = text.replace(" %", "\u00a0%").replace(" \u00d7 10", "\u00a0\u00d7\u00a010")
-    return re.sub(r"(?<=[\d)]) (points?\b)", "\u00a0\\1", text)
+    text = re.sub(r"(?<=\d) (points?\b)", "\u00a0\\1", text)
+    return _DAY.sub("\u00a0", text)
 
 
 def prose(text: str, longest: int = 600) -> Markup:

@@ -87,8 +87,8 @@ def gap(value: float) -> str:
     return f"{mantissa} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
 
-def decimals(*values: float, unit_interval: bool = False) -> int:
-    """Decimals for values shown together: 3 for a probability, else by size; one more when alike.
+def decimals(*values: float) -> int:
+    """Decimals for values shown together: 3 below one, as for probabilities, fewer above.
 
     Two different values that would print alike get one decimal more.
 
@@ -97,10 +97,10 @@ def decimals(*values: float, unit_interval: bool = False) -> int:
     """
     finite = [abs(value) for value in values if math.isfinite(value)]
     largest = max(finite, default=0.0)
-    if unit_interval or largest == 0.0:
+    if largest == 0.0:
         places = 3
     elif largest >= 1.0:
-        places = 3 if largest < 10 else 2 if largest < 100 else 1 if largest < 10_000 else 0
+        places = 2 if largest < 100 else 1 if largest < 10_000 else 0
     else:
         places = min(max(3, 1 - math.floor(math.log10(largest))), 12)
     if len(values) == 2 and values[0] != values[1]:

@@ -171,8 +171,7 @@ def chart(id_: str, title: str, sub: str = "") -> Markup:
     """The place of a drawn series: its title, its read-out, and the plot that the script fills."""
     return el(
         "div",
-        heading(title, sub),
-        el("div", "\u00a0", class_="read live", aria_live="polite"),
+        _top(title, sub),
         el("div", class_="plot"),
         id=id_,
         class_="chart",
@@ -186,8 +185,7 @@ def still(title: str, sub: str, drawing: Markup) -> Markup:
     """The place of a still chart: its marks carry their own words."""
     return el(
         "div",
-        heading(title, sub) if title else join(),
-        el("div", "\u00a0", class_="read live", aria_live="polite"),
+        _top(title, sub),
         drawing,
         class_="chart still",
         tabindex=0,
@@ -199,6 +197,11 @@ def still(title: str, sub: str, drawing: Markup) -> Markup:
 def heading(title: str, sub: str = "") -> Markup:
     """A chart's title with its unit in lighter type."""
     return el("h3", title, *([" ", el("span", prose(sub))] if sub else []))
+
+
+def _top(title: str, sub: str) -> Markup:
+    read = el("div", "\u00a0", class_="read live", aria_live="polite")
+    return el("div", heading(title, sub) if title else join(), read, class_="top")
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:

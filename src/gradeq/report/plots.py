@@ -77,7 +77,8 @@ def frontier(
     parts.append(el("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in at), class_="route"))
     labels = Labels((frame.left - 20, frame.top - 8, frame.right + 8, frame.bottom))
     labels.keep_clear(at)
-    order = sorted(range(len(points)), key=lambda i: not points[i].chosen)
+    # The chosen one goes last: its two lines may stand far off, with a leader.
+    order = sorted(range(len(points)), key=lambda i: points[i].chosen)
     for i in order:
         lines = chosen if points[i].chosen else (names[i],)
         parts.append(labels.place(at[i], lines, "a" if points[i].chosen else "mark"))

@@ -39,7 +39,7 @@ function stroke(line) {
   };
 }
 
-function spread(wanted, low, high) {
+function spread(wanted, high) {
   const order = wanted.map((top, i) => ({top, i})).sort((p, q) => p.top - q.top || p.i - q.i);
   order.forEach((p, k) => { if (k) p.top = Math.max(p.top, order[k - 1].top + 16); });
   let floor = high - 8;
@@ -54,10 +54,10 @@ function draw(chart) {
   if (chart.u) chart.u.destroy();
   plot.textContent = "";
   const width = plot.clientWidth;
-  const named = spec.lines.filter(line => line.name);
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = "500 12px " + getComputedStyle(document.body).fontFamily;
-  const widest = Math.max(0, ...named.map(line => pen.measureText(line.name).width));
+  const beside = [chart, ...chart.friends].flatMap(other => other.spec.lines);
+  const widest = Math.max(0, ...beside.map(line => pen.measureText(line.name).width));
   const right = Math.min(Math.ceil(widest) + 14, Math.max(width * .3, 70));
   const left = spec.left;
   const inner = width - left - right;
@@ -100,25 +100,32 @@ function draw(chart) {
           u.ctx.stroke();
         });
       }],
+      ready: [u => label(chart, u, left, inner, right)],
       setCursor: [u => { if (u.cursor.idx !== null && u.cursor.left >= 0) read(chart, u.cursor.idx); }],
     },
   }, [chart.xs, ...spec.lines.map(line => line.v)], plot);
+}
+
+// Names at the right end of their lines, 16 px apart, and the words of the shaded span.
+function label(chart, u, left, inner, right) {
+  const {spec, plot} = chart;
+  const pixel = window.devicePixelRatio || 1;
   const last = line => { for (let i = line.v.length - 1; i >= 0; i--) if (line.v[i] !== null) return line.v[i]; return null; };
-  const ends = named.filter(line => last(line) !== null);
-  const tops = spread(ends.map(line => chart.u.valToPos(last(line), "y")), 0, chart.u.bbox.height / pixel + 8);
+  const ends = spec.lines.filter(line => line.name && last(line) !== null);
+  const tops = spread(ends.map(line => u.valToPos(last(line), "y")), u.bbox.height / pixel + 8);
   ends.forEach((line, i) => {
-    const label = node("div", "end " + (line.role === "after" ? "s1" : line.role), line.name);
-    label.style.left = left + inner + 8 + "px";
-    label.style.maxWidth = right - 8 + "px";
-    label.style.top = tops[i] + 8 - 8 + "px";
-    plot.append(label);
+    const name = node("div", "end " + (line.role === "after" ? "s1" : line.role), line.name);
+    name.style.left = left + inner + 8 + "px";
+    name.style.maxWidth = right - 8 + "px";
+    name.style.top = tops[i] + u.bbox.top / pixel - 8 + "px";
+    plot.append(name);
   });
   if (spec.span && spec.span[2]) {
-    const label = node("div", "spantext", spec.span[2]);
-    plot.append(label);
-    const x0 = left + Math.max(chart.u.valToPos(spec.span[0], "x"), 0);
-    label.style.top = spec.height - 34 + "px";
-    label.style.left = Math.max(left, Math.min(x0 + 8, left + inner - label.offsetWidth - 4)) + "px";
+    const words = node("div", "spantext", spec.span[2]);
+    plot.append(words);
+    const x0 = left + Math.max(u.valToPos(spec.span[0], "x"), 0);
+    words.style.top = spec.height - 34 + "px";
+    words.style.left = Math.max(left, Math.min(x0 + 8, left + inner - words.offsetWidth - 4)) + "px";
   }
 }
 

@@ -3,7 +3,7 @@
 from gradeq.report import formulas, plots
 from gradeq.report.grouptable import groups, levels
 from gradeq.report.markup import Markup, clean, el, join, name, prose
-from gradeq.report.numerals import count, decimals, number, percent, plain, points, target
+from gradeq.report.numerals import count, decimals, number, percent, plain, points, target, word
 from gradeq.report.parts import (
     arrow,
     bound_text,
@@ -282,7 +282,7 @@ def _theta(story: Story, sheet: Sheet) -> Markup:
     scale_words = f", {story.theta_scale}" if story.theta_scale else ""
     intro = f"One correction{' per group' if story.by else ''}{scale_words}"
     if len(story.by) > 1:
-        intro += f"; a row gets the sum of its {len(story.by)}"
+        intro += f"; a row gets the sum of its {word(len(story.by)).lower()}"
     more = len(panels[0].lines) > 8 or len(story.groups) > sum(len(p.lines) for p in panels)
     intro += ". The groups with most rows are drawn." if more else "."
     return section(

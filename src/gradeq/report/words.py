@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from gradeq.report.numerals import count, decimals, number, percent, target, word
-from gradeq.report.story import Coverage, EloStory, Loss, Pair, Story
+from gradeq.report.story import Coverage, EloStory, Loss, Pair, Player, Story
 
 FEW = 30
 """Fewer labels than this are too few to judge."""
@@ -171,7 +171,7 @@ def elo_headline(story: EloStory) -> Sentence:
     ranked = [row for row in story.rows if row.games >= FEW]
     if not ranked:
         return (Run(f"Too few games to judge ({count(story.games)})."),)
-    within = sum(round(abs(100.0 * row.bias), 1) <= 1.0 for row in ranked)
+    within = within_a_point(ranked)
     worst = max(abs(row.bias) for row in ranked)
     places = decimals(story.loss.before, story.loss.after)
     better = story.loss.after < story.loss.before
@@ -188,6 +188,11 @@ def elo_headline(story: EloStory) -> Sentence:
         Run(number(story.loss.before, places), "before"),
         Run("."),
     )
+
+
+def within_a_point(rows: Iterable[Player]) -> int:
+    """How many players are predicted within one percentage point of their actual win rate."""
+    return sum(abs(row.bias) <= 0.01 for row in rows)
 
 
 def elo_qualification(story: EloStory) -> Sentence:
