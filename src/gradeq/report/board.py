@@ -3,6 +3,7 @@
 from gradeq.report import formulas, marks, plots
 from gradeq.report.grouptable import FIRST, bound_cell
 from gradeq.report.markup import Markup, clean, el, join, name, tidy
+from gradeq.report.method import minus
 from gradeq.report.numerals import count, decimals, gap, number, percent, plain, points
 from gradeq.report.parts import (
     arrow,
@@ -272,11 +273,10 @@ def _method(story: EloStory) -> Markup:
     method = story.method
     worked: list[str] = []
     if method.eta is not None and method.n:
-        minus = f"+ {number(-method.u, 4)}" if method.u < 0 else f"− {number(method.u, 4)}"
         worked = [
             " For ",
             name(method.name, None),
-            f": ({plain(method.u1)} {minus}) / ({number(method.eta, 5)} × {count(method.n)}) = "
+            f": ({plain(method.u1)} {minus(method.u)}) / ({number(method.eta, 5)} × {count(method.n)}) = "
             f"{number(method.average, 4)}.",
         ]
     exact = (

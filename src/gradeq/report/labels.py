@@ -23,7 +23,7 @@ class Labels:
         """Keep words off these marks and off the straight lines between neighbours."""
         self._taken += [(x - 6, y - 6, x + 6, y + 6) for x, y in points]
         for (x0, y0), (x1, y1) in pairwise(points):
-            pieces = max(int(max(abs(x1 - x0), abs(y1 - y0)) / 4), 1)
+            pieces = max(int(max(abs(x1 - x0), abs(y1 - y0)) / 3), 1)
             self._route += [
                 (x0 + (x1 - x0) * i / pieces, y0 + (y1 - y0) * i / pieces)
                 for i in range(pieces + 1)
@@ -75,7 +75,9 @@ class Labels:
             box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
             for other in self._taken
         )
-        crossed = sum(box[0] <= x <= box[2] and box[1] <= y <= box[3] for x, y in self._route)
+        crossed = sum(
+            box[0] - 3 <= x <= box[2] + 3 and box[1] - 2 <= y <= box[3] + 2 for x, y in self._route
+        )
         return 3.0 * outside + 10.0 * covered + 2.0 * crossed
 
 

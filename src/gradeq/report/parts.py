@@ -111,17 +111,22 @@ def arrow(before: str, after: str, unit: str = "") -> Markup:
 def certificate(held: Certificate, value: str, bound: str, gloss: str) -> Markup:
     """The certificate's figure: average ≤ bound, and how it was checked."""
     trusted = held.gap <= 1e-6 * max(1.0, abs(held.value))
+    kept = held.bound is None or held.value <= held.bound * (1 + 1e-9) + 1e-9
     check = icon("M2.5 6.5l2.5 2.5 4.5-5.5", 11, 12)
     word = "exact" if held.exact else "balanced"
     tag = (
         el("span", check, word, class_="tag ok") if trusted else el("span", "broken", class_="tag bad")
     )  # fmt: skip
+    if not kept:
+        tag = el("span", "exceeded", class_="tag bad")
     shown: Markup
     if held.bound is None:
         shown = el("span", value, class_="after")
     else:
         limit = el("span", "vacuous", class_="tag grey") if held.vacuous else el("span", bound)
-        shown = join(el("span", value, class_="after"), el("span", "≤", class_="mid"), limit)
+        shown = join(
+            el("span", value, class_="after"), el("span", "≤" if kept else ">", class_="mid"), limit
+        )
     agree = "rows and state agree" if held.exact else "Σηg and the move of θ agree"
     close = "exactly" if held.gap == 0 else f"to {gap(held.gap)}"
     if not trusted:

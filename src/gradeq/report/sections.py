@@ -1,8 +1,8 @@
 """The report of a debias or quantile run, section by section in reading order."""
 
-from gradeq.report import formulas, plots
+from gradeq.report import method, plots
 from gradeq.report.grouptable import groups, levels
-from gradeq.report.markup import Markup, clean, el, join, name, prose
+from gradeq.report.markup import Markup, clean, el, join, prose
 from gradeq.report.numerals import count, decimals, number, percent, plain, points, target, word
 from gradeq.report.parts import (
     arrow,
@@ -35,7 +35,7 @@ def build(story: Story, sheet: Sheet, most: int) -> Markup:
         _pair(_frontier(story), _theta(story, sheet)),
         _pair(_histogram(story), _data(story)),
         section("How it was computed", "", command(story.made)),
-        _method(story),
+        method.build(story),
     )
 
 
@@ -318,87 +318,3 @@ def _data(story: Story) -> Markup:
         for part in (el("dt", prose(fact.term, 40)), el("dd", prose(fact.text, 300)))
     ]
     return section("Data", "", el("dl", *facts))
-
-
-def _method(story: Story) -> Markup:
-    method = story.method
-    quantile, grouped = story.kind == "quantile", bool(story.by or story.features)
-    varying = method.eta is None
-    served = {
-        "shift": "Each row is served p plus a shift",
-        "logit": "Each row is served p, moved on the scale of log-odds",
-        "exp": "Each row is served f times a factor",
-        "sinh": "Each row is served f plus a correction in units of the usual error k",
-    }.get(method.link, "Each row is served f plus a correction")
-    moves = "the corrections of its groups move" if grouped else "the correction moves"
-    first = f"{served}. When its label is known, {moves} by a small step against the error."
-    where = (
-        "the error of group j, averaged over its n_j rows,"
-        if grouped
-        else "the average error over T rows"
-    )
-    second = (
-        f"Summing the steps gives the certificate: {where} is where the correction started, minus "
-        f"where it ended, divided by η {'n_j' if grouped else 'T'}. No assumption about the data "
-        "is used."
-    )
-    if varying:
-        second = (
-            "The step varies, so the sum of step times error is the move of the correction, and "
-            "the averages on this page are the stored exact sums of errors over the rows. No "
-            "assumption about the data is used."
-        )
-    return section(
-        "Method",
-        _indexed(first),
-        el(
-            "div",
-            formulas.served(method.link, grouped),
-            formulas.update(quantile, grouped, varying),
-            class_="formula",
-        ),
-        el("p", _indexed(second)),
-        el("div", formulas.identity(quantile, grouped, varying), class_="formula"),
-        el("p", *_worked(story)),
-        *([el("p", prose(method.extra))] if method.extra else []),
-        class_="method",
-    )
-
-
-def _indexed(text: str) -> Markup:
-    """Prose in which single letters of the formulas are set as such."""
-    letters = {
-        "n_j": el("i", "n", el("sub", "j")),
-        "j": el("i", "j"),
-        "p": el("i", "p"),
-        "f": el("i", "f"),
-        "k": el("i", "k"),
-        "T": el("i", "T"),
-    }
-    pieces: list[str] = []
-    for i, piece in enumerate(text.split(" ")):
-        pieces += [" "] if i else []
-        bare = piece.rstrip(".,")
-        pieces += [letters[bare], piece[len(bare) :]] if bare in letters else [piece]
-    return join(*pieces)
-
-
-def _worked(story: Story) -> list[str]:
-    method = story.method
-    where = [name(method.name, None)] if method.name else ["all rows"]
-    places = max(decimals(method.average, unit_interval=True), 4)
-    average = number(method.average, places)
-    kind = "coverage minus target" if story.kind == "quantile" else "bias"
-    table_word = "in the table" if story.groups else "above"
-    if method.eta is None:
-        total = method.total if method.total is not None else method.average * method.n
-        sums = f": {number(total, 4)} / {count(method.n)} = {average}, the {kind} {table_word}."
-        return ["Here for ", *where, sums]
-    start = plain(method.u1) if method.u1 == round(method.u1, 4) else number(method.u1, 4)
-    minus = f"+ {number(-method.u, 4)}" if method.u < 0 else f"− {number(method.u, 4)}"
-    eta = plain(method.eta)
-    return [
-        "Here for ",
-        *where,
-        f": ({start} {minus}) / ({eta} × {count(method.n)}) = {average}, the {kind} {table_word}.",
-    ]
