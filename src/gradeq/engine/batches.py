@@ -1,7 +1,8 @@
-"""Whole columns through a learner: check a block of rows, choose the loop that fits, run it, go on.
+"""Whole columns through a learner.
 
-Blocks are small enough to stay in the cache between the check and the loop, and since a run may be cut anywhere
-without changing a bit, they also serve to take the trace.
+Plain descent with one constant step and every label there is one quick loop, which also notices what it should
+not have been given. Everything else, and what the quick loop turned down, goes block by block: check, choose the
+loop that fits, run it. A run may be cut anywhere without changing a bit, so blocks also serve to take the trace.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from gradeq.engine.door import (
     Floats,
     check_finite,
     check_labels,
+    check_range,
     check_weights,
     floats,
-    is_finite,
     same_length,
 )
-from gradeq.engine.state import MOVING, Run, State, moved_on
+from gradeq.engine.state import Run, State, moved_on
 from gradeq.engine.table import Table, table
 from gradeq.errors import BadInput, Diverging
 from gradeq.kernels.call import run_loop
+from gradeq.kernels.finite import is_finite
 from gradeq.kernels.learning import timed, varied
 from gradeq.kernels.proximal import Unpenalised, proximal
 from gradeq.schedules import Power
@@ -30,7 +32,7 @@ from gradeq.schedules import Power
 if TYPE_CHECKING:
     from gradeq.engine.learner import Learner
 
-BLOCK = 1 << 15  # rows; three columns of this length fit a second-level cache
+BLOCK = 1 << 16  # rows; long enough to hide the calls, short enough for the cache
 
 
 def run_rows(
@@ -56,9 +58,13 @@ def run_rows(
         if column is not None:
             same_length(name, column, len(y))
     columns.check(0, 0, state.dimension)
+    served = np.empty(len(y))
+    if learner.plain and learner.exact and w is None and trace is None:
+        quick = Pass(learner, state, len(y))
+        if quick.whole(columns, f, y, served):
+            return Run(served, quick.state(), None)
     progress = Pass(learner, state, len(y))
     traced = []
-    served = np.empty(len(y))
     for first in range(0, len(y), trace or BLOCK):
         cut = slice(first, min(first + (trace or BLOCK), len(y)))
         if trace is not None:
@@ -80,15 +86,41 @@ class Pass:
 
     def __init__(self, learner: Learner, state: State, total: int) -> None:
         self.learner, self.before, self.total = learner, state, total
-        self.u, self.theta, self.sums, self.pulls, self.normals, self.moves = (
-            getattr(state, name).copy() for name in MOVING
+        self.u, self.sums = state.u.copy(), state.gradients.copy()
+        self.theta, self.pulls, self.normals, self.moves = (
+            self.u,
+            state.penalties,
+            state.normals,
+            state.moves,
         )
-        if learner.plain:
-            self.theta = self.u  # the loops of plain descent move only u
+        if not learner.plain:  # plain descent moves only u, and theta is the same
+            self.theta, self.pulls = state.theta.copy(), self.pulls.copy()
+            self.normals = self.normals.copy()
+        if not learner.exact:
+            self.moves = self.moves.copy()
         self.n, self.t, self.weight = state.n, state.t, state.weight
         self.last = np.array([state.step])
         self.moved = np.zeros(len(self.u)) if learner.exact else self.moves
         self.nothing = np.zeros(0)
+
+    def whole(self, columns: Table, f: Floats | None, y: Floats, served: Floats) -> bool:
+        """Run all rows at once; False if some number was not as it should be, and nothing is to be kept."""
+        learner = self.learner
+        loop, own = columns.quick(len(self.u))
+        check_range(y, 0, *learner.label_range)
+        base = f if f is not None else np.zeros(len(y))
+        eta = learner.schedule.step(self.t + 1)
+        arrays = (base, y, eta, *own, self.u, self.sums, served)
+        try:
+            bad = run_loop(loop, (learner.link, learner.loss), arrays, self.total)
+        except OverflowError:
+            return False
+        if bad or not np.isfinite(self.u).all():
+            return False
+        if len(y):
+            self.last[0] = eta
+        self._count(y, None, True)
+        return True
 
     def block(
         self,
@@ -102,34 +134,23 @@ class Pass:
         """Check and run the rows of one block."""
         learner, rows = self.learner, len(y)
         columns.check(cut.start, cut.stop, len(self.u))
-        complete = check_labels(y, cut.start, *learner.label_range)
+        complete = check_labels(y, cut.start, *learner.label_range, self.total)
         if f is not None:
-            check_finite("offsets", f, cut.start)
+            check_finite("offsets", f, cut.start, total=self.total)
         if w is not None:
             check_weights(w, cut.start)
         base = f if f is not None else self._zeros(rows)
         try:
-            if learner.plain and learner.exact and complete and w is None:
-                self._quick(columns, cut, base, y, served)
-            else:
-                self._general(columns, cut, base, y, w, served)
+            self._general(columns, cut, base, y, w, served)
         except OverflowError:
             self.u[0] = np.nan  # Python raises where compiled code gives inf
         check_moved(self.u, float(self.last[0]))
-        if not is_finite(served):
+        if not is_finite(served, self.total):
             i = int(np.argmax(~np.isfinite(served)))
             raise Diverging(
                 f"row {cut.start + i} would be served {served[i]}; use a smaller step, or check the link"
             )
         self._count(y, w, complete)
-
-    def _quick(self, columns: Table, cut: slice, base: Floats, y: Floats, served: Floats) -> None:
-        learner = self.learner
-        loop, own = columns.quick(cut.start, cut.stop)
-        eta = learner.schedule.step(self.t + 1)
-        arrays = (base, y, eta, *own, self.u, self.sums, served)
-        run_loop(loop, (learner.link, learner.loss), arrays, self.total)
-        self.last[0] = eta
 
     def _general(
         self, columns: Table, cut: slice, base: Floats, y: Floats, w: Floats | None, served: Floats
@@ -184,7 +205,7 @@ class Pass:
 
     def state(self) -> State:
         """The state after the blocks so far."""
-        vectors = (self.u, self.theta.copy(), self.sums, self.pulls, self.normals, self.moves)
+        vectors = (self.u, self.theta, self.sums, self.pulls, self.normals, self.moves)
         return moved_on(self.before, vectors, self.n, self.t, self.weight, float(self.last[0]))
 
 

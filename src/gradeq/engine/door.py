@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradeq.errors import BadInput
+from gradeq.kernels.finite import is_finite
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -72,9 +73,11 @@ def same_length(name: str, values: NDArray[Any], count: int) -> None:
         raise BadInput(f"{name}: {len(values)} values for {count} rows; give one for each row")
 
 
-def check_finite(name: str, block: Floats, first: int = 0, unit: str = "row") -> None:
-    """Refuse nan and inf, naming the row; ``first`` is the row at which the block begins."""
-    if not is_finite(block):
+def check_finite(
+    name: str, block: Floats, first: int = 0, unit: str = "row", total: int = 0
+) -> None:
+    """Refuse nan and inf, naming the row; ``first`` is where the block begins in a run of ``total`` rows."""
+    if not is_finite(block, total):
         cells = np.isfinite(block)
         bad = ~(cells if block.ndim == 1 else cells.all(axis=1))
         i = int(np.argmax(bad))
@@ -84,9 +87,9 @@ def check_finite(name: str, block: Floats, first: int = 0, unit: str = "row") ->
         )
 
 
-def check_labels(block: Floats, first: int, low: float, high: float) -> bool:
+def check_labels(block: Floats, first: int, low: float, high: float, total: int = 0) -> bool:
     """Refuse an infinite label or one outside [low, high]; answers whether none is missing (nan)."""
-    complete = is_finite(block)
+    complete = is_finite(block, total)
     if not complete:
         bad = np.isinf(block)
         if bad.any():
@@ -95,6 +98,12 @@ def check_labels(block: Floats, first: int, low: float, high: float) -> bool:
                 f"labels: row {first + i} is {block[i]}, not finite; drop it, or give nan if not yet known"
             )
         complete = not np.isnan(block).any()
+    check_range(block, first, low, high)
+    return complete
+
+
+def check_range(block: Floats, first: int, low: float, high: float) -> None:
+    """Refuse a label outside [low, high]; a missing one (nan) passes."""
     if low > -math.inf or high < math.inf:
         bad = (block < low) | (block > high)
         if bad.any():
@@ -103,7 +112,6 @@ def check_labels(block: Floats, first: int, low: float, high: float) -> bool:
                 f"labels: row {first + i} is {block[i]}, outside [{low}, {high}] where the loss lives; "
                 "rescale or clip it"
             )
-    return complete
 
 
 def check_weights(block: Floats, first: int) -> None:
@@ -118,18 +126,13 @@ def check_weights(block: Floats, first: int) -> None:
 
 def check_index(name: str, block: Ints, dimension: int, first: int = 0, unit: str = "row") -> None:
     """Refuse an index outside 0 .. dimension - 1: compiled loops do not look."""
-    if len(block) and (block.min() < 0 or block.max() >= dimension):
+    # Read as unsigned, a negative index is huge: one pass sees both ends.
+    if len(block) and block.view(np.uint64).max() >= dimension:
         i = int(np.argmax((block < 0) | (block >= dimension)))
         raise BadInput(
             f"{name}: {unit} {first + i} has index {block[i]}, but there are {dimension} parameters; "
             f"indices run from 0 to {dimension - 1}"
         )
-
-
-def is_finite(block: Floats) -> bool:
-    """Whether all are finite, mostly by one sum: it can be finite only if every term is."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return math.isfinite(block.sum()) or bool(np.isfinite(block).all())
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:

@@ -48,8 +48,8 @@ class Table(Protocol):
         """Rows first to stop as sparse entries."""
         ...
 
-    def quick(self, first: int, stop: int) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """The loop of plain descent for this form, and what it reads of rows first to stop."""
+    def quick(self, dimension: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        """The loop of plain descent for this form, and what it reads of the rows; indices are in range."""
         ...
 
 
@@ -122,7 +122,7 @@ class Ones:
         n = stop - first
         return Entries(np.arange(n + 1), np.zeros(n, dtype=np.int64), np.ones(n))
 
-    def quick(self, first: int, stop: int) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    def quick(self, dimension: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
         """The scalar loop."""
         return learning.scalar, ()
 
@@ -145,9 +145,9 @@ class Active:
         n = stop - first
         return Entries(np.arange(n + 1), self.index[first:stop], np.ones(n))
 
-    def quick(self, first: int, stop: int) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """The loop over one active index."""
-        return learning.indexed, (self.index[first:stop],)
+    def quick(self, dimension: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        """The loop over one active index, which looks at the range itself."""
+        return learning.indexed, (self.index,)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Dense:
 
     def check(self, first: int, stop: int, dimension: int) -> None:
         """All entries are finite."""
-        check_finite("rows", self.rows[first:stop], first)
+        check_finite("rows", self.rows[first:stop], first, total=len(self))
 
     def entries(self, first: int, stop: int) -> Entries:
         """Every parameter is an entry."""
@@ -169,9 +169,9 @@ class Dense:
         index = np.tile(np.arange(d), n)
         return Entries(np.arange(n + 1) * d, index, self.rows[first:stop].ravel())
 
-    def quick(self, first: int, stop: int) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    def quick(self, dimension: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
         """The dense loop."""
-        return learning.dense, (self.rows[first:stop],)
+        return learning.dense, (self.rows,)
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Listed:
         """Indices lie in range, values are finite."""
         cut = slice(self.starts[first], self.starts[stop])
         check_index("rows.index", self.index[cut], dimension, int(cut.start), "entry")
-        check_finite("rows.value", self.value[cut], int(cut.start), "entry")
+        check_finite("rows.value", self.value[cut], int(cut.start), "entry", len(self))
 
     def entries(self, first: int, stop: int) -> Entries:
         """The entries of these rows alone."""
@@ -197,9 +197,10 @@ class Listed:
         starts = self.starts[first : stop + 1] - self.starts[first]
         return Entries(starts, self.index[cut], self.value[cut])
 
-    def quick(self, first: int, stop: int) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    def quick(self, dimension: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
         """The sparse loop."""
-        return learning.sparse, tuple(self.entries(first, stop))
+        check_index("rows.index", self.index, dimension, unit="entry")
+        return learning.sparse, (self.starts, self.index, self.value)
 
 
 def _sparse(rows: Sparse) -> Listed:

@@ -1,11 +1,14 @@
 """The loops of plain descent, each with the sum of its gradients: what a certificate needs beside the state.
 
 As in ``loops``: u is the state, s the served value, e the error, g = e z, and u moves as u - eta ((w e) z).
-``sums`` gathers g per parameter. The add does not wait for the next margin, so it is nearly free.
+``sums`` gathers g per parameter. The add does not wait for the next margin, so it is nearly free; and so is
+counting, in the loops for one constant step, the rows with a number that is not finite. They answer that count: if
+it is not 0 the caller throws the result away and looks more closely.
 """
 
 from __future__ import annotations
 
+from gradeq.kernels.finite import LARGEST
 from gradeq.kernels.loops import Floats, Ints, margin
 from gradeq.links import Link
 from gradeq.losses import Loss
@@ -21,8 +24,9 @@ def scalar(
     u: Floats,
     sums: Floats,
     served: Floats,
-) -> None:
+) -> int:
     """One parameter, z = 1, every label at once, one constant step."""
+    bad = 0
     v = u[0]
     total = sums[0]
     for i in range(len(base)):
@@ -31,8 +35,10 @@ def scalar(
         e = loss.slope(s, labels[i])
         v = v - eta * e
         total = total + e
+        bad = bad + unusable(base[i], labels[i], s)
     u[0] = v
     sums[0] = total
+    return bad
 
 
 def indexed(
@@ -45,15 +51,20 @@ def indexed(
     u: Floats,
     sums: Floats,
     served: Floats,
-) -> None:
+) -> int:
     """One active parameter a row (disjoint groups, keyed series), every label at once, one constant step."""
+    bad = 0
     for i in range(len(base)):
         j = index[i]
+        if j < 0 or j >= len(u):
+            return 1
         s = link.serve(base[i], u[j])
         served[i] = s
         e = loss.slope(s, labels[i])
         u[j] = u[j] - eta * e
         sums[j] = sums[j] + e
+        bad = bad + unusable(base[i], labels[i], s)
+    return bad
 
 
 def dense(
@@ -66,8 +77,9 @@ def dense(
     u: Floats,
     sums: Floats,
     served: Floats,
-) -> None:
+) -> int:
     """Dense rows, every label at once, one constant step."""
+    bad = 0
     for i in range(len(base)):
         m = 0.0
         for j in range(len(u)):
@@ -79,6 +91,8 @@ def dense(
             g = e * rows[i][j]
             u[j] = u[j] - eta * g
             sums[j] = sums[j] + g
+        bad = bad + unusable(base[i], labels[i], s)
+    return bad
 
 
 def sparse(
@@ -93,8 +107,9 @@ def sparse(
     u: Floats,
     sums: Floats,
     served: Floats,
-) -> None:
+) -> int:
     """Sparse rows, every label at once, one constant step."""
+    bad = 0
     for i in range(len(base)):
         start, stop = starts[i], starts[i + 1]
         s = link.serve(base[i], margin(u, index, value, start, stop))
@@ -105,6 +120,13 @@ def sparse(
             g = e * value[a]
             u[j] = u[j] - eta * g
             sums[j] = sums[j] + g
+        bad = bad + unusable(base[i], labels[i], s)
+    return bad
+
+
+def unusable(f: float, y: float, s: float) -> int:
+    """1 if one of the three is not finite (or the sum of their sizes overflows), else 0."""
+    return 0 if abs(f) + abs(y) + abs(s) <= LARGEST else 1
 
 
 def varied(
