@@ -1,0 +1,273 @@
+"""Equilibrium: how far the average gradient is from zero, exactly, and the same read off the state.
+
+The average gradient is summed row by row. The state moved by eta times that sum, so (u_1 - u) / (eta n) must give
+the same number (prop:gd_simple, prop:pmd_simple); the gap between the two says whether anything was lost, doubled or
+damaged on the way. What is proven beforehand is the ``bound``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gradeq.engine.learner import Learner
+from gradeq.engine.state import State
+from gradeq.errors import BadInput
+
+SHOWN = 20  # rows of a printed table
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One parameter (a group, a feature, a player, a level): its averages, certificate and bound.
+
+    ``rows`` counts the labelled rows it took part in. Averages run over all labelled rows of the whole, bias and
+    loss over its own. ``average_normal`` is what a constraint took back. None where it is not known.
+    """
+
+    name: str
+    rows: int
+    average_gradient: float
+    average_penalty: float = 0.0
+    from_state: float = 0.0
+    average_normal: float = 0.0
+    bias_before: float | None = None
+    bias_after: float | None = None
+    loss_before: float | None = None
+    loss_after: float | None = None
+    bound: float | None = None
+    vacuous: bool = False
+
+    @property
+    def residual(self) -> float:
+        """What must vanish: gradient, penalty and normal part together."""
+        return self.average_gradient + self.average_penalty + self.average_normal
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """What was reached so far: averages, their certificate from the state, bias and loss before and after, the bound.
+
+    ``gap`` is the largest disagreement between the summed averages and the state; rounding apart it is 0. ``exact``:
+    one constant step, so the averages follow from two states alone. ``bound`` bounds the largest average gradient
+    by the result named ``bound_from``; ``vacuous`` when it says no more than what holds without learning.
+
+    >>> print(Equilibrium(rows=3, coordinates=(Coordinate("(all)", 3, -0.9, from_state=-0.9),)))
+    largest average gradient -0.9 over 3 rows; certificate exact (gap 0); no bound applies
+    """
+
+    rows: int
+    coordinates: tuple[Coordinate, ...]
+    bias_before: float | None = None
+    bias_after: float | None = None
+    loss_name: str = "loss"
+    loss_before: float | None = None
+    loss_after: float | None = None
+    gap: float = 0.0
+    bound: float | None = None
+    bound_from: str = ""
+    vacuous: bool = False
+    exact: bool = True
+
+    @property
+    def largest(self) -> float:
+        """The average gradient that is largest in size, with its sign; 0 without parameters."""
+        return max((c.average_gradient for c in self.coordinates), key=abs, default=0.0)
+
+    @property
+    def residual(self) -> float:
+        """||avg(g + penalty + n)||, the constrained residual that a greedy geometry drives to zero."""
+        return math.hypot(*(c.residual for c in self.coordinates))
+
+    @property
+    def loss_got_worse(self) -> bool:
+        """Whether what was served had a larger loss than the raw predictions."""
+        if self.loss_before is None or self.loss_after is None:
+            return False
+        return self.loss_after > self.loss_before
+
+    def verdict(self) -> str:
+        """The whole in one sentence: bias and loss, before and after, the certificate and the bound."""
+        if self.rows == 0:
+            return "no labels yet: nothing to certify"
+        if self.bias_after is not None:
+            before = "" if self.bias_before is None else f"{figure(self.bias_before)} -> "
+            parts = [f"bias {before}{figure(self.bias_after)} over {self.rows:,} rows"]
+        else:
+            parts = [f"largest average gradient {figure(self.largest)} over {self.rows:,} rows"]
+        if self.loss_after is not None:
+            before = "" if self.loss_before is None else f"{figure(self.loss_before)} -> "
+            worse = " (worse)" if self.loss_got_worse else ""
+            parts.append(f"{self.loss_name} {before}{figure(self.loss_after)}{worse}")
+        kind = "exact" if self.exact else "from the stored sums"
+        parts.append(f"certificate {kind} (gap {figure(self.gap)})")
+        parts.append(self._bound_in_words())
+        return "; ".join(parts)
+
+    def _bound_in_words(self) -> str:
+        if self.bound is None or not math.isfinite(self.bound):
+            return "no bound applies"
+        source = f" (result {self.bound_from})" if self.bound_from else ""
+        vacuous = ", vacuous so far" if self.vacuous else ""
+        return f"bound {figure(self.bound)}{source}{vacuous}"
+
+    def __str__(self) -> str:
+        if len(self.coordinates) < 2:
+            return self.verdict()
+        return "\n".join((self.verdict(), *table_lines(self.coordinates)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as JSON takes it: numbers, names, null for what is not known or not finite."""
+        cells = self.coordinates
+        return {
+            "rows": self.rows,
+            "bias": {"before": plain(self.bias_before), "after": plain(self.bias_after)},
+            "loss": {
+                "name": self.loss_name,
+                "before": plain(self.loss_before),
+                "after": plain(self.loss_after),
+            },
+            "coordinates": [{k: plain(v) for k, v in asdict(c).items()} for c in cells],
+            "certificate": {
+                "average_gradient": {c.name: plain(c.average_gradient) for c in cells},
+                "average_penalty": {c.name: plain(c.average_penalty) for c in cells},
+                "average_normal": {c.name: plain(c.average_normal) for c in cells},
+                "from_state": {c.name: plain(c.from_state) for c in cells},
+                "gap": plain(self.gap),
+                "bound": plain(self.bound),
+                "bound_from": self.bound_from,
+                "vacuous": self.vacuous,
+                "exact": self.exact,
+            },
+        }
+
+
+def certificate(
+    learner: Learner,
+    state: State,
+    names: Sequence[str] | None = None,
+    *,
+    bound: float | None = None,
+    bound_from: str = "",
+    vacuous: bool = False,
+) -> Equilibrium:
+    """The equilibrium of a learner since it started; ``bound`` is one of ``gradeq.theory``, if you know the data.
+
+    >>> from gradeq.losses import Squared
+    >>> learner = Learner(Squared(), 0.1)
+    >>> run = learner.run(learner.start(), None, [1.0, 1.0, 1.0])
+    >>> round(certificate(learner, run.state).largest, 4)
+    -0.9033
+    """
+    return window(learner, None, state, names, bound=bound, bound_from=bound_from, vacuous=vacuous)
+
+
+def window(
+    learner: Learner,
+    earlier: State | None,
+    later: State,
+    names: Sequence[str] | None = None,
+    *,
+    bound: float | None = None,
+    bound_from: str = "",
+    vacuous: bool = False,
+) -> Equilibrium:
+    """The equilibrium over the rows between two states of one learner; None is the very beginning."""
+    d = later.dimension
+    labels = [f"theta_{j + 1}" for j in range(d)] if d > 1 else ["(all)"]
+    labels = labels if names is None else list(names)
+    if len(labels) != d:
+        raise BadInput(f"names: {len(labels)} for {d} parameters; give one each")
+    if earlier is not None and (earlier.n > later.n or list(earlier.first) != list(later.first)):
+        raise BadInput("window: these are not an earlier and a later state of one run")
+    begin = later.first if earlier is None else earlier.u
+    rows = later.n - (0 if earlier is None else earlier.n)
+    weight = later.weight - (0.0 if earlier is None else earlier.weight)
+
+    def since(name: str) -> list[float]:
+        sums = getattr(later, name) - (0.0 if earlier is None else getattr(earlier, name))
+        return [float(x) for x in sums]
+
+    sums = zip(*(since(k) for k in ("gradients", "penalties", "normals", "moves")), strict=True)
+    gap = 0.0
+    coordinates = []
+    for j, (gradient, penalty, normal, moved) in enumerate(sums):
+        displaced = float(begin[j] - later.u[j])
+        total = gradient + penalty + normal
+        if learner.exact:
+            from_state = over(displaced, later.step * weight)
+            gap = max(gap, abs(over(total, weight) - from_state))
+        else:
+            from_state = over(total, weight)
+            gap = max(gap, abs(moved - displaced))
+        parts = (over(gradient, weight), over(penalty, weight), from_state, over(normal, weight))
+        coordinates.append(Coordinate(labels[j], rows, *parts))
+    return Equilibrium(
+        rows=rows,
+        coordinates=tuple(coordinates),
+        gap=gap,
+        bound=bound,
+        bound_from=bound_from,
+        vacuous=vacuous,
+        exact=learner.exact,
+    )
+
+
+def over(total: float, divisor: float) -> float:
+    """total / divisor, 0 for nothing."""
+    return total / divisor if divisor > 0.0 else 0.0
+
+
+def figure(x: float | None) -> str:
+    """A number with four digits, as a person reads it.
+
+    >>> figure(-0.0074561), figure(1e-17), figure(None)
+    ('-0.007456', '1e-17', '')
+    """
+    return "" if x is None else f"{x:.4g}"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON takes it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def table_lines(coordinates: Sequence[Coordinate]) -> list[str]:
+    """The coordinates as lines of text, largest first, without the columns that nobody filled."""
+    worst = sorted(coordinates, key=lambda c: -abs(remaining(c)))
+    columns: list[tuple[str, list[str]]] = [
+        ("", [c.name[:32] for c in worst]),
+        ("rows", [f"{c.rows:,}" for c in worst]),
+        ("average gradient", [figure(c.average_gradient) for c in worst]),
+        ("penalty", [figure(c.average_penalty) if c.average_penalty else "" for c in worst]),
+        ("normal", [figure(c.average_normal) if c.average_normal else "" for c in worst]),
+        ("bias before", [figure(c.bias_before) for c in worst]),
+        ("after", [figure(c.bias_after) for c in worst]),
+        ("loss before", [figure(c.loss_before) for c in worst]),
+        ("after", [figure(c.loss_after) for c in worst]),
+        ("bound", [figure(c.bound) + (" vacuous" if c.vacuous else "") for c in worst]),
+    ]
+    filled = [(head, cells) for head, cells in columns if any(cells)]
+    widths = [max(len(head), *(len(cell) for cell in cells[:SHOWN])) for head, cells in filled]
+    lines = [aligned([head for head, _ in filled], widths)]
+    for i in range(min(SHOWN, len(worst))):
+        lines.append(aligned([cells[i] for _, cells in filled], widths))
+    if len(worst) > SHOWN:
+        lines.append(f"... and {len(worst) - SHOWN:,} with less")
+    return lines
+
+
+def remaining(c: Coordinate) -> float:
+    """What is left of the error: its bias if known, else its residual."""
+    return c.bias_after if c.bias_after is not None else c.residual
+
+
+def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """One line: the name to the left, numbers to the right."""
+    first = f"{cells[0]:<{widths[0]}}"
+    rest = (f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True))
+    return "  ".join((first, *rest)).rstrip()
