@@ -61,6 +61,7 @@ class Ticket:
     error: float
     base: float
     target: float
+    margin: float
     group: int
 
 
@@ -89,6 +90,8 @@ class Played:
     size: float = 0.0
     etas: list[float] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
+    margins: list[float] = field(default_factory=list)
+    targets: list[float] = field(default_factory=list)
     bases: list[float] = field(default_factory=list)
     groups: list["Played"] = field(default_factory=list)
     ratio: list[float] = field(default_factory=list)
@@ -293,7 +296,7 @@ def play(game: Game, rng: random.Random) -> Played:
         served[g] += mass
         ticket = Ticket(
             z, [weight * error * x for x in z], slope, eta, weight, mass, served[g], open_now,
-            counts[g], t, error, base, target, g,
+            counts[g], t, error, base, target, margin, g,
         )  # fmt: skip
         waiting[g].append(ticket)
         for b in {id(book): book, id(whole): whole}.values():
@@ -351,6 +354,8 @@ def _book(b: Played, ticket: Ticket) -> None:
     b.weight_max = max(b.weight_max, ticket.weight)
     b.square_sum += ticket.weight * ticket.target**2
     b.errors.append(ticket.error)
+    b.margins.append(ticket.margin)
+    b.targets.append(ticket.target)
     if b.game.task == "probability_logit":
         b.odds_sum += ticket.weight * math.exp(abs(ticket.base))
     if b.game.task == "multiplicative":
