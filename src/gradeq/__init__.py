@@ -1,5 +1,78 @@
-"""gradeq keeps deployed predictions honest: online layers with an exact certificate."""
+"""gradeq keeps deployed predictions honest: online layers with an exact certificate.
+
+A layer sits on top of any black-box prediction, serves an adjusted one, and learns from each label when it comes, so
+that over ANY sequence a chosen average error goes to zero. Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from gradeq._version import __version__
 
-__all__ = ["__version__"]
+_HOMES = {
+    "gradeq.checks": ("check_loss",),
+    "gradeq.engine.learner": ("Learner",),
+    "gradeq.equilibrium": ("Equilibrium",),
+    "gradeq.errors": (
+        "BadInput",
+        "Diverging",
+        "ExpiredTicket",
+        "GradeqError",
+        "LabelConflict",
+        "MissingExtra",
+        "OtherSettings",
+        "StateError",
+        "StepTooLarge",
+        "TicketError",
+        "UnknownTicket",
+    ),
+    "gradeq.layers.conformal": ("Conformal",),
+    "gradeq.layers.debiaser": ("Debiaser",),
+    "gradeq.layers.elo": ("Elo",),
+    "gradeq.layers.ensemble": ("QuantileEnsemble",),
+    "gradeq.layers.keyed": ("Keyed",),
+    "gradeq.layers.quantile": ("IntervalTracker", "MultiQuantileTracker", "QuantileTracker"),
+    "gradeq.layers.registry": ("from_json",),
+    "gradeq.layers.risk": ("RiskControl",),
+    "gradeq.links": ("Exp", "Identity", "Logit", "Multiplicative", "Shift", "Sigmoid", "Sinh"),
+    "gradeq.losses": (
+        "Absolute",
+        "Expectile",
+        "Huber",
+        "Linear",
+        "LogLoss",
+        "Logistic",
+        "Poisson",
+        "Quantile",
+        "Squared",
+    ),
+    "gradeq.penalties": ("Lasso", "Ridge"),
+    "gradeq.schedules": ("Called", "Constant", "Listed", "Piecewise", "Power"),
+}
+_MODULES = ("datasets", "geometries", "losses", "links", "penalties", "regret", "schedules", "theory")
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])  # noqa: PLE0605
+
+if TYPE_CHECKING:
+    from gradeq import datasets, geometries, links, losses, penalties, regret, schedules, theory
+    from gradeq.checks import check_loss
+    from gradeq.engine.learner import Learner
+    from gradeq.equilibrium import Equilibrium
+    from gradeq.layers.debiaser import Debiaser
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return import_module(f"gradeq.{name}")
+    raise AttributeError(f"module 'gradeq' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

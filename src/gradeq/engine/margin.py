@@ -95,7 +95,7 @@ class Margin:
             "total": self.total,
             "pulls": self.pulls,
             "drags": self.drags,
-            "pace": [self.pace.low, self.pace.high, self.pace.held],
+            "pace": [self.pace.low, self.pace.high, self.pace.held, self.pace.jumps],
         }
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """The automatic step: raw and several rates mixed by their loss, then one constant-step layer that certifies.
 
 Each expert is a head of its own on the same rows. Experts do not depend on the weights, nor the weights on the
-final head, so a batch is three passes one after the other. The certificate is the final head's alone (results B5, 7.5):
-the weights only choose what is served next.
+final head, so a batch is three passes one after the other. The certificate is the final head's alone (results B5,
+7.5): the weights only choose what is served next.
 """
 
 from __future__ import annotations
@@ -90,22 +90,6 @@ class Mix:
         rate = mixing.learning_rate(self.adaptive, self.deltas[unit], self.count)
         mixing.weigh(self.totals, unit * self.count, self.count, rate, out, 0)
         return out
-
-    def state(self) -> dict[str, Any]:
-        """All that learning has changed, ready for the codec."""
-        return {
-            "experts": [expert.state() for expert in self.experts],
-            "final": self.final.state(),
-            "totals": self.totals,
-            "deltas": self.deltas,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take up a saved state."""
-        for expert, own in zip(self.experts, state["experts"], strict=True):
-            expert.restore(own)
-        self.final.restore(state["final"])
-        self.totals, self.deltas = state["totals"], state["deltas"]
 
     def state(self) -> dict[str, Any]:
         """All that learning has changed, ready for the codec."""

@@ -9,17 +9,23 @@ from gradeq.schedules import Schedule
 
 
 class Pace:
-    """Smallest and largest step so far, and the number of rows whose step was capped."""
+    """Smallest and largest step so far, the number of rows whose step was capped, and changes by hand.
 
-    __slots__ = ("held", "high", "low")
+    ``jumps`` is the sum of |1 / new - 1 / old| over the steps that were set mid-life (result 1.2 needs it).
+    """
 
-    def __init__(self, low: float = math.inf, high: float = 0.0, held: int = 0) -> None:
-        self.low, self.high, self.held = low, high, held
+    __slots__ = ("held", "high", "jumps", "low")
+
+    def __init__(
+        self, low: float = math.inf, high: float = 0.0, held: int = 0, jumps: float = 0.0
+    ) -> None:
+        self.low, self.high, self.held, self.jumps = low, high, held, jumps
 
     def step(self, schedule: Schedule, t: int, limit: float, crowd: float) -> float:
         """The step at time t, capped at limit / crowd, noted here."""
-        eta = cap(schedule.step(t), limit, crowd)
-        self.note(eta, eta, int(crowd > 0.0 and eta * crowd <= limit * (1.0 + 1e-12)))
+        wanted = schedule.step(t)
+        eta = cap(wanted, limit, crowd)
+        self.note(eta, eta, int(eta < wanted))
         return eta
 
     def note(self, low: float, high: float, held: int) -> None:

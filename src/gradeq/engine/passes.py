@@ -95,10 +95,14 @@ def stepped(schedule: Schedule, limit: float, pace: Pace, batch: Batch) -> Float
     etas = np.empty(len(batch.base))
     rows = 0 if isinstance(schedule, Called) else len(etas)  # a user's function is not compiled
     run_loop(loops.stepped, (schedule,), (limit, batch.ticks, batch.crowd, etas), rows)
-    fresh, crowd = etas[batch.first :], batch.crowd[batch.first :]
+    fresh = etas[batch.first :]
+    held = 0
+    if batch.crowd.any():
+        wanted, nobody = np.empty(len(etas)), np.zeros(len(etas))
+        run_loop(loops.stepped, (schedule,), (limit, batch.ticks, nobody, wanted), rows)
+        held = int(np.count_nonzero(fresh < wanted[batch.first :]))
     if len(fresh):
-        held = (crowd > 0.0) & (fresh * crowd <= limit * (1.0 + 1e-12))
-        pace.note(float(fresh.min()), float(fresh.max()), int(np.count_nonzero(held)))
+        pace.note(float(fresh.min()), float(fresh.max()), held)
     return etas
 
 

@@ -191,6 +191,8 @@ def crowding(
     if full.norms is not None and n > first:
         norms[first:] = np.maximum(np.maximum.accumulate(full.norms[first:]), norm)
         norm = float(norms[-1])
+    elif n > first:
+        norm = max(norm, 1.0)
     quiet = at_once and not (peaks > 1).any() and not open_now.any()
     if not quiet:
         run_loop(

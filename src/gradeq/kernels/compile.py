@@ -72,7 +72,7 @@ def fields(part: object) -> tuple[Any, ...]:
 
 def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
     """One module of plain functions: the loop, the formulas it calls, and what those call."""
-    tree = _function_tree(loop)
+    tree = function_tree(loop)
     names = [argument.arg for argument in tree.args.args[: len(parts)]]
     types_by_name = {name: type(part) for name, part in zip(names, parts, strict=True)}
     functions: dict[str, ast.FunctionDef] = {}
@@ -159,7 +159,7 @@ def _collect(
         name = f"{part}_{method}"
         if name not in functions:
             body = getattr(parts[part], method)
-            inner = _function_tree(body)
+            inner = function_tree(body)
             inner.name = name
             kind = parts[part]
             _FieldIndex(_field_names(kind), inner.args.args[0].arg, part).visit(inner)
@@ -171,7 +171,7 @@ def _collect(
             if isinstance(value, (float, int)) and not isinstance(value, bool):
                 constants[node.id] = value
             elif inspect.isfunction(value):
-                inner = _function_tree(value)
+                inner = function_tree(value)
                 passed = {a.arg: parts[a.arg] for a in inner.args.args if a.arg in parts}
                 _collect(inner, passed, value.__globals__, functions, constants)
                 functions[node.id] = inner
@@ -223,7 +223,8 @@ class _FieldIndex(ast.NodeTransformer):
         return ast.arg(self.part) if node.arg == self.self_name else node
 
 
-def _function_tree(function: Callable[..., Any]) -> ast.FunctionDef:
+def function_tree(function: Callable[..., Any]) -> ast.FunctionDef:
+    """The syntax tree of a plain function's own text."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise TypeError(f"{function!r} is not written as a plain function")

@@ -9,6 +9,7 @@ from gradeq.engine.desk import Desk
 from gradeq.engine.margin import Margin
 from gradeq.engine.mix import Mix, PointJudge
 from gradeq.errors import BadInput, StepTooLarge
+from gradeq.kernels.lane import MOST
 from gradeq.layers import door
 from gradeq.layers.layer import Layer, late_limit
 from gradeq.layers.roster import Roster
@@ -18,6 +19,7 @@ from gradeq.penalties import Penalty
 from gradeq.schedules import Constant, Schedule
 
 if TYPE_CHECKING:
+    from gradeq.engine.quick import Lane
     from gradeq.equilibrium import Equilibrium
     from gradeq.layers.run import Run
 
@@ -28,6 +30,7 @@ AUTO_RATES = {
 }
 AUTO_FINAL = {"real": 0.01, "binary": 0.03}
 CAP = 0.1
+TINY = 5e-324  # the smallest positive float
 AUTO_CAP_EXPERTS = 0.3
 AUTO_CAP_FINAL = {"real": 0.02, "binary": 0.1}
 
@@ -49,10 +52,10 @@ class Debiaser(Layer):
     ``features``: numeric columns; the served error is made uncorrelated with each (and with all linear functions of
     them: multiaccuracy).
 
-    ``eta`` left out: 0.01 / c^2 for real, 0.03 / c^2 for binary outcomes, c^2 the number of group columns: with labels
-    at once this step can raise the squared error by at most 1 %, whatever comes (result B1). With features the step
-    is required. ``eta="auto"`` mixes the raw prediction and several steps by their loss and lets one small constant
-    step carry the certificate (result B5); it needs about 500 labels to pay.
+    ``eta`` left out: 0.01 / c^2 for real, 0.03 / c^2 for binary outcomes, c^2 the number of group columns: with
+    labels at once this step can raise the squared error by at most 1 %, whatever comes (result B1). With features
+    the step is required. ``eta="auto"`` mixes the raw prediction and several steps by their loss and lets one small
+    constant step carry the certificate (result B5); it needs about 500 labels to pay.
 
     Guaranteed for any sequence: |average served error| <= b / (eta T) with one parameter or disjoint groups,
     O(1 / sqrt T) with overlapping groups or features. The bound is vacuous for short runs (T < 1 / eta).
@@ -86,13 +89,12 @@ class Debiaser(Layer):
         self.late_cap, self.penalty = late_cap, penalty
         self.eta, self.schedule = self._chosen_step(eta, schedule)
         limit = late_limit(late_cap, CAP)
-        head: Margin | Mix
-        if self.schedule is None:
-            head = self._mix()
-        else:
-            head = self._margin(self.schedule, limit or 0.0, penalty)
+        step = self.schedule
+        head = self._mix() if step is None else self._margin(step, limit or 0.0, penalty)
         self.desk = Desk(head, capped=limit is not None, in_flight=in_flight, ttl=ttl)
         self._grow()
+        if self.roster.scalar and not shadow:
+            self._quick_lane()
 
     def predict(
         self,
@@ -104,6 +106,24 @@ class Debiaser(Layer):
         time: float | None = None,
     ) -> float:
         """The adjusted prediction; a ticket stays open until its label comes."""
+        plain = (
+            groups is None and features is None and weight == 1.0 and id is None and time is None
+        )
+        if plain and self.roster.scalar and not self.shadow:
+            lane = self._lane or self._quick_lane()
+            if lane is not None:
+                return lane.predict(f)  # type: ignore[no-any-return]
+        return self._predict(f, groups, features, weight, id, time)
+
+    def _predict(
+        self,
+        f: Any,
+        groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
+        weight: float = 1.0,
+        id: str | int | None = None,
+        time: float | None = None,
+    ) -> float:
         f = self.prediction(f)
         row = self.roster.row(groups, features)
         w = 1.0 if weight == 1.0 else door.weight(weight)
@@ -111,6 +131,13 @@ class Debiaser(Layer):
         self._grow()
         served: float = self.desk.open(row, f, w, id, time)
         return f if self.shadow else served
+
+    def _quick_lane(self) -> Lane | None:
+        binary = self.outcome == "binary"
+        high = 1.0 if binary else MOST
+        low = 0.0 if binary else TINY if self.link_name == "exp" else -MOST
+        labels = (0.0, 1.0) if binary else (-MOST, MOST)
+        return self.enter_lane((low, high), labels, self.prediction, self._predict)
 
     def run(
         self,
@@ -132,7 +159,7 @@ class Debiaser(Layer):
         return run_layer(self, predictions, labels, groups, features, times, label_times, weights)
 
     def equilibrium(self) -> Equilibrium:
-        """Exact averages per group, the certificate from the state, the proven bound; bias and loss, before and after."""
+        """Exact averages per group, the certificate from the state, the proven bound, bias and loss."""
         from gradeq.layers.certify import certify
 
         return certify(self)
@@ -161,6 +188,8 @@ class Debiaser(Layer):
         self.eta, self.schedule = self._chosen_step(eta, None)
         if self.schedule is not None:
             self.desk.log.append((f"step {head.schedule} to {self.schedule}", self.desk.served))
+            old = head.pace.low if head.pace.high else head.schedule.step(1)
+            head.pace.jumps += abs(1.0 / self.schedule.step(1) - 1.0 / old)
             head.schedule = self.schedule
 
     @property

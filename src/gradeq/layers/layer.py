@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Self
 
 from gradeq import codec
 from gradeq.engine.desk import Desk
+from gradeq.engine.quick import Lane, enter, fits
 from gradeq.errors import BadInput, OtherSettings, StateError
 
 if TYPE_CHECKING:
@@ -18,8 +20,41 @@ class Layer(ABC):
     """A layer has a desk with its head; subclasses say how rows are built, checked and certified."""
 
     kind: str
-    desk: Desk
     shadow: bool
+    _desk: Desk
+    _lane: Lane | None = None
+
+    @property
+    def desk(self) -> Desk:
+        """Tickets and state; events in the quick lane are brought home first."""
+        if self._lane is not None:
+            lane, self._lane = self._lane, None
+            del self.__dict__["predict"], self.__dict__["update"]
+            lane.settle()
+        return self._desk
+
+    @desk.setter
+    def desk(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def enter_lane(
+        self,
+        f_range: tuple[float, float],
+        y_range: tuple[float, float],
+        check: Callable[[Any], float],
+        slow_predict: Callable[..., Any],
+    ) -> Lane | None:
+        """Serve further events from the quick lane, if this layer's state fits it."""
+        if not fits(self.desk):
+            return None
+        slow = (slow_predict, self._update)
+        self._lane = lane = enter(self._desk, f_range, y_range, (check, self.label), slow)
+        self.__dict__["predict"], self.__dict__["update"] = lane.predict, lane.update
+        return lane
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.desk  # noqa: B018  copies and pickles see the state at home
+        return self.__dict__
 
     @property
     @abstractmethod
@@ -40,6 +75,11 @@ class Layer(ABC):
         Returns ``applied``, or ``duplicate`` when the same label of the same id was posted before; another value
         for the same id raises ``LabelConflict``.
         """
+        if id is None and self._lane is not None:
+            return self._lane.update(y)  # type: ignore[no-any-return]
+        return self._update(y, id)
+
+    def _update(self, y: Any, id: str | int | None = None) -> str:
         return self.desk.post(self.label(y), id)
 
     def correct(self, id: str | int, y: Any) -> str:

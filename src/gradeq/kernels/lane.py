@@ -1,0 +1,132 @@
+"""The quick lane: one parameter, one constant step, first come first served, all in local variables.
+
+This is the desk and the margin head for the most common case, event by event. The text below runs as it stands;
+``compile_events`` writes the formulas of its link and loss into it, since a Python call costs more than they do.
+A test holds it to the same bits as the desk.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+from gradeq.links import Link
+from gradeq.losses import Loss
+
+MOST = (
+    1.7976931348623157e308  # the largest finite float: -MOST <= x <= MOST is false for nan and inf
+)
+
+
+def lane(
+    link: Link,
+    loss: Loss,
+    eta: float,
+    limit: float,
+    capped: bool,
+    f_low: float,
+    f_high: float,
+    y_low: float,
+    y_high: float,
+    check_f: Callable[[Any], float],
+    check_y: Callable[[Any], float],
+    slow_predict: Callable[..., Any],
+    slow_update: Callable[..., Any],
+    sums: list[float],
+    counts: list[int],
+    tickets: list[tuple[float, float, float]],
+) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[], Any]]:
+    """predict, update, and a function that gives the state back."""
+    u, rows, gradient, moved, before, loss_before, loss_after, low, high, reach = sums
+    served, posted, delay_sum, delay_most, peak, held = counts
+    queue = deque(tickets)
+    push, pop = queue.append, queue.popleft
+    waiting = len(queue)
+    step = min(eta, limit / peak) if capped and peak >= 2 else eta
+
+    def predict(
+        f: Any,
+        groups: Any = None,
+        features: Any = None,
+        weight: float = 1.0,
+        id: Any = None,
+        time: Any = None,
+    ) -> Any:
+        """The adjusted prediction; a ticket stays open until its label comes."""
+        nonlocal served, peak, step, waiting, held
+        if (
+            groups is not None
+            or features is not None
+            or weight != 1.0
+            or id is not None
+            or time is not None
+        ):
+            return slow_predict(f, groups, features, weight, id, time)
+        if type(f) is not float:
+            f = check_f(f)
+        if not f_low <= f <= f_high:
+            return slow_predict(f)
+        s = link.serve(f, u)
+        waiting += 1
+        if waiting > peak:
+            peak = waiting
+            if capped:
+                step = min(eta, limit / peak)
+        if step < eta:
+            held += 1
+        push((f, s, step))
+        served += 1
+        return s
+
+    def update(y: Any, id: Any = None) -> str:
+        """Learn from the label of the oldest open ticket."""
+        nonlocal u, rows, gradient, moved, before, loss_before, loss_after, low, high, reach
+        nonlocal posted, delay_sum, delay_most, waiting
+        if id is not None or not queue:
+            return slow_update(y, id)  # type: ignore[no-any-return]
+        if type(y) is not float:
+            y = check_y(y)
+        if not y_low <= y <= y_high:
+            return slow_update(y)  # type: ignore[no-any-return]
+        f, s, own = queue[0]
+        g = loss.slope(s, y)
+        new = u - own * g
+        if not -MOST <= new <= MOST:
+            return slow_update(y, id)  # type: ignore[no-any-return]
+        pop()
+        u = new
+        rows += 1.0
+        gradient += g
+        moved += own * g
+        before += loss.slope(f, y)
+        loss_before += loss.value(f, y)
+        loss_after += loss.value(s, y)
+        r = y - f
+        if r < low:
+            low = r
+        if r > high:
+            high = r
+        reach += link.reach(f)
+        waiting -= 1
+        posted += 1
+        delay_sum += waiting
+        if waiting > delay_most:
+            delay_most = waiting
+        return "applied"
+
+    def settle() -> tuple[list[float], list[int], list[tuple[float, float, float]]]:
+        """Close the lane and give the state back: sums, counts and open tickets, as they were given.
+
+        Whoever still holds these functions is sent the slow way from now on, by a range that holds nothing.
+        """
+        nonlocal f_low, y_low
+        f_low = y_low = inf
+        return (
+            [u, rows, gradient, moved, before, loss_before, loss_after, low, high, reach],
+            [served, posted, delay_sum, delay_most, peak, held],
+            list(queue),
+        )
+
+    return predict, update, settle
