@@ -1,0 +1,221 @@
+"""Checks of a loss of your own: what is wrong with it, in a line each.
+
+A loss needs ``value(u, y)`` and ``slope(u, y)`` in plain scalar Python. Everything else follows: batches, late
+labels, certificates. The slope alone decides what equilibrium means; that it is a subgradient of the value makes it
+the equilibrium of that loss.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradeq.errors import BadInput
+from gradeq.kernels.call import is_refusal
+from gradeq.kernels.compile import compiled, fields
+from gradeq.kernels.learning import scalar
+from gradeq.links import Identity
+
+POINTS = (-30.0, -3.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 7.5, 40.0)
+FAR = (20.0, 50.0, 200.0)
+
+
+class Finding(NamedTuple):
+    """One line of a report: what was looked at, whether it is well, and what was seen."""
+
+    what: str
+    passed: bool
+    seen: str
+
+    def __str__(self) -> str:
+        return f"{'ok  ' if self.passed else 'FAIL'}  {self.what}: {self.seen}"
+
+
+class Report(NamedTuple):
+    """The findings about one loss; ``passed`` if all that is necessary is well."""
+
+    loss: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the loss can be used: everything but the notes on speed and on bounds is well."""
+        return all(f.passed for f in self.findings if f.what not in ("compiles", "restorative"))
+
+    def __str__(self) -> str:
+        return "\n".join((self.loss, *(f"  {finding}" for finding in self.findings)))
+
+
+def check_loss(
+    loss: Any,
+    labels: Any = (-2.0, 0.0, 0.5, 1.0, 3.0),
+    *,
+    raise_error: bool = False,
+    quiet: bool = False,
+) -> Report:
+    """Look at a loss over a grid of predictions and the given labels; prints and returns a line for each finding.
+
+    ``labels``: give some that your loss is made for. ``raise_error`` turns a failure into an error.
+
+    >>> from gradeq.losses import Squared
+    >>> report = check_loss(Squared(), quiet=True)
+    >>> report.passed
+    True
+    """
+    ys = _labels(loss, labels)
+    findings = [_is_a_value(loss)]
+    if findings[0].passed:
+        findings += [_plain(loss, ys), _finite(loss, ys)]
+        if all(f.passed for f in findings):
+            findings += [_subgradient(loss, ys), _compiles(loss, ys), _restorative(loss, ys)]
+    report = Report(repr(loss), tuple(findings))
+    if not quiet:
+        print(report)
+    if raise_error and not report.passed:
+        first = next(f for f in findings if not f.passed)
+        raise BadInput(f"{report.loss}: {first.what}: {first.seen}")
+    return report
+
+
+def _labels(loss: Any, labels: Any) -> list[float]:
+    low, high = getattr(loss, "low", -math.inf), getattr(loss, "high", math.inf)
+    chosen = [float(y) for y in labels if low <= float(y) <= high]
+    if not chosen:
+        raise BadInput("check_loss: no label to look at; give some that the loss is made for")
+    return chosen
+
+
+def _is_a_value(loss: Any) -> Finding:
+    what = "a value with two methods"
+    if isinstance(loss, type):
+        return Finding(what, False, f"{loss.__name__} is a class; give an instance of it")
+    missing = [name for name in ("value", "slope") if not callable(getattr(loss, name, None))]
+    if missing:
+        return Finding(what, False, f"no method {' and '.join(missing)}(u, y)")
+    if not dataclasses.is_dataclass(loss):
+        return Finding(
+            what, True, "value and slope are there (a frozen dataclass could also be saved)"
+        )
+    return Finding(what, True, "value and slope are there")
+
+
+def _plain(loss: Any, ys: list[float]) -> Finding:
+    """One float in, one float out, the same each time: then a column is the same formula row by row."""
+    what = "plain scalar"
+    for name in ("value", "slope"):
+        method = getattr(loss, name)
+        for u in POINTS:
+            for y in ys:
+                try:
+                    first, second = method(u, y), method(u, y)
+                except Exception as error:
+                    return Finding(
+                        what, False, f"{name}({u}, {y}) raises {type(error).__name__}: {error}"
+                    )
+                if isinstance(first, np.ndarray) or not isinstance(
+                    first, (int, float, np.floating)
+                ):
+                    return Finding(
+                        what, False, f"{name}({u}, {y}) is a {type(first).__name__}, not a float"
+                    )
+                if first != second and not (first != first and second != second):
+                    return Finding(what, False, f"{name}({u}, {y}) is {first}, then {second}")
+    return Finding(what, True, "one float out for one float in, the same each time")
+
+
+def _finite(loss: Any, ys: list[float]) -> Finding:
+    for name in ("value", "slope"):
+        for u in (*POINTS, *FAR, *(-u for u in FAR)):
+            for y in ys:
+                try:
+                    result = getattr(loss, name)(u, y)
+                except Exception as error:
+                    return Finding(
+                        "finite", False, f"{name}({u}, {y}) raises {type(error).__name__}"
+                    )
+                if not math.isfinite(result):
+                    return Finding("finite", False, f"{name}({u}, {y}) is {result}")
+    return Finding("finite", True, "for predictions up to 200")
+
+
+def _subgradient(loss: Any, ys: list[float]) -> Finding:
+    """value(v) >= value(u) + slope(u) (v - u) if convex; otherwise at least its one-sided derivatives."""
+    worst = ""
+    for y in ys:
+        for u in (*POINTS, y):
+            value, slope = loss.value(u, y), loss.slope(u, y)
+            for v in (*POINTS, y):
+                below = loss.value(v, y) - value - slope * (v - u)
+                if below < -1e-9 * (1.0 + abs(value) + abs(slope * (v - u))):
+                    worst = (
+                        worst or f"value({v}, {y}) lies {-below:.3g} below the line through u = {u}"
+                    )
+    if not worst:
+        return Finding("subgradient", True, "the slope supports the value everywhere: convex")
+    bad = _not_a_derivative(loss, ys)
+    if bad is None:
+        return Finding("subgradient", True, f"the slope is the derivative, but not convex: {worst}")
+    return Finding("subgradient", False, bad)
+
+
+def _not_a_derivative(loss: Any, ys: list[float]) -> str | None:
+    for y in ys:
+        for u in (*POINTS, y):
+            h = 1e-5 * (1.0 + abs(u))
+            left = (loss.value(u, y) - loss.value(u - h, y)) / h
+            right = (loss.value(u + h, y) - loss.value(u, y)) / h
+            slack = 1e-3 * (1.0 + abs(left) + abs(right))
+            slope = loss.slope(u, y)
+            if not min(left, right) - slack <= slope <= max(left, right) + slack:
+                rise = 0.5 * (left + right)
+                return f"slope({u}, {y}) is {slope:.6g}, but the value there rises by {rise:.6g} per unit"
+    return None
+
+
+def _compiles(loss: Any, ys: list[float]) -> Finding:
+    """Long columns run compiled; if the loss cannot be, they are interpreted, some 30 times slower."""
+    what = "compiles"
+    parts = (Identity(), loss)
+    try:
+        loop = compiled(scalar, parts)
+    except Exception as error:
+        return Finding(what, False, f"interpreted instead: {_one_line(error)}")
+    if loop is None:
+        return Finding(
+            what, False, "not tried: numba or the source text is not at hand; interpreted instead"
+        )
+    base = np.array([u for u in POINTS for _ in ys])
+    labels = np.array([y for _ in POINTS for y in ys])
+    u, sums, served = np.zeros(1), np.zeros(1), np.empty(len(base))
+    try:
+        loop(*(fields(part) for part in parts), base, labels, 0.01, u, sums, served)
+    except Exception as error:
+        if is_refusal(error):
+            return Finding(what, False, f"interpreted instead: {_one_line(error)}")
+        raise
+    plain_u, plain_sums, plain_served = [0.0], [0.0], [0.0] * len(base)
+    scalar(*parts, base.tolist(), labels.tolist(), 0.01, plain_u, plain_sums, plain_served)
+    if [u[0], sums[0], *served.tolist()] != [plain_u[0], plain_sums[0], *plain_served]:
+        return Finding(what, False, "compiled and interpreted differ in the last digits")
+    return Finding(what, True, "and agrees with the interpreted formula to the last bit")
+
+
+def _restorative(loss: Any, ys: list[float]) -> Finding:
+    """Far above the labels the slope must not be negative, far below not positive, or fade away quickly."""
+    what = "restorative"
+    for y in ys:
+        for u in (*FAR, *(-u for u in FAR)):
+            if loss.slope(u, y) * u < -1e-6:
+                return Finding(
+                    what, False, f"slope({u}, {y}) points away from the labels: no bound holds"
+                )
+    return Finding(what, True, "far from the labels the slope points back, or fades")
+
+
+def _one_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith("Failed in nopython")]
+    return (told or lines or [type(error).__name__])[0][:160]

@@ -1,0 +1,236 @@
+"""Regret: what a fixed parameter, or a fixed move, would have saved in hindsight.
+
+Neither follows from equilibrium nor implies it: regret / T need not vanish where the bias does (paper Section 1).
+Losses are those of the runs: ``loss.value(link.serve(f, z'theta), y)``; rows without a label (nan) count for nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradeq.engine.door import Floats, check_finite, check_labels, floats, number, same_length
+from gradeq.engine.table import table
+from gradeq.errors import BadInput
+from gradeq.links import Identity, Link
+from gradeq.losses import Linear, Loss, Quantile, Squared
+
+HALVINGS = 200  # enough to bring any bracket down to neighbouring floats
+
+
+def regret(
+    loss: Loss,
+    thetas: Any,
+    labels: Any,
+    comparator: Any = None,
+    rows: Any = None,
+    offsets: Any = None,
+    link: Link | None = None,
+) -> float:
+    """Sum of losses at theta_t less that at one fixed comparator, by default the best one in hindsight.
+
+    ``thetas`` holds theta_t before row t: a column, or with ``rows`` a table (a run's ``trace=1``). Divide by the
+    number of labels for the regret per row.
+
+    >>> regret(Squared(), [0.0, 0.0], [1.0, 3.0])
+    4.0
+    """
+    data = _Sequence(loss, link, rows, labels, offsets, thetas)
+    if comparator is None:
+        best = _minimiser(loss, data)
+    else:
+        best = floats("comparator", np.atleast_1d(np.asarray(comparator)))
+        if len(best) != data.dimension:
+            raise BadInput(f"comparator: {len(best)} values for {data.dimension} parameters")
+    return data.total(data.path) - data.total(np.broadcast_to(best, data.path.shape))
+
+
+def hindsight_minimiser(
+    loss: Loss, labels: Any, rows: Any = None, offsets: Any = None, link: Link | None = None
+) -> Floats:
+    """The fixed parameters with the least total loss.
+
+    Squared error in closed form (least squares), quantiles by sorting, anything else convex by bisection on the sum
+    of slopes. Several parameters need the squared error, or one active index a row: each is then its own problem.
+
+    >>> hindsight_minimiser(Squared(), [1.0, 3.0]).tolist()
+    [2.0]
+    """
+    return _minimiser(loss, _Sequence(loss, link, rows, labels, offsets, None))
+
+
+def no_move_regret(
+    loss: Loss,
+    thetas: Any,
+    labels: Any,
+    radius: float,
+    rows: Any = None,
+    offsets: Any = None,
+    link: Link | None = None,
+) -> float:
+    """The least average change of loss by moving every theta_t by one delta, |delta| <= radius; at most 0.
+
+    No move regret (app:no_move_regret) means that this goes to 0 from below for every radius. For convex losses it
+    is at least -radius |average gradient| (prop:geq_implies_nmr), so equilibrium implies it; one parameter only.
+
+    >>> no_move_regret(Squared(), [0.0, 0.0], [1.0, 3.0], radius=1.0)
+    -1.5
+    """
+    r = number("radius", radius)
+    if r < 0.0:
+        raise BadInput(f"radius {r} is negative; give the largest move that counts")
+    data = _Sequence(loss, link, rows, labels, offsets, thetas)
+    if data.dimension != 1:
+        raise BadInput(f"no_move_regret is for one parameter, not {data.dimension}")
+    if data.count == 0:
+        return 0.0
+    delta = bisect(lambda d: data.slope(data.path + d)[0], -r, r)
+    best = min(data.total(data.path + d) for d in (0.0, delta))
+    return (best - data.total(data.path)) / data.count
+
+
+def bisect(slope: Callable[[float], float], low: float, high: float) -> float:
+    """The point of [low, high] where an increasing slope changes sign, or the end it points to.
+
+    >>> bisect(lambda x: x - 0.25, 0.0, 1.0)
+    0.25
+    """
+    if slope(low) >= 0.0:
+        return low
+    if slope(high) <= 0.0:
+        return high
+    for _ in range(HALVINGS):
+        middle = low + 0.5 * (high - low)
+        if not low < middle < high:
+            break
+        s = slope(middle)
+        if s == 0.0:
+            return middle
+        if s < 0.0:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+class _Sequence:
+    """Checked columns of one run, without the rows that have no label."""
+
+    def __init__(
+        self, loss: Loss, link: Link | None, rows: Any, labels: Any, offsets: Any, thetas: Any
+    ) -> None:
+        self.loss, self.link = loss, link or Identity()
+        y = floats("labels", labels, missing=True)
+        check_labels(y, 0, -math.inf, math.inf)
+        f = np.zeros(len(y)) if offsets is None else floats("offsets", offsets)
+        same_length("offsets", f, len(y))
+        check_finite("offsets", f)
+        path = self._path(thetas, len(y), rows)
+        self.dimension = path.shape[1] if path is not None else _width(rows)
+        columns = table(rows, self.dimension, len(y))
+        same_length("labels", y, len(columns))
+        columns.check(0, len(y), self.dimension)
+        entries = columns.entries(0, len(y))
+        z = np.zeros((len(y), self.dimension))
+        np.add.at(
+            z,
+            (np.repeat(np.arange(len(y)), np.diff(entries.starts)), entries.params),
+            entries.value,
+        )
+        kept = y == y
+        self.labels, self.offsets, self.features = y[kept], f[kept], z[kept]
+        self.path = path[kept] if path is not None else np.zeros_like(self.features)
+        self.count = int(kept.sum())
+
+    @staticmethod
+    def _path(thetas: Any, count: int, rows: Any) -> Floats | None:
+        if thetas is None:
+            return None
+        array = np.asarray(thetas)
+        path = floats("thetas", array, dimensions=2 if array.ndim == 2 else 1).reshape(
+            len(array), -1
+        )
+        same_length("thetas", path, count)
+        check_finite("thetas", path)
+        return path
+
+    def served(self, path: Floats) -> list[float]:
+        margins = (self.features * path).sum(axis=1).tolist()
+        return [self.link.serve(f, m) for f, m in zip(self.offsets.tolist(), margins, strict=True)]
+
+    def total(self, path: Floats) -> float:
+        pairs = zip(self.served(path), self.labels.tolist(), strict=True)
+        return math.fsum(self.loss.value(s, y) for s, y in pairs)
+
+    def slope(self, path: Floats) -> Floats:
+        pairs = zip(self.served(path), self.labels.tolist(), strict=True)
+        errors = np.array([self.loss.slope(s, y) for s, y in pairs])
+        return np.array([math.fsum(column) for column in (errors[:, None] * self.features).T])
+
+    def only(self, j: int) -> _Sequence:
+        """The rows in which parameter j alone is active, as a problem of one parameter."""
+        own = self.features[:, j] != 0.0
+        part = object.__new__(_Sequence)
+        part.loss, part.link, part.dimension = self.loss, self.link, 1
+        part.labels, part.offsets = self.labels[own], self.offsets[own]
+        part.features, part.path = self.features[own][:, j : j + 1], self.path[own][:, j : j + 1]
+        part.count = int(own.sum())
+        return part
+
+
+def _minimiser(loss: Loss, data: _Sequence) -> Floats:
+    if data.count == 0:
+        raise BadInput(
+            "no labels: every parameter is as good as any other; give at least one label"
+        )
+    identity = isinstance(data.link, Identity)
+    if isinstance(loss, (Squared, Linear)) and identity:
+        residuals = data.labels - data.offsets
+        if data.dimension == 1:
+            z = data.features[:, 0]
+            return np.array([math.fsum(z * residuals) / max(math.fsum(z * z), 1e-300)])
+        solution, *_ = np.linalg.lstsq(data.features, residuals, rcond=None)
+        return np.asarray(solution, dtype=np.float64)
+    if data.dimension == 1:
+        return np.array([_one(loss, data)])
+    if ((data.features != 0.0).sum(axis=1) > 1).any():
+        raise BadInput(
+            f"the minimiser of {loss!r} over overlapping parameters has no simple form; give a comparator"
+        )
+    parts = [data.only(j) for j in range(data.dimension)]
+    return np.array([_one(loss, part) if part.count else 0.0 for part in parts])
+
+
+def _one(loss: Loss, data: _Sequence) -> float:
+    identity = isinstance(data.link, Identity)
+    if isinstance(loss, Quantile) and identity and (data.features == 1.0).all():
+        residuals = np.sort(data.labels - data.offsets)
+        return float(residuals[max(0, math.ceil(loss.level * len(residuals)) - 1)])
+
+    def slope(theta: float) -> float:
+        return float(data.slope(np.full_like(data.path, theta))[0])
+
+    reach = 1.0
+    while reach < 1e300 and not (slope(-reach) <= 0.0 <= slope(reach)):
+        reach *= 2.0
+        if reach > 700.0 and not identity:
+            break  # links saturate here: the minimum lies at infinity, and this is as good
+    return bisect(slope, -reach, reach)
+
+
+def _width(rows: Any) -> int:
+    if rows is None:
+        return 1
+    if hasattr(rows, "index") and hasattr(rows, "starts"):
+        indices = np.asarray(rows.index)
+    elif hasattr(rows, "a") and hasattr(rows, "b"):
+        indices = np.concatenate((np.asarray(rows.a), np.asarray(rows.b)))
+    else:
+        array = np.asarray(rows)
+        if array.ndim == 2:
+            return int(array.shape[1])
+        indices = array
+    return int(indices.max()) + 1 if indices.size else 1
