@@ -38,14 +38,17 @@ def label_change(
     right = rows - left
     least = max(100.0, least_share * rows)
     # Rows of one time stay together: a cut lies where x moves on.
-    allowed = (left >= least) & (right >= least) & (first[1:] > first[:-1])
-    if not allowed.any():
+    moves = first[1:] > first[:-1]
+    if not moves.any():
         return None
     total = np.cumsum(sums[label])
     mean_left = total[:-1] / left
     mean_right = (total[-1] - total[:-1]) / right
-    between = np.where(allowed, left * right / rows * (mean_right - mean_left) ** 2, -1.0)
+    between = np.where(moves, left * right / rows * (mean_right - mean_left) ** 2, -1.0)
     cut = int(np.argmax(between))
+    allowed = moves & (left >= least) & (right >= least)
+    if not allowed[cut]:
+        return None
     spread = float(sums[square].sum()) - float(total[-1]) ** 2 / rows - float(between[cut])
     within = np.sqrt(max(spread, 0.0) / rows)
     if abs(float(mean_right[cut] - mean_left[cut])) <= least_jump * within:

@@ -46,8 +46,7 @@ def join(*children: str) -> Markup:
 
 def clean(text: str, longest: int = LONGEST_NAME) -> str:
     """A name fit to print: cut to size, without control characters or broken surrogates."""
-    text = text.encode("utf-8", "replace").decode("utf-8")
-    text = "".join(c if c.isprintable() else "\ufffd" for c in text[: longest + 1])
+    text = "".join(c if c.isprintable() else "\ufffd" for c in _whole(text[: longest + 1]))
     return text if len(text) <= longest else text[: longest - 1] + "\u2026"
 
 
@@ -75,10 +74,15 @@ def prose(text: str, longest: int = 600) -> Markup:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(text, quote=False)
+    return html.escape(_whole(text), quote=False)
 
 
 def _quoted(value: str | float) -> str:
     if isinstance(value, float):
         return f"{value:.2f}".rstrip("0").rstrip(".") if value == value else "0"
-    return html.escape(str(value))
+    return html.escape(_whole(str(value)))
+
+
+def _whole(text: str) -> str:
+    """The text with broken surrogates, which no file can hold, replaced."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -96,7 +96,7 @@ def dates(low: float, high: float, most: int = 8) -> tuple[Tick, ...]:
     """Ticks at round times between two seconds since 1970, the year at the first and in January."""
     span = high - low
     for seconds in _SECONDS:
-        if span / seconds <= most:
+        if span / seconds < most - 1:
             return _times(low, high, seconds)
     start = _EPOCH + timedelta(seconds=low)
     for months in _STRIDES:

@@ -1,0 +1,186 @@
+"""The pages in a real Chromium: quiet, alone, readable narrow, deaf to hostile names."""
+
+import dataclasses
+import re
+import shutil
+
+import pytest
+
+from gradeq.report.page import html
+from gradeq.report.story import Bin, Curves, Line, StepPoint
+from report.inventions import interval, made_up
+from report.samples import HOSTILE
+from report.test_words import elo, player
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="pip install playwright to open the pages in Chromium"
+)
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine's path")
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+]
+
+
+def leaderboard():
+    rows = [player(f"{HOSTILE} {i}", 1 + i // 3, 0.001 * i) for i in range(40)]
+    line = tuple(1000.0 + 3 * i for i in range(50))
+    return dataclasses.replace(
+        elo(rows),
+        curves=Curves("row", "game", tuple(float(i + 1) for i in range(50)),
+                      tuple(Line(f"{HOSTILE} {i}", line[:: 1 if i % 2 else -1])
+                            for i in range(5))),
+        bins=tuple(Bin(0.1 * i, 0.1 * i + 0.01, 100 * i, 0.1 * i - 0.02, 0.1 * i + 0.04)
+                   for i in range(2, 9)),
+        frontier=tuple(StepPoint(k, 0.67 + k / 1000, 0.1 / k, k == 4) for k in (1, 2, 4, 8)),
+    )  # fmt: skip
+
+
+PAGES = {
+    "hostile": lambda: html(made_up(3000, 40, HOSTILE)),
+    "interval": lambda: html(interval(5000)),
+    "elo": lambda: html(leaderboard()),
+}
+LOOKS = {"light": (1280, "light"), "dark": (1280, "dark"), "middle": (900, "light"),
+         "narrow": (390, "light")}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        made = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("pages")
+    for name, build in PAGES.items():
+        (made / f"{name}.html").write_text(build(), encoding="utf-8")
+    return made
+
+
+def opened(browser, folder, name, look):
+    width, theme = LOOKS[look]
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    page = context.new_page()
+    seen = {"console": [], "errors": [], "requests": [], "dialogs": []}
+    page.on("console", lambda message: seen["console"].append(message.text))
+    page.on("pageerror", lambda error: seen["errors"].append(str(error)))
+    page.on("dialog", lambda dialog: (seen["dialogs"].append(dialog.message), dialog.dismiss()))
+    address = (folder / f"{name}.html").as_uri()
+
+    def judge(route):
+        if route.request.url == address:
+            route.continue_()
+        else:
+            seen["requests"].append(route.request.url)
+            route.abort()
+
+    context.route("**/*", judge)
+    page.goto(address)
+    page.wait_for_selector(".plot canvas")
+    page.wait_for_timeout(150)
+    return page, seen
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_quiet_alone_and_fits_its_window(browser, folder, name, look):
+    page, seen = opened(browser, folder, name, look)
+    assert seen == {"console": [], "errors": [], "requests": [], "dialogs": []}
+    assert page.evaluate("document.documentElement.scrollWidth") <= LOOKS[look][0]
+    assert page.locator("img").count() == 0
+    if name != "interval":
+        assert HOSTILE in page.inner_text("main")
+    blank = page.evaluate(
+        """() => [...document.querySelectorAll('canvas')].filter(c => !c.getContext('2d')
+             .getImageData(0, 0, c.width, c.height).data.some(v => v)).length"""
+    )
+    assert blank == 0
+    page.context.close()
+
+
+def test_dark_and_light_differ_and_the_button_changes_them(browser, folder):
+    page, _ = opened(browser, folder, "hostile", "dark")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(colour) == "rgb(18, 21, 25)"
+    page.click("#theme")
+    assert page.evaluate(colour) == "rgb(251, 251, 249)"
+    page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "chart"), [("hostile", "#mean"), ("elo", "#curves"), ("elo", ".chart.still")]
+)
+def test_arrow_keys_move_a_read_out_that_is_announced(browser, folder, name, chart):
+    page, _ = opened(browser, folder, name, "light")
+    holder = page.locator(chart).first
+    holder.focus()
+    page.keyboard.press("End")
+    last = holder.locator(".read").inner_text()
+    page.keyboard.press("ArrowLeft")
+    before = holder.locator(".read").inner_text()
+    assert holder.locator(".read").get_attribute("aria-live") == "polite"
+    assert re.search(r"\d", last)
+    assert before != last
+    page.context.close()
+
+
+def test_charts_on_one_axis_move_their_read_outs_together(browser, folder):
+    page, _ = opened(browser, folder, "hostile", "light")
+    page.locator("#mean").focus()
+    page.keyboard.press("End")
+    assert page.locator("#error .read").inner_text().startswith("row 3,000: ")
+    page.context.close()
+
+
+def test_tables_behind_charts_open_with_their_numbers(browser, folder):
+    page, _ = opened(browser, folder, "hostile", "light")
+    page.click("text=Show these numbers as a table")
+    table = page.locator("details[open] table")
+    assert table.locator("tbody tr").count() > 100
+    assert table.locator("th[scope=col]").count() == 6
+    page.context.close()
+
+
+def test_the_rest_of_a_long_table_opens(browser, folder):
+    page, _ = opened(browser, folder, "elo", "light")
+    rows = page.locator("#board tbody tr:visible")
+    assert rows.count() == 20
+    page.click("#all")
+    assert rows.count() == 40
+    assert page.locator("#all").get_attribute("aria-expanded") == "true"
+    page.context.close()
+
+
+def test_a_dark_page_prints_in_the_light_theme_without_buttons(browser, folder):
+    page, _ = opened(browser, folder, "hostile", "dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate(
+        "getComputedStyle(document.documentElement).getPropertyValue('--ink')"
+    ) in (
+        "#191c20",
+        " #191c20",
+    )
+    assert page.locator("button:visible").count() == 0
+    page.context.close()
+
+
+def test_an_ordinary_report_prints_on_three_pages(browser, tmp_path):
+    (tmp_path / "ordinary.html").write_text(html(made_up(3000, 5)), encoding="utf-8")
+    page, _ = opened(browser, tmp_path, "ordinary", "light")
+    pdf = page.pdf(prefer_css_page_size=True, print_background=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 3
+    page.context.close()
+
+
+def test_without_script_the_words_and_tables_are_there(browser, folder):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((folder / "elo.html").as_uri())
+    assert page.locator("#board tbody tr:visible").count() == 40
+    assert "Log loss" in page.inner_text("main")
+    context.close()

@@ -1,0 +1,72 @@
+"""Warnings: a claim with its number, evidence, one thing to do."""
+
+import re
+
+import pytest
+
+from gradeq.report import notices as n
+from gradeq.report.story import Loss, Notice, Pair
+
+APRIL = 1396396800.0  # 2 April 2014
+JUMP = n.labels_changed(
+    "date", APRIL, 953, Pair(0.403, 1.0), Pair(-0.561, -0.055), "the score", "", True
+)
+
+
+@pytest.mark.parametrize(
+    ("notice", "claim"),
+    [
+        (JUMP, "The labels changed on 2 April 2014."),
+        (n.error_from_change("date", APRIL, 953, Pair(-0.04, -0.001),
+                             Loss("squared error", 0.2297, 0.2304)),
+         "The lower error comes from those 953 rows."),
+        (n.outside_range(522, 6787, -0.05, 1.62, "shift"),
+         "522 served values (7.7 %) are not probabilities."),
+        (n.loss_worse(Loss("squared error", 0.2, 0.25)), "Squared error got worse by 25.0 %."),
+        (n.step_capped(0.05, 0.0025, 409), "Step capped at 0.0025, you asked for 0.05."),
+        (n.no_label(1204), "1,204 rows have no label: nothing is claimed about them."),
+        (n.no_label(1), "1 row has no label: nothing is claimed about it."),
+        (n.learning_stopped("journal and ledger differ by 1 label", "Run `gradeq audit`."),
+         "Learning stopped: journal and ledger differ by 1 label."),
+        (n.loose_bounds(4, 5), "The advance promise is loose for 4 of 5 groups."),
+        (n.vacuous_bounds(8, 53, "model", "games"), "The bound is vacuous for 8 of 53 models."),
+        (n.few_labels(12), "Too few labels to judge (12)."),
+        (n.many_groups("zip", 10_000, 30_000), "10,000 groups in `zip`."),
+        (n.predicted_off("m", 0.0512, 590, 5, 52, "model"), "m is predicted 5.1 points too high."),
+        (n.predicted_off("m", -0.0512, 590, 1, 52, "model"), "m is predicted 5.1 points too low."),
+    ],
+)  # fmt: skip
+def test_a_claim_says_what_happened_with_its_number(notice, claim):
+    assert notice.claim == claim
+    assert notice.evidence.endswith(".")
+
+
+@pytest.mark.parametrize("text", [JUMP.evidence, n.step_capped(0.1, 0.01, 9).evidence])
+def test_no_warning_uses_an_adjective_of_praise(text):
+    assert not re.search("significant|robust|powerful", text)
+
+
+def test_a_jump_to_one_constant_says_that_every_label_has_it():
+    assert JUMP.evidence == (
+        "From that day all 953 labels are 1; before it, 40.3 % were. There the score was 0.561 "
+        "too low and the served value 0.055 too low."
+    )
+
+
+def test_a_jump_of_real_labels_gives_their_means():
+    notice = n.labels_changed(
+        "row", 5835, 100, Pair(10.0, 25.0), Pair(-3.0, 0.5), "the forecast", "minutes", False
+    )
+    assert notice.claim == "The labels changed at row 5,835."
+    assert "100 labels average 25.00; before it, 10.00" in notice.evidence
+    assert "3.00 minutes too low" in notice.evidence
+
+
+@pytest.mark.parametrize("after", [0.19, 0.2, 0.2009])
+def test_a_loss_that_did_not_rise_gives_no_warning(after):
+    assert n.loss_worse(Loss("squared error", 0.2, after)) is None
+
+
+def test_warnings_come_red_amber_note_and_keep_their_order():
+    given = [Notice(level, str(i), "") for i, level in enumerate(["note", "amber", "red", "amber"])]
+    assert [notice.claim for notice in n.ordered(given)] == ["2", "1", "3", "0"]

@@ -1,0 +1,170 @@
+"""Verdicts: the thresholds, the words on both sides of them, and the loss beside every bias."""
+
+import dataclasses
+
+import pytest
+
+from gradeq.report import words
+from gradeq.report.numerals import number
+from gradeq.report.story import (
+    Certificate,
+    Coverage,
+    EloStory,
+    Loss,
+    Made,
+    Method,
+    Notice,
+    Pair,
+    Player,
+    Verdict,
+)
+from report.inventions import interval, made_up
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "first"),
+    [
+        (-0.113, -0.009, "Bias removed."),
+        (-0.1, 0.01, "Bias removed."),
+        (-0.1, 0.0101, "Bias reduced."),
+        (0.1, 0.05, "Bias reduced."),
+        (0.1, 0.0501, "Little changed."),
+        (0.1, -0.1, "Little changed."),
+        (0.1, 0.1001, "Bias grew."),
+        (0.0, 0.1, "Bias grew."),
+        (0.0, 0.0, "No bias to remove."),
+    ],
+)
+def test_the_first_words_say_what_share_of_the_bias_is_left(before, after, first):
+    assert words.opening(before, after) == first
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unit", "sentence"),
+    [
+        (-0.1129, -0.0091, "", "On average the score was 0.113 too low; what was served is "
+         "0.009 too low."),
+        (-0.1129, 0.0001, "", "On average the score was 0.113 too low; what was served is "
+         "0.000 off."),
+        (-14.73, 0.052, "minutes", "On average the score was 14.73 minutes too low; what was "
+         "served is 0.05 minutes too high."),
+    ],
+)  # fmt: skip
+def test_a_bias_is_too_low_or_too_high_and_never_a_bare_sign(before, after, unit, sentence):
+    said = words.text(words.bias_sentence(Pair(before, after), "the score", unit))
+    assert said.endswith(sentence)
+    assert "−" not in said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        (0.2509, 0.2091, "Squared error fell from 0.251 to 0.209."),
+        (0.2297, 0.2304, "Squared error did not change: 0.2297, 0.2304."),
+        (0.2000, 0.20099, "Squared error did not change: 0.200, 0.201."),
+        (0.2000, 0.2011, "Squared error rose from 0.200 to 0.201: bias was bought with accuracy."),
+        (0.0, 0.0, "Squared error did not change: 0.000, 0.000."),
+        (0.0, 0.5, "Squared error rose from 0.000 to 0.500: bias was bought with accuracy."),
+    ],
+)
+def test_a_loss_fell_did_not_change_or_rose_at_a_price(before, after, sentence):
+    assert words.text(words.loss_sentence(Loss("squared error", before, after))) == sentence
+
+
+def test_an_interval_says_its_coverage_its_labels_and_its_target():
+    said = words.text(words.coverage_sentence([Coverage("interval", 0.9, 0.791, 0.9001)], 45_264))
+    assert said == (
+        "The interval covers 90.0 % of 45,264 labels; target 90 %. Before, it covered 79.1 %."
+    )
+
+
+def test_one_level_is_named_by_its_target():
+    said = words.text(words.coverage_sentence([Coverage("0.975", 0.975, 0.9, 0.97)], 100))
+    assert said.startswith("The 97.5 % quantile covers 97.0 % of 100 labels; target 97.5 %.")
+
+
+def test_several_levels_are_judged_by_the_one_farthest_off():
+    levels = [Coverage("0.1", 0.1, 0.3, 0.11), Coverage("0.9", 0.9, 0.8, 0.86)]
+    said = words.text(words.coverage_sentence(levels, 1000))
+    assert said == (
+        "All 2 levels cover their share of 1,000 labels within 4.0 points; "
+        "before, within 20.0 points."
+    )
+
+
+def test_fewer_than_thirty_labels_are_not_judged():
+    story = made_up(300)
+    assert words.text(words.headline(dataclasses.replace(story, labelled=12))) == (
+        "Too few labels to judge (12)."
+    )
+    assert "On average" in words.text(words.headline(dataclasses.replace(story, labelled=30)))
+
+
+@pytest.mark.parametrize("story", [made_up(300), interval(2000)], ids=["debias", "quantile"])
+def test_every_verdict_gives_the_loss_before_and_after(story):
+    said = words.text(words.headline(story))
+    loss = story.verdict.loss
+    assert number(loss.before, 2) in said
+    assert number(loss.after, 2) in said
+
+
+def test_a_verdict_cannot_be_made_without_a_loss():
+    with pytest.raises(TypeError, match="loss"):
+        Verdict(certificate=Certificate(0.0, None, 0.0), bias=Pair(0.1, 0.0))  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("levels", "sentence"),
+    [
+        ([], ""),
+        (["note"], ""),
+        (["amber"], "One thing below qualifies this result."),
+        (["red", "amber", "amber", "note"], "Three things below qualify this result."),
+    ],
+)
+def test_the_second_line_counts_the_warnings_that_qualify(levels, sentence):
+    notices = tuple(Notice(level, "", "") for level in levels)
+    story = dataclasses.replace(made_up(300), notices=notices)
+    assert words.text(words.qualification(story)).endswith(sentence)
+    assert ("qualif" in words.text(words.qualification(story))) == bool(sentence)
+
+
+def test_the_raw_prediction_is_named_only_when_its_column_is_a_noun():
+    assert words.subject(("score",)) == "the score"
+    assert words.subject(("y_hat_v2",)) == "the prediction"
+    assert words.subject(("lo", "hi")) == "the prediction"
+
+
+def player(name, rank, bias, games=100):
+    return Player(rank, rank, rank, name, 1000.0, 990.0, 1010.0, games, 0.5, 0.5 + bias, bias, 0.2)
+
+
+def elo(rows, after=0.67):
+    return EloStory(
+        made=Made("f.csv", 0.0, "0", "", ""), a="a", b="b", games=1000, players=len(rows),
+        loss=Loss("log loss", 0.6931, after), certificate=Certificate(0.0, None, 0.0),
+        rows=tuple(rows), k=4.0, eta=0.023, noun="model",
+        method=Method("elo", "x", 10, 0.0, 0.1, 0.0, 0.023),
+    )  # fmt: skip
+
+
+def test_an_elo_verdict_counts_who_is_within_a_point_and_names_the_coin_flip():
+    rows = [player("x", 1, 0.01), player("y", 1, -0.0512), player("z", None, 0.4, games=29)]
+    assert words.text(words.elo_headline(elo(rows))) == (
+        "Predicted win rates match actual ones within 1 point for 1 of 2 models. The worst is off "
+        "by 5.1 points. Log loss is 0.670; a coin flip has 0.693."
+    )
+    assert "no better than a coin flip" in words.text(words.elo_headline(elo(rows, 0.7)))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "start"),
+    [
+        ((1, 1, 3), "2 models share first place"),
+        ((1, 2, 2), "m0 is first"),
+        ((None, None), "No model has the 30 games"),
+    ],
+)
+def test_first_place_is_shared_alone_or_nobodys(ranks, start):
+    rows = [player(f"m{i}", rank, 0.0) for i, rank in enumerate(ranks)]
+    assert words.text(words.elo_qualification(elo(rows))).startswith(start)
