@@ -108,7 +108,7 @@ def _leaderboard(story: EloStory, most: int) -> Markup:
     ratings = Scale(ratings.low, ratings.high, tuple((v, _elo(v)) for v, _ in ratings.ticks))
     sizes = sorted(abs(100.0 * row.bias) for row in rows)
     # The axis holds nine rows in ten; the few beyond end in an arrow head.
-    reach = max(sizes[int(0.9 * (len(sizes) - 1))], 0.5) * 1.15
+    reach = max(sizes[int(0.9 * (len(sizes) - 1))], 1.0) * 1.15
     inner = ticks(-reach, reach, step(reach, 1) / (1 if step(reach, 1) <= reach else 2), "sign")
     biases = Scale(-reach, reach, inner)
     heads = [
@@ -141,7 +141,7 @@ def _leaderboard(story: EloStory, most: int) -> Markup:
         foot += f" The first {count(len(rows))} of {count(story.players)} are listed."
     button = [show_all("board", len(rows), f"{story.noun}s", FIRST)] if long else []
     under = el("div", *button, el("p", tidy(foot), class_="foot"), class_="under")
-    return section("Leaderboard", intro, made, under)
+    return section("Leaderboard", intro, made, under, class_="long")
 
 
 def _row(row: Player, ratings: Scale, biases: Scale, hidden: bool) -> Markup:

@@ -68,7 +68,8 @@ def groups(story: Story, most: int) -> Markup:
     button = [show_all("groups", len(rows), "groups", FIRST)] if len(rows) > FIRST + 5 else []
     made = el("table", look.head(), el("tbody", *body), class_="groups", id="groups")
     under = el("div", *button, foot, class_="under") if button else foot
-    return section("Groups", intro, _key(), made, under)
+    long = "long" if len(rows) > 12 else None
+    return section("Groups", intro, _key(), made, under, class_=long)
 
 
 def levels(rows: Sequence[LevelRow], loss: str) -> Markup:
