@@ -160,3 +160,7 @@ class Sinh:
     def serve(self, f: float, m: float, scale: float) -> float:
         """f + scale sinh(m)."""
         return f + scale * bounded_sinh(m)
+
+    def margin(self, x: float, f: float, scale: float) -> float:
+        """asinh((x - f) / scale): the m at which x would be served."""
+        return math.asinh((x - f) / scale)

@@ -92,12 +92,22 @@ class Quantile:
 
     def value(self, u: float, y: float) -> float:
         """The pinball loss."""
-        r = y - u
-        return max(self.level * r, (self.level - 1.0) * r)
+        return pinball(self.level, u, y)
 
     def slope(self, u: float, y: float) -> float:
         """1{y <= u} - level."""
-        return 1.0 - self.level if y <= u else -self.level
+        return pinball_slope(self.level, u, y)
+
+
+def pinball(level: float, u: float, y: float) -> float:
+    """max(level (y - u), (level - 1)(y - u)): the loss of u as the quantile of this level."""
+    r = y - u
+    return max(level * r, (level - 1.0) * r)
+
+
+def pinball_slope(level: float, u: float, y: float) -> float:
+    """1{y <= u} - level; equality counts as covered."""
+    return 1.0 - level if y <= u else -level
 
 
 @dataclass(frozen=True)

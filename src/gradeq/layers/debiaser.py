@@ -20,6 +20,7 @@ from gradeq.schedules import Constant, Schedule
 
 if TYPE_CHECKING:
     from gradeq.engine.quick import Lane
+    from gradeq.engine.batch import Floats
     from gradeq.equilibrium import Equilibrium
     from gradeq.layers.run import Run
 
@@ -32,6 +33,7 @@ AUTO_FINAL = {"real": 0.01, "binary": 0.03}
 CAP = 0.1
 TINY = 5e-324  # the smallest positive float
 AUTO_CAP_EXPERTS = 0.3
+NOT_BINARY = "lies outside [0, 1]; a binary outcome needs probabilities and 0/1 labels"
 AUTO_CAP_FINAL = {"real": 0.02, "binary": 0.1}
 
 
@@ -92,7 +94,7 @@ class Debiaser(Layer):
         step = self.schedule
         head = self._mix() if step is None else self._margin(step, limit or 0.0, penalty)
         self.desk = Desk(head, capped=limit is not None, in_flight=in_flight, ttl=ttl)
-        self._grow()
+        self.grow()
         if self.roster.scalar and not shadow:
             self._quick_lane()
 
@@ -127,10 +129,11 @@ class Debiaser(Layer):
         f = self.prediction(f)
         row = self.roster.row(groups, features)
         w = 1.0 if weight == 1.0 else door.weight(weight)
-        self._check_size(row.norm if self.roster.features else self.roster.size, w)
-        self._grow()
+        self.check_rows(row.norm if self.roster.features else self.roster.size, w)
+        self.grow()
         served: float = self.desk.open(row, f, w, id, time)
-        return f if self.shadow else served
+        shown: float = self.shown(f, served)
+        return shown
 
     def _quick_lane(self) -> Lane | None:
         binary = self.outcome == "binary"
@@ -173,6 +176,31 @@ class Debiaser(Layer):
             if self.link_name == "exp"
             else door.number(f, "prediction")
         )
+
+    def base_column(self, predictions: Any) -> Floats:
+        """A column of base predictions, checked."""
+        from gradeq.layers import columns
+
+        base = columns.numbers(predictions, "prediction")
+        if self.outcome == "binary":
+            columns.refuse((base < 0.0) | (base > 1.0), base, "prediction", NOT_BINARY)
+        elif self.link_name == "exp":
+            rule = "is not positive; link exp needs positive predictions"
+            columns.refuse(base <= 0.0, base, "prediction", rule)
+        return base
+
+    def label_column(self, labels: Any, n: int) -> Floats:
+        """A column of labels, checked; nan where there is none."""
+        from gradeq.layers import columns
+
+        y = columns.labels(labels, n)
+        if self.outcome == "binary":
+            columns.refuse((y < 0.0) | (y > 1.0), y, "label", NOT_BINARY)
+        return y
+
+    def shown(self, f: Any, served: Any) -> Any:
+        """What the user sees: the served value, or the raw one in shadow mode."""
+        return f if self.shadow else served
 
     def label(self, y: Any) -> float:
         """The label, checked."""
@@ -230,7 +258,7 @@ class Debiaser(Layer):
         """Take up a saved state."""
         self.roster.names = {name: j for j, name in enumerate(state["names"])}
         self.desk.restore(state)
-        self._grow()
+        self.grow()
 
     def _chosen_step(
         self, eta: float | str | None, schedule: Schedule | None
@@ -260,9 +288,9 @@ class Debiaser(Layer):
         return step, constant
 
     def _check_step(self, step: float) -> None:
-        self._check_size(self.roster.size if not self.roster.features else 1.0, 1.0, step)
+        self.check_rows(self.roster.size if not self.roster.features else 1.0, 1.0, step)
 
-    def _check_size(self, size: float, w: float, step: float | None = None) -> None:
+    def check_rows(self, size: float, w: float, step: float | None = None) -> None:
         """Squared error needs eta w c^2 < 2, else some sequence diverges (result 3.2, 5.2, D3)."""
         if self.outcome != "real" or self.link_name != "identity":
             return
@@ -288,7 +316,8 @@ class Debiaser(Layer):
         judge: Loss = LogLoss(self.clip) if binary else Squared()
         return Mix(experts, final, PointJudge(judge), adaptive=not binary, raw=True)
 
-    def _grow(self) -> None:
+    def grow(self) -> None:
+        """Room for all groups seen so far."""
         self.desk.head.grow(len(self.roster.names))
         self.desk.grow(self.roster.clock_count(), self.roster.cell_count())
 

@@ -2,22 +2,66 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gradeq.engine.stream import Columns, Ran, run_columns
+from gradeq.engine.stream import Columns, Ran, run_columns, serving_order
 from gradeq.errors import BadInput
 from gradeq.layers import columns as door
 
 if TYPE_CHECKING:
-    from gradeq.layers.debiaser import Debiaser
+    from gradeq.engine.batch import Floats
+    from gradeq.engine.desk import Desk
+    from gradeq.layers.roster import Roster
 
 POINTS = 200  # moments at which a trace reads the parameters
 
 
+class Columnar(Protocol):
+    """What a layer must know about whole columns, beyond its desk and roster."""
+
+    roster: Roster
+
+    @property
+    def desk(self) -> Desk:
+        """Tickets and state."""
+        ...
+
+    @property
+    def theta(self) -> dict[str, float]:
+        """The parameters by name."""
+        ...
+
+    def base_column(self, predictions: Any) -> Floats:
+        """The base predictions, checked: (n,), or (n, K) for several levels."""
+        ...
+
+    def label_column(self, labels: Any, n: int) -> Floats:
+        """The labels, checked; nan where there is none."""
+        ...
+
+    def check_rows(self, size: float, weight: float) -> None:
+        """Refuse rows that are too large for the step: ``size`` is the largest squared norm."""
+        ...
+
+    def shown(self, f: Any, served: Any) -> Any:
+        """What the user sees: the served value, or the raw one in shadow mode."""
+        ...
+
+    def grow(self) -> None:
+        """Room for all parameters that the roster knows."""
+        ...
+
+    def copy(self) -> Any:
+        """An independent copy."""
+        ...
+
+
 class Trace(NamedTuple):
-    """The parameters along a run: after ``rows`` rows, ``theta`` (one column for each of ``names``)."""
+    """Numbers along a run: after ``rows`` rows, ``theta`` (one column for each of ``names``)."""
 
     rows: Any
     names: list[str]
@@ -27,28 +71,51 @@ class Trace(NamedTuple):
 class Run:
     """What a pass over columns gave.
 
-    ``served``: the adjusted predictions, of the same type as the predictions. ``labelled``: rows learned from;
-    ``waiting``: labels not due by the last row, kept for a later run; ``expired``: tickets that outlived their ttl.
+    ``served``: the adjusted predictions, of the same type as the predictions ((n, K) for several levels, or as many
+    columns as were given). ``labelled``: rows learned from; ``waiting``: labels not due by the last row, kept for a
+    later run; ``expired``: tickets that outlived their ttl.
     """
 
-    def __init__(self, served: Any, values: Any, ran: Ran, again: Any) -> None:
+    def __init__(
+        self, served: Any, values: Any, ran: Ran, again: Callable[[Callable[[Any], Any]], Trace]
+    ) -> None:
         self.served = served
         self.values = values
         self.labelled, self.waiting, self.expired = len(ran.posts), ran.waiting, ran.expired
         self.posts = ran.posts
         self._again = again
-        self._trace: Trace | None = None
+        self._traces: dict[str, Trace] = {}
 
     @property
     def trace(self) -> Trace:
         """The parameters over the run, at up to 200 moments (computed when first asked for, by running again)."""
-        if self._trace is None:
-            self._trace = self._again()
-        return self._trace
+        return self._traced("theta")
+
+    @property
+    def weights(self) -> Trace:
+        """The weights of an ensemble over the run, read as ``trace`` reads the parameters."""
+        return self._traced("weights")
+
+    def _traced(self, name: str) -> Trace:
+        if name not in self._traces:
+            self._traces[name] = self._again(lambda layer: getattr(layer, name))
+        return self._traces[name]
+
+
+class Given(NamedTuple):
+    """Checked columns in input order."""
+
+    base: Any
+    labels: Any
+    weights: Any
+    codes: Any
+    features: Any
+    times: Any
+    label_times: Any
 
 
 def run_layer(
-    layer: Debiaser,
+    layer: Columnar,
     predictions: Any,
     labels: Any,
     groups: Any,
@@ -58,17 +125,50 @@ def run_layer(
     weights: Any,
 ) -> Run:
     """Check everything at the door, then one pass; the layer is unchanged if anything is refused."""
-    from gradeq import frames
+    from gradeq.layers.several import answer
 
-    base = door.numbers(predictions, "prediction")
+    given = checked(layer, predictions, labels, groups, features, times, label_times, weights)
+    start = layer.copy()
+    try:
+        ran = run_columns(layer.desk, made_columns(layer, *given))
+    except Exception:
+        layer.__dict__.update(start.__dict__)
+        raise
+
+    def again(read: Callable[[Any], Any]) -> Trace:
+        return traced(start.copy(), given, read)
+
+    served = layer.shown(given.base, ran.served)
+    return Run(answer(predictions, served), ran.served, ran, again)
+
+
+def checked(
+    layer: Columnar,
+    predictions: Any,
+    labels: Any,
+    groups: Any,
+    features: Any,
+    times: Any,
+    label_times: Any,
+    weights: Any,
+) -> Given:
+    """All columns at the door."""
+    base, y, w, when, due = checked_columns(layer, predictions, labels, weights, times, label_times)
+    codes = door.groups(groups, layer.roster.groups, len(base))
+    x = door.features(features, layer.roster.features, len(base))
+    return Given(base, y, w, codes, x, when, due)
+
+
+def checked_columns(
+    layer: Columnar, predictions: Any, labels: Any, weights: Any, times: Any, label_times: Any
+) -> tuple[Any, Any, Any, Any, Any]:
+    """Predictions, labels, weights, times and label times; a label that can never come is none."""
+    base = layer.base_column(predictions)
     n = len(base)
-    y = door.labels(labels, n)
+    y = layer.label_column(labels, n)
     door.same_length(n, len(y), "labels")
     w = door.weights(weights, n)
     door.same_length(n, len(w), "weights")
-    check_range(layer, base, y)
-    codes = door.groups(groups, layer.roster.groups, n)
-    x = door.features(features, layer.roster.features, n)
     when, _ = door.times(times, n, "times")
     due, never = door.times(label_times, n, "label times", missing=True)
     if due is not None and when is None:
@@ -77,66 +177,41 @@ def run_layer(
         y = np.full(n, np.nan)
     elif never.any():
         y = np.where(never, np.nan, y)
-    start = layer.copy()
-    try:
-        ran = run_columns(layer.desk, made_columns(layer, base, y, w, codes, x, when, due))
-    except Exception:
-        layer.__dict__.update(start.__dict__)
-        raise
-    served = base if layer.shadow else ran.served
-
-    def again() -> Trace:
-        return traced(start, base, y, w, codes, x, when, due)
-
-    return Run(frames.like(predictions, served), ran.served, ran, again)
+    return base, y, w, when, due
 
 
 def made_columns(
-    layer: Debiaser, base: Any, y: Any, w: Any, codes: Any, x: Any, when: Any, due: Any
+    layer: Columnar, base: Any, y: Any, w: Any, codes: Any, x: Any, when: Any, due: Any
 ) -> Columns:
     """The rows' parameters, counters and clocks, new groups entered."""
     rows, cells, clock, norms = layer.roster.columns(len(base), codes, x)
     largest = float(norms.max(initial=0.0)) if norms is not None else layer.roster.size
-    layer._check_size(largest, float(w.max(initial=1.0)))
-    layer._grow()
+    layer.check_rows(largest, float(w.max(initial=1.0)))
+    layer.grow()
     units = np.zeros(len(base), dtype=np.int64)
     return Columns(base, y, w, rows, cells, clock, units, norms, when, due)
 
 
-def traced(
-    layer: Debiaser, base: Any, y: Any, w: Any, codes: Any, x: Any, when: Any, due: Any
-) -> Trace:
-    """Run again from the start in pieces, reading the parameters between them (pieces give the same bits)."""
-    from gradeq.engine.stream import serving_order
-
-    order = serving_order(when)
-    order = np.arange(len(base)) if order is None else order
-    cuts = np.unique(np.linspace(0, len(base), min(POINTS, len(base)) + 1).astype(int))
-    thetas = [dict(layer.theta)]
-    for a, b in zip(cuts[:-1], cuts[1:], strict=True):
+def traced(layer: Columnar, given: Given, read: Callable[[Any], dict[str, float]]) -> Trace:
+    """Run again from the start in pieces, reading numbers between them (pieces give the same bits)."""
+    n = len(given.base)
+    order = serving_order(given.times)
+    order = np.arange(n) if order is None else order
+    cuts = np.unique(np.linspace(0, n, min(POINTS, n) + 1).astype(int))
+    readings = [dict(read(layer))]
+    for a, b in pairwise(cuts.tolist()):
         piece = order[a:b]
 
         def cut(column: Any, piece: Any = piece) -> Any:
             return None if column is None else column[piece]
 
-        part = [(c[piece], names) for c, names in codes]
         made = made_columns(
-            layer, base[piece], y[piece], w[piece], part, cut(x), cut(when), cut(due)
-        )
+            layer, cut(given.base), cut(given.labels), cut(given.weights),
+            [(codes[piece], names) for codes, names in given.codes],
+            cut(given.features), cut(given.times), cut(given.label_times),
+        )  # fmt: skip
         run_columns(layer.desk, made)
-        thetas.append(dict(layer.theta))
-    names = list(layer.theta)
-    table = np.array([[theta.get(name, 0.0) for name in names] for theta in thetas])
+        readings.append(dict(read(layer)))
+    names = list(readings[-1])
+    table = np.array([[reading.get(name, 0.0) for name in names] for reading in readings])
     return Trace(cuts, names, table)
-
-
-def check_range(layer: Debiaser, base: Any, y: Any) -> None:
-    """Predictions and labels must fit the outcome."""
-    if layer.outcome == "binary":
-        rule = "lies outside [0, 1]; a binary outcome needs probabilities and 0/1 labels"
-        door.refuse((base < 0.0) | (base > 1.0), base, "prediction", rule)
-        door.refuse((y < 0.0) | (y > 1.0), y, "label", rule)
-    elif layer.link_name == "exp":
-        door.refuse(
-            base <= 0.0, base, "prediction", "is not positive; link exp needs positive predictions"
-        )
