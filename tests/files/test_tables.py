@@ -99,6 +99,29 @@ def test_the_row_number_of_an_error_counts_across_batches(
         list(open_table([path]).batches())
 
 
+@pytest.mark.parametrize("columns", [["c"], ["d", "c"], ["a", "b", "c", "d"]], ids=str)
+def test_text_that_is_not_utf8_is_named_whichever_columns_are_read(
+    tmp_path: Path, columns: list[str]
+) -> None:
+    path = made(tmp_path / "t.csv", b"a,b,c,d\n1,2,3,4\n1,2,\xff,4\n")
+    with pytest.raises(BadInput, match=r"row 2: column 'c' is not UTF-8"):
+        list(open_table([path]).batches(columns))
+
+
+def test_an_open_quote_is_found_whichever_columns_are_read(tmp_path: Path) -> None:
+    path = made(tmp_path / "t.csv", 'a,b\n1,2\n3,"4\n5,6\n')
+    with pytest.raises(BadInput, match="ends inside a quoted cell"):
+        list(open_table([path]).batches(["a"]))
+
+
+def test_columns_come_in_the_order_asked_for(tmp_path: Path) -> None:
+    csv_file = made(tmp_path / "t.csv", "a,b,c\n1,2,3\n")
+    pq.write_table(pa.table({"a": ["1"], "b": ["2"], "c": ["3"]}), tmp_path / "t.parquet")
+    for path in (csv_file, tmp_path / "t.parquet"):
+        (chunk,) = open_table([path]).batches(["c", "a", "c"])
+        assert chunk.batch.to_pydict() == {"c": ["3"], "a": ["1"]}
+
+
 def test_parquet_keeps_types_and_several_files_are_one_table(tmp_path: Path) -> None:
     one, two = str(tmp_path / "1.parquet"), str(tmp_path / "2.parquet")
     pq.write_table(pa.table({"k": pa.array([1, 2], pa.int32()), "s": ["a", None]}), one)

@@ -166,6 +166,8 @@ def _parsed(
 
     rows = 0
     last = None
+    # The last column is always read: it shows whether the file ends inside a quoted cell.
+    read = [*columns, *([] if names[-1] in columns else [names[-1]])]
     try:
         reader = arrow_csv.open_csv(
             data,
@@ -175,29 +177,28 @@ def _parsed(
             convert_options=arrow_csv.ConvertOptions(
                 column_types={name: pa.string() for name in names},
                 strings_can_be_null=False,
-                include_columns=list(columns),
+                include_columns=read,
             ),
         )
         for batch in reader:
             rows += batch.num_rows
             if batch.num_rows:
                 last = batch
-                yield batch
+                yield batch.select(list(columns))
     except pa.ArrowInvalid as error:
         if "Empty CSV file" in str(error):
             return
-        raise _refusal(str(error), columns, where, rows, file) from None
+        raise _refusal(str(error), names, where, rows, file) from None
     except (OSError, EOFError, zlib.error) as error:
         raise BadInput(f"{where} cannot be read to its end: {error}; is it damaged?") from None
     finally:
         data.close()
-    if last is not None and last.schema.names[-1] == names[-1]:
-        _check_last_quote(last, data, where)
+    if last is not None:
+        _check_last_quote(last.column(names[-1])[-1].as_py(), data, where)
 
 
-def _check_last_quote(last: pa.RecordBatch, data: Bytes, where: str) -> None:
+def _check_last_quote(cell: str, data: Bytes, where: str) -> None:
     """A quote that is never closed swallows the rest of the file; say so instead."""
-    cell = last.column(last.num_columns - 1)[-1].as_py()
     if "\n" in cell and not data.tail.rstrip(b"\r\n").endswith(b'"'):
         raise BadInput(f'{where} ends inside a quoted cell that begins {shown(cell)}; close the "')
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gradeq.errors import BadInput
-from gradeq.files.cells import MISSING, row_name, shown
-from gradeq.files.numbers import is_text, numeric, plain, read_number
+from gradeq.files.cells import row_name, shown
+from gradeq.files.numbers import absent_mask, blanked, is_text, numeric, plain, read_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ class Clock:
         else:
             if self.kind is None:
                 self._decide(column)
-            times = Times(self._values(column, absent, first_row, file), absent)
+            times = Times(self._values(column, first_row, file), absent)
         if not missing and times.missing.any():
             row = first_row + int(np.argmax(times.missing))
             raise BadInput(
@@ -74,7 +74,7 @@ class Clock:
         elif pa.types.is_integer(kind):
             self.kind = "integer"
         elif is_text(kind):
-            present = column.filter(pc.invert(_absent_mask(column)))
+            present = column.filter(pc.invert(absent_mask(column)))
             try:
                 low_high = pc.min_max(pc.cast(pc.utf8_trim_whitespace(present), pa.int64()))
                 extremes = [abs(v) for v in low_high.as_py().values()]
@@ -84,17 +84,15 @@ class Clock:
         else:
             self.kind = "number"
 
-    def _values(
-        self, column: pa.Array, absent: npt.NDArray[np.bool_], first_row: int, file: str
-    ) -> npt.NDArray[Any]:
+    def _values(self, column: pa.Array, first_row: int, file: str) -> npt.NDArray[Any]:
         if self.kind == "time":
-            return self._nanoseconds(column, absent, first_row, file)
+            return self._nanoseconds(column, first_row, file)
         if self.kind == "integer":
             import pyarrow as pa
             import pyarrow.compute as pc
 
             if is_text(column.type):
-                column = _blanked(column, absent)
+                column = blanked(column)
             try:
                 whole = pc.cast(column, pa.int64())
             except pa.ArrowInvalid:
@@ -106,14 +104,12 @@ class Clock:
             return _integers(whole)
         return numeric(column, self.name, first_row, file=file, missing=True)
 
-    def _nanoseconds(
-        self, column: pa.Array, absent: npt.NDArray[np.bool_], first_row: int, file: str
-    ) -> npt.NDArray[np.int64]:
+    def _nanoseconds(self, column: pa.Array, first_row: int, file: str) -> npt.NDArray[np.int64]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if is_text(column.type):
-            column = self._parsed(_blanked(column, absent), first_row, file)
+            column = self._parsed(blanked(column), first_row, file)
         if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)):
             raise BadInput(
                 f"column {self.name!r} holds {column.type} values after dates; {_ISO}, one kind"
@@ -172,28 +168,8 @@ class Clock:
 
 
 def _absent(column: pa.Array) -> npt.NDArray[np.bool_]:
-    mask: npt.NDArray[np.bool_] = _absent_mask(column).to_numpy(zero_copy_only=False)
+    mask: npt.NDArray[np.bool_] = absent_mask(column).to_numpy(zero_copy_only=False)
     return mask
-
-
-def _absent_mask(column: pa.Array) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not is_text(column.type):
-        return pc.is_null(column, nan_is_null=True)
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-    known = pc.is_in(words, value_set=pa.array(sorted(MISSING), words.type))
-    return pc.or_(known, pc.is_null(column))
-
-
-def _blanked(column: pa.Array, absent: npt.NDArray[np.bool_]) -> pa.Array:
-    """Text cells without blanks around them, null where absent."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    trimmed = pc.utf8_trim_whitespace(column)
-    return pc.if_else(pa.array(absent), pa.scalar(None, trimmed.type), trimmed)
 
 
 def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
