@@ -1,0 +1,118 @@
+"""The command line: files in; adjusted files, verdict and report out.
+
+``main`` is the installed command. Every failure ends as one line on stderr: exit code 2 for wrong
+usage or bad input, 3 for a damaged state, 130 after Ctrl-C, 1 for a fault of our own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from gradeq._version import __version__
+
+COMMANDS = {
+    "debias": "Remove the bias of predictions, overall and in every group.",
+    "quantile": "Make quantile forecasts and intervals cover what they promise.",
+    "elo": "Rate players so that predicted and actual win rates agree.",
+    "audit": "Check a saved state: checksum, version, identity.",
+    "demo": "Run the main job on real flights and open the report.",
+    "reproduce": "Draw the figures of the paper.",
+    "completion": "Print the script that completes gradeq in your shell.",
+}
+OWN_FAULT, BAD_INPUT, DAMAGED_STATE, INTERRUPTED = 1, 2, 3, 130
+
+
+class Commands(click.Group):
+    """The subcommands, each imported when it is used: ``gradeq --help`` loads none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, from the module of its name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"gradeq.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gradeq", message="%(prog)s %(version)s")
+def group() -> None:
+    """Keep deployed predictions honest.
+
+    gradeq takes a file of predictions and labels, adjusts each prediction with what the labels
+    before it have taught, and writes the file with the adjusted values beside the old ones. In
+    the long run, whatever comes, the bias (or miscoverage, or win-rate error) goes to zero. The
+    summary says how far it got, at what cost in accuracy, and proves the figure from the state.
+
+    \b
+    gradeq debias scores.csv --prediction score --label outcome --by region -o adjusted.csv
+    gradeq COMMAND --help     what a command does, its options, examples
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    if hasattr(sys.stdout, "reconfigure"):
+        # A name that the terminal's encoding lacks is spelled out instead of ending the run.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        code = group.main(arguments, prog_name="gradeq", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("interrupted; no output was written, the state is as it was", INTERRUPTED)
+    except click.ClickException as refusal:
+        return _fail(refusal.format_message(), BAD_INPUT)
+    except BrokenPipeError:
+        # The reader of our stdout has left; what is still buffered must not raise at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return OWN_FAULT
+    except Exception as error:
+        return _explained(error)
+
+
+def _explained(error: Exception) -> int:
+    from gradeq.errors import GradeqError, OtherSettings, StateError
+
+    if os.environ.get("GRADEQ_DEBUG"):
+        import traceback
+
+        traceback.print_exc()
+    if isinstance(error, StateError) and not isinstance(error, OtherSettings):
+        return _fail(str(error), DAMAGED_STATE)
+    if isinstance(error, GradeqError):
+        return _fail(str(error), BAD_INPUT)
+    if isinstance(error, MemoryError):
+        return _fail("out of memory; no output was written, the state is as it was", OWN_FAULT)
+    what = f"{type(error).__name__}: {error}"
+    return _fail(f"a fault of gradeq itself ({what}); GRADEQ_DEBUG=1 shows where", OWN_FAULT)
+
+
+def _fail(message: str, code: int) -> int:
+    """One line on stderr, without characters that could move the cursor."""
+    line = " ".join(message.split())
+    line = "".join(c if c.isprintable() else "\ufffd" for c in line)
+    if hasattr(sys.stderr, "reconfigure"):
+        sys.stderr.reconfigure(errors="backslashreplace")
+    print(f"gradeq: error: {line[:1000]}", file=sys.stderr)
+    return code

@@ -1,0 +1,142 @@
+"""``gradeq debias``: the options, their help, and the layer they make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gradeq.cli.options import Common, column, common, shared
+
+
+@click.command(short_help="Remove the bias of predictions, overall and in every group.")
+@column("--prediction", required=True, help="The predictions to adjust.")
+@column(
+    "--label",
+    required=True,
+    help=("What came true; a row without a label is served but not learned from."),
+)
+@click.option(
+    "--outcome",
+    type=click.Choice(["real", "binary"]),
+    default="real",
+    show_default=True,
+    help=("Numbers (squared error), or probabilities and labels in [0, 1]."),
+)
+@click.option(
+    "--link",
+    type=click.Choice(["identity", "shift", "logit", "exp"]),
+    help=(
+        "How the correction enters. real: identity (default), or exp for positive "
+        "predictions. binary: logit (default, stays in [0, 1]), or the paper's shift."
+    ),
+)
+@column(
+    "--by",
+    multiple=True,
+    help=("A column of groups, each to be unbiased; may be repeated, groups may overlap."),
+)
+@column(
+    "--feature",
+    "features",
+    multiple=True,
+    help=("A numeric column that the error shall not depend on; may be repeated. Needs --eta."),
+)
+@column("--key", help="A column of series: each value has a layer of its own.")
+@click.option(
+    "--clip",
+    type=click.FloatRange(0.0, 0.5, min_open=True, max_open=True),
+    default=1e-6,
+    metavar="EPS",
+    show_default=True,
+    help="link logit: predictions are kept within [EPS, 1 - EPS].",
+)
+@click.option(
+    "--column",
+    "column_name",
+    default="adjusted",
+    metavar="NAME",
+    show_default=True,
+    help="Name of the new column.",
+)
+@shared
+def command(**given: Any) -> None:
+    """Remove the bias of predictions, overall and in every group.
+
+    Serves each prediction with a correction learned from the labels before it, so that the mean
+    of what was served equals the mean label: over all rows, or in each group of each --by column.
+    Whatever the data do, the bias falls at least as fast as the bound in the summary says.
+
+    Without --eta the step is 0.01 (binary: 0.03) divided by the number of --by columns: with
+    labels at once it can raise the squared error by at most 1 %, whatever comes. With --feature a
+    step is required.
+
+    FILE is .csv, .csv.gz or .parquet, several of one kind, or - for CSV on stdin. Cells are
+    copied unchanged; files larger than memory are streamed.
+
+    \b
+    Examples
+      gradeq debias scores.csv --prediction score --label outcome
+      gradeq debias scores.csv --prediction score --label outcome --outcome binary \\
+          --by region --by sex -o adjusted.csv --report report.html
+      gradeq debias scores.csv --prediction score --label outcome --time day \\
+          --label-time known --state state.json
+      cat scores.csv | gradeq debias - --prediction score --label outcome --json
+
+    \b
+    Exit code
+      0 done   2 wrong usage or bad input   3 damaged state
+    An error is one line on stderr; no output is left behind and the state is as it was.
+    """
+    shared_options = common(given)
+    from gradeq.cli.finish import finish
+    from gradeq.cli.job import carry_out
+
+    finish(carry_out(task_of(shared_options, **given)), shared_options)
+
+
+def task_of(
+    options: Common,
+    prediction: str,
+    label: str,
+    outcome: str,
+    link: str | None,
+    by: tuple[str, ...],
+    features: tuple[str, ...],
+    key: str | None,
+    clip: float,
+    column_name: str,
+) -> Any:
+    """The task of a call."""
+    from gradeq.cli.judge import Bias
+    from gradeq.cli.task import Task
+
+    chosen = link or {"real": "identity", "binary": "logit"}[outcome]
+
+    def make(eta: float | str | None, ttl: float | None) -> Any:
+        from gradeq.cli.steps import penalty_of, stepped
+        from gradeq.layers.debiaser import DEFAULT_ETA, Debiaser
+
+        default = None if features else DEFAULT_ETA[outcome] / max(1, len(by))
+        layer = Debiaser(
+            **stepped(options, eta, default),
+            outcome=outcome,
+            link=chosen,
+            groups=by,
+            features=features,
+            penalty=penalty_of(options),
+            late_cap=None if options.no_cap else "auto",
+            in_flight=options.in_flight,
+            ttl=ttl,
+            clip=clip,
+        )
+        if key is None:
+            return layer
+        from gradeq.layers.keyed import Keyed
+
+        return Keyed(layer)
+
+    return Task(
+        "debias", options, (prediction,), label, (column_name,), Bias(outcome == "binary"), make,
+        by, features, key, outcome, chosen,
+    )  # fmt: skip

@@ -1,0 +1,145 @@
+"""What only the report needs: groups over time, the path of theta, other steps, served values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gradeq.cli.measure import GroupSums, Sums
+from gradeq.cli.reading import Reading
+from gradeq.cli.task import Parsed, Task, learn, step_of
+from gradeq.errors import GradeqError
+from gradeq.files.numbers import Floats
+from gradeq.report.tally import Tally
+from gradeq.report.thin import GroupBlocks, thin
+
+STEPS = (1 / 30, 1 / 10, 1 / 3, 1.0, 3.0, 10.0, 30.0)
+MOST_SWEPT = 2_000_000  # rows; a longer file is not run again with other steps
+TRACED = 20  # pieces whose path is read finely; later ones are read at their ends
+MOST_PARAMETERS = 200
+
+
+class Other:
+    """The same rows with another step, in hindsight."""
+
+    def __init__(self, task: Task, layer: Any, factor: float) -> None:
+        self.task, self.layer, self.factor = task, layer, factor
+        self.sums = Sums(task.judge.names)
+        self.groups = [GroupSums(task.judge.names) for _ in task.by]
+
+    def add(self, rows: Parsed, known: Any, codes: list[Any]) -> None:
+        """Serve a piece."""
+        served = np.asarray(learn(self.task, self.layer, rows).served)
+        base = rows.base if self.task.several else rows.base[:, 0]
+        judged = self.task.judge.columns(base[known], served[known], rows.y[known])
+        self.sums.add(judged, int(known.sum()))
+        for sums, code in zip(self.groups, codes, strict=True):
+            sums.add(code, judged, int(code.max(initial=-1)) + 1)
+
+
+class Path:
+    """Parameters over the run at up to 420 moments; the first 200 parameters are followed."""
+
+    def __init__(self) -> None:
+        self.x: list[float] = []
+        self.thetas: list[dict[str, float]] = []
+
+    def add(self, x: float, theta: Mapping[str, float]) -> None:
+        """Note the parameters at x."""
+        names = list(theta)[:MOST_PARAMETERS]
+        self.x.append(x)
+        self.thetas.append({name: theta[name] for name in names})
+        if len(self.x) > 4000:
+            kept = thin(len(self.x), 2000).tolist()
+            self.x = [self.x[i] for i in kept]
+            self.thetas = [self.thetas[i] for i in kept]
+
+
+class Follow:
+    """Collects for the report while the run goes on."""
+
+    def __init__(self, task: Task, reading: Reading, layer: Any) -> None:
+        self.task, self.reading, self.layer = task, reading, layer
+        bounded = task.outcome == "binary"
+        self.tally = Tally(0.0, 1.0) if bounded else Tally()
+        self.parts = [GroupBlocks(self._drawn()) for _ in task.by]
+        self.path = Path()
+        self.rows = 0
+        self.pieces = 0
+        self.labels = [np.inf, -np.inf]
+        self.bases = [np.inf, -np.inf]
+        self.others = self._others()
+
+    def _drawn(self) -> tuple[str, str]:
+        measure = {"debias": "bias"}.get(self.task.command)
+        measure = measure or ("inside" if self.task.interval is not None else "cover0")
+        return f"{measure}_before", f"{measure}_after"
+
+    def _others(self) -> list[Other]:
+        """Layers with other steps, from the same beginning; none with auto or many keys."""
+        eta = step_of(self.layer)
+        if not isinstance(eta, float) or self.task.key is not None or self.layer.desk.served:
+            return []
+        found = []
+        for factor in STEPS:
+            try:
+                found.append(
+                    Other(self.task, self.task.make(eta * factor, self.layer.desk.ttl), factor)
+                )
+            except GradeqError:  # beyond the steps that are stable
+                continue
+        return found
+
+    def add(
+        self,
+        rows: Parsed,
+        run: Any,
+        served: Floats,
+        x: Floats,
+        codes: list[Any],
+        judged: Mapping[str, Floats],
+    ) -> None:
+        """Take a served piece: its labelled rows' x, codes and measures."""
+        known = ~np.isnan(rows.y)
+        self.tally.add(served.ravel())
+        for part, code in zip(self.parts, codes, strict=True):
+            part.add(code, judged, x)
+        self._widen(self.bases, rows.base)
+        self._widen(self.labels, rows.y[known])
+        self._trace(rows, run, x)
+        self.rows += len(served)
+        self.pieces += 1
+        if self.rows > MOST_SWEPT:
+            self.others = []
+        for other in list(self.others):
+            try:
+                other.add(rows, known, codes)
+            except GradeqError:  # this step diverges on these rows
+                self.others.remove(other)
+
+    def _widen(self, ends: list[float], values: Floats) -> None:
+        if values.size:
+            ends[0], ends[1] = min(ends[0], values.min()), max(ends[1], values.max())
+
+    def _trace(self, rows: Parsed, run: Any, x: Floats) -> None:
+        theta = getattr(self.layer, "theta", None)
+        if self.task.key is not None or not isinstance(theta, dict):
+            return
+        if self.pieces < TRACED and len(theta) <= MOST_PARAMETERS:
+            trace = run.trace
+            for at, values in zip(trace.rows, trace.theta, strict=True):
+                if at and len(x):
+                    place = float(self._place(rows, int(at)))
+                    self.path.add(place, dict(zip(trace.names, values.tolist(), strict=True)))
+        elif len(x):
+            self.path.add(float(x[-1]), theta)
+
+    def _place(self, rows: Parsed, served: int) -> float:
+        """x of the last of the first rows of a piece."""
+        piece = rows.piece
+        if self.reading.time is None:
+            return float(piece.start + served)
+        time = float(piece.times[served - 1])
+        return time / 1e9 if self.reading.time.kind == "time" else time

@@ -1,0 +1,106 @@
+"""The summary as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from gradeq.cli.outcome import GroupLine, Outcome
+from gradeq.cli.task import Task
+
+
+def as_json(outcome: Outcome) -> str:
+    """The object that --json prints: finite numbers, null for what is not known."""
+    task = outcome.task
+    found: dict[str, Any] = {
+        "command": task.command,
+        "rows": outcome.rows,
+        "labelled": outcome.labelled,
+        "learned": outcome.learned,
+        "eta": outcome.eta,
+        "decay": task.common.decay,
+        "capped": capped(outcome),
+        **measured(task, outcome.sums.mean, outcome.labelled),
+    }
+    theta = getattr(outcome.layer, "theta", None)
+    if task.key is not None:
+        found["keys"] = len(outcome.layer.keys)
+    elif isinstance(theta, dict):
+        found["theta"] = theta
+    weights = getattr(outcome.layer, "weights", None)
+    if weights is not None:
+        found["weights"] = [float(w) for w in weights]
+    found["groups"] = [group(task, line) for line in outcome.groups]
+    certificate = outcome.certificate
+    found["certificate"] = {
+        "average_gradient": certificate.average_gradient,
+        "average_penalty": certificate.average_penalty,
+        "from_state": certificate.from_state,
+        "gap": certificate.gap,
+        "bound": certificate.bound,
+        "vacuous": certificate.vacuous,
+        "exact": certificate.exact,
+    }
+    found["warnings"] = [
+        {"level": n.level, "claim": n.claim, "evidence": n.evidence, "remedy": n.remedy}
+        for n in outcome.notices
+    ]
+    return dumped(found)
+
+
+def measured(task: Task, mean: Any, rows: int) -> dict[str, Any]:
+    """Bias or coverage, then the loss; null over no labels."""
+
+    def pair(measure: str, **first: Any) -> dict[str, Any]:
+        before, after = mean(f"{measure}_before"), mean(f"{measure}_after")
+        return first | {"before": before if rows else None, "after": after if rows else None}
+
+    if task.command == "debias":
+        found = {"bias": pair("bias"), "loss": pair("loss", name="squared error")}
+        if task.outcome == "binary":
+            found["log_loss"] = pair("log")
+        return found
+    loss = pair("loss", name="pinball")
+    if task.interval is not None:
+        return {"coverage": pair("inside", target=float(task.interval)), "loss": loss}
+    levels = [
+        pair(f"cover{k}", level=float(text), target=float(text))
+        for k, text in enumerate(task.levels)
+    ]
+    return {"coverage": levels[0] if len(levels) == 1 else levels, "loss": loss}
+
+
+def group(task: Task, line: GroupLine) -> dict[str, Any]:
+    """One group's entry."""
+    return {
+        "name": line.name,
+        "rows": line.rows,
+        "labelled": line.labelled,
+        **measured(task, line.means.__getitem__, line.labelled),
+        "bound": line.bound,
+        "vacuous": line.vacuous,
+    }
+
+
+def capped(outcome: Outcome) -> dict[str, Any] | None:
+    """How the late-label cap held the step down, or null."""
+    if outcome.capped is None:
+        return None
+    held = outcome.capped
+    return {"rows": held.rows, "least": held.least, "in_flight": held.in_flight}
+
+
+def dumped(value: Any) -> str:
+    """JSON text; a number that is not finite becomes null."""
+    return json.dumps(_finite(value), allow_nan=False, ensure_ascii=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

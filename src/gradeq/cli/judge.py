@@ -1,0 +1,110 @@
+"""How served values are judged against labels: bias and loss, or coverage and pinball loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from gradeq.files.numbers import Floats
+
+CLIP = 1e-6
+
+
+class Judge(Protocol):
+    """What each labelled row is measured by; every measure has a before and an after."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The measures, each with ``_before`` and ``_after`` at its end."""
+        ...
+
+    def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
+        """The measures of labelled rows."""
+        ...
+
+    def errors(self, served: Floats, y: Floats) -> Floats:
+        """The gradient's scalar parts, one column each."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bias:
+    """Error served - y and its square; for probabilities the log loss too."""
+
+    binary: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """bias, loss and perhaps log."""
+        both = ("bias_before", "bias_after", "loss_before", "loss_after")
+        return (*both, "log_before", "log_after") if self.binary else both
+
+    def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
+        """Errors, squares, log losses."""
+        raw, now = base - y, served - y
+        found = {
+            "bias_before": raw,
+            "bias_after": now,
+            "loss_before": raw * raw,
+            "loss_after": now * now,
+        }
+        if self.binary:
+            found["log_before"] = log_loss(base, y)
+            found["log_after"] = log_loss(served, y)
+        return found
+
+    def errors(self, served: Floats, y: Floats) -> Floats:
+        """served - y, whatever the link."""
+        return (served - y)[:, None]
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Whether y <= served at each level (an interval: lower < y <= upper), and the pinball loss."""
+
+    levels: tuple[float, ...]
+    interval: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """cover_k and loss_k for each level, loss for their mean, inside for an interval."""
+        found = ["loss_before", "loss_after"]
+        for k in range(len(self.levels)):
+            found += [f"cover{k}_before", f"cover{k}_after", f"loss{k}_before", f"loss{k}_after"]
+        return (*found, "inside_before", "inside_after") if self.interval else tuple(found)
+
+    def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
+        """Coverage and pinball loss, level by level; base and served have a column for each."""
+        found: dict[str, Floats] = {}
+        for when, values in (("before", base), ("after", served)):
+            mean = np.zeros(len(y))
+            for k, level in enumerate(self.levels):
+                covered = y <= values[:, k]
+                found[f"cover{k}_{when}"] = covered.astype(float)
+                loss = (y - values[:, k]) * (level - covered)
+                found[f"loss{k}_{when}"] = loss
+                mean += loss
+            found[f"loss_{when}"] = mean / len(self.levels)
+            if self.interval:
+                inside = (values[:, 0] < y) & (y <= values[:, -1])
+                found[f"inside_{when}"] = inside.astype(float)
+        return found
+
+    def errors(self, served: Floats, y: Floats) -> Floats:
+        """1{y <= served} - level."""
+        found: Floats = (y[:, None] <= served) - np.array(self.levels)
+        return found
+
+
+def log_loss(p: Floats, y: Floats) -> Floats:
+    """Log loss of each row, p clipped to [1e-6, 1 - 1e-6]."""
+    p = np.clip(p, CLIP, 1.0 - CLIP)
+    return -(y * np.log(p) + (1.0 - y) * np.log1p(-p))
+
+
+def as_levels(texts: Sequence[str]) -> tuple[float, ...]:
+    """The levels as numbers."""
+    return tuple(float(text) for text in texts)

@@ -1,0 +1,114 @@
+"""The warnings that matter after a run, in the words of the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradeq.cli.outcome import Outcome
+from gradeq.report import notices as say
+from gradeq.report.change import label_change
+from gradeq.report.numerals import gap as spelled
+from gradeq.report.story import Loss, Notice, Pair
+from gradeq.report.words import FEW, subject
+
+MANY = 1000  # groups of one column
+BROKEN = 1e-6  # relative: rows and state differ by more than rounding can explain
+
+
+def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
+    """Every warning of a debias or quantile run, the serious ones first."""
+    found: list[Notice | None] = []
+    if outcome.labelled < FEW:
+        found.append(say.few_labels(outcome.labelled))
+    else:
+        found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome))]
+    found += [*stepping(outcome), *ranges(outcome), *crowds(outcome)]
+    if outcome.labelled < outcome.rows:
+        found.append(say.no_label(outcome.rows - outcome.labelled))
+    found += bounds(outcome)
+    size = max(1.0, outcome.certificate.largest)
+    if outcome.certificate.gap > BROKEN * size:
+        found.append(say.identity_broken(spelled(outcome.certificate.gap)))
+    return say.ordered(notice for notice in found if notice is not None)
+
+
+def loss_of(outcome: Outcome) -> Loss:
+    """The loss before and after, named."""
+    name = "squared error" if outcome.task.command == "debias" else "pinball loss"
+    return Loss(name, *outcome.pair("loss"))
+
+
+def changed(outcome: Outcome, pass_: Any) -> list[Notice]:
+    """The labels jumped, and perhaps the lower error comes from there only."""
+    change = label_change(pass_.trend.blocks)
+    if change is None or outcome.task.command != "debias":
+        return []
+    axis, binary = pass_.axis, outcome.task.outcome == "binary"
+
+    def bias(means: dict[str, float]) -> Pair:
+        return Pair(means["before"] - means["label"], means["after"] - means["label"])
+
+    found = [
+        say.labels_changed(
+            axis, change.x, change.rows_after,
+            Pair(change.before["label"], change.after["label"]),
+            bias(change.after), subject(outcome.task.prediction), "", binary,
+        )
+    ]  # fmt: skip
+    loss = loss_of(outcome)
+    earlier = Loss(loss.name, change.before["loss_before"], change.before["loss_after"])
+    if loss.after < loss.before and earlier.after >= earlier.before:
+        found.append(
+            say.error_from_change(axis, change.x, change.rows_after, bias(change.before), earlier)
+        )
+    return found
+
+
+def stepping(outcome: Outcome) -> list[Notice]:
+    """The step was capped, or should have been."""
+    eta = outcome.eta if isinstance(outcome.eta, float) else None
+    if outcome.capped is not None:
+        held = outcome.capped
+        return [say.step_capped(held.least if eta is None else eta, held.least, held.in_flight)]
+    peak = max(outcome.layer.desk.peaks, default=1)
+    if outcome.task.common.no_cap and peak > 1 and eta is not None:
+        return [say.no_cap_with_late_labels(eta, peak)]
+    return []
+
+
+def ranges(outcome: Outcome) -> list[Notice]:
+    """Served values that are not probabilities."""
+    if not outcome.outside:
+        return []
+    low, high = outcome.extremes
+    return [say.outside_range(outcome.outside, outcome.rows, low, high, outcome.task.link)]
+
+
+def crowds(outcome: Outcome) -> list[Notice]:
+    """A group column with far more values than a group column has."""
+    found = []
+    for by in outcome.task.by:
+        count = sum(line.by == by for line in outcome.groups)
+        if count > MANY or (count > 100 and count * 3 > outcome.rows):
+            found.append(say.many_groups(by, count, outcome.rows))
+    return found
+
+
+def bounds(outcome: Outcome) -> list[Notice]:
+    """Where the advance bound says little or nothing."""
+    task, groups = outcome.task, [line for line in outcome.groups if line.labelled]
+    if not outcome.labelled or outcome.certificate.bound is None:
+        return []
+    vacuous = [line for line in groups if line.vacuous]
+    if len(groups) > 1 and vacuous:
+        return [say.vacuous_bounds(len(vacuous), len(groups), "group")]
+    if len(groups) <= 1:
+        return [say.vacuous_bound()] if outcome.certificate.vacuous else []
+    if task.command == "debias":
+        loose = [
+            line for line in groups
+            if line.bound is not None and line.bound > abs(line.means["bias_before"])
+        ]  # fmt: skip
+        if loose:
+            return [say.loose_bounds(len(loose), len(groups))]
+    return []

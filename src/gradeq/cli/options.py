@@ -1,0 +1,256 @@
+"""The options that debias, quantile and elo share, and what they are once read."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    _Kind = click.ParamType[Any]
+else:  # click before 8.4 has no parameter there
+    _Kind = click.ParamType
+
+
+@dataclass(frozen=True)
+class Common:
+    """The shared options of one call, checked as far as that needs no file."""
+
+    files: tuple[str, ...]
+    eta: float | str | None = None
+    decay: float | None = None
+    penalty: str | None = None
+    strength: float | None = None
+    time: str | None = None
+    label_time: str | None = None
+    ttl: str | None = None
+    in_flight: int = 1
+    no_cap: bool = False
+    weight: str | None = None
+    output: str | None = None
+    report: str | None = None
+    state: str | None = None
+    json: bool = False
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        if self.label_time is not None and self.time is None:
+            raise click.UsageError(
+                "--label-time needs --time, the column that says when rows are served"
+            )
+        if self.ttl is not None and self.time is None:
+            raise click.UsageError("--ttl is counted in the unit of --time; give --time as well")
+        if (self.penalty is None) != (self.strength is None):
+            raise click.UsageError("--penalty and --strength belong together; give both or none")
+        if self.eta == "auto" and (self.decay is not None or self.penalty is not None):
+            raise click.UsageError(
+                "--eta auto chooses its own steps; leave out --decay and --penalty"
+            )
+        outputs = [p for p in (self.output, self.report, self.state) if p is not None]
+        check_distinct(outputs)
+
+
+def check_distinct(outputs: list[str]) -> None:
+    """Refuse two outputs in one place."""
+    places = [os.path.realpath(path) for path in outputs]
+    for i, place in enumerate(places):
+        if place in places[:i]:
+            raise click.UsageError(f"{outputs[i]} is named for two outputs; give each its own file")
+
+
+class Step(_Kind):
+    """A step: a positive number, or auto."""
+
+    name = "F|auto"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | str:
+        """The step as a number, or the word auto."""
+        return "auto" if value == "auto" else positive(self, value, param, ctx)
+
+
+class Positive(_Kind):
+    """A finite number above 0."""
+
+    name = "F"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number."""
+        return positive(self, value, param, ctx)
+
+
+class Share(_Kind):
+    """A number strictly between 0 and 1, kept as typed: column names are made of it."""
+
+    name = "P"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text, stripped, once it is known to spell such a number."""
+        text = str(value).strip()
+        number = _number(self, text, param, ctx)
+        if not 0.0 < number < 1.0:
+            self.fail(f"{text} lies outside (0, 1); give a share such as 0.9.", param, ctx)
+        return text
+
+
+def positive(
+    kind: _Kind, value: Any, param: click.Parameter | None, ctx: click.Context | None
+) -> float:
+    """A finite number above 0, or a refusal."""
+    number = _number(kind, value, param, ctx)
+    if not (math.isfinite(number) and number > 0.0):
+        kind.fail(f"{value} is not above 0; give a positive, finite number.", param, ctx)
+    return number
+
+
+def _number(
+    kind: _Kind, value: Any, param: click.Parameter | None, ctx: click.Context | None
+) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        kind.fail(f"{value!r} is not a number.", param, ctx)
+
+
+def columns_of_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a column's name from the header of the first file on the line."""
+    from gradeq.errors import GradeqError
+    from gradeq.files import open_table
+
+    files = ctx.params.get("files") or ()
+    try:
+        names = open_table(files[:1]).names if files and files[0] != "-" else []
+    except (GradeqError, OSError):
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def column(*names: str, **settings: Any) -> Callable[[Any], Any]:
+    """An option that names a column, completed by the shell."""
+    return click.option(*names, metavar="COL", shell_complete=columns_of_file, **settings)
+
+
+_FILE = click.Path(allow_dash=True)
+
+_SHARED = (
+    click.argument("files", nargs=-1, required=True, metavar="FILE...", type=_FILE),
+    click.option(
+        "--eta",
+        type=Step(),
+        metavar="F|auto",
+        help=(
+            "The step size, above 0. Left out: the default named above, or the step of the "
+            "state. `auto` weighs several steps and the raw prediction by their loss."
+        ),
+    ),
+    click.option(
+        "--decay",
+        type=float,
+        metavar="ALPHA",
+        help=("Let the step fall as eta * t^-ALPHA, t the predictions served so far."),
+    ),
+    click.option(
+        "--penalty",
+        type=click.Choice(["lasso", "ridge"]),
+        help=("Pull all parameters to zero at each labelled row (needs --strength)."),
+    ),
+    click.option(
+        "--strength",
+        type=Positive(),
+        metavar="LAMBDA",
+        help=("Strength of the penalty: ridge (LAMBDA/2)|theta|^2, lasso LAMBDA |theta|."),
+    ),
+    column(
+        "--time",
+        help=(
+            "Process rows in this order, ties in file order: numbers, dates or timestamps. "
+            "The output keeps the order of the input."
+        ),
+    ),
+    column(
+        "--label-time",
+        help=(
+            "When each label became known. A label is learned from before the first later "
+            "row whose time has reached it; labels not due by the last row are not learned "
+            "from (with --state: kept until due)."
+        ),
+    ),
+    click.option(
+        "--ttl",
+        metavar="SPAN",
+        help=(
+            "Give up on a label after this long: in the unit of --time; for dates in "
+            "seconds, or with a unit: 90s, 15m, 36h, 7d."
+        ),
+    ),
+    click.option(
+        "--in-flight",
+        type=click.IntRange(min=1),
+        default=1,
+        metavar="N",
+        help=(
+            "Most labels known to be on their way at once, for the late-label cap from the "
+            "first row on."
+        ),
+    ),
+    click.option(
+        "--no-cap",
+        is_flag=True,
+        help=("Do not shrink the step when labels are late (it may then diverge)."),
+    ),
+    column("--weight", help="Weights of rows, 0 or more; 0 is served but not learned from."),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(),
+        metavar="OUT",
+        help=(
+            "Write all input columns and rows, in input order, with the new columns: .csv, "
+            ".csv.gz or .parquet."
+        ),
+    ),
+    click.option(
+        "--report",
+        type=click.Path(),
+        metavar="OUT.html",
+        help="Write the report, one HTML page without outside parts.",
+    ),
+    click.option(
+        "--state",
+        type=click.Path(),
+        metavar="FILE.json",
+        help=("Continue from this state if the file exists, and write it at the end."),
+    ),
+    click.option(
+        "--json",
+        is_flag=True,
+        help=("Print the summary as one JSON object, and nothing else, on stdout."),
+    ),
+    click.option("--quiet", is_flag=True, help="Print no summary and show no progress."),
+)
+
+
+def shared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the shared options after a command's own."""
+    for decorate in reversed(_SHARED):
+        command = decorate(command)
+    return command
+
+
+def common(given: dict[str, Any]) -> Common:
+    """Take the shared options out of all that click gave."""
+    return Common(**{field.name: given.pop(field.name) for field in fields(Common)})
+
+
+def command_line() -> str:
+    """The call as one could type it again."""
+    return shlex.join(["gradeq", *sys.argv[1:]])

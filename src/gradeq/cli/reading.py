@@ -1,0 +1,163 @@
+"""Rows in the order of serving, piece by piece, and their results back in the order of the file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from gradeq.errors import BadInput
+from gradeq.files import Chunk, Clock, Scatter, Table, Writer, in_time_order, sorted_by_time
+from gradeq.files.cells import row_name
+from gradeq.files.numbers import Floats
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Parsed = TypeVar("Parsed")
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class Piece(NamedTuple):
+    """Rows that are served one after the other.
+
+    ``rows`` are their numbers in the input (from 0), None while serving in file order. ``due`` is
+    when each label became known; ``never`` marks those without such a time.
+    """
+
+    chunk: Chunk
+    start: int  # rows served before this piece
+    times: Any = None
+    due: Any = None
+    never: Any = None
+    rows: Any = None
+
+    @property
+    def length(self) -> int:
+        """How many rows it has."""
+        return self.chunk.rows
+
+    def numbers(self, name: str, *, missing: bool = False) -> Floats:
+        """A column as float64, checked."""
+        return self.chunk.numbers(name, missing=missing)
+
+    def cells(self, name: str) -> pa.Array:
+        """A column as it is in the file."""
+        return self.chunk.batch.column(name)
+
+    def refuse(self, wrong: Any, values: Floats, name: str, rule: str) -> None:
+        """One line for the first row of this piece that breaks a rule."""
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            row = row_name(self.chunk.first_row + i, self.chunk.file)
+            raise BadInput(f"{row}: column {name!r} has {float(values[i])!r}, which {rule}")
+
+
+@dataclass
+class Reading:
+    """One pass over a table in the order of serving.
+
+    In file order, or when the file is in time order, rows stream through. Otherwise they are
+    sorted by time (on disk beyond what memory holds), their results kept, and written in a
+    second pass. ``columns`` are those that the job needs.
+    """
+
+    table: Table
+    columns: Sequence[str]
+    time: Clock | None = None
+    label_time: Clock | None = None
+
+    def __post_init__(self) -> None:
+        self.table.need(*self.columns)
+        self.streams = self.time is None or in_time_order(self.table, self.time)
+
+    def ttl(self, text: str | None) -> float | None:
+        """A span of time in the unit of the times that are compared (dates: nanoseconds)."""
+        if text is None:
+            return None
+        dates = self.time is not None and self.time.kind == "time"
+        number, unit = text.strip(), 1.0
+        if dates and number[-1:] in _UNITS:
+            number, unit = number[:-1], _UNITS[number[-1]]
+        try:
+            span = float(number)
+        except ValueError:
+            span = math.nan
+        if not (math.isfinite(span) and span > 0.0):
+            how = "a number of seconds, or 90s, 15m, 36h, 7d" if dates else "a number"
+            raise BadInput(f"--ttl {text} is not a span of time; give {how}, above 0")
+        return span * unit * (1e9 if dates else 1.0)
+
+    def serve(
+        self,
+        read: Callable[[Piece], Parsed],
+        answer: Callable[[Parsed], Mapping[str, Floats]],
+        writer: Writer | None,
+        new: Sequence[str],
+    ) -> int:
+        """Read every piece (which may refuse it), answer it, write the answer; the number of rows."""
+        if self.streams:
+            rows = 0
+            for chunk in self.table.batches(None if writer else self._wanted()):
+                results = answer(read(self._piece(chunk, chunk.start)))
+                if writer is not None:
+                    writer.write(chunk.batch, results)
+                rows += chunk.rows
+            return rows
+        return self._sorted(read, answer, writer, new)
+
+    def _sorted(
+        self,
+        read: Callable[[Piece], Parsed],
+        answer: Callable[[Parsed], Mapping[str, Floats]],
+        writer: Writer | None,
+        new: Sequence[str],
+    ) -> int:
+        assert self.time is not None
+        count = self.table.rows
+        if count is None:
+            count = sum(chunk.rows for chunk in self.table.batches([self.time.name]))
+        kept = Scatter(count, new) if writer is not None else None
+        served = 0
+        with sorted_by_time(self.table, self.time, self._wanted()) as ordered:
+            for batch, times, rows in ordered:
+                chunk = Chunk(batch, served, 1, "")
+                try:
+                    parsed = read(self._piece(chunk, served, times, rows))
+                except BadInput:
+                    self._name_the_row(read)
+                    raise
+                results = answer(parsed)
+                if kept is not None:
+                    kept.put(rows, dict(results))
+                served += len(rows)
+        if writer is not None and kept is not None:
+            for chunk in self.table.batches():
+                writer.write(chunk.batch, kept.get(chunk.start, chunk.start + chunk.rows))
+        return served
+
+    def _name_the_row(self, read: Callable[[Piece], Any]) -> None:
+        """Sorted rows have lost their numbers: find the first bad one in file order."""
+        for chunk in self.table.batches(self._wanted()):
+            read(self._piece(chunk, chunk.start))
+
+    def _piece(self, chunk: Chunk, start: int, times: Any = None, rows: Any = None) -> Piece:
+        if self.time is not None and times is None:
+            times = chunk.times(self.time).values
+        if self.label_time is None:
+            return Piece(chunk, start, times, rows=rows)
+        due = chunk.times(self.label_time, missing=True)
+        if self.time is not None and not self.time.comparable(self.label_time):
+            raise BadInput(
+                f"{self.time.name!r} and {self.label_time.name!r} cannot be compared: "
+                "one holds dates, the other numbers; write both in one way"
+            )
+        return Piece(chunk, start, times, due.values, due.missing, rows)
+
+    def _wanted(self) -> list[str]:
+        clocks = [clock.name for clock in (self.time, self.label_time) if clock is not None]
+        return list(dict.fromkeys([*self.columns, *clocks]))

@@ -1,0 +1,297 @@
+"""The report's story of a debias or quantile run, and its page."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from typing import Any
+
+import numpy as np
+
+from gradeq._version import __version__
+from gradeq.cli.follow import Follow
+from gradeq.cli.notes import loss_of
+from gradeq.cli.options import command_line
+from gradeq.cli.outcome import GroupLine, Outcome
+from gradeq.cli.summary import coverages, error_of
+from gradeq.cli.trend import axis_of
+from gradeq.report import story as told
+from gradeq.report.change import label_change
+from gradeq.report.numerals import count, date, decimals, number, plain
+from gradeq.report.page import html
+from gradeq.report.thin import group_window, numbers, thin, window
+
+
+def page_of(outcome: Outcome, follow: Follow, pass_: Any, files: list[str]) -> str:
+    """The page as text."""
+    return html(story_of(outcome, follow, pass_, files))
+
+
+def story_of(outcome: Outcome, follow: Follow, pass_: Any, files: list[str]) -> told.Story:
+    """Everything the page says, as data."""
+    task = outcome.task
+    groups = group_rows(outcome, follow)
+    return told.Story(
+        kind="debias" if task.command == "debias" else "quantile",
+        made=made(files, task.common.state),
+        prediction=task.prediction,
+        label=task.label,
+        by=task.by,
+        outcome="binary" if task.outcome == "binary" else "real",
+        rows=outcome.rows,
+        labelled=outcome.labelled,
+        verdict=verdict(outcome, groups),
+        method=method(outcome),
+        features=task.features,
+        key=task.key or "",
+        notices=outcome.notices,
+        rolling=rolling(outcome, follow, pass_),
+        groups=groups,
+        groups_total=len(outcome.groups),
+        levels=levels(outcome),
+        frontier=frontier(outcome, follow),
+        theta=panels(outcome, follow),
+        theta_scale=theta_scale(task.link),
+        histogram=follow.tally.histogram(),
+        data=facts(outcome, follow, pass_),
+    )
+
+
+def made(files: list[str], state: str | None) -> told.Made:
+    """Where the page comes from."""
+    source = os.path.basename(files[0]) + (f" and {len(files) - 1} more" if files[1:] else "")
+    versions = f"gradeq {__version__}, Python {platform.python_version()}, numpy {np.__version__}"
+    return told.Made(source, time.time(), __version__, versions, command_line(), state)
+
+
+def verdict(outcome: Outcome, groups: tuple[told.Group, ...]) -> told.Verdict:
+    """The headline's numbers."""
+    certificate = outcome.certificate
+    bias = told.Pair(*outcome.pair("bias")) if outcome.task.command == "debias" else None
+    measure, target = error_of(outcome)
+    before = outcome.pair(measure)[0]
+    bound = certificate.bound
+    worst = None
+    if groups:
+        was = max(groups, key=lambda g: abs(g.before - target))
+        now = max(groups, key=lambda g: abs(g.after - target))
+        worst = told.Worst(was.name, was.before - target, now.name, now.after - target)
+    return told.Verdict(
+        loss_of(outcome),
+        told.Certificate(
+            certificate.largest, bound, certificate.gap, certificate.exact, certificate.vacuous,
+            bound is not None and bound > abs(before - target),
+        ),
+        bias,
+        () if bias is not None else tuple(coverages(outcome)),
+        worst,
+    )  # fmt: skip
+
+
+def group_rows(outcome: Outcome, follow: Follow) -> tuple[told.Group, ...]:
+    """The groups that have labels, each with its own small chart."""
+    measure, target = error_of(outcome)
+    column = {by: k for k, by in enumerate(outcome.task.by)}
+    place = dict.fromkeys(outcome.task.by, 0)
+    rows = []
+    for line in outcome.groups:
+        code = place[line.by]
+        place[line.by] += 1
+        if not line.labelled:
+            continue
+        rows.append(group_row(line, measure, target, follow.parts[column[line.by]], code))
+    return tuple(rows)
+
+
+def group_row(line: GroupLine, measure: str, target: float, parts: Any, code: int) -> told.Group:
+    """One group's row of the table."""
+    small = parts.trailing(code, group_window(line.labelled))
+    spark = None
+    if len(small.x) > 1:
+        before, after = (numbers(small.means[f"{measure}_{w}"]) for w in ("before", "after"))
+        spark = told.Spark(tuple(small.x.tolist()), before, after)
+    return told.Group(
+        line.by, line.value, line.labelled, line.label_mean,
+        line.means[f"{measure}_before"], line.means[f"{measure}_after"],
+        told.Pair(line.means["loss_before"], line.means["loss_after"]),
+        line.bound, line.vacuous, None if measure == "bias" else target, spark,
+    )  # fmt: skip
+
+
+def rolling(outcome: Outcome, follow: Follow, pass_: Any) -> told.Rolling | None:
+    """Trailing means of values, labels and errors."""
+    series = pass_.trend.blocks.trailing(window(outcome.labelled))
+    if len(series.x) < 2:
+        return None
+    mean = series.means
+    task = outcome.task
+    if task.command == "debias":
+        pairs = [("", 0.0, mean["before"] - mean["label"], mean["after"] - mean["label"])]
+    else:
+        shown = coverages(outcome)[:3]
+        stems = ["inside"] if task.interval is not None else [f"cover{k}" for k in range(3)]
+        pairs = [
+            (c.name, c.target, mean[f"{stem}_before"], mean[f"{stem}_after"])
+            for c, stem in zip(shown, stems, strict=False)
+        ]
+    wide = task.interval is not None or len(task.levels) > 1
+    axis, name = axis_of(follow.reading)
+    return told.Rolling(
+        axis, name, series.window, tuple(series.x.tolist()),
+        numbers(mean["before"]), numbers(mean["after"]), numbers(mean["label"]),
+        tuple(told.Tracked(n, t, numbers(b), numbers(a)) for n, t, b, a in pairs),
+        numbers(mean["upper_before"]) if wide else (),
+        numbers(mean["upper_after"]) if wide else (),
+        pass_.trend.begin, span(outcome, pass_, axis),
+    )  # fmt: skip
+
+
+def span(outcome: Outcome, pass_: Any, axis: str) -> told.Span | None:
+    """The stretch after the labels changed, shaded and named."""
+    change = label_change(pass_.trend.blocks)
+    if change is None:
+        return None
+    rate = change.after["label"]
+    text = f"mean label {number(rate, decimals(rate, change.before['label']))}"
+    if outcome.task.outcome == "binary" and rate in (0.0, 1.0):
+        text = f"every label is {number(rate, 0)}"
+    since = date(change.x) if axis == "date" else plain(change.x)
+    return told.Span(change.x, None, f"from {since} {text}")
+
+
+def levels(outcome: Outcome) -> tuple[told.LevelRow, ...]:
+    """Several levels, one row each."""
+    task = outcome.task
+    if len(task.levels) < 2 or task.interval is not None:
+        return ()
+    cells = list(outcome.equilibrium.coordinates)
+    rows = []
+    for k, name in enumerate(task.levels):
+        cell = cells[k] if k < len(cells) else None
+        rows.append(
+            told.LevelRow(
+                name, float(name), told.Pair(*outcome.pair(f"cover{k}")),
+                told.Pair(*outcome.pair(f"loss{k}")),
+                cell.bound if cell else None, cell.vacuous if cell else True,
+            )
+        )  # fmt: skip
+    return tuple(rows)
+
+
+def frontier(outcome: Outcome, follow: Follow) -> tuple[told.StepPoint, ...]:
+    """Loss and worst remaining error of each step, had it been used on these same rows."""
+    eta = outcome.eta
+    if not isinstance(eta, float) or not follow.others or not outcome.labelled:
+        return ()
+    measure, target = error_of(outcome)
+
+    def worst(sums: Any, groups: list[Any], when: str) -> float:
+        name = f"{measure}_{when}"
+        cells = [s.mean(c, name) for s in groups for c in range(len(s.rows)) if s.rows[c]]
+        return float(max(abs(v - target) for v in (cells or [sums.mean(name)])))
+
+    first = follow.others[0]
+    points = [
+        told.StepPoint(
+            0.0, first.sums.mean("loss_before"), worst(first.sums, first.groups, "before")
+        )
+    ]
+    points += [
+        told.StepPoint(
+            float(f"{eta * other.factor:.3g}") if other.factor != 1.0 else eta,
+            other.sums.mean("loss_after"),
+            worst(other.sums, other.groups, "after"),
+            other.factor == 1.0,
+        )
+        for other in follow.others
+    ]
+    return tuple(points)
+
+
+def panels(outcome: Outcome, follow: Follow) -> tuple[told.Panel, ...]:
+    """Theta over time, a panel for each --by column (groups with most rows first)."""
+    path = follow.path
+    if len(path.x) < 2:
+        return ()
+    picked = thin(len(path.x)).tolist()
+    x = tuple(path.x[i] for i in picked)
+    axis = axis_of(follow.reading)[0]
+
+    def line(name: str, shown: str) -> told.Line:
+        values = np.array([path.thetas[i].get(name, 0.0) for i in picked])
+        return told.Line(shown, numbers(values))
+
+    found = []
+    for by in outcome.task.by:
+        groups = sorted((g for g in outcome.groups if g.by == by), key=lambda g: -g.labelled)
+        lines = [line(g.name, g.value) for g in groups[:8] if g.name in path.thetas[-1]]
+        found.append(told.Panel(by, axis, x, tuple(lines)))
+    rest = [n for n in path.thetas[-1] if "=" not in n or not outcome.task.by]
+    if rest:
+        found.append(told.Panel("", axis, x, tuple(line(n, n) for n in rest[:8])))
+    return tuple(found)
+
+
+def theta_scale(link: str) -> str:
+    """The unit of theta."""
+    return {
+        "identity": "in the label's units",
+        "linear": "in the label's units",
+        "logit": "in log-odds",
+        "shift": "in log-odds of the shift",
+        "exp": "as a log factor",
+        "sinh": "in asinh units of the scale",
+    }.get(link, "")
+
+
+def method(outcome: Outcome) -> told.Method:
+    """The identity worked through for one parameter: the group with most rows."""
+    cells = [c for c in outcome.equilibrium.coordinates if c.rows] or list(
+        outcome.equilibrium.coordinates
+    )
+    eta = outcome.eta if isinstance(outcome.eta, float) and outcome.certificate.exact else None
+    if not cells:
+        return told.Method(outcome.task.link, "(all)", 0, 0.0, 0.0, 0.0, eta, 0.0)
+    cell = max(cells, key=lambda c: c.rows)
+    theta = getattr(outcome.layer, "theta", {})
+    u = theta.get(cell.name, 0.0) if isinstance(theta, dict) else 0.0
+    whole = outcome.equilibrium.rows
+    own = cell.average_gradient * whole / cell.rows if cell.rows else 0.0
+    return told.Method(
+        outcome.task.link, cell.name.partition("=")[2] or cell.name, cell.rows, 0.0, u, own, eta,
+        cell.average_gradient * whole,
+    )  # fmt: skip
+
+
+def facts(outcome: Outcome, follow: Follow, pass_: Any) -> tuple[told.Fact, ...]:
+    """The Data section."""
+    task, reading = outcome.task, follow.reading
+    missing = outcome.rows - outcome.labelled
+    rows = "all labelled" if not missing else f"{count(missing)} without a label"
+    found = [told.Fact("Rows", f"{count(outcome.rows)}, {rows}")]
+    order = "that of the file"
+    if reading.time is not None:
+        order = f"`{reading.time.name}`, ties in file order"
+    found.append(told.Fact("Order", order))
+    trend = pass_.trend
+    if axis_of(reading)[0] == "date" and trend.begin is not None:
+        found.append(told.Fact("Time span", f"{date(trend.begin)} to {date(trend.end)}"))
+    names = ", ".join(f"`{name}`" for name in task.prediction)
+    found.append(told.Fact("Prediction", f"{names}, {extent(follow.bases)}"))
+    found.append(told.Fact("Label", f"`{task.label}`, {extent(follow.labels)}"))
+    if task.by:
+        each = [f"{count(sum(g.by == by for g in outcome.groups))} of `{by}`" for by in task.by]
+        found.append(told.Fact("Groups", ", ".join(each)))
+    if task.key is not None:
+        found.append(told.Fact("Keys", f"{count(len(outcome.layer.keys))} of `{task.key}`"))
+    return tuple(found)
+
+
+def extent(ends: list[float]) -> str:
+    """From the smallest to the largest value."""
+    low, high = (float(end) for end in ends)
+    if low > high:
+        return "none"
+    places = decimals(low, high)
+    return f"{number(low, places)} to {number(high, places)}"

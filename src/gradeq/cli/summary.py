@@ -1,0 +1,169 @@
+"""The summary on the terminal: one line of figures, the verdict in words, groups, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gradeq.cli.outcome import GroupLine, Outcome
+from gradeq.equilibrium import aligned
+from gradeq.report.markup import clean
+from gradeq.report.story import Coverage, Pair
+from gradeq.report.words import FEW, bias_sentence, coverage_sentence, loss_sentence, subject, text
+
+SHOWN = 20
+_PLAIN = str.maketrans({"\u2212": "-", "\u2192": "->", "\u2013": "-", "`": None})
+
+
+def terminal(outcome: Outcome) -> str:
+    """Everything the terminal shows after a run."""
+    parts = [figures(outcome), in_words(outcome)]
+    if outcome.groups:
+        parts.append("\n".join(group_table(outcome.groups, outcome)))
+    for notice in outcome.notices:
+        mark = {"red": "STOP", "amber": "Warning", "note": "Note"}[notice.level]
+        remedy = f" {notice.remedy}" if notice.remedy else ""
+        parts.append(plain(f"{mark}: {notice.claim} {notice.evidence}{remedy}"))
+    parts.append("\n".join(places(outcome)))
+    return "\n\n".join(part for part in parts if part)
+
+
+def figures(outcome: Outcome) -> str:
+    """bias -0.113 -> -0.0075 over 6,787 rows; squared error 0.251 -> 0.208; certificate exact."""
+    task = outcome.task
+    rows = f"{outcome.labelled:,} rows"
+    if outcome.labelled < outcome.rows:
+        rows = f"{outcome.labelled:,} labelled of {outcome.rows:,} rows"
+    if not outcome.labelled:
+        return f"{outcome.rows:,} rows served, none labelled: nothing to judge"
+    if task.command == "debias":
+        first = f"bias {arrow(*outcome.pair('bias'))} over {rows}"
+        loss = f"squared error {arrow(*outcome.pair('loss'))}"
+        if task.outcome == "binary":
+            loss += f"; log loss {arrow(*outcome.pair('log'))}"
+    else:
+        shown = [
+            f"{'coverage' if task.interval else f'coverage at {c.name}'} "
+            f"{short(c.before)} -> {short(c.after)}, target {short(c.target)}"
+            for c in coverages(outcome)
+        ]
+        first = f"{'; '.join(shown[:5])}; over {rows}"
+        loss = f"pinball loss {arrow(*outcome.pair('loss'))}"
+    return f"{first}; {loss}; {certified(outcome)}; {step(outcome)}"
+
+
+def certified(outcome: Outcome) -> str:
+    """certificate exact (gap 1e-17); bound 0.0123."""
+    certificate = outcome.certificate
+    kind = "exact" if certificate.exact else "balanced"
+    if certificate.bound is None:
+        bound = "no bound applies"
+    else:
+        bound = f"bound {short(certificate.bound)}" + (" (vacuous)" if certificate.vacuous else "")
+    return f"certificate {kind} (gap {certificate.gap:.0e}); {bound}"
+
+
+def step(outcome: Outcome) -> str:
+    """step 0.025, capped down to 0.001 on 12,000 rows."""
+    decay = outcome.task.common.decay
+    falls = f" * t^-{decay:g}" if decay is not None else ""
+    eta = outcome.eta if isinstance(outcome.eta, str) else f"{outcome.eta or 0.0:g}{falls}"
+    if outcome.capped is None:
+        return f"step {eta}"
+    held = outcome.capped
+    return f"step {eta}, capped down to {held.least:.2g} on {held.rows:,} rows"
+
+
+def in_words(outcome: Outcome) -> str:
+    """The verdict as sentences."""
+    from gradeq.cli.notes import loss_of
+
+    if outcome.labelled < FEW:
+        return ""
+    if outcome.task.command == "debias":
+        who = subject(outcome.task.prediction)
+        first = bias_sentence(Pair(*outcome.pair("bias")), who)
+    else:
+        first = coverage_sentence(coverages(outcome), outcome.labelled)
+    return plain(f"{text(first)} {text(loss_sentence(loss_of(outcome)))}")
+
+
+def coverages(outcome: Outcome) -> list[Coverage]:
+    """The coverage of the interval, or of each level."""
+    task = outcome.task
+    if task.interval is not None:
+        return [Coverage("interval", float(task.interval), *outcome.pair("inside"))]
+    return [
+        Coverage(name, float(name), *outcome.pair(f"cover{k}"))
+        for k, name in enumerate(task.levels)
+    ]
+
+
+def group_table(groups: Sequence[GroupLine], outcome: Outcome) -> list[str]:
+    """One line for each group, largest remaining error first."""
+    lines = [line for line in groups if line.labelled]
+    measure, target = error_of(outcome)
+    lines.sort(key=lambda line: -abs(line.means[f"{measure}_after"] - target))
+    heads = ("group", "rows", f"{'bias' if measure == 'bias' else 'coverage'} before", "after",
+             "loss before", "after", "bound")  # fmt: skip
+    cells = [heads] + [
+        (
+            clean(line.name, 40),
+            f"{line.labelled:,}",
+            short(line.means[f"{measure}_before"]),
+            short(line.means[f"{measure}_after"]),
+            short(line.means["loss_before"]),
+            short(line.means["loss_after"]),
+            "-" if line.bound is None else "vacuous" if line.vacuous else short(line.bound),
+        )
+        for line in lines[:SHOWN]
+    ]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
+    table = [aligned(row, widths) for row in cells]
+    if len(lines) > SHOWN:
+        table.append(f"... and {len(lines) - SHOWN:,} groups with less; --json lists all")
+    return table
+
+
+def error_of(outcome: Outcome) -> tuple[str, float]:
+    """The measure whose remaining error sorts groups, and its target."""
+    task = outcome.task
+    if task.command == "debias":
+        return "bias", 0.0
+    if task.interval is not None:
+        return "inside", float(task.interval)
+    return "cover0", float(task.levels[0])
+
+
+def places(outcome: Outcome) -> list[str]:
+    """What was written where."""
+    common = outcome.task.common
+    named = (("output", common.output), ("report", common.report), ("state", common.state))
+    return [f"{name}  {clean(path, 200)}" for name, path in named if path is not None]
+
+
+def arrow(before: float, after: float) -> str:
+    """Before -> after."""
+    return f"{short(before)} -> {short(after)}"
+
+
+def short(x: float) -> str:
+    """A figure for the eye: three digits, two when small.
+
+    >>> short(-0.11288), short(-0.00746), short(1234.56), short(0.0)
+    ('-0.113', '-0.0075', '1,234.6', '0')
+    """
+    size = abs(x)
+    if x == 0.0 or x != x:
+        return "0" if x == 0.0 else "-"
+    if size >= 1e15:
+        return f"{x:.3g}"
+    if size >= 100.0:
+        return f"{x:,.1f}"
+    if size >= 1.0:
+        return f"{x:.4g}"
+    return f"{x:.3g}" if size >= 0.01 else f"{x:.2g}"
+
+
+def plain(sentence: str) -> str:
+    """A sentence of the page in the characters of any terminal, names in it made printable."""
+    return clean(sentence.translate(_PLAIN), 2000)

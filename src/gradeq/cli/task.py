@@ -1,0 +1,127 @@
+"""What one call of debias or quantile is to do, and the layer that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradeq.cli.judge import Judge
+from gradeq.cli.options import Common
+from gradeq.cli.reading import Piece
+from gradeq.cli.state_file import read_state
+from gradeq.files import Codebook
+from gradeq.files.numbers import Floats
+
+if TYPE_CHECKING:
+    from gradeq.layers.layer import Layer
+
+
+@dataclass(frozen=True)
+class Task:
+    """Columns, judge and layer of a call; ``make`` builds the layer for a step and a time to live."""
+
+    command: str
+    common: Common
+    prediction: tuple[str, ...]
+    label: str
+    new: tuple[str, ...]
+    judge: Judge
+    make: Callable[[float | str | None, float | None], Layer]
+    by: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    key: str | None = None
+    outcome: str = "real"
+    link: str = "identity"
+    levels: tuple[str, ...] = ()
+    interval: str | None = None
+    several: bool = False  # the layer takes and serves one column for each level
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the job reads, clocks apart."""
+        others = [c for c in (self.key, self.common.weight) if c is not None]
+        return list(
+            dict.fromkeys([*self.prediction, self.label, *self.by, *self.features, *others])
+        )
+
+
+class Parsed(NamedTuple):
+    """The columns of a piece, checked: what the layer takes and what the sums need."""
+
+    piece: Piece
+    base: Floats  # one column for each prediction
+    y: Floats
+    weights: Floats | None
+    features: Floats | None
+
+
+def parse(task: Task, piece: Piece) -> Parsed:
+    """Read and check the columns of a piece; an error names the row in the file."""
+    columns = [piece.numbers(name) for name in task.prediction]
+    y = piece.numbers(task.label, missing=True)
+    if task.outcome == "binary":
+        rule = "lies outside [0, 1]; --outcome binary needs probabilities and labels in [0, 1]"
+        for name, column in zip(task.prediction, columns, strict=True):
+            piece.refuse((column < 0.0) | (column > 1.0), column, name, rule)
+        piece.refuse((y < 0.0) | (y > 1.0), y, task.label, rule)
+    if task.link == "exp":
+        rule = "is not positive; --link exp needs positive predictions"
+        piece.refuse(columns[0] <= 0.0, columns[0], task.prediction[0], rule)
+    weights = None
+    if task.common.weight is not None:
+        weights = piece.numbers(task.common.weight)
+        rule = "is negative; weights are 0 (not learned from) or more"
+        piece.refuse(weights < 0.0, weights, task.common.weight, rule)
+    features = None
+    if task.features:
+        features = np.stack([piece.numbers(name) for name in task.features], axis=1)
+    return Parsed(piece, np.stack(columns, axis=1), y, weights, features)
+
+
+def learn(task: Task, layer: Any, rows: Parsed) -> Any:
+    """Serve a piece and learn from its labels: the layer's run."""
+    piece, y = rows.piece, rows.y
+    given: dict[str, Any] = {"weights": rows.weights}
+    if piece.never is not None and piece.never.any():
+        y = np.where(piece.never, np.nan, y)
+    if piece.due is not None or (piece.times is not None and layer.desk.waiting):
+        given |= {"times": piece.times, "label_times": piece.due}
+    if task.key is not None:
+        given["keys"] = piece.cells(task.key)
+    if task.by:
+        given["groups"] = {name: piece.cells(name) for name in task.by}
+    if rows.features is not None:
+        given["features"] = dict(zip(task.features, rows.features.T, strict=True))
+    base = rows.base if task.several else rows.base[:, 0]
+    return layer.run(base, y, **given)
+
+
+def starting_layer(task: Task, ttl: float | None) -> tuple[Layer, bool]:
+    """The layer to begin with, and whether it comes from a state."""
+    from gradeq.layers.layer import check_same_settings
+
+    saved = read_state(task.common.state) if task.common.state is not None else None
+    if saved is None:
+        return task.make(task.common.eta, ttl), False
+    eta = task.common.eta if task.common.eta is not None else step_of(saved)
+    fresh = task.make(eta, ttl)
+    inner, outer = getattr(fresh, "layer", fresh), getattr(saved, "layer", saved)
+    if fresh.kind == saved.kind:
+        check_same_settings(inner, outer)
+    check_same_settings(fresh, saved)
+    return saved, True
+
+
+def step_of(layer: Any) -> float | str | None:
+    """The step that a layer was made with: a number, or auto; of a falling step its first."""
+    settings = getattr(layer, "layer", layer).settings
+    eta: float | str | None = settings.get("eta")
+    return eta if eta is not None else getattr(settings.get("schedule"), "eta", None)
+
+
+def books(task: Task) -> list[Codebook]:
+    """One codebook for each group column."""
+    return [Codebook() for _ in task.by]
