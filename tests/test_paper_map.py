@@ -12,7 +12,38 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
 BOUNDS = (ROOT / "docs" / "bounds.md").read_text(encoding="utf-8")
 
-LABELS = ["prop:squared_loss_nr_lrs", "prop:gd_simple", "prop:gd_sublinear", "prop:restorative_zero_curv_1d", "prop:restorative_zero_curv", "prop:restorative_pos_curv", "prop:restorative_quad_curv", "cor:quantile_loss_zero_curv", "cor:squared_loss_quad_curv", "cor:logistic_loss_zero_curv", "cor:glm_loss_ortho_features", "prop:restricted_strongly_monotone", "lem:logistic_grad_inner_prod", "prop:logistic_lasso_pos_curv", "lem:squared_grad_inner_prod", "prop:squared_ridge_quad_curv", "prop:gd_simple_lrt", "prop:gd_sublinear_lrt", "prop:restorative_lrt", "alg:simple-debias-squared", "alg:simple-debias-logistic", "alg:multigroup-debias-squared", "alg:multigroup-debias-logistic", "alg:quantile-ensembling", "prop:pmd_simple", "prop:pmd_sublinear", "prop:finite_mirror", "prop:restorative_proj", "prop:geq_implies_nmr", "prop:nmr_implies_geq"]
+LABELS = [
+    "prop:squared_loss_nr_lrs",
+    "prop:gd_simple",
+    "prop:gd_sublinear",
+    "prop:restorative_zero_curv_1d",
+    "prop:restorative_zero_curv",
+    "prop:restorative_pos_curv",
+    "prop:restorative_quad_curv",
+    "cor:quantile_loss_zero_curv",
+    "cor:squared_loss_quad_curv",
+    "cor:logistic_loss_zero_curv",
+    "cor:glm_loss_ortho_features",
+    "prop:restricted_strongly_monotone",
+    "lem:logistic_grad_inner_prod",
+    "prop:logistic_lasso_pos_curv",
+    "lem:squared_grad_inner_prod",
+    "prop:squared_ridge_quad_curv",
+    "prop:gd_simple_lrt",
+    "prop:gd_sublinear_lrt",
+    "prop:restorative_lrt",
+    "alg:simple-debias-squared",
+    "alg:simple-debias-logistic",
+    "alg:multigroup-debias-squared",
+    "alg:multigroup-debias-logistic",
+    "alg:quantile-ensembling",
+    "prop:pmd_simple",
+    "prop:pmd_sublinear",
+    "prop:finite_mirror",
+    "prop:restorative_proj",
+    "prop:geq_implies_nmr",
+    "prop:nmr_implies_geq",
+]
 ROWS = [line for line in PAGE.splitlines() if line.startswith("|") and "tests/" in line]
 NAMES = sorted(set(re.findall(r"`(gradeq(?:\.\w+)+)`", PAGE)))
 TESTS = sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", PAGE)))
