@@ -19,8 +19,8 @@ from gradeq.penalties import Penalty
 from gradeq.schedules import Constant, Schedule
 
 if TYPE_CHECKING:
-    from gradeq.engine.quick import Lane
     from gradeq.engine.batch import Floats
+    from gradeq.engine.quick import Lane
     from gradeq.equilibrium import Equilibrium
     from gradeq.layers.run import Run
 
@@ -94,6 +94,7 @@ class Debiaser(Layer):
         step = self.schedule
         head = self._mix() if step is None else self._margin(step, limit or 0.0, penalty)
         self.desk = Desk(head, capped=limit is not None, in_flight=in_flight, ttl=ttl)
+        self.desk.leashed = self.link_name == "identity" and step is not None
         self.grow()
         if self.roster.scalar and not shadow:
             self._quick_lane()

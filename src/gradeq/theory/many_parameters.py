@@ -172,10 +172,26 @@ def _pull(setting: Setting) -> Pull | None:
             return None
         return Pull(LAMBERT_W * (b - a), b - a, 0.0, b - a, "5.1", f"labels in [{a:g}, {b:g}]")
     if setting.task == "quantile":
+        if len(setting.levels) > 1:
+            return _levels_pull(setting)
         kappa = quantile_pull(setting.low, setting.high, setting.level)
         known = f"tracked residuals in [{setting.low:g}, {setting.high:g}]"
         return Pull(kappa, max(setting.level, 1.0 - setting.level), 0.0, 0.0, "5.3", known)
     return None
+
+
+def _levels_pull(setting: Setting) -> Pull:
+    """Several levels by lazy isotonic projection: kappa and the squared errors add up over the levels.
+
+    At tied levels the errors fall with the level, so the negative gradient points into the cone and
+    g'(u - theta) >= 0 (result 8.7); what is left is the pinball loss of the base forecasts, level by level (5.3).
+    """
+    lows, highs = setting.lows or (setting.low,), setting.highs or (setting.high,)
+    ranges = zip(lows, highs, setting.levels, strict=True)
+    kappa = sum(quantile_pull(low, high, level) for low, high, level in ranges)
+    error = math.hypot(*(max(level, 1.0 - level) for level in setting.levels))
+    known = f"tracked residuals in [{min(lows):g}, {max(highs):g}]"
+    return Pull(kappa, error, 0.0, 0.0, "5.3 with 8.7", known)
 
 
 def _disturbance(setting: Setting, lipschitz: float) -> float:
