@@ -1,0 +1,412 @@
+"""The loops of Elo, each written once: a game moves two ratings against the error, by the same step.
+
+Parameter 0 is the advantage of the first side (0 when there is none), players follow. With z = +1 at a and -1 at b,
+p = sigmoid(u_a - u_b + h u_0) is the probability that a wins, y its score, e = p - y. (The paper writes the same game
+with z = -1 at a and y = 1 when b wins.) So the gradient of a player is predicted minus actual result from the
+player's own side, and its average is minus the rating over eta times games (result 8.5).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from gradeq.kernels.loops import Floats, Ints
+from gradeq.losses import Loss
+from gradeq.numerics import bounded_exp
+from gradeq.penalties import Penalty
+
+# Columns of the account of each parameter.
+GAMES, WEIGHT, GRADIENT, MOVED, WINS, VARIANCE = range(6)
+COLUMNS = 6
+# The account of all games together. The log loss is LOSS - log(PRODUCT): likelihoods are multiplied up and their
+# logarithm is taken only when the product has become small.
+ALL_GAMES, ALL_WEIGHT, LOSS, PRODUCT, ERROR, BEFORE, TIES, REACH = range(8)
+TOTALS = 8
+CLIP = 1e-6  # probabilities are judged within [CLIP, 1 - CLIP]
+SMALL = 1e-200
+
+
+class Rule(Protocol):
+    """How a rating is read and moved when a penalty works on all of them without touching each."""
+
+    def read(self, u: Floats, j: int, marks: Floats, notes: Floats) -> float:
+        """The rating of j now."""
+        ...
+
+    def touch(
+        self, u: Floats, j: int, drags: Floats, pulls: Floats, marks: Floats, notes: Floats
+    ) -> None:
+        """Bring what the penalty did to j since it was last touched into its account."""
+        ...
+
+    def before(self, eta: float, notes: Floats) -> None:
+        """What the penalty does ahead of a game's step."""
+        ...
+
+    def after(self, eta: float, notes: Floats) -> None:
+        """What the penalty does once a game's step is taken."""
+        ...
+
+    def unit(self, notes: Floats) -> float:
+        """What a stored rating is multiplied by."""
+        ...
+
+    def spent(self, notes: Floats) -> bool:
+        """Whether that factor is so small that the ratings should be written out."""
+        ...
+
+
+def win_chance(m: float) -> float:
+    """1 / (1 + exp(-m)), in the form without a branch: the sign of m is as hard to guess as the game."""
+    return 1.0 / (1.0 + bounded_exp(-m))
+
+
+def clipped(p: float) -> float:
+    """p within [CLIP, 1 - CLIP]."""
+    return min(1.0 - CLIP, max(CLIP, p))
+
+
+def likelihood(p: float, y: float) -> float:
+    """p^y (1 - p)^(1 - y) for a loss, a tie or a win: y = 0, 1/2 or 1."""
+    q = clipped(p)
+    won = q if y > 0.5 else 1.0 - q
+    return math.sqrt(q * (1.0 - q)) if y == 0.5 else won
+
+
+def judge(loss: Loss, total: Floats, p: float, y: float, w: float) -> None:
+    """Add the log loss of one game."""
+    if w == 1.0 and (y == 0.0 or y == 0.5 or y == 1.0):
+        total[PRODUCT] = total[PRODUCT] * likelihood(p, y)
+        if total[PRODUCT] < SMALL:
+            total[LOSS] = total[LOSS] - math.log(total[PRODUCT])
+            total[PRODUCT] = 1.0
+    else:
+        total[LOSS] = total[LOSS] + w * loss.value(p, y)
+
+
+def enter(
+    sums: Floats, at: int, y: float, w: float, g: float, eta: float, slope: float, unit: float
+) -> None:
+    """Enter one game into the account that begins at ``at``; y is the score from this side.
+
+    VARIANCE follows the linearised step: what is there contracts by 1 - eta p (1 - p), the error adds (eta e)^2.
+    """
+    sums[at] = sums[at] + 1.0
+    sums[at + WEIGHT] = sums[at + WEIGHT] + w
+    sums[at + GRADIENT] = sums[at + GRADIENT] + g
+    moved = eta * g
+    sums[at + MOVED] = sums[at + MOVED] + moved
+    sums[at + WINS] = sums[at + WINS] + w * y
+    keep = 1.0 - eta * slope
+    noise = moved / unit
+    sums[at + VARIANCE] = keep * keep * sums[at + VARIANCE] + noise * noise
+
+
+def account(
+    loss: Loss,
+    sums: Floats,
+    total: Floats,
+    a: int,
+    b: int,
+    h: float,
+    o: float,
+    p: float,
+    y: float,
+    w: float,
+    eta: float,
+    unit: float,
+) -> None:
+    """Enter one game into the accounts of both players, of the first side, and of all games."""
+    e = w * (p - y)
+    slope = w * (p * (1.0 - p))
+    enter(sums, a * COLUMNS, y, w, e, eta, slope, unit)
+    enter(sums, b * COLUMNS, 1.0 - y, w, -e, eta, slope, unit)
+    if h != 0.0:
+        enter(sums, 0, y, w, e * h, eta, slope * (h * h), unit)
+    total[ALL_GAMES] = total[ALL_GAMES] + 1.0
+    total[ALL_WEIGHT] = total[ALL_WEIGHT] + w
+    total[ERROR] = total[ERROR] + e
+    total[BEFORE] = total[BEFORE] + w * (0.5 - y)
+    total[TIES] = total[TIES] + (1.0 if y == 0.5 else 0.0)
+    total[REACH] = max(total[REACH], abs(o))
+    judge(loss, total, p, y, w)
+
+
+def margin(
+    rule: Rule, u: Floats, marks: Floats, notes: Floats, a: int, b: int, h: float, o: float
+) -> float:
+    """o + u_a - u_b + h u_0."""
+    gap = rule.read(u, a, marks, notes) - rule.read(u, b, marks, notes)
+    return o + (gap + h * rule.read(u, 0, marks, notes))
+
+
+def shift(
+    rule: Rule,
+    u: Floats,
+    drags: Floats,
+    pulls: Floats,
+    marks: Floats,
+    notes: Floats,
+    j: int,
+    down: float,
+) -> None:
+    """Move the rating of j down by ``down``."""
+    rule.touch(u, j, drags, pulls, marks, notes)
+    u[j] = u[j] - down / rule.unit(notes)
+
+
+def learn(
+    rule: Rule,
+    loss: Loss,
+    u: Floats,
+    sums: Floats,
+    total: Floats,
+    drags: Floats,
+    pulls: Floats,
+    marks: Floats,
+    notes: Floats,
+    a: int,
+    b: int,
+    h: float,
+    o: float,
+    p: float,
+    y: float,
+    w: float,
+    eta: float,
+) -> None:
+    """Move both players (and the first side) against the error of one game, and enter it."""
+    e = w * (p - y)
+    rule.before(eta, notes)
+    shift(rule, u, drags, pulls, marks, notes, a, eta * e)
+    shift(rule, u, drags, pulls, marks, notes, b, -(eta * e))
+    if h != 0.0:
+        shift(rule, u, drags, pulls, marks, notes, 0, eta * (e * h))
+    account(loss, sums, total, a, b, h, o, p, y, w, eta, rule.unit(notes))
+    rule.after(eta, notes)
+    if rule.spent(notes):
+        write_out(rule, u, sums, drags, pulls, marks, notes)
+
+
+def write_out(
+    rule: Rule,
+    u: Floats,
+    sums: Floats,
+    drags: Floats,
+    pulls: Floats,
+    marks: Floats,
+    notes: Floats,
+) -> None:
+    """Bring every rating up to date and multiply the common factor into it; begin again from 1."""
+    unit = rule.unit(notes)
+    for j in range(len(u)):
+        rule.touch(u, j, drags, pulls, marks, notes)
+        u[j] = u[j] * unit
+        at = j * COLUMNS + VARIANCE
+        sums[at] = sums[at] * (unit * unit)
+        marks[2 * j] = 0.0
+        marks[2 * j + 1] = 0.0
+    notes[0] = 1.0
+    notes[1] = 0.0
+    notes[2] = 0.0
+
+
+def played_plain(
+    loss: Loss,
+    a: Ints,
+    b: Ints,
+    scores: Floats,
+    eta: float,
+    u: Floats,
+    sums: Floats,
+    total: Floats,
+    served: Floats,
+) -> None:
+    """Every game scored at once, one constant step, no weights, no penalty, no first side."""
+    for i in range(len(a)):
+        j, k, y = a[i], b[i], scores[i]
+        p = win_chance(u[j] - u[k])
+        served[i] = p
+        move = eta * (p - y)
+        u[j] = u[j] - move
+        u[k] = u[k] + move
+        account(loss, sums, total, j, k, 0.0, 0.0, p, y, 1.0, eta, 1.0)
+
+
+def played(
+    rule: Rule,
+    loss: Loss,
+    offsets: Floats,
+    home: Floats,
+    a: Ints,
+    b: Ints,
+    scores: Floats,
+    weights: Floats,
+    etas: Floats,
+    u: Floats,
+    sums: Floats,
+    total: Floats,
+    drags: Floats,
+    pulls: Floats,
+    marks: Floats,
+    notes: Floats,
+    served: Floats,
+) -> None:
+    """Scores at once or missing (nan), own step and weight for each game."""
+    for i in range(len(a)):
+        j, k, h, o, y, w = a[i], b[i], home[i], offsets[i], scores[i], weights[i]
+        p = win_chance(margin(rule, u, marks, notes, j, k, h, o))
+        served[i] = p
+        if y == y and w > 0.0:
+            learn(
+                rule, loss, u, sums, total, drags, pulls, marks, notes, j, k, h, o, p, y, w, etas[i]
+            )
+
+
+def played_late(
+    rule: Rule,
+    loss: Loss,
+    offsets: Floats,
+    home: Floats,
+    a: Ints,
+    b: Ints,
+    scores: Floats,
+    weights: Floats,
+    etas: Floats,
+    first: int,
+    cuts: Ints,
+    posts: Ints,
+    u: Floats,
+    sums: Floats,
+    total: Floats,
+    drags: Floats,
+    pulls: Floats,
+    marks: Floats,
+    notes: Floats,
+    served: Floats,
+) -> None:
+    """Scores in any order: before game i is served, posts[: cuts[i]] have been learned from, each as it was served.
+
+    Games before ``first`` were served in an earlier run: their ``served`` and ``etas`` are given.
+    """
+    p = 0
+    for i in range(first, len(a)):
+        while p < cuts[i]:
+            k = posts[p]
+            learn(
+                rule, loss, u, sums, total, drags, pulls, marks, notes, a[k], b[k], home[k],
+                offsets[k], served[k], scores[k], weights[k], etas[k],
+            )  # fmt: skip
+            p += 1
+        served[i] = win_chance(margin(rule, u, marks, notes, a[i], b[i], home[i], offsets[i]))
+    while p < len(posts):
+        k = posts[p]
+        learn(
+            rule, loss, u, sums, total, drags, pulls, marks, notes, a[k], b[k], home[k],
+            offsets[k], served[k], scores[k], weights[k], etas[k],
+        )  # fmt: skip
+        p += 1
+
+
+def learn_dense(
+    loss: Loss,
+    slopes: Floats,
+    u: Floats,
+    sums: Floats,
+    total: Floats,
+    drags: Floats,
+    pulls: Floats,
+    a: int,
+    b: int,
+    h: float,
+    o: float,
+    p: float,
+    y: float,
+    w: float,
+    eta: float,
+) -> None:
+    """As ``learn``, with the slopes of a penalty that moves every parameter; ``slopes`` is used up."""
+    e = w * (p - y)
+    for j in range(len(u)):
+        pulls[j] = pulls[j] + slopes[j]
+        drags[j] = drags[j] + eta * slopes[j]
+    slopes[a] = slopes[a] + e
+    slopes[b] = slopes[b] - e
+    slopes[0] = slopes[0] + e * h
+    for j in range(len(u)):
+        u[j] = u[j] - eta * slopes[j]
+    account(loss, sums, total, a, b, h, o, p, y, w, eta, 1.0)
+
+
+def pulled(penalty: Penalty, u: Floats, slopes: Floats) -> None:
+    """The slope of the penalty at every parameter."""
+    for j in range(len(u)):
+        slopes[j] = penalty.slope(u[j])
+
+
+def played_dense(
+    penalty: Penalty,
+    loss: Loss,
+    offsets: Floats,
+    home: Floats,
+    a: Ints,
+    b: Ints,
+    scores: Floats,
+    weights: Floats,
+    etas: Floats,
+    u: Floats,
+    sums: Floats,
+    total: Floats,
+    drags: Floats,
+    pulls: Floats,
+    slopes: Floats,
+    served: Floats,
+) -> None:
+    """As ``played``, with a penalty whose subgradient moves every parameter at each game (paper Section 3)."""
+    for i in range(len(a)):
+        j, k, h, o, y, w = a[i], b[i], home[i], offsets[i], scores[i], weights[i]
+        p = win_chance(o + ((u[j] - u[k]) + h * u[0]))
+        served[i] = p
+        if y == y and w > 0.0:
+            pulled(penalty, u, slopes)
+            learn_dense(loss, slopes, u, sums, total, drags, pulls, j, k, h, o, p, y, w, etas[i])
+
+
+def swept(
+    scores: Floats,
+    a: Ints,
+    b: Ints,
+    etas: Floats,
+    u: Floats,
+    products: Floats,
+    losses: Floats,
+) -> None:
+    """Many constant steps in one pass: rating of player j under step k is u[j * len(etas) + k]."""
+    steps = len(etas)
+    for i in range(len(a)):
+        j, k, y = a[i] * steps, b[i] * steps, scores[i]
+        for s in range(steps):
+            p = win_chance(u[j + s] - u[k + s])
+            move = etas[s] * (p - y)
+            u[j + s] = u[j + s] - move
+            u[k + s] = u[k + s] + move
+            if y == 0.0 or y == 0.5 or y == 1.0:
+                products[s] = products[s] * likelihood(p, y)
+            else:
+                q = clipped(p)
+                losses[s] = losses[s] - y * math.log(q) - (1.0 - y) * math.log(1.0 - q)
+            if products[s] < SMALL:
+                losses[s] = losses[s] - math.log(products[s])
+                products[s] = 1.0
+
+
+def varied(etas: Floats, opens: Ints, path: Floats) -> None:
+    """Add up |1 / eta_t - 1 / eta_{t-1}| in order of service; ``path``: 1 / last step, the sum, 1 / first step."""
+    for i in range(len(etas)):
+        if opens[i]:
+            inverse = 1.0 / etas[i]
+            if path[0] > 0.0:
+                path[1] = path[1] + abs(inverse - path[0])
+            else:
+                path[2] = inverse
+            path[0] = inverse
