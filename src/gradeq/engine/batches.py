@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradeq.engine.door import (
     Floats,
@@ -110,7 +111,7 @@ class Pass:
         check_range(y, 0, *learner.label_range)
         base = f if f is not None else np.zeros(len(y))
         eta = learner.schedule.step(self.t + 1)
-        arrays = (base, y, eta, *own, self.u, self.sums, served)
+        arrays = (*sealed(base, y), eta, *sealed(*own), self.u, self.sums, served)
         try:
             bad = run_loop(loop, (learner.link, learner.loss), arrays, self.total)
         except OverflowError:
@@ -158,8 +159,8 @@ class Pass:
         learner, rows, d = self.learner, len(y), len(self.u)
         weights = w if w is not None else np.ones(rows)
         etas = self._steps(rows)
-        entries = columns.entries(cut.start, cut.stop)
-        shared = (base, y, weights, etas)
+        entries = sealed(*columns.entries(cut.start, cut.stop))
+        shared = sealed(base, y, weights, etas)
         parts = (learner.link, learner.loss)
         if learner.plain:
             plain = (self.u, self.sums, self.moved, served)
@@ -207,6 +208,14 @@ class Pass:
         """The state after the blocks so far."""
         vectors = (self.u, self.theta, self.sums, self.pulls, self.normals, self.moves)
         return moved_on(self.before, vectors, self.n, self.t, self.weight, float(self.last[0]))
+
+
+def sealed(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """The arrays as views that nobody can write to: a loop reads columns, and they belong to the caller."""
+    views = tuple(array.view() for array in arrays)
+    for view in views:
+        view.flags.writeable = False
+    return views
 
 
 def check_moved(u: Floats, eta: float) -> None:
