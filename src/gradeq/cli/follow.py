@@ -15,7 +15,7 @@ from gradeq.files.numbers import Floats
 from gradeq.report.tally import Tally
 from gradeq.report.thin import GroupBlocks, thin
 
-STEPS = (1 / 30, 1 / 10, 1 / 3, 1.0, 3.0, 10.0, 30.0)
+STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 MOST_SWEPT = 2_000_000  # rows; a longer file is not run again with other steps
 TRACED = 20  # pieces whose path is read finely; later ones are read at their ends
 MOST_PARAMETERS = 200
@@ -32,7 +32,11 @@ class Other:
     def add(self, rows: Parsed, known: Any, codes: list[Any]) -> None:
         """Serve a piece."""
         served = np.asarray(learn(self.task, self.layer, rows).served)
-        base = rows.base if self.task.several else rows.base[:, 0]
+        base = rows.base
+        if self.task.command == "debias":
+            base = base[:, 0]
+        elif served.ndim == 1:
+            served = served[:, None]
         judged = self.task.judge.columns(base[known], served[known], rows.y[known])
         self.sums.add(judged, int(known.sum()))
         for sums, code in zip(self.groups, codes, strict=True):

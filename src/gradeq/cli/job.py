@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradeq.cli.light import arrow_without_pandas
 from gradeq.cli.measure import Gradients, GroupSums, Late, Sums
 from gradeq.cli.outcome import Capped, Certificate, Outcome, group_lines
 from gradeq.cli.progress import progress
@@ -51,7 +52,7 @@ class Pass:
 
     def _add(self, rows: Parsed, served: Floats, run: Any) -> None:
         task = self.task
-        base = rows.base if task.several else rows.base[:, :1]
+        base = rows.base
         codes = [
             book.codes(rows.piece.cells(by)) for by, book in zip(task.by, self.books, strict=True)
         ]
@@ -105,6 +106,7 @@ class Pass:
 
 def carry_out(task: Task) -> Outcome:
     """Do what a call asks: outputs appear together at the end, or not at all; the state last."""
+    arrow_without_pandas()
     common = task.common
     table = open_table(common.files, spool=common.time is not None)
     table.need(*task.columns)
@@ -203,6 +205,12 @@ def capping(layer: Any, held_before: int) -> Capped | None:
     return Capped(pace.held - held_before, pace.low, max(layer.desk.peaks, default=1))
 
 
+def level_marks(task: Task) -> list[str]:
+    """What follows a parameter's name where there are several levels."""
+    levels = getattr(task.judge, "levels", ())
+    return [f" @ {level:g}" for level in levels] if task.several else [""]
+
+
 def certificate(
     task: Task, pass_: Pass, names: list[list[str]], equilibrium: Any, continued: bool
 ) -> Certificate:
@@ -216,12 +224,10 @@ def certificate(
         spelled = [
             [f"{by}={value}" for value in values] for by, values in zip(task.by, names, strict=True)
         ]
-        if not task.several:
-            rows = pass_.gradients.averages(spelled, task.features)
-        else:
-            rows = {}
-            for k, cell in enumerate(cells):
-                rows[cell.name] = pass_.gradients.averages(spelled, task.features, k)["(all)"]
+        rows: dict[str, float] = {}
+        for k, mark in enumerate(level_marks(task)):
+            found = pass_.gradients.averages(spelled, task.features, k)
+            rows |= {name + mark: value for name, value in found.items()}
         average = {name: rows.get(name, 0.0) for name in average}
         for name in average:
             gap = max(gap, abs(average[name] + penalty[name] - from_state[name]))

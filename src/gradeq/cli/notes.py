@@ -23,6 +23,8 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     else:
         found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome))]
     found += [*stepping(outcome), *ranges(outcome), *crowds(outcome)]
+    if outcome.task.unproven:
+        found.append(say.coverage_not_guaranteed())
     if outcome.labelled < outcome.rows:
         found.append(say.no_label(outcome.rows - outcome.labelled))
     found += bounds(outcome)

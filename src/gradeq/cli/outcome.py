@@ -92,11 +92,13 @@ def group_lines(
     equilibrium: Equilibrium,
 ) -> tuple[GroupLine, ...]:
     """The groups of all columns, each column's in order of first appearance."""
-    known = {c.name: c for c in equilibrium.coordinates}
+    known: dict[str, list[Any]] = {}
+    for c in equilibrium.coordinates:
+        known.setdefault(c.name.rpartition(" @ ")[0] if task.several else c.name, []).append(c)
     lines = []
     for by, values, all_rows, own in zip(task.by, names, seen, labelled, strict=True):
         for code, value in enumerate(values):
-            coordinate = known.get(f"{by}={value}")
+            cells = known.get(f"{by}={value}", [])
             lines.append(
                 GroupLine(
                     by,
@@ -105,8 +107,16 @@ def group_lines(
                     int(own.rows[code]) if code < len(own.rows) else 0,
                     {name: own.mean(code, name) for name in task.judge.names},
                     own.mean(code, "label"),
-                    coordinate.bound if coordinate else None,
-                    coordinate.vacuous if coordinate else True,
+                    bound_of(task, [c.bound for c in cells]),
+                    any(c.vacuous for c in cells) or not cells,
                 )
             )
     return tuple(lines)
+
+
+def bound_of(task: Task, bounds: list[float | None]) -> float | None:
+    """A group's bound: of an interval the sum of both ends (result 8.4), else the largest."""
+    known = [bound for bound in bounds if bound is not None]
+    if not known or len(known) < len(bounds):
+        return None
+    return sum(known) if task.interval is not None else max(known)

@@ -226,7 +226,8 @@ def panels(outcome: Outcome, follow: Follow) -> tuple[told.Panel, ...]:
     for by in outcome.task.by:
         groups = sorted((g for g in outcome.groups if g.by == by), key=lambda g: -g.labelled)
         lines = [line(g.name, g.value) for g in groups[:8] if g.name in path.thetas[-1]]
-        found.append(told.Panel(by, axis, x, tuple(lines)))
+        if lines:
+            found.append(told.Panel(by, axis, x, tuple(lines)))
     rest = [n for n in path.thetas[-1] if "=" not in n or not outcome.task.by]
     if rest:
         found.append(told.Panel("", axis, x, tuple(line(n, n) for n in rest[:8])))

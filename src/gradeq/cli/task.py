@@ -38,6 +38,7 @@ class Task:
     levels: tuple[str, ...] = ()
     interval: str | None = None
     several: bool = False  # the layer takes and serves one column for each level
+    unproven: bool = False  # an ensemble without a final tracker
 
     @property
     def columns(self) -> list[str]:
@@ -78,7 +79,15 @@ def parse(task: Task, piece: Piece) -> Parsed:
     features = None
     if task.features:
         features = np.stack([piece.numbers(name) for name in task.features], axis=1)
-    return Parsed(piece, np.stack(columns, axis=1), y, weights, features)
+    return Parsed(piece, forecasts(task, columns), y, weights, features)
+
+
+def forecasts(task: Task, columns: list[Floats]) -> Floats:
+    """The base predictions side by side: one for each level, sorted where they cross."""
+    if not task.several:
+        return columns[0][:, None]
+    columns = columns * len(task.levels) if len(columns) == 1 else columns
+    return np.sort(np.stack(columns, axis=1), axis=1)
 
 
 def learn(task: Task, layer: Any, rows: Parsed) -> Any:
