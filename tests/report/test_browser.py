@@ -23,6 +23,10 @@ FLAGS = [
 ]
 
 
+# Two frames: the size observer redraws in the first, the second comes after it.
+SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 def leaderboard():
     rows = [player(f"{HOSTILE} {i}", 1 + i // 3, 0.001 * i) for i in range(40)]
     line = tuple(1000.0 + 3 * i for i in range(50))
@@ -82,7 +86,7 @@ def opened(browser, folder, name, look):
     context.route("**/*", judge)
     page.goto(address)
     page.wait_for_selector(".plot canvas")
-    page.wait_for_timeout(150)
+    page.evaluate(SETTLED)
     return page, seen
 
 
@@ -141,6 +145,7 @@ def test_tables_behind_charts_open_with_their_numbers(browser, folder):
     page, _ = opened(browser, folder, "hostile", "light")
     page.click("text=Show these numbers as a table")
     table = page.locator("details[open] table")
+    table.wait_for()
     assert table.locator("tbody tr").count() > 100
     assert table.locator("th[scope=col]").count() == 6
     page.context.close()
