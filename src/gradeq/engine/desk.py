@@ -95,8 +95,8 @@ class Desk:
 
     __slots__ = (
         "by_id", "capped", "clocks", "closed", "delay_most", "delay_sum", "frozen", "gone", "head", "heaviest",
-        "in_flight", "lapsed", "log", "norm", "now", "open_now", "peaks", "posted", "queue", "remember", "served",
-        "skipped", "ttl", "waiting",
+        "in_flight", "lapsed", "leashed", "log", "norm", "now", "open_now", "peaks", "posted", "queue", "remember",
+        "served", "skipped", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -133,6 +133,7 @@ class Desk:
         ] = []  # labels that are known but not yet due
         self.served = self.posted = self.delay_sum = self.delay_most = 0
         self.frozen = False
+        self.leashed = False  # whether leaving a range counts as diverging (squared error)
         self.skipped = 0  # labels that came while learning was frozen
         self.heaviest = 1.0  # the largest weight so far
         self.now: float | None = None
@@ -220,6 +221,7 @@ class Desk:
             self.skipped += 1
         elif ticket.weight > 0.0:
             row = ticket.row
+            self.tighten()
             self.head.post(
                 row.unit, row.params, row.value, ticket.base, ticket.memo, ticket.weight, y
             )
@@ -233,6 +235,11 @@ class Desk:
             if len(self.closed) > self.remember:
                 self.closed.popitem(last=False)
         return "applied"
+
+    def tighten(self) -> None:
+        """Tell the head how far its parameters may go, by the most tickets ever open."""
+        if self.leashed:
+            self.head.leash = 10.0 * max(self.peaks) * self.heaviest  # type: ignore[attr-defined]
 
     def correct(self, y: float, id: str | int) -> str:
         """Replace the label of a closed ticket by another; the difference of the gradients is posted."""

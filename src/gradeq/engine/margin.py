@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gradeq.engine.pace import Pace
 from gradeq.errors import Diverging, StateError
 from gradeq.kernels import loops
+from gradeq.kernels.lane import MOST
 from gradeq.kernels.loops import COLUMNS, HIGH, LOW
 from gradeq.links import Link
 from gradeq.losses import Loss
@@ -47,6 +48,7 @@ class Margin:
 
     __slots__ = (
         "drags",
+        "leash",
         "limit",
         "link",
         "loss",
@@ -71,6 +73,7 @@ class Margin:
         self.link, self.loss, self.schedule, self.limit = link, loss, schedule, limit
         self.penalty = penalty
         self.pace = Pace()
+        self.leash: float | None = None
         self.u: Any = array("d")
         self.sums: Any = array("d")  # COLUMNS sums for each parameter, one after the other
         self.total: Any = array("d", EMPTY if totals else [])  # the account of all rows together
@@ -147,8 +150,9 @@ class Margin:
             for j, z in zip(index, value, strict=True):
                 pull[j] = pull[j] + e * z
             moved = [(j, u[j] - eta * pull[j]) for j in range(len(u))]
+        widest = self.widest([j for j, _ in moved], abs(y - f))
         for _, new in moved:
-            if not math.isfinite(new):
+            if not abs(new) <= widest:
                 raise diverging(eta)
         for j, new in moved:
             u[j] = new
@@ -159,6 +163,20 @@ class Margin:
             loops.enter(self.link, self.loss, self.sums, j * COLUMNS, f, s, y, w, z, eta)
         if self.total:
             loops.enter(self.link, self.loss, self.total, 0, f, s, y, w, 1.0, eta)
+
+    def widest(self, index: Sequence[int], residual: float = 0.0) -> float:
+        """How far a parameter may go before the layer counts as diverging.
+
+        ``leash`` is 10 P (times sqrt n where groups overlap), P the most tickets ever open: well beyond every radius
+        that is proven for the squared error, (2 P + 1) b at most (results A3a, 5.2). None: any finite number.
+        """
+        if self.leash is None:
+            return MOST
+        for j in index:
+            at = j * COLUMNS
+            residual = max(residual, self.sums[at + HIGH], -self.sums[at + LOW])
+        leash = self.leash * (math.sqrt(self.total[0] + 1.0) if self.total else 1.0)
+        return float(min(MOST, leash * residual))
 
     def amend(
         self,
@@ -203,8 +221,8 @@ class Margin:
 
 
 def diverging(eta: float) -> Diverging:
-    """The refusal of a step that would leave the finite numbers."""
+    """The refusal of a step that would leave the proven range."""
     return Diverging(
-        f"a parameter is no longer finite after a step of {eta:g}: the layer is diverging; "
+        f"a parameter leaves its proven range with a step of {eta:g}: the layer is diverging; "
         "use a smaller eta, or the late-label cap if labels come late"
     )

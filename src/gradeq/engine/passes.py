@@ -33,7 +33,7 @@ def run_margin(head: Margin, batch: Batch) -> tuple[Floats, list[Memo]]:
             u[0] = run_loop(loops.scalar, parts, (*columns, float(u[0]), served), n)
         else:
             run_loop(loops.indexed, parts, (*columns, index, u, served), n)
-        check_finite(u, eta)
+        check_range(head, batch, u, eta)
         sums = np.frombuffer(head.sums)
         run_loop(loops.tally_indexed, parts, (*columns, served, index, sums), n)
         if head.total:
@@ -60,7 +60,7 @@ def run_margin(head: Margin, batch: Batch) -> tuple[Floats, list[Memo]]:
     else:
         order = (batch.first, batch.cuts, batch.posts)
         run_loop(loops.late, parts, (*shared, starts, index, value, *order, u, served), n)
-    check_finite(u, float(etas.max(initial=0.0)))
+    check_range(head, batch, u, float(etas.max(initial=0.0)))
     sums = np.frombuffer(head.sums)
     run_loop(loops.tally, parts, (*shared, served, batch.posts, starts, index, value, sums), n)
     if head.total:
@@ -139,6 +139,21 @@ def _one_by_one(head: Margin, batch: Batch) -> tuple[Floats, list[Memo]]:
     for k in posts[done:]:
         post(k)
     return np.array([memo[0] for memo in memos]), memos
+
+
+def check_range(head: Margin, batch: Batch, u: Floats, eta: float) -> None:
+    """Raise ``Diverging`` when a parameter left its range, or the finite numbers."""
+    from gradeq.engine.margin import diverging
+
+    check_finite(u, eta)
+    if head.leash is not None and len(batch.posts):
+        posts = batch.posts
+        now = float(np.abs(batch.labels[posts] - batch.base[posts]).max())
+        sums = np.frombuffer(head.sums).reshape(-1, loops.COLUMNS)
+        spread = np.maximum(sums[:, loops.HIGH], -sums[:, loops.LOW])
+        overlap = np.sqrt(head.total[0] + len(posts) + 1.0) if head.total else 1.0
+        if not np.abs(u).max() <= head.leash * overlap * max(now, float(spread.max(initial=0.0))):
+            raise diverging(eta)
 
 
 def check_finite(u: Floats, eta: float) -> None:

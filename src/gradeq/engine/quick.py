@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from math import inf
 from typing import Any, NamedTuple
 
 from gradeq.engine.desk import Desk, Row, Ticket
@@ -63,8 +64,9 @@ def enter(
     ]
     tickets = [(t.base, t.memo[0], t.memo[1]) for t in desk.queue]
     eta, limit = head.schedule.eta, head.limit
+    leash = 10.0 if desk.leashed else inf
     predict, update, state = inlined_lane(head.link, head.loss)(
-        head.link, head.loss, eta, limit, desk.capped, *f_range, *y_range, *checks, *slow,
+        head.link, head.loss, eta, limit, desk.capped, leash, *f_range, *y_range, *checks, *slow,
         sums, counts, tickets,
     )  # fmt: skip
 

@@ -77,6 +77,11 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
         full.base, full.labels, full.weights, ticks, crowd, full.rows, full.units, first,
         posting.cuts, posting.posts, [ticket.memo for ticket, _, _ in carried], at_once, plain,
     )  # fmt: skip
+    if desk.leashed:
+        reach = (
+            10.0 * max(peaks.max(initial=1), 1) * max(desk.heaviest, full.weights.max(initial=1.0))
+        )
+        desk.head.leash = float(reach)  # type: ignore[attr-defined]
     served, memos = desk.head.run(batch)
     np.frombuffer(desk.clocks, dtype=np.int64)[:] = clocks
     np.frombuffer(desk.open_now, dtype=np.int64)[:] = open_now

@@ -14,7 +14,6 @@ from typing import Any
 from gradeq.kernels.compile import function_tree
 from gradeq.kernels.lane import MOST, deque, inf, lane
 
-
 _written: dict[tuple[type, type], tuple[CodeType, dict[str, Any]]] = {}
 
 

@@ -26,6 +26,7 @@ def lane(
     eta: float,
     limit: float,
     capped: bool,
+    leash: float,
     f_low: float,
     f_high: float,
     y_low: float,
@@ -45,6 +46,7 @@ def lane(
     push, pop = queue.append, queue.popleft
     waiting = len(queue)
     step = min(eta, limit / peak) if capped and peak >= 2 else eta
+    edge = leash * peak * max(high, -low)
 
     def predict(
         f: Any,
@@ -55,7 +57,7 @@ def lane(
         time: Any = None,
     ) -> Any:
         """The adjusted prediction; a ticket stays open until its label comes."""
-        nonlocal served, peak, step, waiting, held
+        nonlocal served, peak, step, waiting, held, edge
         if (
             groups is not None
             or features is not None
@@ -72,6 +74,7 @@ def lane(
         waiting += 1
         if waiting > peak:
             peak = waiting
+            edge = leash * peak * max(high, -low)
             if capped:
                 step = min(eta, limit / peak)
         if step < eta:
@@ -83,7 +86,7 @@ def lane(
     def update(y: Any, id: Any = None) -> str:
         """Learn from the label of the oldest open ticket."""
         nonlocal u, rows, gradient, moved, before, loss_before, loss_after, low, high, reach
-        nonlocal posted, delay_sum, delay_most, waiting
+        nonlocal posted, delay_sum, delay_most, waiting, edge
         if id is not None or not queue:
             return slow_update(y, id)  # type: ignore[no-any-return]
         if type(y) is not float:
@@ -93,7 +96,7 @@ def lane(
         f, s, own = queue[0]
         g = loss.slope(s, y)
         new = u - own * g
-        if not -MOST <= new <= MOST:
+        if not -edge <= new <= edge:
             return slow_update(y, id)  # type: ignore[no-any-return]
         pop()
         u = new
@@ -106,8 +109,10 @@ def lane(
         r = y - f
         if r < low:
             low = r
+            edge = leash * peak * max(high, -low)
         if r > high:
             high = r
+            edge = leash * peak * max(high, -low)
         reach += link.reach(f)
         waiting -= 1
         posted += 1

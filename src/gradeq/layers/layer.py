@@ -134,15 +134,16 @@ class Layer(ABC):
         return deepcopy(self)
 
 
-def revive(cls: type[Layer], settings: dict[str, Any], state: dict[str, Any]) -> Layer:
-    """A layer from its saved settings and state."""
+def revive(make: Callable[[], Layer], state: dict[str, Any]) -> Layer:
+    """A layer made afresh, with a saved state."""
     try:
-        layer = cls(**settings)
+        layer = make()
         layer.restore(state)
     except StateError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StateError(f"the state is damaged: {str(error).splitlines()[0][:160]}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StateError(f"the state is damaged: {reason[:160]}") from None
     return layer
 
 

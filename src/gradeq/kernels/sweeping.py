@@ -1,0 +1,35 @@
+"""Many step sizes in one pass over the rows: what each would have served, and at what bias and loss."""
+
+from __future__ import annotations
+
+from gradeq.kernels.loops import Floats, Ints, margin_at, move_at
+from gradeq.links import Link
+from gradeq.losses import Loss
+
+
+def swept(
+    link: Link,
+    loss: Loss,
+    etas: Floats,
+    base: Floats,
+    labels: Floats,
+    weights: Floats,
+    starts: Ints,
+    params: Ints,
+    value: Floats,
+    count: int,
+    u: Floats,
+    errors: Floats,
+    losses: Floats,
+) -> None:
+    """As ``sparse`` with a constant step, for every step at once; u holds ``count`` parameters for each."""
+    for i in range(len(base)):
+        y = labels[i]
+        if y == y and weights[i] > 0.0:
+            start, stop = starts[i], starts[i + 1]
+            for k in range(len(etas)):
+                s = link.serve(base[i], margin_at(u, k * count, params, value, start, stop))
+                e = weights[i] * loss.slope(s, y)
+                move_at(u, k * count, params, value, start, stop, etas[k], e)
+                errors[k] = errors[k] + e
+                losses[k] = losses[k] + weights[i] * loss.value(s, y)

@@ -1,0 +1,53 @@
+"""Layers by the name of their kind, and the way back from JSON."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from gradeq import codec
+from gradeq.errors import StateError
+from gradeq.layers.layer import Layer, revive
+
+KINDS = {
+    "conformal": ("gradeq.layers.conformal", "Conformal"),
+    "debias": ("gradeq.layers.debiaser", "Debiaser"),
+    "elo": ("gradeq.layers.elo", "Elo"),
+    "ensemble": ("gradeq.layers.ensemble", "QuantileEnsemble"),
+    "interval": ("gradeq.layers.quantile", "IntervalTracker"),
+    "keyed": ("gradeq.layers.keyed", "Keyed"),
+    "quantile": ("gradeq.layers.quantile", "QuantileTracker"),
+    "quantiles": ("gradeq.layers.quantile", "MultiQuantileTracker"),
+}
+
+
+def layer_class(kind: str) -> type[Layer]:
+    """The class of this kind."""
+    if kind not in KINDS:
+        raise StateError(
+            f"the state is of kind {kind!r}, which this gradeq does not know: {', '.join(KINDS)}"
+        )
+    module, name = KINDS[kind]
+    found: type[Layer] = getattr(import_module(module), name)
+    return found
+
+
+def make(kind: str, settings: dict[str, Any]) -> Layer:
+    """A fresh layer of this kind; the layer inside a keyed one is made first."""
+    if kind == "keyed":
+        return layer_class(kind)(make(settings["kind"], settings["settings"]))  # type: ignore[call-arg]
+    return layer_class(kind)(**settings)
+
+
+def from_json(text: str | bytes) -> Layer:
+    """A layer from what ``to_json`` gave: settings, state, open tickets; damaged or newer text is refused.
+
+    >>> from gradeq.layers.debiaser import Debiaser
+    >>> layer = Debiaser(eta=0.5)
+    >>> layer.predict(1.0), layer.update(2.0)
+    (1.0, 'applied')
+    >>> from_json(layer.to_json()).theta
+    {'(all)': 0.5}
+    """
+    kind, settings, state = codec.load(text)
+    return revive(lambda: make(kind, settings), state)

@@ -1,0 +1,112 @@
+"""Many series: every key is a layer of its own, in one table."""
+
+import numpy as np
+import pytest
+
+from gradeq import (
+    BadInput,
+    Debiaser,
+    Keyed,
+    MultiQuantileTracker,
+    Power,
+    QuantileTracker,
+    from_json,
+)
+from gradeq.kernels import compile as compiling
+
+PATTERNS = [
+    lambda: Debiaser(eta=0.1),
+    lambda: Debiaser(outcome="real", schedule=Power(0.5, 0.5)),
+    lambda: Debiaser(eta="auto"),
+    lambda: Debiaser(outcome="binary"),
+    lambda: QuantileTracker(0.9, eta=0.2),
+    lambda: QuantileTracker(0.9, eta=0.2, link="linear"),
+    lambda: MultiQuantileTracker([0.1, 0.5, 0.9], eta=0.2),
+]
+
+
+def stream(pattern, n=600, keys=23, seed=0):
+    rng = np.random.default_rng(seed)
+    base, labels = rng.normal(size=n), rng.normal(0.4, 1.5, size=n)
+    if getattr(pattern, "outcome", "") == "binary":
+        base, labels = 1 / (1 + np.exp(-base)), (labels > 0).astype(float)
+    times = np.arange(n, dtype=float)
+    return base, labels, rng.integers(0, keys, n), times, times + rng.integers(0, 60, n)
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("make", PATTERNS, ids=lambda make: repr(make().settings))
+def test_a_key_is_served_as_by_a_layer_of_its_own(make, late):
+    base, labels, keys, times, due = stream(make())
+    when = {"times": times, "label_times": due} if late else {}
+    many = Keyed(make())
+    run = many.run(base, labels, keys, **when)
+    for key in np.unique(keys):
+        rows = keys == key
+        alone = make()
+        own = {name: column[rows] for name, column in when.items()}
+        served = alone.run(base[rows], labels[rows], **own).served
+        assert np.array_equal(np.asarray(run.served)[rows], np.asarray(served))
+
+
+@pytest.mark.parametrize("make", PATTERNS, ids=lambda make: repr(make().settings))
+def test_events_columns_cuts_and_resumed_runs_agree(make):
+    base, labels, keys, _, _ = stream(make())
+    whole, events, cut = Keyed(make()), Keyed(make()), Keyed(make())
+    served = np.asarray(whole.run(base, labels, keys).served)
+    one_by_one = []
+    for f, y, key in zip(base, labels, keys, strict=True):
+        one_by_one.append(events.predict(f, key=int(key)))
+        events.update(y)
+    assert np.array_equal(served, np.array(one_by_one))
+    pieces = []
+    for a, b in [(0, 7), (7, 300), (300, 600)]:
+        pieces.append(np.asarray(cut.run(base[a:b], labels[a:b], keys[a:b]).served))
+        cut = from_json(cut.to_json())
+    assert np.array_equal(served, np.concatenate(pieces))
+    assert whole.to_json() == cut.to_json() == events.to_json()
+
+
+def test_compiled_equals_interpreted(monkeypatch):
+    pytest.importorskip("numba")
+    base, labels, keys, _, _ = stream(None, n=2000, keys=400)
+    slow = Keyed(Debiaser(eta=0.1))
+    expected = slow.run(base, labels, keys).served
+    monkeypatch.setattr(compiling, "COMPILE_FROM", 1)
+    fast = Keyed(Debiaser(eta=0.1))
+    assert np.array_equal(expected, fast.run(base, labels, keys).served)
+    assert slow.to_json() == fast.to_json()
+
+
+@pytest.mark.parametrize("make", PATTERNS, ids=lambda make: repr(make().settings))
+def test_the_table_and_the_whole_are_certified(make):
+    base, labels, keys, _, _ = stream(make())
+    many = Keyed(make())
+    run = many.run(base, labels, keys)
+    table = many.table()
+    assert table.rows.sum() == len(base) and table.keys[0] == str(keys[0])
+    assert np.allclose(table.from_state, table.bias_after, atol=1e-12)
+    whole = many.equilibrium()
+    assert whole.rows == len(base) and whole.gap < 1e-12
+    if make().kind == "debias":
+        assert whole.bias_after == pytest.approx(np.mean(run.served - labels), abs=1e-12)
+        assert whole.loss_after == pytest.approx(np.mean((run.served - labels) ** 2), abs=1e-12)
+        assert whole.loss_before == pytest.approx(np.mean((base - labels) ** 2), abs=1e-12)
+    assert whole.bound is None or abs(whole.largest) <= whole.bound
+
+
+def test_integers_and_text_name_the_same_key():
+    many = Keyed(Debiaser(eta=0.5))
+    many.run([0.0, 0.0], [1.0, 1.0], keys=np.array([7, 8]))
+    assert many.predict(0.0, key="7") == many.predict(0.0, key=8) == 0.5
+
+
+def test_only_a_fresh_plain_layer_can_be_keyed():
+    used = Debiaser(eta=0.5)
+    used.predict(1.0)
+    with pytest.raises(BadInput, match="fresh"):
+        Keyed(used)
+    with pytest.raises(BadInput, match="group"):
+        Keyed(Debiaser(eta=0.5, groups=["g"]))
+    with pytest.raises(BadInput, match="keys"):
+        Keyed(Debiaser(eta=0.5)).run([1.0], [1.0])
