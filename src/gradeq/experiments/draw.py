@@ -1,0 +1,182 @@
+"""Sheets as pictures: the one place that knows matplotlib, imported when the first figure is drawn."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from gradeq.errors import missing_extra
+from gradeq.experiments.sheet import (
+    Arrows,
+    Bars,
+    Dots,
+    Heat,
+    Level,
+    Line,
+    Look,
+    Mark,
+    Panel,
+    Sheet,
+    Stack,
+)
+
+STYLE: Any = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9.0,
+    "axes.edgecolor": "#cfcfc8",
+    "axes.labelcolor": "#454b54",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
+    "grid.color": "#e4e4df",
+    "grid.linewidth": 0.7,
+    "xtick.color": "#646b76",
+    "ytick.color": "#646b76",
+    "text.color": "#191c20",
+    "legend.frameon": True,
+    "legend.framealpha": 0.85,
+    "legend.edgecolor": "none",
+    "legend.fontsize": 8.0,
+    "svg.hashsalt": "gradeq",
+    "svg.fonttype": "none",
+    "figure.dpi": 100.0,
+}
+FILLS = ("#0b5cad", "#9fc5ea", "#d9d9d4", "#b85200")
+
+
+def require_matplotlib() -> None:
+    """Refuse in one line where figures cannot be drawn."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise missing_extra("report", "drawing the figures") from None
+
+
+def pictures(sheet: Sheet) -> dict[str, bytes]:
+    """The sheet as the bytes of a png and an svg file; the same sheet always gives the same bytes."""
+    require_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=sheet.size, layout="constrained")
+        FigureCanvasAgg(figure)
+        if sheet.title:
+            figure.suptitle(sheet.title, x=0.01, ha="left", fontsize=11)
+        grid = figure.add_gridspec(*sheet.grid)
+        for place, panel in enumerate(sheet.panels):
+            row, column, rows, columns = panel.cells or (*divmod(place, sheet.grid[1]), 1, 1)
+            axes = figure.add_subplot(grid[row : row + rows, column : column + columns])
+            draw(axes, panel)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        made = {}
+        for form, stamp in (("png", {"Software": None}), ("svg", {"Date": None})):
+            out = io.BytesIO()
+            figure.savefig(out, format=form, dpi=130, facecolor="white", metadata=stamp)
+            made[form] = out.getvalue()
+    return made
+
+
+def draw(axes: Any, panel: Panel) -> None:
+    """One panel with its marks, scales, limits and legend."""
+    axes.set_title(panel.title)
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)
+    axes.set_xscale(panel.x_scale)
+    axes.set_yscale(panel.y_scale)
+    for mark in panel.marks:
+        put(axes, mark)
+    if panel.ticks is not None:
+        axes.set_xticks(panel.ticks[0], panel.ticks[1])
+    if panel.square:
+        axes.set_aspect("equal")
+    if panel.x_limits is not None:
+        axes.set_xlim(*panel.x_limits)
+    if panel.y_limits is not None:
+        axes.set_ylim(*panel.y_limits)
+    if panel.legend and axes.get_legend_handles_labels()[1]:
+        if panel.legend == "outside":
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        else:
+            axes.legend(loc=panel.legend, handlelength=2.6)
+
+
+def put(axes: Any, mark: Mark) -> None:
+    """One mark onto axes."""
+    if isinstance(mark, Line):
+        every = (max(1, len(mark.x) // 16), max(1, len(mark.x) // 8))
+        axes.plot(
+            mark.x,
+            mark.y,
+            label=None if mark.quiet else mark.label or None,
+            markevery=every if len(mark.x) > 16 else None,
+            markersize=4.0,
+            **_stroke(mark.look),
+        )
+    elif isinstance(mark, Dots):
+        style = {**_stroke(mark.look), "linestyle": "none", "marker": mark.look.marker or "o"}
+        axes.plot(mark.x, mark.y, label=mark.label or None, markersize=5.0, **style)
+        for x, y, name in zip(mark.x, mark.y, mark.names, strict=False):
+            axes.annotate(name, (x, y), textcoords="offset points", xytext=(5, 4), fontsize=8)
+    elif isinstance(mark, Bars):
+        hatch = {"-": None, "--": "////", ":": "....", "-.": "xxxx"}[mark.look.dash]
+        axes.bar(
+            mark.x,
+            mark.y,
+            mark.width,
+            label=mark.label or None,
+            color=mark.look.colour,
+            hatch=hatch,
+            edgecolor="white",
+            linewidth=0.0,
+        )
+    elif isinstance(mark, Stack):
+        axes.stackplot(mark.x, mark.table.T, labels=mark.labels, colors=FILLS, linewidth=0.0)
+    elif isinstance(mark, Arrows):
+        axes.quiver(
+            mark.x,
+            mark.y,
+            mark.dx,
+            mark.dy,
+            color=mark.look.colour,
+            angles="xy",
+            scale_units="xy",
+            scale=1.0,
+            width=0.0045,
+        )
+    elif isinstance(mark, Heat):
+        _heat(axes, mark)
+    elif isinstance(mark, Level):
+        look = mark.look
+        axes.axhline(
+            mark.y, color=look.colour, linestyle=look.dash, lw=look.width, label=mark.label or None
+        )
+
+
+def _stroke(look: Look) -> dict[str, Any]:
+    return {
+        "color": look.colour,
+        "linestyle": look.dash,
+        "linewidth": look.width,
+        "marker": look.marker or None,
+    }
+
+
+def _heat(axes: Any, mark: Heat) -> None:
+    import numpy as np
+
+    table = np.asarray(mark.table, dtype=float)
+    axes.imshow(table, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.grid(False)
+    axes.set_xticks(range(len(mark.columns)), mark.columns, rotation=20, ha="right")
+    axes.set_yticks(range(len(mark.rows)), mark.rows)
+    for (i, j), value in np.ndenumerate(table):
+        if value == value:
+            ink = "white" if value > 0.6 else "#191c20"
+            axes.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink)

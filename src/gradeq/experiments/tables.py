@@ -1,0 +1,48 @@
+"""The plotted series as CSV, and numbers as a person reads them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from typing import Any
+
+import numpy as np
+
+from gradeq.experiments.sheet import Sheet
+
+
+def csv_of(sheet: Sheet) -> str:
+    """One row per plotted point: panel, series, x, y; floats with all their digits."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("panel", "series", "x", "y"))
+    for panel, series in sheet.series():
+        xs, ys = np.asarray(series.x), np.asarray(series.y)
+        for x, y in zip(
+            xs.tolist() if xs.dtype.kind != "M" else xs.astype(str), ys.tolist(), strict=True
+        ):
+            writer.writerow((panel, series.name, _cell(x), _cell(y)))
+    return out.getvalue()
+
+
+def numeral(value: float | None) -> str:
+    """Six significant digits, a real minus sign, and nothing for a number that there is not.
+
+    >>> numeral(-0.112877555), numeral(6787.0), numeral(None)
+    ('\u22120.112878', '6787', '')
+    """
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞" if value < 0 else "not a number"
+    if value != 0.0 and not 1e-5 <= abs(value) < 1e7:
+        digits, power = f"{value:.3e}".split("e")
+        return f"{digits} × 10^{int(power)}".replace("-", "−")
+    return f"{value:.6g}".replace("-", "−")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else repr(value)
+    return str(value)
