@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradeq.engine.batch import Batch, Floats
+from gradeq.engine.events import one_by_one
 from gradeq.engine.passes import check_finite, stepped
 from gradeq.kernels import levels as loops
 from gradeq.kernels.call import run_loop
 
 if TYPE_CHECKING:
-    from gradeq.engine.levels import Levels, Memo
+    from gradeq.engine.levels import Levels
 
 
 class Memos(Sequence[Any]):
@@ -35,7 +36,7 @@ def run_levels(head: Levels, batch: Batch) -> tuple[Floats, Any]:
     from gradeq.engine.levels import COLUMN_NAMES, SINH
 
     if head.penalty is not None and not batch.at_once:
-        return one_by_one(head, batch)
+        return one_by_one(head, batch)  # each ticket carries the slopes of all parameters
     n, count = len(batch.labels), head.count
     pace = deepcopy(head.pace)
     etas = stepped(head.schedule, head.limit, pace, batch)
@@ -69,37 +70,3 @@ def run_levels(head: Levels, batch: Batch) -> tuple[Floats, Any]:
     head.pace = pace
     memos: Any = [] if batch.at_once else Memos(served, etas, scales)
     return served[:, 0] if count == 1 else served, memos
-
-
-def one_by_one(head: Levels, batch: Batch) -> tuple[Floats, list[Any]]:
-    """Late labels with a penalty: each ticket carries the slopes of all parameters, so event by event."""
-    trial = deepcopy(head)
-    memos = list(_events(trial, batch))
-    for name in trial.__slots__:
-        setattr(head, name, getattr(trial, name))
-    served = np.array([memo[0] for memo in memos]).reshape(len(memos), head.count)
-    return served[:, 0] if head.count == 1 else served, memos
-
-
-def _events(head: Levels, batch: Batch) -> Iterator[Memo]:
-    starts, units = batch.rows.starts.tolist(), batch.units.tolist()
-    index, value = batch.rows.params.tolist(), batch.rows.value.tolist()
-    base, labels, weights = batch.base.tolist(), batch.labels.tolist(), batch.weights.tolist()
-    memos = list(batch.memos[: batch.first])
-    yield from memos
-
-    def post(k: int) -> None:
-        a, b = starts[k], starts[k + 1]
-        head.post(units[k], index[a:b], value[a:b], base[k], memos[k], weights[k], labels[k])
-
-    posts, done = batch.posts.tolist(), 0
-    for i in range(batch.first, len(base)):
-        while done < batch.cuts[i]:
-            post(posts[done])
-            done += 1
-        a, b = starts[i], starts[i + 1]
-        t, crowd = int(batch.ticks[i]), float(batch.crowd[i])
-        memos.append(head.serve(units[i], index[a:b], value[a:b], base[i], t, crowd)[1])
-        yield memos[-1]
-    for k in posts[done:]:
-        post(k)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gradeq.engine.levels import Levels
 from gradeq.engine.margin import account
 from gradeq.engine.mix import Mix
+from gradeq.engine.scored import Scored
 from gradeq.equilibrium import Coordinate, Equilibrium
 from gradeq.kernels.loops import (
     BEFORE,
@@ -27,7 +28,32 @@ from gradeq.schedules import Constant
 from gradeq.theory import Bound, Setting, best_bound, group_bounds
 
 if TYPE_CHECKING:
-    from gradeq.layers.tracker import Tracker
+    from gradeq.engine.desk import Desk
+    from gradeq.layers.roster import Roster
+    from gradeq.penalties import Penalty
+
+
+class Tracking(Protocol):
+    """What a certificate asks of a layer that tracks quantiles."""
+
+    levels: list[float]
+    roster: Roster
+    penalty: Penalty | None
+
+    @property
+    def desk(self) -> Desk:
+        """Tickets and state."""
+        ...
+
+    @property
+    def certified(self) -> Any:
+        """The head that carries the certificate."""
+        ...
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each coordinate."""
+        ...
 
 
 class Coverage(NamedTuple):
@@ -40,7 +66,7 @@ class Coverage(NamedTuple):
     vacuous: bool
 
 
-def certify_levels(layer: Tracker) -> Equilibrium:
+def certify_levels(layer: Tracking) -> Equilibrium:
     """Everything that can be said about what was served so far; a bias is coverage less level."""
     final = layer.certified
     count = len(layer.levels)
@@ -94,7 +120,7 @@ def certify_levels(layer: Tracker) -> Equilibrium:
     )
 
 
-def coverages(layer: Tracker) -> list[Coverage]:
+def coverages(layer: Tracking) -> list[Coverage]:
     """The coverage of each level over all labelled rows; nan before there are any."""
     final = layer.certified
     setting = setting_of(layer)
@@ -147,7 +173,7 @@ def level_bounds(setting: Setting, count: int) -> list[Bound]:
     return bounds
 
 
-def coordinate_bounds(layer: Tracker, setting: Setting) -> list[Bound]:
+def coordinate_bounds(layer: Tracking, setting: Setting) -> list[Bound]:
     """A bound for each parameter and level over its own rows."""
     count = len(layer.levels)
     if layer.roster.scalar:
@@ -157,7 +183,7 @@ def coordinate_bounds(layer: Tracker, setting: Setting) -> list[Bound]:
     return [bound for bound in group_bounds(setting) for _ in range(count)]
 
 
-def setting_of(layer: Tracker) -> Setting:
+def setting_of(layer: Tracking) -> Setting:
     """What the theory needs to know: configuration, observed ranges, steps, lateness."""
     final, desk, roster = layer.certified, layer.desk, layer.roster
     count = len(layer.levels)
@@ -230,10 +256,11 @@ def whole(head: Any, k: int) -> list[float]:
 
 def first(head: Any) -> Any:
     """The head whose "before" is the raw forecast: with ``auto`` the first expert."""
-    return head.experts[0] if isinstance(head, Mix) else head
+    inner = head.inner if isinstance(head, Scored) else head
+    return inner.experts[0] if isinstance(inner, Mix) else inner
 
 
-def start_of(layer: Tracker) -> list[float]:
+def start_of(layer: Tracking) -> list[float]:
     """u_1 of the head that carries the certificate."""
     final = layer.certified
     return final.start if isinstance(final, Levels) else [0.0] * len(layer.levels)
