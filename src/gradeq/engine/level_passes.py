@@ -11,7 +11,7 @@ import numpy as np
 from gradeq.engine.batch import Batch, Floats
 from gradeq.engine.events import one_by_one
 from gradeq.engine.passes import check_finite, stepped
-from gradeq.kernels import levels as loops
+from gradeq.kernels import level_loops as loops
 from gradeq.kernels.call import run_loop
 
 if TYPE_CHECKING:

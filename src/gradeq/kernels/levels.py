@@ -1,4 +1,4 @@
-"""Loops of quantile tracking at several levels: lazy isotonic projection, straight or through the sinh link.
+"""One row of quantile tracking at several levels: lazy isotonic projection, straight or through the sinh link.
 
 Everything of a level is flat: entry j * count + k belongs to parameter (or row) j and level k; base forecasts come
 sorted. With the sinh link the tracked unit is asinh((. - m) / s): m the middle forecast, s the running scale of
@@ -25,7 +25,6 @@ from gradeq.kernels.loops import (
 )
 from gradeq.links import Sinh
 from gradeq.losses import pinball, pinball_slope
-from gradeq.penalties import Penalty
 
 FADE = 2.0 ** (-1.0 / 100.0)  # the running scale forgets half of the past in 100 labels
 LEAST = 1e-9  # of |m|: a scale below this would be lost in the digits of m
@@ -212,120 +211,6 @@ def tally(
         )  # fmt: skip
 
 
-def at_once(
-    link: Sinh,
-    curved: bool,
-    count: int,
-    taus: Floats,
-    base: Floats,
-    labels: Floats,
-    weights: Floats,
-    etas: Floats,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
-    units: Ints,
-    u: Floats,
-    nums: Floats,
-    dens: Floats,
-    sums: Floats,
-    gaps: Floats,
-    total: Floats,
-    widest: Floats,
-    a: Floats,
-    wish: Floats,
-    theta: Floats,
-    served: Floats,
-) -> None:
-    """Every label right after its row, or missing (nan)."""
-    for i in range(len(labels)):
-        at, start, stop, unit = i * count, starts[i], starts[i + 1], units[i]
-        m = base[at + count // 2]
-        scale = scale_at(nums[unit], dens[unit], m) if curved else 1.0
-        place(link, curved, count, base, at, m, scale, a)
-        serve(
-            link, curved, count, u, index, value, start, stop, base, at, m, scale, a, wish,
-            theta, served, at,
-        )  # fmt: skip
-        y, w, eta = labels[i], weights[i], etas[i]
-        if y == y and w > 0.0:
-            learn(count, taus, u, index, value, start, stop, served, at, eta, w, y)
-            tally(
-                link, curved, count, taus, base, at, m, scale, a, served, at, eta, w, y,
-                index, value, start, stop, sums, gaps, total, widest,
-            )  # fmt: skip
-            if curved:
-                fade(nums, dens, unit, m, y)
-
-
-def penalised(
-    link: Sinh,
-    penalty: Penalty,
-    curved: bool,
-    count: int,
-    taus: Floats,
-    base: Floats,
-    labels: Floats,
-    weights: Floats,
-    etas: Floats,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
-    units: Ints,
-    u: Floats,
-    nums: Floats,
-    dens: Floats,
-    sums: Floats,
-    gaps: Floats,
-    total: Floats,
-    widest: Floats,
-    a: Floats,
-    wish: Floats,
-    theta: Floats,
-    served: Floats,
-    pulls: Floats,
-    drags: Floats,
-    slopes: Floats,
-) -> None:
-    """As ``at_once``, with a penalty that moves every parameter at each labelled row."""
-    for i in range(len(labels)):
-        at, start, stop, unit = i * count, starts[i], starts[i + 1], units[i]
-        m = base[at + count // 2]
-        scale = scale_at(nums[unit], dens[unit], m) if curved else 1.0
-        place(link, curved, count, base, at, m, scale, a)
-        serve(
-            link, curved, count, u, index, value, start, stop, base, at, m, scale, a, wish,
-            theta, served, at,
-        )  # fmt: skip
-        y, w, eta = labels[i], weights[i], etas[i]
-        if y == y and w > 0.0:
-            for j in range(len(u)):
-                slopes[j] = penalty.slope(u[j])
-            drag(
-                count,
-                taus,
-                u,
-                index,
-                value,
-                start,
-                stop,
-                served,
-                at,
-                eta,
-                w,
-                y,
-                slopes,
-                pulls,
-                drags,
-            )
-            tally(
-                link, curved, count, taus, base, at, m, scale, a, served, at, eta, w, y,
-                index, value, start, stop, sums, gaps, total, widest,
-            )  # fmt: skip
-            if curved:
-                fade(nums, dens, unit, m, y)
-
-
 def drag(
     count: int,
     taus: Floats,
@@ -354,67 +239,6 @@ def drag(
             slopes[j] = slopes[j] + e * value[i]
     for j in range(len(slopes)):
         u[j] = u[j] - eta * slopes[j]
-
-
-def late(
-    link: Sinh,
-    curved: bool,
-    count: int,
-    taus: Floats,
-    base: Floats,
-    labels: Floats,
-    weights: Floats,
-    etas: Floats,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
-    units: Ints,
-    u: Floats,
-    nums: Floats,
-    dens: Floats,
-    sums: Floats,
-    gaps: Floats,
-    total: Floats,
-    widest: Floats,
-    a: Floats,
-    wish: Floats,
-    theta: Floats,
-    served: Floats,
-    scales: Floats,
-    first: int,
-    cuts: Ints,
-    posts: Ints,
-) -> None:
-    """Labels in any order: before row i is served, posts[: cuts[i]] have been posted, each as it was served.
-
-    Rows before ``first`` were served in an earlier run: their ``served``, ``scales`` and ``etas`` are given.
-    """
-    p = 0
-    for i in range(first, len(labels) + 1):
-        due = cuts[i] if i < len(labels) else len(posts)
-        while p < due:
-            r = posts[p]
-            at, start, stop = r * count, starts[r], starts[r + 1]
-            m, scale = base[at + count // 2], scales[r]
-            y, w, eta = labels[r], weights[r], etas[r]
-            place(link, curved, count, base, at, m, scale, a)
-            learn(count, taus, u, index, value, start, stop, served, at, eta, w, y)
-            tally(
-                link, curved, count, taus, base, at, m, scale, a, served, at, eta, w, y,
-                index, value, start, stop, sums, gaps, total, widest,
-            )  # fmt: skip
-            if curved:
-                fade(nums, dens, units[r], m, y)
-            p += 1
-        if i < len(labels):
-            at = i * count
-            m = base[at + count // 2]
-            scales[i] = scale_at(nums[units[i]], dens[units[i]], m) if curved else 1.0
-            place(link, curved, count, base, at, m, scales[i], a)
-            serve(
-                link, curved, count, u, index, value, starts[i], starts[i + 1], base, at, m,
-                scales[i], a, wish, theta, served, at,
-            )  # fmt: skip
 
 
 def judged(count: int, taus: Floats, served: Floats, labels: Floats, losses: Floats) -> None:
