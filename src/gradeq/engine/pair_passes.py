@@ -10,13 +10,16 @@ import numpy as np
 from gradeq.engine.batch import Batch, Floats, Ints
 from gradeq.engine.margin import diverging
 from gradeq.engine.pairs import JUDGE
-from gradeq.kernels import loops, rating
+from gradeq.kernels import loops, rating, rating_plain
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.rating_rules import Free
-from gradeq.schedules import Called, Constant
+from gradeq.schedules import Constant, Power
 
 if TYPE_CHECKING:
     from gradeq.engine.pairs import Memo, Pairs
+
+
+WORK = 5  # a game is worth so many rows of a plain layer when the compiler is weighed
 
 
 class Games(NamedTuple):
@@ -38,7 +41,9 @@ def run_pairs(head: Pairs, batch: Batch) -> tuple[Floats, list[Memo]]:
     if params.shape[1] > 2:
         home = np.ascontiguousarray(batch.rows.value.reshape(params.shape)[:, 2])
     a, b = np.ascontiguousarray(params[:, 0]), np.ascontiguousarray(params[:, 1])
-    games = Games(a, b, batch.labels, batch.weights, home, batch.base, batch.crowd)
+    crowd = batch.crowd if batch.crowd.any() else None
+    weights = None if (batch.weights == 1.0).all() else batch.weights
+    games = Games(a, b, batch.labels, weights, home, batch.base, crowd)
     if batch.at_once:
         return play(head, games), []
     if head.penalty is not None:
@@ -63,11 +68,13 @@ def play(head: Pairs, games: Games) -> Floats:
     )
     if plain:
         eta = head.schedule.step(1)
-        columns = (games.a, games.b, games.scores, eta)
-        run_loop(
-            rating.played_plain, (JUDGE,), (*columns, state.u, state.sums, state.total, served), n
-        )
+        a, b, y = games.a, games.b, games.scores
+        # Unsigned indices spare the loop a look for negative ones.
+        unsigned = (a.view(np.uint64), b.view(np.uint64))
+        run_loop(rating_plain.rated, (), (*unsigned, y, eta, state.u, served), WORK * n)
         state.check(eta)
+        accounts = (state.sums, state.total)
+        run_loop(rating_plain.accounted, (JUDGE,), (a, b, y, eta, served, *accounts), WORK * n)
         if n:
             head.pace.note(eta, eta, 0)
             rating.varied((eta,), (True,), head.path)
@@ -83,15 +90,15 @@ def play(head: Pairs, games: Games) -> Floats:
         np.zeros(n) if games.home is None else games.home,
         games.a, games.b, games.scores, weights, etas,
     )  # fmt: skip
-    accounts = (state.u, state.sums, state.total, state.drags, state.pulls)
+    columns = (state.u, state.sums, state.total, state.drags, state.pulls)
     if head.dense:
         scratch = np.empty(len(state.u))
         parts: tuple[Any, ...] = (head.penalty, JUDGE)
-        run_loop(rating.played_dense, parts, (*rows, *accounts, scratch, served), n)
+        run_loop(rating.played_dense, parts, (*rows, *columns, scratch, served), WORK * n)
     else:
         parts = (head.rule, JUDGE)
-        own = (*accounts, state.marks, state.notes, served)
-        run_loop(rating.played, parts, (*rows, *own), n)
+        own = (*columns, state.marks, state.notes, served)
+        run_loop(rating.played, parts, (*rows, *own), WORK * n)
     state.check(float(etas.max(initial=0.0)))
     note_steps(head, games, etas, before + head.learned + 1, opens)
     state.take(head)
@@ -104,8 +111,8 @@ def play_late(head: Pairs, games: Games, batch: Batch) -> tuple[Floats, list[Mem
     n, first = len(games.a), batch.first
     served = np.empty(n)
     state = Columns.of(head)
-    assert games.weights is not None
-    opens = ~np.isnan(games.scores) & (games.weights > 0.0)
+    weights = batch.weights
+    opens = ~np.isnan(games.scores) & (weights > 0.0)
     opens[:first] = False
     before = batch.cuts + head.learned
     etas = steps(head, games, before + 1, opens)
@@ -113,12 +120,12 @@ def play_late(head: Pairs, games: Games, batch: Batch) -> tuple[Floats, list[Mem
     for k, memo in enumerate(batch.memos[:first]):
         served[k], etas[k], before[k], shifts[k] = memo[:4]
     home = np.zeros(n) if games.home is None else games.home
-    rows = (shifts, home, games.a, games.b, games.scores, games.weights, etas)
+    rows = (shifts, home, games.a, games.b, games.scores, weights, etas)
     order = (first, batch.cuts, batch.posts)
     own = (
         state.u, state.sums, state.total, state.drags, state.pulls, state.marks, state.notes, served,
     )  # fmt: skip
-    run_loop(rating.played_late, (head.rule, JUDGE), (*rows, *order, *own), n)
+    run_loop(rating.played_late, (head.rule, JUDGE), (*rows, *order, *own), WORK * n)
     state.check(float(etas.max(initial=0.0)))
     note_steps(head, games, etas, before + 1, opens)
     state.take(head)
@@ -179,7 +186,8 @@ def steps(head: Pairs, games: Games, ticks: Ints, opens: Any) -> Floats:
 def wanted(head: Pairs, ticks: Ints, crowd: Floats) -> Floats:
     """The schedule's steps at these times, capped at limit / crowd."""
     etas = np.empty(len(ticks))
-    rows = 0 if isinstance(head.schedule, Called) else len(ticks)
+    # Only these two are sure to compile; any other schedule is asked game by game.
+    rows = len(ticks) if isinstance(head.schedule, (Constant, Power)) else 0
     run_loop(loops.stepped, (head.schedule,), (head.limit, ticks, crowd, etas), rows)
     return etas
 
@@ -201,9 +209,10 @@ def note_steps(head: Pairs, games: Games, etas: Floats, ticks: Ints, opens: Any)
 
 def offsets(head: Pairs, games: Games) -> Floats:
     """The logit of each base probability, or zeros."""
-    if not head.offset or games.base is None:
-        return np.zeros(len(games.a))
-    return np.array([head.shifted(f) for f in games.base.tolist()])
+    result = np.zeros(len(games.a))
+    if head.offset and games.base is not None:
+        run_loop(rating.shifted, (), (games.base, result), len(result))
+    return result
 
 
 class Columns(NamedTuple):

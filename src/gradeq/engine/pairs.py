@@ -15,10 +15,9 @@ from gradeq.engine.margin import diverging
 from gradeq.engine.pace import Pace
 from gradeq.errors import StateError, StepTooLarge
 from gradeq.kernels import rating
-from gradeq.kernels.rating import COLUMNS, PRODUCT, TOTALS
+from gradeq.kernels.rating import COLUMNS, DECIDED, TIED, TOTALS
 from gradeq.kernels.rating_rules import MARKS, NOTES, Free, LazyLasso, ScaledRidge
 from gradeq.losses import LogLoss
-from gradeq.numerics import logit
 from gradeq.penalties import Penalty, Ridge
 from gradeq.schedules import Schedule
 
@@ -62,7 +61,7 @@ class Pairs:
         self.u: Any = array("d")
         self.sums: Any = array("d")
         self.total: Any = array("d", [0.0] * TOTALS)
-        self.total[PRODUCT] = 1.0
+        self.total[DECIDED] = self.total[TIED] = 1.0
         self.drags: Any = array("d")
         self.pulls: Any = array("d")
         self.marks: Any = array("d")
@@ -117,7 +116,7 @@ class Pairs:
 
     def shifted(self, f: float) -> float:
         """The offset of the margin: the logit of f, or none."""
-        return logit(rating.clipped(f)) if self.offset else 0.0
+        return rating.offset(f) if self.offset else 0.0
 
     def step(self, crowd: float) -> float:
         """The step of a game served now."""
@@ -190,7 +189,8 @@ class Pairs:
         if slopes is None and self.dense:
             slopes = self.slopes()
         if slopes is None:
-            rating.learn(self.rule, JUDGE, *accounts, self.marks, self.notes, *game)
+            rest: Any = (*accounts, self.marks, self.notes, *game)
+            rating.learn(self.rule, JUDGE, *rest)
         else:
             self.write_out()
             slopes = [*slopes, *([0.0] * (len(self.u) - len(slopes)))]

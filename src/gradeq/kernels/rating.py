@@ -13,16 +13,16 @@ from typing import Protocol
 
 from gradeq.kernels.loops import Floats, Ints
 from gradeq.losses import Loss
-from gradeq.numerics import bounded_exp
+from gradeq.numerics import bounded_exp, logit
 from gradeq.penalties import Penalty
 
 # Columns of the account of each parameter.
 GAMES, WEIGHT, GRADIENT, MOVED, WINS, VARIANCE = range(6)
 COLUMNS = 6
-# The account of all games together. The log loss is LOSS - log(PRODUCT): likelihoods are multiplied up and their
-# logarithm is taken only when the product has become small.
-ALL_GAMES, ALL_WEIGHT, LOSS, PRODUCT, ERROR, BEFORE, TIES, REACH = range(8)
-TOTALS = 8
+# The account of all games together. The log loss is LOSS - log(DECIDED) - log(TIED) / 2: likelihoods are multiplied
+# up, and their logarithm is taken only when a product has become small.
+ALL_GAMES, ALL_WEIGHT, LOSS, DECIDED, TIED, ERROR, BEFORE, TIES, REACH = range(9)
+TOTALS = 9
 CLIP = 1e-6  # probabilities are judged within [CLIP, 1 - CLIP]
 SMALL = 1e-200
 
@@ -67,22 +67,44 @@ def clipped(p: float) -> float:
     return min(1.0 - CLIP, max(CLIP, p))
 
 
-def likelihood(p: float, y: float) -> float:
-    """p^y (1 - p)^(1 - y) for a loss, a tie or a win: y = 0, 1/2 or 1."""
-    q = clipped(p)
-    won = q if y > 0.5 else 1.0 - q
-    return math.sqrt(q * (1.0 - q)) if y == 0.5 else won
+def tie(y: float) -> float:
+    """1 for a score of 1/2, 0 for 0 and 1."""
+    return 4.0 * (y * (1.0 - y))
+
+
+def decided_factor(q: float, y: float) -> float:
+    """The likelihood of a win or a loss under q, and 1 for a tie: without a branch, which nobody could predict."""
+    h = 1.0 - abs(q - y)
+    return h + tie(y) * (1.0 - h)
+
+
+def tied_factor(q: float, y: float) -> float:
+    """The squared likelihood q (1 - q) of a tie, and 1 for a win or a loss."""
+    return 1.0 + tie(y) * (q * (1.0 - q) - 1.0)
+
+
+def countable(y: float, w: float) -> bool:
+    """A win, loss or tie of weight 1: its likelihood is multiplied up."""
+    return w == 1.0 and (y == 0.0 or y == 1.0 or y == 0.5)
 
 
 def judge(loss: Loss, total: Floats, p: float, y: float, w: float) -> None:
     """Add the log loss of one game."""
-    if w == 1.0 and (y == 0.0 or y == 0.5 or y == 1.0):
-        total[PRODUCT] = total[PRODUCT] * likelihood(p, y)
-        if total[PRODUCT] < SMALL:
-            total[LOSS] = total[LOSS] - math.log(total[PRODUCT])
-            total[PRODUCT] = 1.0
+    if countable(y, w):
+        q = clipped(p)
+        total[DECIDED] = total[DECIDED] * decided_factor(q, y)
+        total[TIED] = total[TIED] * tied_factor(q, y)
+        if total[DECIDED] < SMALL or total[TIED] < SMALL:
+            total[LOSS] = total[LOSS] - surprise(total[DECIDED], total[TIED])
+            total[DECIDED] = 1.0
+            total[TIED] = 1.0
     else:
         total[LOSS] = total[LOSS] + w * loss.value(p, y)
+
+
+def surprise(decided: float, tied: float) -> float:
+    """The logarithm of what was multiplied up."""
+    return math.log(decided) + 0.5 * math.log(tied)
 
 
 def enter(
@@ -209,28 +231,6 @@ def write_out(
     notes[0] = 1.0
     notes[1] = 0.0
     notes[2] = 0.0
-
-
-def played_plain(
-    loss: Loss,
-    a: Ints,
-    b: Ints,
-    scores: Floats,
-    eta: float,
-    u: Floats,
-    sums: Floats,
-    total: Floats,
-    served: Floats,
-) -> None:
-    """Every game scored at once, one constant step, no weights, no penalty, no first side."""
-    for i in range(len(a)):
-        j, k, y = a[i], b[i], scores[i]
-        p = win_chance(u[j] - u[k])
-        served[i] = p
-        move = eta * (p - y)
-        u[j] = u[j] - move
-        u[k] = u[k] + move
-        account(loss, sums, total, j, k, 0.0, 0.0, p, y, 1.0, eta, 1.0)
 
 
 def played(
@@ -372,32 +372,15 @@ def played_dense(
             learn_dense(loss, slopes, u, sums, total, drags, pulls, j, k, h, o, p, y, w, etas[i])
 
 
-def swept(
-    scores: Floats,
-    a: Ints,
-    b: Ints,
-    etas: Floats,
-    u: Floats,
-    products: Floats,
-    losses: Floats,
-) -> None:
-    """Many constant steps in one pass: rating of player j under step k is u[j * len(etas) + k]."""
-    steps = len(etas)
-    for i in range(len(a)):
-        j, k, y = a[i] * steps, b[i] * steps, scores[i]
-        for s in range(steps):
-            p = win_chance(u[j + s] - u[k + s])
-            move = etas[s] * (p - y)
-            u[j + s] = u[j + s] - move
-            u[k + s] = u[k + s] + move
-            if y == 0.0 or y == 0.5 or y == 1.0:
-                products[s] = products[s] * likelihood(p, y)
-            else:
-                q = clipped(p)
-                losses[s] = losses[s] - y * math.log(q) - (1.0 - y) * math.log(1.0 - q)
-            if products[s] < SMALL:
-                losses[s] = losses[s] - math.log(products[s])
-                products[s] = 1.0
+def offset(p: float) -> float:
+    """The logit of a base probability, clipped: what it adds to the margin."""
+    return logit(clipped(p))
+
+
+def shifted(base: Floats, offsets: Floats) -> None:
+    """The offset of each game."""
+    for i in range(len(base)):
+        offsets[i] = offset(base[i])
 
 
 def varied(etas: Floats, opens: Ints, path: Floats) -> None:

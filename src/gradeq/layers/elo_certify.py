@@ -14,15 +14,17 @@ from gradeq.kernels.rating import (
     ALL_WEIGHT,
     BEFORE,
     COLUMNS,
+    DECIDED,
     ERROR,
     GAMES,
     GRADIENT,
     LOSS,
     MOVED,
-    PRODUCT,
     REACH,
+    TIED,
     WEIGHT,
     WINS,
+    surprise,
 )
 from gradeq.layers.players import HOME
 from gradeq.penalties import Lasso, Ridge
@@ -97,7 +99,7 @@ def coin_bias(own: Any) -> float:
 
 def log_loss(head: Pairs) -> float:
     """The sum of log losses of the probabilities served."""
-    return float(head.total[LOSS] - math.log(head.total[PRODUCT]))
+    return float(head.total[LOSS] - surprise(head.total[DECIDED], head.total[TIED]))
 
 
 def setting_of(elo: Elo) -> Setting:

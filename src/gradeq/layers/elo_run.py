@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,14 +16,14 @@ from gradeq.engine.pairs import Pairs
 from gradeq.engine.stream import Columns, Ran, run_columns, serving_order
 from gradeq.errors import BadInput
 from gradeq.layers import columns as door
-from gradeq.layers.run import POINTS, Run, Trace
+from gradeq.layers.run import POINTS, Trace
 
 if TYPE_CHECKING:
     from gradeq.engine.batch import Floats, Ints
     from gradeq.layers.elo import Elo
 
 
-class EloRun(Run):
+class EloRun:
     """What a pass over games gave.
 
     ``served``: the probability before each game that a wins, of the same type as the scores (or the players).
@@ -30,10 +32,24 @@ class EloRun(Run):
     """
 
     def __init__(
-        self, served: Any, values: Any, ran: Ran, again: Any, ties: int, skipped: int
+        self,
+        served: Any,
+        values: Any,
+        ran: Ran,
+        again: Callable[[], Trace],
+        ties: int,
+        skipped: int,
     ) -> None:
-        super().__init__(served, values, ran, again)
+        self.served, self.values = served, values
+        self.labelled, self.waiting, self.expired = len(ran.posts), ran.waiting, ran.expired
+        self.posts = ran.posts
         self.ties, self.skipped = ties, skipped
+        self._again = again
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The ratings over the run, at up to 200 moments (computed when first asked for, by playing again)."""
+        return self._again()
 
 
 class Played(NamedTuple):

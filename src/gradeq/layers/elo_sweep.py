@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradeq.engine.pairs import JUDGE
 from gradeq.errors import BadInput
-from gradeq.kernels import rating
 from gradeq.kernels.call import run_loop
+from gradeq.kernels.rating_plain import swept
 from gradeq.layers import columns as door
 from gradeq.layers.players import Players
 from gradeq.schedules import check_step
@@ -19,37 +22,49 @@ FEW, MANY = 30, 100
 
 
 class EloPoint(NamedTuple):
-    """One step: its K-factor, the log loss, and the |bias| of players with at least 30 (or 100) games."""
+    """What one step would have given: log loss, and the |bias| of players with at least 30 (or 100) games.
+
+    ``worst`` is the largest and ``mean`` the mean over players with 30 games, ``mean_100`` over those with 100.
+    """
 
     eta: float
     k: float
+    worst: float
     loss: float
-    mean_bias: float
-    worst_bias: float
-    mean_bias_100: float
+    mean: float
+    mean_100: float
 
 
-class EloFrontier(NamedTuple):
-    """All steps, smallest first; a larger step leaves less bias and, beyond the best, costs loss."""
+@dataclass(frozen=True)
+class EloFrontier:
+    """One point for each step, smallest first, and a coin for comparison (``raw``).
+
+    In hindsight, on these same games: it says what would have been, not what will be.
+    """
 
     points: tuple[EloPoint, ...]
+    raw: EloPoint
     games: int
+    loss_name: str = "log loss"
 
-    @property
-    def best(self) -> EloPoint:
+    def __iter__(self) -> Iterator[EloPoint]:
+        return iter(self.points)
+
+    def least_loss(self) -> EloPoint:
         """The step with the smallest log loss."""
         return min(self.points, key=lambda point: point.loss)
 
-    @property
-    def efficient(self) -> tuple[EloPoint, ...]:
-        """The steps that no other beats in both log loss and worst bias."""
-        return tuple(
-            p
-            for p in self.points
-            if not any(
-                q.loss <= p.loss and q.worst_bias <= p.worst_bias and q != p for q in self.points
-            )
-        )
+    def least_bias(self, loss_budget: float = 0.01) -> EloPoint:
+        """The step with the smallest worst bias among those within the budget (a share) of the smallest loss."""
+        allowed = [p for p in self.points if p.loss <= self.least_loss().loss * (1.0 + loss_budget)]
+        return min(allowed, key=lambda point: point.worst)
+
+    def __str__(self) -> str:
+        lines = [f"{'eta':>10} {'K':>8} {'worst':>10} {'mean':>10} {self.loss_name:>10}"]
+        for p in (self.raw, *self.points):
+            name = "coin" if p.eta == 0.0 else f"{p.eta:g}"
+            lines.append(f"{name:>10} {p.k:>8.4g} {p.worst:>10.4g} {p.mean:>10.4g} {p.loss:>10.6g}")
+        return "\n".join(lines)
 
 
 def sweep(etas: Sequence[float], a: Any, b: Any, score: Any, ties: str = "half") -> EloFrontier:
@@ -70,22 +85,34 @@ def sweep(etas: Sequence[float], a: Any, b: Any, score: Any, ties: str = "half")
     if not played.all():
         j, k, y = j[played], k[played], y[played]
     count, kinds = players.count, len(steps)
-    u, products, losses = np.zeros(count * kinds), np.ones(kinds), np.zeros(kinds)
-    run_loop(rating.swept, (), (y, j, k, steps, u, products, losses), len(j) * kinds)
+    u, losses, decided, tied = (
+        np.zeros(count * kinds),
+        np.zeros(kinds),
+        np.ones(kinds),
+        np.ones(kinds),
+    )
+    run_loop(swept, (JUDGE,), (j, k, y, steps, u, losses, decided, tied), len(j) * kinds)
     games = np.bincount(j, minlength=count) + np.bincount(k, minlength=count)
-    losses = losses - np.log(products)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bias = np.abs(u.reshape(count, kinds)) / (steps * games[:, None])
+    wins = np.bincount(j, y, count) + np.bincount(k, 1.0 - y, count)
+    losses = losses - (np.log(decided) + 0.5 * np.log(tied))
+    own = np.maximum(games, 1)[:, None]
+    # The sum of a player's gradients is the displacement over eta: no second sum is needed (result 8.5).
+    bias = np.abs(u.reshape(count, kinds)) / (steps * own)
+    coin = np.abs(0.5 * games - wins)[:, None] / own
+    mean_loss = losses / max(len(j), 1)
+    points = tuple(
+        point(float(eta), float(loss), bias[:, s], games)
+        for s, (eta, loss) in enumerate(zip(steps, mean_loss, strict=True))
+    )
+    return EloFrontier(points, point(0.0, math.log(2.0), coin[:, 0], games), len(j))
+
+
+def point(eta: float, loss: float, bias: Any, games: Any) -> EloPoint:
+    """One point of the frontier from the bias of every player."""
     few, many = bias[games >= FEW], bias[games >= MANY]
 
-    def mean(table: Any, s: int) -> float:
-        return float(table[:, s].mean()) if len(table) else 0.0
+    def mean(column: Any) -> float:
+        return float(column.mean()) if len(column) else 0.0
 
-    points = (
-        EloPoint(
-            float(eta), float(eta) / step_from_k(1.0), float(losses[s] / max(len(j), 1)),
-            mean(few, s), float(few[:, s].max(initial=0.0)), mean(many, s),
-        )
-        for s, eta in enumerate(steps)
-    )  # fmt: skip
-    return EloFrontier(tuple(points), len(j))
+    worst = float(few.max(initial=0.0))
+    return EloPoint(eta, eta / step_from_k(1.0), worst, loss, mean(few), mean(many))

@@ -12,17 +12,16 @@ if TYPE_CHECKING:
     from gradeq.engine.batch import Ints
 
 HOME = "(first side)"
-MISSING = "(missing)"
 
 
 def player_name(player: Any) -> str:
     """The name of a player as text: 7 and "7" are one; an absent name is refused."""
     if type(player) is str and player:
         return player
-    from gradeq.files.codebook import name_of
+    from gradeq.files.codebook import MISSING_NAME, name_of
 
     name = name_of(player)
-    if name == MISSING:
+    if name == MISSING_NAME:
         raise BadInput(f"player {player!r} has no name; drop the game or name the player")
     return name
 
@@ -81,18 +80,9 @@ class Players:
         """The parameters of two columns of players; new ones are numbered as they would be one game at a time."""
         import numpy as np
 
-        from gradeq import frames
+        from gradeq.layers.coding import coded
 
-        own = []
-        for column, what in ((a, "a"), (b, "b")):
-            codes, names = frames.codes(column, what)
-            if MISSING in names:
-                absent = np.flatnonzero(codes == names.index(MISSING))
-                if len(absent):
-                    raise BadInput(
-                        f"row {absent[0]}: player {what} has no name; drop the game or name the player"
-                    )
-            own.append((codes, names))
+        own = [coded(column, f"player {what}") for column, what in ((a, "a"), (b, "b"))]
         if len(own[0][0]) != len(own[1][0]):
             raise BadInput(
                 f"a has {len(own[0][0])} rows, b has {len(own[1][0])}; give columns of one length"
@@ -107,18 +97,27 @@ class Players:
 
     def enter(self, own: list[tuple[Ints, list[str]]]) -> None:
         """Number the players not seen before in the order of their first game, a before b."""
-        import numpy as np
-
         fresh: dict[str, int] = {}
         for side, (codes, names) in enumerate(own):
-            unseen = [code for code, name in enumerate(names) if name not in self.names]
-            if not unseen:
+            if all(name in self.names for name in names):
                 continue
-            first = np.full(len(names), -1, dtype=np.int64)
-            first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-            for code in unseen:
-                if first[code] >= 0:
-                    place = 2 * int(first[code]) + side
+            for code, row in first_rows(codes, len(names)):
+                if names[code] not in self.names:
+                    place = 2 * row + side
                     fresh[names[code]] = min(place, fresh.get(names[code], place))
         for name in sorted(fresh, key=fresh.__getitem__):
             self.names[name] = len(self.names) + 1
+
+
+def first_rows(codes: Ints, count: int) -> list[tuple[int, int]]:
+    """Each code that has a row, and its first; most are found near the beginning."""
+    import numpy as np
+
+    first = np.full(count, -1, dtype=np.int64)
+    present = np.flatnonzero(np.bincount(codes, minlength=count))
+    stop = min(len(codes), 16 * count + 1024)
+    while True:
+        first[codes[:stop][::-1]] = np.arange(stop - 1, -1, -1)
+        if stop == len(codes) or (first[present] >= 0).all():
+            return list(zip(present.tolist(), first[present].tolist(), strict=True))
+        stop = len(codes)

@@ -1,0 +1,115 @@
+"""The quick loops of Elo: every game scored at once, one constant step, no weights, no penalty, no first side.
+
+The same arithmetic as in ``rating`` (a test holds them to the same bits), in two passes: the first has nothing but
+the ratings in it, the second keeps the sums of all games in local variables.
+"""
+
+from __future__ import annotations
+
+from gradeq.kernels.loops import Floats, Ints
+from gradeq.kernels.rating import (
+    ALL_GAMES,
+    ALL_WEIGHT,
+    BEFORE,
+    COLUMNS,
+    DECIDED,
+    ERROR,
+    LOSS,
+    SMALL,
+    TIED,
+    TIES,
+    clipped,
+    countable,
+    decided_factor,
+    enter,
+    surprise,
+    tied_factor,
+    win_chance,
+)
+from gradeq.losses import Loss
+
+
+def rated(a: Ints, b: Ints, scores: Floats, eta: float, u: Floats, served: Floats) -> None:
+    """Predict each game, then move both ratings."""
+    for i in range(len(a)):
+        j, k = a[i], b[i]
+        p = win_chance(u[j] - u[k])
+        served[i] = p
+        move = eta * (p - scores[i])
+        u[j] = u[j] - move
+        u[k] = u[k] + move
+
+
+def accounted(
+    loss: Loss,
+    a: Ints,
+    b: Ints,
+    scores: Floats,
+    eta: float,
+    served: Floats,
+    sums: Floats,
+    total: Floats,
+) -> None:
+    """Enter the games into the accounts of both players and of all games."""
+    surprised, decided, tied = total[LOSS], total[DECIDED], total[TIED]
+    error, before, ties = total[ERROR], total[BEFORE], total[TIES]
+    for i in range(len(a)):
+        p, y = served[i], scores[i]
+        e = p - y
+        slope = p * (1.0 - p)
+        enter(sums, a[i] * COLUMNS, y, 1.0, e, eta, slope, 1.0)
+        enter(sums, b[i] * COLUMNS, 1.0 - y, 1.0, -e, eta, slope, 1.0)
+        error = error + e
+        before = before + (0.5 - y)
+        ties = ties + (1.0 if y == 0.5 else 0.0)
+        if countable(y, 1.0):
+            q = clipped(p)
+            decided = decided * decided_factor(q, y)
+            tied = tied * tied_factor(q, y)
+            if decided < SMALL or tied < SMALL:
+                surprised = surprised - surprise(decided, tied)
+                decided = 1.0
+                tied = 1.0
+        else:
+            surprised = surprised + loss.value(p, y)
+    total[LOSS] = surprised
+    total[DECIDED] = decided
+    total[TIED] = tied
+    total[ERROR] = error
+    total[BEFORE] = before
+    total[TIES] = ties
+    total[ALL_GAMES] = total[ALL_GAMES] + len(a)
+    total[ALL_WEIGHT] = total[ALL_WEIGHT] + len(a)
+
+
+def swept(
+    loss: Loss,
+    a: Ints,
+    b: Ints,
+    scores: Floats,
+    etas: Floats,
+    u: Floats,
+    losses: Floats,
+    decided: Floats,
+    tied: Floats,
+) -> None:
+    """Many constant steps in one pass: the rating of player j under step s is u[j * len(etas) + s]."""
+    steps = len(etas)
+    for i in range(len(a)):
+        j, k, y = a[i] * steps, b[i] * steps, scores[i]
+        hard = countable(y, 1.0)
+        for s in range(steps):
+            p = win_chance(u[j + s] - u[k + s])
+            move = etas[s] * (p - y)
+            u[j + s] = u[j + s] - move
+            u[k + s] = u[k + s] + move
+            if hard:
+                q = clipped(p)
+                decided[s] = decided[s] * decided_factor(q, y)
+                tied[s] = tied[s] * tied_factor(q, y)
+                if decided[s] < SMALL or tied[s] < SMALL:
+                    losses[s] = losses[s] - surprise(decided[s], tied[s])
+                    decided[s] = 1.0
+                    tied[s] = 1.0
+            else:
+                losses[s] = losses[s] + loss.value(p, y)

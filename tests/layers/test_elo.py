@@ -1,0 +1,425 @@
+"""Elo: one game at a time, whole columns, any cut and a resumed state agree; games are counted as they should be."""
+
+import math
+
+import numpy as np
+import pytest
+
+import gradeq as gq
+from gradeq.errors import BadInput, GradeqError, StepTooLarge
+from gradeq.kernels import compile as compiling
+from gradeq.layers.elo import Elo
+from gradeq.layers.registry import from_json
+from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
+
+KINDS = {
+    "plain": {},
+    "k": {"k": 24},
+    "drop": {"ties": "drop"},
+    "power": {"schedule": gq.Power(1.0, 0.5)},
+    "piecewise": {"schedule": gq.Piecewise((0.2, 0.05, 0.3), (50, 120))},
+    "lasso": {"penalty": gq.Lasso(0.01)},
+    "ridge": {"penalty": gq.Ridge(0.05)},
+    "strong ridge": {"penalty": gq.Ridge(2.0), "eta": 0.4},
+    "proximal": {"proximal": 0.002},
+    "home": {"home_advantage": True},
+    "home and ridge": {"home_advantage": True, "penalty": gq.Ridge(0.02)},
+    "auto": {"eta": "auto"},
+}
+
+
+def games(n: int, players: int = 9, seed: int = 0, ties: float = 0.2):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, players, n)
+    b = (a + rng.integers(1, players, n)) % players
+    strength = rng.normal(0.0, 1.0, players)
+    y = (rng.random(n) < 1.0 / (1.0 + np.exp(strength[b] - strength[a]))).astype(float)
+    y[rng.random(n) < ties] = 0.5
+    return a, b, y
+
+
+def played_one_by_one(elo: Elo, a, b, y, w=None) -> list[float]:
+    served = []
+    for i in range(len(a)):
+        served.append(elo.predict(int(a[i]), int(b[i])))
+        if y[i] == y[i]:
+            elo.update(str(a[i]), int(b[i]), y[i], 1.0 if w is None else w[i])
+    return served
+
+
+@pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+def test_events_batch_any_cut_and_a_resumed_state_agree_to_the_last_bit(settings, weighted):
+    a, b, y = games(300)
+    w = np.random.default_rng(5).choice([0.0, 0.5, 1.0, 2.0], len(a)) if weighted else None
+    one, whole, cut = Elo(**settings), Elo(**settings), Elo(**settings)
+    served = played_one_by_one(one, a, b, y, w)
+    run = whole.run(a, b, y, weights=w)
+    for piece in np.split(np.arange(len(a)), [0, 7, 150]):
+        cut.run(a[piece], b[piece], y[piece], weights=None if w is None else w[piece])
+        cut = from_json(cut.to_json())
+    assert one.to_json() == whole.to_json() == cut.to_json()
+    assert run.served.tolist() == served
+
+
+@pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS)
+def test_compiled_and_interpreted_loops_agree_to_the_last_bit(settings, monkeypatch):
+    a, b, y = games(3000)
+    slow, fast = Elo(**settings), Elo(**settings)
+    monkeypatch.setattr(compiling, "_ready", {})
+    slow.run(a, b, y)
+    monkeypatch.setattr(compiling, "COMPILE_FROM", 1)
+    fast.run(a, b, y)
+    assert slow.to_json() == fast.to_json()
+
+
+def test_columns_of_any_library_name_the_same_players():
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    a, b, y = games(200)
+    words = np.array([f"p{i}" for i in range(9)])
+    states = set()
+    for x in (
+        lambda c: words[c],
+        lambda c: words[c].tolist(),
+        lambda c: words[c].astype(object),
+        lambda c: pd.Series(words[c]),
+        lambda c: pd.Series(words[c]).astype("category"),
+        lambda c: pl.Series(words[c]),
+        lambda c: pl.Series(words[c]).cast(pl.Categorical),
+        lambda c: pa.array(words[c]),
+        lambda c: pa.array(words[c]).dictionary_encode(),
+        lambda c: pa.chunked_array([words[c][:50], words[c][50:]]),
+    ):
+        elo = Elo()
+        elo.run(x(a), x(b), y)
+        states.add(elo.to_json())
+    assert len(states) == 1
+    run = Elo().run(pd.Series(words[a]), pd.Series(words[b]), pd.Series(y, name="score"))
+    assert isinstance(run.served, pd.Series) and run.served.name == "score"
+
+
+def test_numbers_far_apart_and_their_text_are_one_name():
+    a = np.array([10**15, 7, -3], dtype=np.int64)
+    b = np.array([7, -3, 10**15], dtype=np.int64)
+    numbers, text = Elo(), Elo()
+    numbers.run(a, b, [1, 0, 1])
+    text.run(a.astype(str), b.astype(str), [1, 0, 1])
+    assert numbers.to_json() == text.to_json()
+    assert list(numbers.ratings) == [str(10**15), "7", "-3"]
+
+
+def test_the_sum_of_the_ratings_is_conserved():
+    a, b, y = games(5000, seed=3)
+    for settings in ({}, {"schedule": gq.Power(1.0, 0.5)}, {"penalty": gq.Ridge(0.01)}):
+        elo = Elo(**settings)
+        elo.run(a, b, y, weights=np.random.default_rng(0).exponential(1.0, len(a)))
+        assert abs(math.fsum(elo.ratings.values())) < 1e-12
+
+
+def test_the_bias_of_a_player_is_minus_the_rating_over_eta_times_games():
+    a, b, y = games(4000, players=30, seed=4)
+    elo = Elo(0.07)
+    run = elo.run(a, b, y)
+    for row in elo.leaderboard():
+        j = int(row.player)
+        mine = (a == j) | (b == j)
+        predicted = np.where(a == j, run.served, 1.0 - run.served)[mine].mean()
+        won = np.where(a == j, y, 1.0 - y)[mine]
+        assert row.games == mine.sum() and row.wins == won.sum()
+        assert abs(row.bias - (predicted - won.mean())) < 1e-13
+        assert abs(row.bias + row.rating / (0.07 * row.games)) < 1e-13
+        assert abs(row.predicted_win_rate - row.win_rate - row.bias) < 1e-15
+        assert row.elo == 1000.0 + ELO_POINTS_PER_LOGIT * row.rating
+
+
+def test_weighted_bias_is_minus_the_rating_over_eta_times_weight():
+    a, b, y = games(2000, seed=6)
+    w = np.random.default_rng(6).exponential(1.0, len(a))
+    elo = Elo(0.05)
+    elo.run(a, b, y, weights=w)
+    for row in elo.leaderboard():
+        mass = w[(a == int(row.player)) | (b == int(row.player))].sum()
+        assert abs(row.bias + row.rating / (0.05 * mass)) < 1e-13
+
+
+def test_weight_zero_moves_nothing():
+    elo = Elo()
+    elo.run(["a", "b"], ["b", "c"], [1, 0])
+    before = elo.ratings
+    assert elo.update("a", "b", 0, 0.0) == "ignored"
+    elo.run(["a", "c"], ["b", "a"], [0, 1], weights=[0.0, 0.0])
+    assert elo.ratings == before
+    assert {row.player: row.games for row in elo.leaderboard()} == {"a": 1, "b": 2, "c": 1}
+
+
+def test_a_tie_is_half_a_win_for_both():
+    elo = Elo()
+    elo.update("a", "b", 0.5)
+    assert elo.ratings == {"a": 0.0, "b": 0.0}
+    assert [(row.games, row.wins, row.win_rate) for row in elo.leaderboard()] == [(1, 0.5, 0.5)] * 2
+    elo.update("a", "b", 1)
+    elo.update("a", "b", 0.5)
+    assert 0.0 < elo.ratings["a"] < 0.05
+
+
+def test_a_dropped_tie_is_no_game_but_is_predicted():
+    a, b, y = games(500, ties=0.4)
+    dropped, without = Elo(ties="drop"), Elo()
+    run = dropped.run(a, b, y)
+    without.run(a[y != 0.5], b[y != 0.5], y[y != 0.5])
+    assert dropped.ratings == {name: without.ratings[name] for name in dropped.ratings}
+    assert dropped.equilibrium().rows == (y != 0.5).sum()
+    assert np.isfinite(run.served).all() and run.ties == (y == 0.5).sum()
+    assert dropped.update("0", "1", 0.5) == "dropped"
+
+
+def test_a_dropped_tie_does_not_count_in_the_time_of_a_decaying_step():
+    schedule = gq.Power(1.0, 0.5)
+    dropped, without = (Elo(schedule=schedule, ties="drop") for _ in range(2))
+    dropped.run(["a", "a", "a"], ["b", "b", "b"], [1, 0.5, 1])
+    without.run(["a", "a"], ["b", "b"], [1, 1])
+    assert dropped.ratings == without.ratings
+
+
+def test_the_step_of_game_t_is_the_schedule_at_t():
+    etas = [1.0, 0.5**0.5, (1 / 3) ** 0.5]
+    elo = Elo(schedule=gq.Power(1.0, 0.5))
+    u = 0.0
+    for eta in etas:
+        elo.update("a", "b", 1)
+        u -= eta * (1.0 / (1.0 + math.exp(-2.0 * u)) - 1.0)
+        assert abs(elo.ratings["a"] - u) < 1e-15
+
+
+def test_a_game_against_oneself_is_refused_or_skipped():
+    elo = Elo()
+    with pytest.raises(BadInput, match="row 1: player 'b' against itself"):
+        elo.run(["a", "b"], ["b", "b"], [1, 1])
+    assert elo.to_json() == Elo().to_json()
+    with pytest.raises(BadInput, match="against itself"):
+        elo.update(7, "7", 1)
+    run = elo.run(["a", "b", "a"], ["b", "b", "b"], [1, 1, 0], skip_self=True)
+    assert math.isnan(run.served[1]) and run.skipped == 1 and run.labelled == 2
+    other = Elo()
+    other.run(["a", "a"], ["b", "b"], [1, 0])
+    assert other.ratings == elo.ratings
+
+
+def test_a_missing_score_is_predicted_and_not_learned_from():
+    elo = Elo()
+    run = elo.run(["a", "b", "a"], ["b", "c", "c"], [1.0, None, 0.0])
+    assert run.labelled == 2 and len(run.served) == 3
+    assert elo.equilibrium().rows == 2
+
+
+def test_unknown_players_start_even_and_predicting_changes_nothing():
+    elo = Elo()
+    elo.update("a", "b", 1)
+    state = elo.to_json()
+    assert elo.predict("x", "y") == 0.5
+    assert elo.predict("a", "x") > 0.5
+    assert elo.to_json() == state
+
+
+def test_no_score_moves_an_earlier_prediction():
+    a, b, y = games(200)
+    for settings in ({}, {"eta": "auto"}, {"penalty": gq.Lasso(0.01)}):
+        first = Elo(**settings).run(a, b, y).values
+        flipped = y.copy()
+        flipped[120] = 1.0 - flipped[120] if flipped[120] != 0.5 else 1.0
+        second = Elo(**settings).run(a, b, flipped).values
+        assert (first[:121] == second[:121]).all()
+        assert (first[121:] != second[121:]).any()
+
+
+def test_k_is_the_chess_factor():
+    elo = Elo(k=32)
+    elo.update("a", "b", 1)
+    assert elo.eta == 32 * math.log(10) / 400
+    assert abs(elo.leaderboard()[0].elo - 1016.0) < 1e-9
+
+
+def test_log_loss_is_that_of_the_served_probabilities_and_begins_with_a_coin():
+    a, b, y = games(20_000, seed=8)
+    y[::7] = 0.3
+    w = np.random.default_rng(1).choice([1.0, 1.0, 2.5], len(a))
+    for weights in (None, w):
+        elo = Elo(0.3)
+        p = np.clip(elo.run(a, b, y, weights=weights).served, 1e-6, 1 - 1e-6)
+        mass = np.ones(len(a)) if weights is None else weights
+        losses = -y * np.log(p) - (1 - y) * np.log1p(-p)
+        found = elo.equilibrium()
+        assert found.loss_name == "log loss" and found.loss_before == math.log(2.0)
+        assert abs(found.loss_after - np.average(losses, weights=mass)) < 1e-12
+        assert abs(found.bias_after - np.average(p - y, weights=mass)) < 1e-12
+        assert found.exact and found.gap < 1e-15
+
+
+def test_home_advantage_is_learned_as_a_parameter_of_the_first_side():
+    rng = np.random.default_rng(2)
+    a, b, _ = games(20_000, seed=2)
+    home = rng.choice([0.0, 1.0], len(a))
+    y = (rng.random(len(a)) < 1 / (1 + np.exp(-0.8 * home))).astype(float)
+    elo = Elo(0.01, home_advantage=True)
+    elo.run(a, b, y, home=home)
+    assert abs(elo.theta["(first side)"] - 0.8) < 0.15
+    assert abs(math.fsum(elo.ratings.values())) < 1e-10
+    assert elo.predict(0, 1, home=1) > elo.predict(0, 1, home=0) > elo.predict(0, 1, home=-1)
+    found = elo.equilibrium()
+    assert found.gap < 1e-14 and found.coordinates[0].name == "(first side)"
+    at_home = home == 1.0
+    p = Elo(0.01, home_advantage=True).run(a, b, y, home=home).served
+    assert abs(found.coordinates[0].bias_after - (p - y)[at_home].mean()) < 1e-12
+    with pytest.raises(BadInput, match="home_advantage"):
+        Elo().predict("a", "b", home=0.0)
+
+
+def test_leaderboard_is_sorted_and_players_with_overlapping_intervals_share_ranks():
+    a, b, y = games(6000, players=20, seed=9)
+    elo = Elo(0.02)
+    elo.run(np.append(a, 99), np.append(b, 0), np.append(y, 1.0))
+    rows = elo.leaderboard()
+    assert [row.rating for row in rows] == sorted((row.rating for row in rows), reverse=True)
+    some = [row for row in rows if row.rank is not None]
+    for row in some:
+        above = sum(other.elo_low > row.elo_high for other in some)
+        below = sum(other.elo_high < row.elo_low for other in some)
+        assert row.rank == row.rank_low == 1 + above
+        assert row.rank_high == len(some) - below
+    newcomer = next(row for row in rows if row.player == "99")
+    assert newcomer.rank is None and newcomer.elo_low is None and newcomer.games == 1
+
+
+def test_intervals_are_as_wide_as_a_bootstrap_of_the_games():
+    a, b, y = games(9_000, players=12, seed=10, ties=0.25)
+    elo = Elo(0.03)
+    elo.run(a, b, y)
+    rng = np.random.default_rng(11)
+    again = []
+    for _ in range(40):
+        pick = np.sort(rng.integers(0, len(a), len(a)))
+        other = Elo(0.03)
+        other.run(a[pick], b[pick], y[pick])
+        again.append([other.ratings[str(j)] for j in range(12)])
+    spread = np.std(again, axis=0, ddof=1) * ELO_POINTS_PER_LOGIT
+    half = {row.player: (row.elo_high - row.elo_low) / 2 / 1.96 for row in elo.leaderboard()}
+    ours = np.array([half[str(j)] for j in range(12)])
+    assert 0.9 < np.mean(ours / spread) < 1.25
+
+
+def test_sweep_gives_what_a_run_of_each_step_gives():
+    a, b, y = games(3000, seed=12)
+    y[5] = 0.25
+    frontier = Elo.sweep([0.3, 0.01, 0.1], a, b, y)
+    assert [point.eta for point in frontier.points] == [0.01, 0.1, 0.3]
+    for point in frontier.points:
+        elo = Elo(point.eta)
+        elo.run(a, b, y)
+        bias = [abs(row.bias) for row in elo.leaderboard() if row.games >= 30]
+        assert abs(point.loss - elo.equilibrium().loss_after) < 1e-12
+        assert abs(point.mean - np.mean(bias)) < 1e-12
+        assert abs(point.worst - max(bias)) < 1e-12
+    assert frontier.least_loss().loss == min(point.loss for point in frontier)
+    assert frontier.raw.loss == math.log(2.0) and frontier.least_bias(9.0).eta == 0.3
+
+
+def test_the_trace_ends_at_the_ratings_and_begins_at_the_start():
+    a, b, y = games(900)
+    elo = Elo()
+    elo.run(a[:300], b[:300], y[:300])
+    start = elo.ratings
+    run = elo.run(a[300:], b[300:], y[300:])
+    trace = run.trace
+    assert dict(zip(trace.names, trace.theta[-1], strict=True)) == elo.ratings
+    assert dict(zip(trace.names, trace.theta[0], strict=True)) == start
+
+
+def test_frozen_ratings_do_not_move_until_resumed():
+    elo = Elo()
+    elo.update("a", "b", 1)
+    elo.freeze()
+    before = elo.ratings
+    assert elo.update("a", "b", 1) == "ignored"
+    elo.run(["a"], ["b"], [1])
+    assert elo.ratings == before
+    elo.resume()
+    elo.update("a", "b", 1)
+    assert elo.ratings != before
+
+
+def test_a_new_step_goes_on_from_the_ratings_with_exact_sums():
+    a, b, y = games(600)
+    elo = Elo(0.2)
+    elo.run(a[:300], b[:300], y[:300])
+    elo.set_step(0.05)
+    elo.run(a[300:], b[300:], y[300:])
+    found = elo.equilibrium()
+    assert not found.exact and found.gap < 1e-13 and found.bound is not None
+
+
+def test_labels_until_says_when_every_player_is_below_the_bound():
+    a, b, y = games(3000)
+    elo = Elo()
+    elo.run(a, b, y)
+    needed = elo.labels_until(0.05)
+    assert needed is not None and needed > 3000
+    assert Elo().labels_until(0.05) is None
+
+
+BAD = {
+    "eta": ({"eta": 0.0}, "positive"),
+    "nan": ({"eta": math.nan}, "finite"),
+    "text": ({"eta": "fast"}, "not a number"),
+    "two": ({"eta": 0.1, "k": 4}, "one of"),
+    "ties": ({"ties": "win"}, "half"),
+    "k": ({"k": -1}, "positive"),
+    "auto": ({"eta": "auto", "penalty": gq.Lasso(0.1)}, "penalty"),
+    "both": ({"penalty": gq.Lasso(0.1), "proximal": 0.1}, "not both"),
+    "strength": ({"proximal": 0.0}, "positive"),
+    "ridge": ({"eta": 0.5, "penalty": gq.Ridge(2.0)}, "below 1"),
+    "cap": ({"late_cap": 3}, "late_cap"),
+}
+
+
+@pytest.mark.parametrize(("settings", "message"), BAD.values(), ids=BAD)
+def test_settings_that_make_no_sense_are_refused_in_one_line(settings, message):
+    with pytest.raises(GradeqError, match=message) as refused:
+        Elo(**settings)
+    assert "\n" not in str(refused.value)
+
+
+ROWS = {
+    "score": ((["a"], ["b"], [1.5]), "outside"),
+    "infinite": ((["a"], ["b"], [math.inf]), "infinite"),
+    "text": ((["a"], ["b"], ["won"]), "number"),
+    "length": ((["a", "b"], ["b"], [1, 0]), "rows"),
+    "scores": ((["a"], ["b"], [1, 0]), "rows"),
+    "nobody": ((["a", None], ["b", "a"], [1, 0]), "row 1.*no name"),
+}
+
+
+@pytest.mark.parametrize(("columns", "message"), ROWS.values(), ids=ROWS)
+def test_columns_that_make_no_sense_are_refused_and_nothing_has_changed(columns, message):
+    elo = Elo()
+    elo.update("a", "z", 1)
+    before = elo.to_json()
+    with pytest.raises(BadInput, match=message):
+        elo.run(*columns)
+    assert elo.to_json() == before
+    with pytest.raises(BadInput):
+        elo.update("a", "b", 2)
+    assert elo.to_json() == before
+
+
+def test_no_games_and_one_game_are_fine():
+    elo = Elo()
+    assert len(elo.run([], [], []).served) == 0
+    assert elo.leaderboard() == [] and elo.equilibrium().rows == 0
+    assert elo.run(["a"], ["b"], [1]).served == [0.5]
+
+
+def test_a_ridge_step_that_would_flip_ratings_is_refused():
+    elo = Elo(schedule=gq.Listed((0.1, 0.1, 2.0)), penalty=gq.Ridge(1.0))
+    with pytest.raises(StepTooLarge):
+        elo.run(["a"] * 3, ["b"] * 3, [1, 1, 1])
+    assert elo.ratings == {}
