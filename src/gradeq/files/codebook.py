@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gradeq.errors import BadInput
+from gradeq.files.arrays import integers, valid
 from gradeq.files.integers import IntegerCodes
 from gradeq.files.numbers import is_text
 
@@ -68,7 +69,7 @@ class Codebook:
             raise BadInput(f"a column of {column.type} values cannot name groups") from None
         # Arrow's own dictionary is in order of first appearance, an absent value included.
         codes = np.array([self._code(name) for name in _names(column.dictionary)], np.int64)
-        result: Int64s = codes[column.indices.to_numpy()]
+        result: Int64s = codes[integers(column.indices)]
         return result
 
     def of_cells(self, cells: Iterable[object]) -> Int64s:
@@ -88,8 +89,11 @@ class Codebook:
 
     def _of_dictionary(self, column: pa.DictionaryArray) -> Int64s:
         """A dictionary that came with the data may be in any order and hold unused values."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         names = [*_names(column.dictionary), MISSING_NAME]
-        rows = column.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
+        rows = integers(pc.cast(column.indices, pa.int64()), len(names) - 1)
         present, first = np.unique(rows, return_index=True)
         codes = np.full(len(names), -1, np.int64)
         for k in present[np.argsort(first, kind="stable")].tolist():
@@ -111,9 +115,9 @@ class Codebook:
 
     def _of_integers(self, column: pa.Array) -> Int64s:
         if not column.null_count:
-            return self.of_keys(column.to_numpy())
-        absent = column.is_null().to_numpy(zero_copy_only=False)
-        keys = column.fill_null(0).to_numpy()
+            return self.of_keys(integers(column))
+        absent = ~valid(column)
+        keys = integers(column)
         codes = np.empty(len(keys), np.int64)
         # Rows before the first absent one are coded before it, so that order is as in one piece.
         first = int(np.argmax(absent))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gradeq.errors import BadInput
+from gradeq.files.arrays import texts
 from gradeq.files.numbers import is_text
 
 if TYPE_CHECKING:
@@ -27,11 +28,10 @@ def line(cells: Sequence[str]) -> bytes:
 
 def lines(batch: pa.RecordBatch) -> pa.Buffer:
     """All rows of the batch as CSV lines; an absent value is an empty cell."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     cells = [_cells(batch.column(name), name) for name in batch.schema.names]
-    empty, comma, end = (pa.scalar(text, pa.large_string()) for text in ("", ",", "\n"))
+    empty, comma, end = texts(["", ",", "\n"])
     rows = pc.binary_join_element_wise(*cells, comma, null_handling="replace", null_replacement="")
     # The characters of an arrow text column lie one after the other: with a line end appended to
     # each row they are the file's bytes.
@@ -63,7 +63,7 @@ def _cells(column: pa.Array, name: str) -> pa.Array:
     special = pc.match_substring_regex(column, _SPECIAL)
     if not pc.any(special, min_count=0).as_py():
         return column
-    quote = pa.scalar('"', pa.large_string())
+    quote, empty = texts(['"', ""])
     inner = pc.replace_substring(column, '"', '""')
-    quoted = pc.binary_join_element_wise(quote, inner, quote, pa.scalar("", pa.large_string()))
+    quoted = pc.binary_join_element_wise(quote, inner, quote, empty)
     return pc.if_else(special, quoted, column)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gradeq.errors import BadInput
+from gradeq.files.arrays import floats, texts, to_numpy, without
 from gradeq.files.cells import MISSING, is_missing, row_name, shown
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ def _converted(column: pa.Array, name: str, first_row: int, file: str) -> Floats
     if is_text(kind):
         # Three ways, from the quickest on: most columns hold numbers alone.
         with suppress(pa.ArrowInvalid):
-            return _floats(pc.cast(column, pa.float64()))
+            return floats(pc.cast(column, pa.float64()))
         with suppress(pa.ArrowInvalid):
-            return _floats(pc.cast(blanked(column), pa.float64()))
+            return floats(pc.cast(blanked(column), pa.float64()))
         return _cell_by_cell(column, name, first_row, file)
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
@@ -74,13 +75,7 @@ def _converted(column: pa.Array, name: str, first_row: int, file: str) -> Floats
         column = pc.cast(column, pa.uint8())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise BadInput(f"column {name!r} holds {kind} values; numbers are needed")
-    return _floats(pc.cast(column, pa.float64(), safe=False))
-
-
-def _floats(column: pa.Array) -> Floats:
-    """A float64 array of numpy; an absent value becomes nan. No copy when none is absent."""
-    values: Floats = column.to_numpy(zero_copy_only=False)
-    return values
+    return floats(pc.cast(column, pa.float64(), safe=False))
 
 
 def _cell_by_cell(column: pa.Array, name: str, first_row: int, file: str) -> Floats:
@@ -97,25 +92,22 @@ def _cell_by_cell(column: pa.Array, name: str, first_row: int, file: str) -> Flo
     return values
 
 
-def absent_mask(column: pa.Array) -> pa.Array:
+def absent_cells(column: pa.Array) -> npt.NDArray[np.bool_]:
     """Which cells are absent: null, nan, or text that means missing."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     if not is_text(column.type):
-        return pc.is_null(column, nan_is_null=True)
+        return to_numpy(pc.is_null(column, nan_is_null=True))
     words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-    known = pc.is_in(words, value_set=pa.array(sorted(MISSING), words.type))
-    return pc.or_(known, pc.is_null(column))
+    known = pc.is_in(words, value_set=pc.cast(texts(sorted(MISSING)), words.type))
+    return to_numpy(pc.or_(known, pc.is_null(column)))
 
 
 def blanked(column: pa.Array) -> pa.Array:
     """Text cells without blanks around them, null where they mean missing."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    trimmed = pc.utf8_trim_whitespace(column)
-    return pc.if_else(absent_mask(column), pa.scalar(None, trimmed.type), trimmed)
+    return without(pc.utf8_trim_whitespace(column), absent_cells(column))
 
 
 def read_number(cell: str) -> float | None:

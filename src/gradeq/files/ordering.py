@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gradeq.files.arrays import from_numpy, to_numpy
 from gradeq.files.table import Table
 from gradeq.files.times import Clock
 
@@ -135,7 +136,7 @@ class _Run:
             for i in range(reader.num_record_batches):
                 batch = reader.get_batch(i)
                 count = batch.num_columns - 2
-                keys = [batch.column(count + k).to_numpy() for k in (0, 1)]
+                keys = [to_numpy(batch.column(count + k)) for k in (0, 1)]
                 yield _Part(batch.select(range(count)), keys[0].view(self.kind), keys[1])
 
 
@@ -148,7 +149,7 @@ def _spill(held: list[_Part], path: str) -> _Run:
     with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as out:
         for part in _sorted_parts(held, _ROWS // 4):
             # Float times travel as their bits.
-            keys = [pa.array(part.times.view(np.int64)), pa.array(part.rows)]
+            keys = [from_numpy(part.times.view(np.int64)), from_numpy(part.rows)]
             arrays = [*part.batch.columns, *keys]
             out.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
     return _Run(path, kind)
@@ -175,7 +176,7 @@ def _taken(table: pa.Table | None, take: Int64s) -> pa.RecordBatch:
 
     if table is None:
         return pa.RecordBatch.from_arrays([], schema=pa.schema([]))
-    part = table.take(pa.array(take)).combine_chunks()
+    part = table.take(from_numpy(take)).combine_chunks()
     return part.to_batches()[0]
 
 

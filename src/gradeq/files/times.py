@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gradeq.errors import BadInput
+from gradeq.files.arrays import integers
 from gradeq.files.cells import row_name, shown
-from gradeq.files.numbers import absent_mask, blanked, is_text, numeric, plain, read_number
+from gradeq.files.numbers import absent_cells, blanked, is_text, numeric, plain, read_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +45,7 @@ class Clock:
     ) -> Times:
         """The times of a batch; an absent one is refused unless ``missing`` (label times)."""
         column = plain(column)
-        absent = _absent(column)
+        absent = absent_cells(column)
         if absent.all():
             times = Times(np.zeros(len(column), np.int64), absent)
         else:
@@ -74,9 +75,9 @@ class Clock:
         elif pa.types.is_integer(kind):
             self.kind = "integer"
         elif is_text(kind):
-            present = column.filter(pc.invert(absent_mask(column)))
+            present = blanked(column).drop_null()
             try:
-                low_high = pc.min_max(pc.cast(pc.utf8_trim_whitespace(present), pa.int64()))
+                low_high = pc.min_max(pc.cast(present, pa.int64()))
                 extremes = [abs(v) for v in low_high.as_py().values()]
                 self.kind = "integer" if max(extremes) > _EXACT else "number"
             except pa.ArrowInvalid:
@@ -101,7 +102,7 @@ class Clock:
                     f"column {self.name!r} mixes large whole numbers with fractions or numbers "
                     "beyond 64 bits, which cannot be ordered exactly; use one of the two"
                 ) from None
-            return _integers(whole)
+            return integers(whole)
         return numeric(column, self.name, first_row, file=file, missing=True)
 
     def _nanoseconds(self, column: pa.Array, first_row: int, file: str) -> npt.NDArray[np.int64]:
@@ -116,7 +117,7 @@ class Clock:
             )
         zone = getattr(column.type, "tz", None)
         try:
-            return _integers(pc.cast(pc.cast(column, pa.timestamp("ns", zone)), pa.int64()))
+            return integers(pc.cast(pc.cast(column, pa.timestamp("ns", zone)), pa.int64()))
         except pa.ArrowInvalid:
             raise BadInput(
                 f"column {self.name!r} has a date outside 1677-09-22 to 2262-04-11, "
@@ -165,13 +166,3 @@ class Clock:
                 return BadInput(f"{row}, a time {other} a zone among others; use one kind")
             zoned = fits[0]
         return BadInput(f"column {self.name!r} cannot be read as times; {_ISO}")
-
-
-def _absent(column: pa.Array) -> npt.NDArray[np.bool_]:
-    mask: npt.NDArray[np.bool_] = absent_mask(column).to_numpy(zero_copy_only=False)
-    return mask
-
-
-def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
-    values: npt.NDArray[np.int64] = column.fill_null(0).to_numpy(zero_copy_only=False)
-    return values

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradeq.errors import BadInput
 from gradeq.files import csv_lines
+from gradeq.files.arrays import from_numpy, texts
 from gradeq.files.atomic import atomic, check_output, writing
 from gradeq.files.cells import guard_formula
 
@@ -76,17 +77,16 @@ class Writer:
             with writing(self.path):
                 self._sink.finish()
 
-    def write(self, batch: pa.RecordBatch, new: Mapping[str, Any]) -> None:
-        """Append the rows of an input batch with the new columns' values for them."""
+    def write(self, batch: pa.RecordBatch | None, new: Mapping[str, Any]) -> None:
+        """Append the rows of an input batch, if there is one, with the new columns' values."""
         import pyarrow as pa
 
-        columns = list(batch.columns)
+        columns = [] if batch is None else list(batch.columns)
+        rows = len(next(iter(new.values()))) if batch is None else batch.num_rows
         for name in self._new:
             values = new[name]
-            if len(values) != batch.num_rows:
-                raise BadInput(
-                    f"new column {name!r} has {len(values)} values for {batch.num_rows} rows"
-                )
+            if len(values) != rows:
+                raise BadInput(f"new column {name!r} has {len(values)} values for {rows} rows")
             columns.append(_column(values, self.schema.field(name).type))
         with writing(self.path):
             self._sink.write(pa.RecordBatch.from_arrays(columns, schema=self.schema))
@@ -106,10 +106,8 @@ def write_rows(
         first = values[0] if len(values) else ""
         kinds[name] = str if isinstance(first, str) else _number_kind(values)
         ready[name] = [guard_formula(v) for v in values] if kinds[name] is str else values
-    count = len(next(iter(ready.values())))
-    none = pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
     with Writer(path, pa.schema([]), kinds, inputs=inputs) as writer:
-        writer.write(none, ready)
+        writer.write(None, ready)
 
 
 def output_format(path: str) -> str:
@@ -204,12 +202,16 @@ def _extended(schema: pa.Schema, new: Mapping[str, type]) -> pa.Schema:
 
 
 def _column(values: Any, kind: Any) -> pa.Array:
+    """The values of a new column; a float that is nan is absent."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if pa.types.is_floating(kind):
-        # from_pandas: nan means absent.
-        return pa.array(np.asarray(values, dtype=np.float64), kind, from_pandas=True)
-    return pa.array(values, kind)
+        numbers = np.asarray(values, np.float64)
+        return from_numpy(numbers, ~np.isnan(numbers))
+    if pa.types.is_integer(kind):
+        return from_numpy(np.asarray(values, np.int64))
+    return pc.cast(texts(values), kind)
 
 
 def _number_kind(values: Any) -> type:
