@@ -48,7 +48,7 @@ def certify(layer: Debiaser) -> Equilibrium:
     divisor = total[WEIGHT]
     setting = setting_of(layer)
     bound = best_bound(setting)
-    bounds = group_bounds(setting) if len(names) > 1 else (bound,)
+    bounds = group_bounds(setting) if len(names) > 1 else (bound,) * len(names)
     constant = isinstance(final.schedule, Constant) and final.pace.constant
     coordinates = []
     gap = 0.0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradeq.engine.desk import Desk
@@ -10,7 +12,9 @@ from gradeq.engine.margin import Margin
 from gradeq.engine.mix import Mix, PointJudge
 from gradeq.errors import BadInput, StepTooLarge
 from gradeq.kernels.lane import MOST
+from gradeq.kernels.loops import COLUMNS
 from gradeq.layers import door
+from gradeq.layers.bins import COLUMN, Bins
 from gradeq.layers.layer import Layer, late_limit
 from gradeq.layers.roster import Roster
 from gradeq.links import Identity, Link, Logit, Multiplicative, Shift
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from gradeq.engine.quick import Lane
     from gradeq.equilibrium import Equilibrium
     from gradeq.layers.run import Run
+    from gradeq.layers.sweep import Frontier
+    from gradeq.theory import HarmCap
 
 DEFAULT_ETA = {"real": 0.01, "binary": 0.03}
 AUTO_RATES = {
@@ -51,8 +57,9 @@ class Debiaser(Layer):
     ``outcome="real"``: squared error, link identity (f + z'theta) or exp (f exp(z'theta), positive f).
     ``outcome="binary"``: probabilities and labels in [0, 1], link logit (stays in [0, 1]; default) or shift (the
     paper's). ``groups``: names of group columns; each value of each column is kept unbiased, columns may overlap.
-    ``features``: numeric columns; the served error is made uncorrelated with each (and with all linear functions of
-    them: multiaccuracy).
+    A group without labels yet is served with what is known and named in ``layer.cold``. ``bins``: edges that make the
+    prediction itself one more group column. ``features``: numeric columns; the served error is made uncorrelated with
+    each (and with all linear functions of them: multiaccuracy).
 
     ``eta`` left out: 0.01 / c^2 for real, 0.03 / c^2 for binary outcomes, c^2 the number of group columns: with
     labels at once this step can raise the squared error by at most 1 %, whatever comes (result B1). With features
@@ -80,14 +87,17 @@ class Debiaser(Layer):
         in_flight: int = 1,
         ttl: float | None = None,
         clip: float = 1e-6,
+        bins: Sequence[float] | None = None,
         shadow: bool = False,
     ) -> None:
         if outcome not in DEFAULT_ETA:
             raise BadInput(f"outcome={outcome!r}: must be real or binary")
         self.outcome, self.clip, self.shadow = outcome, clip, shadow
+        self.cold: tuple[str, ...] = ()
         self.link_name = link or ("identity" if outcome == "real" else "logit")
         self.link = made_link(outcome, self.link_name, clip)
-        self.roster = Roster(groups, features)
+        self.bins = None if bins is None else Bins(bins)
+        self.roster = Roster([*groups, COLUMN] if bins is not None else groups, features)
         self.late_cap, self.penalty = late_cap, penalty
         self.eta, self.schedule = self._chosen_step(eta, schedule)
         limit = late_limit(late_cap, CAP)
@@ -128,7 +138,10 @@ class Debiaser(Layer):
         time: float | None = None,
     ) -> float:
         f = self.prediction(f)
+        if self.bins is not None:
+            groups = self.bins.added(groups, f)
         row = self.roster.row(groups, features)
+        self.cold = tuple(self._cold(row.params)) if groups else ()
         w = 1.0 if weight == 1.0 else door.weight(weight)
         self.check_rows(row.norm if self.roster.features else self.roster.size, w)
         self.grow()
@@ -160,6 +173,9 @@ class Debiaser(Layer):
         """
         from gradeq.layers.run import run_layer
 
+        if self.bins is not None:
+            base = self.base_column(predictions)
+            groups = self.bins.added_columns(groups, self.roster.groups, base)
         return run_layer(self, predictions, labels, groups, features, times, label_times, weights)
 
     def equilibrium(self) -> Equilibrium:
@@ -167,6 +183,50 @@ class Debiaser(Layer):
         from gradeq.layers.certify import certify
 
         return certify(self)
+
+    def labels_until(self, bound: float) -> int | None:
+        """How many more labels until the proven bound falls below this, if things go on as they were."""
+        from gradeq.layers.certify import setting_of
+        from gradeq.theory import labels_until
+
+        setting = setting_of(self)
+        needed = labels_until(setting, bound)
+        return None if needed is None else max(0, needed - int(setting.n))
+
+    def harm_cap(self) -> HarmCap:
+        """Most that the step can cost in loss, whatever comes; its sentence says when nothing is proven."""
+        from gradeq.layers.certify import setting_of
+        from gradeq.theory import HarmCap, harm_cap
+
+        if isinstance(self.desk.head, Mix):
+            return HarmCap(
+                None,
+                None,
+                "B5",
+                "auto follows the best of its steps, the raw prediction among them",
+            )
+        setting = setting_of(self)
+        if not isinstance(self.schedule, Constant):
+            setting = replace(setting, inverse_variation=math.inf)
+        return harm_cap(setting)
+
+    def sweep(
+        self,
+        etas: Sequence[float],
+        predictions: Any,
+        labels: Any,
+        groups: Any = None,
+        features: Any = None,
+        weights: Any = None,
+    ) -> Frontier:
+        """Bias and loss of many steps on the same rows, each from a fresh start, in one pass (in hindsight)."""
+        from gradeq.layers.sweep import sweep
+
+        return sweep(self, etas, predictions, labels, groups, features, weights)
+
+    def _cold(self, params: Sequence[int]) -> list[str]:
+        sums, names = self.certified.sums, list(self.roster.names)
+        return [names[j] for j in params if (j + 1) * COLUMNS > len(sums) or not sums[j * COLUMNS]]
 
     def prediction(self, f: Any) -> float:
         """The base prediction, checked."""
@@ -240,7 +300,7 @@ class Debiaser(Layer):
             "eta": self.eta,
             "outcome": self.outcome,
             "link": self.link_name,
-            "groups": list(self.roster.groups),
+            "groups": [name for name in self.roster.groups if self.bins is None or name != COLUMN],
             "features": list(self.roster.features),
             "schedule": None if self.eta is not None else self.schedule,
             "penalty": self.penalty,
@@ -248,6 +308,7 @@ class Debiaser(Layer):
             "in_flight": self.desk.in_flight,
             "ttl": self.desk.ttl,
             "clip": self.clip,
+            "bins": None if self.bins is None else self.bins.edges,
             "shadow": self.shadow,
         }
 

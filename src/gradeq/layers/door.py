@@ -10,12 +10,16 @@ from gradeq.errors import BadInput
 
 def number(value: Any, what: str) -> float:
     """A finite float; anything else is refused with its name."""
-    if isinstance(value, str) or value is None:
-        raise BadInput(f"{what} {value!r} is not a number; give a finite number")
     try:
-        result = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise BadInput(f"{what} {value!r} is not a number; give a finite number") from None
+        result = float(value) if not isinstance(value, (str, bytes)) else math.nan
+    except (TypeError, ValueError):
+        result = math.nan
+    except OverflowError:
+        raise BadInput(f"{what} is too large for a float; give a finite number") from None
+    if result != result and not isinstance(value, float):
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        raise BadInput(f"{what} {shown} is not a number; give a finite number")
     if not math.isfinite(result):
         raise BadInput(f"{what} {result} is not finite; give a finite number")
     return result

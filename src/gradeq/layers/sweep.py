@@ -112,6 +112,8 @@ def raw_sums(rows: Any, count: int) -> tuple[Floats, Floats]:
     weight = np.where(np.isnan(rows.labels), 0.0, rows.weights)
     error = np.nan_to_num(rows.base - rows.labels) * weight
     per_entry = np.repeat(np.arange(len(rows.base)), np.diff(rows.rows.starts))
-    own = np.bincount(rows.rows.params, weight[per_entry], count)
-    raw = np.bincount(rows.rows.params, error[per_entry] * rows.rows.value, count)
+    own = np.bincount(rows.rows.params, weight[per_entry], count).astype(np.float64)
+    raw = np.bincount(rows.rows.params, error[per_entry] * rows.rows.value, count).astype(
+        np.float64
+    )
     return np.where(own > 0.0, own, 1.0), raw

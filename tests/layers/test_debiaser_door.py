@@ -1,0 +1,188 @@
+"""What a layer refuses at the door, in one line and with nothing changed."""
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+import gradeq as gq
+from gradeq import BadInput, Debiaser, StateError, StepTooLarge, from_json
+
+
+def one_line(error):
+    return "\n" not in str(error.value) and len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), -float("inf"), None, "3", "x", [1.0], 10**400]
+)
+@pytest.mark.parametrize("verb", ["predict", "update"])
+def test_a_bad_number_is_refused_and_nothing_moves(verb, value):
+    layer = Debiaser(eta=0.1)
+    layer.predict(1.0)
+    before = layer.to_json()
+    with pytest.raises(BadInput) as error:
+        getattr(layer, verb)(value)
+    assert one_line(error)
+    assert layer.to_json() == before
+
+
+@pytest.mark.parametrize(
+    "value", [True, 1, np.int8(1), np.uint8(1), np.float32(1.0), np.float64(1.0), Decimal("1.0")]
+)
+def test_other_numbers_are_promoted_before_arithmetic(value):
+    layer = Debiaser(eta=0.5)
+    assert layer.predict(value) == 1.0 and type(layer.predict(value)) is float
+    layer.update(value)
+    layer.update(np.uint8(3))
+    assert layer.theta["(all)"] == pytest.approx(0.05 * 2)  # the second ticket was capped: 0.1 / 2
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float32", "bool", "object", "int64"])
+def test_columns_of_any_numeric_type_are_promoted(dtype):
+    base, labels = np.array([0, 1, 1, 0]).astype(dtype), np.array([1, 1, 0, 0]).astype(dtype)
+    served = Debiaser(eta=0.5).run(base, labels).served
+    expected = Debiaser(eta=0.5).run(base.astype(float), labels.astype(float)).served
+    assert np.array_equal(np.asarray(served, dtype=float), expected)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"predictions": [1.0, float("nan")], "labels": [1.0, 1.0]},
+        {"predictions": [1.0, 2.0], "labels": [1.0, float("inf")]},
+        {"predictions": [1.0, 2.0], "labels": [1.0]},
+        {"predictions": [1.0], "labels": [1.0, 2.0]},
+        {"predictions": ["a", "b"], "labels": [1.0, 2.0]},
+        {"predictions": [[1.0], [2.0]], "labels": [1.0, 2.0]},
+        {"predictions": [1.0, 2.0], "labels": [1.0, 2.0], "weights": [1.0, -1.0]},
+        {"predictions": [1.0, 2.0], "labels": [1.0, 2.0], "weights": [1.0]},
+        {"predictions": [1.0, 2.0], "labels": [1.0, 2.0], "label_times": [1.0, 2.0]},
+        {"predictions": [1.0, 2.0], "labels": [1.0, 2.0], "groups": {"g": ["a", "b"]}},
+    ],
+    ids=repr,
+)
+def test_bad_columns_are_refused_and_nothing_moves(columns):
+    layer = Debiaser(eta=0.1)
+    layer.run([1.0], [2.0])
+    before = layer.to_json()
+    with pytest.raises(BadInput) as error:
+        layer.run(**columns)
+    assert one_line(error)
+    assert layer.to_json() == before
+
+
+def test_probabilities_and_their_labels_lie_in_the_unit_interval():
+    layer = Debiaser(outcome="binary")
+    for bad in (-0.1, 1.1):
+        with pytest.raises(BadInput, match="outside"):
+            layer.predict(bad)
+        layer.predict(0.5)
+        with pytest.raises(BadInput, match="outside"):
+            layer.update(bad)
+        with pytest.raises(BadInput, match="row 1"):
+            layer.run([0.5, bad], [1.0, 0.0])
+    assert layer.theta["(all)"] == 0.0
+
+
+@pytest.mark.parametrize("eta", [0, -1.0, float("nan"), float("inf"), "fast", None])
+def test_a_step_must_be_positive_and_finite(eta):
+    if eta is None:
+        with pytest.raises(BadInput, match="required with features"):
+            Debiaser(features=["x"])
+    else:
+        with pytest.raises(BadInput):
+            Debiaser(eta=eta)
+
+
+def test_a_step_that_can_diverge_is_refused_with_its_limit():
+    with pytest.raises(StepTooLarge, match="eta < 2"):
+        Debiaser(eta=2.0)
+    with pytest.raises(StepTooLarge, match="eta < 1"):
+        Debiaser(eta=1.0, groups=["a", "b"])
+    layer = Debiaser(eta=0.5, features=["x"])
+    with pytest.raises(StepTooLarge, match="c\\^2 9"):
+        layer.predict(0.0, features={"x": 3.0})
+    with pytest.raises(StepTooLarge):
+        layer.run([0.0], [1.0], features={"x": [3.0]})
+    with pytest.raises(StepTooLarge, match="weight 10"):
+        layer.predict(0.0, features={"x": 1.0}, weight=10.0)
+    Debiaser(eta=5.0, outcome="binary")  # bounded errors: any step is stable
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"outcome": "count"}, {"link": "logit"}, {"link": "shift"}, {"outcome": "binary", "link": "exp"},
+     {"late_cap": 2.0}, {"in_flight": 0}, {"ttl": -1}, {"groups": ["g", "g"]}, {"bins": [1.0, 0.5]},
+     {"eta": "auto", "penalty": gq.Ridge(0.1)}, {"eta": 0.1, "schedule": gq.Constant(0.1)}],
+    ids=repr,
+)  # fmt: skip
+def test_settings_that_do_not_fit_are_refused(settings):
+    with pytest.raises(BadInput) as error:
+        Debiaser(**settings)
+    assert one_line(error)
+
+
+def test_groups_and_features_must_be_the_layers_own():
+    layer = Debiaser(eta=0.1, groups=["g"])
+    for groups in (None, {}, {"h": 1}, {"g": 1, "h": 2}):
+        with pytest.raises(BadInput, match="group"):
+            layer.predict(1.0, groups)
+    with pytest.raises(BadInput, match="is missing"):
+        layer.run([1.0], [1.0], groups={"h": [1]})
+
+
+def test_empty_and_single_rows_work():
+    layer = Debiaser(eta=0.1, groups=["g"])
+    run = layer.run([], [], groups={"g": []})
+    assert len(run.served) == 0 and layer.equilibrium().rows == 0
+    assert list(layer.run([1.0], [2.0], groups={"g": ["a"]}).served) == [1.0]
+    assert "nothing to certify" in str(Debiaser(eta=0.1).equilibrium())
+
+
+def test_a_missing_group_is_a_group_of_its_own():
+    layer = Debiaser(eta=0.5, groups=["g"])
+    layer.run([0.0, 0.0], [1.0, 1.0], groups={"g": [None, "a"]})
+    assert list(layer.theta) == ["g=(missing)", "g=a"]
+    assert layer.predict(0.0, {"g": float("nan")}) == 0.5
+
+
+def test_a_group_without_labels_is_served_with_what_is_known_and_flagged():
+    layer = Debiaser(eta=0.5, groups=["race", "sex"])
+    layer.predict(0.0, {"race": "a", "sex": "f"}), layer.update(1.0)
+    assert layer.predict(0.0, {"race": "b", "sex": "f"}) == 0.5
+    assert layer.cold == ("race=b",)
+
+
+@pytest.mark.parametrize(
+    "damage", ["flip", "truncate", "newer", "foreign", "twice", "nan", "empty"]
+)
+def test_a_damaged_state_is_refused(damage):
+    layer = Debiaser(eta=0.1)
+    layer.run(np.zeros(5), np.ones(5))
+    text = layer.to_json()
+    changed = {
+        "flip": text.replace('"eta":0.1', '"eta":0.2'),
+        "truncate": text[:-10],
+        "newer": text.replace('"format":1', '"format":99'),
+        "foreign": '{"hello": 1}',
+        "twice": text[:-1] + ',"format":1}',
+        "nan": text.replace('"eta":0.1', '"eta":NaN'),
+        "empty": "",
+    }[damage]
+    with pytest.raises(StateError) as error:
+        from_json(changed)
+    assert one_line(error)
+
+
+def test_no_bit_flip_in_a_state_passes_silently():
+    layer = Debiaser(eta=0.1, groups=["g"])
+    layer.run(np.zeros(5), np.ones(5), groups={"g": list("abcab")})
+    raw = layer.to_json().encode()
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        place, bit = rng.integers(len(raw)), 1 << rng.integers(8)
+        flipped = bytearray(raw)
+        flipped[place] ^= bit
+        with pytest.raises(StateError):
+            from_json(bytes(flipped))
