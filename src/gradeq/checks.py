@@ -67,10 +67,11 @@ def check_loss(
     """
     ys = _labels(loss, labels)
     findings = [_is_a_value(loss)]
-    if findings[0].passed:
-        findings += [_plain(loss, ys), _finite(loss, ys)]
-        if all(f.passed for f in findings):
-            findings += [_subgradient(loss, ys), _compiles(loss, ys), _restorative(loss, ys)]
+    for look in (_plain, _finite):  # each makes sense only if the one before is well
+        if findings[-1].passed:
+            findings.append(look(loss, ys))
+    if findings[-1].passed:
+        findings += [_subgradient(loss, ys), _compiles(loss, ys), _restorative(loss, ys)]
     report = Report(repr(loss), tuple(findings))
     if not quiet:
         print(report)

@@ -103,9 +103,11 @@ class Learner:
 
     def start(self, theta: Any = 1) -> State:
         """The state before any row: from given parameters, or from a number of them at the set's own centre."""
-        if isinstance(theta, (int, np.integer)) and not isinstance(theta, bool):
-            if theta < 1:
-                raise BadInput(f"start({theta}): the number of parameters must be at least 1")
+        if isinstance(theta, (int, np.integer)):
+            if theta < 1 or isinstance(theta, bool):
+                raise BadInput(
+                    f"start({theta}): give the number of parameters, at least 1, or their values"
+                )
             self.geometry.check(int(theta))
             values = [0.0] * int(theta)
             self.geometry.primal([0.0] * len(values), 0.0, values)

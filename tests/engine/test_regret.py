@@ -1,0 +1,107 @@
+"""Regret, no move regret and the best in hindsight."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from every_part import LOSSES, columns
+from gradeq.engine.learner import Learner
+from gradeq.equilibrium import certificate
+from gradeq.errors import BadInput
+from gradeq.links import Sigmoid
+from gradeq.losses import Quantile, Squared
+from gradeq.regret import hindsight_minimiser, no_move_regret, regret
+
+
+def test_figure_3_with_its_errors_corrected():
+    """Regret / T does not vanish while the bias does: half squared error, the right comparator, the paper's step."""
+    labels = np.random.RandomState(3).normal(size=1000)
+    learner = Learner(Squared(), 0.2)
+    run = learner.run(learner.start(), None, labels, trace=1)
+    assert regret(Squared(), run.trace, labels) / 1000 == pytest.approx(0.061658, abs=5e-7)
+    assert abs(certificate(learner, run.state).largest) == pytest.approx(0.000710, abs=5e-7)
+    assert run.state.theta[0] == pytest.approx(0.142043, abs=5e-7)
+    larger = learner_with(0.4).run(learner.start(), None, labels, trace=1)
+    assert regret(Squared(), larger.trace, labels) / 1000 == pytest.approx(0.136545, abs=5e-7)
+
+
+def learner_with(eta):
+    return Learner(Squared(), eta)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@given(labels=st.lists(st.floats(0.05, 0.95), min_size=1, max_size=12), other=st.floats(-2, 2))
+def test_nothing_beats_the_minimiser_in_hindsight(loss, labels, other):
+    best = hindsight_minimiser(loss, labels)
+    thetas = np.full(len(labels), other)
+    assert regret(loss, thetas, labels) >= -1e-9
+    assert regret(loss, thetas, labels, comparator=best) == regret(loss, thetas, labels)
+
+
+@given(labels=st.lists(st.floats(-3, 3), min_size=1, max_size=15), level=st.floats(0.05, 0.95))
+def test_the_best_quantile_is_found_by_sorting(labels, level):
+    best = hindsight_minimiser(Quantile(level), labels)[0]
+    loss = Quantile(level)
+    least = min(sum(loss.value(u, y) for y in labels) for u in labels)
+    assert sum(loss.value(best, y) for y in labels) == pytest.approx(least, abs=1e-9)
+
+
+def test_vector_runs_compare_with_least_squares():
+    rows, labels, offsets = columns(80)
+    learner = Learner(Squared(), 0.05)
+    run = learner.run(learner.start(3), rows, labels, offsets, trace=1)
+    best = hindsight_minimiser(Squared(), labels, rows, offsets)
+    np.testing.assert_allclose(best, np.linalg.lstsq(rows, labels - offsets, rcond=None)[0])
+    expected = 0.5 * ((run.served - labels) ** 2 - (rows @ best + offsets - labels) ** 2).sum()
+    assert regret(Squared(), run.trace, labels, None, rows, offsets) == pytest.approx(expected)
+
+
+def test_disjoint_groups_have_a_minimiser_each():
+    labels, index = np.array([1.0, 2.0, 5.0, 7.0, 9.0]), np.array([0, 0, 1, 1, 1])
+    assert hindsight_minimiser(Quantile(0.5), labels, index).tolist() == [1.0, 7.0]
+    with pytest.raises(BadInput, match="comparator"):
+        hindsight_minimiser(Quantile(0.5), labels, np.ones((5, 2)))
+    with pytest.raises(BadInput, match="no labels"):
+        hindsight_minimiser(Squared(), [None])
+
+
+def test_links_are_part_of_the_loss():
+    labels = np.array([1.0, 1.0, 0.0, 1.0])
+    best = hindsight_minimiser(Squared(), labels, link=Sigmoid())
+    assert Sigmoid().serve(0.0, best[0]) == pytest.approx(0.75, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@given(seed=st.integers(0, 20), radius=st.floats(0.1, 2.0))
+def test_equilibrium_implies_no_move_regret(loss, seed, radius):
+    """prop:geq_implies_nmr: moving all iterates by delta gains at most radius |average gradient|."""
+    _, labels, _ = columns(30, seed=seed)
+    learner = Learner(loss, 0.1)
+    run = learner.run(learner.start(), None, labels, trace=1)
+    gain = no_move_regret(loss, run.trace, labels, radius)
+    assert gain <= 0.0
+    assert gain >= -radius * abs(certificate(learner, run.state).largest) - 1e-12
+
+
+@given(seed=st.integers(0, 20))
+def test_no_move_regret_implies_equilibrium_for_smooth_losses(seed):
+    """prop:nmr_implies_geq with beta = 1: the best move gains G^2 / 2, attained by the squared error."""
+    _, labels, _ = columns(30, seed=seed)
+    learner = Learner(Squared(), 0.1)
+    run = learner.run(learner.start(), None, labels, trace=1)
+    g = certificate(learner, run.state).largest
+    assert no_move_regret(Squared(), run.trace, labels, 5.0) == pytest.approx(
+        -0.5 * g * g, abs=1e-12
+    )
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(BadInput, match="1 values for 2 rows"):
+        regret(Squared(), [0.0], [1.0, 2.0])
+    with pytest.raises(BadInput, match="not finite"):
+        regret(Squared(), [np.nan, 0.0], [1.0, 2.0])
+    with pytest.raises(BadInput, match="negative"):
+        no_move_regret(Squared(), [0.0], [1.0], radius=-1.0)
+    with pytest.raises(BadInput, match="comparator"):
+        regret(Squared(), [0.0], [1.0], comparator=[1.0, 2.0])
