@@ -11,57 +11,128 @@ from typing import TYPE_CHECKING, Any
 
 from gradeq._version import __version__
 
-_HOMES = {
-    "gradeq.checks": ("check_loss",),
-    "gradeq.engine.learner": ("Learner",),
-    "gradeq.equilibrium": ("Equilibrium",),
-    "gradeq.errors": (
-        "BadInput",
-        "Diverging",
-        "ExpiredTicket",
-        "GradeqError",
-        "LabelConflict",
-        "MissingExtra",
-        "OtherSettings",
-        "StateError",
-        "StepTooLarge",
-        "TicketError",
-        "UnknownTicket",
-    ),
-    "gradeq.layers.conformal": ("Conformal",),
-    "gradeq.layers.debiaser": ("Debiaser",),
-    "gradeq.layers.elo": ("Elo",),
-    "gradeq.layers.ensemble": ("QuantileEnsemble",),
-    "gradeq.layers.keyed": ("Keyed",),
-    "gradeq.layers.quantile": ("IntervalTracker", "MultiQuantileTracker", "QuantileTracker"),
-    "gradeq.layers.registry": ("from_json",),
-    "gradeq.layers.risk": ("RiskControl",),
-    "gradeq.links": ("Exp", "Identity", "Logit", "Multiplicative", "Shift", "Sigmoid", "Sinh"),
-    "gradeq.losses": (
-        "Absolute",
-        "Expectile",
-        "Huber",
-        "Linear",
-        "LogLoss",
-        "Logistic",
-        "Poisson",
-        "Quantile",
-        "Squared",
-    ),
-    "gradeq.penalties": ("Lasso", "Ridge"),
-    "gradeq.schedules": ("Called", "Constant", "Listed", "Piecewise", "Power"),
-}
-_MODULES = ("datasets", "geometries", "losses", "links", "penalties", "regret", "schedules", "theory")
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = sorted([*_HOME_OF, *_MODULES, "__version__"])  # noqa: PLE0605
-
 if TYPE_CHECKING:
     from gradeq import datasets, geometries, links, losses, penalties, regret, schedules, theory
     from gradeq.checks import check_loss
     from gradeq.engine.learner import Learner
     from gradeq.equilibrium import Equilibrium
+    from gradeq.errors import (
+        BadInput,
+        Diverging,
+        ExpiredTicket,
+        GradeqError,
+        LabelConflict,
+        MissingExtra,
+        OtherSettings,
+        StateError,
+        StepTooLarge,
+        TicketError,
+        UnknownTicket,
+    )
+    from gradeq.layers.conformal import Conformal
     from gradeq.layers.debiaser import Debiaser
+    from gradeq.layers.elo import Elo
+    from gradeq.layers.ensemble import QuantileEnsemble
+    from gradeq.layers.keyed import Keyed
+    from gradeq.layers.quantile import IntervalTracker, MultiQuantileTracker, QuantileTracker
+    from gradeq.layers.registry import from_json
+    from gradeq.layers.risk import RiskControl
+    from gradeq.links import Exp, Identity, Logit, Multiplicative, Shift, Sigmoid, Sinh
+    from gradeq.losses import (
+        Absolute,
+        Expectile,
+        Huber,
+        Linear,
+        Logistic,
+        LogLoss,
+        Poisson,
+        Quantile,
+        Squared,
+    )
+    from gradeq.penalties import Lasso, Ridge
+    from gradeq.schedules import Called, Constant, Listed, Piecewise, Power
+
+__all__ = [
+    "Absolute",
+    "BadInput",
+    "Called",
+    "Conformal",
+    "Constant",
+    "Debiaser",
+    "Diverging",
+    "Elo",
+    "Equilibrium",
+    "Exp",
+    "Expectile",
+    "ExpiredTicket",
+    "GradeqError",
+    "Huber",
+    "Identity",
+    "IntervalTracker",
+    "Keyed",
+    "LabelConflict",
+    "Lasso",
+    "Learner",
+    "Linear",
+    "Listed",
+    "LogLoss",
+    "Logistic",
+    "Logit",
+    "MissingExtra",
+    "MultiQuantileTracker",
+    "Multiplicative",
+    "OtherSettings",
+    "Piecewise",
+    "Poisson",
+    "Power",
+    "Quantile",
+    "QuantileEnsemble",
+    "QuantileTracker",
+    "Ridge",
+    "RiskControl",
+    "Shift",
+    "Sigmoid",
+    "Sinh",
+    "Squared",
+    "StateError",
+    "StepTooLarge",
+    "TicketError",
+    "UnknownTicket",
+    "__version__",
+    "check_loss",
+    "datasets",
+    "from_json",
+    "geometries",
+    "links",
+    "losses",
+    "penalties",
+    "regret",
+    "schedules",
+    "theory",
+]
+
+_HOMES = {
+    "gradeq.checks": "check_loss",
+    "gradeq.engine.learner": "Learner",
+    "gradeq.equilibrium": "Equilibrium",
+    "gradeq.errors": (
+        "BadInput Diverging ExpiredTicket GradeqError LabelConflict MissingExtra OtherSettings StateError "
+        "StepTooLarge TicketError UnknownTicket"
+    ),
+    "gradeq.layers.conformal": "Conformal",
+    "gradeq.layers.debiaser": "Debiaser",
+    "gradeq.layers.elo": "Elo",
+    "gradeq.layers.ensemble": "QuantileEnsemble",
+    "gradeq.layers.keyed": "Keyed",
+    "gradeq.layers.quantile": "IntervalTracker MultiQuantileTracker QuantileTracker",
+    "gradeq.layers.registry": "from_json",
+    "gradeq.layers.risk": "RiskControl",
+    "gradeq.links": "Exp Identity Logit Multiplicative Shift Sigmoid Sinh",
+    "gradeq.losses": "Absolute Expectile Huber Linear LogLoss Logistic Poisson Quantile Squared",
+    "gradeq.penalties": "Lasso Ridge",
+    "gradeq.schedules": "Called Constant Listed Piecewise Power",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
@@ -69,7 +140,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_HOME_OF[name]), name)
         globals()[name] = value
         return value
-    if name in _MODULES:
+    if name in __all__:
         return import_module(f"gradeq.{name}")
     raise AttributeError(f"module 'gradeq' has no attribute {name!r}")
 
