@@ -51,10 +51,14 @@ class Path:
         self.thetas: list[dict[str, float]] = []
 
     def add(self, x: float, theta: Mapping[str, float]) -> None:
-        """Note the parameters at x."""
+        """Note the first parameters at x."""
         names = list(theta)[:MOST_PARAMETERS]
+        self.add_all(x, {name: theta[name] for name in names})
+
+    def add_all(self, x: float, theta: dict[str, float]) -> None:
+        """Note all parameters at x."""
         self.x.append(x)
-        self.thetas.append({name: theta[name] for name in names})
+        self.thetas.append(theta)
         if len(self.x) > 4000:
             kept = thin(len(self.x), 2000).tolist()
             self.x = [self.x[i] for i in kept]

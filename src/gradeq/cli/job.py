@@ -228,7 +228,7 @@ def certificate(
         for k, mark in enumerate(level_marks(task)):
             found = pass_.gradients.averages(spelled, task.features, k)
             rows |= {name + mark: value for name, value in found.items()}
-        average = {name: rows.get(name, 0.0) for name in average}
+        average = {name: rows.get(name, stored) for name, stored in average.items()}
         for name in average:
             gap = max(gap, abs(average[name] + penalty[name] - from_state[name]))
     return Certificate(

@@ -29,8 +29,8 @@ def as_json(outcome: Outcome) -> str:
     elif isinstance(theta, dict):
         found["theta"] = theta
     weights = getattr(outcome.layer, "weights", None)
-    if weights is not None:
-        found["weights"] = [float(w) for w in weights]
+    if isinstance(weights, dict):
+        found["weights"] = weights
     found["groups"] = [group(task, line) for line in outcome.groups]
     certificate = outcome.certificate
     found["certificate"] = {
@@ -83,7 +83,7 @@ def group(task: Task, line: GroupLine) -> dict[str, Any]:
     }
 
 
-def capped(outcome: Outcome) -> dict[str, Any] | None:
+def capped(outcome: Any) -> dict[str, Any] | None:
     """How the late-label cap held the step down, or null."""
     if outcome.capped is None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradeq.cli.outcome import Outcome
+from gradeq.cli.outcome import Capped, Outcome
 from gradeq.report import notices as say
 from gradeq.report.change import label_change
 from gradeq.report.numerals import gap as spelled
@@ -23,7 +23,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     else:
         found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome))]
     found += [*stepping(outcome), *ranges(outcome), *crowds(outcome)]
-    if outcome.task.unproven:
+    if outcome.eta is None:  # an ensemble without a final tracker
         found.append(say.coverage_not_guaranteed())
     if outcome.labelled < outcome.rows:
         found.append(say.no_label(outcome.rows - outcome.labelled))
@@ -70,12 +70,17 @@ def stepping(outcome: Outcome) -> list[Notice]:
     """The step was capped, or should have been."""
     eta = outcome.eta if isinstance(outcome.eta, float) else None
     if outcome.capped is not None:
-        held = outcome.capped
-        return [say.step_capped(held.least if eta is None else eta, held.least, held.in_flight)]
+        return [capped(outcome.capped, eta)]
     peak = max(outcome.layer.desk.peaks, default=1)
     if outcome.task.common.no_cap and peak > 1 and eta is not None:
         return [say.no_cap_with_late_labels(eta, peak)]
     return []
+
+
+def capped(held: Capped, eta: float | None) -> Notice:
+    """The late-label cap held the step down; its figure in three digits."""
+    least = float(f"{held.least:.3g}")
+    return say.step_capped(least if eta is None else eta, least, held.in_flight)
 
 
 def ranges(outcome: Outcome) -> list[Notice]:

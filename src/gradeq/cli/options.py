@@ -253,4 +253,8 @@ def common(given: dict[str, Any]) -> Common:
 
 def command_line() -> str:
     """The call as one could type it again."""
+    context = click.get_current_context(silent=True)
+    given = context.find_root().obj if context is not None else None
+    if isinstance(given, dict) and "line" in given:
+        return str(given["line"])
     return shlex.join(["gradeq", *sys.argv[1:]])

@@ -133,6 +133,8 @@ def task_of(
     from gradeq.cli.task import Task
 
     check(prediction, levels, interval, ensemble, ensemble_eta, options)
+    if ensemble is not None and (by or features):
+        raise click.UsageError("--ensemble has no groups or features; leave out --by and --feature")
     if interval is not None:
         share = float(interval)
         taus: tuple[float, ...] = ((1.0 - share) / 2.0, (1.0 + share) / 2.0)
@@ -152,9 +154,9 @@ def task_of(
     chosen = link or ("linear" if ensemble is not None and options.eta is None else "sinh")
 
     def make(eta: float | str | None, ttl: float | None) -> Any:
-        layer = made(
-            options, eta, ttl, taus, interval, chosen, by, features, ensemble, ensemble_eta
-        )
+        # With a final tracker, from --eta or from the state, the link is its own.
+        own = link or ("linear" if ensemble is not None and eta is None else "sinh")
+        layer = made(options, eta, ttl, taus, interval, own, by, features, ensemble, ensemble_eta)
         if key is None:
             return layer
         from gradeq.layers.keyed import Keyed
@@ -164,7 +166,6 @@ def task_of(
     return Task(
         "quantile", options, prediction, label, new, Cover(taus, interval is not None), make,
         by, features, key, "real", chosen, shown, interval, len(taus) > 1,
-        ensemble is not None and options.eta is None,
     )  # fmt: skip
 
 
@@ -190,9 +191,10 @@ def made(
         "in_flight": options.in_flight,
         "ttl": ttl,
     }
-    if ensemble is not None:
+    if ensemble is not None and ensemble_eta is not None:
         from gradeq.layers.ensemble import QuantileEnsemble
 
+        assert not isinstance(eta, str)
         return QuantileEnsemble(
             taus[0], list(ensemble), ensemble_eta, final_eta=eta, link=link, **late
         )

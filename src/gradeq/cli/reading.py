@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from gradeq.errors import BadInput
-from gradeq.files import Chunk, Clock, Scatter, Table, Writer, in_time_order, sorted_by_time
+from gradeq.files import (
+    Chunk,
+    Clock,
+    Ordered,
+    Scatter,
+    Table,
+    Writer,
+    in_time_order,
+    sorted_by_time,
+)
 from gradeq.files.cells import row_name
 from gradeq.files.numbers import Floats
 
@@ -18,6 +27,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Parsed = TypeVar("Parsed")
+Held = TypeVar("Held")
+
+# Pieces are joined up to this many rows or bytes: each call of the layer then pays, and a long
+# file reaches the length from which loops are compiled.
+_ROWS = 1 << 18
+_BYTES = 128 << 20
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -100,15 +115,21 @@ class Reading:
         new: Sequence[str],
     ) -> int:
         """Read every piece (which may refuse it), answer it, write the answer; the number of rows."""
-        if self.streams:
-            rows = 0
-            for chunk in self.table.batches(None if writer else self._wanted()):
-                results = answer(read(self._piece(chunk, chunk.start)))
-                if writer is not None:
-                    writer.write(chunk.batch, results)
-                rows += chunk.rows
-            return rows
-        return self._sorted(read, answer, writer, new)
+        if not self.streams:
+            return self._sorted(read, answer, writer, new)
+        rows = 0
+        for chunk, whole in joined_chunks(self.table.batches(None if writer else self._wanted())):
+            try:
+                parsed = read(self._piece(chunk, chunk.start))
+            except BadInput:
+                if not whole:
+                    self._name_the_row(read)
+                raise
+            results = answer(parsed)
+            if writer is not None:
+                writer.write(chunk.batch, results)
+            rows += chunk.rows
+        return rows
 
     def _sorted(
         self,
@@ -124,7 +145,7 @@ class Reading:
         kept = Scatter(count, new) if writer is not None else None
         served = 0
         with sorted_by_time(self.table, self.time, self._wanted()) as ordered:
-            for batch, times, rows in ordered:
+            for batch, times, rows in joined_ordered(ordered):
                 chunk = Chunk(batch, served, 1, "")
                 try:
                     parsed = read(self._piece(chunk, served, times, rows))
@@ -141,7 +162,7 @@ class Reading:
         return served
 
     def _name_the_row(self, read: Callable[[Piece], Any]) -> None:
-        """Sorted rows have lost their numbers: find the first bad one in file order."""
+        """Rows sorted or of several files have lost their numbers: find the first bad one."""
         for chunk in self.table.batches(self._wanted()):
             read(self._piece(chunk, chunk.start))
 
@@ -161,3 +182,44 @@ class Reading:
     def _wanted(self) -> list[str]:
         clocks = [clock.name for clock in (self.time, self.label_time) if clock is not None]
         return list(dict.fromkeys([*self.columns, *clocks]))
+
+
+def joined_chunks(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, bool]]:
+    """Chunks in larger parts, and whether a part lies in one file, so that its rows have numbers."""
+    for held in _gathered(chunks, lambda chunk: chunk.batch):
+        first = held[0]
+        if len(held) == 1:
+            yield first, True
+        else:
+            batch = _stacked([chunk.batch for chunk in held])
+            yield first._replace(batch=batch), all(chunk.file == first.file for chunk in held)
+
+
+def joined_ordered(parts: Iterable[Ordered]) -> Iterator[Ordered]:
+    """The same for rows in time order."""
+    for held in _gathered(parts, lambda part: part.batch):
+        if len(held) == 1:
+            yield held[0]
+        else:
+            times, rows = (np.concatenate([part[k] for part in held]) for k in (1, 2))
+            yield Ordered(_stacked([part.batch for part in held]), times, rows)
+
+
+def _gathered(parts: Iterable[Held], batch: Callable[[Held], Any]) -> Iterator[list[Held]]:
+    held: list[Held] = []
+    rows = size = 0
+    for part in parts:
+        held.append(part)
+        rows += batch(part).num_rows
+        size += batch(part).nbytes
+        if rows >= _ROWS or size >= _BYTES:
+            yield held
+            held, rows, size = [], 0, 0
+    if held:
+        yield held
+
+
+def _stacked(batches: list[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

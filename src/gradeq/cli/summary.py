@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.equilibrium import aligned
@@ -51,7 +52,7 @@ def figures(outcome: Outcome) -> str:
     return f"{first}; {loss}; {certified(outcome)}; {step(outcome)}"
 
 
-def certified(outcome: Outcome) -> str:
+def certified(outcome: Any) -> str:
     """certificate exact (gap 1e-17); bound 0.0123."""
     certificate = outcome.certificate
     kind = "exact" if certificate.exact else "balanced"
@@ -66,7 +67,9 @@ def step(outcome: Outcome) -> str:
     """step 0.025, capped down to 0.001 on 12,000 rows."""
     decay = outcome.task.common.decay
     falls = f" * t^-{decay:g}" if decay is not None else ""
-    eta = outcome.eta if isinstance(outcome.eta, str) else f"{outcome.eta or 0.0:g}{falls}"
+    if outcome.eta is None:
+        return "steps of the ensemble"
+    eta = outcome.eta if isinstance(outcome.eta, str) else f"{outcome.eta:g}{falls}"
     if outcome.capped is None:
         return f"step {eta}"
     held = outcome.capped

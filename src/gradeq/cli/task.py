@@ -38,7 +38,6 @@ class Task:
     levels: tuple[str, ...] = ()
     interval: str | None = None
     several: bool = False  # the layer takes and serves one column for each level
-    unproven: bool = False  # an ensemble without a final tracker
 
     @property
     def columns(self) -> list[str]:
@@ -127,7 +126,7 @@ def starting_layer(task: Task, ttl: float | None) -> tuple[Layer, bool]:
 def step_of(layer: Any) -> float | str | None:
     """The step that a layer was made with: a number, or auto; of a falling step its first."""
     settings = getattr(layer, "layer", layer).settings
-    eta: float | str | None = settings.get("eta")
+    eta: float | str | None = settings.get("eta", settings.get("final_eta"))
     return eta if eta is not None else getattr(settings.get("schedule"), "eta", None)
 
 

@@ -1,0 +1,307 @@
+"""The pass of elo: read games, predict, learn, add up, write; then the leaderboard."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gradeq.cli.games import Games, Sides, parse
+from gradeq.cli.job import capping, moment
+from gradeq.cli.light import arrow_without_pandas
+from gradeq.cli.measure import GroupSums, Late, Sums
+from gradeq.cli.options import Common, check_distinct
+from gradeq.cli.outcome import Capped, Certificate
+from gradeq.cli.progress import progress
+from gradeq.cli.reading import Reading
+from gradeq.cli.state_file import check_place, read_state
+from gradeq.cli.steps import penalty_of, stepped
+from gradeq.cli.task import step_of
+from gradeq.files import Clock, Codebook, Writer, atomic, guard_formula, open_table
+from gradeq.files.numbers import Floats
+
+TINY = 1e-15
+LEADERBOARD = {
+    "player": str,
+    "rating": float,
+    "elo": float,
+    "games": int,
+    "wins": float,
+    "win_rate": float,
+    "predicted_win_rate": float,
+    "bias": float,
+    "bound": float,
+}
+
+
+@dataclass(frozen=True)
+class EloOutcome:
+    """Everything that is said about a run of games."""
+
+    options: Common
+    sides: Sides
+    ties_rule: str
+    predictions: str | None
+    layer: Any
+    equilibrium: Any
+    board: list[Any]
+    rows: int
+    labelled: int
+    learned: int
+    ties: int
+    skipped: int
+    eta: float | str | None
+    sums: Sums
+    players: dict[str, tuple[float, float]]  # log loss and its games in this run
+    certificate: Certificate
+    capped: Capped | None
+    notices: tuple[Any, ...] = ()
+
+
+class EloPass:
+    """One run over the games: the ratings move on, the sums grow."""
+
+    def __init__(
+        self, layer: Any, sides: Sides, drop: bool, late: Late | None, follow: Any, new: str
+    ) -> None:
+        self.layer, self.sides, self.drop, self.late, self.new = layer, sides, drop, late, new
+        self.follow = follow
+        self.rows = self.ties = self.skipped = 0
+        self.sums = Sums(["bias_before", "bias_after", "loss"])
+        self.book = Codebook()
+        self.losses = GroupSums(["loss"])
+        self.errors = GroupSums(["error"])
+        self.weight = Sums(["weight"])
+
+    def answer(self, games: Games) -> dict[str, Floats]:
+        """Play a piece: the probability before each game that a wins."""
+        piece, y = games.piece, games.scores
+        if piece.never is not None and piece.never.any():
+            y = np.where(piece.never, np.nan, y)
+        given: dict[str, Any] = {"weights": games.weights, "skip_self": self.sides.skip_self}
+        if piece.due is not None or (piece.times is not None and self.layer.desk.waiting):
+            given |= {"times": piece.times, "label_times": piece.due}
+        run = self.layer.run(games.a, games.b, y, **given)
+        p = np.asarray(run.values)
+        self._add(games, p, run)
+        self.rows += len(p)
+        return {self.new: p}
+
+    def _add(self, games: Games, p: Floats, run: Any) -> None:
+        tied = (games.scores == 0.5) & ~games.against_itself
+        self.ties += int(np.count_nonzero(tied))
+        self.skipped += int(np.count_nonzero(games.against_itself))
+        counted = ~np.isnan(games.scores) & ~games.against_itself
+        if self.drop:
+            counted &= ~tied
+        first, second = self.book.codes(games.a), self.book.codes(games.b)
+        count = len(self.book)
+        q, y = p[counted], games.scores[counted]
+        loss = log_loss(q, y)
+        columns = {"bias_before": 0.5 - y, "bias_after": q - y, "loss": loss}
+        self.sums.add(columns, len(y))
+        for codes in (first, second):
+            self.losses.add(codes[counted], {"loss": loss}, count)
+        if self.follow is not None:
+            self.follow.add(games, p, counted, first, second, run)
+            self.follow.end(self.layer, games.piece)
+        self._learned(games, p, counted, first, second, count)
+
+    def _learned(
+        self, games: Games, p: Floats, counted: Any, first: Any, second: Any, count: int
+    ) -> None:
+        """Add each player's own error over the games that the layer learns from."""
+        weights = np.ones(len(p)) if games.weights is None else games.weights
+        opens = counted & (weights > 0.0)
+        columns = [p, games.scores, weights, first, second]
+        if self.late is not None:
+            opens &= ~games.piece.never
+            columns = self.late.settle(games.piece.times, games.piece.due, opens, columns)
+        else:
+            columns = [column[opens] for column in columns]
+        q, y, w, one, other = columns
+        error = w * (q - y)
+        self.errors.add(one, {"error": error}, count)
+        self.errors.add(other, {"error": -error}, count)
+        self.weight.add({"weight": w}, len(w))
+
+
+def log_loss(p: Floats, y: Floats) -> Floats:
+    """Log loss of each game."""
+    p = np.clip(p, TINY, 1.0 - TINY)
+    return -(y * np.log(p) + (1.0 - y) * np.log1p(-p))
+
+
+def carry_out(
+    options: Common,
+    a: str,
+    b: str,
+    winner: str | None,
+    score: str | None,
+    ties: str,
+    k: float | None,
+    skip_self: bool,
+    predictions: str | None,
+    column_name: str,
+) -> EloOutcome:
+    """Do what a call asks: outputs appear together at the end, or not at all; the state last."""
+    arrow_without_pandas()
+    sides = Sides(a, b, winner, score, options.weight, skip_self)
+    named = (options.output, options.report, options.state, predictions)
+    check_distinct([path for path in named if path is not None])
+    table = open_table(options.files, spool=options.time is not None)
+    table.need(*sides.columns)
+    reading = Reading(
+        table,
+        sides.columns,
+        None if options.time is None else Clock(options.time),
+        None if options.label_time is None else Clock(options.label_time),
+    )
+    ttl = reading.ttl(options.ttl)
+    if options.state is not None:
+        check_place(options.state)
+    layer, continued = starting_layer(options, ties, k, ttl)
+    follow = None
+    if options.report is not None:
+        from gradeq.cli.elo_follow import EloFollow
+
+        follow = EloFollow(reading)
+    late = Late(ttl) if options.label_time is not None else None
+    pass_ = EloPass(layer, sides, ties == "drop", late, follow, column_name)
+    before = moment(layer)
+    with ExitStack() as stack:
+        import pyarrow as pa
+
+        # The last to be entered takes its place first; the state goes last.
+        place = options.state and stack.enter_context(atomic(options.state, table.paths))
+        page = options.report and stack.enter_context(atomic(options.report, table.paths))
+        board = None
+        if options.output is not None:
+            board = stack.enter_context(
+                Writer(options.output, pa.schema([]), LEADERBOARD, inputs=table.paths)
+            )
+        writer = None
+        if predictions is not None:
+            writer = stack.enter_context(
+                Writer(predictions, table.schema, {column_name: float}, inputs=table.paths)
+            )
+        step = stack.enter_context(progress("elo", options.quiet or options.json))
+
+        def answer(games: Games) -> dict[str, Floats]:
+            results = pass_.answer(games)
+            step(pass_.rows, table.progress())
+            return results
+
+        reading.serve(lambda piece: parse(sides, piece), answer, writer, [column_name])
+        outcome = concluded(options, sides, ties, predictions, pass_, continued, before)
+        if board is not None:
+            write_board(board, outcome.board)
+        if page and follow is not None:
+            from gradeq.cli.elo_story import page_of
+
+            page.write(page_of(outcome, follow, table.paths).encode())
+        if place:
+            place.write(layer.to_json().encode())
+    return outcome
+
+
+def starting_layer(
+    options: Common, ties: str, k: float | None, ttl: float | None
+) -> tuple[Any, bool]:
+    """The ratings to begin with, and whether they come from a state."""
+    from gradeq.layers.elo import DEFAULT_ETA, Elo
+    from gradeq.layers.layer import check_same_settings
+    from gradeq.theory.elo import step_from_k
+
+    saved = read_state(options.state) if options.state is not None else None
+    eta = step_from_k(k) if k is not None else options.eta
+    if saved is not None and eta is None:
+        eta = step_of(saved)
+    layer = Elo(
+        **stepped(options, eta, DEFAULT_ETA),
+        ties=ties,
+        penalty=penalty_of(options),
+        late_cap=None if options.no_cap else "auto",
+        in_flight=options.in_flight,
+        ttl=ttl,
+    )
+    if saved is None:
+        return layer, False
+    check_same_settings(layer, saved)
+    return saved, True
+
+
+def concluded(
+    options: Common,
+    sides: Sides,
+    ties: str,
+    predictions: str | None,
+    pass_: EloPass,
+    continued: bool,
+    before: tuple[int, int],
+) -> EloOutcome:
+    """All that is said about a run, once it is over."""
+    from gradeq.cli.elo_notes import notices
+
+    layer = pass_.layer
+    posted, held = before
+    equilibrium = layer.equilibrium()
+    names = pass_.book.names
+    losses = {
+        name: (pass_.losses.total(code, "loss"), float(pass_.losses.rows[code]))
+        for code, name in enumerate(names)
+    }
+    outcome = EloOutcome(
+        options,
+        sides,
+        ties,
+        predictions,
+        layer,
+        equilibrium,
+        layer.leaderboard(),
+        pass_.rows,
+        pass_.sums.rows,
+        layer.desk.posted - posted,
+        pass_.ties,
+        pass_.skipped,
+        step_of(layer),
+        pass_.sums,
+        losses,
+        certificate(pass_, equilibrium, continued),
+        capping(layer, held),
+    )
+    return replace(outcome, notices=notices(outcome))
+
+
+def certificate(pass_: EloPass, equilibrium: Any, continued: bool) -> Certificate:
+    """Each player's average error from the games beside that from the rating."""
+    cells = equilibrium.coordinates
+    average = {c.name: c.average_gradient for c in cells}
+    penalty = {c.name: c.average_penalty for c in cells}
+    from_state = {c.name: c.from_state for c in cells}
+    gap = equilibrium.gap
+    if not continued:
+        weight = pass_.weight.total("weight") or 1.0
+        rows = {
+            name: pass_.errors.total(code, "error") / weight
+            for code, name in enumerate(pass_.book.names)
+        }
+        average = {name: rows.get(name, 0.0) for name in average}
+        for name in average:
+            gap = max(gap, abs(average[name] + penalty[name] - from_state[name]))
+    return Certificate(
+        average, penalty, from_state, gap, equilibrium.bound, equilibrium.vacuous, equilibrium.exact
+    )
+
+
+def write_board(writer: Writer, board: list[Any]) -> None:
+    """One row per player, names guarded against spreadsheet formulas."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {name: [getattr(row, name) for row in board] for name in LEADERBOARD}
+    columns["player"] = [guard_formula(name) for name in columns["player"]]
+    columns["bound"] = [np.nan if bound is None else bound for bound in columns["bound"]]
+    nothing = pa.RecordBatch.from_struct_array(pa.array([{}] * len(board), pa.struct([])))
+    writer.write(nothing, columns)

@@ -1,0 +1,50 @@
+"""The warnings that matter after a run of games."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradeq.cli.notes import BROKEN, capped
+from gradeq.report import notices as say
+from gradeq.report.numerals import gap as spelled
+from gradeq.report.story import Notice
+from gradeq.report.words import FEW, within_a_point
+
+
+def notices(outcome: Any) -> tuple[Notice, ...]:
+    """Every warning of an Elo run, the serious ones first."""
+    found: list[Notice] = []
+    if outcome.labelled < FEW:
+        found.append(say.few_labels(outcome.labelled))
+    found += stepping(outcome)
+    ranked = [row for row in outcome.board if row.games >= FEW]
+    if ranked:
+        worst = max(ranked, key=lambda row: abs(row.bias))
+        if abs(worst.bias) > 0.01:
+            off = len(ranked) - within_a_point(ranked)
+            found.append(
+                say.predicted_off(worst.player, worst.bias, worst.games, off, len(ranked), "player")
+            )
+    if outcome.options.time is None:
+        found.append(say.no_time())
+    unlabelled = outcome.rows - outcome.labelled - outcome.skipped
+    unlabelled -= outcome.ties if outcome.ties_rule == "drop" else 0
+    if unlabelled > 0:
+        found.append(say.no_label(unlabelled))
+    vacuous = sum(row.vacuous for row in outcome.board)
+    if vacuous:
+        found.append(say.vacuous_bounds(vacuous, len(outcome.board), "player", "games"))
+    if outcome.certificate.gap > BROKEN:
+        found.append(say.identity_broken(spelled(outcome.certificate.gap)))
+    return say.ordered(found)
+
+
+def stepping(outcome: Any) -> list[Notice]:
+    """The step was capped, or should have been."""
+    eta = outcome.eta if isinstance(outcome.eta, float) else None
+    if outcome.capped is not None:
+        return [capped(outcome.capped, eta)]
+    peak = max(outcome.layer.desk.peaks, default=1)
+    if outcome.options.no_cap and peak > 1 and eta is not None:
+        return [say.no_cap_with_late_labels(eta, peak)]
+    return []

@@ -1,0 +1,138 @@
+"""The report's story of an Elo run, and its page."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from gradeq.cli.elo_follow import EloFollow
+from gradeq.cli.elo_job import EloOutcome
+from gradeq.cli.story import made
+from gradeq.cli.trend import axis_of
+from gradeq.report import story as told
+from gradeq.report.page import html
+from gradeq.report.thin import numbers, thin
+
+KS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+CURVES = 8
+
+
+def page_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> str:
+    """The page as text."""
+    return html(story_of(outcome, follow, files))
+
+
+def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.EloStory:
+    """Everything the page says, as data."""
+    from gradeq.theory.elo import step_from_k
+
+    certificate = outcome.certificate
+    eta = outcome.eta if isinstance(outcome.eta, float) else 0.1
+    return told.EloStory(
+        made=made(files, outcome.options.state),
+        a=outcome.sides.a,
+        b=outcome.sides.b,
+        games=outcome.labelled,
+        players=len(outcome.board),
+        loss=told.Loss("log loss", math.log(2.0), outcome.sums.mean("loss")),
+        certificate=told.Certificate(
+            certificate.largest, certificate.bound, certificate.gap, certificate.exact,
+            certificate.vacuous,
+        ),
+        rows=tuple(player(row) for row in ordered(outcome.board)),
+        k=eta / step_from_k(1.0),
+        eta=eta,
+        method=method(outcome),
+        ties=outcome.ties,
+        ties_rule=cast(Literal["half", "drop"], outcome.ties_rule),
+        skipped=outcome.skipped,
+        timed=outcome.options.time is not None,
+        interval="the spread of the games (a sandwich estimate, 95 %)",
+        notices=outcome.notices,
+        curves=curves(outcome, follow),
+        bins=bins(follow),
+        frontier=frontier(outcome, follow, eta),
+    )  # fmt: skip
+
+
+def ordered(board: list[Any]) -> list[Any]:
+    """By rank, then Elo; without a rank last."""
+    return sorted(board, key=lambda row: (row.rank is None, row.rank or 0, -row.elo))
+
+
+def player(row: Any) -> told.Player:
+    """One row of the leaderboard."""
+    return told.Player(
+        row.rank, row.rank_low, row.rank_high, row.player, row.elo, row.elo_low, row.elo_high,
+        row.games, row.win_rate, row.predicted_win_rate, row.bias, row.bound, row.vacuous,
+    )  # fmt: skip
+
+
+def method(outcome: EloOutcome) -> told.Method:
+    """The identity worked through for the first player of the leaderboard."""
+    if not outcome.board:
+        return told.Method("elo", "", 0, 0.0, 0.0, 0.0, None, 0.0)
+    first = ordered(outcome.board)[0]
+    exact = outcome.certificate.exact and isinstance(outcome.eta, float)
+    eta = outcome.eta if exact and isinstance(outcome.eta, float) else None
+    return told.Method(
+        "elo", first.player, first.games, 0.0, first.rating, first.bias, eta,
+        first.bias * first.games,
+    )  # fmt: skip
+
+
+def curves(outcome: EloOutcome, follow: EloFollow) -> told.Curves | None:
+    """Elo over the games for players from the top to the bottom."""
+    from gradeq.layers.standings import START
+    from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
+
+    path = follow.path
+    ranked = [row for row in outcome.board if row.rank is not None]
+    if len(path.x) < 2 or not ranked:
+        return None
+    picked = thin(len(path.x)).tolist()
+    spread = [*range(min(3, len(ranked)))]
+    if len(ranked) > 3:
+        spread += np.unique(np.linspace(3, len(ranked) - 1, CURVES - 3).astype(int)).tolist()
+    lines = []
+    for k in spread:
+        name = ranked[k].player
+        values = np.array([path.thetas[i].get(name, 0.0) for i in picked])
+        lines.append(told.Line(name, numbers(START + ELO_POINTS_PER_LOGIT * values)))
+    axis, title = axis_of(follow.reading)
+    title = "game" if axis == "row" else title
+    return told.Curves(axis, title, tuple(path.x[i] for i in picked), tuple(lines))
+
+
+def bins(follow: EloFollow) -> tuple[told.Bin, ...]:
+    """Calibration: predicted against actual win rate of side a, with 95 % intervals."""
+    found = []
+    for n, p, y, square in follow.bins.T.tolist():
+        if n < 1:
+            continue
+        mean = y / n
+        half = 1.96 * math.sqrt(max(square / n - mean * mean, 1e-9) / n)
+        low, high = max(mean - half, 0.0), min(mean + half, 1.0)
+        found.append(told.Bin(p / n, mean, int(n), low, high))
+    return tuple(found)
+
+
+def frontier(outcome: EloOutcome, follow: EloFollow, eta: float) -> tuple[told.StepPoint, ...]:
+    """Log loss and worst bias of each K, had it been used on these same games."""
+    from gradeq.layers.elo import Elo
+    from gradeq.theory.elo import step_from_k
+
+    if not follow.games or not isinstance(outcome.eta, float):
+        return ()
+    a, b, y = (np.concatenate([part[i] for part in follow.games]) for i in range(3))
+    chosen = eta / step_from_k(1.0)
+    steps = sorted({step_from_k(k) for k in KS} | {eta})
+    swept = Elo.sweep(steps, a, b, y)
+    points = []
+    for point in swept.points:
+        own = math.isclose(point.eta, eta, rel_tol=1e-9)
+        k = chosen if own else point.k
+        points.append(told.StepPoint(float(f"{k:.3g}"), point.loss, point.worst, own))
+    return tuple(points)

@@ -1,0 +1,102 @@
+"""The columns of a piece of games, checked: players, scores, weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradeq.cli.reading import Piece
+from gradeq.errors import BadInput
+from gradeq.files import MISSING_NAME, Codebook, is_missing
+from gradeq.files.cells import row_name, shown
+from gradeq.files.numbers import Floats
+
+WORDS = {
+    **dict.fromkeys(("a", "model_a", "home"), 1.0),
+    **dict.fromkeys(("b", "model_b", "away"), 0.0),
+    **dict.fromkeys(("tie", "draw", "tie (bothbad)", "both_bad"), 0.5),
+}
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Which columns hold the two players, the result and the weight."""
+
+    a: str
+    b: str
+    winner: str | None
+    score: str | None
+    weight: str | None
+    skip_self: bool
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        named = (self.a, self.b, self.winner, self.score, self.weight)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+
+class Games(NamedTuple):
+    """Games of a piece: the players' cells, a's scores (nan: none), which are no game at all."""
+
+    piece: Piece
+    a: Any
+    b: Any
+    scores: Floats
+    weights: Floats | None
+    against_itself: Any
+
+
+def parse(sides: Sides, piece: Piece) -> Games:
+    """Read and check the columns; an error names the row in the file."""
+    book = Codebook()
+    a, b = piece.cells(sides.a), piece.cells(sides.b)
+    first, second = book.codes(a), book.codes(b)
+    names = book.names
+    if MISSING_NAME in names:
+        absent = names.index(MISSING_NAME)
+        for codes, column in ((first, sides.a), (second, sides.b)):
+            refuse(piece, codes == absent, f"column {column!r} has no player; drop the game")
+    own = first == second
+    if not sides.skip_self:
+        who = names[first[int(np.argmax(own))]] if own.any() else ""
+        refuse(
+            piece, own, f"{shown(who)} against itself is no game; drop the row or give --skip-self"
+        )
+    if sides.score is not None:
+        y = piece.numbers(sides.score, missing=True)
+        rule = "lies outside [0, 1]; a's score is 1 for a win, 0 for a loss, 0.5 for a tie"
+        piece.refuse((y < 0.0) | (y > 1.0), y, sides.score, rule)
+    else:
+        assert sides.winner is not None
+        y = won(piece, sides.winner, book, first, second, own)
+    weights = None
+    if sides.weight is not None:
+        weights = piece.numbers(sides.weight)
+        rule = "is negative; weights are 0 (not learned from) or more"
+        piece.refuse(weights < 0.0, weights, sides.weight, rule)
+    return Games(piece, a, b, y, weights, own)
+
+
+def won(piece: Piece, winner: str, book: Codebook, first: Any, second: Any, own: Any) -> Floats:
+    """a's score from who won: a name of the two players goes before a word such as home or tie."""
+    codes = book.codes(piece.cells(winner))
+    names = book.names
+    scores = np.array([WORDS.get(name.strip().lower(), np.nan) for name in names])
+    absent = np.array([name == MISSING_NAME or is_missing(name) for name in names])
+    y = np.where(codes == first, 1.0, np.where(codes == second, 0.0, scores[codes]))
+    wrong = np.isnan(y) & ~absent[codes] & ~own
+    if wrong.any():
+        cell = names[codes[int(np.argmax(wrong))]]
+        rule = "is neither of the two players nor a, b, model_a, model_b, home, away, tie or draw"
+        refuse(piece, wrong, f"column {winner!r} has {shown(cell)}, which {rule}")
+    return y
+
+
+def refuse(piece: Piece, wrong: Any, text: str) -> None:
+    """One line for the first row that is wrong."""
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise BadInput(f"{row_name(piece.chunk.first_row + i, piece.chunk.file)}: {text}")
