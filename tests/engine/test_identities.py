@@ -9,7 +9,7 @@ import pytest
 from every_part import GEOMETRIES, LAZY, LINKS, LOSSES, PENALTIES, SCHEDULES, columns
 from gradeq.engine.learner import Learner
 from gradeq.equilibrium import certificate, window
-from gradeq.geometries import Euclidean
+from gradeq.geometries import Euclidean, Shrink
 from gradeq.losses import Quantile, Squared
 from gradeq.schedules import Constant, Power
 
@@ -105,6 +105,15 @@ def test_any_window_is_the_difference_of_two_states(geometry):
             state = learner.run(state, [row], [y]).state
         averages = [c.average_gradient for c in middle.coordinates]
         np.testing.assert_allclose(averages, np.mean(errors, axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda s: type(s).__name__)
+def test_normal_part_of_a_proximal_form_is_the_slope_of_its_penalty(schedule):
+    """n_t in dr(theta_t) whatever the step: for the ridge exactly strength theta_t, with n_1 = 0."""
+    rows, labels, _ = columns(T)
+    learner = Learner(Squared(), schedule, Shrink(0.5))
+    run = learner.run(learner.start(3), rows, labels, trace=1)
+    np.testing.assert_allclose(run.state.normals, 0.5 * run.trace[1:].sum(axis=0), atol=1e-12)
 
 
 def test_bring_your_own_gradient_obeys_the_same_identity():
