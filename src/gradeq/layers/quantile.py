@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradeq.errors import BadInput
+from gradeq.kernels.lane import MOST
 from gradeq.layers import door
 from gradeq.layers.tracker import Tracker
 from gradeq.penalties import Penalty
@@ -64,7 +65,7 @@ class QuantileTracker(Tracker):
 
     def predict(
         self,
-        f: Any = 0.0,
+        f: Any,
         groups: Mapping[str, Any] | None = None,
         features: Mapping[str, Any] | None = None,
         weight: float = 1.0,
@@ -72,6 +73,25 @@ class QuantileTracker(Tracker):
         time: float | None = None,
     ) -> float:
         """The adjusted quantile; a ticket stays open until its label comes."""
+        plain = (
+            groups is None and features is None and weight == 1.0 and id is None and time is None
+        )
+        if plain and self.link_name == "linear" and self.roster.scalar and not self.shadow:
+            ends = (-MOST, MOST)
+            lane = self._lane or self.enter_lane(ends, ends, self.prediction, self._predict)
+            if lane is not None:
+                return lane.predict(f)  # type: ignore[no-any-return]
+        return self._predict(f, groups, features, weight, id, time)
+
+    def _predict(
+        self,
+        f: Any,
+        groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
+        weight: float = 1.0,
+        id: str | int | None = None,
+        time: float | None = None,
+    ) -> float:
         served: float = self._served(f, groups, features, weight, id, time)
         return served
 
