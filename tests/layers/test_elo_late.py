@@ -1,0 +1,171 @@
+"""Late scores: by id, in any order, capped by the players in flight, corrected, expired, carried over."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gradeq as gq
+from gradeq.errors import BadInput, ExpiredTicket, LabelConflict, UnknownTicket
+from gradeq.layers.elo import Elo
+from gradeq.layers.registry import from_json
+
+KINDS = {
+    "plain": {},
+    "no cap": {"late_cap": None},
+    "power": {"schedule": gq.Power(1.0, 0.3)},
+    "lasso": {"penalty": gq.Lasso(0.01)},
+    "ridge": {"penalty": gq.Ridge(0.05)},
+    "home": {"home_advantage": True},
+    "auto": {"eta": "auto"},
+    "drop": {"ties": "drop"},
+}
+
+
+def games(n: int, seed: int):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 6, n)
+    b = (a + rng.integers(1, 6, n)) % 6
+    y = rng.choice([0.0, 0.5, 1.0], n, p=[0.4, 0.2, 0.4])
+    return a, b, y, np.arange(n) + rng.integers(1, 25, n) - 0.5
+
+
+def by_tickets(elo: Elo, a, b, y, due, drop: bool) -> list[float]:
+    served = []
+    waiting: list[int] = []
+    for t in range(len(a)):
+        for k in sorted((k for k in waiting if due[k] <= t), key=lambda k: (due[k], k)):
+            elo.settle(y[k], id=k)
+            waiting.remove(k)
+        if drop and y[t] == 0.5:
+            served.append(elo.predict(a[t], b[t]))
+        else:
+            served.append(elo.predict(a[t], b[t], id=t))
+            waiting.append(t)
+    return served
+
+
+@pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS)
+def test_tickets_columns_and_resumed_columns_agree_to_the_last_bit(settings):
+    a, b, y, due = games(160, 1)
+    drop = settings.get("ties") == "drop"
+    one, whole, cut = Elo(**settings), Elo(**settings), Elo(**settings)
+    served = by_tickets(one, a, b, y, due, drop)
+    run = whole.run(a, b, y, times=np.arange(160.0), label_times=due)
+    for piece in np.split(np.arange(160), [30, 31, 90]):
+        cut.run(a[piece], b[piece], y[piece], times=piece.astype(float), label_times=due[piece])
+        cut = from_json(cut.to_json())
+    assert run.served.tolist() == served
+    assert one.desk.head.state() == whole.desk.head.state() == cut.desk.head.state()
+    assert list(one.desk.peaks) == list(whole.desk.peaks) == list(cut.desk.peaks)
+    assert run.waiting == len(cut.desk.waiting) > 0
+    assert whole.ratings == cut.ratings
+
+
+@given(st.randoms(use_true_random=False))
+def test_scores_in_any_order_give_the_same_ratings_to_rounding(random):
+    a, b, y, _ = games(40, 2)
+    first, other = Elo(), Elo()
+    for elo in (first, other):
+        for t in range(40):
+            elo.predict(a[t], b[t], id=t)
+    for t in range(40):
+        first.settle(y[t], id=t)
+    order = list(range(40))
+    random.shuffle(order)
+    for t in order:
+        other.settle(y[t], id=t)
+    assert all(abs(first.ratings[name] - r) < 1e-13 for name, r in other.ratings.items())
+    assert other.equilibrium().gap < 1e-14
+
+
+@given(st.integers(0, 10**6))
+def test_a_score_that_has_not_come_moves_no_served_probability(seed):
+    a, b, y, due = games(60, seed)
+    flip = seed % 60
+    other = y.copy()
+    other[flip] = 1.0 if y[flip] < 1.0 else 0.0
+    runs = [Elo().run(a, b, z, times=np.arange(60.0), label_times=due).served for z in (y, other)]
+    before = np.arange(60) < due[flip]
+    assert (runs[0][before] == runs[1][before]).all()
+
+
+def test_the_cap_is_three_tenths_over_the_open_games_of_both_players():
+    elo = Elo(0.5)
+    for t in range(4):
+        elo.predict("a", f"b{t}", id=t)
+    steps = [ticket.memo[1] for ticket in elo.desk.queue]
+    assert steps == [0.5, 0.3 / 3, 0.3 / 4, 0.3 / 5]
+    assert elo.desk.head.pace.held == 3
+    uncapped = Elo(0.5, late_cap=None)
+    for t in range(4):
+        uncapped.predict("a", f"b{t}", id=t)
+    assert [ticket.memo[1] for ticket in uncapped.desk.queue] == [0.5] * 4
+
+
+def test_games_at_once_among_players_in_flight_are_capped_alike_in_events_and_columns():
+    one, batch = Elo(0.5), Elo(0.5)
+    for elo in (one, batch):
+        elo.predict("a", "b", id=1)
+        elo.predict("a", "c", id=2)
+    one.update("a", "d", 1)
+    one.update("c", "d", 0)
+    batch.run(["a", "c"], ["d", "d"], [1, 0])
+    assert one.desk.head.state() == batch.desk.head.state()
+    assert len(one.desk.queue) == 2 and one.ratings["d"] != 0.0
+
+
+def test_duplicates_conflicts_unknown_and_expired_scores_are_told_apart():
+    elo = Elo(ttl=10.0)
+    elo.predict("a", "b", id="g", time=0.0)
+    assert elo.settle(1, id="g") == "applied"
+    assert elo.settle(1, id="g") == "duplicate"
+    with pytest.raises(LabelConflict):
+        elo.settle(0, id="g")
+    with pytest.raises(UnknownTicket):
+        elo.settle(0, id="h")
+    elo.predict("a", "b", id="old", time=1.0)
+    assert elo.expire(100.0) == 1
+    with pytest.raises(ExpiredTicket):
+        elo.settle(1, id="old")
+
+
+def test_a_corrected_score_leaves_what_the_right_one_would_have():
+    for ties in ("half", "drop"):
+        for wrong, right in ((1.0, 0.0), (0.5, 1.0), (0.0, 0.5)):
+            fixed, straight = Elo(ties=ties), Elo(ties=ties)
+            for elo, score in ((fixed, wrong), (straight, right)):
+                elo.predict("a", "b", id=1)
+                elo.predict("b", "c", id=2)
+                elo.settle(score, id=1)
+                elo.settle(1, id=2)
+            fixed.correct(1, right)
+            assert all(abs(fixed.ratings[n] - r) < 1e-15 for n, r in straight.ratings.items())
+            ours, theirs = fixed.equilibrium(), straight.equilibrium()
+            assert ours.rows == theirs.rows and abs(ours.loss_after - theirs.loss_after) < 1e-12
+            assert ours.gap < 1e-15
+
+
+def test_a_tie_on_a_ticket_is_dropped_and_closes_it():
+    for settings in ({}, {"eta": "auto"}):
+        elo = Elo(ties="drop", **settings)
+        elo.predict("a", "b", id=1)
+        assert elo.settle(0.5, id=1) == "dropped"
+        assert elo.settle(0.5, id=1) == "duplicate"
+        assert elo.desk.open_count == 0 and elo.equilibrium().rows == 0
+
+
+def test_the_proximal_lasso_refuses_late_scores():
+    elo = Elo(proximal=0.01)
+    with pytest.raises(BadInput, match="at once"):
+        elo.predict("a", "b", id=1)
+    with pytest.raises(BadInput, match="at once"):
+        elo.run(["a"], ["b"], [1], times=[0], label_times=[1])
+
+
+def test_one_ticket_that_never_closes_costs_no_memory():
+    elo = Elo()
+    elo.predict("a", "b", id="never")
+    for _ in range(50):
+        elo.update("a", "c", 1)
+    assert len(elo.desk.queue) == 1 and not elo.desk.gone
