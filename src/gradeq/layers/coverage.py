@@ -149,7 +149,7 @@ def between(lower: Coverage, upper: Coverage, target: float) -> Coverage:
 
 def share(a: float, b: float) -> float:
     """a + b, a share of rows; what long sums lost in the last digits is rounded away."""
-    return round(a + b, 12)
+    return round(a + b, 10) + 0.0
 
 
 def level_bounds(setting: Setting, count: int) -> list[Bound]:
