@@ -92,3 +92,8 @@ def test_the_pull_of_the_pinball_loss_uses_both_sides() -> None:
         high, u = low + rng.uniform(0, 4), rng.uniform(-6, 6)
         y = rng.choice((low, high, rng.uniform(low, high)))
         assert ((y <= u) - level) * u >= -quantile_pull(low, high, level) - 1e-12
+
+
+def test_growth_is_the_number_that_it_says() -> None:
+    weight = 2 * 0.2784645427610738
+    assert logistic_growth(2.0, 3.0, 0.1, 5.0) == pytest.approx(5.0 * (2 * weight + 0.1 * 12.0))

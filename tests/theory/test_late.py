@@ -216,3 +216,17 @@ def test_the_first_uncapped_step_is_paid_for_exactly() -> None:
     assert capped_open_mass(0.1, 0.1, 10**6) == pytest.approx(
         0.1 + 0.1 * sum(1 / j for j in range(2, 10**6 + 1))
     )
+
+
+def test_late_bounds_are_the_numbers_that_they_say() -> None:
+    assert late_squared_radius_in_order(0.0, 2.0, 0.25, 2) == 6.0
+    assert late_radius_1d(0.5, 1.0, 2.0, 0.25) == 1.5
+    eta, kappa, squared, n, most_open = 0.1, 0.3, 2.0, 50, 4
+    growth = late_pull_growth(kappa, squared, most_open * eta, n * eta, n)
+    assert growth == pytest.approx(n * eta * (2 * kappa + eta * squared * (2 * most_open - 1)))
+    assert late_service_diameter_squared(2.0, 1.0, 0.5) == 7.0
+    assert late_service_diameter_quantile(0.0, 1.0, 2.0, 0.5) == 3.0
+    assert capped_step(0.5, 0.1, 10) == 0.01 and capped_step(0.005, 0.1, 10) == 0.005
+    virtual = late_logistic_virtual_radius(0.0, 1.0, 0.3, 20.0)
+    assert late_logit_radius(0.0, 0.3, 20.0) == pytest.approx(virtual + 0.3)
+    assert virtual == pytest.approx(math.log(1.0 + math.exp(0.3) * 20.0))
