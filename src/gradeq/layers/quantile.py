@@ -78,7 +78,8 @@ class QuantileTracker(Tracker):
         )
         if plain and self.link_name == "linear" and self.roster.scalar and not self.shadow:
             ends = (-MOST, MOST)
-            lane = self._lane or self.enter_lane(ends, ends, self.prediction, self._predict)
+            again = QuantileTracker.predict.__get__(self)
+            lane = self._lane or self.enter_lane(ends, ends, self.prediction, again, self._predict)
             if lane is not None:
                 return lane.predict(f)  # type: ignore[no-any-return]
         return self._predict(f, groups, features, weight, id, time)
