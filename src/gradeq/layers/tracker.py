@@ -81,7 +81,8 @@ class Tracker(Layer):
         f = self.prediction(f)
         row = self.roster.row(groups, features)
         w = 1.0 if weight == 1.0 else door.weight(weight)
-        self.grow()
+        if not self.roster.scalar:
+            self.grow()
         return self.shown(f, self.desk.open(row, f, w, id, time))
 
     def run(
