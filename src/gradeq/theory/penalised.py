@@ -36,6 +36,9 @@ def logistic_lasso_average(
     """||avg (mean - y) x|| under lasso: 2 ||theta_1||/(eta n) + h/(eta n) + lambda sqrt(d) (result 6.1).
 
     prop:logistic_lasso_pos_curv prints C_1 with L/eta where its own proof gives eta L; neither is needed.
+
+    >>> round(logistic_lasso_average(0.0, 2.0, 1.0, 0.5, 4, 0.1, 100), 4)
+    1.2014
     """
     lipschitz = c * span + strength * math.sqrt(d)
     h = lasso_horizon(LAMBERT_W * span, lipschitz, strength, eta)

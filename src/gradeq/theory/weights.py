@@ -46,7 +46,13 @@ def weighted_squared_radius(start: float, b: float, eta: float, weight_max: floa
 def weighted_logit_radius(
     start: float, eta: float, weight_max: float, weighted_odds: float
 ) -> float:
-    """log(e^|theta_1| + eta e^(eta wbar) sum w_t e^|o_t|) (result D4)."""
+    """log(e^|theta_1| + eta e^(eta wbar) sum w_t e^|o_t|) (result D4).
+
+    >>> weighted_logit_radius(0.0, 0.5, 2.0, 0.0)
+    0.0
+    >>> round(weighted_logit_radius(0.0, 0.5, 2.0, 100.0), 3)
+    4.919
+    """
     return logit_radius_from_odds(start, eta * weight_max, eta * weighted_odds)
 
 
