@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -27,6 +28,10 @@ COMMANDS = {
 OWN_FAULT, BAD_INPUT, DAMAGED_STATE, INTERRUPTED = 1, 2, 3, 130
 
 
+class Interrupted(Exception):
+    """Ctrl-C, under a name that click does not print a line for."""
+
+
 class Commands(click.Group):
     """The subcommands, each imported when it is used: ``gradeq --help`` loads none of them."""
 
@@ -40,6 +45,13 @@ class Commands(click.Group):
             return None
         command: click.Command = import_module(f"gradeq.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; Ctrl-C is told in our own line."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing them."""
@@ -79,7 +91,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (Interrupted, click.Abort, KeyboardInterrupt):
         return _fail("interrupted; no output was written, the state is as it was", INTERRUPTED)
     except click.ClickException as refusal:
         return _fail(refusal.format_message(), BAD_INPUT)

@@ -126,9 +126,9 @@ def columns_of_file(ctx: click.Context, param: click.Parameter, incomplete: str)
     from gradeq.errors import GradeqError
     from gradeq.files import open_table
 
-    files = ctx.params.get("files") or ()
+    words = [*(ctx.params.get("files") or ()), *ctx.args]
     try:
-        names = open_table(files[:1]).names if files and files[0] != "-" else []
+        names = open_table([word for word in words if os.path.isfile(word)][:1]).names
     except (GradeqError, OSError):
         return []
     return [name for name in names if name.startswith(incomplete)]

@@ -115,7 +115,7 @@ def group_row(line: GroupLine, measure: str, target: float, parts: Any, code: in
         line.by, line.value, line.labelled, line.label_mean,
         line.means[f"{measure}_before"], line.means[f"{measure}_after"],
         told.Pair(line.means["loss_before"], line.means["loss_after"]),
-        line.bound, line.vacuous, None if measure == "bias" else target, spark,
+        line.bound, line.vacuous and line.bound is not None, None if measure == "bias" else target, spark,
     )  # fmt: skip
 
 

@@ -1,0 +1,154 @@
+"""gradeq elo on files: the library's ratings, a leaderboard, and a probability for every game."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.calling import column, games, gradeq, here, ok, refused, table, write
+from gradeq.layers.elo import Elo
+
+SIDES = ("--a", "home", "--b", "away")
+WINNER = (*SIDES, "--winner", "winner")
+
+
+@pytest.fixture
+def rows():
+    return games()
+
+
+@pytest.fixture
+def file(rows, tmp_path: Path) -> Path:
+    return write(tmp_path / "games.csv", rows)
+
+
+def played(rows, **settings):
+    elo = Elo(**settings)
+    run = elo.run(
+        [row["home"] for row in rows],
+        [row["away"] for row in rows],
+        np.array([row["score"] for row in rows], dtype=float),
+    )
+    return elo, run
+
+
+def test_the_installed_command_rates_as_the_library_does(file, rows, tmp_path):
+    board, p = tmp_path / "board.csv", tmp_path / "p.csv"
+    done = gradeq("elo", file, *WINNER, "-o", board, "--predictions", p, "--json", cwd=tmp_path)
+    found = ok(done).json
+    elo, run = played(rows)
+    np.testing.assert_array_equal(column(p, "p"), run.values)
+    assert found["theta"] == elo.ratings
+    assert found["certificate"]["gap"] < 1e-14
+    loss = -np.log(
+        [
+            q if y == 1 else 1 - q if y == 0 else math.sqrt(q * (1 - q))
+            for q, y in zip(run.values, [row["score"] for row in rows], strict=True)
+        ]
+    )
+    assert found["loss"]["name"] == "log loss"
+    assert found["loss"]["after"] == pytest.approx(loss.mean(), abs=1e-12)
+    names = ["player", "rating", "elo", "games", "wins", "win_rate", "predicted_win_rate"]
+    lines = table(board)
+    assert list(lines[0]) == [*names, "bias", "bound"]
+    assert {line["player"] for line in lines} >= {"ann", "'=cy", "007"}
+    for line in lines:
+        name = line["player"].removeprefix("'")
+        rating, number = float(line["rating"]), int(line["games"])
+        assert rating == elo.ratings[name]
+        assert float(line["elo"]) == pytest.approx(1000 + 400 / math.log(10) * rating)
+        assert float(line["bias"]) == pytest.approx(-rating / (0.1 * number), abs=1e-13)
+        assert float(line["bias"]) == pytest.approx(
+            float(line["predicted_win_rate"]) - float(line["win_rate"]), abs=1e-15
+        )
+
+
+def test_dropped_ties_are_no_games_but_have_a_probability(file, rows, tmp_path):
+    p = tmp_path / "p.csv"
+    options = ("--ties", "drop", "--k", "20")
+    found = ok(here("elo", file, *WINNER, *options, "--predictions", p, "--json")).json
+    elo, run = played(rows, ties="drop", k=20)
+    np.testing.assert_array_equal(column(p, "p"), run.values)
+    ties = sum(row["winner"] == "tie" for row in rows)
+    assert (found["ties"], found["labelled"]) == (ties, len(rows) - ties)
+    assert found["eta"] == pytest.approx(20 * math.log(10) / 400)
+    assert found["theta"] == elo.ratings
+    assert sum(group["rows"] for group in found["groups"]) == 2 * (len(rows) - ties)
+
+
+def test_every_way_to_name_the_winner_says_the_same(rows, tmp_path):
+    words = {
+        "names": {"home": "home", "away": "away"},
+        "sides": {"home": "a", "away": "B", "tie": "Draw"},
+        "models": {"home": "model_a", "away": "model_b", "tie": "tie (bothbad)"},
+        "bad": {"home": "a", "away": "b", "tie": "both_bad"},
+    }
+    thetas = []
+    for kind, spelled in words.items():
+        made = []
+        for row in rows:
+            winner = row["winner"]
+            winner = (
+                row[winner] if kind == "names" and winner != "tie" else spelled.get(winner, winner)
+            )
+            made.append({**row, "winner": winner})
+        file = write(tmp_path / f"{kind}.csv", made)
+        thetas.append(ok(here("elo", file, *WINNER, "--json")).json["theta"])
+    file = write(tmp_path / "score.csv", rows)
+    thetas.append(ok(here("elo", file, *SIDES, "--score", "score", "--json")).json["theta"])
+    assert all(theta == thetas[0] for theta in thetas)
+
+
+def test_a_game_against_oneself_is_refused_or_left_out(rows, tmp_path):
+    odd = {**rows[5], "away": rows[5]["home"]}
+    file = write(tmp_path / "games.csv", [*rows[:5], odd, *rows[5:]])
+    assert "row 6" in refused(here("elo", file, *WINNER))
+    p = tmp_path / "p.csv"
+    found = ok(here("elo", file, *WINNER, "--skip-self", "--predictions", p, "--json")).json
+    elo, run = played(rows)
+    assert found["theta"] == elo.ratings and found["skipped"] == 1
+    assert table(p)[5]["p"] == ""
+    assert [x for x in column(p, "p") if not math.isnan(x)] == run.values.tolist()
+
+
+def test_games_by_time_and_runs_that_continue_equal_one_run(rows, tmp_path):
+    mixed = [rows[i] for i in np.random.default_rng(4).permutation(len(rows))]
+    mixed.sort(key=lambda row: row["day"])
+    shuffled = [mixed[i] for i in np.argsort([row["day"] % 7 for row in mixed], kind="stable")]
+    file = write(tmp_path / "shuffled.csv", shuffled)
+    order = np.argsort([row["day"] for row in shuffled], kind="stable")
+    elo, run = played([shuffled[i] for i in order])
+    p = tmp_path / "p.csv"
+    found = ok(here("elo", file, *WINNER, "--time", "day", "--predictions", p, "--json")).json
+    assert found["theta"] == elo.ratings
+    np.testing.assert_array_equal(np.array(column(p, "p"))[order], run.values)
+    state = tmp_path / "elo.json"
+    for k, part in enumerate((rows[:100], rows[100:])):
+        piece = write(tmp_path / f"{k}.csv", part)
+        last = ok(here("elo", piece, *WINNER, "--state", state, "--json")).json
+    assert last["theta"] == played(rows)[0].ratings
+    assert "ok  identity" in ok(here("audit", state)).out
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ([*SIDES], "--winner or --score"),
+        ([*WINNER, "--score", "score"], "--winner or --score"),
+        ([*WINNER, "--k", "20", "--eta", "0.1"], "--eta"),
+        ([*WINNER, "--k", "0"], "above 0"),
+        ([*SIDES, "--winner", "day"], "row 1"),
+        ([*SIDES, "--score", "home"], "row 1"),
+        ([*SIDES, "--score", "day"], "[0, 1]"),
+        (["--a", "hom", "--b", "away", "--winner", "winner"], "did you mean 'home'?"),
+        ([*WINNER, "-o", "x.csv", "--predictions", "x.csv"], "two outputs"),
+    ],
+)
+def test_calls_that_make_no_sense_are_refused(file, options, word):
+    assert word in refused(here("elo", file, *options))
+
+
+def test_a_game_without_a_player_is_refused_with_its_row(rows, tmp_path):
+    file = write(tmp_path / "games.csv", [*rows[:3], {**rows[3], "home": ""}, *rows[4:]])
+    assert "row 4" in refused(here("elo", file, *WINNER))
