@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gradeq.engine.constants import numbers, ones
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -45,7 +47,7 @@ class Batch(NamedTuple):
 def single(index: Ints) -> Rows:
     """One active entry a row, with value 1: groups, keys, or all zeros for a layer of one parameter."""
     n = len(index)
-    return Rows(np.arange(n + 1), index, np.ones(n))
+    return Rows(numbers(n + 1), index, ones(n))
 
 
 def joined(columns: list[Ints], features: Floats | None, feature_index: Ints | None) -> Rows:
@@ -85,9 +87,12 @@ class Posting(NamedTuple):
 
 def posted_at_once(labelled: NDArray[np.bool_]) -> Posting:
     """Each label right after its row was served; rows without a label never open a ticket."""
+    nothing = np.empty(0, dtype=np.int64)
+    if labelled.all():
+        each = numbers(len(labelled))
+        return Posting(each, each, each, each, nothing, nothing)
     posts = np.flatnonzero(labelled)
     cuts = np.concatenate([[0], np.cumsum(labelled)[:-1]]).astype(np.int64)
-    nothing = np.empty(0, dtype=np.int64)
     return Posting(cuts, posts, cuts, posts, nothing, nothing)
 
 

@@ -185,6 +185,8 @@ def steps(head: Pairs, games: Games, ticks: Ints, opens: Any) -> Floats:
 
 def wanted(head: Pairs, ticks: Ints, crowd: Floats) -> Floats:
     """The schedule's steps at these times, capped at limit / crowd."""
+    if isinstance(head.schedule, Constant) and not crowd.any():
+        return np.full(len(ticks), head.schedule.eta)
     etas = np.empty(len(ticks))
     # Only these two are sure to compile; any other schedule is asked game by game.
     rows = len(ticks) if isinstance(head.schedule, (Constant, Power)) else 0

@@ -148,7 +148,10 @@ def check_range(head: Margin, batch: Batch, u: Floats, eta: float) -> None:
     check_finite(u, eta)
     if head.leash is not None and len(batch.posts):
         posts = batch.posts
-        now = float(np.abs(batch.labels[posts] - batch.base[posts]).max())
+        labels, base = (
+            (batch.labels, batch.base) if batch.plain else (batch.labels[posts], batch.base[posts])
+        )
+        now = float(np.abs(labels - base).max())
         sums = np.frombuffer(head.sums).reshape(-1, loops.COLUMNS)
         spread = np.maximum(sums[:, loops.HIGH], -sums[:, loops.LOW])
         overlap = np.sqrt(head.total[0] + len(posts) + 1.0) if head.total else 1.0

@@ -49,6 +49,7 @@ def enter(
     f_range: tuple[float, float],
     y_range: tuple[float, float],
     checks: tuple[Callable[[Any], float], Callable[[Any], float]],
+    others: tuple[Callable[..., Any], Callable[..., Any]],
     slow: tuple[Callable[..., Any], Callable[..., Any]],
 ) -> Lane:
     """Take the desk's state into a quick lane."""
@@ -66,7 +67,7 @@ def enter(
     eta, limit = head.schedule.eta, head.limit
     leash = 10.0 if desk.leashed else inf
     predict, update, state = inlined_lane(head.link, head.loss)(
-        head.link, head.loss, eta, limit, desk.capped, leash, *f_range, *y_range, *checks, *slow,
+        head.link, head.loss, eta, limit, desk.capped, leash, *f_range, *y_range, *checks, *others, *slow,
         sums, counts, tickets,
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ from gradeq.engine.batch import (
     posted_when_due,
     stacked,
 )
+from gradeq.engine.constants import ones
 from gradeq.engine.desk import Desk, Row, Ticket
 from gradeq.errors import BadInput
 from gradeq.kernels import loops
@@ -63,14 +64,7 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
     else:
         posting = due(desk, full, columns, carried, known)
         at_once = False
-    ticks = np.ones(n, dtype=np.int64)
-    clocks = np.array(desk.clocks)
-    fresh = ticks[first:]
-    if len(clocks) == 1:
-        fresh[:] = np.arange(1, len(fresh) + 1) + clocks[0]
-        clocks[0] += len(fresh)
-    else:
-        run_loop(loops.ticked, (), (columns.clock, clocks, fresh), len(fresh))
+    ticks, clocks = ticking(desk, columns, n, first)
     crowd, open_now, peaks, norm = crowding(desk, full, posting, known, first, at_once)
     plain = at_once and bool(known.all()) and bool((full.weights == 1.0).all()) and not crowd.any()
     batch = Batch(
@@ -95,12 +89,24 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
     desk.served += n - first
     desk.posted += len(posting.posts)
     out = served[first:]
-    posts = posting.posts[posting.posts >= first] - first
+    posts = posting.posts[posting.posts >= first] - first if first else posting.posts
     if order is not None:
         back = np.empty_like(out)
         back[order] = out
         out, posts = back, order[posts]
     return Ran(out, posts, len(posting.expired), len(posting.waiting))
+
+
+def ticking(desk: Desk, columns: Columns, n: int, first: int) -> tuple[Ints, Ints]:
+    """t of each row (1 for rows served earlier: their step is known), and the clocks after the run."""
+    clocks = np.array(desk.clocks)
+    if len(clocks) == 1 and not first:
+        ticks = np.arange(clocks[0] + 1, clocks[0] + n + 1)
+        clocks[0] += n
+        return ticks, clocks
+    ticks = np.ones(n, dtype=np.int64)
+    run_loop(loops.ticked, (), (columns.clock, clocks, ticks[first:]), n - first)
+    return ticks, clocks
 
 
 def serving_order(times: NDArray[Any] | None) -> Ints | None:
@@ -189,15 +195,16 @@ def crowding(
 ) -> tuple[Floats, Ints, Ints, float]:
     """Q of the late-label cap for each row, and the counters after the run."""
     n = len(full.base)
-    crowd = np.zeros(n)
     open_now, peaks = np.array(desk.open_now), np.array(desk.peaks)
     norm = desk.norm
-    norms = np.ones(n)
+    norms = ones(n)
     if full.norms is not None and n > first:
+        norms = np.ones(n)
         norms[first:] = np.maximum(np.maximum.accumulate(full.norms[first:]), norm)
         norm = float(norms[-1])
     elif n > first:
         norm = max(norm, 1.0)
+    crowd = np.zeros(n)
     quiet = at_once and not (peaks > 1).any() and not open_now.any()
     if not quiet:
         run_loop(

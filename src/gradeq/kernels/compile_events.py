@@ -7,12 +7,14 @@ own text either way.
 from __future__ import annotations
 
 import ast
+import math
+from collections import deque
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
 from gradeq.kernels.compile import function_tree
-from gradeq.kernels.lane import MOST, deque, inf, lane
+from gradeq.kernels.lane import MOST, lane
 
 _written: dict[tuple[type, type], tuple[CodeType, dict[str, Any]]] = {}
 
@@ -23,7 +25,7 @@ def inlined_lane(link: object, loss: object) -> Callable[..., Any]:
         code, borrowed = _code(type(link), type(loss))
     except (OSError, TypeError):
         return lane
-    names: dict[str, Any] = {"MOST": MOST, "deque": deque, "inf": inf, **borrowed}
+    names: dict[str, Any] = {"MOST": MOST, "deque": deque, "inf": math.inf, **borrowed}
     for part, owner in (("link", link), ("loss", loss)):
         for name in getattr(owner, "__dataclass_fields__", ()):
             names[f"{part}__{name}"] = getattr(owner, name)

@@ -33,20 +33,29 @@ def lane(
     y_high: float,
     check_f: Callable[[Any], float],
     check_y: Callable[[Any], float],
+    other_predict: Callable[[Any], Any],
+    other_update: Callable[[Any], Any],
     slow_predict: Callable[..., Any],
     slow_update: Callable[..., Any],
     sums: list[float],
     counts: list[int],
     tickets: list[tuple[float, float, float]],
 ) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[], Any]]:
-    """predict, update, and a function that gives the state back."""
+    """predict, update, and a function that gives the state back.
+
+    ``other_*`` take what is out of range: to refuse it, or to serve it when this lane is closed (a closed lane has an
+    empty range). ``slow_*`` go by way of the desk.
+    """
     u, rows, gradient, moved, before, loss_before, loss_after, low, high, reach = sums
     served, posted, delay_sum, delay_most, peak, held = counts
     queue = deque(tickets)
     push, pop = queue.append, queue.popleft
-    waiting = len(queue)
+    waiting = first_waiting = len(queue)
+    first_rows = rows
     step = min(eta, limit / peak) if capped and peak >= 2 else eta
-    edge = leash * peak * max(high, -low)
+    # When the cap began to hold steps down, as (rows, waiting): later counts follow from the two.
+    held_from = (rows, waiting) if step < eta else None
+    edge = leash * peak * max(high, -low) if rows else MOST
 
     def predict(
         f: Any,
@@ -57,7 +66,7 @@ def lane(
         time: Any = None,
     ) -> Any:
         """The adjusted prediction; a ticket stays open until its label comes."""
-        nonlocal served, peak, step, waiting, held, edge
+        nonlocal peak, step, waiting, held_from, edge
         if (
             groups is not None
             or features is not None
@@ -69,36 +78,36 @@ def lane(
         if type(f) is not float:
             f = check_f(f)
         if not f_low <= f <= f_high:
-            return slow_predict(f)
+            return other_predict(f)
         s = link.serve(f, u)
         waiting += 1
         if waiting > peak:
             peak = waiting
-            edge = leash * peak * max(high, -low)
             if capped:
                 step = min(eta, limit / peak)
-        if step < eta:
-            held += 1
+                if held_from is None and step < eta:
+                    held_from = (rows, waiting - 1)
+            if rows:
+                edge = leash * peak * max(high, -low)
         push((f, s, step))
-        served += 1
         return s
 
     def update(y: Any, id: Any = None) -> str:
         """Learn from the label of the oldest open ticket."""
         nonlocal u, rows, gradient, moved, before, loss_before, loss_after, low, high, reach
-        nonlocal posted, delay_sum, delay_most, waiting, edge
-        if id is not None or not queue:
+        nonlocal delay_sum, delay_most, waiting, edge
+        if id is not None or not waiting:
             return slow_update(y, id)  # type: ignore[no-any-return]
         if type(y) is not float:
             y = check_y(y)
         if not y_low <= y <= y_high:
-            return slow_update(y)  # type: ignore[no-any-return]
-        f, s, own = queue[0]
+            return other_update(y)  # type: ignore[no-any-return]
+        f, s, own = ticket = pop()
         g = loss.slope(s, y)
         new = u - own * g
         if not -edge <= new <= edge:
+            queue.appendleft(ticket)
             return slow_update(y, id)  # type: ignore[no-any-return]
-        pop()
         u = new
         rows += 1.0
         gradient += g
@@ -115,22 +124,27 @@ def lane(
             edge = leash * peak * max(high, -low)
         reach += link.reach(f)
         waiting -= 1
-        posted += 1
-        delay_sum += waiting
-        if waiting > delay_most:
-            delay_most = waiting
+        if waiting:
+            delay_sum += waiting
+            if waiting > delay_most:
+                delay_most = waiting
         return "applied"
 
     def settle() -> tuple[list[float], list[int], list[tuple[float, float, float]]]:
         """Close the lane and give the state back: sums, counts and open tickets, as they were given.
 
-        Whoever still holds these functions is sent the slow way from now on, by a range that holds nothing.
+        Whoever still holds these functions is sent on from now on, by a range that holds nothing.
         """
         nonlocal f_low, y_low
         f_low = y_low = inf
+        learned = int(rows - first_rows)
+        now_served = served + learned + waiting - first_waiting
+        now_held = held
+        if held_from is not None:
+            now_held += int(rows - held_from[0]) + waiting - held_from[1]
         return (
             [u, rows, gradient, moved, before, loss_before, loss_after, low, high, reach],
-            [served, posted, delay_sum, delay_most, peak, held],
+            [now_served, posted + learned, delay_sum, delay_most, peak, now_held],
             list(queue),
         )
 

@@ -83,14 +83,15 @@ def tied_factor(q: float, y: float) -> float:
     return 1.0 + tie(y) * (q * (1.0 - q) - 1.0)
 
 
-def countable(y: float, w: float) -> bool:
-    """A win, loss or tie of weight 1: its likelihood is multiplied up."""
-    return w == 1.0 and (y == 0.0 or y == 1.0 or y == 0.5)
+def plain_score(y: float) -> bool:
+    """Whether y is 0, 1/2 or 1, in one comparison that is nearly always true."""
+    t = tie(y)
+    return t * (1.0 - t) == 0.0
 
 
 def judge(loss: Loss, total: Floats, p: float, y: float, w: float) -> None:
     """Add the log loss of one game."""
-    if countable(y, w):
+    if w == 1.0 and plain_score(y):
         q = clipped(p)
         total[DECIDED] = total[DECIDED] * decided_factor(q, y)
         total[TIED] = total[TIED] * tied_factor(q, y)

@@ -6,6 +6,8 @@ the ratings in it, the second keeps the sums of all games in local variables.
 
 from __future__ import annotations
 
+import math
+
 from gradeq.kernels.loops import Floats, Ints
 from gradeq.kernels.rating import (
     ALL_GAMES,
@@ -19,14 +21,17 @@ from gradeq.kernels.rating import (
     TIED,
     TIES,
     clipped,
-    countable,
     decided_factor,
     enter,
+    plain_score,
     surprise,
+    tie,
     tied_factor,
     win_chance,
 )
 from gradeq.losses import Loss
+
+ROUND = 16  # games: their clipped likelihoods, squared, multiply to no less than 1e-192
 
 
 def rated(a: Ints, b: Ints, scores: Floats, eta: float, u: Floats, served: Floats) -> None:
@@ -61,9 +66,9 @@ def accounted(
         enter(sums, b[i] * COLUMNS, 1.0 - y, 1.0, -e, eta, slope, 1.0)
         error = error + e
         before = before + (0.5 - y)
-        ties = ties + (1.0 if y == 0.5 else 0.0)
-        if countable(y, 1.0):
+        if plain_score(y):
             q = clipped(p)
+            ties = ties + tie(y)
             decided = decided * decided_factor(q, y)
             tied = tied * tied_factor(q, y)
             if decided < SMALL or tied < SMALL:
@@ -90,26 +95,29 @@ def swept(
     etas: Floats,
     u: Floats,
     losses: Floats,
-    decided: Floats,
-    tied: Floats,
+    likely: Floats,
 ) -> None:
-    """Many constant steps in one pass: the rating of player j under step s is u[j * len(etas) + s]."""
+    """Many constant steps in one pass: the rating of player j under step s is u[j][s].
+
+    ``likely`` (ones at first) are products of squared likelihoods; the caller takes what is left in them.
+    """
     steps = len(etas)
     for i in range(len(a)):
-        j, k, y = a[i] * steps, b[i] * steps, scores[i]
-        hard = countable(y, 1.0)
+        first, second, y = u[a[i]], u[b[i]], scores[i]
+        hard, t = plain_score(y), tie(y)
         for s in range(steps):
-            p = win_chance(u[j + s] - u[k + s])
+            p = win_chance(first[s] - second[s])
             move = etas[s] * (p - y)
-            u[j + s] = u[j + s] - move
-            u[k + s] = u[k + s] + move
+            first[s] = first[s] - move
+            second[s] = second[s] + move
+            q = clipped(p)
             if hard:
-                q = clipped(p)
-                decided[s] = decided[s] * decided_factor(q, y)
-                tied[s] = tied[s] * tied_factor(q, y)
-                if decided[s] < SMALL or tied[s] < SMALL:
-                    losses[s] = losses[s] - surprise(decided[s], tied[s])
-                    decided[s] = 1.0
-                    tied[s] = 1.0
+                h = 1.0 - abs(q - y)
+                h = h * h
+                likely[s] = likely[s] * (h + t * (q * (1.0 - q) - h))
             else:
                 losses[s] = losses[s] + loss.value(p, y)
+        if i % ROUND == ROUND - 1:
+            for s in range(steps):
+                losses[s] = losses[s] - 0.5 * math.log(likely[s])
+                likely[s] = 1.0

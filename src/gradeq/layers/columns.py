@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradeq.engine.constants import ones
 from gradeq.errors import BadInput
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def labels(values: Any, n: int) -> Floats:
 def weights(values: Any, n: int) -> Floats:
     """A column of weights, 0 or more; None stands for weights of 1."""
     if values is None:
-        return np.ones(n)
+        return ones(n)
     column = numbers(values, "weight")
     refuse(column < 0.0, column, "weight", "is negative; weights are 0 (do not learn) or more")
     return column

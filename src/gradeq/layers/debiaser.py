@@ -93,7 +93,7 @@ class Debiaser(Layer):
         if outcome not in DEFAULT_ETA:
             raise BadInput(f"outcome={outcome!r}: must be real or binary")
         self.outcome, self.clip, self.shadow = outcome, clip, shadow
-        self.cold: tuple[str, ...] = ()
+        self._last: Sequence[int] = ()
         self.link_name = link or ("identity" if outcome == "real" else "logit")
         self.link = made_link(outcome, self.link_name, clip)
         self.bins = None if bins is None else Bins(bins)
@@ -141,10 +141,11 @@ class Debiaser(Layer):
         if self.bins is not None:
             groups = self.bins.added(groups, f)
         row = self.roster.row(groups, features)
-        self.cold = tuple(self._cold(row.params)) if groups else ()
+        self._last = row.params
         w = 1.0 if weight == 1.0 else door.weight(weight)
         self.check_rows(row.norm if self.roster.features else self.roster.size, w)
-        self.grow()
+        if len(self.roster.names) > len(self.desk.peaks):
+            self.grow()
         served: float = self.desk.open(row, f, w, id, time)
         shown: float = self.shown(f, served)
         return shown
@@ -154,7 +155,8 @@ class Debiaser(Layer):
         high = 1.0 if binary else MOST
         low = 0.0 if binary else TINY if self.link_name == "exp" else -MOST
         labels = (0.0, 1.0) if binary else (-MOST, MOST)
-        return self.enter_lane((low, high), labels, self.prediction, self._predict)
+        again = Debiaser.predict.__get__(self)
+        return self.enter_lane((low, high), labels, self.prediction, again, self._predict)
 
     def run(
         self,
@@ -224,9 +226,11 @@ class Debiaser(Layer):
 
         return sweep(self, etas, predictions, labels, groups, features, weights)
 
-    def _cold(self, params: Sequence[int]) -> list[str]:
+    @property
+    def cold(self) -> tuple[str, ...]:
+        """The parameters of the last event that have seen no label yet: it was served without their correction."""
         sums, names = self.certified.sums, list(self.roster.names)
-        return [names[j] for j in params if (j + 1) * COLUMNS > len(sums) or not sums[j * COLUMNS]]
+        return tuple(names[j] for j in self._last if not sums[j * COLUMNS])
 
     def prediction(self, f: Any) -> float:
         """The base prediction, checked."""

@@ -57,7 +57,7 @@ class Elo(Layer):
     which sets ratings to exactly zero and costs no more than no penalty. ``home_advantage``: a parameter for the
     first side. ``late_cap``, ``in_flight``, ``ttl``: late scores, as for every layer; groups are the two players.
 
-    Paper: Section 4.5 (Elo), alg:pairwise; the corrected bounds are results 8.5, 6.1, 6.3, A1.
+    Paper: sec:pairwise_preference, fig:elo_scores_chatbot; the bounds are results 8.5, 6.1, 6.3 and A1.
     """
 
     kind = "elo"

@@ -85,19 +85,14 @@ def sweep(etas: Sequence[float], a: Any, b: Any, score: Any, ties: str = "half")
     if not played.all():
         j, k, y = j[played], k[played], y[played]
     count, kinds = players.count, len(steps)
-    u, losses, decided, tied = (
-        np.zeros(count * kinds),
-        np.zeros(kinds),
-        np.ones(kinds),
-        np.ones(kinds),
-    )
-    run_loop(swept, (JUDGE,), (j, k, y, steps, u, losses, decided, tied), len(j) * kinds)
+    u, losses, likely = np.zeros((count, kinds)), np.zeros(kinds), np.ones(kinds)
+    run_loop(swept, (JUDGE,), (j, k, y, steps, u, losses, likely), len(j) * kinds)
     games = np.bincount(j, minlength=count) + np.bincount(k, minlength=count)
     wins = np.bincount(j, y, count) + np.bincount(k, 1.0 - y, count)
-    losses = losses - (np.log(decided) + 0.5 * np.log(tied))
+    losses = losses - 0.5 * np.log(likely)
     own = np.maximum(games, 1)[:, None]
     # The sum of a player's gradients is the displacement over eta: no second sum is needed (result 8.5).
-    bias = np.abs(u.reshape(count, kinds)) / (steps * own)
+    bias = np.abs(u) / (steps * own)
     coin = np.abs(0.5 * games - wins)[:, None] / own
     mean_loss = losses / max(len(j), 1)
     points = tuple(

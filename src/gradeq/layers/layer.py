@@ -42,13 +42,18 @@ class Layer(ABC):
         f_range: tuple[float, float],
         y_range: tuple[float, float],
         check: Callable[[Any], float],
+        predict: Callable[[Any], Any],
         slow_predict: Callable[..., Any],
     ) -> Lane | None:
         """Serve further events from the quick lane, if this layer's state fits it."""
         if not fits(self.desk):
             return None
+        others = (
+            lambda f: predict(check(f)),
+            lambda y: Layer.update(self, self.label(y)),
+        )
         slow = (slow_predict, self._update)
-        self._lane = lane = enter(self._desk, f_range, y_range, (check, self.label), slow)
+        self._lane = lane = enter(self._desk, f_range, y_range, (check, self.label), others, slow)
         self.__dict__["predict"], self.__dict__["update"] = lane.predict, lane.update
         return lane
 

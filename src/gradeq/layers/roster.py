@@ -23,6 +23,8 @@ def group_name(value: Any) -> str:
     """The name of a group value; an absent one is a group of its own, "(missing)"."""
     if type(value) is str and value:
         return value
+    if type(value) is int:
+        return str(value)
     from gradeq.files.codebook import name_of
 
     return name_of(value)
@@ -122,8 +124,9 @@ class Roster:
         import numpy as np
 
         from gradeq.engine.batch import joined, single
+        from gradeq.engine.constants import zeros
 
-        nothing = np.zeros(n, dtype=np.int64)
+        nothing = zeros(n)
         if self.scalar:
             rows = single(nothing)
             return rows, rows, nothing, None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from gradeq.engine.constants import zeros
 from gradeq.engine.stream import Columns, Ran, run_columns, serving_order
 from gradeq.errors import BadInput
 from gradeq.layers import columns as door
@@ -188,7 +189,7 @@ def made_columns(
     largest = float(norms.max(initial=0.0)) if norms is not None else layer.roster.size
     layer.check_rows(largest, float(w.max(initial=1.0)))
     layer.grow()
-    units = np.zeros(len(base), dtype=np.int64)
+    units = zeros(len(base))
     return Columns(base, y, w, rows, cells, clock, units, norms, when, due)
 
 
