@@ -87,8 +87,7 @@ class Levels:
     def state(self) -> dict[str, Any]:
         """All that learning has changed, ready for the codec."""
         columns = {name: getattr(self, name) for name in COLUMN_NAMES}
-        pace = self.pace
-        return {**columns, "pace": [pace.low, pace.high, pace.held, pace.jumps]}
+        return {**columns, "pace": self.pace.as_list()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a saved state."""

@@ -98,7 +98,7 @@ class Margin:
             "total": self.total,
             "pulls": self.pulls,
             "drags": self.drags,
-            "pace": [self.pace.low, self.pace.high, self.pace.held, self.pace.jumps],
+            "pace": self.pace.as_list(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -3,30 +3,52 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from gradeq.kernels.loops import cap
 from gradeq.schedules import Schedule
 
 
 class Pace:
-    """Smallest and largest step so far, the number of rows whose step was capped, and changes by hand.
+    """Smallest and largest step so far, the number of rows whose step was capped, and how much steps varied.
 
-    ``jumps`` is the sum of |1 / new - 1 / old| over the steps that were set mid-life (result 1.2 needs it).
+    ``variation`` is the sum of |1 / eta_t - 1 / eta_{t-1}| in order of service, ``last`` the latest step; ``jumps``
+    the part of it that came from steps set by hand (result 1.2 needs them where steps do not just fall).
     """
 
-    __slots__ = ("held", "high", "jumps", "low")
+    __slots__ = ("held", "high", "jumps", "last", "low", "variation")
 
     def __init__(
-        self, low: float = math.inf, high: float = 0.0, held: int = 0, jumps: float = 0.0
+        self,
+        low: float = math.inf,
+        high: float = 0.0,
+        held: int = 0,
+        jumps: float = 0.0,
+        variation: float = 0.0,
+        last: float = 0.0,
     ) -> None:
         self.low, self.high, self.held, self.jumps = low, high, held, jumps
+        self.variation, self.last = variation, last
+
+    def as_list(self) -> list[float]:
+        """The arguments that make this pace anew."""
+        return [self.low, self.high, self.held, self.jumps, self.variation, self.last]
 
     def step(self, schedule: Schedule, t: int, limit: float, crowd: float) -> float:
         """The step at time t, capped at limit / crowd, noted here."""
         wanted = schedule.step(t)
         eta = cap(wanted, limit, crowd)
         self.note(eta, eta, int(eta < wanted))
+        if eta != self.last:
+            self.vary((eta,))
         return eta
+
+    def vary(self, etas: Iterable[float]) -> None:
+        """These steps were given out, one after the other."""
+        for eta in etas:
+            if self.last:
+                self.variation += abs(1.0 / eta - 1.0 / self.last)
+            self.last = eta
 
     def note(self, low: float, high: float, held: int) -> None:
         """Steps between ``low`` and ``high`` were given out, ``held`` of them capped."""

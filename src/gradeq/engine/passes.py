@@ -28,6 +28,8 @@ def run_margin(head: Margin, batch: Batch) -> tuple[Floats, list[Memo]]:
     if plain_indexed(head, batch):
         eta = head.schedule.step(1)
         head.pace.note(eta, eta, 0)
+        if n and eta != head.pace.last:
+            head.pace.vary((eta,))
         columns = (batch.base, batch.labels, eta)
         if len(u) == 1:
             u[0] = run_loop(loops.scalar, parts, (*columns, float(u[0]), served), n)
@@ -103,6 +105,8 @@ def stepped(schedule: Schedule, limit: float, pace: Pace, batch: Batch) -> Float
         held = int(np.count_nonzero(fresh < wanted[batch.first :]))
     if len(fresh):
         pace.note(float(fresh.min()), float(fresh.max()), held)
+        changes = np.flatnonzero(np.diff(fresh, prepend=pace.last))
+        pace.vary(fresh[changes].tolist())
     return etas
 
 

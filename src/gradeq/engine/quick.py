@@ -84,6 +84,7 @@ def enter(
             # The step only falls as the peak rises, and the lane began with a prediction.
             first = max(desk.peaks[0], len(tickets) + 1)
             head.pace.note(step_at(peak), step_at(first), held - head.pace.held)
+            head.pace.vary(step for step in after[3] if step != head.pace.last)
         desk.norm = max(desk.norm, 1.0)
         desk.clocks[0] += served - desk.served
         desk.served, desk.posted = served, posted

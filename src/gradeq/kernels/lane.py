@@ -55,6 +55,7 @@ def lane(
     step = min(eta, limit / peak) if capped and peak >= 2 else eta
     # When the cap began to hold steps down, as (rows, waiting): later counts follow from the two.
     held_from = (rows, waiting) if step < eta else None
+    steps = [step]  # the steps given out, each once
     edge = leash * peak * max(high, -low) if rows else MOST
 
     def predict(
@@ -85,6 +86,9 @@ def lane(
             peak = waiting
             if capped:
                 step = min(eta, limit / peak)
+                if rows == first_rows and waiting == first_waiting + 1:
+                    steps.clear()  # nothing was served with the step of the start
+                steps.append(step)
                 if held_from is None and step < eta:
                     held_from = (rows, waiting - 1)
             if rows:
@@ -130,8 +134,8 @@ def lane(
                 delay_most = waiting
         return "applied"
 
-    def settle() -> tuple[list[float], list[int], list[tuple[float, float, float]]]:
-        """Close the lane and give the state back: sums, counts and open tickets, as they were given.
+    def settle() -> tuple[list[float], list[int], list[tuple[float, float, float]], list[float]]:
+        """Close the lane and give the state back: sums, counts and open tickets as they were given, and the steps.
 
         Whoever still holds these functions is sent on from now on, by a range that holds nothing.
         """
@@ -146,6 +150,7 @@ def lane(
             [u, rows, gradient, moved, before, loss_before, loss_after, low, high, reach],
             [now_served, posted + learned, delay_sum, delay_most, peak, now_held],
             list(queue),
+            steps if now_served > served else [],
         )
 
     return predict, update, settle

@@ -96,27 +96,31 @@ def swept(
     u: Floats,
     losses: Floats,
     likely: Floats,
+    chances: Floats,
 ) -> None:
     """Many constant steps in one pass: the rating of player j under step s is u[j][s].
 
-    ``likely`` (ones at first) are products of squared likelihoods; the caller takes what is left in them.
+    ``likely`` (ones at first) are products of squared likelihoods; the caller takes what is left in them. Chances
+    have a loop of their own (``chances`` is scratch), so that all the rest is done for several steps at a time.
     """
     steps = len(etas)
     for i in range(len(a)):
         first, second, y = u[a[i]], u[b[i]], scores[i]
-        hard, t = plain_score(y), tie(y)
         for s in range(steps):
-            p = win_chance(first[s] - second[s])
-            move = etas[s] * (p - y)
+            chances[s] = win_chance(first[s] - second[s])
+        for s in range(steps):
+            move = etas[s] * (chances[s] - y)
             first[s] = first[s] - move
             second[s] = second[s] + move
-            q = clipped(p)
-            if hard:
+        if plain_score(y):
+            t = tie(y)
+            for s in range(steps):
+                q = clipped(chances[s])
                 h = 1.0 - abs(q - y)
-                h = h * h
-                likely[s] = likely[s] * (h + t * (q * (1.0 - q) - h))
-            else:
-                losses[s] = losses[s] + loss.value(p, y)
+                likely[s] = likely[s] * (h * h + t * (q * (1.0 - q) - h * h))
+        else:
+            for s in range(steps):
+                losses[s] = losses[s] + loss.value(chances[s], y)
         if i % ROUND == ROUND - 1:
             for s in range(steps):
                 losses[s] = losses[s] - 0.5 * math.log(likely[s])

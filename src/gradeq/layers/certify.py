@@ -117,6 +117,10 @@ def setting_of(layer: Debiaser) -> Setting:
         "cap": final.limit if desk.capped else None,
         **steps_of(final, max(desk.clocks, default=0)),
     }
+    if not roster.scalar and not roster.disjoint and final.pace.variation:
+        common["inverse_variation"] = (
+            final.pace.variation
+        )  # a row's cap depends on its groups: steps may rise
     if isinstance(layer.penalty, (Lasso, Ridge)):
         common["penalty"] = "lasso" if isinstance(layer.penalty, Lasso) else "ridge"
         common["strength"] = layer.penalty.strength
@@ -131,7 +135,7 @@ def setting_of(layer: Debiaser) -> Setting:
         )
     return Setting(
         structure="features",
-        counts=tuple(own[ROWS] for own in accounts.values()),
+        counts=tuple(own[WEIGHT] for own in accounts.values()),
         size=max(desk.norm, roster.size) if roster.features else roster.size,
         largest=math.sqrt(max(1.0, desk.norm)) if roster.features else 1.0,
         dimension=len(accounts),

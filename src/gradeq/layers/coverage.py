@@ -198,6 +198,10 @@ def setting_of(layer: Tracking) -> Setting:
         "cap": final.limit if desk.capped else None,
         **steps_of(final, max(desk.clocks, default=0)),
     }
+    if not roster.scalar and not roster.disjoint and final.pace.variation:
+        common["inverse_variation"] = (
+            final.pace.variation
+        )  # a row's cap depends on its groups: steps may rise
     if isinstance(layer.penalty, (Lasso, Ridge)):
         common["penalty"] = "lasso" if isinstance(layer.penalty, Lasso) else "ridge"
         common["strength"] = layer.penalty.strength

@@ -86,7 +86,7 @@ def sweep(etas: Sequence[float], a: Any, b: Any, score: Any, ties: str = "half")
         j, k, y = j[played], k[played], y[played]
     count, kinds = players.count, len(steps)
     u, losses, likely = np.zeros((count, kinds)), np.zeros(kinds), np.ones(kinds)
-    run_loop(swept, (JUDGE,), (j, k, y, steps, u, losses, likely), len(j) * kinds)
+    run_loop(swept, (JUDGE,), (j, k, y, steps, u, losses, likely, np.empty(kinds)), len(j) * kinds)
     games = np.bincount(j, minlength=count) + np.bincount(k, minlength=count)
     wins = np.bincount(j, y, count) + np.bincount(k, 1.0 - y, count)
     losses = losses - 0.5 * np.log(likely)
