@@ -220,7 +220,7 @@ def certificate(
     penalty = {c.name: c.average_penalty for c in cells}
     from_state = {c.name: c.from_state for c in cells}
     gap = equilibrium.gap
-    if not continued and task.key is None:
+    if not continued:
         spelled = [
             [f"{by}={value}" for value in values] for by, values in zip(task.by, names, strict=True)
         ]
