@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradeq as gq
-from gradeq.errors import BadInput, GradeqError, StepTooLarge
+from gradeq.errors import BadInput
 from gradeq.kernels import compile as compiling
 from gradeq.layers.elo import Elo
 from gradeq.layers.registry import from_json
@@ -274,39 +274,6 @@ def test_home_advantage_is_learned_as_a_parameter_of_the_first_side():
         Elo().predict("a", "b", home=0.0)
 
 
-def test_leaderboard_is_sorted_and_players_with_overlapping_intervals_share_ranks():
-    a, b, y = games(6000, players=20, seed=9)
-    elo = Elo(0.02)
-    elo.run(np.append(a, 99), np.append(b, 0), np.append(y, 1.0))
-    rows = elo.leaderboard()
-    assert [row.rating for row in rows] == sorted((row.rating for row in rows), reverse=True)
-    some = [row for row in rows if row.rank is not None]
-    for row in some:
-        above = sum(other.elo_low > row.elo_high for other in some)
-        below = sum(other.elo_high < row.elo_low for other in some)
-        assert row.rank == row.rank_low == 1 + above
-        assert row.rank_high == len(some) - below
-    newcomer = next(row for row in rows if row.player == "99")
-    assert newcomer.rank is None and newcomer.elo_low is None and newcomer.games == 1
-
-
-def test_intervals_are_as_wide_as_a_bootstrap_of_the_games():
-    a, b, y = games(9_000, players=12, seed=10, ties=0.25)
-    elo = Elo(0.03)
-    elo.run(a, b, y)
-    rng = np.random.default_rng(11)
-    again = []
-    for _ in range(40):
-        pick = np.sort(rng.integers(0, len(a), len(a)))
-        other = Elo(0.03)
-        other.run(a[pick], b[pick], y[pick])
-        again.append([other.ratings[str(j)] for j in range(12)])
-    spread = np.std(again, axis=0, ddof=1) * ELO_POINTS_PER_LOGIT
-    half = {row.player: (row.elo_high - row.elo_low) / 2 / 1.96 for row in elo.leaderboard()}
-    ours = np.array([half[str(j)] for j in range(12)])
-    assert 0.9 < np.mean(ours / spread) < 1.25
-
-
 def test_sweep_gives_what_a_run_of_each_step_gives():
     a, b, y = games(3000, seed=12)
     y[5] = 0.25
@@ -361,65 +328,19 @@ def test_labels_until_says_when_every_player_is_below_the_bound():
     a, b, y = games(3000)
     elo = Elo()
     elo.run(a, b, y)
-    needed = elo.labels_until(0.05)
-    assert needed is not None and needed > 3000
+    needed = elo.labels_until(0.2)
+    worst = max(row.bound for row in elo.leaderboard())
+    assert worst > 0.2 and needed is not None and needed > 0
+    assert elo.labels_until(2 * worst) == 0
     assert Elo().labels_until(0.05) is None
 
 
-BAD = {
-    "eta": ({"eta": 0.0}, "positive"),
-    "nan": ({"eta": math.nan}, "finite"),
-    "text": ({"eta": "fast"}, "not a number"),
-    "two": ({"eta": 0.1, "k": 4}, "one of"),
-    "ties": ({"ties": "win"}, "half"),
-    "k": ({"k": -1}, "positive"),
-    "auto": ({"eta": "auto", "penalty": gq.Lasso(0.1)}, "penalty"),
-    "both": ({"penalty": gq.Lasso(0.1), "proximal": 0.1}, "not both"),
-    "strength": ({"proximal": 0.0}, "positive"),
-    "ridge": ({"eta": 0.5, "penalty": gq.Ridge(2.0)}, "below 1"),
-    "cap": ({"late_cap": 3}, "late_cap"),
-}
-
-
-@pytest.mark.parametrize(("settings", "message"), BAD.values(), ids=BAD)
-def test_settings_that_make_no_sense_are_refused_in_one_line(settings, message):
-    with pytest.raises(GradeqError, match=message) as refused:
-        Elo(**settings)
-    assert "\n" not in str(refused.value)
-
-
-ROWS = {
-    "score": ((["a"], ["b"], [1.5]), "outside"),
-    "infinite": ((["a"], ["b"], [math.inf]), "infinite"),
-    "text": ((["a"], ["b"], ["won"]), "number"),
-    "length": ((["a", "b"], ["b"], [1, 0]), "rows"),
-    "scores": ((["a"], ["b"], [1, 0]), "rows"),
-    "nobody": ((["a", None], ["b", "a"], [1, 0]), "row 1.*no name"),
-}
-
-
-@pytest.mark.parametrize(("columns", "message"), ROWS.values(), ids=ROWS)
-def test_columns_that_make_no_sense_are_refused_and_nothing_has_changed(columns, message):
-    elo = Elo()
-    elo.update("a", "z", 1)
-    before = elo.to_json()
-    with pytest.raises(BadInput, match=message):
-        elo.run(*columns)
-    assert elo.to_json() == before
-    with pytest.raises(BadInput):
-        elo.update("a", "b", 2)
-    assert elo.to_json() == before
-
-
-def test_no_games_and_one_game_are_fine():
-    elo = Elo()
-    assert len(elo.run([], [], []).served) == 0
-    assert elo.leaderboard() == [] and elo.equilibrium().rows == 0
-    assert elo.run(["a"], ["b"], [1]).served == [0.5]
-
-
-def test_a_ridge_step_that_would_flip_ratings_is_refused():
-    elo = Elo(schedule=gq.Listed((0.1, 0.1, 2.0)), penalty=gq.Ridge(1.0))
-    with pytest.raises(StepTooLarge):
-        elo.run(["a"] * 3, ["b"] * 3, [1, 1, 1])
-    assert elo.ratings == {}
+def test_no_game_plan_costs_more_log_loss_than_the_harm_cap():
+    elo = Elo(0.5)
+    for _ in range(400):
+        elo.update("a", "b", 0.0 if elo.predict("a", "b") > 0.5 else 1.0)
+    cap, found = elo.harm_cap(), elo.equilibrium()
+    assert cap.factor is not None
+    assert found.loss_before < found.loss_after <= cap.factor * found.loss_before
+    for settings in ({"eta": "auto"}, {"schedule": gq.Power(1.0, 0.5)}, {"proximal": 0.1}):
+        assert Elo(**settings).harm_cap().factor is None

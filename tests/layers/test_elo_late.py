@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import gradeq as gq
 from gradeq.errors import BadInput, ExpiredTicket, LabelConflict, UnknownTicket
+from gradeq.kernels import compile as compiling
 from gradeq.layers.elo import Elo
 from gradeq.layers.registry import from_json
 
@@ -60,6 +61,17 @@ def test_tickets_columns_and_resumed_columns_agree_to_the_last_bit(settings):
     assert list(one.desk.peaks) == list(whole.desk.peaks) == list(cut.desk.peaks)
     assert run.waiting == len(cut.desk.waiting) > 0
     assert whole.ratings == cut.ratings
+
+
+@pytest.mark.parametrize("settings", [{}, {"eta": "auto"}], ids=["plain", "auto"])
+def test_compiled_and_interpreted_late_scores_agree_to_the_last_bit(settings, monkeypatch):
+    a, b, y, due = games(2000, 3)
+    slow, fast = Elo(**settings), Elo(**settings)
+    monkeypatch.setattr(compiling, "_ready", {})
+    slow.run(a, b, y, times=np.arange(2000.0), label_times=due)
+    monkeypatch.setattr(compiling, "COMPILE_FROM", 1)
+    fast.run(a, b, y, times=np.arange(2000.0), label_times=due)
+    assert slow.to_json() == fast.to_json()
 
 
 @given(st.randoms(use_true_random=False))

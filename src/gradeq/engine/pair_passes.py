@@ -12,7 +12,6 @@ from gradeq.engine.margin import diverging
 from gradeq.engine.pairs import JUDGE
 from gradeq.kernels import loops, rating, rating_plain
 from gradeq.kernels.call import run_loop
-from gradeq.kernels.rating_rules import Free
 from gradeq.schedules import Constant, Power
 
 if TYPE_CHECKING:
@@ -57,10 +56,7 @@ def play(head: Pairs, games: Games) -> Floats:
     served = np.empty(n)
     state = Columns.of(head)
     plain = (
-        isinstance(head.rule, Free)
-        and isinstance(head.schedule, Constant)
-        and head.penalty is None
-        and not head.offset
+        head.plain
         and games.weights is None
         and games.home is None
         and games.crowd is None

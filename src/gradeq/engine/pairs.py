@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from gradeq.engine.margin import diverging
 from gradeq.engine.pace import Pace
 from gradeq.errors import StateError, StepTooLarge
-from gradeq.kernels import rating
+from gradeq.kernels import rating, rating_plain
 from gradeq.kernels.rating import COLUMNS, DECIDED, TIED, TOTALS
 from gradeq.kernels.rating_rules import MARKS, NOTES, Free, LazyLasso, ScaledRidge
 from gradeq.losses import LogLoss
 from gradeq.penalties import Penalty, Ridge
-from gradeq.schedules import Schedule
+from gradeq.schedules import Constant, Schedule
 
 if TYPE_CHECKING:
     from gradeq.engine.batch import Batch, Floats
@@ -73,6 +73,12 @@ class Pairs:
     def dense(self) -> bool:
         """Whether every game moves every rating, each on its own."""
         return self.penalty is not None and not isinstance(self.penalty, Ridge)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the quick loops fit: one constant step, no penalty, no offset."""
+        free = self.penalty is None and self.proximal is None and not self.offset
+        return free and type(self.schedule) is Constant
 
     def grow(self, count: int) -> None:
         """Room for ``count`` parameters in all; new ones start at zero."""
@@ -195,6 +201,20 @@ class Pairs:
             self.write_out()
             slopes = [*slopes, *([0.0] * (len(self.u) - len(slopes)))]
             rating.learn_dense(JUDGE, slopes, *accounts, *game)
+        self.learned += 1
+
+    def play(self, a: int, b: int, y: float) -> None:
+        """One game of weight 1 by the quick loops, which give the same bits as ``learn``."""
+        eta = self.schedule.step(1)
+        game = ((a,), (b,), (y,), eta)
+        if not math.isfinite(abs(self.u[a]) + abs(self.u[b]) + eta):
+            raise diverging(eta)
+        served = [0.0]
+        rating_plain.rated(*game, self.u, served)
+        rating_plain.accounted(JUDGE, *game, served, self.sums, self.total)
+        if self.path[0] != 1.0 / eta:
+            rating.varied((eta,), (True,), self.path)
+        self.pace.note(eta, eta, 0)
         self.learned += 1
 
     def write_out(self) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gradeq.layers.elo_run import EloRun
     from gradeq.layers.elo_sweep import EloFrontier
     from gradeq.layers.standings import Standing
+    from gradeq.theory import HarmCap
 
 DEFAULT_ETA = 0.1
 RATES = (0.003, 0.01, 0.023, 0.05, 0.1, 0.2, 0.4)
@@ -142,14 +143,19 @@ class Elo(Layer):
             return "ignored"
         row = self.players.row(j, k, h)
         head = desk.head
-        calm = all(desk.peaks[c] < 2 and desk.open_now[c] == 0 for c in row.cells)
+        peaks, open_now = desk.peaks, desk.open_now
+        calm = all([peaks[c] < 2 and open_now[c] == 0 for c in row.cells])
         if calm and type(head) is Pairs:
-            p = head.chance(row.params, row.value)
-            head.learn(row.params, row.value, p, head.step(0.0), 0.0, w, y)
+            if head.plain and w == 1.0 and h == 0.0:
+                head.play(j, k, y)
+            else:
+                p = head.chance(row.params, row.value)
+                head.learn(row.params, row.value, p, head.step(0.0), 0.0, w, y)
             desk.served += 1
             desk.clocks[0] += 1
-            desk.norm = max(desk.norm, 1.0)
-            desk.heaviest = max(desk.heaviest, w)
+            desk.norm = 1.0
+            if w > desk.heaviest:
+                desk.heaviest = w
         else:
             desk.open(row, 0.0, w)
             ticket = desk.queue[-1]
@@ -158,7 +164,7 @@ class Elo(Layer):
             finally:
                 desk.queue.pop()
                 for c in row.cells:
-                    desk.open_now[c] -= 1
+                    open_now[c] -= 1
         desk.posted += 1
         return "applied"
 
@@ -213,10 +219,16 @@ class Elo(Layer):
         return certify(self)
 
     def labels_until(self, bound: float) -> int | None:
-        """How many games until every player's proven bound is below this, if things go on as they were."""
+        """How many more games until every player's proven bound is below this, if things go on as they were."""
         from gradeq.layers.elo_certify import games_until
 
         return games_until(self, bound)
+
+    def harm_cap(self) -> HarmCap:
+        """Most that the step can cost in log loss against a coin, whatever comes; its sentence says when unproven."""
+        from gradeq.layers.elo_certify import capped_harm
+
+        return capped_harm(self)
 
     @staticmethod
     def sweep(etas: Sequence[float], a: Any, b: Any, score: Any, ties: str = "half") -> EloFrontier:

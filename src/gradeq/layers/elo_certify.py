@@ -29,7 +29,15 @@ from gradeq.kernels.rating import (
 from gradeq.layers.players import HOME
 from gradeq.penalties import Lasso, Ridge
 from gradeq.schedules import Constant, Power
-from gradeq.theory import Bound, Setting, best_bound, group_bounds, labels_until
+from gradeq.theory import (
+    Bound,
+    HarmCap,
+    Setting,
+    best_bound,
+    group_bounds,
+    harm_cap,
+    labels_until,
+)
 from gradeq.theory.late import capped_open_mass
 
 if TYPE_CHECKING:
@@ -173,10 +181,23 @@ def with_threshold(elo: Elo, bound: Bound, share: float) -> Bound:
 
 
 def games_until(elo: Elo, target: float) -> int | None:
-    """Games until the bound of the player with the fewest is below ``target``; None if that is never."""
+    """More games until the bound of the player with the fewest is below ``target``; None if that is never."""
     setting = setting_of(elo)
     shares = [count / setting.weights for count in setting.counts if count]
     if not shares or elo.proximal is not None:
         return None
     # A player's bound is the whole's divided by the player's share of the games.
-    return labels_until(replace(setting, counts=()), target * min(shares))
+    needed = labels_until(replace(setting, counts=()), target * min(shares))
+    return None if needed is None else max(0, needed - int(setting.n))
+
+
+def capped_harm(elo: Elo) -> HarmCap:
+    """What the step can cost at most against p = 1/2 (result B2: constant step, scores at once)."""
+    if elo.eta == "auto":
+        return HarmCap(None, None, "B5", "auto follows the best of its steps to within ln 7 in all")
+    if elo.proximal is not None:
+        return HarmCap(None, None, "", "no harm cap is proven with a penalty")
+    setting = setting_of(elo)
+    if not isinstance(elo.schedule, Constant):
+        setting = replace(setting, inverse_variation=math.inf)
+    return harm_cap(setting)

@@ -49,8 +49,12 @@ class Players:
 
     def pair(self, a: Any, b: Any) -> tuple[int, int]:
         """The parameters of two players, made when they are new."""
-        j, k = self.known(a, b)
         names = self.names
+        if type(a) is str and type(b) is str:
+            j, k = names.get(a), names.get(b)
+            if j is not None and k is not None and j != k:
+                return j, k
+        j, k = self.known(a, b)
         if j is None:
             j = names[player_name(a)] = len(names) + 1
         if k is None:
