@@ -92,6 +92,8 @@ def draw(axes: Any, panel: Panel) -> None:
     axes.set_yscale(panel.y_scale)
     for mark in panel.marks:
         put(axes, mark)
+    if any(_dated(mark) for mark in panel.marks):
+        _few_dates(axes)
     if panel.ticks is not None:
         axes.set_xticks(panel.ticks[0], panel.ticks[1])
     if panel.square:
@@ -157,6 +159,20 @@ def put(axes: Any, mark: Mark) -> None:
         axes.axhline(
             mark.y, color=look.colour, linestyle=look.dash, lw=look.width, label=mark.label or None
         )
+
+
+def _dated(mark: Mark) -> bool:
+    kind = getattr(getattr(getattr(mark, "x", None), "dtype", None), "kind", "")
+    return bool(kind == "M")
+
+
+def _few_dates(axes: Any) -> None:
+    from matplotlib import dates
+
+    untyped: Any = dates
+    locator = untyped.AutoDateLocator(minticks=3, maxticks=6)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
 
 
 def _stroke(look: Look) -> dict[str, Any]:

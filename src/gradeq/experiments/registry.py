@@ -11,16 +11,31 @@ from gradeq.experiments.experiment import Experiment
 
 # In the order of the gallery; each module has one EXPERIMENT.
 _MODULES = (
+    "mimic_groups",
+    "arena_elo",
     "regret_bias",
     "absolute_examples",
     "restorative_field",
     "spirals",
     "compas_statistics",
+    "arena_wins",
     "helpsteer_debias",
     "compas_debias",
     "compas_decaying",
+    "mimic_series",
     "compas_multigroup",
     "compas_groups",
+    "mimic_ensemble",
+    "arena_lasso",
+    "arena_decaying",
+    "regret_examples",
+    "spiral_bounds",
+    "bounds_one",
+    "bounds_many",
+    "bounds_more",
+    "errata",
+    "elo_growth",
+    "delay_limits",
 )
 
 

@@ -1,0 +1,63 @@
+"""Every claim of the paper that a number refutes, as printed and as corrected, beside a run."""
+
+from __future__ import annotations
+
+from gradeq.experiments import errata_sets, errata_steps
+from gradeq.experiments.erratum import Erratum
+from gradeq.experiments.experiment import Experiment, Result
+from gradeq.experiments.sheet import Sheet
+from gradeq.experiments.source import Source
+
+COLUMNS = 4
+
+
+def errata() -> list[Erratum]:
+    """In the order of the list of errata."""
+    return [
+        errata_steps.introduction(),
+        errata_steps.bounded_iterates(),
+        errata_steps.converging_iterates(),
+        errata_steps.ties(),
+        errata_steps.logistic_range(),
+        errata_steps.classifier(),
+        errata_steps.strong_monotonicity(),
+        errata_steps.no_lipschitz_constant(),
+        errata_steps.growing_features(),
+        errata_steps.vanishing_steps(),
+        errata_steps.root_term(),
+        errata_steps.squared_step(),
+        errata_sets.unsigned_elo(),
+        errata_sets.algorithm_4(),
+        errata_sets.algorithm_5(),
+        errata_sets.simplex_coverage(),
+        errata_sets.simplex_cone(),
+        errata_sets.simplex_support(),
+        errata_sets.no_floor(),
+        errata_sets.cone_test(),
+    ]
+
+
+def run(source: Source) -> Result:
+    """Twenty panels; the number in a title is that of the erratum."""
+    found = errata()
+    rows = -(-len(found) // COLUMNS)
+    sheet = Sheet([item.panel for item in found], (rows, COLUMNS), (15.5, 3.1 * rows))
+    numbers = tuple(number for item in found for number in item.numbers)
+    left = sum(item.happens > item.allows for item in found)
+    said = (
+        f"{len(found)} panels. Grey is what is printed, or a run of it; blue is a run of the method; orange and "
+        f"dashed is what holds. In {left} of them a run leaves what the print allows."
+    )
+    return Result(said, numbers, {"": sheet})
+
+
+EXPERIMENT = Experiment(
+    name="errata",
+    title="Claims as printed and as corrected",
+    figure="errata of severity A",
+    chapter="theory",
+    needs=(),
+    shows="Which formulas of the paper does a run refute, and what holds in their place?",
+    corrected="All of them; the library uses the corrected forms throughout.",
+    run=run,
+)

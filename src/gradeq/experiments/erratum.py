@@ -1,0 +1,51 @@
+"""One erratum as a panel: what is printed, what holds, and a run that tells them apart."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gradeq.experiments.averages import Floats
+from gradeq.experiments.experiment import Number
+from gradeq.experiments.sheet import AFTER, PRINTED, SECOND, Look, Panel, course
+
+PRINTED_LOOK = PRINTED
+BOUND_LOOK = SECOND
+RUN_LOOK = AFTER
+
+
+class Erratum(NamedTuple):
+    """A panel and its verdict: ``happens`` exceeds what the print ``allows``; ``holds`` is the corrected value."""
+
+    panel: Panel
+    happens: float
+    allows: float
+    holds: float
+
+    @property
+    def numbers(self) -> tuple[Number, ...]:
+        """The three numbers by name."""
+        title = self.panel.title
+        return (
+            Number(f"{title}: happens", self.happens),
+            Number(f"{title}: printed", self.allows),
+            Number(f"{title}: corrected", self.holds),
+        )
+
+
+def over_rounds(
+    title: str,
+    unit: str,
+    *lines: tuple[Floats, str, Look],
+    scale: str = "log",
+    limits: tuple[float | None, float | None] | None = None,
+) -> Panel:
+    """Courses over rounds on a logarithmic axis."""
+    marks = [course(values, name, look, log=True) for values, name, look in lines]
+    return Panel(title, "rounds T", unit, marks, x_scale="log", y_scale=scale, y_limits=limits)
+
+
+def flat(value: float, like: Floats) -> Floats:
+    """The same value in every round."""
+    return np.full(len(like), value)
