@@ -1,0 +1,1 @@
+"""Layers in other libraries' clothes: scikit-learn estimators and river models (extras, imported by name)."""
