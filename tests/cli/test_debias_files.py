@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cli.calling import column, gradeq, here, ok, scores, table, write
+from cli.calling import column, gradeq, here, ok, refused, scores, table, write
 from gradeq.cli import reading
 from gradeq.files import csv_source
 from gradeq.layers.debiaser import Debiaser
@@ -174,6 +174,7 @@ def test_any_cut_of_the_stream_gives_the_same_bytes_and_figures(file, tmp_path, 
     whole = [served("a.csv"), served("b.csv", "--time", "day"), served("c.csv", *late)]
     monkeypatch.setattr(csv_source, "BLOCK", 1 << 10)
     monkeypatch.setattr(reading, "_ROWS", 17)
+    monkeypatch.setattr(reading, "_LONG", 0)  # read ahead and written behind in threads
     cut = [served("d.csv"), served("e.csv", "--time", "day"), served("f.csv", *late)]
     for (one, first), (other, second) in zip(whole, cut, strict=True):
         assert one == other
@@ -181,6 +182,17 @@ def test_any_cut_of_the_stream_gives_the_same_bytes_and_figures(file, tmp_path, 
             assert first[key] == second[key]
         assert first["bias"] == pytest.approx(second["bias"], abs=1e-15)
         assert second["certificate"]["gap"] < 1e-13
+
+
+def test_a_bad_row_late_in_a_long_file_leaves_nothing_behind(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_source, "BLOCK", 1 << 10)
+    monkeypatch.setattr(reading, "_ROWS", 17)
+    monkeypatch.setattr(reading, "_LONG", 0)
+    rows[390]["score"] = "abc"
+    file = write(tmp_path / "bad.csv", rows)
+    line = refused(here("debias", file, *BINARY, "-o", tmp_path / "out.csv"))
+    assert "row 391" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
 
 
 @pytest.mark.parametrize("kind", ["gz", "parquet", "stdin", "two files"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from gradeq.cli.overlap import ahead, behind
 from gradeq.errors import BadInput
 from gradeq.files import (
     Chunk,
@@ -31,8 +32,10 @@ Held = TypeVar("Held")
 
 # Pieces are joined up to this many rows or bytes: each call of the layer then pays, and a long
 # file reaches the length from which loops are compiled.
-_ROWS = 1 << 18
+_ROWS = 1 << 19
 _BYTES = 128 << 20
+# Files of more bytes than this are read ahead and written behind; never a pipe, which may block.
+_LONG = 32 << 20
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -118,17 +121,19 @@ class Reading:
         if not self.streams:
             return self._sorted(read, answer, writer, new)
         rows = 0
-        for chunk, whole in joined_chunks(self.table.batches(None if writer else self._wanted())):
-            try:
-                parsed = read(self._piece(chunk, chunk.start))
-            except BadInput:
-                if not whole:
-                    self._name_the_row(read)
-                raise
-            results = answer(parsed)
-            if writer is not None:
-                writer.write(chunk.batch, results)
-            rows += chunk.rows
+        chunks = joined_chunks(self.table.batches(None if writer else self._wanted()))
+        out = None if writer is None else writer.write
+        threaded = sum(source.size for source in self.table.sources) > _LONG
+        with ahead(chunks, threaded) as coming, behind(out, threaded) as put:
+            for chunk, whole in coming:
+                try:
+                    parsed = read(self._piece(chunk, chunk.start))
+                except BadInput:
+                    if not whole:
+                        self._name_the_row(read)
+                    raise
+                put(chunk.batch, answer(parsed))
+                rows += chunk.rows
         return rows
 
     def _sorted(
