@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.c_loops import library
 from benchmarks.timing import Row, best
 from gradeq.kernels import loops
+from gradeq.kernels.call import unsigned
 from gradeq.kernels.compile import compiled, fields
 from gradeq.links import Identity, Link, Shift
 from gradeq.losses import Loss, Quantile, Squared
@@ -81,7 +82,7 @@ def sparse_row(c: Any, n: Any, f: Any, y: Any, ours: Any, theirs: Any, rng: Any)
     assert run is not None
     parts = (fields(Identity()), fields(Squared()))
     jobs = {
-        "gradeq": lambda: (u.fill(0), run(*parts, f, y, weights, etas, starts, index, value, u, ours)),
+        "gradeq": lambda: (u.fill(0), run(*parts, f, y, weights, etas, *unsigned(starts, index), value, u, ours)),
         "C": lambda: (
             v.fill(0),
             c.csr(n, at(f), at(y), at(weights), at(etas), at(starts), at(index), at(value), at(v), at(theirs)),

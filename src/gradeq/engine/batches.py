@@ -24,7 +24,7 @@ from gradeq.engine.door import (
 from gradeq.engine.state import Run, State, moved_on
 from gradeq.engine.table import Table, table
 from gradeq.errors import BadInput, Diverging
-from gradeq.kernels.call import run_loop
+from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.finite import is_finite
 from gradeq.kernels.learning import timed, varied
 from gradeq.kernels.proximal import Unpenalised, proximal
@@ -159,7 +159,8 @@ class Pass:
         learner, rows, d = self.learner, len(y), len(self.u)
         weights = w if w is not None else np.ones(rows)
         etas = self._steps(rows)
-        entries = sealed(*columns.entries(cut.start, cut.stop))
+        starts, params, value = columns.entries(cut.start, cut.stop)
+        entries = sealed(*unsigned(starts, params), value)
         shared = sealed(base, y, weights, etas)
         parts = (learner.link, learner.loss)
         if learner.plain:

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradeq.engine.batch import Batch, Floats, single
 from gradeq.kernels import loops
-from gradeq.kernels.call import run_loop
+from gradeq.kernels.call import run_loop, unsigned
 from gradeq.schedules import Called, Constant, Schedule
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def run_margin(head: Margin, batch: Batch) -> tuple[Floats, list[Memo]]:
         if len(u) == 1:
             u[0] = run_loop(loops.scalar, parts, (*columns, float(u[0]), served), n)
         else:
-            run_loop(loops.indexed, parts, (*columns, index, u, served), n)
+            run_loop(loops.indexed, parts, (*columns, *unsigned(index), u, served), n)
         check_range(head, batch, u, eta)
         sums = np.frombuffer(head.sums)
         run_loop(loops.tally_indexed, parts, (*columns, served, index, sums), n)
@@ -45,6 +45,7 @@ def run_margin(head: Margin, batch: Batch) -> tuple[Floats, list[Memo]]:
         np.frombuffer(head.u)[:] = u
         return served, []
     etas = steps(head, batch)
+    entries = (*unsigned(starts, index), value)
     for k in range(batch.first):
         served[k], etas[k], _ = batch.memos[k]
     shared = (batch.base, batch.labels, batch.weights, etas)
@@ -54,14 +55,14 @@ def run_margin(head: Margin, batch: Batch) -> tuple[Floats, list[Memo]]:
         run_loop(
             loops.penalised,
             (*parts, head.penalty),
-            (*shared, starts, index, value, u, pulls, drags, scratch, served),
+            (*shared, *entries, u, pulls, drags, scratch, served),
             n,
         )
     elif batch.at_once:
-        run_loop(loops.sparse, parts, (*shared, starts, index, value, u, served), n)
+        run_loop(loops.sparse, parts, (*shared, *entries, u, served), n)
     else:
         order = (batch.first, batch.cuts, batch.posts)
-        run_loop(loops.late, parts, (*shared, starts, index, value, *order, u, served), n)
+        run_loop(loops.late, parts, (*shared, *entries, *order, u, served), n)
     check_range(head, batch, u, float(etas.max(initial=0.0)))
     sums = np.frombuffer(head.sums)
     run_loop(loops.tally, parts, (*shared, served, batch.posts, starts, index, value, sums), n)

@@ -23,6 +23,7 @@ from gradeq.engine.door import (
 )
 from gradeq.errors import BadInput
 from gradeq.kernels import learning
+from gradeq.kernels.call import unsigned
 
 
 class Entries(NamedTuple):
@@ -200,7 +201,7 @@ class Listed:
     def quick(self, dimension: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
         """The sparse loop."""
         check_index("rows.index", self.index, dimension, unit="entry")
-        return learning.sparse, (self.starts, self.index, self.value)
+        return learning.sparse, (*unsigned(self.starts, self.index), self.value)
 
 
 def _sparse(rows: Sparse) -> Listed:

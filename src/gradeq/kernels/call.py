@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradeq.kernels.compile import fields, kernel
 
@@ -37,6 +38,11 @@ def run_loop(
         if isinstance(values, list) and array.flags.writeable:
             array[...] = values
     return result
+
+
+def unsigned(*indices: NDArray[np.int64]) -> tuple[NDArray[np.uint64], ...]:
+    """Indices as unsigned: compiled, a signed one could count from the end, and looking for that costs a third."""
+    return tuple(index.view(np.uint64) for index in indices)
 
 
 def is_refusal(error: Exception) -> bool:

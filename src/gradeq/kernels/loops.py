@@ -54,30 +54,18 @@ def indexed(
 
 def margin(u: Floats, index: Ints, value: Floats, start: int, stop: int) -> float:
     """m = z'u over the entries of one row."""
-    return margin_at(u, 0, index, value, start, stop)
+    m = 0.0
+    for a in range(start, stop):
+        m = m + u[index[a]] * value[a]
+    return m
 
 
 def move(
     u: Floats, index: Ints, value: Floats, start: int, stop: int, eta: float, e: float
 ) -> None:
     """u <- u - eta e z over the entries of one row."""
-    move_at(u, 0, index, value, start, stop, eta, e)
-
-
-def margin_at(u: Floats, at: int, index: Ints, value: Floats, start: int, stop: int) -> float:
-    """The margin, for parameters that begin at ``at``."""
-    m = 0.0
     for a in range(start, stop):
-        m = m + u[at + index[a]] * value[a]
-    return m
-
-
-def move_at(
-    u: Floats, at: int, index: Ints, value: Floats, start: int, stop: int, eta: float, e: float
-) -> None:
-    """The move, for parameters that begin at ``at``."""
-    for a in range(start, stop):
-        j = at + index[a]
+        j = index[a]
         u[j] = u[j] - eta * (e * value[a])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradeq.kernels.loops import Floats, Ints, margin_at, move_at
+from gradeq.kernels.loops import Floats, Ints, margin, move
 from gradeq.links import Link
 from gradeq.losses import Loss
 
@@ -17,19 +17,18 @@ def swept(
     starts: Ints,
     params: Ints,
     value: Floats,
-    count: int,
     u: Floats,
     errors: Floats,
     losses: Floats,
 ) -> None:
-    """As ``sparse`` with a constant step, for every step at once; u holds ``count`` parameters for each."""
+    """As ``sparse`` with a constant step, for every step at once; u[k] are the parameters under step k."""
     for i in range(len(base)):
         y = labels[i]
         if y == y and weights[i] > 0.0:
             start, stop = starts[i], starts[i + 1]
             for k in range(len(etas)):
-                s = link.serve(base[i], margin_at(u, k * count, params, value, start, stop))
+                s = link.serve(base[i], margin(u[k], params, value, start, stop))
                 e = weights[i] * loss.slope(s, y)
-                move_at(u, k * count, params, value, start, stop, etas[k], e)
+                move(u[k], params, value, start, stop, etas[k], e)
                 errors[k] = errors[k] + e
                 losses[k] = losses[k] + weights[i] * loss.value(s, y)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradeq.engine.batch import Floats
 from gradeq.errors import BadInput
-from gradeq.kernels.call import run_loop
+from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.sweeping import swept
 from gradeq.losses import Squared
 
@@ -80,18 +80,18 @@ def sweep(
     rows = made_columns(fresh, *given)
     names = fresh.roster.names
     count, k = len(names), len(steps)
-    u, errors, losses = np.zeros(k * count), np.zeros(k), np.zeros(k)
-    sparse = (rows.rows.starts, rows.rows.params, rows.rows.value)
+    u, errors, losses = np.zeros((k, count)), np.zeros(k), np.zeros(k)
+    sparse = (*unsigned(rows.rows.starts, rows.rows.params), rows.rows.value)
     run_loop(
         swept,
         (fresh.link, Squared()),
-        (steps, rows.base, rows.labels, rows.weights, *sparse, count, u, errors, losses),
+        (steps, rows.base, rows.labels, rows.weights, *sparse, u, errors, losses),
         len(rows.base) * k,
     )
     own, raw = raw_sums(rows, count)
     total = float(rows.weights[~np.isnan(rows.labels)].sum()) or 1.0
     # The sum of a parameter's gradients is its displacement over eta: no second sum is needed (prop:gd_simple).
-    worst = np.abs(u.reshape(k, count) / steps[:, None] / own).max(axis=1)
+    worst = np.abs(u / steps[:, None] / own).max(axis=1)
     points = tuple(
         Point(float(eta), float(e) / total, float(w), 2.0 * float(q) / total)
         for eta, e, w, q in zip(steps, errors, worst, losses, strict=True)
