@@ -84,10 +84,10 @@ class Piecewise:
 
     def step(self, t: int) -> float:
         """The step of the piece in which t lies."""
-        for eta, end in zip(self.steps, self.ends, strict=False):
-            if t <= end:
-                return eta
-        return self.steps[-1]
+        for k in range(len(self.ends)):
+            if t <= self.ends[k]:
+                return self.steps[k]
+        return self.steps[len(self.ends)]
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ SETTINGS = [
     {"eta": 0.3, "in_flight": 7, "groups": ["race"]},
     {"eta": "auto"},
     {"eta": "auto", "outcome": "binary", "groups": ["race"]},
+    {"eta": "auto", "groups": ["race"], "features": ["x", "z"]},
 ]
 
 

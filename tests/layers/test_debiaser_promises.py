@@ -237,3 +237,16 @@ def test_dataframes_come_back_as_they_came():
     assert isinstance(got, pl.Series) and got.to_list() == list(expected)
     got = Debiaser(eta=0.5).run(pa.array(base), pa.array(labels)).served
     assert isinstance(got, pa.Array) and got.to_pylist() == list(expected)
+
+
+def test_auto_is_stable_whatever_the_size_of_features():
+    rng = np.random.default_rng(8)
+    n = 1500
+    x = 1000.0 * rng.normal(size=n)
+    base = rng.normal(size=n)
+    labels = base + 0.5 + x / 1000.0 + rng.normal(size=n)
+    layer = Debiaser(eta="auto", features=["x", "one"])
+    served = layer.run(base, labels, features={"x": x, "one": np.ones(n)}).served
+    result = layer.equilibrium()
+    assert np.isfinite(served).all() and result.gap < 1e-6
+    assert result.loss_after < result.loss_before

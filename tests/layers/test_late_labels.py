@@ -151,6 +151,17 @@ def test_rows_out_of_time_order_are_processed_in_time_order_ties_in_file_order()
     assert np.array_equal(mixed[order][:-1], sorted_[:-1])
 
 
+def test_a_ticket_that_never_closes_does_not_keep_the_others():
+    layer = Debiaser(eta=0.1)
+    layer.predict(0.0, id="never")
+    for i in range(2000):
+        layer.predict(0.0, id=i)
+        layer.update(1.0, id=i)
+    assert layer.in_flight["open"] == 1
+    assert len(layer.desk.queue) < 200 and len(layer.desk.gone) < 200
+    assert layer.update(1.0) == "applied" and layer.in_flight["open"] == 0
+
+
 def test_oldest_first_without_ids():
     layer = Debiaser(eta=0.5, late_cap=None)
     layer.predict(0.0), layer.predict(10.0)
@@ -177,7 +188,7 @@ def test_correcting_a_label_posts_the_difference_and_keeps_the_certificate():
     rng = np.random.default_rng(2)
     right, wrong = Debiaser(eta=0.1, groups=["g"]), Debiaser(eta=0.1, groups=["g"])
     labels = rng.normal(size=30)
-    for i, y in enumerate(labels):  # all served first, so that both serve the same
+    for i in range(30):  # all served first, so that both serve the same
         for layer in (right, wrong):
             layer.predict(0.0, {"g": i % 2}, id=i)
     for i, y in enumerate(labels):

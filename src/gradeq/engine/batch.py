@@ -42,6 +42,7 @@ class Batch(NamedTuple):
     memos: list[Any]
     at_once: bool
     plain: bool
+    sizes: Floats | None = None  # with features, the largest squared norm so far, at least 1
 
 
 def single(index: Ints) -> Rows:

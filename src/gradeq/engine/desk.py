@@ -96,7 +96,7 @@ class Desk:
     __slots__ = (
         "by_id", "capped", "clocks", "closed", "delay_most", "delay_sum", "frozen", "gone", "head", "heaviest",
         "in_flight", "lapsed", "leashed", "log", "norm", "now", "open_now", "peaks", "posted", "queue", "remember",
-        "served", "skipped", "ttl", "waiting",
+        "served", "sized", "skipped", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -133,6 +133,7 @@ class Desk:
         ] = []  # labels that are known but not yet due
         self.served = self.posted = self.delay_sum = self.delay_most = 0
         self.frozen = False
+        self.sized = False  # whether steps shrink with the largest squared norm of a row (auto with features)
         self.leashed = False  # whether leaving a range counts as diverging (squared error)
         self.skipped = 0  # labels that came while learning was frozen
         self.heaviest = 1.0  # the largest weight so far
@@ -172,6 +173,8 @@ class Desk:
             total += peak
             most = max(most, peak)
         crowd = total * norm if self.capped and most >= 2 else 0.0
+        if self.sized:
+            self.head.size = max(1.0, norm)  # type: ignore[attr-defined]
         served, memo = self.head.serve(row.unit, row.params, row.value, f, t, crowd)
         self.clocks[row.clock] = t
         self.norm = norm
@@ -266,6 +269,11 @@ class Desk:
             self.queue.popleft()
         else:
             self.gone.add(ticket.number)
+            if (
+                len(self.gone) > 64 + len(self.queue) // 2
+            ):  # one that never closes must not keep the rest
+                self.queue = deque(t for t in self.queue if t.number not in self.gone)
+                self.gone.clear()
         if ticket.weight > 0.0:
             for j in ticket.row.cells:
                 self.open_now[j] -= 1

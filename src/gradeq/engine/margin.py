@@ -56,6 +56,7 @@ class Margin:
         "penalty",
         "pulls",
         "schedule",
+        "size",
         "sums",
         "total",
         "u",
@@ -74,6 +75,9 @@ class Margin:
         self.penalty = penalty
         self.pace = Pace()
         self.leash: float | None = None
+        self.size: float | None = (
+            None  # steps are divided by the largest squared norm so far; None: they are not
+        )
         self.u: Any = array("d")
         self.sums: Any = array("d")  # COLUMNS sums for each parameter, one after the other
         self.total: Any = array("d", EMPTY if totals else [])  # the account of all rows together
@@ -122,7 +126,7 @@ class Margin:
     ) -> tuple[float, Memo]:
         """The served value, and the memo that its label will need."""
         s = self.link.serve(f, loops.margin(self.u, index, value, 0, len(index)))
-        eta = self.pace.step(self.schedule, t, self.limit, crowd)
+        eta = self.pace.step(self.schedule, t, self.limit, crowd, self.size or 1.0)
         slopes = None if self.penalty is None else [self.penalty.slope(x) for x in self.u]
         return s, (s, eta, slopes)
 

@@ -84,6 +84,17 @@ class Mix:
         self.totals.extend([0.0] * (more * self.count))
         self.deltas.extend([0.0] * more)
 
+    @property
+    def size(self) -> float | None:
+        """What the steps of all heads are divided by (see ``Margin.size``)."""
+        size: float | None = self.final.size
+        return size
+
+    @size.setter
+    def size(self, size: float | None) -> None:
+        for head in (*self.experts, self.final):
+            head.size = size
+
     def weights(self, unit: int = 0) -> list[float]:
         """The weights that the next prediction would be mixed with."""
         out = [0.0] * self.count

@@ -34,9 +34,11 @@ class Pace:
         """The arguments that make this pace anew."""
         return [self.low, self.high, self.held, self.jumps, self.variation, self.last]
 
-    def step(self, schedule: Schedule, t: int, limit: float, crowd: float) -> float:
-        """The step at time t, capped at limit / crowd, noted here."""
-        wanted = schedule.step(t)
+    def step(
+        self, schedule: Schedule, t: int, limit: float, crowd: float, size: float = 1.0
+    ) -> float:
+        """The step at time t over ``size``, capped at limit / crowd, noted here."""
+        wanted = schedule.step(t) / size
         eta = cap(wanted, limit, crowd)
         self.note(eta, eta, int(eta < wanted))
         if eta != self.last:

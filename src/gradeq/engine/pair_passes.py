@@ -10,6 +10,7 @@ import numpy as np
 from gradeq.engine.batch import Batch, Floats, Ints
 from gradeq.engine.margin import diverging
 from gradeq.engine.pairs import JUDGE
+from gradeq.engine.passes import held_down
 from gradeq.kernels import loops, rating, rating_plain
 from gradeq.kernels.call import run_loop
 from gradeq.schedules import Constant, Power
@@ -186,8 +187,8 @@ def wanted(head: Pairs, ticks: Ints, crowd: Floats) -> Floats:
     etas = np.empty(len(ticks))
     # Only these two are sure to compile; any other schedule is asked game by game.
     rows = len(ticks) if isinstance(head.schedule, (Constant, Power)) else 0
-    run_loop(loops.stepped, (head.schedule,), (head.limit, ticks, crowd, etas), rows)
-    return etas
+    run_loop(loops.stepped, (head.schedule,), (ticks, etas), rows)
+    return held_down(etas, head.limit, crowd)
 
 
 def note_steps(head: Pairs, games: Games, etas: Floats, ticks: Ints, opens: Any) -> None:

@@ -90,25 +90,38 @@ def plain_indexed(head: Margin, batch: Batch) -> bool:
 
 def steps(head: Margin, batch: Batch) -> Floats:
     """The step of each row, capped where labels are late."""
-    return stepped(head.schedule, head.limit, head.pace, batch)
+    sizes = batch.sizes if head.size is not None else None
+    return stepped(head.schedule, head.limit, head.pace, batch, sizes)
 
 
-def stepped(schedule: Schedule, limit: float, pace: Pace, batch: Batch) -> Floats:
-    """The step of each row; ``pace`` notes those of the rows served now."""
+def stepped(
+    schedule: Schedule, limit: float, pace: Pace, batch: Batch, sizes: Floats | None = None
+) -> Floats:
+    """The step of each row (over its size); ``pace`` notes those of the rows served now."""
     etas = np.empty(len(batch.base))
     rows = 0 if isinstance(schedule, Called) else len(etas)  # a user's function is not compiled
-    run_loop(loops.stepped, (schedule,), (limit, batch.ticks, batch.crowd, etas), rows)
+    run_loop(loops.stepped, (schedule,), (batch.ticks, etas), rows)
+    if sizes is not None:
+        etas = etas / sizes
     fresh = etas[batch.first :]
     held = 0
     if batch.crowd.any():
-        wanted, nobody = np.empty(len(etas)), np.zeros(len(etas))
-        run_loop(loops.stepped, (schedule,), (limit, batch.ticks, nobody, wanted), rows)
-        held = int(np.count_nonzero(fresh < wanted[batch.first :]))
+        capped = held_down(etas, limit, batch.crowd)
+        held = int(np.count_nonzero(capped[batch.first :] < fresh))
+        etas, fresh = capped, capped[batch.first :]
     if len(fresh):
         pace.note(float(fresh.min()), float(fresh.max()), held)
         changes = np.flatnonzero(np.diff(fresh, prepend=pace.last))
         pace.vary(fresh[changes].tolist())
     return etas
+
+
+def held_down(etas: Floats, limit: float, crowd: Floats) -> Floats:
+    """Steps capped at limit / Q where Q > 0 (``loops.cap``, a column at a time)."""
+    capped = etas.copy()
+    late = crowd > 0.0
+    capped[late] = np.minimum(etas[late], limit / crowd[late])
+    return capped
 
 
 def one_by_one(head: Margin, batch: Batch) -> tuple[Floats, list[Memo]]:

@@ -65,11 +65,12 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
         posting = due(desk, full, columns, carried, known)
         at_once = False
     ticks, clocks = ticking(desk, columns, n, first)
-    crowd, open_now, peaks, norm = crowding(desk, full, posting, known, first, at_once)
+    crowd, norms, open_now, peaks, norm = crowding(desk, full, posting, known, first, at_once)
+    sizes = np.maximum(norms, 1.0) if desk.sized else None
     plain = at_once and bool(known.all()) and bool((full.weights == 1.0).all()) and not crowd.any()
     batch = Batch(
         full.base, full.labels, full.weights, ticks, crowd, full.rows, full.units, first,
-        posting.cuts, posting.posts, [ticket.memo for ticket, _, _ in carried], at_once, plain,
+        posting.cuts, posting.posts, [ticket.memo for ticket, _, _ in carried], at_once, plain, sizes,
     )  # fmt: skip
     if desk.leashed:
         reach = (
@@ -192,8 +193,8 @@ def due(
 
 def crowding(
     desk: Desk, full: Columns, posting: Posting, opens: NDArray[np.bool_], first: int, at_once: bool
-) -> tuple[Floats, Ints, Ints, float]:
-    """Q of the late-label cap for each row, and the counters after the run."""
+) -> tuple[Floats, Floats, Ints, Ints, float]:
+    """Q of the late-label cap and the largest squared norm so far for each row, and the counters after the run."""
     n = len(full.base)
     open_now, peaks = np.array(desk.open_now), np.array(desk.peaks)
     norm = desk.norm
@@ -216,7 +217,7 @@ def crowding(
         )  # fmt: skip
     if not desk.capped:
         crowd[:] = 0.0
-    return crowd, open_now, peaks, norm
+    return crowd, norms, open_now, peaks, norm
 
 
 def still_waiting(

@@ -261,10 +261,10 @@ def ticked(clock: Ints, counts: Ints, ticks: Ints) -> None:
         ticks[i] = counts[k]
 
 
-def stepped(schedule: Schedule, limit: float, ticks: Ints, crowd: Floats, etas: Floats) -> None:
-    """The step of each row: the schedule's at its time t, capped at limit / Q where labels are late."""
+def stepped(schedule: Schedule, ticks: Ints, etas: Floats) -> None:
+    """The step of each row: the schedule's at its time t."""
     for i in range(len(ticks)):
-        etas[i] = cap(schedule.step(ticks[i]), limit, crowd[i])
+        etas[i] = schedule.step(ticks[i])
 
 
 def cap(eta: float, limit: float, crowd: float) -> float:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from gradeq.engine.desk import Desk
 from gradeq.engine.margin import Margin
-from gradeq.engine.mix import Mix, PointJudge
+from gradeq.engine.mix import Mix
 from gradeq.errors import BadInput, StepTooLarge
 from gradeq.kernels.lane import MOST
 from gradeq.kernels.loops import COLUMNS
 from gradeq.layers import door
 from gradeq.layers.bins import COLUMN, Bins
+from gradeq.layers.debias_parts import CAP, DEFAULT_ETA, made_link, made_mix
 from gradeq.layers.layer import Layer, late_limit
 from gradeq.layers.roster import Roster
-from gradeq.links import Identity, Link, Logit, Multiplicative, Shift
-from gradeq.losses import LogLoss, Loss, Squared
+from gradeq.losses import Squared
 from gradeq.penalties import Penalty
 from gradeq.schedules import Constant, Schedule
 
@@ -30,17 +30,8 @@ if TYPE_CHECKING:
     from gradeq.layers.sweep import Frontier
     from gradeq.theory import HarmCap
 
-DEFAULT_ETA = {"real": 0.01, "binary": 0.03}
-AUTO_RATES = {
-    "real": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
-    "binary": (0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
-}
-AUTO_FINAL = {"real": 0.01, "binary": 0.03}
-CAP = 0.1
 TINY = 5e-324  # the smallest positive float
-AUTO_CAP_EXPERTS = 0.3
 NOT_BINARY = "lies outside [0, 1]; a binary outcome needs probabilities and 0/1 labels"
-AUTO_CAP_FINAL = {"real": 0.02, "binary": 0.1}
 
 
 class Debiaser(Layer):
@@ -90,8 +81,6 @@ class Debiaser(Layer):
         bins: Sequence[float] | None = None,
         shadow: bool = False,
     ) -> None:
-        if outcome not in DEFAULT_ETA:
-            raise BadInput(f"outcome={outcome!r}: must be real or binary")
         self.outcome, self.clip, self.shadow = outcome, clip, shadow
         self._last: Sequence[int] = ()
         self.link_name = link or ("identity" if outcome == "real" else "logit")
@@ -102,9 +91,16 @@ class Debiaser(Layer):
         self.eta, self.schedule = self._chosen_step(eta, schedule)
         limit = late_limit(late_cap, CAP)
         step = self.schedule
-        head = self._mix() if step is None else self._margin(step, limit or 0.0, penalty)
+        head: Margin | Mix
+        if step is None:
+            head = made_mix(outcome, self.roster.size, clip, self._margin)
+        else:
+            head = self._margin(step, limit or 0.0, penalty)
         self.desk = Desk(head, capped=limit is not None, in_flight=in_flight, ttl=ttl)
         self.desk.leashed = self.link_name == "identity" and step is not None
+        self.desk.sized = self.link_name == "identity" and step is None and bool(features)
+        if self.desk.sized:
+            head.size = 1.0
         self.grow()
         if self.roster.scalar and not shadow:
             self._quick_lane()
@@ -373,29 +369,7 @@ class Debiaser(Layer):
     def _margin(self, schedule: Schedule, limit: float, penalty: Penalty | None = None) -> Margin:
         return Margin(self.link, Squared(), schedule, limit, penalty, totals=not self.roster.scalar)
 
-    def _mix(self) -> Mix:
-        c2 = self.roster.size
-        rates = AUTO_RATES[self.outcome]
-        experts = [self._margin(Constant(rate / c2), AUTO_CAP_EXPERTS) for rate in rates]
-        final = self._margin(Constant(AUTO_FINAL[self.outcome] / c2), AUTO_CAP_FINAL[self.outcome])
-        binary = self.outcome == "binary"
-        judge: Loss = LogLoss(self.clip) if binary else Squared()
-        return Mix(experts, final, PointJudge(judge), adaptive=not binary, raw=True)
-
     def grow(self) -> None:
         """Room for all groups seen so far."""
         self.desk.head.grow(len(self.roster.names))
         self.desk.grow(self.roster.clock_count(), self.roster.cell_count())
-
-
-def made_link(outcome: str, name: str, clip: float) -> Link:
-    """The link of this name, if it fits the outcome."""
-    fitting: dict[str, dict[str, Link]] = {
-        "real": {"identity": Identity(), "exp": Multiplicative()},
-        "binary": {"logit": Logit(clip), "shift": Shift()},
-    }
-    if name not in fitting[outcome]:
-        raise BadInput(
-            f"link={name!r} does not fit outcome={outcome!r}: use one of {', '.join(fitting[outcome])}"
-        )
-    return fitting[outcome][name]
