@@ -52,6 +52,7 @@ class KeyTable(NamedTuple):
 class Keyed(Layer):
     """One independent layer for each key; the same verbs with ``key=``, about 100 bytes a key.
 
+    >>> from gradeq import Debiaser
     >>> many = Keyed(Debiaser(eta=0.5))
     >>> many.predict(10.0, key="shop 1"), many.update(12.0)
     (10.0, 'applied')

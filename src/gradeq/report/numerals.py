@@ -6,6 +6,7 @@ for gaps only.
 
 import math
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 MINUS = "−"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -66,11 +67,7 @@ def plain(value: float) -> str:
     """
     if not math.isfinite(value):
         return number(value)
-    text = repr(float(value))
-    if "e" in text:
-        mantissa, exponent = text.split("e")
-        digits = len(mantissa.partition(".")[2].rstrip("0"))
-        text = f"{value:.{max(digits - int(exponent), 0)}f}"
+    text = format(Decimal(repr(float(value))), "f")
     text = text.removesuffix(".0")
     return MINUS + text[1:] if text.startswith("-") else text
 
