@@ -115,7 +115,8 @@ def task_of(
 
     def make(eta: float | str | None, ttl: float | None) -> Any:
         from gradeq.cli.steps import penalty_of, stepped
-        from gradeq.layers.debiaser import DEFAULT_ETA, Debiaser
+        from gradeq.layers.debias_parts import DEFAULT_ETA
+        from gradeq.layers.debiaser import Debiaser
 
         default = None if features else DEFAULT_ETA[outcome] / max(1, len(by))
         layer = Debiaser(

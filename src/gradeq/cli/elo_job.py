@@ -191,7 +191,7 @@ def carry_out(
 
         def answer(games: Games) -> dict[str, Floats]:
             results = pass_.answer(games)
-            step(pass_.rows, table.progress())
+            step(pass_.rows, reading.progress())
             return results
 
         reading.serve(lambda piece: parse(sides, piece), answer, writer, [column_name])

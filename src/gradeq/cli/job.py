@@ -141,7 +141,7 @@ def carry_out(task: Task) -> Outcome:
 
         def answer(rows: Parsed) -> dict[str, Floats]:
             results = pass_.answer(rows)
-            step(pass_.rows, table.progress())
+            step(pass_.rows, reading.progress())
             return results
 
         reading.serve(lambda piece: parse(task, piece), answer, writer, task.new)

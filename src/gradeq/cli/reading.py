@@ -92,6 +92,11 @@ class Reading:
     def __post_init__(self) -> None:
         self.table.need(*self.columns)
         self.streams = self.time is None or in_time_order(self.table, self.time)
+        self._served = self._count = 0
+
+    def progress(self) -> float | None:
+        """How much is done, in [0, 1]; None where that cannot be known."""
+        return self.table.progress() if self.streams else self._served / max(self._count, 1)
 
     def ttl(self, text: str | None) -> float | None:
         """A span of time in the unit of the times that are compared (dates: nanoseconds)."""
@@ -147,6 +152,7 @@ class Reading:
         count = self.table.rows
         if count is None:
             count = sum(chunk.rows for chunk in self.table.batches([self.time.name]))
+        self._count = count
         kept = Scatter(count, new) if writer is not None else None
         served = 0
         with sorted_by_time(self.table, self.time, self._wanted()) as ordered:
@@ -160,7 +166,7 @@ class Reading:
                 results = answer(parsed)
                 if kept is not None:
                     kept.put(rows, dict(results))
-                served += len(rows)
+                self._served = served = served + len(rows)
         if writer is not None and kept is not None:
             for chunk in self.table.batches():
                 writer.write(chunk.batch, kept.get(chunk.start, chunk.start + chunk.rows))
