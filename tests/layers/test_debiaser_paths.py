@@ -118,6 +118,7 @@ def test_late_columns_equal_late_events(settings):
     assert np.array_equal(served, one_by_one)
     assert batch.theta == events.theta
     assert str(batch.equilibrium()) == str(events.equilibrium())
+    assert batch.in_flight == events.in_flight
 
 
 @pytest.mark.parametrize("late", [False, True])

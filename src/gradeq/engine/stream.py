@@ -87,6 +87,8 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
         desk.waiting = still_waiting(desk, full, posting, carried, memos)
         if n:
             desk.now = float(full.times[-1]) if full.times is not None else desk.now
+    if not at_once:
+        note_delays(desk, posting, carried)
     desk.served += n - first
     desk.posted += len(posting.posts)
     out = served[first:]
@@ -189,6 +191,20 @@ def due(
     opens = known & (whole == whole)
     known &= opens
     return posted_when_due(full.times, whole, opens, len(carried), desk.ttl)
+
+
+def note_delays(desk: Desk, posting: Posting, carried: list[tuple[Ticket, float, float]]) -> None:
+    """How many predictions were served between a row and its label, as the desk counts it event by event."""
+    if not len(posting.posts):
+        return
+    first = len(carried)
+    numbers = posting.posts - first + desk.served + 1
+    for k in np.flatnonzero(posting.posts < first).tolist():
+        numbers[k] = carried[posting.posts[k]][0].number
+    turn = np.searchsorted(posting.cuts, np.arange(len(posting.posts)), side="right")
+    delays = desk.served + turn - first - numbers
+    desk.delay_sum += int(delays.sum())
+    desk.delay_most = max(desk.delay_most, int(delays.max()))
 
 
 def crowding(
