@@ -36,6 +36,11 @@ _MODULES = (
     "errata",
     "elo_growth",
     "delay_limits",
+    "compas_calibration",
+    "compas_frontier",
+    "flights_delayed",
+    "covid_quantiles",
+    "elec2_groups",
 )
 
 
