@@ -29,6 +29,7 @@ def test_rows_of_other_content_differ(one: dict[Any, Any], other: dict[Any, Any]
 
 def test_equal_numbers_are_alike_and_arrays_are_read_in_full() -> None:
     assert content({"a": np.float32(0.5)}) == content({"a": 0.5})
+    assert content({"a": 3.0}) == content({"a": 3})
     assert content({"a": np.int64(2**60 + 1)}) != content({"a": 2**60})
     assert content({"a": float("nan")}) == content({"a": np.nan})
     long = np.zeros(5000)

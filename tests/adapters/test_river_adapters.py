@@ -40,6 +40,16 @@ def test_river_accepts_the_adapter(model: Any, check: Any) -> None:
     check(model.clone())
 
 
+class Certain(base.Classifier):
+    """A model whose probabilities pass 1 by a rounding."""
+
+    def learn_one(self, x: Any, y: Any) -> None:
+        pass
+
+    def predict_proba_one(self, x: Any, **kwargs: Any) -> Any:
+        return {True: 1.0000000000000002}
+
+
 class Echo(base.Regressor):
     """A model that says x["f"] and learns nothing."""
 
@@ -86,6 +96,7 @@ def test_late_labels_give_the_plain_layer_bit_for_bit(delay: Any, groups: Any) -
     assert learned(model.layer_) == learned(layer)
     assert model.equilibrium_ == layer.equilibrium()
     assert model.layer_.in_flight["open"] == 0
+    assert not model.layer_.desk.closed
 
 
 def test_intervals_give_the_plain_layer_bit_for_bit() -> None:
@@ -198,6 +209,11 @@ def test_probabilities_give_the_plain_layer_and_any_two_labels_work() -> None:
         DebiasedClassifier(plain, groups="shop")
 
 
+def test_a_probability_that_passes_one_by_a_rounding_is_one() -> None:
+    served = DebiasedClassifier(Certain()).predict_proba_one({})
+    assert served[True] == gq.Debiaser(outcome="binary").predict(1.0)
+
+
 def test_rows_without_a_label_lapse_and_their_late_label_moves_nothing() -> None:
     model = DebiasedRegressor(Echo(), 0.5, ttl=10)
     model.predict_one({"f": -1.0})
@@ -235,6 +251,10 @@ def test_a_label_that_is_refused_changes_nothing() -> None:
     before = model.layer_.to_json()
     with pytest.raises(BadInput, match="not finite"):
         model.learn_one({"f": 1.0}, float("nan"))
+    fresh = model.clone(new_params={"pairing": "content"})
+    with pytest.raises(BadInput, match="not finite"):
+        fresh.learn_one({"f": 2.0}, float("nan"))
+    assert fresh.layer_.to_json() == model.clone().layer_.to_json()
     assert model.layer_.to_json() == before
     assert model.regressor.weights == {}
     model.learn_one({"f": 1.0}, 1.0)
