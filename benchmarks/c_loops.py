@@ -31,10 +31,21 @@ void csr(int64_t n, const double *f, const double *y, const double *w, const dou
     if (yi == yi && w[i] > 0.0) { double e = w[i] * (v - yi);
       for (int64_t a = starts[i]; a < starts[i + 1]; a++) {
         int64_t j = index[a]; u[j] = u[j] - etas[i] * (e * value[a]); } } } }
-void dense(int64_t n, int64_t d, const double *f, const double *y, double eta, const double *x, double *u, double *s) {
+void dense(int64_t n, int64_t d, const double *f, const double *y, double eta, const double *x, double *u,
+           double *s) {
   LOOP { double m = 0.0; const double *r = x + i * d; for (int64_t j = 0; j < d; j++) m = m + u[j] * r[j];
     double v = f[i] + m; s[i] = v; double e = v - y[i];
     for (int64_t j = 0; j < d; j++) u[j] = u[j] - eta * (e * r[j]); } }
+void ensemble(int64_t n, int64_t d, const double *f, const double *y, const double *nus, double nu, double tau,
+              double *s) {
+  double theta[64] = {0}, z[64] = {0}, w[64];
+  for (int64_t k = 0; k < d; k++) w[k] = 1.0 / d;
+  LOOP { double q = 0.0; for (int64_t k = 0; k < d; k++) q = q + w[k] * theta[k];
+    q = f[i] + q; s[i] = q; double miss = y[i] <= q ? 1.0 - tau : -tau, top = -1e300, total = 0.0;
+    for (int64_t k = 0; k < d; k++) { z[k] = z[k] - nu * (theta[k] * miss); top = z[k] > top ? z[k] : top;
+      theta[k] = theta[k] - nus[k] * (y[i] <= f[i] + theta[k] ? 1.0 - tau : -tau); }
+    for (int64_t k = 0; k < d; k++) { w[k] = exp(z[k] - top); total = total + w[k]; }
+    double scale = 1.0 / total; for (int64_t k = 0; k < d; k++) w[k] = scale * w[k]; } }
 """
 FLAGS = [
     "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-shared", "-fPIC",

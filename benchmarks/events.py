@@ -14,7 +14,7 @@ MOST = 1.7976931348623157e308
 
 
 class ByHand:
-    """Input checked, ticket, late-label cap, exact sum of gradients, bias and loss before and after: as the layer keeps them."""
+    """Input checked, ticket, late-label cap, sum of gradients, bias and loss before and after, as in the layer."""
 
     __slots__ = (
         "before", "eta", "gradient", "high", "loss_after", "loss_before", "low", "moved", "peak", "queue", "rows",
