@@ -23,6 +23,7 @@ Int64s = npt.NDArray[np.int64]
 __all__ = [
     "MISSING_NAME",
     "Codes",
+    "coded",
     "codes",
     "floats",
     "is_column",
@@ -87,18 +88,23 @@ def codes(column: Any, name: str, book: Codebook | None = None) -> Codes:
     Codes(codes=array([0, 1, 2, 0]), names=['b', 'a', '(missing)'])
     """
     book = Codebook() if book is None else book
+    return Codes(coded(column, name, book), book.names)
+
+
+def coded(column: Any, name: str, book: Codebook) -> Int64s:
+    """The codes alone: the names of a million keys need not be spelled out for every batch."""
     if _is_plain(column):
         values = _array(column, name)
         # A list may hold True beside 1, which numpy would make one.
         listed = isinstance(column, list | tuple)
         if not listed and values.dtype.kind in "iu" and values.dtype != np.uint64:
-            return Codes(book.of_keys(np.ascontiguousarray(values, np.int64)), book.names)
+            return book.of_keys(np.ascontiguousarray(values, np.int64))
         cells = column.tolist() if isinstance(column, np.ndarray) else column
-        return Codes(book.of_cells(cells), book.names)
+        return book.of_cells(cells)
     arrow = _arrow(column)
     if arrow is None:
-        return Codes(book.of_cells(_array(column, name).tolist()), book.names)
-    return Codes(book.codes(arrow), book.names)
+        return book.of_cells(_array(column, name).tolist())
+    return book.codes(arrow)
 
 
 def like(original: Any, values: npt.NDArray[Any]) -> Any:
@@ -214,11 +220,12 @@ def _series(column: Any) -> Any:
 
 def _arrow(column: Any) -> Any:
     """A dataframe's column in arrow's form, dictionaries kept; None when it has no such form."""
-    import narwhals as nw
     import pyarrow as pa
 
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
+    import narwhals as nw
+
     series = _series(column)
     if series is None:
         return None

@@ -56,10 +56,16 @@ def certified(outcome: Any) -> str:
     """certificate exact (gap 1e-17); bound 0.0123."""
     certificate = outcome.certificate
     kind = "exact" if certificate.exact else "balanced"
-    if certificate.bound is None:
-        bound = "no bound applies"
-    else:
-        bound = f"bound {short(certificate.bound)}" + (" (vacuous)" if certificate.vacuous else "")
+    value, vacuous = certificate.bound, certificate.vacuous
+    covered = getattr(getattr(outcome, "layer", None), "coverage", None)
+    if (
+        covered is not None
+    ):  # the bound beside a coverage is that of the coverage, not of one of its parts
+        each = covered if isinstance(covered, list) else [covered]
+        value = None if any(c.bound is None for c in each) else max(c.bound for c in each)
+        vacuous = any(c.vacuous for c in each)
+    shown = f"bound {'-' if value is None else short(value)}{' (vacuous)' if vacuous else ''}"
+    bound = "no bound applies" if value is None else shown
     return f"certificate {kind} (gap {certificate.gap:.0e}); {bound}"
 
 

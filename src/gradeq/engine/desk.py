@@ -142,10 +142,10 @@ class Desk:
 
     def grow(self, clocks: int, cells: int) -> None:
         """Room for that many clocks and counters."""
-        self.clocks.extend([0] * (clocks - len(self.clocks)))
+        self.clocks.extend(array("q", [0]) * (clocks - len(self.clocks)))
         more = cells - len(self.peaks)
-        self.open_now.extend([0] * more)
-        self.peaks.extend([self.in_flight] * more)
+        self.open_now.extend(array("q", [0]) * more)
+        self.peaks.extend(array("q", [self.in_flight]) * more)
 
     @property
     def open_count(self) -> int:

@@ -88,11 +88,11 @@ class Margin:
         """Room for ``count`` parameters in all; new ones start at zero."""
         more = count - len(self.u)
         if more > 0:
-            self.u.extend([0.0] * more)
-            self.sums.extend(EMPTY * more)
+            self.u.frombytes(bytes(8 * more))
+            self.sums.extend(array("d", EMPTY) * more)
             if self.penalty is not None:
-                self.pulls.extend([0.0] * more)
-                self.drags.extend([0.0] * more)
+                self.pulls.frombytes(bytes(8 * more))
+                self.drags.frombytes(bytes(8 * more))
 
     def state(self) -> dict[str, Any]:
         """All that learning has changed, ready for the codec."""

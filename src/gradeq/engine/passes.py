@@ -169,11 +169,13 @@ def check_range(head: Margin, batch: Batch, u: Floats, eta: float) -> None:
         labels, base = (
             (batch.labels, batch.base) if batch.plain else (batch.labels[posts], batch.base[posts])
         )
-        now = float(np.abs(labels - base).max())
+        overlap = np.sqrt(head.total[0] + len(posts) + 1.0) if head.total else 1.0
+        leash, farthest = head.leash * overlap, float(np.abs(u).max())
+        if farthest <= leash * float(np.abs(labels - base).max()):
+            return
         sums = np.frombuffer(head.sums).reshape(-1, loops.COLUMNS)
         spread = np.maximum(sums[:, loops.HIGH], -sums[:, loops.LOW])
-        overlap = np.sqrt(head.total[0] + len(posts) + 1.0) if head.total else 1.0
-        if not np.abs(u).max() <= head.leash * overlap * max(now, float(spread.max(initial=0.0))):
+        if not farthest <= leash * float(spread.max(initial=0.0)):
             raise diverging(eta)
 
 

@@ -64,7 +64,7 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
     else:
         posting = due(desk, full, columns, carried, known)
         at_once = False
-    ticks, clocks = ticking(desk, columns, n, first)
+    ticks = ticking(desk, columns, n, first)
     crowd, norms, open_now, peaks, norm = crowding(desk, full, posting, known, first, at_once)
     sizes = np.maximum(norms, 1.0) if desk.sized else None
     plain = at_once and bool(known.all()) and bool((full.weights == 1.0).all()) and not crowd.any()
@@ -77,10 +77,14 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
             10.0 * max(peaks.max(initial=1), 1) * max(desk.heaviest, full.weights.max(initial=1.0))
         )
         desk.head.leash = float(reach)  # type: ignore[attr-defined]
-    served, memos = desk.head.run(batch)
-    np.frombuffer(desk.clocks, dtype=np.int64)[:] = clocks
-    np.frombuffer(desk.open_now, dtype=np.int64)[:] = open_now
-    np.frombuffer(desk.peaks, dtype=np.int64)[:] = peaks
+    try:
+        served, memos = desk.head.run(batch)
+    except Exception:
+        untick(desk, columns)
+        raise
+    if open_now.flags.owndata:  # they were copied, because they change
+        np.frombuffer(desk.open_now, dtype=np.int64)[:] = open_now
+        np.frombuffer(desk.peaks, dtype=np.int64)[:] = peaks
     desk.norm = norm
     desk.heaviest = max(desk.heaviest, float(full.weights.max(initial=1.0)))
     if columns.times is not None:
@@ -100,16 +104,22 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
     return Ran(out, posts, len(posting.expired), len(posting.waiting))
 
 
-def ticking(desk: Desk, columns: Columns, n: int, first: int) -> tuple[Ints, Ints]:
-    """t of each row (1 for rows served earlier: their step is known), and the clocks after the run."""
-    clocks = np.array(desk.clocks)
+def ticking(desk: Desk, columns: Columns, n: int, first: int) -> Ints:
+    """t of each row (1 for rows served earlier: their step is known); the clocks go on."""
+    clocks = np.frombuffer(desk.clocks, dtype=np.int64)
     if len(clocks) == 1 and not first:
         ticks = np.arange(clocks[0] + 1, clocks[0] + n + 1)
         clocks[0] += n
-        return ticks, clocks
+        return ticks
     ticks = np.ones(n, dtype=np.int64)
     run_loop(loops.ticked, (), (columns.clock, clocks, ticks[first:]), n - first)
-    return ticks, clocks
+    return ticks
+
+
+def untick(desk: Desk, columns: Columns) -> None:
+    """Set the clocks back: a run that failed has served nothing."""
+    clocks = np.frombuffer(desk.clocks, dtype=np.int64)
+    np.subtract.at(clocks, columns.clock, 1)
 
 
 def serving_order(times: NDArray[Any] | None) -> Ints | None:
@@ -212,7 +222,8 @@ def crowding(
 ) -> tuple[Floats, Floats, Ints, Ints, float]:
     """Q of the late-label cap and the largest squared norm so far for each row, and the counters after the run."""
     n = len(full.base)
-    open_now, peaks = np.array(desk.open_now), np.array(desk.peaks)
+    open_now = np.frombuffer(desk.open_now, dtype=np.int64)
+    peaks = np.frombuffer(desk.peaks, dtype=np.int64)
     norm = desk.norm
     norms = ones(n)
     if full.norms is not None and n > first:
@@ -224,6 +235,7 @@ def crowding(
     crowd = np.zeros(n)
     quiet = at_once and not (peaks > 1).any() and not open_now.any()
     if not quiet:
+        open_now, peaks = open_now.copy(), peaks.copy()
         run_loop(
             loops.crowded,
             (),

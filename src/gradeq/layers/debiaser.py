@@ -52,13 +52,14 @@ class Debiaser(Layer):
     prediction itself one more group column. ``features``: numeric columns; the served error is made uncorrelated with
     each (and with all linear functions of them: multiaccuracy).
 
-    ``eta`` left out: 0.01 / c^2 for real, 0.03 / c^2 for binary outcomes, c^2 the number of group columns: with
-    labels at once this step can raise the squared error by at most 1 %, whatever comes (result B1). With features
-    the step is required. ``eta="auto"`` mixes the raw prediction and several steps by their loss and lets one small
+    ``eta`` left out: 0.01 / c^2 for real, 0.03 / c^2 for binary outcomes, c^2 the number of group columns. With
+    labels at once this step can raise the squared error by at most 1 % (result B1), with link logit the log loss of
+    0/1 labels by at most 0.62 % (result C4), whatever comes; ``harm_cap()`` says it for any step. With features the
+    step is required. ``eta="auto"`` mixes the raw prediction and several steps by their loss and lets one small
     constant step carry the certificate (result B5); it needs about 500 labels to pay.
 
     Guaranteed for any sequence: |average served error| <= b / (eta T) with one parameter or disjoint groups,
-    O(1 / sqrt T) with overlapping groups or features. The bound is vacuous for short runs (T < 1 / eta).
+    O(1 / sqrt T) with overlapping groups or features. The bound is vacuous for short runs.
     Paper: alg:simple-debias-squared, alg:simple-debias-logistic, alg:multigroup-debias-squared (corrected).
     """
 

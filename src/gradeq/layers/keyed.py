@@ -121,7 +121,7 @@ class Keyed(Layer):
         )
         self.layer.check_rows(1.0, float(w.max(initial=1.0)))
         known = len(self.book)
-        code = frames.codes(keys, "key", self.book).codes
+        code = frames.coded(keys, "key", self.book)
         door.same_length(len(base), len(code), "keys")
         if len(self.book) > known:
             self._grow()

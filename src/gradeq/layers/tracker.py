@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
     from gradeq.layers.coverage import Coverage
     from gradeq.layers.run import Run
+    from gradeq.theory import HarmCap
 
 DEFAULT_ETA = 0.1  # with the sinh link, also with groups (result B6)
 AUTO_RATES = (0.01, 0.03, 0.1, 0.3)
@@ -119,6 +121,20 @@ class Tracker(Layer):
         setting = setting_of(self)
         needed = labels_until(setting, bound)
         return None if needed is None else max(0, needed - int(setting.n))
+
+    def harm_cap(self) -> HarmCap:
+        """Most that the step can cost in pinball loss, whatever comes; its sentence says when nothing is proven."""
+        from gradeq.layers.coverage import setting_of
+        from gradeq.theory import HarmCap, harm_cap
+
+        if isinstance(self.desk.head, Mix):
+            return HarmCap(
+                None, None, "B5", "auto follows the best of its steps by their pinball loss"
+            )
+        setting = setting_of(self)
+        if not isinstance(self.schedule, Constant):
+            setting = replace(setting, inverse_variation=math.inf)
+        return harm_cap(setting, sinh=self.link_name == "sinh")
 
     @property
     @abstractmethod
