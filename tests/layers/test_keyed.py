@@ -10,6 +10,7 @@ from gradeq import (
     MultiQuantileTracker,
     Power,
     QuantileTracker,
+    Ridge,
     from_json,
 )
 from gradeq.kernels import compile as compiling
@@ -107,6 +108,55 @@ def test_only_a_fresh_plain_layer_can_be_keyed():
     with pytest.raises(BadInput, match="fresh"):
         Keyed(used)
     with pytest.raises(BadInput, match="group"):
-        Keyed(Debiaser(eta=0.5, groups=["g"]))
+        Keyed(Debiaser(eta=0.5, features=["x"]))
+    with pytest.raises(BadInput, match="group"):
+        Keyed(Debiaser(eta=0.5, penalty=Ridge(0.1)))
     with pytest.raises(BadInput, match="keys"):
         Keyed(Debiaser(eta=0.5)).run([1.0], [1.0])
+
+
+GROUPED = [
+    lambda: Debiaser(eta=0.1, groups=["g"]),
+    lambda: Debiaser(eta=0.1, groups=["g", "h"]),
+    lambda: Debiaser(schedule=Power(0.3, 0.5), groups=["g", "h"]),
+    lambda: Debiaser(schedule=Power(0.3, 0.5), groups=["g"]),
+    lambda: Debiaser(eta="auto", groups=["g", "h"]),
+    lambda: Debiaser(eta=0.1, bins=[0.0]),
+    lambda: QuantileTracker(0.9, eta=0.2, groups=["g", "h"]),
+    lambda: MultiQuantileTracker([0.1, 0.9], eta=0.2, groups=["g"]),
+]
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("make", GROUPED, ids=lambda make: repr(make().settings))
+def test_every_key_has_groups_of_its_own(make, late):
+    base, labels, keys, times, due = stream(None, keys=5)
+    rng = np.random.default_rng(1)
+    columns = {"g": rng.choice(list("ab"), 600), "h": rng.choice(list("xyz"), 600)}
+    wanted = [name for name in make().settings["groups"] if name in columns]
+    when = {"times": times, "label_times": due} if late else {}
+    many, cut = Keyed(make()), Keyed(make())
+    groups = {name: columns[name] for name in wanted} or None
+    run = many.run(base, labels, keys, groups, **when)
+    for key in np.unique(keys):
+        rows = keys == key
+        own = {name: column[rows] for name, column in when.items()}
+        its = {name: columns[name][rows] for name in wanted} or None
+        alone = make().run(base[rows], labels[rows], its, **own)
+        assert np.array_equal(np.asarray(run.served)[rows], np.asarray(alone.served))
+    for a, b in [(0, 100), (100, 600)]:
+        its = {name: columns[name][a:b] for name in wanted} or None
+        own = {name: column[a:b] for name, column in when.items()}
+        cut.run(base[a:b], labels[a:b], keys[a:b], its, **own)
+        cut = from_json(cut.to_json())
+    assert cut.to_json() == many.to_json()
+    whole, table = many.equilibrium(), many.table()
+    assert whole.rows == run.labelled and whole.gap < 1e-9
+    assert len(table.keys) == len(table.rows) and ", " in table.keys[0]
+    if not late:
+        events = Keyed(make())
+        for i in range(100):
+            its = {name: str(columns[name][i]) for name in wanted} or None
+            served = events.predict(base[i], key=int(keys[i]), groups=its)
+            assert np.array_equal(served, np.asarray(run.served)[i])
+            events.update(labels[i])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from array import array
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradeq.engine.batch import single
+from gradeq.engine.batch import joined, single
 from gradeq.engine.desk import Row
 from gradeq.engine.mix import Mix
 from gradeq.engine.stream import Columns, run_columns
@@ -34,6 +35,9 @@ from gradeq.theory import Setting, best_bound
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
+
+
+SPAN = 1 << 31  # more groups than any layer has
 
 
 class KeyTable(NamedTuple):
@@ -61,8 +65,8 @@ class Keyed(Layer):
 
     The layer given is a pattern: one that has seen nothing. Keys may be integers or text (7 and "7" are one key) and
     may appear at any time. Every key has the guarantee of its own layer, over its own rows; for keys with few labels
-    that bound is vacuous, and ``eta="auto"`` needs about 500 labels a key to pay. Layers with groups, features or a
-    penalty cannot be keyed: name the key as one more group instead.
+    that bound is vacuous, and ``eta="auto"`` needs about 500 labels a key to pay. With groups, every key has groups
+    of its own. Layers with features or a penalty cannot be keyed: name the key as one more group instead.
     """
 
     kind = "keyed"
@@ -71,21 +75,23 @@ class Keyed(Layer):
         if layer.desk.served or isinstance(layer, Keyed):
             raise BadInput("Keyed needs a fresh layer as its pattern, one that has served nothing")
         roster = getattr(layer, "roster", None)
-        if roster is None or not roster.scalar or getattr(layer, "penalty", None) is not None:
+        if roster is None or roster.features or getattr(layer, "penalty", None) is not None:
             raise BadInput(
-                "only a layer without groups, features and penalty can be keyed; "
+                "only a layer without features and penalty can be keyed; "
                 "name the key as a group of the layer instead"
             )
         self.layer: Any = layer.copy()
         self.desk = self.layer.desk
         self.shadow = layer.shadow
         self.book = Codebook()
+        self.pairs = Codebook()  # with groups, the parameters: key * SPAN + group
         self._known: dict[Any, int] = {}
 
     def predict(
         self,
         f: Any,
         key: Any,
+        groups: Mapping[str, Any] | None = None,
         weight: float = 1.0,
         id: str | int | None = None,
         time: float | None = None,
@@ -96,8 +102,17 @@ class Keyed(Layer):
         if k is None:
             k = self._enter(key)
         w = 1.0 if weight == 1.0 else float(door.weights([weight], 1)[0])
-        return self.layer.shown(
-            f, self.desk.open(Row(k, (k,), (1.0,), (k,), k, 1.0), f, w, id, time)
+        row = self._row(k, f, groups)
+        return self.layer.shown(f, self.desk.open(row, f, w, id, time))
+
+    def _row(self, k: int, f: Any, groups: Mapping[str, Any] | None) -> Row:
+        bins = getattr(self.layer, "bins", None)
+        own = self.layer.roster.row(bins.added(groups, f) if bins is not None else groups, None)
+        if self.layer.roster.scalar:
+            return Row(k, (k,), (1.0,), (k,), k, 1.0)
+        params = self._params(np.array([k]), [np.array([j]) for j in own.params])[0].tolist()
+        return Row(
+            k, params, own.value, params, params[0] if self.layer.roster.disjoint else k, 1.0
         )
 
     def run(
@@ -105,6 +120,7 @@ class Keyed(Layer):
         predictions: Any,
         labels: Any = None,
         keys: Any = None,
+        groups: Any = None,
         times: Any = None,
         label_times: Any = None,
         weights: Any = None,
@@ -119,16 +135,32 @@ class Keyed(Layer):
         base, y, w, when, due = checked_columns(
             self.layer, predictions, labels, weights, times, label_times
         )
-        self.layer.check_rows(1.0, float(w.max(initial=1.0)))
+        roster, bins = self.layer.roster, getattr(self.layer, "bins", None)
+        self.layer.check_rows(roster.size, float(w.max(initial=1.0)))
+        if bins is not None:
+            groups = bins.added_columns(groups, roster.groups, base)
+        own = door.groups(groups, roster.groups, len(base))
         known = len(self.book)
         code = frames.coded(keys, "key", self.book)
         door.same_length(len(base), len(code), "keys")
         if len(self.book) > known:
             self._grow()
-        rows = single(code)
-        ran = run_columns(self.desk, Columns(base, y, w, rows, rows, code, code, None, when, due))
+        if roster.scalar:
+            rows, clock = single(code), code
+        else:
+            params = self._params(code, roster.entered(own))
+            rows = joined(list(params.T), None, None)
+            clock = np.ascontiguousarray(params[:, 0]) if roster.disjoint else code
+        ran = run_columns(self.desk, Columns(base, y, w, rows, rows, clock, code, None, when, due))
         served = self.layer.shown(base, ran.served)
         return Run(answer(predictions, served), ran.served, ran, no_trace)
+
+    def _params(self, code: Any, groups: list[Any]) -> Any:
+        """The parameter of each row's key and group, one column for each group column."""
+        pairs = np.stack([code * SPAN + group for group in groups], axis=1)
+        params = self.pairs.of_keys(np.ascontiguousarray(pairs.ravel()))
+        self._grow()
+        return params.reshape(pairs.shape)
 
     def label(self, y: Any) -> float:
         """The label, checked as the layer does."""
@@ -141,12 +173,21 @@ class Keyed(Layer):
         return self.book.names
 
     @property
+    def names(self) -> list[str]:
+        """The parameters by name: the key, with groups "key, group"."""
+        if self.layer.roster.scalar:
+            return self.keys
+        groups, keys = list(self.layer.roster.names), self.keys
+        pairs = (divmod(int(pair), SPAN) for pair in self.pairs.names)
+        return [f"{keys[k]}, {groups[j]}" for k, j in pairs]
+
+    @property
     def levels(self) -> int:
         """Coordinates a key has: one, or the number of quantile levels."""
         return len(getattr(self.layer, "levels", (0,)))
 
     def table(self) -> KeyTable:
-        """Bias and loss before and after, parameter and certificate of every key (one column a level)."""
+        """Bias and loss before and after, parameter and certificate of every key (and group), a column a level."""
         final, raw = self._heads()
         shape = (-1,) if self.levels == 1 else (-1, self.levels)
         sums, before = (np.frombuffer(head.sums).reshape(-1, COLUMNS) for head in (final, raw))
@@ -157,7 +198,7 @@ class Keyed(Layer):
             2.0 if self.layer.kind == "debias" else 1.0
         )  # the value of Squared is half the squared error
         return KeyTable(
-            self.keys,
+            self.names,
             sums[:: self.levels, ROWS].astype(np.int64),
             np.array(final.u).reshape(shape),
             (before[:, BEFORE] / weight).reshape(shape),
@@ -175,8 +216,12 @@ class Keyed(Layer):
         """
         together = self.layer.copy()
         together.desk.peaks, together.desk.heaviest = self.desk.peaks[:], self.desk.heaviest
+        places = np.array([int(pair) % SPAN for pair in self.pairs.names], dtype=np.int64)
+        if self.layer.roster.scalar:
+            places = np.zeros(len(self.book), dtype=np.int64)
+        together.grow()
         for mine, theirs in zip(heads(together.desk.head), heads(self.desk.head), strict=True):
-            merge(mine, theirs, start_of(self.layer))
+            merge(mine, theirs, start_of(self.layer), places)
         one: Equilibrium = together.equilibrium()
         if one.bound is None or not self.keys:
             return one
@@ -200,12 +245,20 @@ class Keyed(Layer):
 
     def state(self) -> dict[str, Any]:
         """Keys and their table."""
-        return {"keys": list(self.keys), **self.desk.state()}
+        groups = {
+            "names": list(self.layer.roster.names),
+            "pairs": [int(pair) for pair in self.pairs.names],
+        }
+        own = {} if self.layer.roster.scalar else groups
+        return {"keys": list(self.keys), **own, **self.desk.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a saved state."""
         self.book = Codebook(state["keys"])
         self._known = {}
+        if not self.layer.roster.scalar:
+            self.layer.roster.names = {name: j for j, name in enumerate(state["names"])}
+            self.pairs = Codebook(str(pair) for pair in state["pairs"])
         self.desk.restore(state)
 
     def _heads(self) -> tuple[Any, Any]:
@@ -220,11 +273,12 @@ class Keyed(Layer):
         return k
 
     def _grow(self) -> None:
-        count = len(self.book)
+        keys, roster = len(self.book), self.layer.roster
+        count = keys if roster.scalar else len(self.pairs)
         self.desk.head.grow(count)
         if isinstance(self.desk.head, Mix):
-            self.desk.head.grow_units(count)
-        self.desk.grow(count, count)
+            self.desk.head.grow_units(keys)
+        self.desk.grow(count if roster.disjoint else keys, count)
 
 
 def heads(head: Any) -> list[Any]:
@@ -232,20 +286,24 @@ def heads(head: Any) -> list[Any]:
     return [*head.experts, head.final] if isinstance(head, Mix) else [head]
 
 
-def merge(mine: Any, theirs: Any, start: Any) -> None:
-    """Give a head of one unit the sums of all units of another."""
-    width = len(start)
-    moved = np.array(theirs.u).reshape(-1, width) - start
-    mine.u = array("d", (start + moved.sum(axis=0)).tolist())
+def merge(mine: Any, theirs: Any, start: Any, places: Any) -> None:
+    """Give the head of one layer the sums of all keys; ``places`` says which parameter of it each one is."""
+    width, count = len(start), len(mine.u) // len(start)
+    moved = np.zeros((count, width))
+    np.add.at(moved, places, np.array(theirs.u).reshape(-1, width) - start)
+    mine.u = array("d", (start + moved).ravel().tolist())
     sums = np.frombuffer(theirs.sums).reshape(-1, width, COLUMNS)
-    together = sums.sum(axis=0)
-    together[:, LOW] = sums[:, :, LOW].min(axis=0)
-    together[:, HIGH] = sums[:, :, HIGH].max(axis=0)
+    together = np.zeros((count, width, COLUMNS))
+    np.add.at(together, places, sums)
+    together[:, :, LOW], together[:, :, HIGH] = math.inf, -math.inf
+    np.minimum.at(together[:, :, LOW], places, sums[:, :, LOW])
+    np.maximum.at(together[:, :, HIGH], places, sums[:, :, HIGH])
     mine.sums = array("d", together.ravel().tolist())
-    mine.pace = theirs.pace
+    mine.total, mine.pace = theirs.total[:], theirs.pace
     if hasattr(theirs, "gaps"):
-        widest = np.array(theirs.gaps).reshape(-1, width).max(axis=0)
-        mine.gaps = array("d", widest.tolist())
+        widest = np.zeros((count, width))
+        np.maximum.at(widest, places, np.array(theirs.gaps).reshape(-1, width))
+        mine.gaps, mine.widest = array("d", widest.ravel().tolist()), theirs.widest[:]
 
 
 def start_of(layer: Any) -> Any:
