@@ -41,10 +41,12 @@ STYLE: Any = {
     "legend.framealpha": 0.85,
     "legend.edgecolor": "none",
     "legend.fontsize": 8.0,
+    "text.parse_math": False,  # a player may be called $
     "svg.hashsalt": "gradeq",
     "svg.fonttype": "none",
     "figure.dpi": 100.0,
 }
+LONGEST = 40  # of a label in a legend
 FILLS = ("#0b5cad", "#9fc5ea", "#d9d9d4", "#b85200")
 
 
@@ -116,14 +118,14 @@ def put(axes: Any, mark: Mark) -> None:
         axes.plot(
             mark.x,
             mark.y,
-            label=None if mark.quiet else mark.label or None,
+            label=None if mark.quiet else _short(mark.label),
             markevery=every if len(mark.x) > 16 else None,
             markersize=4.0,
             **_stroke(mark.look),
         )
     elif isinstance(mark, Dots):
         style = {**_stroke(mark.look), "linestyle": "none", "marker": mark.look.marker or "o"}
-        axes.plot(mark.x, mark.y, label=mark.label or None, markersize=5.0, **style)
+        axes.plot(mark.x, mark.y, label=_short(mark.label), markersize=5.0, **style)
         for x, y, name in zip(mark.x, mark.y, mark.names, strict=False):
             axes.annotate(name, (x, y), textcoords="offset points", xytext=(5, 4), fontsize=8)
     elif isinstance(mark, Bars):
@@ -132,7 +134,7 @@ def put(axes: Any, mark: Mark) -> None:
             mark.x,
             mark.y,
             mark.width,
-            label=mark.label or None,
+            label=_short(mark.label),
             color=mark.look.colour,
             hatch=hatch,
             edgecolor="white",
@@ -157,7 +159,7 @@ def put(axes: Any, mark: Mark) -> None:
     elif isinstance(mark, Level):
         look = mark.look
         axes.axhline(
-            mark.y, color=look.colour, linestyle=look.dash, lw=look.width, label=mark.label or None
+            mark.y, color=look.colour, linestyle=look.dash, lw=look.width, label=_short(mark.label)
         )
 
 
@@ -175,6 +177,11 @@ def _few_dates(axes: Any) -> None:
     axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
 
 
+def _short(label: str) -> str | None:
+    """A label that leaves room for the picture; the table has it whole."""
+    return (label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…") or None
+
+
 def _stroke(look: Look) -> dict[str, Any]:
     return {
         "color": look.colour,
@@ -190,8 +197,9 @@ def _heat(axes: Any, mark: Heat) -> None:
     table = np.asarray(mark.table, dtype=float)
     axes.imshow(table, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
     axes.grid(False)
-    axes.set_xticks(range(len(mark.columns)), mark.columns, rotation=20, ha="right")
-    axes.set_yticks(range(len(mark.rows)), mark.rows)
+    columns, rows = [_short(c) for c in mark.columns], [_short(r) for r in mark.rows]
+    axes.set_xticks(range(len(columns)), columns, rotation=20, ha="right")
+    axes.set_yticks(range(len(rows)), rows)
     for (i, j), value in np.ndenumerate(table):
         if value == value:
             ink = "white" if value > 0.6 else "#191c20"
