@@ -58,7 +58,7 @@ class Power:
 
     def step(self, t: int) -> float:
         """eta t^-alpha."""
-        return self.eta * float(t) ** -self.alpha
+        return self.eta * math.pow(t, -self.alpha)
 
 
 @dataclass(frozen=True)
