@@ -12,7 +12,7 @@ says how much the rating would differ on other games of the same strengths; whet
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradeq.kernels.rating import COLUMNS, GAMES, GRADIENT, VARIANCE, WEIGHT, WINS
 from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
@@ -50,6 +50,10 @@ class Standing(NamedTuple):
     rank: int | None = None
     rank_low: int | None = None
     rank_high: int | None = None
+
+    def __getitem__(self, key: Any) -> Any:
+        """A field by its name as well as by its place: row["player"]."""
+        return getattr(self, key) if isinstance(key, str) else tuple.__getitem__(self, key)
 
 
 def standings(elo: Elo) -> list[Standing]:
