@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from gradeq.errors import BadInput, ExpiredTicket, LabelConflict, UnknownTicket
+from gradeq.errors import BadInput, Diverging, ExpiredTicket, LabelConflict, UnknownTicket
 
 
 class Head(Protocol):
@@ -95,8 +95,8 @@ class Desk:
 
     __slots__ = (
         "by_id", "capped", "clocks", "closed", "delay_most", "delay_sum", "frozen", "gone", "head", "heaviest",
-        "in_flight", "lapsed", "leashed", "log", "norm", "now", "open_now", "peaks", "posted", "queue", "remember",
-        "served", "sized", "skipped", "ttl", "waiting",
+        "in_flight", "lapsed", "leashed", "log", "norm", "now", "open_now", "peaks", "posted", "queue", "reach",
+        "remember", "served", "sized", "skipped", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -135,6 +135,7 @@ class Desk:
         self.frozen = False
         self.sized = False  # whether steps shrink with the largest squared norm of a row (auto with features)
         self.leashed = False  # whether leaving a range counts as diverging (squared error)
+        self.reach = 0.0  # the leash as last measured; it only grows until peaks are forgotten
         self.skipped = 0  # labels that came while learning was frozen
         self.heaviest = 1.0  # the largest weight so far
         self.now: float | None = None
@@ -165,24 +166,30 @@ class Desk:
             raise BadInput(f"id {id!r} was already served; every prediction needs an id of its own")
         if time is not None:
             self.expire(time)
-        t = self.clocks[row.clock] + 1
-        norm = max(self.norm, row.norm)
+        unit, params, value, cells, clock, norm = row
+        peaks, open_now = self.peaks, self.open_now
+        t = self.clocks[clock] + 1
+        if norm < self.norm:
+            norm = self.norm
         total = most = 0
-        for j in row.cells:
-            peak = max(self.peaks[j], self.open_now[j] + 1) if w > 0.0 else self.peaks[j]
+        for j in cells:
+            peak = peaks[j]
+            if w > 0.0 and open_now[j] >= peak:
+                peak = open_now[j] + 1
             total += peak
-            most = max(most, peak)
+            if peak > most:
+                most = peak
         crowd = total * norm if self.capped and most >= 2 else 0.0
         if self.sized:
             self.head.size = max(1.0, norm)  # type: ignore[attr-defined]
-        served, memo = self.head.serve(row.unit, row.params, row.value, f, t, crowd)
-        self.clocks[row.clock] = t
+        served, memo = self.head.serve(unit, params, value, f, t, crowd)
+        self.clocks[clock] = t
         self.norm = norm
         if w > 0.0:
-            for j in row.cells:
-                self.open_now[j] += 1
-                if self.open_now[j] > self.peaks[j]:
-                    self.peaks[j] = self.open_now[j]
+            for j in cells:
+                count = open_now[j] = open_now[j] + 1
+                if count > peaks[j]:
+                    peaks[j] = count
         if w > self.heaviest:
             self.heaviest = w
         self.served += 1
@@ -223,26 +230,31 @@ class Desk:
         if self.frozen:
             self.skipped += 1
         elif ticket.weight > 0.0:
-            row = ticket.row
-            self.tighten()
-            self.head.post(
-                row.unit, row.params, row.value, ticket.base, ticket.memo, ticket.weight, y
-            )
+            self.learn(ticket, y)
         self.close(ticket)
         self.posted += 1
         delay = self.served - ticket.number
         self.delay_sum += delay
-        self.delay_most = max(self.delay_most, delay)
+        if delay > self.delay_most:
+            self.delay_most = delay
         if ticket.id is not None:
             self.closed[ticket.id] = (y, ticket)
             if len(self.closed) > self.remember:
                 self.closed.popitem(last=False)
         return "applied"
 
-    def tighten(self) -> None:
-        """Tell the head how far its parameters may go, by the most tickets ever open."""
+    def learn(self, ticket: Ticket, y: float) -> None:
+        """Have the head learn from a label; a leashed one only as far as the most tickets ever open allow."""
+        (unit, params, value, _, _, _), base = ticket.row, ticket.base
+        head: Any = self.head
         if self.leashed:
-            self.head.leash = 10.0 * max(self.peaks) * self.heaviest  # type: ignore[attr-defined]
+            head.leash = self.reach
+            try:
+                head.post(unit, params, value, base, ticket.memo, ticket.weight, y)
+                return
+            except Diverging:  # nothing has changed; there may be a million peaks, so look only now
+                head.leash = self.reach = 10.0 * max(self.peaks) * self.heaviest
+        head.post(unit, params, value, base, ticket.memo, ticket.weight, y)
 
     def correct(self, y: float, id: str | int) -> str:
         """Replace the label of a closed ticket by another; the difference of the gradients is posted."""
@@ -303,6 +315,7 @@ class Desk:
     def reset_in_flight(self) -> None:
         """Forget the past peaks: the most tickets ever open is counted anew from now; this is logged."""
         self.log.append(("reset_in_flight", self.served))
+        self.reach = 0.0
         for j in range(len(self.peaks)):
             self.peaks[j] = max(self.in_flight, self.open_now[j])
 
@@ -329,7 +342,7 @@ class Desk:
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a saved state."""
         self.clocks, self.open_now, self.peaks = state["clocks"], state["open_now"], state["peaks"]
-        self.norm, self.heaviest = float(state["norm"]), float(state["heaviest"])
+        self.norm, self.heaviest, self.reach = float(state["norm"]), float(state["heaviest"]), 0.0
         self.served, self.posted, self.delay_sum, self.delay_most, self.skipped = state["counts"]
         self.frozen, self.now = bool(state["frozen"]), state["now"]
         self.log = [(what, at) for what, at in state["log"]]

@@ -36,7 +36,7 @@ class Levels:
     """
 
     __slots__ = (
-        *COLUMN_NAMES, "curved", "limit", "pace", "penalty", "schedule", "scratch", "start", "taus",
+        *COLUMN_NAMES, "count", "curved", "limit", "pace", "penalty", "schedule", "scratch", "start", "taus",
     )  # fmt: skip
 
     def __init__(
@@ -54,7 +54,7 @@ class Levels:
         self.start = [0.0] * len(self.taus) if start is None else list(start)
         self.penalty = penalty
         self.pace = Pace()
-        count = len(self.taus)
+        self.count = count = len(self.taus)  # how many levels
         self.scratch = [[0.0] * count for _ in range(3)]
         self.u: Any = array("d")
         self.sums: Any = array("d")  # COLUMNS sums for each parameter and level
@@ -65,11 +65,6 @@ class Levels:
         self.dens: Any = array("d")
         self.pulls: Any = array("d")  # sum of the penalty's slopes
         self.drags: Any = array("d")  # sum of eta times the penalty's slopes
-
-    @property
-    def count(self) -> int:
-        """How many levels."""
-        return len(self.taus)
 
     def grow(self, count: int) -> None:
         """Room for ``count`` parameters in all, and as many units (every unit has a parameter of its own)."""
@@ -105,7 +100,8 @@ class Levels:
         self, unit: int, index: Sequence[int], value: Sequence[float], f: Any, t: int, crowd: float
     ) -> tuple[Any, Memo]:
         """The served values (one number for one level), and the memo that their label will need."""
-        count, base = self.count, self._listed(f)
+        count = self.count
+        base = [f] if count == 1 else f
         m = base[count // 2]
         scale = loops.scale_at(self.nums[unit], self.dens[unit], m) if self.curved else 1.0
         a, wish, theta = self.scratch
@@ -131,7 +127,8 @@ class Levels:
     ) -> None:
         """Learn from the label of a served row; raises ``Diverging`` with nothing changed."""
         served, eta, scale, slopes = memo
-        count, base = self.count, self._listed(f)
+        count = self.count
+        base = [f] if count == 1 else f
         m = base[count // 2]
         a = self.scratch[0]
         if not eta * w * max(map(abs, value), default=0.0) < 1e300:
@@ -201,7 +198,8 @@ class Levels:
     def _fresh(self, f: Any, memo: Memo, w: float, z: float, y: float) -> list[float]:
         """The account of this one row."""
         served, eta, scale, _ = memo
-        count, base = self.count, self._listed(f)
+        count = self.count
+        base = [f] if count == 1 else f
         m = base[count // 2]
         a = self.scratch[0]
         sums = empty_account() * count
@@ -211,9 +209,6 @@ class Levels:
             sums, [0.0] * count, 0,
         )  # fmt: skip
         return sums
-
-    def _listed(self, f: Any) -> Any:
-        return [f] if self.count == 1 else f
 
     def run(self, batch: Batch) -> tuple[Floats, Any]:
         """Serve and learn from a whole batch: the served values, and the memo of each row."""

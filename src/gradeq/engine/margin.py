@@ -144,8 +144,9 @@ class Margin:
         s, eta, slopes = memo
         u = self.u
         e = w * self.loss.slope(s, y)
+        touched: Sequence[int] = index if slopes is None else range(len(u))
         if slopes is None:
-            moved = [(j, u[j] - eta * (e * z)) for j, z in zip(index, value, strict=True)]
+            moved = [u[j] - eta * (e * z) for j, z in zip(index, value, strict=True)]
         else:
             pull = [
                 *slopes,
@@ -153,12 +154,12 @@ class Margin:
             ]  # parameters born since pull at nothing
             for j, z in zip(index, value, strict=True):
                 pull[j] = pull[j] + e * z
-            moved = [(j, u[j] - eta * pull[j]) for j in range(len(u))]
-        widest = self.widest([j for j, _ in moved], abs(y - f))
-        for _, new in moved:
-            if not abs(new) <= widest:
+            moved = [u[j] - eta * pull[j] for j in touched]
+        widest = self.widest(touched, abs(y - f))
+        for new in moved:
+            if not -widest <= new <= widest:
                 raise diverging(eta)
-        for j, new in moved:
+        for j, new in zip(touched, moved, strict=True):
             u[j] = new
         for j, slope in enumerate(slopes or ()):
             self.pulls[j] = self.pulls[j] + slope
@@ -176,9 +177,13 @@ class Margin:
         """
         if self.leash is None:
             return MOST
+        sums = self.sums
         for j in index:
-            at = j * COLUMNS
-            residual = max(residual, self.sums[at + HIGH], -self.sums[at + LOW])
+            low, high = sums[j * COLUMNS + LOW], sums[j * COLUMNS + HIGH]
+            if high > residual:
+                residual = high
+            if -low > residual:
+                residual = -low
         leash = self.leash * (math.sqrt(self.total[0] + 1.0) if self.total else 1.0)
         return float(min(MOST, leash * residual))
 

@@ -40,9 +40,11 @@ class Pace:
         """The step at time t over ``size``, capped at limit / crowd, noted here."""
         wanted = schedule.step(t) / size
         eta = cap(wanted, limit, crowd)
-        self.note(eta, eta, int(eta < wanted))
         if eta != self.last:
+            self.note(eta, eta, 0)
             self.vary((eta,))
+        if eta < wanted:
+            self.held += 1
         return eta
 
     def vary(self, etas: Iterable[float]) -> None:

@@ -140,10 +140,12 @@ class Debiaser(Layer):
         row = self.roster.row(groups, features)
         self._last = row.params
         w = 1.0 if weight == 1.0 else door.weight(weight)
-        self.check_rows(row.norm if self.roster.features else self.roster.size, w)
-        if len(self.roster.names) > len(self.desk.peaks):
+        if w != 1.0 or self.roster.features:  # else the step was checked when it was chosen
+            self.check_rows(row.norm if self.roster.features else self.roster.size, w)
+        desk = self.desk
+        if len(self.roster.names) > len(desk.peaks):
             self.grow()
-        served: float = self.desk.open(row, f, w, id, time)
+        served: float = desk.open(row, f, w, id, time)
         shown: float = self.shown(f, served)
         return shown
 

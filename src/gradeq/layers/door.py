@@ -10,6 +10,8 @@ from gradeq.errors import BadInput
 
 def number(value: Any, what: str) -> float:
     """A finite float; anything else is refused with its name."""
+    if type(value) is float and math.isfinite(value):
+        return value
     try:
         result = float(value) if not isinstance(value, (str, bytes)) else math.nan
     except (TypeError, ValueError):

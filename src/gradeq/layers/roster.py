@@ -101,6 +101,8 @@ class Roster:
     ) -> list[Any]:
         """The values of all wanted columns, in order; a missing or unknown column is refused."""
         given = given or {}
+        if len(given) == len(wanted) and all(name in given for name in wanted):
+            return [given[name] for name in wanted]
         extra = sorted(set(given) - set(wanted))
         if extra:
             raise BadInput(f"{what} {extra[0]!r} is not one of this layer's: {list(wanted)}")
