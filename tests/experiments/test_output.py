@@ -73,6 +73,15 @@ def test_the_same_sheet_gives_the_same_bytes() -> None:
     assert pictures(sheet) == pictures(sheet)
 
 
+def test_logarithmic_ticks_are_numbers_and_a_dollar_sign_is_one() -> None:
+    line = Line(np.array([1.0, 1e4]), np.array([1e-3, 1.0]), "cost in $ and $")
+    panel = Panel("a $ b", "x", "y", [line], x_scale="log", y_scale="log")
+    svg = pictures(Sheet([panel], (1, 1), (5, 4)))["svg"].decode()
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    assert "a $ b" in texts and "cost in $ and $" in texts
+    assert not any("mathdefault" in text for text in texts)
+
+
 def hostile() -> Shown:
     name = "</script><img src=x onerror=alert(1)> $\\frac"
     marks = [

@@ -6,7 +6,7 @@ from gradeq.experiments.arena_elo import pair, ratings
 from gradeq.experiments.elo_figure import bias_norm, elo_sheet, play
 from gradeq.experiments.experiment import Experiment, Number, Result
 from gradeq.experiments.games import streams
-from gradeq.experiments.sheet import RATES
+from gradeq.experiments.sheet import DECAYS as LOOKS
 from gradeq.experiments.source import Source
 from gradeq.schedules import Power
 
@@ -28,7 +28,7 @@ def run(source: Source) -> Result:
         numbers += ratings(games, seasons[SHOWN], RATINGS)
         labels = [f"α = {decay:g}" for decay in DECAYS]
         shown = (labels[SHOWN], seasons[SHOWN])
-        sheets[suffix] = elo_sheet(games, list(zip(labels, seasons, RATES, strict=True)), shown)
+        sheets[suffix] = elo_sheet(games, list(zip(labels, seasons, LOOKS, strict=True)), shown)
         ends = [(float(bias_norm(games, s)[1][-1]), float(s.losses.mean())) for s in seasons]
         said.append(
             f"{games.data.split(',')[0]}: norm of bias "

@@ -6,13 +6,13 @@ from gradeq.experiments.compas_data import stream
 from gradeq.experiments.descent import debias_probabilities
 from gradeq.experiments.experiment import Experiment, Number, Result
 from gradeq.experiments.series_panels import Curve, three_panels
-from gradeq.experiments.sheet import AFTER, BEFORE, RATES, SECOND, Sheet
+from gradeq.experiments.sheet import DECAYS as LOOKS
+from gradeq.experiments.sheet import Sheet
 from gradeq.experiments.source import Source
 from gradeq.schedules import Power
 
 FIRST = 0.25  # the paper's eta_1; the authors' code has 0.5 with half the loss
 DECAYS = (0.0, 0.25, 0.5, 0.6)
-LOOKS = (BEFORE, RATES[1], SECOND, AFTER)
 
 
 def run(source: Source) -> Result:

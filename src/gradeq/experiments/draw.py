@@ -41,7 +41,6 @@ STYLE: Any = {
     "legend.framealpha": 0.85,
     "legend.edgecolor": "none",
     "legend.fontsize": 8.0,
-    "text.parse_math": False,  # a player may be called $
     "svg.hashsalt": "gradeq",
     "svg.fonttype": "none",
     "figure.dpi": 100.0,
@@ -69,7 +68,7 @@ def pictures(sheet: Sheet) -> dict[str, bytes]:
         figure = Figure(figsize=sheet.size, layout="constrained")
         FigureCanvasAgg(figure)
         if sheet.title:
-            figure.suptitle(sheet.title, x=0.01, ha="left", fontsize=11)
+            figure.suptitle(_plain(sheet.title), x=0.01, ha="left", fontsize=11)
         grid = figure.add_gridspec(*sheet.grid)
         for place, panel in enumerate(sheet.panels):
             row, column, rows, columns = panel.cells or (*divmod(place, sheet.grid[1]), 1, 1)
@@ -87,9 +86,9 @@ def pictures(sheet: Sheet) -> dict[str, bytes]:
 
 def draw(axes: Any, panel: Panel) -> None:
     """One panel with its marks, scales, limits and legend."""
-    axes.set_title(panel.title)
-    axes.set_xlabel(panel.x)
-    axes.set_ylabel(panel.y)
+    axes.set_title(_plain(panel.title))
+    axes.set_xlabel(_plain(panel.x))
+    axes.set_ylabel(_plain(panel.y))
     axes.set_xscale(panel.x_scale)
     axes.set_yscale(panel.y_scale)
     for mark in panel.marks:
@@ -97,7 +96,7 @@ def draw(axes: Any, panel: Panel) -> None:
     if any(_dated(mark) for mark in panel.marks):
         _few_dates(axes)
     if panel.ticks is not None:
-        axes.set_xticks(panel.ticks[0], panel.ticks[1])
+        axes.set_xticks(panel.ticks[0], [_plain(name) for name in panel.ticks[1]])
     if panel.square:
         axes.set_aspect("equal")
     if panel.x_limits is not None:
@@ -127,7 +126,9 @@ def put(axes: Any, mark: Mark) -> None:
         style = {**_stroke(mark.look), "linestyle": "none", "marker": mark.look.marker or "o"}
         axes.plot(mark.x, mark.y, label=_short(mark.label), markersize=5.0, **style)
         for x, y, name in zip(mark.x, mark.y, mark.names, strict=False):
-            axes.annotate(name, (x, y), textcoords="offset points", xytext=(5, 4), fontsize=8)
+            axes.annotate(
+                _short(name), (x, y), textcoords="offset points", xytext=(5, 4), fontsize=8
+            )
     elif isinstance(mark, Bars):
         hatch = {"-": None, "--": "////", ":": "....", "-.": "xxxx"}[mark.look.dash]
         axes.bar(
@@ -141,7 +142,13 @@ def put(axes: Any, mark: Mark) -> None:
             linewidth=0.0,
         )
     elif isinstance(mark, Stack):
-        axes.stackplot(mark.x, mark.table.T, labels=mark.labels, colors=FILLS, linewidth=0.0)
+        axes.stackplot(
+            mark.x,
+            mark.table.T,
+            labels=[_short(name) for name in mark.labels],
+            colors=FILLS,
+            linewidth=0.0,
+        )
     elif isinstance(mark, Arrows):
         axes.quiver(
             mark.x,
@@ -179,7 +186,12 @@ def _few_dates(axes: Any) -> None:
 
 def _short(label: str) -> str | None:
     """A label that leaves room for the picture; the table has it whole."""
-    return (label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…") or None
+    return _plain(label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…") or None
+
+
+def _plain(text: str) -> str:
+    """Text as it is: a dollar sign does not begin a formula."""
+    return text.replace("$", r"\$")
 
 
 def _stroke(look: Look) -> dict[str, Any]:

@@ -27,6 +27,7 @@ TRUTH = Look("#191c20", ":", "", 1.8)
 BOUND = Look("#b85200", "--")
 PRINTED = Look("#848992", ":", "", 2.2)
 RATES = (BEFORE, Look("#1b7f79", "-."), SECOND, AFTER)  # no step, then growing ones
+DECAYS = (Look("#7a3e9d", "-", "v", 1.2), *RATES[1:])  # a constant step, then decaying ones
 SERIES = (
     Look("#0b5cad", "-", "o"),
     Look("#b85200", "--", "s"),
