@@ -108,8 +108,6 @@ def test_only_a_fresh_plain_layer_can_be_keyed():
     with pytest.raises(BadInput, match="fresh"):
         Keyed(used)
     with pytest.raises(BadInput, match="group"):
-        Keyed(Debiaser(eta=0.5, features=["x"]))
-    with pytest.raises(BadInput, match="group"):
         Keyed(Debiaser(eta=0.5, penalty=Ridge(0.1)))
     with pytest.raises(BadInput, match="keys"):
         Keyed(Debiaser(eta=0.5)).run([1.0], [1.0])
@@ -122,6 +120,9 @@ GROUPED = [
     lambda: Debiaser(schedule=Power(0.3, 0.5), groups=["g"]),
     lambda: Debiaser(eta="auto", groups=["g", "h"]),
     lambda: Debiaser(eta=0.1, bins=[0.0]),
+    lambda: Debiaser(eta=0.05, groups=["g"], features=["x"]),
+    lambda: Debiaser(eta="auto", features=["x"]),
+    lambda: QuantileTracker(0.9, eta=0.2, features=["x"]),
     lambda: QuantileTracker(0.9, eta=0.2, groups=["g", "h"]),
     lambda: MultiQuantileTracker([0.1, 0.9], eta=0.2, groups=["g"]),
 ]
@@ -133,21 +134,26 @@ def test_every_key_has_groups_of_its_own(make, late):
     base, labels, keys, times, due = stream(None, keys=5)
     rng = np.random.default_rng(1)
     columns = {"g": rng.choice(list("ab"), 600), "h": rng.choice(list("xyz"), 600)}
-    wanted = [name for name in make().settings["groups"] if name in columns]
+    wanted, x = make().settings["groups"], rng.normal(size=600)
+    numeric = make().settings["features"]
+
+    def features(rows):
+        return {name: x[rows] for name in numeric} or None
+
     when = {"times": times, "label_times": due} if late else {}
     many, cut = Keyed(make()), Keyed(make())
     groups = {name: columns[name] for name in wanted} or None
-    run = many.run(base, labels, keys, groups, **when)
+    run = many.run(base, labels, keys, groups, features(slice(None)), **when)
     for key in np.unique(keys):
         rows = keys == key
         own = {name: column[rows] for name, column in when.items()}
         its = {name: columns[name][rows] for name in wanted} or None
-        alone = make().run(base[rows], labels[rows], its, **own)
+        alone = make().run(base[rows], labels[rows], its, features(rows), **own)
         assert np.array_equal(np.asarray(run.served)[rows], np.asarray(alone.served))
     for a, b in [(0, 100), (100, 600)]:
         its = {name: columns[name][a:b] for name in wanted} or None
         own = {name: column[a:b] for name, column in when.items()}
-        cut.run(base[a:b], labels[a:b], keys[a:b], its, **own)
+        cut.run(base[a:b], labels[a:b], keys[a:b], its, features(slice(a, b)), **own)
         cut = from_json(cut.to_json())
     assert cut.to_json() == many.to_json()
     whole, table = many.equilibrium(), many.table()
@@ -157,6 +163,6 @@ def test_every_key_has_groups_of_its_own(make, late):
         events = Keyed(make())
         for i in range(100):
             its = {name: str(columns[name][i]) for name in wanted} or None
-            served = events.predict(base[i], key=int(keys[i]), groups=its)
+            served = events.predict(base[i], int(keys[i]), its, features(i))
             assert np.array_equal(served, np.asarray(run.served)[i])
             events.update(labels[i])

@@ -95,8 +95,8 @@ class Desk:
 
     __slots__ = (
         "by_id", "capped", "clocks", "closed", "delay_most", "delay_sum", "frozen", "gone", "head", "heaviest",
-        "in_flight", "lapsed", "leashed", "log", "norm", "now", "open_now", "peaks", "posted", "queue", "reach",
-        "remember", "served", "sized", "skipped", "ttl", "waiting",
+        "in_flight", "lapsed", "leashed", "log", "now", "open_now", "peaks", "posted", "queue", "reach",
+        "remember", "served", "sized", "skipped", "tops", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -122,7 +122,9 @@ class Desk:
             remember,
         )
         self.clocks, self.open_now, self.peaks = array("q"), array("q"), array("q")
-        self.norm = 0.0  # the largest squared norm of a feature row so far
+        self.tops = array(
+            "d", [0.0]
+        )  # the largest squared norm of a row so far: of all rows, or of each unit's
         self.queue: deque[Ticket] = deque()
         self.by_id: dict[str | int, Ticket] = {}
         self.gone: set[int] = set()  # numbers of tickets in the queue that are closed already
@@ -149,6 +151,11 @@ class Desk:
         self.peaks.extend(array("q", [self.in_flight]) * more)
 
     @property
+    def norm(self) -> float:
+        """The largest squared norm of a row so far."""
+        return max(self.tops)
+
+    @property
     def open_count(self) -> int:
         """How many tickets wait for a label."""
         return len(self.queue) - len(self.gone) + len(self.waiting)
@@ -169,8 +176,9 @@ class Desk:
         unit, params, value, cells, clock, norm = row
         peaks, open_now = self.peaks, self.open_now
         t = self.clocks[clock] + 1
-        if norm < self.norm:
-            norm = self.norm
+        place = unit if len(self.tops) > 1 else 0
+        if norm < self.tops[place]:
+            norm = self.tops[place]
         total = most = 0
         for j in cells:
             peak = peaks[j]
@@ -184,7 +192,7 @@ class Desk:
             self.head.size = max(1.0, norm)  # type: ignore[attr-defined]
         served, memo = self.head.serve(unit, params, value, f, t, crowd)
         self.clocks[clock] = t
-        self.norm = norm
+        self.tops[place] = norm
         if w > 0.0:
             for j in cells:
                 count = open_now[j] = open_now[j] + 1
@@ -326,7 +334,7 @@ class Desk:
             "clocks": self.clocks,
             "open_now": self.open_now,
             "peaks": self.peaks,
-            "norm": self.norm,
+            "tops": self.tops,
             "heaviest": self.heaviest,
             "counts": [self.served, self.posted, self.delay_sum, self.delay_most, self.skipped],
             "frozen": self.frozen,
@@ -342,7 +350,7 @@ class Desk:
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a saved state."""
         self.clocks, self.open_now, self.peaks = state["clocks"], state["open_now"], state["peaks"]
-        self.norm, self.heaviest, self.reach = float(state["norm"]), float(state["heaviest"]), 0.0
+        self.tops, self.heaviest, self.reach = state["tops"], float(state["heaviest"]), 0.0
         self.served, self.posted, self.delay_sum, self.delay_most, self.skipped = state["counts"]
         self.frozen, self.now = bool(state["frozen"]), state["now"]
         self.log = [(what, at) for what, at in state["log"]]

@@ -17,7 +17,7 @@ from gradeq.engine.batch import (
     posted_when_due,
     stacked,
 )
-from gradeq.engine.constants import ones
+from gradeq.engine.constants import ones, zeros
 from gradeq.engine.desk import Desk, Row, Ticket
 from gradeq.errors import BadInput
 from gradeq.kernels import loops
@@ -65,7 +65,7 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
         posting = due(desk, full, columns, carried, known)
         at_once = False
     ticks = ticking(desk, columns, n, first)
-    crowd, norms, open_now, peaks, norm = crowding(desk, full, posting, known, first, at_once)
+    crowd, norms, open_now, peaks, tops = crowding(desk, full, posting, known, first, at_once)
     sizes = np.maximum(norms, 1.0) if desk.sized else None
     plain = at_once and bool(known.all()) and bool((full.weights == 1.0).all()) and not crowd.any()
     batch = Batch(
@@ -85,7 +85,7 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
     if open_now.flags.owndata:  # they were copied, because they change
         np.frombuffer(desk.open_now, dtype=np.int64)[:] = open_now
         np.frombuffer(desk.peaks, dtype=np.int64)[:] = peaks
-    desk.norm = norm
+    np.frombuffer(desk.tops)[:] = tops
     desk.heaviest = max(desk.heaviest, float(full.weights.max(initial=1.0)))
     if columns.times is not None:
         desk.waiting = still_waiting(desk, full, posting, carried, memos)
@@ -219,19 +219,19 @@ def note_delays(desk: Desk, posting: Posting, carried: list[tuple[Ticket, float,
 
 def crowding(
     desk: Desk, full: Columns, posting: Posting, opens: NDArray[np.bool_], first: int, at_once: bool
-) -> tuple[Floats, Floats, Ints, Ints, float]:
+) -> tuple[Floats, Floats, Ints, Ints, Floats]:
     """Q of the late-label cap and the largest squared norm so far for each row, and the counters after the run."""
     n = len(full.base)
     open_now = np.frombuffer(desk.open_now, dtype=np.int64)
     peaks = np.frombuffer(desk.peaks, dtype=np.int64)
-    norm = desk.norm
-    norms = ones(n)
-    if full.norms is not None and n > first:
+    norms, tops = ones(n), np.array(desk.tops)
+    if full.norms is not None:
         norms = np.ones(n)
-        norms[first:] = np.maximum(np.maximum.accumulate(full.norms[first:]), norm)
-        norm = float(norms[-1])
+        place = full.units if len(tops) > 1 else zeros(n)
+        own = (place[first:], full.norms[first:], tops, norms[first:])
+        run_loop(loops.topped, (), own, n - first)
     elif n > first:
-        norm = max(norm, 1.0)
+        tops = np.maximum(tops, 1.0)
     crowd = np.zeros(n)
     quiet = at_once and not (peaks > 1).any() and not open_now.any()
     if not quiet:
@@ -245,7 +245,7 @@ def crowding(
         )  # fmt: skip
     if not desk.capped:
         crowd[:] = 0.0
-    return crowd, norms, open_now, peaks, norm
+    return crowd, norms, open_now, peaks, tops
 
 
 def still_waiting(

@@ -253,6 +253,15 @@ def enter(
     sums[at + REACH] = sums[at + REACH] + w * link.reach(f)
 
 
+def topped(units: Ints, norms: Floats, tops: Floats, out: Floats) -> None:
+    """The largest squared norm of each unit's rows so far, this one included."""
+    for i in range(len(units)):
+        k = units[i]
+        if norms[i] > tops[k]:
+            tops[k] = norms[i]
+        out[i] = tops[k]
+
+
 def ticked(clock: Ints, counts: Ints, ticks: Ints) -> None:
     """t of each row by its own clock: how many rows this clock has served, this one included."""
     for i in range(len(clock)):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradeq.engine.batch import joined, single
+from gradeq.engine.batch import Rows, single
 from gradeq.engine.desk import Row
 from gradeq.engine.mix import Mix
 from gradeq.engine.stream import Columns, run_columns
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
 
 
-SPAN = 1 << 31  # more groups than any layer has
+SPAN = 1 << 31  # more parameters than any layer has
 
 
 class KeyTable(NamedTuple):
@@ -65,8 +65,8 @@ class Keyed(Layer):
 
     The layer given is a pattern: one that has seen nothing. Keys may be integers or text (7 and "7" are one key) and
     may appear at any time. Every key has the guarantee of its own layer, over its own rows; for keys with few labels
-    that bound is vacuous, and ``eta="auto"`` needs about 500 labels a key to pay. With groups, every key has groups
-    of its own. Layers with features or a penalty cannot be keyed: name the key as one more group instead.
+    that bound is vacuous, and ``eta="auto"`` needs about 500 labels a key to pay. Groups and
+    features are each key's own. A layer with a penalty cannot be keyed: name the key as one more group instead.
     """
 
     kind = "keyed"
@@ -75,16 +75,18 @@ class Keyed(Layer):
         if layer.desk.served or isinstance(layer, Keyed):
             raise BadInput("Keyed needs a fresh layer as its pattern, one that has served nothing")
         roster = getattr(layer, "roster", None)
-        if roster is None or roster.features or getattr(layer, "penalty", None) is not None:
+        if roster is None or getattr(layer, "penalty", None) is not None:
             raise BadInput(
-                "only a layer without features and penalty can be keyed; "
+                f"a {layer.kind} layer {'with a penalty' if roster else ''} cannot be keyed; "
                 "name the key as a group of the layer instead"
             )
         self.layer: Any = layer.copy()
         self.desk = self.layer.desk
         self.shadow = layer.shadow
         self.book = Codebook()
-        self.pairs = Codebook()  # with groups, the parameters: key * SPAN + group
+        self.pairs = (
+            Codebook()
+        )  # with groups or features, the parameters: key * SPAN + parameter of the layer
         self._known: dict[Any, int] = {}
 
     def predict(
@@ -92,6 +94,7 @@ class Keyed(Layer):
         f: Any,
         key: Any,
         groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
         weight: float = 1.0,
         id: str | int | None = None,
         time: float | None = None,
@@ -102,18 +105,20 @@ class Keyed(Layer):
         if k is None:
             k = self._enter(key)
         w = 1.0 if weight == 1.0 else float(door.weights([weight], 1)[0])
-        row = self._row(k, f, groups)
+        row = self._row(k, f, groups, features)
+        self.layer.check_rows(row.norm if features else self.layer.roster.size, w)
         return self.layer.shown(f, self.desk.open(row, f, w, id, time))
 
-    def _row(self, k: int, f: Any, groups: Mapping[str, Any] | None) -> Row:
-        bins = getattr(self.layer, "bins", None)
-        own = self.layer.roster.row(bins.added(groups, f) if bins is not None else groups, None)
-        if self.layer.roster.scalar:
+    def _row(
+        self, k: int, f: Any, groups: Mapping[str, Any] | None, features: Mapping[str, Any] | None
+    ) -> Row:
+        roster, bins = self.layer.roster, getattr(self.layer, "bins", None)
+        own = roster.row(bins.added(groups, f) if bins is not None else groups, features)
+        if roster.scalar:
             return Row(k, (k,), (1.0,), (k,), k, 1.0)
-        params = self._params(np.array([k]), [np.array([j]) for j in own.params])[0].tolist()
-        return Row(
-            k, params, own.value, params, params[0] if self.layer.roster.disjoint else k, 1.0
-        )
+        params = self._params(np.array([k]), np.array([own.params]))[0].tolist()
+        clock = params[0] if roster.disjoint else k
+        return Row(k, params, own.value, (k,) if roster.features else params, clock, own.norm)
 
     def run(
         self,
@@ -121,6 +126,7 @@ class Keyed(Layer):
         labels: Any = None,
         keys: Any = None,
         groups: Any = None,
+        features: Any = None,
         times: Any = None,
         label_times: Any = None,
         weights: Any = None,
@@ -136,28 +142,33 @@ class Keyed(Layer):
             self.layer, predictions, labels, weights, times, label_times
         )
         roster, bins = self.layer.roster, getattr(self.layer, "bins", None)
-        self.layer.check_rows(roster.size, float(w.max(initial=1.0)))
         if bins is not None:
             groups = bins.added_columns(groups, roster.groups, base)
         own = door.groups(groups, roster.groups, len(base))
+        x = door.features(features, roster.features, len(base))
         known = len(self.book)
         code = frames.coded(keys, "key", self.book)
         door.same_length(len(base), len(code), "keys")
         if len(self.book) > known:
             self._grow()
-        if roster.scalar:
-            rows, clock = single(code), code
-        else:
-            params = self._params(code, roster.entered(own))
-            rows = joined(list(params.T), None, None)
+        local, _, _, norms = roster.columns(len(base), own, x)
+        largest = float(norms.max(initial=0.0)) if norms is not None else roster.size
+        self.layer.check_rows(largest, float(w.max(initial=1.0)))
+        rows, clock = single(code), code
+        if not roster.scalar:
+            params = self._params(code, local.params.reshape(len(base), -1))
+            rows = Rows(local.starts, params.ravel(), local.value)
             clock = np.ascontiguousarray(params[:, 0]) if roster.disjoint else code
-        ran = run_columns(self.desk, Columns(base, y, w, rows, rows, clock, code, None, when, due))
+        cells = single(code) if roster.features else rows
+        ran = run_columns(
+            self.desk, Columns(base, y, w, rows, cells, clock, code, norms, when, due)
+        )
         served = self.layer.shown(base, ran.served)
         return Run(answer(predictions, served), ran.served, ran, no_trace)
 
-    def _params(self, code: Any, groups: list[Any]) -> Any:
-        """The parameter of each row's key and group, one column for each group column."""
-        pairs = np.stack([code * SPAN + group for group in groups], axis=1)
+    def _params(self, code: Any, local: Any) -> Any:
+        """The parameter of each row's key for every parameter that one layer has there."""
+        pairs = code[:, None] * SPAN + local
         params = self.pairs.of_keys(np.ascontiguousarray(pairs.ravel()))
         self._grow()
         return params.reshape(pairs.shape)
@@ -214,26 +225,29 @@ class Keyed(Layer):
         The sum of the errors of one key is at most its radius over eta; so the bound here is that of a single layer
         which had all rows, times the number of keys.
         """
-        together = self.layer.copy()
+        together = type(self.layer)(**self.layer.settings)
+        together.roster.names = dict(self.layer.roster.names)
+        together.grow()
         together.desk.peaks, together.desk.heaviest = self.desk.peaks[:], self.desk.heaviest
+        together.desk.tops = array("d", [self.desk.norm])
         places = np.array([int(pair) % SPAN for pair in self.pairs.names], dtype=np.int64)
         if self.layer.roster.scalar:
             places = np.zeros(len(self.book), dtype=np.int64)
-        together.grow()
         for mine, theirs in zip(heads(together.desk.head), heads(self.desk.head), strict=True):
             merge(mine, theirs, start_of(self.layer), places)
         one: Equilibrium = together.equilibrium()
-        if one.bound is None or not self.keys:
+        count = len(self.book)
+        if one.bound is None or not count:
             return one
-        bound = one.bound * len(self.keys)
+        bound = one.bound * count
         vacuous = not bound < best_bound(setting_of(together)).trivial
         coordinates = tuple(
             dataclasses.replace(
-                c, bound=None if c.bound is None else c.bound * len(self.keys), vacuous=vacuous
+                c, bound=None if c.bound is None else c.bound * count, vacuous=vacuous
             )
             for c in one.coordinates
         )
-        source = f"{one.bound_from} for each of {len(self.keys):,} keys"
+        source = f"{one.bound_from} for each of {count:,} keys"
         return dataclasses.replace(
             one, coordinates=coordinates, bound=bound, bound_from=source, vacuous=vacuous
         )
@@ -278,7 +292,9 @@ class Keyed(Layer):
         self.desk.head.grow(count)
         if isinstance(self.desk.head, Mix):
             self.desk.head.grow_units(keys)
-        self.desk.grow(count if roster.disjoint else keys, count)
+        self.desk.grow(count if roster.disjoint else keys, keys if roster.features else count)
+        if roster.features:
+            self.desk.tops.extend(array("d", [0.0]) * (keys - len(self.desk.tops)))
 
 
 def heads(head: Any) -> list[Any]:
@@ -289,21 +305,30 @@ def heads(head: Any) -> list[Any]:
 def merge(mine: Any, theirs: Any, start: Any, places: Any) -> None:
     """Give the head of one layer the sums of all keys; ``places`` says which parameter of it each one is."""
     width, count = len(start), len(mine.u) // len(start)
-    moved = np.zeros((count, width))
-    np.add.at(moved, places, np.array(theirs.u).reshape(-1, width) - start)
-    mine.u = array("d", (start + moved).ravel().tolist())
-    sums = np.frombuffer(theirs.sums).reshape(-1, width, COLUMNS)
-    together = np.zeros((count, width, COLUMNS))
-    np.add.at(together, places, sums)
-    together[:, :, LOW], together[:, :, HIGH] = math.inf, -math.inf
-    np.minimum.at(together[:, :, LOW], places, sums[:, :, LOW])
-    np.maximum.at(together[:, :, HIGH], places, sums[:, :, HIGH])
-    mine.sums = array("d", together.ravel().tolist())
+    # Which entry of u each of theirs is; a layer without keys has one that is nobody's.
+    cells = (places[:, None] * width + np.arange(width)).ravel()
+    u, sums = np.frombuffer(theirs.u), np.frombuffer(theirs.sums).reshape(-1, COLUMNS)
+    u, sums = u[: len(cells)], sums[: len(cells)]
+    moved = (u.reshape(-1, width) - start).ravel()
+    together = np.empty((count * width, COLUMNS))
+    for c in range(COLUMNS):
+        together[:, c] = np.bincount(cells, sums[:, c], count * width)
+    together[:, LOW] = -largest(-sums[:, LOW], cells, count * width, -math.inf)
+    together[:, HIGH] = largest(sums[:, HIGH], cells, count * width, -math.inf)
+    displaced = np.bincount(cells, moved, count * width)
+    mine.u = array("d", (np.tile(start, count) + displaced).tobytes())
+    mine.sums = array("d", together.tobytes())
     mine.total, mine.pace = theirs.total[:], theirs.pace
     if hasattr(theirs, "gaps"):
-        widest = np.zeros((count, width))
-        np.maximum.at(widest, places, np.array(theirs.gaps).reshape(-1, width))
-        mine.gaps, mine.widest = array("d", widest.ravel().tolist()), theirs.widest[:]
+        widest = largest(np.frombuffer(theirs.gaps)[: len(cells)], cells, count * width, 0.0)
+        mine.gaps, mine.widest = array("d", widest.tobytes()), theirs.widest[:]
+
+
+def largest(values: Any, cells: Any, count: int, least: float) -> Any:
+    """The largest value of each cell, at least ``least``."""
+    found = np.full(count, least)
+    np.maximum.at(found, cells, values)
+    return found
 
 
 def start_of(layer: Any) -> Any:
