@@ -1,6 +1,7 @@
 """What is written: pictures, tables and one page that asks for nothing outside; and what is skipped."""
 
 import csv
+import dataclasses
 import gzip
 import io
 import re
@@ -12,7 +13,16 @@ import numpy as np
 import pytest
 
 from gradeq.errors import BadInput, MissingExtra
-from gradeq.experiments import GALLERY, Experiment, Number, Result, reproduce, run_all
+from gradeq.experiments import (
+    GALLERY,
+    Experiment,
+    Number,
+    Result,
+    experiments,
+    reproduce,
+    run_all,
+    running,
+)
 from gradeq.experiments.draw import pictures
 from gradeq.experiments.gallery import Shown, gallery
 from gradeq.experiments.sheet import AFTER, Bars, Dots, Heat, Level, Line, Panel, Sheet, course
@@ -151,6 +161,18 @@ def test_bad_data_skip_their_figure_in_one_line_and_the_others_run(
     page = (tmp_path / "out" / GALLERY).read_text()
     assert "skipped" in page
     assert not list((tmp_path / "out").glob(f"{figure}*"))
+
+
+def test_a_fault_of_one_experiment_does_not_stop_the_others(tmp_path, monkeypatch) -> None:
+    def broken(source):
+        raise TypeError("two\nlines")
+
+    spoiled = dataclasses.replace(experiments()["spirals"], run=broken)
+    good = experiments()["regret-absolute"]
+    monkeypatch.setattr(running, "choose", lambda names: [spoiled, good])
+    first, second = run_all([], None, tmp_path)
+    assert first.skipped == "a fault of gradeq itself (TypeError: two lines)"
+    assert second.result is not None
 
 
 def test_when_nothing_can_be_drawn_it_is_an_error_and_no_page_is_left(tmp_path) -> None:

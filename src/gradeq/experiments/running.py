@@ -85,7 +85,8 @@ def reproduce(
         which = "" if len(outcomes) == 1 else f"none of {len(outcomes)} figures could be drawn: "
         raise BadInput(f"{which}{skipped[0].experiment.name}: {skipped[0].skipped}")
     left_out = f", {len(skipped)} skipped" if skipped else ""
-    say(f"{len(outcomes) - len(skipped)} figures{left_out}; see {Path(out) / GALLERY}")
+    drawn = len(outcomes) - len(skipped)
+    say(f"{drawn} figure{'s' if drawn != 1 else ''}{left_out}; see {Path(out) / GALLERY}")
     return outcomes
 
 
@@ -93,8 +94,10 @@ def _one(experiment: Experiment, source: Source, folder: Path) -> tuple[Outcome,
     began = time.monotonic()
     try:
         result = experiment.run(source)
-    except (GradeqError, OSError) as error:
+    except Exception as error:  # whatever it is, the other figures still run
         reason = " ".join(str(error).split())
+        if not isinstance(error, (GradeqError, OSError)):
+            reason = f"a fault of gradeq itself ({type(error).__name__}: {reason})"
         return Outcome(experiment, None, reason, (), time.monotonic() - began), {}
     files: list[Path] = []
     images: dict[str, bytes] = {}
