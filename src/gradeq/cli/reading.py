@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -128,7 +129,8 @@ class Reading:
         rows = 0
         chunks = joined_chunks(self.table.batches(None if writer else self._wanted()))
         out = None if writer is None else writer.write
-        threaded = sum(source.size for source in self.table.sources) > _LONG
+        files = [path for path in self.table.paths if os.path.isfile(path)]
+        threaded = sum(map(os.path.getsize, files)) > _LONG
         with ahead(chunks, threaded) as coming, behind(out, threaded) as put:
             for chunk, whole in coming:
                 try:
