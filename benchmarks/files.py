@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.process import Spent, gradeq, least, python, spend
+from benchmarks.process import Spent, bytecode, gradeq, least, python, spend
 from benchmarks.timing import Row
 
 KEYS = 1_000_000
@@ -39,7 +39,7 @@ with pq.ParquetWriter(target, schema, use_dictionary=False) as out:
 
 
 def main() -> list[Row]:
-    with tempfile.TemporaryDirectory(prefix="gradeq-bench-") as name:
+    with bytecode(), tempfile.TemporaryDirectory(prefix="gradeq-bench-") as name:
         folder = Path(name)
         small, big = folder / "million.parquet", folder / "ten.parquet"
         make(small, MILLION)
@@ -58,7 +58,7 @@ def main() -> list[Row]:
 
 def large() -> list[Row]:
     """1e8 rows: peak memory is that of 1e7."""
-    with tempfile.TemporaryDirectory(prefix="gradeq-bench-") as name:
+    with bytecode(), tempfile.TemporaryDirectory(prefix="gradeq-bench-") as name:
         folder = Path(name)
         big, huge = folder / "ten.parquet", folder / "hundred.parquet"
         make(big, TEN_MILLION)

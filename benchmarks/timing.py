@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Row(NamedTuple):
-    """One printed line: what was done, nanoseconds an item, ratios to yardsticks of the same run, a remark."""
+    """One printed line: what was done, nanoseconds an item (or 0), ratios to yardsticks of the same run, a remark."""
 
     name: str
     nanoseconds: float
@@ -43,7 +43,8 @@ def show(title: str, rows: list[Row]) -> None:
         told = [f"{value:.3g}x {name}" for name, value in row.ratios.items()]
         told += [row.remark] if row.remark else []
         told += [f"[target {row.target}]" if row.target else ""]
-        print(f"  {row.name:<{width}}  {amount(row.nanoseconds):>10}  {'  '.join(told)}")
+        time_taken = amount(row.nanoseconds) if row.nanoseconds else ""
+        print(f"  {row.name:<{width}}  {time_taken:>10}  {'  '.join(told)}")
 
 
 def amount(nanoseconds: float) -> str:
