@@ -14,6 +14,7 @@ from gradeq.errors import BadInput, OtherSettings, StateError
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
+    from gradeq.layers.window import Window
 
 
 class Layer(ABC):
@@ -121,6 +122,12 @@ class Layer(ABC):
             "mean_delay": desk.delay_sum / desk.posted if desk.posted else 0.0,
             "longest_delay": desk.delay_most,
         }
+
+    def since(self, earlier: Self) -> Window:
+        """The averages over the labels posted since an earlier state of this layer, exactly, from the two states."""
+        from gradeq.layers.window import window
+
+        return window(earlier, self)
 
     def to_json(self) -> str:
         """The whole layer as one line of JSON: settings, state, open tickets, checksum."""
