@@ -12,7 +12,6 @@ from gradeq.experiments.averages import Floats, centred_mean, centred_quantile, 
 from gradeq.experiments.descent import values
 from gradeq.experiments.experiment import Experiment, Number, Result
 from gradeq.experiments.sheet import (
-    RATES,
     SERIES,
     TRUTH,
     Level,
@@ -95,7 +94,7 @@ def run(source: Source) -> Result:
     # The error of the ensemble times each tracker's theta: what the weights learn from.
     gradients = (mixed[SHOWN].covered - LEVEL)[:, None] * thetas
     panels = [
-        *_row("Ensembles", names, mixed, (*RATES[1:], RATES[0]), y, unit),
+        *_row("Ensembles", names, mixed, SERIES[:4], y, unit),
         *_row("Single trackers", trackers, single, SERIES, y, unit),
         *_weights(trackers, weights[SHOWN], gradients),
     ]
