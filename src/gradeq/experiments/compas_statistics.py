@@ -89,7 +89,7 @@ def run(source: Source) -> Result:
     found = (
         f"On average the score is {-(p - y).mean():.3f} too low. Until row {last:,} "
         f"({data.date[last - 1]}) its bias is {(p - y)[:last].mean():+.3f}; everyone screened later was re-arrested, "
-        f"and there it is {(p - y)[last:].mean():+.3f}: an artefact of how the file was collected, not of the score."
+        f"and there it is {(p - y)[last:].mean():+.3f}: this looks like an artefact of how the file was collected."
     )
     sheet = Sheet([left, top, below], (2, 5), (13.5, 5.6))
     return Result(found, tuple(numbers), {"": sheet}, name)
