@@ -15,8 +15,8 @@ class Window(NamedTuple):
     """Averages over the labels posted between two states, summed row by row and read off the states.
 
     ``rows``: labels in the window. ``average_gradient`` and ``from_state``: by parameter, over all its rows;
-    ``bias``: by parameter, over the parameter's own rows. ``gap``: the largest disagreement of the two, rounding apart
-    0 (with a step that varied, of the sum of eta times gradient and the move of the parameter).
+    ``bias``: by parameter, over the parameter's own rows. ``gap``: the largest disagreement of the two, rounding
+    apart 0 (with a step that varied, of the sum of eta times gradient and the move of the parameter).
     """
 
     rows: int
