@@ -6,10 +6,12 @@ import random
 from collections import deque
 from typing import Any
 
-from benchmarks.timing import Row, best
-from gradeq import Debiaser
+import numpy as np
 
-N = 100_000
+from benchmarks.timing import Row, best
+from gradeq import Debiaser, IntervalTracker, Keyed, QuantileTracker
+
+N, FEW, KEYS = 100_000, 20_000, 200_000
 MOST = 1.7976931348623157e308
 
 
@@ -82,24 +84,36 @@ def main() -> list[Row]:
         },
         N,
     )
-    grouped = [({"g": i % 10}, f, y) for i, (f, y) in enumerate(data[:20_000])]
-
-    def groups() -> None:
-        layer = Debiaser(eta=0.05, groups=["g"])
-        for group, f, y in grouped:
-            layer.predict(f, group)
-            layer.update(y)
-
-    def ids() -> None:
-        layer = Debiaser(eta=0.05)
-        for i, (f, y) in enumerate(data[:20_000]):
-            layer.predict(f, id=i)
-            layer.update(y, id=i)
-
-    other = best({"groups": groups, "ids": ids}, 20_000, 3)
     return [
         Row("predict + update, one parameter", times["gradeq"],
             {"of by hand": times["gradeq"] / times["by hand"]}, "<= 1.3x, <= 1,000 ns"),
-        Row("predict + update, ten groups", other["groups"], {}),
-        Row("predict + update, with ids", other["ids"], {}),
+        *others(data[:FEW]),
     ]  # fmt: skip
+
+
+def others(data: list[tuple[float, float]]) -> list[Row]:
+    """What does not fit the quick lane: tickets on the desk, accounts of groups, levels and keys."""
+    many = Keyed(Debiaser(eta=0.05))
+    keys = np.arange(KEYS)
+    many.run(np.zeros(KEYS), np.zeros(KEYS), keys=keys)
+
+    def drive_by(layer: Any, events: list[tuple[Any, ...]], ids: bool = False) -> None:
+        for i, (y, *given) in enumerate(events):
+            layer.predict(*given, id=i if ids else None)
+            layer.update(y, id=i if ids else None)
+
+    plain = [(y, f) for f, y in data]
+    grouped = [(y, f, {"g": i % 10}) for i, (f, y) in enumerate(data)]
+    keyed = [(y, f, i % 1_000) for i, (f, y) in enumerate(data)]
+    times = best(
+        {
+            "ten groups": lambda: drive_by(Debiaser(eta=0.05, groups=["g"]), grouped),
+            "with ids": lambda: drive_by(Debiaser(eta=0.05), plain, ids=True),
+            "quantile, sinh link": lambda: drive_by(QuantileTracker(0.9, eta=0.05), plain),
+            "interval": lambda: drive_by(IntervalTracker(0.8, eta=0.05), plain),
+            f"one of {KEYS:,} keys": lambda: drive_by(many, keyed),
+        },
+        len(data),
+        3,
+    )
+    return [Row(f"predict + update, {name}", ns, {}) for name, ns in times.items()]
