@@ -10,7 +10,7 @@ import pytest
 from gradeq.engine.learner import Learner
 from gradeq.engine.state import State
 from gradeq.engine.table import Pairs, Sparse
-from gradeq.errors import BadInput, Diverging, GradeqError, StateError
+from gradeq.errors import BadInput, Diverging, GradeqError, StateError, StepTooLarge
 from gradeq.geometries import Affine, Box, EntropicSimplex, Simplex, SoftThreshold
 from gradeq.losses import Logistic, Poisson, Quantile, Squared
 from gradeq.schedules import Listed
@@ -152,12 +152,14 @@ def test_one_row_works():
 
 
 def test_divergence_is_an_error_and_the_state_stays():
-    """Squared error needs eta < 2; at 3 it overflows after about a thousand rows."""
+    """Squared error needs eta < 2: refused where z is known to be 1; elsewhere it overflows after a thousand rows."""
     one = Learner(Squared(), 3.0)
     start = one.start()
+    with pytest.raises(StepTooLarge, match="below 2"):
+        one.run(start, None, np.ones(3000))
     for more in ({}, {"trace": 100}):
         with pytest.raises(Diverging, match="smaller step"):
-            one.run(start, None, np.ones(3000), **more)
+            one.run(start, np.ones((3000, 1)), np.ones(3000), **more)
     state = start
     with pytest.raises(Diverging):
         for _ in range(3000):

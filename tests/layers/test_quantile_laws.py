@@ -321,3 +321,20 @@ def test_bad_values_are_refused_and_change_nothing(use):
     with pytest.raises(ValueError):
         use(layer)
     assert layer.to_json() == before
+
+
+@pytest.mark.parametrize(
+    "make", [lambda eta: QuantileTracker(0.9, eta), lambda eta: IntervalTracker(0.8, eta)]
+)
+def test_a_sweep_equals_one_run_for_each_step(make):
+    rng = np.random.default_rng(3)
+    base, labels = rng.normal(size=400), rng.normal(0.5, 2.0, 400)
+    frontier = make(0.1).sweep([0.3, 0.03], base, labels)
+    assert [point.eta for point in frontier] == [0.03, 0.3]
+    for point in frontier:
+        layer = make(point.eta)
+        layer.run(base, labels)
+        result = layer.equilibrium()
+        assert point.loss == result.loss_after
+        assert point.worst == max(abs(c.bias_after) for c in result.coordinates)
+    assert frontier.raw.loss > frontier.least_loss().loss

@@ -16,13 +16,13 @@ from gradeq.engine.batches import check_moved, run_rows
 from gradeq.engine.door import check_finite, floats, number
 from gradeq.engine.state import MOVING, Run, State, Ticket, initial, moved_on
 from gradeq.engine.table import single
-from gradeq.errors import BadInput, TicketError
+from gradeq.errors import BadInput, StepTooLarge, TicketError
 from gradeq.geometries import Euclidean, Geometry
 from gradeq.kernels.learning import post
 from gradeq.kernels.loops import margin
 from gradeq.kernels.proximal import gather, step
 from gradeq.links import Identity, Link
-from gradeq.losses import Loss, Poisson
+from gradeq.losses import Linear, Loss, Poisson, Squared
 from gradeq.penalties import Penalty
 from gradeq.schedules import Constant, Schedule, as_schedule
 
@@ -181,7 +181,22 @@ class Learner:
         parameters), ``Sparse`` or ``Pairs``. ``labels``: nan or None where not known. ``offsets``: the black-box
         predictions f (0 if left out). ``trace=k`` keeps theta before every k-th row.
         """
+        if rows is None:
+            self._refuse_large_step(state)
         return run_rows(self, state, rows, labels, offsets, weights, trace)
+
+    def _refuse_large_step(self, state: State) -> None:
+        """With one parameter and z = 1 the squared error is stable for steps below 2 only (result 3.2)."""
+        if (
+            self.plain
+            and isinstance(self.loss, (Squared, Linear))
+            and isinstance(self.link, Identity)
+        ):
+            step = self.schedule.step(state.t + 1)
+            if step >= 2.0:
+                raise StepTooLarge(
+                    f"a step of {step:g}: the squared error is stable below 2 only; use less than 2"
+                )
 
     def _inside(self, theta: Any) -> list[float]:
         array = floats("theta", np.atleast_1d(np.asarray(theta)))

@@ -107,6 +107,26 @@ def sweep(
     return Frontier(points, base, "squared error")
 
 
+def sweep_runs(layer: Any, etas: Sequence[float], *columns: Any, **named: Any) -> Frontier:
+    """Every step from a fresh start over the same rows, one run each: bias is coverage less level."""
+    points = []
+    for eta in sorted(float(eta) for eta in etas):
+        fresh = type(layer)(**{**layer.settings, "eta": eta, "schedule": None})
+        fresh.run(*columns, **named)
+        result = fresh.equilibrium()
+        points.append((eta, result))
+    if not points:
+        raise BadInput("etas: give at least one step")
+
+    def point(eta: float, result: Any, when: str) -> Point:
+        biases = [getattr(c, f"bias_{when}") for c in result.coordinates]
+        largest = max(biases, key=abs, default=0.0)
+        return Point(eta, largest, abs(largest), getattr(result, f"loss_{when}"))
+
+    raw = point(0.0, points[0][1], "before")
+    return Frontier(tuple(point(eta, r, "after") for eta, r in points), raw, points[0][1].loss_name)
+
+
 def raw_sums(rows: Any, count: int) -> tuple[Floats, Floats]:
     """For each parameter, the weight of its labelled rows and the raw sum of gradients."""
     weight = np.where(np.isnan(rows.labels), 0.0, rows.weights)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
     from gradeq.layers.coverage import Coverage
     from gradeq.layers.run import Run
+    from gradeq.layers.sweep import Frontier
     from gradeq.theory import HarmCap
 
 DEFAULT_ETA = 0.1  # with the sinh link, also with groups (result B6)
@@ -121,6 +122,24 @@ class Tracker(Layer):
         setting = setting_of(self)
         needed = labels_until(setting, bound)
         return None if needed is None else max(0, needed - int(setting.n))
+
+    def sweep(
+        self,
+        etas: Sequence[float],
+        predictions: Any,
+        labels: Any,
+        groups: Any = None,
+        features: Any = None,
+        times: Any = None,
+        label_times: Any = None,
+        weights: Any = None,
+    ) -> Frontier:
+        """Coverage error and loss of many steps on the same rows, each from a fresh start (in hindsight)."""
+        from gradeq.layers.sweep import sweep_runs
+
+        return sweep_runs(
+            self, etas, predictions, labels, groups, features, times, label_times, weights
+        )
 
     def harm_cap(self) -> HarmCap:
         """Most that the step can cost in pinball loss, whatever comes; its sentence says when nothing is proven."""
