@@ -1,0 +1,1 @@
+"""States written by released versions; they must load for ever."""
