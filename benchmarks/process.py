@@ -54,7 +54,7 @@ def bytecode() -> Iterator[None]:
 
 
 def spend(command: Sequence[str]) -> Spent:
-    """Run a command to its end; it must end well."""
+    """Run a command to its end; it must end well. The system counts no less memory than this process has by then."""
     with tempfile.TemporaryFile() as words:
         start = time.perf_counter()
         child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=words)
