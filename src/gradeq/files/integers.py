@@ -9,17 +9,20 @@ Int64s = npt.NDArray[np.int64]
 
 # 2^64 over the golden ratio: multiplying by it spreads keys that lie close together.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
+SMALL = 1 << 22
 
 
 class IntegerCodes:
     """Code of each integer, counted in order of first appearance; grows as keys come.
 
-    Open addressing: a key's slot is its hash or the next free one after it. All keys of a call
-    probe together, and only those whose slot holds another key go on to the next slot.
+    Small keys (0 to 4 million) are looked up where they lie. For others, open addressing: a key's
+    slot is its hash or the next free one after it. All keys of a call probe together, and only
+    those whose slot holds another key go on to the next slot.
     """
 
     def __init__(self) -> None:
         self.count = 0
+        self._small = np.full(1 << 10, -1, np.int32)  # the code of each small key
         self._clear(10)
 
     def __call__(self, keys: Int64s, first_code: int) -> tuple[Int64s, Int64s]:
@@ -45,6 +48,27 @@ class IntegerCodes:
 
     def _find(self, keys: Int64s) -> tuple[Int64s, Int64s]:
         """Codes, -1 where unknown, and the positions of the unknown."""
+        low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
+        if low >= 0 and high < SMALL:
+            self._make_room(high)
+            codes = self._small[keys].astype(np.int64)
+        elif low >= SMALL or high < 0:
+            codes = self._probe(keys)
+        else:
+            codes = np.empty(len(keys), np.int64)
+            small = (keys >= 0) & (keys < SMALL)
+            self._make_room(int(keys[small].max(initial=0)))
+            codes[small] = self._small[keys[small]]
+            codes[~small] = self._probe(keys[~small])
+        return codes, np.flatnonzero(codes < 0)
+
+    def _make_room(self, key: int) -> None:
+        if key >= len(self._small):
+            grown = np.full(1 << key.bit_length(), -1, np.int32)
+            grown[: len(self._small)] = self._small
+            self._small = grown
+
+    def _probe(self, keys: Int64s) -> Int64s:
         mask = (1 << self._bits) - 1
         slots = self._home(keys)
         codes = self._slot_code[slots]
@@ -57,10 +81,15 @@ class IntegerCodes:
             codes[on] = found
             further = (self._slot_key[slots] != keys[on]) & (found >= 0)
             on, slots = on[further], slots[further]
-        return codes, np.flatnonzero(codes < 0)
+        return codes
 
     def insert(self, keys: Int64s, codes: Int64s) -> None:
         """Add distinct keys that are not there yet."""
+        small = (keys >= 0) & (keys < SMALL)
+        if small.any():
+            self._make_room(int(keys[small].max()))
+            self._small[keys[small]] = codes[small]
+            keys, codes = keys[~small], codes[~small]
         self.count += len(keys)
         if 2 * self.count > 1 << self._bits:
             taken = self._slot_code >= 0
