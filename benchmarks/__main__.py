@@ -9,14 +9,15 @@ import sys
 
 from benchmarks.timing import show
 
+# Whole processes come first: a child's peak memory counts what its parent held when it was started.
 ALL = {
+    "startup": "Start-up (seconds, whole processes)",
+    "files": "File to file",
     "engine": "Compiled batch (ns a row; ratio = how many times faster than the yardstick)",
     "peers": "End to end from arrays (ns a row)",
     "events": "One event at a time (ns an event)",
     "elo": "Elo (ns a game)",
     "levels": "Quantile levels (ns a row)",
-    "startup": "Start-up (seconds, whole processes)",
-    "files": "File to file",
 }
 LARGE = {"files"}
 
