@@ -95,7 +95,7 @@ def others(data: list[tuple[float, float]]) -> list[Row]:
     """What does not fit the quick lane: tickets on the desk, accounts of groups, levels and keys."""
     many = Keyed(Debiaser(eta=0.05))
     keys = np.arange(KEYS)
-    many.run(np.zeros(KEYS), np.zeros(KEYS), keys=keys)
+    many.run(np.zeros(KEYS), np.zeros(KEYS), key=keys)
 
     def drive_by(layer: Any, events: list[tuple[Any, ...]], ids: bool = False) -> None:
         for i, (y, *given) in enumerate(events):

@@ -47,7 +47,7 @@ def load(text: str | bytes) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Kind, settings and state; raises ``StateError`` for what is damaged, newer or not ours."""
     try:
         body = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise StateError(f"the state is damaged: not the JSON we wrote ({_short(error)})") from None
     if not isinstance(body, dict) or "format" not in body or "sha256" not in body:
         raise StateError("this is not a gradeq state: it has no format and checksum")

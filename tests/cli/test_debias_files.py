@@ -122,7 +122,7 @@ def test_keys_have_layers_of_their_own(file, rows, tmp_path):
     found = ok(here("debias", file, *BINARY, "--key", "shop", "-o", out, "--json")).json
     layer = Keyed(Debiaser(outcome="binary"))
     run = layer.run(
-        numbers(rows, "score"), numbers(rows, "outcome"), keys=[row["shop"] for row in rows]
+        numbers(rows, "score"), numbers(rows, "outcome"), key=[row["shop"] for row in rows]
     )
     same(out, run.served)
     assert found["keys"] == 7 and "theta" not in found

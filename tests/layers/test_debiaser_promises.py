@@ -250,3 +250,45 @@ def test_auto_is_stable_whatever_the_size_of_features():
     result = layer.equilibrium()
     assert np.isfinite(served).all() and result.gap < 1e-6
     assert result.loss_after < result.loss_before
+
+
+@pytest.mark.parametrize("settings", [
+    {"eta": 0.005, "groups": ["g", "h"]},
+    {"eta": 0.005, "features": ["x"]},
+    {"eta": 0.02, "outcome": "binary", "groups": ["g", "h"]},
+    {"eta": 0.3, "outcome": "binary", "link": "shift", "groups": ["g"]},
+    {"eta": 0.3, "groups": ["g"]},
+    {"eta": 0.3},
+], ids=repr)  # fmt: skip
+@given(seed=st.integers(0, 10**6))
+def test_bounds_hold_with_late_labels(settings, seed):
+    rng = np.random.default_rng(seed)
+    n = 200
+    times = np.arange(n, dtype=float)
+    due = times + rng.integers(1, 1 + seed % 15 + 1, n)
+    binary = settings.get("outcome") == "binary"
+    base = rng.uniform(0.05, 0.95, n) if binary else rng.normal(size=n)
+    push = np.where(
+        np.arange(n) // (1 + seed % 50) % 2, 1.0, -1.0
+    )  # labels that turn round now and then
+    labels = (push > 0).astype(float) if binary else base + push
+    groups = {k: rng.integers(0, 3, n) for k in settings.get("groups", ())} or None
+    features = {"x": rng.uniform(-1.5, 1.5, n)} if "features" in settings else None
+    layer = Debiaser(**settings)
+    layer.run(base, labels, groups, features, times=times, label_times=due)
+    result = layer.equilibrium()
+    assert result.bound is not None, "a theorem fits: delays are bounded and steps small"
+    assert abs(result.largest) <= result.bound * (1 + 1e-9)
+    assert result.gap < 1e-12
+
+
+def test_a_bound_is_vacuous_when_it_is_not_below_the_largest_possible_error():
+    n = 150
+    x = np.where(np.arange(n) % 3 == 0, -0.9, 0.8)
+    layer = Debiaser(eta=0.1, outcome="binary", features=["x", "one"])
+    layer.run(np.full(n, 0.5), np.arange(n) % 2, features={"x": x, "one": np.ones(n)})
+    result = layer.equilibrium()
+    assert result.bound > 1.0 and result.vacuous
+    small = Debiaser(eta=0.1, outcome="binary", features=["x"])
+    small.run(np.full(n, 0.5), np.arange(n) % 2, features={"x": x / 10})
+    assert small.equilibrium().vacuous == (small.equilibrium().bound >= 0.09)

@@ -11,6 +11,7 @@ from gradeq import (
     Power,
     QuantileTracker,
     Ridge,
+    UnknownTicket,
     from_json,
 )
 from gradeq.kernels import compile as compiling
@@ -98,7 +99,7 @@ def test_the_table_and_the_whole_are_certified(make):
 
 def test_integers_and_text_name_the_same_key():
     many = Keyed(Debiaser(eta=0.5))
-    many.run([0.0, 0.0], [1.0, 1.0], keys=np.array([7, 8]))
+    many.run([0.0, 0.0], [1.0, 1.0], key=np.array([7, 8]))
     assert many.predict(0.0, key="7") == many.predict(0.0, key=8) == 0.5
 
 
@@ -109,7 +110,7 @@ def test_only_a_fresh_plain_layer_can_be_keyed():
         Keyed(used)
     with pytest.raises(BadInput, match="group"):
         Keyed(Debiaser(eta=0.5, penalty=Ridge(0.1)))
-    with pytest.raises(BadInput, match="keys"):
+    with pytest.raises(BadInput, match="key"):
         Keyed(Debiaser(eta=0.5)).run([1.0], [1.0])
 
 
@@ -159,6 +160,21 @@ def test_every_key_has_groups_of_its_own(make, late):
     whole, table = many.equilibrium(), many.table()
     assert whole.rows == run.labelled and whole.gap < 1e-9
     assert len(table.keys) == len(table.rows) and ", " in table.keys[0]
+    if numeric and not wanted:
+        with pytest.raises(BadInput, match="table"):
+            many.equilibrium(key=int(keys[0]))
+    elif not late:
+        for key in np.unique(keys):
+            rows = keys == key
+            alone = make()
+            its = {name: columns[name][rows] for name in wanted} or None
+            alone.run(base[rows], labels[rows], its, features(rows))
+            one, other = many.equilibrium(key=key), alone.equilibrium()
+            assert one.rows == other.rows and one.gap < 1e-12
+            assert one.loss_after == pytest.approx(other.loss_after, abs=1e-12)
+            biases = {c.name: c.bias_after for c in other.coordinates}
+            found = {c.name: c.bias_after for c in one.coordinates if c.rows}
+            assert found == pytest.approx(biases, abs=1e-12)
     if not late:
         events = Keyed(make())
         for i in range(100):
@@ -166,3 +182,17 @@ def test_every_key_has_groups_of_its_own(make, late):
             served = events.predict(base[i], int(keys[i]), its, features(i))
             assert np.array_equal(served, np.asarray(run.served)[i])
             events.update(labels[i])
+
+
+def test_a_label_goes_to_the_oldest_open_ticket_of_its_key():
+    many = Keyed(Debiaser(eta=0.5, late_cap=None))
+    many.predict(0.0, key="a"), many.predict(0.0, key="b"), many.predict(0.0, key="a")
+    assert many.update(1.0, key="b") == "applied"
+    assert many.update(2.0, key="a") == "applied"
+    assert many.table().theta.tolist() == [1.0, 0.5]
+    assert many.in_flight["open"] == 1
+    with pytest.raises(UnknownTicket, match="waits"):
+        many.update(1.0, key="b")
+    with pytest.raises(BadInput, match="never seen"):
+        many.update(1.0, key="c")
+    assert many.equilibrium(key="a").rows == 1

@@ -57,6 +57,12 @@ class Parsed(NamedTuple):
     weights: Floats | None
     features: Floats | None
 
+    @property
+    def counted(self) -> Any:
+        """Which rows the figures are about: those with a label and, if there are weights, one above 0."""
+        known = ~np.isnan(self.y)
+        return known if self.weights is None else known & (self.weights > 0.0)
+
 
 def parse(task: Task, piece: Piece) -> Parsed:
     """Read and check the columns of a piece; an error names the row in the file."""
@@ -98,7 +104,7 @@ def learn(task: Task, layer: Any, rows: Parsed) -> Any:
     if piece.due is not None or (piece.times is not None and layer.desk.waiting):
         given |= {"times": piece.times, "label_times": piece.due}
     if task.key is not None:
-        given["keys"] = piece.cells(task.key)
+        given["key"] = piece.cells(task.key)
     if task.by:
         given["groups"] = {name: piece.cells(name) for name in task.by}
     if rows.features is not None:

@@ -95,8 +95,8 @@ class Desk:
 
     __slots__ = (
         "by_id", "capped", "clocks", "closed", "delay_most", "delay_sum", "frozen", "gone", "head", "heaviest",
-        "in_flight", "lapsed", "leashed", "log", "now", "open_now", "peaks", "posted", "queue", "reach",
-        "remember", "served", "sized", "skipped", "tops", "ttl", "waiting",
+        "in_flight", "lapsed", "largest", "leashed", "log", "now", "open_now", "peaks", "posted", "queue",
+        "reach", "remember", "served", "sized", "skipped", "tops", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -122,6 +122,7 @@ class Desk:
             remember,
         )
         self.clocks, self.open_now, self.peaks = array("q"), array("q"), array("q")
+        self.largest = 0.0  # the largest |z| of a row so far
         self.tops = array(
             "d", [0.0]
         )  # the largest squared norm of a row so far: of all rows, or of each unit's
@@ -200,6 +201,7 @@ class Desk:
                     peaks[j] = count
         if w > self.heaviest:
             self.heaviest = w
+        self.largest = max(self.largest, *map(abs, value))
         self.served += 1
         ticket = Ticket(self.served, id, row, f, memo, w, time)
         self.queue.append(ticket)
@@ -234,7 +236,10 @@ class Desk:
             raise LabelConflict(
                 f"id {id!r} already has the label {known!r}, not {y!r}; use correct(id, label) to change it"
             )
-        ticket = self.find(id)
+        return self.settle(self.find(id), y)
+
+    def settle(self, ticket: Ticket, y: float) -> str:
+        """Learn from the label of an open ticket and close it."""
         if self.frozen:
             self.skipped += 1
         elif ticket.weight > 0.0:
@@ -335,6 +340,7 @@ class Desk:
             "open_now": self.open_now,
             "peaks": self.peaks,
             "tops": self.tops,
+            "largest": self.largest,
             "heaviest": self.heaviest,
             "counts": [self.served, self.posted, self.delay_sum, self.delay_most, self.skipped],
             "frozen": self.frozen,
@@ -351,6 +357,7 @@ class Desk:
         """Take up a saved state."""
         self.clocks, self.open_now, self.peaks = state["clocks"], state["open_now"], state["peaks"]
         self.tops, self.heaviest, self.reach = state["tops"], float(state["heaviest"]), 0.0
+        self.largest = float(state["largest"])
         self.served, self.posted, self.delay_sum, self.delay_most, self.skipped = state["counts"]
         self.frozen, self.now = bool(state["frozen"]), state["now"]
         self.log = [(what, at) for what, at in state["log"]]

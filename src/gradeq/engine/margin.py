@@ -233,5 +233,5 @@ def diverging(eta: float) -> Diverging:
     """The refusal of a step that would leave the proven range."""
     return Diverging(
         f"a parameter leaves its proven range with a step of {eta:g}: the layer is diverging; "
-        "use a smaller eta, or the late-label cap if labels come late"
+        "use a smaller eta (weights scale it), or the late-label cap where labels come late"
     )

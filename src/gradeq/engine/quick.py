@@ -85,7 +85,7 @@ def enter(
             first = max(desk.peaks[0], len(tickets) + 1)
             head.pace.note(step_at(peak), step_at(first), held - head.pace.held)
             head.pace.vary(step for step in after[3] if step != head.pace.last)
-        desk.tops[0] = max(desk.tops[0], 1.0)
+        desk.tops[0], desk.largest = max(desk.tops[0], 1.0), max(desk.largest, 1.0)
         desk.clocks[0] += served - desk.served
         desk.served, desk.posted = served, posted
         desk.delay_sum, desk.delay_most = delay_sum, delay_most

@@ -86,6 +86,9 @@ def run_columns(desk: Desk, columns: Columns) -> Ran:
         np.frombuffer(desk.open_now, dtype=np.int64)[:] = open_now
         np.frombuffer(desk.peaks, dtype=np.int64)[:] = peaks
     np.frombuffer(desk.tops)[:] = tops
+    if n > first:
+        sizes_of = columns.rows.value if columns.norms is not None else ones(1)
+        desk.largest = max(desk.largest, float(np.abs(sizes_of).max(initial=0.0)))
     desk.heaviest = max(desk.heaviest, float(full.weights.max(initial=1.0)))
     if columns.times is not None:
         desk.waiting = still_waiting(desk, full, posting, carried, memos)

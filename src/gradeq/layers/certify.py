@@ -114,6 +114,7 @@ def setting_of(layer: Debiaser) -> Setting:
         "weight_max": desk.heaviest,
         "late": most > 1,
         "most_open": most,
+        "delay": desk.delay_most if most > 1 else None,
         "cap": final.limit if desk.capped else None,
         **steps_of(final, max(desk.clocks, default=0)),
     }
@@ -137,7 +138,7 @@ def setting_of(layer: Debiaser) -> Setting:
         structure="features",
         counts=tuple(own[WEIGHT] for own in accounts.values()),
         size=max(desk.norm, roster.size) if roster.features else roster.size,
-        largest=math.sqrt(max(1.0, desk.norm)) if roster.features else 1.0,
+        largest=desk.largest if roster.features else 1.0,
         dimension=len(accounts),
         **common,
         **seen(total),

@@ -153,7 +153,7 @@ class Elo(Layer):
                 head.learn(row.params, row.value, p, head.step(0.0), 0.0, w, y)
             desk.served += 1
             desk.clocks[0] += 1
-            desk.tops[0] = 1.0
+            desk.tops[0] = desk.largest = 1.0
             if w > desk.heaviest:
                 desk.heaviest = w
         else:

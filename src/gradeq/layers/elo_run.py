@@ -201,7 +201,7 @@ def passed(elo: Elo, played: Played) -> Ran:
         desk.posted += len(posts)
         desk.clocks[0] += len(posts)
         if len(posts):
-            desk.tops[0] = max(desk.tops[0], 1.0)
+            desk.tops[0], desk.largest = max(desk.tops[0], 1.0), max(desk.largest, 1.0)
         return Ran(served, posts, 0, 0)
     rows, cells = sparse(played)
     nothing = np.zeros(n, dtype=np.int64)

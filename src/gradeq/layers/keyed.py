@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradeq.engine.batch import Rows, single
-from gradeq.engine.desk import Row
+from gradeq.engine.desk import Row, Ticket
 from gradeq.engine.mix import Mix
 from gradeq.engine.stream import Columns, run_columns
-from gradeq.errors import BadInput
+from gradeq.errors import BadInput, UnknownTicket
 from gradeq.files.codebook import Codebook
 from gradeq.kernels.loops import (
     BEFORE,
     COLUMNS,
     GRADIENT,
-    HIGH,
     LOSS_AFTER,
     LOSS_BEFORE,
-    LOW,
     ROWS,
     WEIGHT,
 )
 from gradeq.layers import columns as door
+from gradeq.layers.keyed_sums import gather, setting_of, start_of
 from gradeq.layers.layer import Layer
+from gradeq.layers.roster import group_name
 from gradeq.layers.run import Run, checked_columns
 from gradeq.layers.several import answer
-from gradeq.theory import Setting, best_bound
+from gradeq.theory import best_bound
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
@@ -76,10 +76,8 @@ class Keyed(Layer):
             raise BadInput("Keyed needs a fresh layer as its pattern, one that has served nothing")
         roster = getattr(layer, "roster", None)
         if roster is None or getattr(layer, "penalty", None) is not None:
-            raise BadInput(
-                f"a {layer.kind} layer {'with a penalty' if roster else ''} cannot be keyed; "
-                "name the key as a group of the layer instead"
-            )
+            what = "a layer with a penalty" if roster else f"an {type(layer).__name__}"
+            raise BadInput(f"{what} cannot be keyed; name the key as a group of a layer instead")
         self.layer: Any = layer.copy()
         self.desk = self.layer.desk
         self.shadow = layer.shadow
@@ -124,7 +122,7 @@ class Keyed(Layer):
         self,
         predictions: Any,
         labels: Any = None,
-        keys: Any = None,
+        key: Any = None,
         groups: Any = None,
         features: Any = None,
         times: Any = None,
@@ -134,9 +132,9 @@ class Keyed(Layer):
         """Serve and learn from whole columns in one pass, in row order, never sorted by key."""
         from gradeq import frames
 
-        if keys is None:
+        if key is None:
             raise BadInput(
-                "Keyed.run needs keys: the column that says to which series each row belongs"
+                "Keyed.run needs key: the column that says to which series each row belongs"
             )
         base, y, w, when, due = checked_columns(
             self.layer, predictions, labels, weights, times, label_times
@@ -147,8 +145,8 @@ class Keyed(Layer):
         own = door.groups(groups, roster.groups, len(base))
         x = door.features(features, roster.features, len(base))
         known = len(self.book)
-        code = frames.coded(keys, "key", self.book)
-        door.same_length(len(base), len(code), "keys")
+        code = frames.coded(key, "key", self.book)
+        door.same_length(len(base), len(code), "key")
         if len(self.book) > known:
             self._grow()
         local, _, _, norms = roster.columns(len(base), own, x)
@@ -219,8 +217,30 @@ class Keyed(Layer):
             (certificate / weight).reshape(shape),
         )
 
-    def equilibrium(self) -> Equilibrium:
-        """All keys together; ``table()`` has each by itself.
+    def update(self, y: Any, id: str | int | None = None, key: Any = None) -> str:
+        """Learn from a label: of the ticket with this id, or of the oldest open one (of this key, if given)."""
+        if key is None or id is not None:
+            return self._update(y, id)
+        ticket = self._oldest(key)
+        return self.desk.settle(ticket, self.label(y))
+
+    def _oldest(self, key: Any) -> Ticket:
+        unit, gone = self._code(key), self.desk.gone
+        for ticket in self.desk.queue:
+            if ticket.row.unit == unit and ticket.number not in gone:
+                return ticket
+        raise UnknownTicket(f"no prediction of key {key!r} waits for a label; call predict first")
+
+    def _code(self, key: Any) -> int:
+        k = self._known.get(key)
+        if k is None:
+            if group_name(key) not in self.book.names:
+                raise BadInput(f"key {key!r} was never seen here")
+            k = self._known[key] = int(self.book.of_cells([key])[0])
+        return k
+
+    def equilibrium(self, key: Any = None) -> Equilibrium:
+        """All keys together, or one of them by itself; ``table()`` has each.
 
         The sum of the errors of one key is at most its radius over eta; so the bound here is that of a single layer
         which had all rows, times the number of keys.
@@ -228,13 +248,22 @@ class Keyed(Layer):
         together = type(self.layer)(**self.layer.settings)
         together.roster.names = dict(self.layer.roster.names)
         together.grow()
-        together.desk.peaks, together.desk.heaviest = self.desk.peaks[:], self.desk.heaviest
-        together.desk.tops = array("d", [self.desk.norm])
-        places = np.array([int(pair) % SPAN for pair in self.pairs.names], dtype=np.int64)
-        if self.layer.roster.scalar:
-            places = np.zeros(len(self.book), dtype=np.int64)
-        for mine, theirs in zip(heads(together.desk.head), heads(self.desk.head), strict=True):
-            merge(mine, theirs, start_of(self.layer), places)
+        desk = together.desk
+        desk.peaks, desk.heaviest, desk.largest = (
+            self.desk.peaks[:],
+            self.desk.heaviest,
+            self.desk.largest,
+        )
+        desk.tops, desk.delay_most = array("d", [self.desk.norm]), self.desk.delay_most
+        gather(
+            desk.head,
+            self.desk.head,
+            start_of(self.layer),
+            *self._places(key),
+            self._first_column(key),
+        )
+        if key is not None:
+            return together.equilibrium()  # type: ignore[no-any-return]
         one: Equilibrium = together.equilibrium()
         count = len(self.book)
         if one.bound is None or not count:
@@ -251,6 +280,28 @@ class Keyed(Layer):
         return dataclasses.replace(
             one, coordinates=coordinates, bound=bound, bound_from=source, vacuous=vacuous
         )
+
+    def _places(self, key: Any) -> tuple[Any, Any]:
+        """The parameters of one key (or of all), and which parameter of the layer each one is."""
+        if self.layer.roster.scalar:
+            own = np.arange(len(self.book)) if key is None else np.array([self._code(key)])
+            return own, np.zeros(len(own), dtype=np.int64)
+        pairs = np.array([int(pair) for pair in self.pairs.names], dtype=np.int64)
+        own = np.arange(len(pairs))
+        if key is not None:
+            own = np.flatnonzero(pairs // SPAN == self._code(key))
+        return own, pairs[own] % SPAN
+
+    def _first_column(self, key: Any) -> list[int] | None:
+        """Parameters that every row has exactly one of: their accounts add up to those of all rows of a key."""
+        roster = self.layer.roster
+        if key is None or roster.scalar:
+            return None
+        if not roster.groups:
+            raise BadInput(
+                "the rows of one key are not counted apart with features alone; see table()"
+            )
+        return [j for name, j in roster.names.items() if name.startswith(f"{roster.groups[0]}=")]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -295,56 +346,6 @@ class Keyed(Layer):
         self.desk.grow(count if roster.disjoint else keys, keys if roster.features else count)
         if roster.features:
             self.desk.tops.extend(array("d", [0.0]) * (keys - len(self.desk.tops)))
-
-
-def heads(head: Any) -> list[Any]:
-    """The heads that keep accounts."""
-    return [*head.experts, head.final] if isinstance(head, Mix) else [head]
-
-
-def merge(mine: Any, theirs: Any, start: Any, places: Any) -> None:
-    """Give the head of one layer the sums of all keys; ``places`` says which parameter of it each one is."""
-    width, count = len(start), len(mine.u) // len(start)
-    # Which entry of u each of theirs is; a layer without keys has one that is nobody's.
-    cells = (places[:, None] * width + np.arange(width)).ravel()
-    u, sums = np.frombuffer(theirs.u), np.frombuffer(theirs.sums).reshape(-1, COLUMNS)
-    u, sums = u[: len(cells)], sums[: len(cells)]
-    moved = (u.reshape(-1, width) - start).ravel()
-    together = np.empty((count * width, COLUMNS))
-    for c in range(COLUMNS):
-        together[:, c] = np.bincount(cells, sums[:, c], count * width)
-    together[:, LOW] = -largest(-sums[:, LOW], cells, count * width, -math.inf)
-    together[:, HIGH] = largest(sums[:, HIGH], cells, count * width, -math.inf)
-    displaced = np.bincount(cells, moved, count * width)
-    mine.u = array("d", (np.tile(start, count) + displaced).tobytes())
-    mine.sums = array("d", together.tobytes())
-    mine.total, mine.pace = theirs.total[:], theirs.pace
-    if hasattr(theirs, "gaps"):
-        widest = largest(np.frombuffer(theirs.gaps)[: len(cells)], cells, count * width, 0.0)
-        mine.gaps, mine.widest = array("d", widest.tobytes()), theirs.widest[:]
-
-
-def largest(values: Any, cells: Any, count: int, least: float) -> Any:
-    """The largest value of each cell, at least ``least``."""
-    found = np.full(count, least)
-    np.maximum.at(found, cells, values)
-    return found
-
-
-def start_of(layer: Any) -> Any:
-    """u_1 of one key."""
-    return np.array(getattr(layer, "start", [0.0]))
-
-
-def setting_of(layer: Any) -> Setting:
-    """What the theory needs to know of a layer."""
-    if layer.kind == "debias":
-        from gradeq.layers import certify
-
-        return certify.setting_of(layer)
-    from gradeq.layers import coverage
-
-    return coverage.setting_of(layer)
 
 
 def no_trace(_: Any) -> Any:

@@ -28,11 +28,11 @@ START = 1000.0
 class Standing(NamedTuple):
     """One player. Win rates and bias are from the player's own side, weighted by the games' weights.
 
-    ``rating``: natural log-odds; ``elo``: 1000 + 400/ln 10 rating; ``wins``: ties count half; ``bias``:
-    predicted_win_rate - win_rate; ``bound``: what it could be at most after any games like these, None where nothing
-    is proven; ``elo_low``, ``elo_high``: 95 % interval; ``rank``: 1 + players whose interval lies wholly above;
-    ``rank_low``, ``rank_high``: the ranks that overlapping intervals leave open. Fewer than 30 games: no interval,
-    no rank.
+    ``rating``: natural log-odds; ``elo``: 1000 + 400/ln 10 rating; ``wins``: ties count half, with weights win_rate
+    times games; ``bias``: predicted_win_rate - win_rate; ``bound``: what it could be at most after any games like
+    these, None where nothing is proven; ``elo_low``, ``elo_high``: 95 % interval; ``rank``: 1 + players whose
+    interval lies wholly above; ``rank_low``, ``rank_high``: the ranks that overlapping intervals leave open. Fewer
+    than 30 games: no interval, no rank.
     """
 
     player: str
@@ -69,6 +69,7 @@ def standings(elo: Elo) -> list[Standing]:
             continue
         rating, weight = shown.rating(j), own[WEIGHT]
         win_rate, bias = own[WINS] / weight, own[GRADIENT] / weight
+        wins = own[WINS] if weight == own[GAMES] else win_rate * own[GAMES]
         bound = bounds[j - 1]
         points = START + ELO_POINTS_PER_LOGIT * rating
         low = high = None
@@ -77,7 +78,7 @@ def standings(elo: Elo) -> list[Standing]:
             low, high = points - half, points + half
         rows.append(
             Standing(
-                name, rating, points, int(own[GAMES]), own[WINS], win_rate, win_rate + bias, bias,
+                name, rating, points, int(own[GAMES]), wins, win_rate, win_rate + bias, bias,
                 bound.value, bound.vacuous, low, high,
             )
         )  # fmt: skip
