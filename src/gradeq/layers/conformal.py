@@ -178,11 +178,9 @@ class Conformal(Layer):
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound falls below this, if things go on as they were."""
         from gradeq.layers.coverage import setting_of
-        from gradeq.theory import labels_until
+        from gradeq.layers.promises import more_labels
 
-        setting = setting_of(self)
-        needed = labels_until(setting, bound)
-        return None if needed is None else max(0, needed - int(setting.n))
+        return more_labels(setting_of(self), bound)
 
     def prediction(self, x: Any) -> Any:
         """x, checked for the built-in scores; your own takes what you give it."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradeq.engine.desk import Desk
@@ -188,28 +186,17 @@ class Debiaser(Layer):
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound falls below this, if things go on as they were."""
         from gradeq.layers.certify import setting_of
-        from gradeq.theory import labels_until
+        from gradeq.layers.promises import more_labels
 
-        setting = setting_of(self)
-        needed = labels_until(setting, bound)
-        return None if needed is None else max(0, needed - int(setting.n))
+        return more_labels(setting_of(self), bound)
 
     def harm_cap(self) -> HarmCap:
         """Most that the step can cost in loss, whatever comes; its sentence says when nothing is proven."""
         from gradeq.layers.certify import setting_of
-        from gradeq.theory import HarmCap, harm_cap
+        from gradeq.layers.promises import harm_of
 
-        if isinstance(self.desk.head, Mix):
-            return HarmCap(
-                None,
-                None,
-                "B5",
-                "auto follows the best of its steps, the raw prediction among them",
-            )
-        setting = setting_of(self)
-        if not isinstance(self.schedule, Constant):
-            setting = replace(setting, inverse_variation=math.inf)
-        return harm_cap(setting)
+        auto = "auto follows the best of its steps, the raw prediction among them"
+        return harm_of(self.desk, self.schedule, setting_of(self), auto)
 
     def sweep(
         self,
@@ -272,17 +259,12 @@ class Debiaser(Layer):
 
     def set_step(self, eta: float) -> None:
         """Use another constant step from now on; the certificate goes on with the exact sums."""
-        head = self.desk.head
-        if not isinstance(head, Margin):
-            raise BadInput(
-                "eta='auto' chooses its own steps; make a new layer with a fixed eta instead"
-            )
+        from gradeq.layers.promises import fixed_head, take_step
+
+        head = fixed_head(self.desk)
         self.eta, self.schedule = self._chosen_step(eta, None)
         if self.schedule is not None:
-            self.desk.log.append((f"step {head.schedule} to {self.schedule}", self.desk.served))
-            old = head.pace.low if head.pace.high else head.schedule.step(1)
-            head.pace.jumps += abs(1.0 / self.schedule.step(1) - 1.0 / old)
-            head.schedule = self.schedule
+            take_step(self.desk, head, self.schedule)
 
     @property
     def theta(self) -> dict[str, float]:

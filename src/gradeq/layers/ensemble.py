@@ -161,13 +161,11 @@ class QuantileEnsemble(Layer):
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound falls below this; None without a final tracker."""
         from gradeq.layers.coverage import setting_of
-        from gradeq.theory import labels_until
+        from gradeq.layers.promises import more_labels
 
         if self._head.final is None:
             return None
-        setting = setting_of(self)
-        needed = labels_until(setting, bound)
-        return None if needed is None else max(0, needed - int(setting.n))
+        return more_labels(setting_of(self), bound)
 
     def prediction(self, f: Any) -> float:
         """The base forecast, checked."""
