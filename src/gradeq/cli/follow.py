@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.cli.measure import GroupSums, Sums
+from gradeq.cli.measure import WEIGHT, GroupSums, Sums, scaled
 from gradeq.cli.reading import Reading
 from gradeq.cli.task import Parsed, Task, learn, step_of
 from gradeq.errors import GradeqError
@@ -26,10 +26,11 @@ class Other:
 
     def __init__(self, task: Task, layer: Any, factor: float) -> None:
         self.task, self.layer, self.factor = task, layer, factor
-        self.sums = Sums(task.judge.names)
-        self.groups = [GroupSums(task.judge.names) for _ in task.by]
+        weighted = task.common.weight is not None
+        self.sums = Sums(task.judge.names, weighted)
+        self.groups = [GroupSums(task.judge.names, weighted) for _ in task.by]
 
-    def add(self, rows: Parsed, known: Any, codes: list[Any]) -> None:
+    def add(self, rows: Parsed, counted: Any, codes: list[Any], weights: Floats | None) -> None:
         """Serve a piece."""
         served = np.asarray(learn(self.task, self.layer, rows).served)
         base = rows.base
@@ -37,10 +38,10 @@ class Other:
             base = base[:, 0]
         elif served.ndim == 1:
             served = served[:, None]
-        judged = self.task.judge.columns(base[known], served[known], rows.y[known])
-        self.sums.add(judged, int(known.sum()))
+        judged = self.task.judge.columns(base[counted], served[counted], rows.y[counted])
+        self.sums.add(judged, int(counted.sum()), weights)
         for sums, code in zip(self.groups, codes, strict=True):
-            sums.add(code, judged, int(code.max(initial=-1)) + 1)
+            sums.add(code, judged, int(code.max(initial=-1)) + 1, weights)
 
 
 class Path:
@@ -80,10 +81,11 @@ class Follow:
         self.bases = [np.inf, -np.inf]
         self.others = self._others()
 
-    def _drawn(self) -> tuple[str, str]:
+    def _drawn(self) -> tuple[str, ...]:
         measure = {"debias": "bias"}.get(self.task.command)
         measure = measure or ("inside" if self.task.interval is not None else "cover0")
-        return f"{measure}_before", f"{measure}_after"
+        pair = (f"{measure}_before", f"{measure}_after")
+        return pair if self.task.common.weight is None else (*pair, WEIGHT)
 
     def _others(self) -> list[Other]:
         """Layers with other steps, from the same beginning; none with auto or many keys."""
@@ -108,12 +110,13 @@ class Follow:
         x: Floats,
         codes: list[Any],
         judged: Mapping[str, Floats],
+        weights: Floats | None,
     ) -> None:
-        """Take a served piece: its labelled rows' x, codes and measures."""
-        known = ~np.isnan(rows.y)
+        """Take a served piece: its counted rows' x, codes, measures and weights."""
+        known, counted = ~np.isnan(rows.y), rows.counted
         self.tally.add(served.ravel())
         for part, code in zip(self.parts, codes, strict=True):
-            part.add(code, judged, x)
+            part.add(code, {name: scaled(judged, name, weights) for name in part.names}, x)
         self._widen(self.bases, rows.base)
         self._widen(self.labels, rows.y[known])
         self._trace(rows, run, x)
@@ -123,7 +126,7 @@ class Follow:
             self.others = []
         for other in list(self.others):
             try:
-                other.add(rows, known, codes)
+                other.add(rows, counted, codes, weights)
             except GradeqError:  # this step diverges on these rows
                 self.others.remove(other)
 

@@ -29,10 +29,14 @@ class Pass:
     ) -> None:
         self.task, self.layer, self.follow = task, layer, follow
         self.rows = 0
-        self.sums = Sums([*task.judge.names])
+        weighted = task.common.weight is not None
+        self.labelled = 0
+        self.sums = Sums([*task.judge.names], weighted)
         self.books = books(task)
         self.seen = [GroupSums([]) for _ in task.by]
-        self.by_group = [GroupSums([*task.judge.names, "label"]) for _ in task.by]
+        self.by_group = [GroupSums([*task.judge.names, "label"], weighted) for _ in task.by]
+        # A label of weight 0 is one, but no figure is about it.
+        self.labels = [GroupSums([]) for _ in task.by] if weighted else self.by_group
         levels = max(1, len(task.levels)) if task.several else 1
         self.gradients = Gradients(levels, len(task.by), len(task.features))
         self.late = Late(ttl) if task.common.label_time is not None else None
@@ -62,20 +66,25 @@ class Pass:
             self.outside += int(np.count_nonzero((served < 0.0) | (served > 1.0)))
             low, high = self.extremes
             self.extremes = (min(low, float(served.min())), max(high, float(served.max())))
-        known = ~np.isnan(rows.y)
-        whole = bool(known.all())
-        y = rows.y if whole else rows.y[known]
-        picked = [c if whole else c[known] for c in codes]
-        raw, now = (base, served) if whole else (base[known], served[known])
+        known, counted = ~np.isnan(rows.y), rows.counted
+        whole = bool(counted.all())
+        y = rows.y if whole else rows.y[counted]
+        weights = None if rows.weights is None else rows.weights[counted]
+        picked = [c if whole else c[counted] for c in codes]
+        raw, now = (base, served) if whole else (base[counted], served[counted])
         judged = task.judge.columns(*self._flat(raw, now), y)
-        self.sums.add(judged, len(y))
+        self.labelled += int(np.count_nonzero(known))
+        self.sums.add(judged, len(y), weights)
         judged["label"] = y
         for sums, code, book in zip(self.by_group, picked, self.books, strict=True):
-            sums.add(code, judged, len(book))
-        x = positions(rows, self.axis)[known]
-        self.trend.add(x, raw, now, y, judged)
+            sums.add(code, judged, len(book), weights)
+        if weights is not None:
+            for sums, code, book in zip(self.labels, codes, self.books, strict=True):
+                sums.add(code[known], {}, len(book))
+        x = positions(rows, self.axis)[counted]
+        self.trend.add(x, raw, now, y, judged, weights)
         if self.follow is not None:
-            self.follow.add(rows, run, served, x, picked, judged)
+            self.follow.add(rows, run, served, x, picked, judged, weights)
         self._learned(rows, served, codes, known)
 
     def _flat(self, base: Floats, served: Floats) -> tuple[Floats, Floats]:
@@ -183,11 +192,11 @@ def concluded(task: Task, pass_: Pass, continued: bool, before: tuple[int, int])
         layer,
         equilibrium,
         pass_.rows,
-        pass_.sums.rows,
+        pass_.labelled,
         layer.desk.posted - posted,
         step_of(layer),
         pass_.sums,
-        group_lines(task, names, pass_.seen, pass_.by_group, equilibrium),
+        group_lines(task, names, pass_, equilibrium),
         certificate(task, pass_, names, equilibrium, continued),
         capping(layer, held),
         continued,

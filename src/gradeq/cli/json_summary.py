@@ -21,8 +21,10 @@ def as_json(outcome: Outcome) -> str:
         "eta": outcome.eta,
         "decay": task.common.decay,
         "capped": capped(outcome),
-        **measured(task, outcome.sums.mean, outcome.labelled),
     }
+    if task.common.weight is not None:
+        found["weight"] = task.common.weight
+    found |= measured(task, outcome.sums.mean, outcome.counted)
     theta = getattr(outcome.layer, "theta", None)
     if task.key is not None:
         found["keys"] = len(outcome.layer.keys)
@@ -77,7 +79,7 @@ def group(task: Task, line: GroupLine) -> dict[str, Any]:
         "name": line.name,
         "rows": line.rows,
         "labelled": line.labelled,
-        **measured(task, line.means.__getitem__, line.labelled),
+        **measured(task, line.means.__getitem__, line.counted),
         "bound": line.bound,
         "vacuous": line.vacuous,
     }

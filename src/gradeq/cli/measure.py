@@ -14,20 +14,26 @@ import numpy as np
 from gradeq.engine.batch import posted_when_due
 from gradeq.files.numbers import Floats
 
+WEIGHT = "weight"
+
 
 class Sums:
-    """Sums of named columns over rows, compensated from piece to piece."""
+    """Sums of named columns over rows, compensated from piece to piece.
 
-    def __init__(self, names: Sequence[str]) -> None:
+    ``weighted``: each row counts as much as its weight, and so do the means.
+    """
+
+    def __init__(self, names: Sequence[str], weighted: bool = False) -> None:
         self.rows = 0
-        self._sums = dict.fromkeys(names, 0.0)
-        self._rests = dict.fromkeys(names, 0.0)
+        self.weighted = weighted
+        self._sums = dict.fromkeys([*names, WEIGHT] if weighted else names, 0.0)
+        self._rests = dict.fromkeys(self._sums, 0.0)
 
-    def add(self, columns: Mapping[str, Floats], rows: int) -> None:
-        """Take the next rows."""
+    def add(self, columns: Mapping[str, Floats], rows: int, weights: Floats | None = None) -> None:
+        """Take the next rows, with their weights where sums are weighted."""
         self.rows += rows
         for name in self._sums:
-            part = float(columns[name].sum())
+            part = float(scaled(columns, name, weights if self.weighted else None).sum())
             total = self._sums[name]
             new = total + part
             # What rounding lost of the smaller of the two (Neumaier).
@@ -41,18 +47,33 @@ class Sums:
 
     def mean(self, name: str) -> float:
         """The mean of a column, 0 over no rows."""
-        return self.total(name) / self.rows if self.rows else 0.0
+        whole = self.total(WEIGHT) if self.weighted else self.rows
+        return self.total(name) / whole if whole else 0.0
+
+
+def scaled(columns: Mapping[str, Floats], name: str, weights: Floats | None) -> Floats:
+    """A column times the weights; as it is without them."""
+    if weights is None:
+        return columns[name]
+    return weights if name == WEIGHT else weights * columns[name]
 
 
 class GroupSums:
     """The same for each code of a column of codes, growing as codes appear."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
+    def __init__(self, names: Sequence[str], weighted: bool = False) -> None:
+        self.weighted = weighted
+        self.names = (*names, WEIGHT) if weighted else tuple(names)
         self.rows: Any = np.zeros(0, np.int64)
         self._sums: Any = np.zeros((len(self.names), 0))
 
-    def add(self, codes: Any, columns: Mapping[str, Floats], groups: int) -> None:
+    def add(
+        self,
+        codes: Any,
+        columns: Mapping[str, Floats],
+        groups: int,
+        weights: Floats | None = None,
+    ) -> None:
         """Take the next rows with their codes, all below ``groups``."""
         if groups > len(self.rows):
             more = groups - len(self.rows)
@@ -60,7 +81,8 @@ class GroupSums:
             self._sums = np.concatenate([self._sums, np.zeros((len(self.names), more))], axis=1)
         self.rows += np.bincount(codes, minlength=len(self.rows))
         for row, name in zip(self._sums, self.names, strict=True):
-            row += np.bincount(codes, columns[name], len(self.rows))
+            values = scaled(columns, name, weights if self.weighted else None)
+            row += np.bincount(codes, values, len(self.rows))
 
     def total(self, code: int, name: str) -> float:
         """A group's sum of a column."""
@@ -68,8 +90,8 @@ class GroupSums:
 
     def mean(self, code: int, name: str) -> float:
         """A group's mean of a column, 0 over no rows."""
-        count = int(self.rows[code])
-        return self.total(code, name) / count if count else 0.0
+        whole = self.total(code, WEIGHT) if self.weighted else int(self.rows[code])
+        return self.total(code, name) / whole if whole else 0.0
 
 
 class Gradients:

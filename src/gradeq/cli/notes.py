@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradeq.cli.outcome import Capped, Outcome
+from gradeq.cli.trend import weighted
 from gradeq.report import notices as say
 from gradeq.report.change import label_change
 from gradeq.report.numerals import gap as spelled
@@ -18,8 +19,8 @@ BROKEN = 1e-6  # relative: rows and state differ by more than rounding can expla
 def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     """Every warning of a debias or quantile run, the serious ones first."""
     found: list[Notice | None] = []
-    if outcome.labelled < FEW:
-        found.append(say.few_labels(outcome.labelled))
+    if outcome.counted < FEW:
+        found.append(say.few_labels(outcome.counted))
     else:
         found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome))]
     found += [*stepping(outcome), *ranges(outcome), *crowds(outcome)]
@@ -45,6 +46,7 @@ def changed(outcome: Outcome, pass_: Any) -> list[Notice]:
     change = label_change(pass_.trend.blocks)
     if change is None or outcome.task.command != "debias":
         return []
+    before, after = weighted(change.before), weighted(change.after)
     axis, binary = pass_.axis, outcome.task.outcome == "binary"
 
     def bias(means: dict[str, float]) -> Pair:
@@ -54,14 +56,14 @@ def changed(outcome: Outcome, pass_: Any) -> list[Notice]:
         say.labels_changed(
             axis, change.x, change.rows_after,
             Pair(change.before["label"], change.after["label"]),
-            bias(change.after), subject(outcome.task.prediction), "", binary,
+            bias(after), subject(outcome.task.prediction), "", binary,
         )
     ]  # fmt: skip
     loss = loss_of(outcome)
-    earlier = Loss(loss.name, change.before["loss_before"], change.before["loss_after"])
+    earlier = Loss(loss.name, before["loss_before"], before["loss_after"])
     if loss.after < loss.before and earlier.after >= earlier.before:
         found.append(
-            say.error_from_change(axis, change.x, change.rows_after, bias(change.before), earlier)
+            say.error_from_change(axis, change.x, change.rows_after, bias(before), earlier)
         )
     return found
 
@@ -103,8 +105,8 @@ def crowds(outcome: Outcome) -> list[Notice]:
 
 def bounds(outcome: Outcome) -> list[Notice]:
     """Where the advance bound says little or nothing."""
-    task, groups = outcome.task, [line for line in outcome.groups if line.labelled]
-    if not outcome.labelled or outcome.certificate.bound is None:
+    task, groups = outcome.task, [line for line in outcome.groups if line.counted]
+    if not outcome.counted or outcome.certificate.bound is None:
         return []
     vacuous = [line for line in groups if line.vacuous]
     if len(groups) > 1 and vacuous:

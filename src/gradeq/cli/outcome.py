@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gradeq.cli.measure import GroupSums, Sums
+from gradeq.cli.measure import WEIGHT, Sums
 from gradeq.cli.task import Task
 
 if TYPE_CHECKING:
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupLine:
-    """One group: its column, its value, all its rows, its labelled ones, and its means by measure."""
+    """One group: its column, its value, its rows, and its means by measure.
+
+    ``rows`` are all, ``labelled`` those with a label, ``counted`` those that the means are about:
+    with --weight the labelled ones of a weight above 0, ``weight`` together.
+    """
 
     by: str
     value: str
@@ -25,6 +29,8 @@ class GroupLine:
     label_mean: float
     bound: float | None
     vacuous: bool
+    counted: int
+    weight: float | None
 
     @property
     def name(self) -> str:
@@ -79,6 +85,11 @@ class Outcome:
     extremes: tuple[float, float]
     notices: tuple[Notice, ...] = ()
 
+    @property
+    def counted(self) -> int:
+        """The rows that the figures are about: with --weight the labelled ones of a weight above 0."""
+        return self.sums.rows
+
     def pair(self, measure: str) -> tuple[float, float]:
         """A measure's mean before and after."""
         return self.sums.mean(f"{measure}_before"), self.sums.mean(f"{measure}_after")
@@ -87,16 +98,16 @@ class Outcome:
 def group_lines(
     task: Task,
     names: list[list[str]],
-    seen: list[GroupSums],
-    labelled: list[GroupSums],
+    sums: Any,
     equilibrium: Equilibrium,
 ) -> tuple[GroupLine, ...]:
-    """The groups of all columns, each column's in order of first appearance."""
+    """The groups of all columns, each column's in order of first appearance; ``sums`` is the pass."""
     known: dict[str, list[Any]] = {}
     for c in equilibrium.coordinates:
         known.setdefault(c.name.rpartition(" @ ")[0] if task.several else c.name, []).append(c)
     lines = []
-    for by, values, all_rows, own in zip(task.by, names, seen, labelled, strict=True):
+    columns = zip(task.by, names, sums.seen, sums.labels, sums.by_group, strict=True)
+    for by, values, all_rows, labels, own in columns:
         for code, value in enumerate(values):
             cells = known.get(f"{by}={value}", [])
             lines.append(
@@ -104,11 +115,13 @@ def group_lines(
                     by,
                     value,
                     int(all_rows.rows[code]),
-                    int(own.rows[code]) if code < len(own.rows) else 0,
+                    int(labels.rows[code]) if code < len(labels.rows) else 0,
                     {name: own.mean(code, name) for name in task.judge.names},
                     own.mean(code, "label"),
                     bound_of(task, [c.bound for c in cells]),
                     any(c.vacuous for c in cells) or not cells,
+                    int(own.rows[code]),
+                    own.total(code, WEIGHT) if own.weighted else None,
                 )
             )
     return tuple(lines)

@@ -15,7 +15,7 @@ from gradeq.cli.notes import loss_of
 from gradeq.cli.options import command_line
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.summary import coverages, error_of
-from gradeq.cli.trend import axis_of
+from gradeq.cli.trend import axis_of, weighted
 from gradeq.report import story as told
 from gradeq.report.change import label_change
 from gradeq.report.numerals import count, date, decimals, number, plain
@@ -40,7 +40,8 @@ def story_of(outcome: Outcome, follow: Follow, pass_: Any, files: list[str]) -> 
         by=task.by,
         outcome="binary" if task.outcome == "binary" else "real",
         rows=outcome.rows,
-        labelled=outcome.labelled,
+        labelled=outcome.counted,
+        weight=task.common.weight or "",
         verdict=verdict(outcome, groups),
         method=method(outcome),
         features=task.features,
@@ -98,7 +99,7 @@ def group_rows(outcome: Outcome, follow: Follow) -> tuple[told.Group, ...]:
     for line in outcome.groups:
         code = place[line.by]
         place[line.by] += 1
-        if not line.labelled:
+        if not line.counted:
             continue
         rows.append(group_row(line, measure, target, follow.parts[column[line.by]], code))
     return tuple(rows)
@@ -106,25 +107,27 @@ def group_rows(outcome: Outcome, follow: Follow) -> tuple[told.Group, ...]:
 
 def group_row(line: GroupLine, measure: str, target: float, parts: Any, code: int) -> told.Group:
     """One group's row of the table."""
-    small = parts.trailing(code, group_window(line.labelled))
+    small = parts.trailing(code, group_window(line.counted))
     spark = None
     if len(small.x) > 1:
-        before, after = (numbers(small.means[f"{measure}_{w}"]) for w in ("before", "after"))
+        means = weighted(small.means)
+        before, after = (numbers(means[f"{measure}_{w}"]) for w in ("before", "after"))
         spark = told.Spark(tuple(small.x.tolist()), before, after)
     return told.Group(
-        line.by, line.value, line.labelled, line.label_mean,
+        line.by, line.value, line.counted, line.label_mean,
         line.means[f"{measure}_before"], line.means[f"{measure}_after"],
         told.Pair(line.means["loss_before"], line.means["loss_after"]),
         line.bound, line.vacuous and line.bound is not None, None if measure == "bias" else target, spark,
+        line.weight,
     )  # fmt: skip
 
 
 def rolling(outcome: Outcome, follow: Follow, pass_: Any) -> told.Rolling | None:
     """Trailing means of values, labels and errors."""
-    series = pass_.trend.blocks.trailing(window(outcome.labelled))
+    series = pass_.trend.blocks.trailing(window(outcome.counted))
     if len(series.x) < 2:
         return None
-    mean = series.means
+    mean = weighted(series.means)
     task = outcome.task
     if task.command == "debias":
         pairs = [("", 0.0, mean["before"] - mean["label"], mean["after"] - mean["label"])]
@@ -182,7 +185,7 @@ def levels(outcome: Outcome) -> tuple[told.LevelRow, ...]:
 def frontier(outcome: Outcome, follow: Follow) -> tuple[told.StepPoint, ...]:
     """Loss and worst remaining error of each step, had it been used on these same rows."""
     eta = outcome.eta
-    if not isinstance(eta, float) or not follow.others or not outcome.labelled:
+    if not isinstance(eta, float) or not follow.others or not outcome.counted:
         return ()
     measure, target = error_of(outcome)
 
@@ -259,9 +262,27 @@ def method(outcome: Outcome) -> told.Method:
     u = theta.get(cell.name, 0.0) if isinstance(theta, dict) else 0.0
     whole = outcome.equilibrium.rows
     own = cell.average_gradient * whole / cell.rows if cell.rows else 0.0
+    final = getattr(outcome.layer, "certified", None)
+    if outcome.task.common.weight is not None and final is not None:
+        return weighted_method(outcome, cell, u, eta)
     return told.Method(
         outcome.task.link, cell.name.partition("=")[2] or cell.name, cell.rows, 0.0, u, own, eta,
         cell.average_gradient * whole,
+    )  # fmt: skip
+
+
+def weighted_method(outcome: Outcome, cell: Any, u: float, eta: float | None) -> told.Method:
+    """The same where rows have weights: n is the weight learned from."""
+    from gradeq.engine.margin import account
+    from gradeq.kernels.loops import GRADIENT, WEIGHT
+
+    place = [c.name for c in outcome.equilibrium.coordinates].index(cell.name)
+    own = account(outcome.layer.certified.sums, place)
+    return told.Method(
+        outcome.task.link, cell.name.partition("=")[2] or cell.name, own[WEIGHT], 0.0, u,
+        own[GRADIENT] / own[WEIGHT] if own[WEIGHT] else 0.0, eta, own[GRADIENT],
+        "Rows have weights: the error of a row is multiplied by its weight, and n is the sum of "
+        "the weights learned from.",
     )  # fmt: skip
 
 
@@ -281,6 +302,11 @@ def facts(outcome: Outcome, follow: Follow, pass_: Any) -> tuple[told.Fact, ...]
     names = ", ".join(f"`{name}`" for name in task.prediction)
     found.append(told.Fact("Prediction", f"{names}, {extent(follow.bases)}"))
     found.append(told.Fact("Label", f"`{task.label}`, {extent(follow.labels)}"))
+    if task.common.weight is not None:
+        none = outcome.labelled - outcome.counted
+        zero = f"; {count(none)} labels of weight 0 do not count" if none else ""
+        weights = f"`{task.common.weight}`: averages on this page are weighted by it{zero}"
+        found.append(told.Fact("Weight", weights))
     if task.by:
         each = [f"{count(sum(g.by == by for g in outcome.groups))} of `{by}`" for by in task.by]
         found.append(told.Fact("Groups", ", ".join(each)))

@@ -36,6 +36,9 @@ def figures(outcome: Outcome) -> str:
         rows = f"{outcome.labelled:,} labelled of {outcome.rows:,} rows"
     if not outcome.labelled:
         return f"{outcome.rows:,} rows served, none labelled: nothing to judge"
+    if not outcome.counted:
+        return f"{outcome.rows:,} rows served, every label of weight 0: nothing to judge"
+    rows += weighting(outcome)
     if task.command == "debias":
         first = f"bias {arrow(*outcome.pair('bias'))} over {rows}"
         loss = f"squared error {arrow(*outcome.pair('loss'))}"
@@ -50,6 +53,15 @@ def figures(outcome: Outcome) -> str:
         first = f"{'; '.join(shown[:5])}; over {rows}"
         loss = f"pinball loss {arrow(*outcome.pair('loss'))}"
     return f"{first}; {loss}; {certified(outcome)}; {step(outcome)}"
+
+
+def weighting(outcome: Outcome) -> str:
+    """, weighted by COL (12 of weight 0); nothing without weights."""
+    column = outcome.task.common.weight
+    if column is None:
+        return ""
+    none = outcome.labelled - outcome.counted
+    return f", weighted by {clean(column, 40)}{f' ({none:,} of weight 0)' if none else ''}"
 
 
 def certified(outcome: Any) -> str:
@@ -86,13 +98,13 @@ def in_words(outcome: Outcome) -> str:
     """The verdict as sentences."""
     from gradeq.cli.notes import loss_of
 
-    if outcome.labelled < FEW:
+    if outcome.counted < FEW:
         return ""
     if outcome.task.command == "debias":
         who = subject(outcome.task.prediction)
         first = bias_sentence(Pair(*outcome.pair("bias")), who)
     else:
-        first = coverage_sentence(coverages(outcome), outcome.labelled)
+        first = coverage_sentence(coverages(outcome), outcome.counted)
     return plain(f"{text(first)} {text(loss_sentence(loss_of(outcome)))}")
 
 
@@ -109,7 +121,7 @@ def coverages(outcome: Outcome) -> list[Coverage]:
 
 def group_table(groups: Sequence[GroupLine], outcome: Outcome) -> list[str]:
     """One line for each group, largest remaining error first."""
-    lines = [line for line in groups if line.labelled]
+    lines = [line for line in groups if line.counted]
     measure, target = error_of(outcome)
     lines.sort(key=lambda line: -abs(line.means[f"{measure}_after"] - target))
     heads = ("group", "rows", f"{'bias' if measure == 'bias' else 'coverage'} before", "after",
@@ -117,7 +129,7 @@ def group_table(groups: Sequence[GroupLine], outcome: Outcome) -> list[str]:
     cells = [heads] + [
         (
             clean(line.name, 40),
-            f"{line.labelled:,}",
+            f"{line.counted:,}",
             short(line.means[f"{measure}_before"]),
             short(line.means[f"{measure}_after"]),
             short(line.means["loss_before"]),

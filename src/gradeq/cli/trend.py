@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gradeq.cli.measure import WEIGHT
 from gradeq.cli.task import Parsed, Task
 from gradeq.files.numbers import Floats
 from gradeq.report.story import Axis
 from gradeq.report.thin import Blocks
 
 TRACKED = 3  # levels whose coverage is drawn
+WEIGHTED_LABEL = "weighted_label"
 
 
 class Trend:
@@ -20,28 +22,49 @@ class Trend:
         names = ["before", "after", "label", "label_squared", "loss_before", "loss_after"]
         if task.command == "quantile":
             names += ["upper_before", "upper_after", *tracked(task)]
+        if task.common.weight is not None:
+            names += [WEIGHT, WEIGHTED_LABEL]
         self.names = tuple(names)
         self.blocks = Blocks(self.names)
         self.begin: float | None = None
         self.end: float | None = None
 
     def add(
-        self, x: Floats, base: Floats, served: Floats, y: Floats, judged: Mapping[str, Floats]
+        self,
+        x: Floats,
+        base: Floats,
+        served: Floats,
+        y: Floats,
+        judged: Mapping[str, Floats],
+        weights: Floats | None,
     ) -> None:
-        """Take labelled rows."""
-        columns = {
+        """Take labelled rows; the labels stay unweighted too, a change of theirs is found in them."""
+        columns: dict[str, Floats] = {
             "before": base[:, 0],
             "after": served[:, 0],
             "upper_before": base[:, -1],
             "upper_after": served[:, -1],
-            "label": y,
-            "label_squared": y * y,
             **judged,
         }
+        if weights is not None:
+            columns = {name: weights * column for name, column in columns.items()}
+            columns |= {WEIGHT: weights, WEIGHTED_LABEL: weights * y}
+        columns |= {"label": y, "label_squared": y * y}
         if len(x):
             self.begin = float(x[0]) if self.begin is None else self.begin
             self.end = float(x[-1])
             self.blocks.add({name: columns[name] for name in self.names}, x)
+
+
+def weighted(means: Mapping[str, Any]) -> dict[str, Any]:
+    """Means of weighted columns divided by that of the weights; other means as they are."""
+    found = dict(means)
+    if WEIGHT not in found:
+        return found
+    weight = found.pop(WEIGHT)
+    if WEIGHTED_LABEL in found:
+        found["label"] = found.pop(WEIGHTED_LABEL)
+    return {name: mean / weight for name, mean in found.items()}
 
 
 def tracked(task: Task) -> list[str]:

@@ -276,7 +276,7 @@ def _method(story: EloStory) -> Markup:
         worked = [
             " For ",
             name(method.name, None),
-            f": ({plain(method.u1)} {minus(method.u)}) / ({number(method.eta, 5)} × {count(method.n)}) = "
+            f": ({plain(method.u1)} {minus(method.u)}) / ({number(method.eta, 5)} × {count(int(method.n))}) = "
             f"{number(method.average, 4)}.",
         ]
     exact = (

@@ -204,7 +204,9 @@ class _Look:
         label = story.groups[0].by
         same = [g for g in story.groups if g.by == label]
         rows = sum(g.rows for g in same)
-        mean = sum(g.rows * g.label_mean for g in same) / rows if rows else 0.0
+        shares = [g.rows if g.weight is None else g.weight for g in same]
+        mean = sum(s * g.label_mean for s, g in zip(shares, same, strict=True))
+        mean = mean / sum(shares) if rows else 0.0
         whole_mean = self._mean(mean) if rows == story.labelled else ""
         loss = Pair(verdict.loss.before, verdict.loss.after)
         cells = [

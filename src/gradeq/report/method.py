@@ -2,7 +2,7 @@
 
 from gradeq.report import formulas
 from gradeq.report.markup import Markup, el, join, name, prose
-from gradeq.report.numerals import count, decimals, number, plain
+from gradeq.report.numerals import decimals, number, plain
 from gradeq.report.parts import section
 from gradeq.report.story import Story
 
@@ -79,12 +79,17 @@ def _worked(story: Story) -> list[str]:
     meaning = "coverage minus target" if story.kind == "quantile" else f"the bias {table}"
     if method.eta is None:
         total = method.total if method.total is not None else method.average * method.n
-        sums = f": {number(total, 4)} / {count(method.n)} = {average}, {meaning}."
+        sums = f": {number(total, 4)} / {_n(method.n)} = {average}, {meaning}."
         return ["Here for ", *where, sums]
     start = plain(method.u1) if method.u1 == round(method.u1, 4) else number(method.u1, 4)
     moved = f"({start} {minus(method.u)})"
-    share = f"({plain(method.eta)} × {count(method.n)})"
+    share = f"({plain(method.eta)} × {_n(method.n)})"
     return ["Here for ", *where, f": {moved} / {share} = {average}, {meaning}."]
+
+
+def _n(n: float) -> str:
+    """Rows, or with weights their sum, which need not be whole."""
+    return number(n, 0 if n == round(n) else 4)
 
 
 def minus(value: float) -> str:

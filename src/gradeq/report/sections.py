@@ -76,10 +76,11 @@ def _figures(story: Story) -> list[Markup]:
     if verdict.bias is not None:
         places = decimals(verdict.bias.before, verdict.bias.after)
         made.append(figure("Bias, all rows", _signed(verdict.bias, places, unit),
-                           "mean of served − label"))  # fmt: skip
+                           f"{'weighted ' if story.weight else ''}mean of served − label"))  # fmt: skip
     elif len(verdict.coverage) == 1:
         level = verdict.coverage[0]
         gloss = f"target {target(level.target)}, {count(story.labelled)} labels"
+        gloss += ", by weight" if story.weight else ""
         made.append(figure("Coverage", arrow(percent(level.before), percent(level.after)), gloss))
     elif verdict.coverage:
         was, now = (
@@ -109,6 +110,7 @@ def _figures(story: Story) -> list[Markup]:
     else:
         skipped = story.rows - story.labelled
         gloss = "all labelled" if not skipped else f"{count(skipped)} more without a label"
+        gloss += " or weight" if story.weight and skipped else ""
         made.append(figure("Labelled rows", el("span", count(story.labelled)), gloss))
     held = verdict.certificate
     places = decimals(held.value, held.bound if held.bound is not None else held.value)

@@ -175,6 +175,7 @@ class Group:
     vacuous: bool = False
     target: float | None = None
     spark: Spark | None = None
+    weight: float | None = None  # of its rows together, where rows have weights
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ class Method:
 
     link: str
     name: str
-    n: int
+    n: float
     u1: float
     u: float
     average: float
@@ -279,7 +280,10 @@ class Made:
 
 @dataclass(frozen=True)
 class Story:
-    """A debias or quantile run. ``unit`` is the label's unit ("minutes") or empty."""
+    """A debias or quantile run. ``unit`` is the label's unit ("minutes") or empty.
+
+    ``weight``: the column that weights averages; ``labelled`` are then those of a weight above 0.
+    """
 
     kind: Literal["debias", "quantile"]
     made: Made
@@ -304,6 +308,7 @@ class Story:
     theta_scale: str = ""
     histogram: Histogram | None = None
     data: tuple[Fact, ...] = ()
+    weight: str = ""
 
 
 @dataclass(frozen=True)
