@@ -32,6 +32,10 @@ def test_every_command_explains_itself_in_the_width_of_a_terminal(tmp_path):
     assert ok(gradeq("--version", cwd=tmp_path)).out == f"gradeq {__version__}\n"
 
 
+def test_the_command_alone_prints_its_help(tmp_path):
+    assert ok(gradeq(cwd=tmp_path)).out == ok(gradeq("--help", cwd=tmp_path)).out
+
+
 @pytest.mark.parametrize("command", RUN)
 def test_the_examples_of_the_help_run(command, tmp_path):
     rows = scores(200)

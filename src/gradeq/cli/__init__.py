@@ -59,9 +59,15 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=Commands,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="gradeq", message="%(prog)s %(version)s")
-def group() -> None:
+@click.pass_context
+def group(ctx: click.Context) -> None:
     """Keep deployed predictions honest.
 
     gradeq takes a file of predictions and labels, adjusts each prediction with what the labels
@@ -73,6 +79,8 @@ def group() -> None:
     gradeq debias scores.csv --prediction score --label outcome --by region -o adjusted.csv
     gradeq COMMAND --help     what a command does, its options, examples
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
