@@ -142,3 +142,15 @@ def test_column_renames_what_is_new(file, tmp_path):
 )  # fmt: skip
 def test_levels_that_make_no_sense_are_refused(file, options, word):
     assert word in refused(here("quantile", file, *options))
+
+
+def test_an_ensemble_without_a_final_tracker_takes_no_other_link_than_linear(file, tmp_path):
+    options = ("--prediction", "forecast", "--label", "price", "--level", "0.9")
+    options += ("--ensemble", "0.1,1", "--ensemble-eta", "0.1")
+    line = refused(here("quantile", file, *options, "--link", "sinh"))
+    assert "--link sinh" in line and "give --eta" in line
+    plain = ok(here("quantile", file, *options, "--json")).json
+    assert ok(here("quantile", file, *options, "--link", "linear", "--json")).json == plain
+    state = tmp_path / "s.json"
+    ok(here("quantile", file, *options, "--link", "sinh", "--eta", "0.1", "--state", state))
+    ok(here("quantile", file, *options, "--link", "sinh", "--state", state))

@@ -156,6 +156,11 @@ def task_of(
     def make(eta: float | str | None, ttl: float | None) -> Any:
         # With a final tracker, from --eta or from the state, the link is its own.
         own = link or ("linear" if ensemble is not None and eta is None else "sinh")
+        if ensemble is not None and eta is None and own != "linear":
+            raise click.UsageError(
+                f"--link {own} is that of the final tracker, which --ensemble has with --eta only; "
+                "give --eta, or leave out --link"
+            )
         layer = made(options, eta, ttl, taus, interval, own, by, features, ensemble, ensemble_eta)
         if key is None:
             return layer
