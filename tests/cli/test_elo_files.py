@@ -152,3 +152,53 @@ def test_calls_that_make_no_sense_are_refused(file, options, word):
 def test_a_game_without_a_player_is_refused_with_its_row(rows, tmp_path):
     file = write(tmp_path / "games.csv", [*rows[:3], {**rows[3], "home": ""}, *rows[4:]])
     assert "row 4" in refused(here("elo", file, *WINNER))
+
+
+@pytest.mark.parametrize(
+    ("made", "options", "words"),
+    [
+        ([("ann", "ann", "a")], ["--skip-self"], ["of 1 row 1 against oneself"]),
+        ([("ann", "bob", "tie")] * 3, ["--ties", "drop"], ["3 dropped as ties", "--ties half"]),
+        (
+            [("ann", "bob", "tie"), ("ann", "ann", "a")],
+            ["--ties", "drop", "--skip-self"],
+            ["1 against oneself and 1 dropped as a tie"],
+        ),
+    ],
+)
+def test_a_file_without_any_game_is_refused_and_leaves_nothing(tmp_path, made, options, words):
+    rows = [dict(zip(("home", "away", "winner"), row, strict=True)) for row in made]
+    file = write(tmp_path / "games.csv", rows)
+    outputs = []
+    for option, name in (("-o", "b.csv"), ("--predictions", "p.csv"), ("--state", "s.json")):
+        outputs += [option, tmp_path / name]
+    line = refused(here("elo", file, *WINNER, *options, *outputs))
+    assert "no games" in line and all(word in line for word in words)
+    assert [path.name for path in tmp_path.iterdir()] == ["games.csv"]
+
+
+def test_who_only_played_itself_is_no_player(rows, tmp_path):
+    odd = {**rows[5], "home": "zoe", "away": "zoe"}
+    file = write(tmp_path / "games.csv", [odd, *rows])
+    state, board, page = (tmp_path / name for name in ("s.json", "b.csv", "r.html"))
+    outputs = ("--state", state, "-o", board, "--report", page)
+    found = ok(here("elo", file, *WINNER, "--skip-self", "--json", *outputs)).json
+    assert found["theta"] == played(rows)[0].theta
+    assert "zoe" not in [group["name"] for group in found["groups"]]
+    assert all("zoe" not in path.read_text() for path in (state, board, page))
+
+
+def test_a_skipped_game_does_not_unsettle_late_scores(rows, tmp_path):
+    made = [{**row, "known": row["day"] + 5} for row in rows]
+    made.append({**made[0], "away": made[0]["home"], "day": 200, "known": 200})
+    file = write(tmp_path / "games.csv", made)
+    late = ("--time", "day", "--label-time", "known", "--skip-self", "--json")
+    found = ok(here("elo", file, *WINNER, *late)).json
+    assert found["certificate"]["gap"] < 1e-12 and found["skipped"] == 1
+    assert found["rows"] == len(made)
+
+
+def test_theta_is_what_the_certificate_is_about(file, rows):
+    found = ok(here("elo", file, *WINNER, "--eta", "auto", "--json")).json
+    elo, _ = played(rows, eta="auto")
+    assert found["theta"] == elo.theta != elo.ratings

@@ -40,9 +40,10 @@ class EloFollow:
                     self.path.add_all(x, dict(zip(trace.names, values.tolist(), strict=True)))
         self.pieces += 1
 
-    def end(self, layer: Any, piece: Any) -> None:
-        """Note the ratings where a piece ends."""
-        self.path.add_all(self._x(piece, piece.length), layer.ratings)
+    def end(self, layer: Any, piece: Any, played: int) -> None:
+        """Note the ratings where a piece of so many games ends."""
+        if played:
+            self.path.add_all(self._x(piece, played), layer.ratings)
 
     def _x(self, piece: Any, played: int) -> float:
         if self.reading.time is None:

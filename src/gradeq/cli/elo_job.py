@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.cli.games import Games, Sides, parse
+from gradeq.cli.games import Games, Sides, parse, without_own
 from gradeq.cli.job import capping, moment
 from gradeq.cli.light import arrow_without_pandas
 from gradeq.cli.measure import GroupSums, Late, Sums
@@ -19,6 +19,7 @@ from gradeq.cli.reading import Reading
 from gradeq.cli.state_file import check_place, read_state
 from gradeq.cli.steps import penalty_of, stepped
 from gradeq.cli.task import step_of
+from gradeq.errors import BadInput
 from gradeq.files import Clock, Codebook, Writer, atomic, guard_formula, open_table
 from gradeq.files.numbers import Floats
 
@@ -76,24 +77,30 @@ class EloPass:
         self.weight = Sums(["weight"])
 
     def answer(self, games: Games) -> dict[str, Floats]:
-        """Play a piece: the probability before each game that a wins."""
+        """Play a piece: the probability before each game that a wins; nan against oneself."""
+        own = games.against_itself
+        p = np.full(len(own), np.nan)
+        p[~own] = self._played(without_own(games))
+        self.rows += len(own)
+        self.skipped += int(np.count_nonzero(own))
+        return {self.new: p}
+
+    def _played(self, games: Games) -> Floats:
         piece, y = games.piece, games.scores
         if piece.never is not None and piece.never.any():
             y = np.where(piece.never, np.nan, y)
-        given: dict[str, Any] = {"weights": games.weights, "skip_self": self.sides.skip_self}
+        given: dict[str, Any] = {"weights": games.weights}
         if piece.due is not None or (piece.times is not None and self.layer.desk.waiting):
             given |= {"times": piece.times, "label_times": piece.due}
         run = self.layer.run(games.a, games.b, y, **given)
-        p = np.asarray(run.values)
+        p: Floats = np.asarray(run.values)
         self._add(games, p, run)
-        self.rows += len(p)
-        return {self.new: p}
+        return p
 
     def _add(self, games: Games, p: Floats, run: Any) -> None:
-        tied = (games.scores == 0.5) & ~games.against_itself
+        tied = games.scores == 0.5
         self.ties += int(np.count_nonzero(tied))
-        self.skipped += int(np.count_nonzero(games.against_itself))
-        counted = ~np.isnan(games.scores) & ~games.against_itself
+        counted = ~np.isnan(games.scores)
         if self.drop:
             counted &= ~tied
         first, second = self.book.codes(games.a), self.book.codes(games.b)
@@ -106,7 +113,7 @@ class EloPass:
             self.losses.add(codes[counted], {"loss": loss}, count)
         if self.follow is not None:
             self.follow.add(games, p, counted, first, second, run)
-            self.follow.end(self.layer, games.piece)
+            self.follow.end(self.layer, games.piece, len(p))
         self._learned(games, p, counted, first, second, count)
 
     def _learned(
@@ -195,6 +202,7 @@ def carry_out(
             return results
 
         reading.serve(lambda piece: parse(sides, piece), answer, writer, [column_name])
+        check_played(pass_)
         outcome = concluded(options, sides, ties, predictions, pass_, continued, before)
         if board is not None:
             write_board(board, outcome.board)
@@ -205,6 +213,22 @@ def carry_out(
         if place:
             place.write(layer.to_json().encode())
     return outcome
+
+
+def check_played(pass_: EloPass) -> None:
+    """Refuse a file in which nobody played anybody."""
+    dropped = pass_.ties if pass_.drop else 0
+    if pass_.skipped + dropped < pass_.rows:
+        return
+    why = [
+        f"{pass_.skipped:,} against oneself" if pass_.skipped else "",
+        f"{dropped:,} dropped as {'a tie' if dropped == 1 else 'ties'}" if dropped else "",
+    ]
+    raise BadInput(
+        f"no games: of {pass_.rows:,} {'row' if pass_.rows == 1 else 'rows'} "
+        f"{' and '.join(filter(None, why))}; give a file with games of two players"
+        f"{' or --ties half' if dropped else ''}"
+    )
 
 
 def starting_layer(

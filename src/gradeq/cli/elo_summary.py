@@ -112,7 +112,7 @@ def as_json(outcome: EloOutcome) -> str:
             "after": mean("bias_after") if some else None,
         },
         "loss": {"name": "log loss", "before": LN2, "after": mean("loss") if some else None},
-        "theta": outcome.layer.ratings,
+        "theta": outcome.layer.theta,
         "groups": [player(outcome, row) for row in outcome.board],
         "certificate": {
             "average_gradient": certificate.average_gradient,

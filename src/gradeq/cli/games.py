@@ -80,6 +80,25 @@ def parse(sides: Sides, piece: Piece) -> Games:
     return Games(piece, a, b, y, weights, own)
 
 
+def without_own(games: Games) -> Games:
+    """The games of two players: those against oneself are left out, and so are their players."""
+    own = games.against_itself
+    if not own.any():
+        return games
+    import pyarrow as pa
+
+    kept = ~own
+    mask = pa.array(kept)
+    piece = games.piece
+    times, due, never, weights = (
+        None if column is None else column[kept]
+        for column in (piece.times, piece.due, piece.never, games.weights)
+    )
+    piece = piece._replace(times=times, due=due, never=never)
+    a, b = games.a.filter(mask), games.b.filter(mask)
+    return Games(piece, a, b, games.scores[kept], weights, own[kept])
+
+
 def won(piece: Piece, winner: str, book: Codebook, first: Any, second: Any, own: Any) -> Floats:
     """a's score from who won: a name of the two players goes before a word such as home or tie."""
     codes = book.codes(piece.cells(winner))
