@@ -7,7 +7,8 @@ from typing import Any
 
 from gradeq.cli.elo_job import EloOutcome
 from gradeq.cli.json_summary import capped, dumped
-from gradeq.cli.summary import certified, plain, short
+from gradeq.cli.summary import auto, certified, plain, short
+from gradeq.cli.task import final_step
 from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
 from gradeq.report.words import FEW, within_a_point
@@ -45,7 +46,7 @@ def figures(outcome: EloOutcome) -> str:
         f"largest |bias| {short(worst)}",
         f"log loss {short(LN2)} -> {short(outcome.sums.mean('loss'))}",
         certified(outcome),
-        f"step {outcome.eta if isinstance(outcome.eta, str) else f'{outcome.eta or 0.0:g}'}",
+        f"step {auto(outcome) if isinstance(outcome.eta, str) else f'{outcome.eta or 0.0:g}'}",
     ]
     if outcome.ties:
         rule = "half a win" if outcome.ties_rule == "half" else "dropped"
@@ -128,6 +129,8 @@ def as_json(outcome: EloOutcome) -> str:
             for n in outcome.notices
         ],
     }
+    if eta == "auto":
+        found["final_eta"] = final_step(outcome.layer)
     return dumped(found)
 
 

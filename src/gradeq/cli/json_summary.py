@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from gradeq.cli.outcome import GroupLine, Outcome
-from gradeq.cli.task import Task
+from gradeq.cli.task import Task, final_step
 
 
 def as_json(outcome: Outcome) -> str:
@@ -22,6 +22,8 @@ def as_json(outcome: Outcome) -> str:
         "decay": task.common.decay,
         "capped": capped(outcome),
     }
+    if outcome.eta == "auto":
+        found["final_eta"] = final_step(outcome.layer)
     if task.common.weight is not None:
         found["weight"] = task.common.weight
     found |= measured(task, outcome.sums.mean, outcome.counted)

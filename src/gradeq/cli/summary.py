@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradeq.cli.outcome import GroupLine, Outcome
+from gradeq.cli.task import final_step
 from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
 from gradeq.report.story import Coverage, Pair
@@ -87,11 +88,17 @@ def step(outcome: Outcome) -> str:
     falls = f" * t^-{decay:g}" if decay is not None else ""
     if outcome.eta is None:
         return "steps of the ensemble"
-    eta = outcome.eta if isinstance(outcome.eta, str) else f"{outcome.eta:g}{falls}"
+    eta = auto(outcome) if isinstance(outcome.eta, str) else f"{outcome.eta:g}{falls}"
     if outcome.capped is None:
         return f"step {eta}"
     held = outcome.capped
     return f"step {eta}, capped down to {held.least:.2g} on {held.rows:,} rows"
+
+
+def auto(outcome: Any) -> str:
+    """auto, certified at 0.03."""
+    final = final_step(outcome.layer)
+    return str(outcome.eta) if final is None else f"{outcome.eta}, certified at {final:g}"
 
 
 def in_words(outcome: Outcome) -> str:

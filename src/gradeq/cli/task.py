@@ -136,6 +136,15 @@ def step_of(layer: Any) -> float | str | None:
     return eta if eta is not None else getattr(settings.get("schedule"), "eta", None)
 
 
+def final_step(layer: Any) -> float | None:
+    """With auto the constant step of the layer that carries the certificate; else None."""
+    layer = getattr(layer, "layer", layer)
+    if step_of(layer) != "auto":
+        return None
+    eta: float | None = getattr(layer.certified.schedule, "eta", None)
+    return eta
+
+
 def books(task: Task) -> list[Codebook]:
     """One codebook for each group column."""
     return [Codebook() for _ in task.by]
