@@ -12,6 +12,7 @@ from gradeq.cli.games import Games, Sides, parse, without_own
 from gradeq.cli.job import capping, moment
 from gradeq.cli.light import arrow_without_pandas
 from gradeq.cli.measure import GroupSums, Late, Sums
+from gradeq.cli.notes import whose_step
 from gradeq.cli.options import Common, check_distinct
 from gradeq.cli.outcome import Capped, Certificate
 from gradeq.cli.progress import progress
@@ -58,6 +59,7 @@ class EloOutcome:
     players: dict[str, tuple[float, float]]  # log loss and its games in this run
     certificate: Certificate
     capped: Capped | None
+    whose_step: str
     notices: tuple[Any, ...] = ()
 
 
@@ -69,7 +71,7 @@ class EloPass:
     ) -> None:
         self.layer, self.sides, self.drop, self.late, self.new = layer, sides, drop, late, new
         self.follow = follow
-        self.rows = self.ties = self.skipped = 0
+        self.rows = self.ties = self.skipped = self.weighing = 0
         self.sums = Sums(["bias_before", "bias_after", "loss"])
         self.book = Codebook()
         self.losses = GroupSums(["loss"])
@@ -122,6 +124,7 @@ class EloPass:
         """Add each player's own error over the games that the layer learns from."""
         weights = np.ones(len(p)) if games.weights is None else games.weights
         opens = counted & (weights > 0.0)
+        self.weighing += int(np.count_nonzero(opens))
         columns = [p, games.scores, weights, first, second]
         if self.late is not None:
             opens &= ~games.piece.never
@@ -203,7 +206,8 @@ def carry_out(
 
         reading.serve(lambda piece: parse(sides, piece), answer, writer, [column_name])
         check_played(pass_)
-        outcome = concluded(options, sides, ties, predictions, pass_, continued, before)
+        whose = whose_step(k is not None or options.eta is not None, continued)
+        outcome = concluded(options, sides, ties, predictions, pass_, continued, before, whose)
         if board is not None:
             write_board(board, outcome.board)
         if page and follow is not None:
@@ -265,6 +269,7 @@ def concluded(
     pass_: EloPass,
     continued: bool,
     before: tuple[int, int],
+    whose: str,
 ) -> EloOutcome:
     """All that is said about a run, once it is over."""
     from gradeq.cli.elo_notes import notices
@@ -295,8 +300,9 @@ def concluded(
         losses,
         certificate(pass_, equilibrium, continued),
         capping(layer, held),
+        whose,
     )
-    return replace(outcome, notices=notices(outcome))
+    return replace(outcome, notices=notices(outcome, pass_))
 
 
 def certificate(pass_: EloPass, equilibrium: Any, continued: bool) -> Certificate:

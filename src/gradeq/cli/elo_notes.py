@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradeq.cli.notes import BROKEN, capped
+from gradeq.cli.notes import BROKEN, capped, unlearned
 from gradeq.report import notices as say
 from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Notice
 from gradeq.report.words import FEW, within_a_point
 
 
-def notices(outcome: Any) -> tuple[Notice, ...]:
+def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     """Every warning of an Elo run, the serious ones first."""
     found: list[Notice] = []
+    late = unlearned(outcome, outcome.options, pass_.weighing, pass_.weight.rows, pass_.late)
+    if late is not None:
+        found.append(late)
     if outcome.labelled < FEW:
         found.append(say.few_labels(outcome.labelled))
     found += stepping(outcome)
@@ -43,7 +46,7 @@ def stepping(outcome: Any) -> list[Notice]:
     """The step was capped, or should have been."""
     eta = outcome.eta if isinstance(outcome.eta, float) else None
     if outcome.capped is not None:
-        return [capped(outcome.capped, eta)]
+        return [capped(outcome.capped, eta, outcome.whose_step)]
     peak = max(outcome.layer.desk.peaks, default=1)
     if outcome.options.no_cap and peak > 1 and eta is not None:
         return [say.no_cap_with_late_labels(eta, peak)]

@@ -151,6 +151,11 @@ class Late:
         self._due: Any = None
         self._columns: list[Any] = []
 
+    @property
+    def waiting(self) -> int:
+        """Labels that are not due yet."""
+        return 0 if self._times is None else len(self._times)
+
     def settle(self, times: Any, due: Any, opens: Any, columns: Sequence[Any]) -> list[Any]:
         """Take served rows with their columns; the columns of all rows now learned from."""
         waiting = 0 if self._times is None else len(self._times)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradeq.cli.measure import Late
+from gradeq.cli.options import Common
 from gradeq.cli.outcome import Capped, Outcome
 from gradeq.cli.trend import weighted
 from gradeq.report import notices as say
@@ -12,6 +14,7 @@ from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Loss, Notice, Pair
 from gradeq.report.words import FEW, subject
 
+HARDLY = 0.1  # of the labels: fewer learned from are hardly any
 MANY = 1000  # groups of one column
 BROKEN = 1e-6  # relative: rows and state differ by more than rounding can explain
 
@@ -23,6 +26,8 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
         found.append(say.few_labels(outcome.counted))
     else:
         found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome))]
+    learned = pass_.gradients.weight.rows
+    found.append(unlearned(outcome, outcome.task.common, outcome.counted, learned, pass_.late))
     found += [*stepping(outcome), *ranges(outcome), *crowds(outcome)]
     if outcome.eta is None:  # an ensemble without a final tracker
         found.append(say.coverage_not_guaranteed())
@@ -68,21 +73,50 @@ def changed(outcome: Outcome, pass_: Any) -> list[Notice]:
     return found
 
 
+def unlearned(
+    outcome: Any, options: Common, counted: int, own: int, late: Late | None
+) -> Notice | None:
+    """Labels were there and hardly any was learned from: late, without a time, of weight 0.
+
+    ``counted`` labels have a weight, ``own`` of them were learned from in this run.
+    """
+    labels, learned = outcome.labelled, outcome.learned
+    if not labels or (learned >= FEW and learned >= HARDLY * counted):
+        return None
+    if not counted:
+        reason = f"Every labelled row has weight 0 in `{options.weight}`, which is served only."
+        return say.not_learned(0, labels, reason, "Give rows to learn from a weight above 0.")
+    lost = counted - own
+    if late is None or 2 * lost <= counted:
+        return None
+    if 2 * late.waiting >= lost:
+        return say.not_due(own, own + late.waiting, not learned, options.state is not None)
+    reason = f"The others have no time in `{options.label_time}`"
+    reason += " or came later than --ttl allows." if options.ttl is not None else "."
+    remedy = "Fill in when labels became known, or leave out `--label-time`."
+    return say.not_learned(own, counted, reason, remedy)
+
+
 def stepping(outcome: Outcome) -> list[Notice]:
     """The step was capped, or should have been."""
     eta = outcome.eta if isinstance(outcome.eta, float) else None
     if outcome.capped is not None:
-        return [capped(outcome.capped, eta)]
+        whose = whose_step(outcome.task.common.eta is not None, outcome.continued)
+        return [capped(outcome.capped, eta, whose)]
     peak = max(outcome.layer.desk.peaks, default=1)
     if outcome.task.common.no_cap and peak > 1 and eta is not None:
         return [say.no_cap_with_late_labels(eta, peak)]
     return []
 
 
-def capped(held: Capped, eta: float | None) -> Notice:
+def whose_step(given: bool, continued: bool) -> str:
+    """Where the step that was capped comes from."""
+    return "you asked for" if given else "the state has" if continued else "the default is"
+
+
+def capped(held: Capped, eta: float | None, whose: str) -> Notice:
     """The late-label cap held the step down; its figure in three digits."""
-    least = float(f"{held.least:.3g}")
-    return say.step_capped(least if eta is None else eta, least, held.in_flight)
+    return say.step_capped(eta, float(f"{held.least:.3g}"), held.in_flight, whose)
 
 
 def ranges(outcome: Outcome) -> list[Notice]:

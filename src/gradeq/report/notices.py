@@ -101,11 +101,14 @@ def loss_worse(loss: Loss, remedy: str = "") -> Notice | None:
     )
 
 
-def step_capped(asked: float, least: float, in_flight: int) -> Notice:
-    """Labels are late: the step was capped to stay stable."""
+def step_capped(
+    asked: float | None, least: float, in_flight: int, whose: str = "you asked for"
+) -> Notice:
+    """Labels are late: the step was capped to stay stable; ``whose`` the step was before."""
+    before = "" if asked is None else f", {whose} {plain(asked)}"
     return Notice(
         "amber",
-        f"Step capped at {plain(least)}, you asked for {plain(asked)}.",
+        f"Step capped at {plain(least)}{before}.",
         f"Up to {count(in_flight)} labels were in flight at once; with late labels a larger step "
         "can diverge. The certificate uses the stored sum of gradients.",
         f"Give `--eta {plain(least)}` for a constant step, or bring labels sooner.",
@@ -131,6 +134,39 @@ def no_label(rows: int) -> Notice:
         f"{count(rows)} {have} no label: nothing is claimed about {them}.",
         "They were served with the corrections of the moment and are left out of every average.",
     )
+
+
+def not_due(learned: int, labels: int, nothing: bool, kept: bool) -> Notice:
+    """Labels came too late for this file: few or none were due before the last row.
+
+    ``nothing``: nothing at all was learned; ``kept``: a state keeps those that wait.
+    """
+    each = "label" if labels == 1 else "labels"
+    was = "was" if learned == 1 else "were"
+    claim = f"Only {count(learned)} of {count(labels)} {each} {was} due before the last row."
+    if not learned:
+        claim = f"None of the {count(labels)} labels was due before the last row"
+        claim = "The one label was not due before the last row" if labels == 1 else claim
+        claim += ": nothing was learned." if nothing else "."
+    wait = labels - learned
+    return Notice(
+        "amber",
+        claim,
+        "A label is learned from before the first later row whose time has reached it; "
+        f"{count(wait)} {'has' if wait == 1 else 'have'} no such row.",
+        "The state keeps them for the next run."
+        if kept
+        else "Give a longer file, or `--state`, which keeps them for the next run.",
+    )
+
+
+def not_learned(learned: int, labels: int, reason: str, remedy: str) -> Notice:
+    """Few or no labels taught the layer anything; ``reason`` is a sentence."""
+    each = "label" if labels == 1 else "labels"
+    some = f"Only {count(learned)}" if learned else "None"
+    was = "was" if learned <= 1 else "were"
+    claim = f"{some} of {count(labels)} {each} {was} learned from."
+    return Notice("amber", claim, reason, remedy)
 
 
 def few_labels(labels: int) -> Notice:
