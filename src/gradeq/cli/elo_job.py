@@ -23,6 +23,7 @@ from gradeq.cli.task import step_of
 from gradeq.errors import BadInput
 from gradeq.files import Clock, Codebook, Writer, atomic, guard_formula, open_table
 from gradeq.files.numbers import Floats
+from gradeq.report.numerals import some
 
 TINY = 1e-15
 LEADERBOARD = {
@@ -229,7 +230,7 @@ def check_played(pass_: EloPass) -> None:
         f"{dropped:,} dropped as {'a tie' if dropped == 1 else 'ties'}" if dropped else "",
     ]
     raise BadInput(
-        f"no games: of {pass_.rows:,} {'row' if pass_.rows == 1 else 'rows'} "
+        f"no games: of {some(pass_.rows, 'row')} "
         f"{' and '.join(filter(None, why))}; give a file with games of two players"
         f"{' or --ties half' if dropped else ''}"
     )

@@ -11,6 +11,7 @@ from gradeq.cli.summary import auto, certified, plain, short
 from gradeq.cli.task import final_step
 from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
+from gradeq.report.numerals import some
 from gradeq.report.words import FEW, within_a_point
 
 SHOWN = 20
@@ -42,7 +43,7 @@ def figures(outcome: EloOutcome) -> str:
     ranked = [row for row in outcome.board if row.games >= FEW] or outcome.board
     worst = max((abs(row.bias) for row in ranked), default=0.0)
     facts = [
-        f"{len(outcome.board):,} players, {outcome.labelled:,} games",
+        f"{some(len(outcome.board), 'player')}, {some(outcome.labelled, 'game')}",
         f"largest |bias| {short(worst)}",
         f"log loss {short(LN2)} -> {short(outcome.sums.mean('loss'))}",
         certified(outcome),
@@ -50,7 +51,7 @@ def figures(outcome: EloOutcome) -> str:
     ]
     if outcome.ties:
         rule = "half a win" if outcome.ties_rule == "half" else "dropped"
-        facts.insert(1, f"{outcome.ties:,} ties ({rule})")
+        facts.insert(1, f"{some(outcome.ties, 'tie')} ({rule})")
     if outcome.skipped:
         facts.insert(1, f"{outcome.skipped:,} against oneself (skipped)")
     return "; ".join(facts)
@@ -63,7 +64,7 @@ def in_words(outcome: EloOutcome) -> str:
         return f"Too few games to judge ({outcome.labelled:,})."
     return (
         f"Predicted win rates match actual ones within 1 point for {within_a_point(ranked):,} of "
-        f"{len(ranked):,} players with {FEW} games or more."
+        f"{some(len(ranked), 'player')} with {FEW} games or more."
     )
 
 

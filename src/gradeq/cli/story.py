@@ -18,7 +18,7 @@ from gradeq.cli.summary import coverages, error_of
 from gradeq.cli.trend import axis_of, weighted
 from gradeq.report import story as told
 from gradeq.report.change import label_change
-from gradeq.report.numerals import count, date, decimals, number, plain
+from gradeq.report.numerals import count, date, decimals, number, plain, some
 from gradeq.report.page import html
 from gradeq.report.thin import group_window, numbers, thin, window
 
@@ -304,7 +304,7 @@ def facts(outcome: Outcome, follow: Follow, pass_: Any) -> tuple[told.Fact, ...]
     found.append(told.Fact("Label", f"`{task.label}`, {extent(follow.labels)}"))
     if task.common.weight is not None:
         none = outcome.labelled - outcome.counted
-        zero = f"; {count(none)} labels of weight 0 do not count" if none else ""
+        zero = f"; {some(none, 'label')} of weight 0 left out" if none else ""
         weights = f"`{task.common.weight}`: averages on this page are weighted by it{zero}"
         found.append(told.Fact("Weight", weights))
     if task.by:

@@ -9,6 +9,7 @@ from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.task import final_step
 from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
+from gradeq.report.numerals import some
 from gradeq.report.story import Coverage, Pair
 from gradeq.report.words import FEW, bias_sentence, coverage_sentence, loss_sentence, subject, text
 
@@ -32,13 +33,13 @@ def terminal(outcome: Outcome) -> str:
 def figures(outcome: Outcome) -> str:
     """bias -0.113 -> -0.0075 over 6,787 rows; squared error 0.251 -> 0.208; certificate exact."""
     task = outcome.task
-    rows = f"{outcome.labelled:,} rows"
+    rows = some(outcome.labelled, "row")
     if outcome.labelled < outcome.rows:
-        rows = f"{outcome.labelled:,} labelled of {outcome.rows:,} rows"
+        rows = f"{outcome.labelled:,} labelled of {some(outcome.rows, 'row')}"
     if not outcome.labelled:
-        return f"{outcome.rows:,} rows served, none labelled: nothing to judge"
+        return f"{some(outcome.rows, 'row')} served, none labelled: nothing to judge"
     if not outcome.counted:
-        return f"{outcome.rows:,} rows served, every label of weight 0: nothing to judge"
+        return f"{some(outcome.rows, 'row')} served, every label of weight 0: nothing to judge"
     rows += weighting(outcome)
     if task.command == "debias":
         first = f"bias {arrow(*outcome.pair('bias'))} over {rows}"
@@ -92,7 +93,7 @@ def step(outcome: Outcome) -> str:
     if outcome.capped is None:
         return f"step {eta}"
     held = outcome.capped
-    return f"step {eta}, capped down to {held.least:.2g} on {held.rows:,} rows"
+    return f"step {eta}, capped down to {held.least:.2g} on {some(held.rows, 'row')}"
 
 
 def auto(outcome: Any) -> str:

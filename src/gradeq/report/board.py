@@ -4,7 +4,7 @@ from gradeq.report import formulas, marks, plots
 from gradeq.report.grouptable import FIRST, bound_cell
 from gradeq.report.markup import Markup, clean, el, join, name, tidy
 from gradeq.report.method import minus
-from gradeq.report.numerals import count, decimals, gap, number, percent, plain, points
+from gradeq.report.numerals import count, decimals, gap, number, percent, plain, points, some
 from gradeq.report.parts import (
     arrow,
     chart,
@@ -43,7 +43,7 @@ def build(story: EloStory, sheet: Sheet, most: int) -> Markup:
 def _title(story: EloStory) -> Markup:
     about = [
         el("code", clean(story.a)), " against ", el("code", clean(story.b)),
-        f", {count(story.games)} games, {count(story.players)} {story.noun}s",
+        f", {some(story.games, 'game')}, {some(story.players, story.noun)}",
     ]  # fmt: skip
     return el(
         "div",
@@ -62,7 +62,7 @@ def _figures(story: EloStory) -> list[Markup]:
         worst = max(ranked, key=lambda row: abs(row.bias))
         made.append(
             figure(
-                f"Worst bias, {count(len(ranked))} ranked {story.noun}s",
+                f"Worst bias, {some(len(ranked), f'ranked {story.noun}')}",
                 el("span", f"{points(worst.bias)} points", class_="after"),
                 f"{clean(worst.player, 40)}, {count(worst.games)} games",
             )

@@ -5,7 +5,7 @@ Numbers in, :class:`Notice` out; the terminal prints the claim and the remedy, t
 
 from collections.abc import Iterable
 
-from gradeq.report.numerals import count, date, decimals, number, percent, plain, points
+from gradeq.report.numerals import count, date, decimals, number, percent, plain, points, some
 from gradeq.report.story import Loss, Notice, Pair
 from gradeq.report.words import loss_change, loss_sentence, side, text, too_few
 
@@ -79,9 +79,10 @@ def outside_range(
     """Served values that are not probabilities, which the shift link may give."""
     return Notice(
         "amber",
-        f"{count(outside)} served values ({percent(outside / max(served, 1))}) "
-        "are not probabilities.",
-        f"They lie outside [0, 1], from {number(minimum, 2)} to {number(maximum, 2)}. "
+        f"{some(outside, 'served value')} ({percent(outside / max(served, 1))}) "
+        + ("is no probability." if outside == 1 else "are not probabilities."),
+        f"{'It lies' if outside == 1 else 'They lie'} outside [0, 1], "
+        f"from {number(minimum, 2)} to {number(maximum, 2)}. "
         f"The {link} link may do this.",
         remedy or "`--link logit` stays inside.",
     )
@@ -132,7 +133,9 @@ def no_label(rows: int) -> Notice:
     return Notice(
         "note",
         f"{count(rows)} {have} no label: nothing is claimed about {them}.",
-        "They were served with the corrections of the moment and are left out of every average.",
+        "It was served with the corrections of the moment and is left out of every average."
+        if rows == 1
+        else "They were served with the corrections of the moment and are left out of every average.",
     )
 
 

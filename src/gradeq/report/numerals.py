@@ -39,6 +39,15 @@ def count(n: int) -> str:
     return number(n, 0)
 
 
+def some(n: int, noun: str) -> str:
+    """Write a count with its noun, which is plural unless there is one.
+
+    >>> some(1, "row"), some(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count(n)} {noun}{'' if n == 1 else 's'}"
+
+
 def word(n: int) -> str:
     """Write a small count as a capitalised word to open a sentence with: Three; 13 stays 13."""
     return _WORDS[n] if 0 <= n < len(_WORDS) else count(n)

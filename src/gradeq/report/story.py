@@ -280,10 +280,8 @@ class Made:
 
 @dataclass(frozen=True)
 class Story:
-    """A debias or quantile run. ``unit`` is the label's unit ("minutes") or empty.
-
-    ``weight``: the column that weights averages; ``labelled`` are then those of a weight above 0.
-    """
+    """A debias or quantile run. ``unit`` is the label's unit ("minutes") or empty; ``weight`` the
+    column that averages are weighted by: ``labelled`` then counts weights above 0 only."""
 
     kind: Literal["debias", "quantile"]
     made: Made

@@ -180,7 +180,7 @@ def elo_headline(story: EloStory) -> Sentence:
         Run("1 point", "after"),
         Run(" for "),
         Run(f"{count(within)} of {count(len(ranked))}", "after"),
-        Run(f" {story.noun}s. The worst is off by "),
+        Run(f" {story.noun}{'' if len(ranked) == 1 else 's'}. The worst is off by "),
         Run(f"{_points(worst)} points", "after"),
         Run(". Log loss is "),
         Run(number(story.loss.after, places), "after"),
