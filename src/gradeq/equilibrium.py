@@ -94,9 +94,9 @@ class Equilibrium:
             return "no labels yet: nothing to certify"
         if self.bias_after is not None:
             before = "" if self.bias_before is None else f"{figure(self.bias_before)} -> "
-            parts = [f"bias {before}{figure(self.bias_after)} over {self.rows:,} rows"]
+            parts = [f"bias {before}{figure(self.bias_after)} over {self.rows:,} row{'' if self.rows == 1 else 's'}"]
         else:
-            parts = [f"largest average gradient {figure(self.largest)} over {self.rows:,} rows"]
+            parts = [f"largest average gradient {figure(self.largest)} over {self.rows:,} row{'' if self.rows == 1 else 's'}"]
         if self.loss_after is not None:
             before = "" if self.loss_before is None else f"{figure(self.loss_before)} -> "
             worse = " (worse)" if self.loss_got_worse else ""
