@@ -92,11 +92,12 @@ class Equilibrium:
         """The whole in one sentence: bias and loss, before and after, the certificate and the bound."""
         if self.rows == 0:
             return "no labels yet: nothing to certify"
+        rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
         if self.bias_after is not None:
             before = "" if self.bias_before is None else f"{figure(self.bias_before)} -> "
-            parts = [f"bias {before}{figure(self.bias_after)} over {self.rows:,} row{'' if self.rows == 1 else 's'}"]
+            parts = [f"bias {before}{figure(self.bias_after)} over {rows}"]
         else:
-            parts = [f"largest average gradient {figure(self.largest)} over {self.rows:,} row{'' if self.rows == 1 else 's'}"]
+            parts = [f"largest average gradient {figure(self.largest)} over {rows}"]
         if self.loss_after is not None:
             before = "" if self.loss_before is None else f"{figure(self.loss_before)} -> "
             worse = " (worse)" if self.loss_got_worse else ""
