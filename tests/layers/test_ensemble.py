@@ -45,7 +45,7 @@ def test_it_is_the_corrected_algorithm(floor):
 
 
 def test_every_tracker_keeps_its_own_range():
-    """ERRATA 38: with its own error each tracker stays where result 3.1 says; with a shared one it does not."""
+    """Algorithm 5 corrected: with its own error each tracker stays where result 3.1 says; with a shared one it does not."""
     rng = np.random.default_rng(1)
     y = rng.uniform(-1, 1, size=3000)
     layer = QuantileEnsemble(0.9, [0.005, 0.5], 0.1, None)
@@ -67,7 +67,7 @@ def bounded_adversary(layer, rounds):
 
 
 def test_only_the_final_tracker_guarantees_coverage():
-    """ERRATA 39, result 7.5: a bounded player holds the plain ensemble off its level, not the one that has it."""
+    """Result 7.5: a bounded player holds the plain ensemble off its level, not the one that has it."""
     plain, safe = (QuantileEnsemble(0.9, [0.01, 0.1, 1.0], 0.5, final) for final in (None, 0.03))
     off = abs(bounded_adversary(plain, 4000) - 0.9)
     assert off > 0.05

@@ -156,7 +156,7 @@ def isotonic(z):
 
 
 def test_equality_counts_as_covered():
-    """ERRATA 7: on constant labels the printed convention covers always; ours at its level."""
+    """The tie as printed: on constant labels the printed convention covers always; ours at its level."""
     layer = QuantileTracker(0.5, 0.1, link="linear")
     for _ in range(1000):
         layer.predict(0.0)
