@@ -45,7 +45,7 @@ def test_it_is_the_corrected_algorithm(floor):
 
 
 def test_every_tracker_keeps_its_own_range():
-    """Algorithm 5 corrected: with its own error each tracker stays where result 3.1 says; with a shared one it does not."""
+    """With its own error each tracker stays where result 3.1 says; with a shared one, as printed, it does not."""
     rng = np.random.default_rng(1)
     y = rng.uniform(-1, 1, size=3000)
     layer = QuantileEnsemble(0.9, [0.005, 0.5], 0.1, None)
