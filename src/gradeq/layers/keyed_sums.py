@@ -35,8 +35,11 @@ def merge(
     """As ``gather``, for one head."""
     width, count = len(start), len(mine.u) // len(start)
     cells = (places[:, None] * width + np.arange(width)).ravel()
-    u = np.frombuffer(theirs.u).reshape(-1, width)[own]
-    sums = np.frombuffer(theirs.sums).reshape(-1, width, COLUMNS)[own].reshape(-1, COLUMNS)
+    every = (
+        slice(0, len(own)) if len(own) and own[-1] == len(own) - 1 else own
+    )  # a slice copies nothing
+    u = np.frombuffer(theirs.u).reshape(-1, width)[every]
+    sums = np.frombuffer(theirs.sums).reshape(-1, width, COLUMNS)[every].reshape(-1, COLUMNS)
     together = added(sums, cells, count * width)
     displaced = np.bincount(cells, (u - start).ravel(), count * width)
     mine.u = array("d", (np.tile(start, count) + displaced).tobytes())
@@ -49,7 +52,7 @@ def merge(
             level = np.tile(np.arange(width), len(whole))
             mine.total = array("d", added(rows, level, width).tobytes())
     if hasattr(theirs, "gaps"):
-        gaps = np.frombuffer(theirs.gaps).reshape(-1, width)[own].ravel()
+        gaps = np.frombuffer(theirs.gaps).reshape(-1, width)[every].ravel()
         widest = largest(gaps, cells, count * width, 0.0)
         mine.gaps, mine.widest = array("d", widest.tobytes()), theirs.widest[:]
 
