@@ -36,7 +36,7 @@ from gradeq.report.story import (
     Worst,
 )
 from gradeq.report.tally import Tally
-from gradeq.report.thin import Blocks, GroupBlocks, group_window, numbers, window
+from gradeq.report.thin import POINTS, Blocks, GroupBlocks, group_window, numbers, thin, window
 from gradeq.report.words import within_a_point
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -136,7 +136,8 @@ def compas(data: Path, hostile: str | None = None) -> Story:
                 spark=spark,
             )
         )
-        at, sums = parts[by].cumulative(local, "after")
+        picked = thin(n, POINTS)
+        at, sums = x[picked], np.cumsum(np.where(mine, run.served - y, 0.0))[picked]
         panels.setdefault(by, (at, []))[1].append(Line(groups[-1].name, numbers(-eta * sums)))
     bias = Pair(float((p - y).mean()), float((run.served - y).mean()))
     loss = Loss("squared error", float(((p - y) ** 2).mean()),

@@ -26,8 +26,6 @@ JUMP = n.labels_changed(
         (n.step_capped(0.05, 0.0025, 409), "Step capped at 0.0025, you asked for 0.05."),
         (n.no_label(1204), "1,204 rows have no label: nothing is claimed about them."),
         (n.no_label(1), "1 row has no label: nothing is claimed about it."),
-        (n.learning_stopped("journal and ledger differ by 1 label", "Run `gradeq audit`."),
-         "Learning stopped: journal and ledger differ by 1 label."),
         (n.loose_bounds(4, 5), "The advance promise is loose for 4 of 5 groups."),
         (n.vacuous_bounds(8, 53, "model", "games"), "The bound is vacuous for 8 of 53 models."),
         (n.few_labels(12), "Too few labels to judge (12)."),

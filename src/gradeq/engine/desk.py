@@ -114,13 +114,8 @@ class Desk:
             )
         if ttl is not None and not ttl > 0:
             raise BadInput(f"ttl={ttl}: a ticket's time to live must be positive")
-        self.head, self.capped, self.in_flight, self.ttl, self.remember = (
-            head,
-            capped,
-            in_flight,
-            ttl,
-            remember,
-        )
+        self.head, self.capped, self.in_flight = head, capped, in_flight
+        self.ttl, self.remember = ttl, remember
         self.clocks, self.open_now, self.peaks = array("q"), array("q"), array("q")
         self.largest = 0.0  # the largest |z| of a row so far
         self.tops = array(
@@ -131,9 +126,8 @@ class Desk:
         self.gone: set[int] = set()  # numbers of tickets in the queue that are closed already
         self.closed: OrderedDict[str | int, tuple[float, Ticket]] = OrderedDict()
         self.lapsed: OrderedDict[str | int, None] = OrderedDict()
-        self.waiting: list[
-            tuple[Ticket, float, float]
-        ] = []  # labels that are known but not yet due
+        # Labels that are known but not yet due: ticket, label, when it is due.
+        self.waiting: list[tuple[Ticket, float, float]] = []
         self.served = self.posted = self.delay_sum = self.delay_most = 0
         self.frozen = False
         self.sized = False  # whether steps shrink with the largest squared norm of a row (auto with features)
@@ -294,9 +288,8 @@ class Desk:
             self.queue.popleft()
         else:
             self.gone.add(ticket.number)
-            if (
-                len(self.gone) > 64 + len(self.queue) // 2
-            ):  # one that never closes must not keep the rest
+            # One ticket that never closes must not keep the rest.
+            if len(self.gone) > 64 + len(self.queue) // 2:
                 self.queue = deque(t for t in self.queue if t.number not in self.gone)
                 self.gone.clear()
         if ticket.weight > 0.0:

@@ -148,10 +148,8 @@ class Margin:
         if slopes is None:
             moved = [u[j] - eta * (e * z) for j, z in zip(index, value, strict=True)]
         else:
-            pull = [
-                *slopes,
-                *([0.0] * (len(u) - len(slopes))),
-            ]  # parameters born since pull at nothing
+            # Parameters born since the row was served pull at nothing.
+            pull = [*slopes, *([0.0] * (len(u) - len(slopes)))]
             for j, z in zip(index, value, strict=True):
                 pull[j] = pull[j] + e * z
             moved = [u[j] - eta * pull[j] for j in touched]

@@ -92,28 +92,6 @@ def sparse(
             move(u, index, value, start, stop, etas[i], weights[i] * loss.slope(s, y))
 
 
-def dense(
-    link: Link,
-    loss: Loss,
-    base: Floats,
-    labels: Floats,
-    eta: float,
-    rows: Floats,
-    u: Floats,
-    served: Floats,
-) -> None:
-    """Dense rows, every label at once, one constant step."""
-    for i in range(len(base)):
-        m = 0.0
-        for j in range(len(u)):
-            m = m + u[j] * rows[i][j]
-        s = link.serve(base[i], m)
-        served[i] = s
-        e = loss.slope(s, labels[i])
-        for j in range(len(u)):
-            u[j] = u[j] - eta * (e * rows[i][j])
-
-
 def late(
     link: Link,
     loss: Loss,

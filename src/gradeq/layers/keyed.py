@@ -203,9 +203,8 @@ class Keyed(Layer):
         weight = np.where(sums[:, WEIGHT] > 0.0, sums[:, WEIGHT], math.nan)
         moved = np.resize(start_of(self.layer), len(final.u)) - np.array(final.u)
         certificate = moved / final.pace.high if final.pace.constant else sums[:, GRADIENT]
-        scale = (
-            2.0 if self.layer.kind == "debias" else 1.0
-        )  # the value of Squared is half the squared error
+        # The value of Squared is half the squared error.
+        scale = 2.0 if self.layer.kind == "debias" else 1.0
         return KeyTable(
             self.names,
             sums[:: self.levels, ROWS].astype(np.int64),

@@ -182,11 +182,6 @@ def few_labels(labels: int) -> Notice:
     )
 
 
-def learning_stopped(reason: str, remedy: str) -> Notice:
-    """Learning stopped; ``reason`` with its number, e.g. "journal and ledger differ by 1 label"."""
-    return Notice("red", f"Learning stopped: {reason}.", "The last served values stand.", remedy)
-
-
 def identity_broken(gap: str) -> Notice:
     """The averages from rows and from state differ by more than rounding."""
     return Notice(

@@ -128,16 +128,6 @@ class Blocks:
         }
         return Series(self._last[picked + blocks - 1], used, means)
 
-    def cumulative(self, name: str, points: int = POINTS) -> tuple[Floats, Floats]:
-        """x and the sum of a column from the first row to x, at block ends, thinned.
-
-        With gradients times steps as the column, theta_1 minus this is the path of theta.
-        """
-        filled = -(-self.rows // self.size)
-        picked = thin(filled, points)
-        sums = np.cumsum(self._sums[self.names.index(name), :filled])
-        return self._last[picked], sums[picked]
-
     def blocks(self) -> tuple[Integers, Floats, dict[str, Floats]]:
         """Rows in each block, x of its first row, and the sums by name."""
         filled = -(-self.rows // self.size)
@@ -215,13 +205,6 @@ class GroupBlocks:
             total = np.concatenate(([0.0], np.cumsum(column)))
             means[name] = (total[ends] - total[starts]) / (rows[ends] - rows[starts])
         return Series(self._last[ends - 1], width, means)
-
-    def cumulative(self, code: int, name: str, points: int = POINTS) -> tuple[Floats, Floats]:
-        """x and a group's sum of a column up to x; see :meth:`Blocks.cumulative`."""
-        filled = -(-self.rows // self.size)
-        picked = thin(filled, points)
-        sums = np.cumsum(self._of(code, filled)[1 + self.names.index(name)])
-        return self._last[picked], sums[picked]
 
     def _of(self, code: int, filled: int) -> Floats:
         if 0 <= code < self._sums.shape[1]:
