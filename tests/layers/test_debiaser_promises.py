@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradeq import Debiaser, Lasso, Power, Ridge
+from gradeq.kernels.mixing import settle
+from gradeq.layers.certify import setting_of
 
 SETTINGS = [
     {"eta": 0.3},
@@ -292,3 +294,37 @@ def test_a_bound_is_vacuous_when_it_is_not_below_the_largest_possible_error():
     small = Debiaser(eta=0.1, outcome="binary", features=["x"])
     small.run(np.full(n, 0.5), np.arange(n) % 2, features={"x": x / 10})
     assert small.equilibrium().vacuous == (small.equilibrium().bound >= 0.09)
+
+
+def test_the_bound_of_late_overlapping_groups_rests_on_the_delay_that_was_seen():
+    times = np.arange(60.0)
+    layer = Debiaser(eta=0.01, groups=["g", "h"])
+    groups = {"g": np.arange(60) % 2, "h": np.arange(60) % 3}
+    layer.run(np.zeros(60), np.ones(60), groups, times=times, label_times=times + 3)
+    assert layer.in_flight["longest_delay"] == 2  # posted before the third row after its own
+    assert setting_of(layer).delay == 2
+
+
+def test_an_overlapping_group_has_the_whole_bound_over_its_own_share_of_the_weight():
+    rng = np.random.default_rng(9)
+    groups = {"g": rng.integers(0, 2, 300), "h": rng.integers(0, 3, 300)}
+    weights = rng.uniform(0.5, 2.0, 300)
+    layer = Debiaser(eta=0.05, groups=["g", "h"])
+    layer.run(rng.normal(size=300), rng.normal(size=300), groups, weights=weights)
+    result = layer.equilibrium()
+    for own in result.coordinates:
+        column, value = own.name.split("=")
+        share = weights[groups[column] == int(value)].sum() / weights.sum()
+        assert own.bound == pytest.approx(result.bound / share, rel=1e-12)
+
+
+def test_late_losses_count_as_often_as_tickets_were_open():
+    """AdaHedge's increments times P (result B5): h - mixloss, written out with numpy."""
+    rng = np.random.default_rng(10)
+    for crowd in (0.0, 1.0, 7.0):
+        weights, losses, rate = rng.dirichlet(np.ones(4)), rng.uniform(size=4), 3.0
+        totals, deltas = [0.0] * 4, [0.5]
+        settle(True, 4, weights.tolist(), 0, rate, crowd, losses.tolist(), 0, totals, deltas, 0)
+        slack = weights @ losses + np.log(weights @ np.exp(-rate * losses)) / rate
+        assert deltas[0] == pytest.approx(0.5 + max(1.0, crowd) * slack, rel=1e-12)
+        assert totals == losses.tolist()

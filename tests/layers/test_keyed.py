@@ -6,6 +6,7 @@ import pytest
 from gradeq import (
     BadInput,
     Debiaser,
+    Diverging,
     Keyed,
     MultiQuantileTracker,
     Power,
@@ -196,3 +197,14 @@ def test_a_label_goes_to_the_oldest_open_ticket_of_its_key():
     with pytest.raises(BadInput, match="never seen"):
         many.update(1.0, key="c")
     assert many.equilibrium(key="a").rows == 1
+
+
+def test_a_run_that_diverges_leaves_every_key_as_it_was():
+    n = 4000
+    times, keys = np.arange(n, dtype=float), np.arange(n) % 2
+    many = Keyed(Debiaser(eta=1.5, late_cap=None))
+    many.run(np.zeros(2), np.ones(2), keys[:2])
+    before = many.to_json()
+    with pytest.raises(Diverging):
+        many.run(np.zeros(n), np.ones(n), keys, times=times, label_times=times + 60)
+    assert many.to_json() == before
