@@ -14,13 +14,14 @@ import numpy as np
 
 from benchmarks.c_loops import FLAGS
 from benchmarks.timing import Row, best
-from gradeq.engine.pair_passes import Games, play
-from gradeq.engine.pairs import JUDGE, Pairs
+from gradeq.engine.columns import Columns, run_columns
 from gradeq.kernels.compile import compiled, fields
-from gradeq.kernels.rating import COLUMNS, DECIDED, TIED, TOTALS, played, played_dense
+from gradeq.kernels.rating import DECIDED, STRIDE, TIED, TOTALS, played, played_dense
 from gradeq.kernels.rating_plain import accounted, rated
 from gradeq.layers.elo import Elo
+from gradeq.layers.elo_run import two_columns
 from gradeq.penalties import Lasso, Ridge
+from gradeq.rules.rating import COIN, JUDGE, Rating
 from gradeq.schedules import Constant
 
 N, PLAYERS, ETA = 1_000_000, 150, 0.1
@@ -95,7 +96,7 @@ def passes() -> list[Row]:
         return u
 
     def everything() -> Any:
-        u, sums, total = ratings(), np.zeros(COLUMNS * (PLAYERS + 1)), np.zeros(TOTALS)
+        u, sums, total = ratings(), np.zeros(STRIDE * (PLAYERS + 1)), np.zeros(TOTALS)
         total[DECIDED] = total[TIED] = 1.0
         enter(fields(JUDGE), a, b, y, ETA, served, sums, total)
         return u
@@ -193,15 +194,17 @@ def penalties() -> list[Row]:
     weights = np.ones(FEW)
     jobs = {}
     for name, (penalty, proximal) in kinds.items():
-        head = Pairs(Constant(ETA), 0.3, penalty, proximal)
-        head.grow(MANY + 1)
+        rule = Rating(Constant(ETA), penalty, proximal)
         # In memory, a compiled loop is used for short runs too.
         compiled(
-            played_dense if head.dense else played, (penalty if head.dense else head.rule, JUDGE)
+            played_dense if rule.dense else played, (penalty if rule.dense else rule.way, JUDGE)
         )
-        n = FEW // 10 if head.dense else FEW
-        part = Games(a[:n], b[:n], y[:n], weights[:n])
-        jobs[name] = lambda head=head, part=part: play(head, part)
+        n = FEW // 10 if rule.dense else FEW
+        elo = Elo(ETA, penalty=penalty, proximal=proximal)
+        elo.run(a, b)
+        placed = elo._names.columns(elo._names.entered(two_columns(a[:n], b[:n])), None)
+        part = Columns(np.full(n, COIN), y[:n], weights[:n], placed)
+        jobs[name] = lambda elo=elo, part=part: run_columns(elo._engine, part)
     times = best(jobs, FEW, 5)
     dense = 10.0 * times.pop("lasso, every player")
     rows = [

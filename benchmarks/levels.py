@@ -11,11 +11,9 @@ import numpy as np
 from benchmarks.c_loops import library
 from benchmarks.timing import Row, best
 from gradeq import MultiQuantileTracker, QuantileEnsemble, QuantileTracker
-from gradeq.engine.ensemble import IDENTITY
 from gradeq.geometries import EntropicSimplex
 from gradeq.kernels import ensemble as loops
 from gradeq.kernels.compile import compiled, fields
-from gradeq.kernels.loops import COLUMNS
 from gradeq.losses import Quantile
 
 N, SHORT = 200_000, 4_000
@@ -109,11 +107,12 @@ def ensemble() -> list[Row]:
     layer = lambda: QuantileEnsemble(0.9, nus.tolist(), nu).run(f, y)  # noqa: E731
     whole = Row("ensemble of 8, run with its final tracker", best({"": layer}, N, 3)[""], {})
     c = library()
-    run = compiled(loops.at_once, (IDENTITY, Quantile(0.9), EntropicSimplex(0.0)))
+    kinds = (Quantile(0.9), EntropicSimplex(0.0))
+    run = compiled(loops.blended, kinds)
     if c is None or run is None:
         return [whole]
-    parts = [fields(part) for part in (IDENTITY, Quantile(0.9), EntropicSimplex(0.0))]
-    ones, crowd, units = np.ones(N), np.zeros(N), np.zeros(N, dtype=np.int64)
+    parts = [fields(part) for part in kinds]
+    ones, each = np.ones(N), np.arange(N)
     mixed, theirs = np.empty(N), np.empty(N)
 
     def ours() -> None:
@@ -122,9 +121,8 @@ def ensemble() -> list[Row]:
             np.zeros(TRACKERS),
             np.full(TRACKERS, 1 / TRACKERS),
         )
-        scratch = [np.empty(TRACKERS) for _ in range(3)]
-        run(*parts, False, TRACKERS, nus, nu, 0.3, crowd, f, y, ones, units, thetas, logs, weights,
-            np.zeros(COLUMNS), *scratch, mixed)  # fmt: skip
+        run(*parts, False, nus, nu, f, y, ones, ones, ones, 0, each, each, thetas, logs, weights, 0,
+            np.empty(TRACKERS), mixed)  # fmt: skip
 
     def in_c() -> None:
         at = [ctypes.c_void_p(a.ctypes.data) for a in (f, y, nus, theirs)]

@@ -12,12 +12,15 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "gradeq"
 
 LAYERS = (
-    ("_version", "numerics", "errors"),
+    ("_version", "numerics", "errors", "naming"),
     ("losses", "links", "penalties", "geometries", "schedules"),
     ("kernels",),
+    ("ledger",),
+    ("rules",),
     ("engine",),
     ("codec",),
-    ("equilibrium", "theory", "regret", "checks"),
+    ("theory",),
+    ("equilibrium", "certificate", "certificate_elo", "coverage", "regret", "checks"),
     ("frames", "files"),
     ("layers",),
     ("datasets",),
@@ -134,6 +137,9 @@ def test_each_module_imports_only_its_own_or_an_earlier_layer(path: Path) -> Non
         ("losses", "from gradeq import links"),
         ("losses", "from ..links import shift"),
         ("engine", "from gradeq.layers import Debiaser"),
+        ("kernels", "from gradeq.ledger.state import State"),
+        ("rules", "from gradeq.engine.flight import Flight"),
+        ("theory", "from gradeq.certificate import Terms"),
         ("engine", "import numba"),
         ("kernels", "import numba"),
         ("theory", "import scipy.stats"),
@@ -154,7 +160,8 @@ def test_a_wrong_import_is_found(part: str, source: str) -> None:
         ("kernels", "def f():\n    import numba"),
         ("layers", "if TYPE_CHECKING:\n    import pandas"),
         ("cli", "import click"),
-        ("equilibrium", "from gradeq.theory import bounds"),
+        ("rules", "from gradeq.ledger.values import Posting"),
+        ("certificate", "from gradeq.theory import best_bound"),
     ],
 )
 def test_a_right_import_passes(part: str, source: str) -> None:

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from gradeq.layers.ensemble import QuantileEnsemble
     from gradeq.layers.keyed import Keyed
     from gradeq.layers.quantile import IntervalTracker, MultiQuantileTracker, QuantileTracker
-    from gradeq.layers.registry import from_json
+    from gradeq.layers.registry import from_json, load
     from gradeq.layers.risk import RiskControl
+    from gradeq.ledger.values import Posting, Ticket
     from gradeq.links import Exp, Identity, Logit, Multiplicative, Shift, Sigmoid, Sinh
     from gradeq.losses import (
         Absolute,
@@ -84,6 +85,7 @@ __all__ = [
     "OtherSettings",
     "Piecewise",
     "Poisson",
+    "Posting",
     "Power",
     "Quantile",
     "QuantileEnsemble",
@@ -96,6 +98,7 @@ __all__ = [
     "Squared",
     "StateError",
     "StepTooLarge",
+    "Ticket",
     "TicketError",
     "UnknownTicket",
     "__version__",
@@ -104,6 +107,7 @@ __all__ = [
     "from_json",
     "geometries",
     "links",
+    "load",
     "losses",
     "penalties",
     "regret",
@@ -125,8 +129,9 @@ _HOMES = {
     "gradeq.layers.ensemble": "QuantileEnsemble",
     "gradeq.layers.keyed": "Keyed",
     "gradeq.layers.quantile": "IntervalTracker MultiQuantileTracker QuantileTracker",
-    "gradeq.layers.registry": "from_json",
+    "gradeq.layers.registry": "from_json load",
     "gradeq.layers.risk": "RiskControl",
+    "gradeq.ledger.values": "Posting Ticket",
     "gradeq.links": "Exp Identity Logit Multiplicative Shift Sigmoid Sinh",
     "gradeq.losses": "Absolute Expectile Huber Linear LogLoss Logistic Poisson Quantile Squared",
     "gradeq.penalties": "Lasso Ridge",

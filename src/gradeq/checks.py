@@ -16,7 +16,7 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.kernels.call import is_refusal
 from gradeq.kernels.compile import compiled, fields
-from gradeq.kernels.learning import scalar
+from gradeq.kernels.descent import scalar
 from gradeq.links import Identity
 
 POINTS = (-30.0, -3.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 7.5, 40.0)
@@ -190,16 +190,16 @@ def _compiles(loss: Any, ys: list[float]) -> Finding:
         )
     base = np.array([u for u in POINTS for _ in ys])
     labels = np.array([y for _ in POINTS for y in ys])
-    u, sums, served = np.zeros(1), np.zeros(1), np.empty(len(base))
+    served = np.empty(len(base))
     try:
-        loop(*(fields(part) for part in parts), base, labels, 0.01, u, sums, served)
+        u = loop(*(fields(part) for part in parts), base, labels, 0.01, 0.0, served)
     except Exception as error:
         if is_refusal(error):
             return Finding(what, False, f"interpreted instead: {_one_line(error)}")
         raise
-    plain_u, plain_sums, plain_served = [0.0], [0.0], [0.0] * len(base)
-    scalar(*parts, base.tolist(), labels.tolist(), 0.01, plain_u, plain_sums, plain_served)
-    if [u[0], sums[0], *served.tolist()] != [plain_u[0], plain_sums[0], *plain_served]:
+    plain_served = [0.0] * len(base)
+    plain_u = scalar(*parts, base.tolist(), labels.tolist(), 0.01, 0.0, plain_served)
+    if [u, *served.tolist()] != [plain_u, *plain_served]:
         return Finding(what, False, "compiled and interpreted differ in the last digits")
     return Finding(what, True, "and agrees with the interpreted formula to the last bit")
 

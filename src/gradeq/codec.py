@@ -19,7 +19,7 @@ from gradeq import losses, penalties, schedules
 from gradeq._version import __version__
 from gradeq.errors import StateError
 
-FORMAT = 1
+FORMAT = 2  # 1: gradeq 0.1, whose states hold other sums
 LONG = 512  # numbers; longer columns are packed
 
 _PARTS = {
@@ -51,11 +51,8 @@ def load(text: str | bytes) -> tuple[str, dict[str, Any], dict[str, Any]]:
         raise StateError(f"the state is damaged: not the JSON we wrote ({_short(error)})") from None
     if not isinstance(body, dict) or "format" not in body or "sha256" not in body:
         raise StateError("this is not a gradeq state: it has no format and checksum")
-    if not isinstance(body["format"], int) or body["format"] > FORMAT:
-        raise StateError(
-            f"the state has format {body['format']!r}, newer than this gradeq {__version__} knows ({FORMAT}); "
-            "upgrade gradeq to read it"
-        )
+    if body["format"] != FORMAT or isinstance(body["format"], bool):
+        raise StateError(other_format(body["format"], body.get("gradeq")))
     given = body.pop("sha256")
     if given != checksum(body):
         raise StateError("the state is damaged: its checksum does not match; restore a backup")
@@ -63,6 +60,20 @@ def load(text: str | bytes) -> tuple[str, dict[str, Any], dict[str, Any]]:
         return str(body["kind"]), revived(body["settings"]), revived(body["state"])
     except (KeyError, TypeError, ValueError) as error:
         raise StateError(f"the state is damaged: {_short(error)}") from None
+
+
+def other_format(found: Any, version: Any) -> str:
+    """Why a state of another format is refused, and what to do."""
+    written = f"written by gradeq {version}, " if isinstance(version, str) else ""
+    if isinstance(found, int) and not isinstance(found, bool) and 0 < found < FORMAT:
+        return (
+            f"the state was {written}format {found}; gradeq {__version__} reads format {FORMAT} alone: "
+            "go on with that version, or start a new state"
+        )
+    return (
+        f"the state was {written}format {found!r}, which gradeq {__version__} does not know ({FORMAT}); "
+        "upgrade gradeq to read it"
+    )
 
 
 def checksum(body: dict[str, Any]) -> str:

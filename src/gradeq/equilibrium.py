@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradeq.engine.learner import Learner
-from gradeq.engine.state import State
 from gradeq.errors import BadInput
+
+if TYPE_CHECKING:
+    from gradeq.engine.learned import State
+    from gradeq.engine.learner import Learner
 
 SHOWN = 20  # rows of a printed table
 
@@ -24,7 +26,8 @@ class Coordinate:
     """One parameter (a group, a feature, a player, a level): its averages, certificate and bound.
 
     ``rows`` counts the labelled rows it took part in. Averages run over all labelled rows of the whole, bias and
-    loss over its own. ``average_normal`` is what a constraint took back. None where it is not known.
+    loss over its own, whose weights add up to ``weight``. ``moved`` is u_1 - u, how far its state went.
+    ``average_normal`` is what a constraint took back. None where it is not known.
     """
 
     name: str
@@ -39,6 +42,8 @@ class Coordinate:
     loss_after: float | None = None
     bound: float | None = None
     vacuous: bool = False
+    weight: float = 0.0
+    moved: float = 0.0
 
     @property
     def residual(self) -> float:
@@ -109,7 +114,8 @@ class Equilibrium:
 
     def _bound_in_words(self) -> str:
         if self.bound is None or not math.isfinite(self.bound):
-            return "no bound applies"
+            why = "" if self.bound_from in ("", "no theorem fits") else f": {self.bound_from}"
+            return f"no bound applies{why}"
         source = f" (result {self.bound_from})" if self.bound_from else ""
         vacuous = ", vacuous so far" if self.vacuous else ""
         return f"bound {figure(self.bound)}{source}{vacuous}"
@@ -121,7 +127,6 @@ class Equilibrium:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON takes it: numbers, names, null for what is not known or not finite."""
-        cells = self.coordinates
         return {
             "rows": self.rows,
             "bias": {"before": plain(self.bias_before), "after": plain(self.bias_after)},
@@ -130,18 +135,24 @@ class Equilibrium:
                 "before": plain(self.loss_before),
                 "after": plain(self.loss_after),
             },
-            "coordinates": [{k: plain(v) for k, v in asdict(c).items()} for c in cells],
-            "certificate": {
-                "average_gradient": {c.name: plain(c.average_gradient) for c in cells},
-                "average_penalty": {c.name: plain(c.average_penalty) for c in cells},
-                "average_normal": {c.name: plain(c.average_normal) for c in cells},
-                "from_state": {c.name: plain(c.from_state) for c in cells},
-                "gap": plain(self.gap),
-                "bound": plain(self.bound),
-                "bound_from": self.bound_from,
-                "vacuous": self.vacuous,
-                "exact": self.exact,
-            },
+            "coordinates": [{k: plain(v) for k, v in asdict(c).items()} for c in self.coordinates],
+            "certificate": self.certificate,
+        }
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """The averages by parameter, from the labels and from the state, and the bound, as JSON takes them."""
+        cells = self.coordinates
+        return {
+            "average_gradient": {c.name: plain(c.average_gradient) for c in cells},
+            "average_penalty": {c.name: plain(c.average_penalty) for c in cells},
+            "average_normal": {c.name: plain(c.average_normal) for c in cells},
+            "from_state": {c.name: plain(c.from_state) for c in cells},
+            "gap": plain(self.gap),
+            "bound": plain(self.bound),
+            "bound_from": self.bound_from,
+            "vacuous": self.vacuous,
+            "exact": self.exact,
         }
 
 
@@ -156,7 +167,7 @@ def certificate(
 ) -> Equilibrium:
     """The equilibrium of a learner since it started; ``bound`` is one of ``gradeq.theory``, if you know the data.
 
-    >>> from gradeq.losses import Squared
+    >>> from gradeq import Learner, Squared
     >>> learner = Learner(Squared(), 0.1)
     >>> run = learner.run(learner.start(), None, [1.0, 1.0, 1.0])
     >>> round(certificate(learner, run.state).largest, 4)
@@ -192,19 +203,14 @@ def window(
         return [float(x) for x in sums]
 
     sums = zip(*(since(k) for k in ("gradients", "penalties", "normals", "moves")), strict=True)
-    gap = 0.0
-    coordinates = []
-    for j, (gradient, penalty, normal, moved) in enumerate(sums):
-        displaced = float(begin[j] - later.u[j])
-        total = gradient + penalty + normal
-        if learner.exact:
-            from_state = over(displaced, later.step * weight)
-            gap = max(gap, abs(over(total, weight) - from_state))
-        else:
-            from_state = over(total, weight)
-            gap = max(gap, abs(moved - displaced))
-        parts = (over(gradient, weight), over(penalty, weight), from_state, over(normal, weight))
-        coordinates.append(Coordinate(labels[j], rows, *parts))
+    gap, coordinates = 0.0, []
+    eta = later.step if learner.exact else None
+    for j, (gradient, penalty, normal, applied) in enumerate(sums):
+        moved = float(begin[j] - later.u[j])
+        own = averaged(gradient, penalty, normal, applied, moved, weight, eta)
+        gap = max(gap, own.gap)
+        averages = (own.gradient, own.penalty, own.from_state, own.normal)
+        coordinates.append(Coordinate(labels[j], rows, *averages, weight=weight, moved=own.moved))
     return Equilibrium(
         rows=rows,
         coordinates=tuple(coordinates),
@@ -213,6 +219,42 @@ def window(
         bound_from=bound_from,
         vacuous=vacuous,
         exact=learner.exact,
+    )
+
+
+class Average(NamedTuple):
+    """An average gradient, summed row by row and read off the state, how far the two disagree, and u_1 - u."""
+
+    gradient: float
+    penalty: float
+    normal: float
+    from_state: float
+    gap: float
+    moved: float
+
+
+def averaged(
+    gradient: float,
+    penalty: float,
+    normal: float,
+    applied: float,
+    moved: float,
+    weight: float,
+    eta: float | None,
+) -> Average:
+    """Averages from sums: of gradients, of the penalty's slopes and of normal parts, over rows of this weight.
+
+    u moved by eta times their sum (prop:gd_simple, prop:pmd_simple). With one step ``eta`` for all rows the average
+    is read off the state; where steps varied (None), the move is held against ``applied``, the sum as applied.
+    """
+    total = gradient + penalty + normal
+    if eta is None:
+        from_state, gap = over(total, weight), abs(applied - moved)
+    else:
+        from_state = over(moved, eta * weight)
+        gap = abs(over(total, weight) - from_state)
+    return Average(
+        over(gradient, weight), over(penalty, weight), over(normal, weight), from_state, gap, moved
     )
 
 

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gradeq.errors import BadInput
-from gradeq.files.codebook import MISSING_NAME, Codebook, name_of
+from gradeq.files.codebook import Codebook
 from gradeq.files.times import Times
+from gradeq.naming import MISSING_NAME, name_of
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]

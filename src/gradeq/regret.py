@@ -12,9 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.engine.door import Floats, check_finite, check_labels, floats, number, same_length
-from gradeq.engine.table import table
+from gradeq.engine.checks import (
+    Floats,
+    check_finite,
+    check_labels,
+    floats,
+    number,
+    same_length,
+)
+from gradeq.engine.rows import table
 from gradeq.errors import BadInput
+from gradeq.ledger.batch import spelled
 from gradeq.links import Identity, Link
 from gradeq.losses import Linear, Loss, Quantile, Squared
 
@@ -42,7 +50,7 @@ def regret(
     if comparator is None:
         best = _minimiser(loss, data)
     else:
-        best = floats("comparator", np.atleast_1d(np.asarray(comparator)))
+        best = floats(np.atleast_1d(np.asarray(comparator)), "comparator")
         if len(best) != data.dimension:
             raise BadInput(f"comparator: {len(best)} values for {data.dimension} parameters")
     return data.total(data.path) - data.total(np.broadcast_to(best, data.path.shape))
@@ -79,7 +87,7 @@ def no_move_regret(
     >>> no_move_regret(Squared(), [0.0, 0.0], [1.0, 3.0], radius=1.0)
     -1.5
     """
-    r = number("radius", radius)
+    r = number(radius, "radius")
     if r < 0.0:
         raise BadInput(f"radius {r} is negative; give the largest move that counts")
     data = _Sequence(loss, link, rows, labels, offsets, thetas)
@@ -123,23 +131,20 @@ class _Sequence:
         self, loss: Loss, link: Link | None, rows: Any, labels: Any, offsets: Any, thetas: Any
     ) -> None:
         self.loss, self.link = loss, link or Identity()
-        y = floats("labels", labels, missing=True)
-        check_labels(y, 0, -math.inf, math.inf)
-        f = np.zeros(len(y)) if offsets is None else floats("offsets", offsets)
-        same_length("offsets", f, len(y))
-        check_finite("offsets", f)
+        y = floats(labels, "labels", missing=True)
+        check_labels(y)
+        f = np.zeros(len(y)) if offsets is None else floats(offsets, "offsets")
+        same_length(f, "offsets", len(y))
+        check_finite(f, "offsets")
         path = self._path(thetas, len(y), rows)
         self.dimension = path.shape[1] if path is not None else _width(rows)
-        columns = table(rows, self.dimension, len(y))
-        same_length("labels", y, len(columns))
-        columns.check(0, len(y), self.dimension)
-        entries = columns.entries(0, len(y))
+        made = table(rows, self.dimension, len(y))
+        same_length(y, "labels", len(made))
+        made.check(0, len(y))
+        entries = spelled(made.cut(0, len(y)), self.dimension)
         z = np.zeros((len(y), self.dimension))
-        np.add.at(
-            z,
-            (np.repeat(np.arange(len(y)), np.diff(entries.starts)), entries.params),
-            entries.value,
-        )
+        numbers = np.repeat(np.arange(len(y)), np.diff(entries.starts))
+        np.add.at(z, (numbers, entries.params), entries.values)
         kept = y == y
         self.labels, self.offsets, self.features = y[kept], f[kept], z[kept]
         self.path = path[kept] if path is not None else np.zeros_like(self.features)
@@ -150,11 +155,10 @@ class _Sequence:
         if thetas is None:
             return None
         array = np.asarray(thetas)
-        path = floats("thetas", array, dimensions=2 if array.ndim == 2 else 1).reshape(
-            len(array), -1
-        )
-        same_length("thetas", path, count)
-        check_finite("thetas", path)
+        path = floats(array, "thetas", dimensions=2 if array.ndim == 2 else 1)
+        path = path.reshape(len(array), -1)
+        same_length(path, "thetas", count)
+        check_finite(path, "thetas")
         return path
 
     def served(self, path: Floats) -> list[float]:
@@ -231,6 +235,6 @@ def _width(rows: Any) -> int:
     else:
         array = np.asarray(rows)
         if array.ndim == 2:
-            return int(array.shape[1])
+            return max(1, int(array.shape[1]))
         indices = array
     return int(indices.max()) + 1 if indices.size else 1

@@ -1,5 +1,6 @@
 """river adapters: its own checks, late labels in its own evaluation, and the plain layer's bits."""
 
+import json
 import random
 from copy import deepcopy
 from typing import Any
@@ -70,7 +71,7 @@ def rows(n: int = 200, seed: int = 0) -> list[tuple[dict[str, Any], float]]:
 
 def simulated(layer: Any, data: Any, delay: Any, base: Any = lambda x: x["f"]) -> Any:
     """The plain layer, with river's own order of questions and answers and ids of its own."""
-    groups = layer.roster.groups
+    groups = layer.settings["groups"]
     for i, x, y in stream.simulate_qa(data, None, delay):
         if y is None:
             layer.predict(base(x), {name: x[name] for name in groups} or None, id=i)
@@ -81,7 +82,7 @@ def simulated(layer: Any, data: Any, delay: Any, base: Any = lambda x: x["f"]) -
 
 def learned(layer: Any) -> Any:
     """Parameters and sums, bit for bit (ids of tickets left aside)."""
-    return layer.theta, layer.desk.head.state(), layer.in_flight
+    return layer.theta, json.loads(layer.to_json())["state"]["columns"], layer.in_flight
 
 
 DELAYS = [None, 7, lambda x, y: x["late"], "late"]
@@ -96,7 +97,7 @@ def test_late_labels_give_the_plain_layer_bit_for_bit(delay: Any, groups: Any) -
     assert learned(model.layer_) == learned(layer)
     assert model.equilibrium_ == layer.equilibrium()
     assert model.layer_.in_flight["open"] == 0
-    assert not model.layer_.desk.closed
+    assert not model.layer_.ids
 
 
 def test_intervals_give_the_plain_layer_bit_for_bit() -> None:
@@ -143,10 +144,8 @@ def test_ids_in_the_data_set_make_pairs_exact(before: bool) -> None:
             scaler.learn_one(one)
             layer.update(y, id=i)
     assert learned(model.layer_) == learned(layer)
-    assert (model.learn_one({"f": 0.0}, data[0][1], id="row-0"), model.layer_.desk.posted) == (
-        None,
-        len(data),
-    )
+    assert model.learn_one({"f": 0.0}, data[0][1], id="row-0") is None
+    assert model.layer_.in_flight["labelled"] == len(data)
     with pytest.raises(LabelConflict):
         model.learn_one({"f": 0.0}, 99.0, id="row-0")
     with pytest.raises(UnknownTicket):
@@ -225,6 +224,20 @@ def test_rows_without_a_label_lapse_and_their_late_label_moves_nothing() -> None
     assert model.layer_.theta == {"(all)": 0.0}
     assert not model._serving.pairs.waiting
     assert not model._serving.pairs.lapsed
+
+
+def test_a_saved_layer_knows_the_rows_that_have_lapsed() -> None:
+    model = DebiasedRegressor(Echo(), 0.5, ttl=3)
+    for i in range(6):
+        model.predict_one({"f": float(i)})
+    assert list(model.layer_.ids.values()) == ["expired"] * 2 + ["open"] * 4
+    again = model.clone()
+    again.layer_ = gq.from_json(model.layer_.to_json())
+    for each in (model, again):
+        each.learn_one({"f": 0.0}, 100.0)
+        assert each.layer_.theta == {"(all)": 0.0}
+        each.learn_one({"f": 5.0}, 5.0)
+        assert (each.layer_.in_flight["open"], each.layer_.in_flight["labelled"]) == (3, 1)
 
 
 def test_a_saved_layer_finds_the_rows_that_were_open() -> None:

@@ -123,7 +123,7 @@ def test_any_cut_of_the_rows_gives_the_same_layer() -> None:
     for a, b in ((0, 1), (1, 100), (100, 300)):
         parts.partial_fit(X[["x", "z"]][a:b], y[a:b] + 1.0)
     assert parts.layer_.to_json() == whole.layer_.to_json()
-    assert parts.layer_.desk.posted == 300
+    assert parts.layer_.in_flight["labelled"] == 300
 
 
 def test_fit_teaches_the_layer_nothing_and_predict_changes_nothing() -> None:
@@ -143,9 +143,9 @@ def test_a_fitted_model_is_taken_as_it_is_and_another_is_fitted_first() -> None:
     fitted = LinearRegression().fit(numbers, y)
     taken = DebiasedRegressor(fitted).partial_fit(numbers, y + 1.0)
     assert taken.estimator_ is fitted
-    assert taken.layer_.desk.posted == len(y)
+    assert taken.layer_.in_flight["labelled"] == len(y)
     fresh = DebiasedRegressor(LinearRegression()).partial_fit(numbers, y + 1.0)
-    assert fresh.layer_.desk.posted == 0
+    assert fresh.layer_.in_flight["labelled"] == 0
     with pytest.raises(NotFittedError):
         _ = clone(fresh).equilibrium_
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.calling import games, here, ok, prices, scores, write
+from cli.calling import games, here, ok, prices, refused, scores, write
 
 ELO = ("--a", "home", "--b", "away", "--winner", "winner")
 QUANTILE = ("--prediction", "forecast", "--label", "price")
@@ -32,7 +32,7 @@ def test_theta_over_the_final_step_and_the_labels_is_from_state(tmp_path, comman
     assert "final_eta" not in ok(here(command, file, *options, "--json")).json
 
 
-def test_keys_share_the_final_step(tmp_path):
+def test_keys_have_too_few_labels_for_auto(tmp_path):
     file = write(tmp_path / "rows.csv", scores())
     options = ("--prediction", "score", "--label", "outcome", "--key", "shop", "--eta", "auto")
-    assert ok(here("debias", file, *options, "--json")).json["final_eta"] > 0.0
+    assert "cannot be keyed" in refused(here("debias", file, *options))

@@ -26,12 +26,12 @@ def state(file, tmp_path: Path) -> Path:
     return path
 
 
-def newer(body: dict) -> dict:
-    return {**body, "format": body["format"] + 1}
+def as_json(text: str, **changed: object) -> str:
+    return json.dumps(json.loads(text) | changed)
 
 
 def flipped(body: dict) -> dict:
-    body["state"]["counts"][0] += 1
+    body["state"]["columns"]["facts"]["values"][0] += 1
     return body
 
 
@@ -42,9 +42,10 @@ def flipped(body: dict) -> dict:
         (lambda text: "", "damaged"),
         (lambda text: "[1, 2]", "not a gradeq state"),
         (lambda text: "\xff\xfe", "damaged"),
-        (lambda text: json.dumps(newer(json.loads(text))), "newer"),
+        (lambda text: as_json(text, format=3), "upgrade gradeq to read it"),
+        (lambda text: as_json(text, format=1, gradeq="0.1.0"), "written by gradeq 0.1.0, format 1"),
         (lambda text: json.dumps(flipped(json.loads(text))), "checksum"),
-        (lambda text: '{"format": 1, "sha256": 1}', "damaged"),
+        (lambda text: '{"format": 2, "sha256": 1}', "damaged"),
         (lambda text: "[" * 100_000, "damaged"),
     ],
 )
@@ -98,7 +99,7 @@ def test_audit_sees_a_parameter_that_does_not_fit_its_gradients(state):
 
     body = json.loads(state.read_text())
     del body["sha256"]
-    body["state"]["head"]["u"]["values"][0] += 0.01
+    body["state"]["columns"]["u"]["values"][0] += 0.01
     body["sha256"] = codec.checksum(body)
     state.write_text(codec.canonical(body))
     assert "identity" in refused(here("audit", state), 3)

@@ -3,6 +3,7 @@
 import pytest
 
 from cli.calling import games, here, ok, write
+from gradeq import Debiaser
 
 COLUMNS = ("--prediction", "f", "--label", "y")
 LATE = ("--time", "t", "--label-time", "known")
@@ -55,11 +56,42 @@ def test_games_whose_score_is_never_due_are_a_warning(tmp_path):
     assert "None of 300 labels was learned from" in "\n".join(warnings(*call, "--weight", "w"))
 
 
+def test_a_frozen_state_says_that_nothing_was_learned(tmp_path):
+    layer = Debiaser(eta=0.1)
+    layer.freeze()
+    layer.save(tmp_path / "s.json")
+    file = write(tmp_path / "rows.csv", late(50, 1))
+    call = ("debias", file, *COLUMNS, "--state", tmp_path / "s.json")
+    found = ok(here(*call, "--json")).json
+    assert found["learned"] == 0 and found["labelled"] == 50
+    claim = "None of 50 labels was learned from."
+    assert found["warnings"][0]["claim"] == claim and "frozen" in found["warnings"][0]["evidence"]
+
+
 @pytest.mark.parametrize(
     ("eta", "words"), [((), "the default is 0.01"), (("--eta", "0.01"), "you asked for 0.01")]
 )
-def test_a_capped_step_is_the_default_or_the_one_asked_for(tmp_path, eta, words):
+def test_a_step_that_is_held_down_is_the_default_or_the_one_asked_for(tmp_path, eta, words):
+    """Labels of rows 0 to 249 are posted 50 rows late, so their step is 0.1 / 50; 50 labels wait."""
     file, state = write(tmp_path / "late.csv", late(300, 50)), tmp_path / "s.json"
     call = ("debias", file, *COLUMNS, *LATE, "--state", state)
-    assert words in "\n".join(warnings(*call, *eta))
-    assert "the state has 0.01" in "\n".join(warnings(*call))
+    held = "note: Labels came up to 49 rows late; steps were held down to 0.002 for 250 labels"
+    assert f"{held}, {words}. " in warnings(*call, *eta)
+    later = write(tmp_path / "later.csv", [{**row, "t": row["t"] + 300} for row in late(300, 350)])
+    call = ("debias", later, *call[2:])
+    assert "for 300 labels, the state has 0.01" in "\n".join(warnings(*call))
+
+
+def test_late_labels_without_the_cap_are_a_warning(tmp_path):
+    file = write(tmp_path / "late.csv", late(300, 3))
+    said = "\n".join(warnings("debias", file, *COLUMNS, *LATE, "--no-cap"))
+    assert "amber: Labels came up to 2 rows late and steps were not held down." in said
+
+
+def test_rows_too_large_for_the_step_are_served_and_told(tmp_path):
+    rows = [{"f": 0.0, "y": 1, "x": 100.0 if i % 10 == 0 else 1.0} for i in range(100)]
+    file = write(tmp_path / "large.csv", rows)
+    call = ("debias", file, *COLUMNS, "--feature", "x", "--eta", "0.5")
+    found = ok(here(*call, "--json")).json
+    assert found["resized"] == 10 and found["certificate"]["gap"] < 1e-13
+    assert "10 rows were too large for the step" in ok(here(*call)).out

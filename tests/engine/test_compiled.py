@@ -11,8 +11,8 @@ import pytest
 
 from every_part import GEOMETRIES, LINKS, LOSSES, PENALTIES, columns
 from gradeq.engine.learner import Learner
+from gradeq.kernels import account, descent, flight
 from gradeq.kernels import compile as compiling
-from gradeq.kernels import learning
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.compile import compiled, fields
 from gradeq.kernels.proximal import Unpenalised, proximal
@@ -22,8 +22,17 @@ from gradeq.schedules import Power
 pytest.importorskip("numba")
 
 N = 40
-LOOPS = [learning.scalar, learning.indexed, learning.dense, learning.sparse, learning.varied]
-COVER = [(LOOPS[k % 5], LOSSES[k % len(LOSSES)], LINKS[k % len(LINKS)]) for k in range(10)]
+LOOPS = [
+    descent.scalar,
+    descent.indexed,
+    descent.dense,
+    descent.sparse,
+    descent.late,
+    descent.tally,
+    descent.tally_indexed,
+    descent.swept,
+]
+COVER = [(LOOPS[k % 8], LOSSES[k % len(LOSSES)], LINKS[k % len(LINKS)]) for k in range(16)]
 WHOLE = [GEOMETRIES[k] for k in (0, 5, 6, 10)]  # these go through the whole proximal loop
 
 
@@ -54,27 +63,41 @@ def wander(geometry, rows, eta, theta, u):
         geometry.primal(u, eta, theta)
 
 
-def inputs(loop):
-    """What the loop reads, and what it writes."""
+def varied():
+    """Columns of a run with missing labels, weights and steps of their own, and sparse rows."""
     rows, labels, base = columns(N)
-    index = np.arange(N) * 7 % 3
-    starts, value = np.arange(N + 1) * 3, rows.ravel().copy()
-    everywhere = np.tile(np.arange(3), N)
-    parameters = np.array([0.3, -0.2, 0.1])
-    served = np.zeros(N)
-    shared = (base, labels, 0.05)
-    if loop is learning.scalar:
-        return shared, (parameters[:1].copy(), np.zeros(1), served)
-    if loop is learning.indexed:
-        return (*shared, index), (parameters, np.zeros(3), served)
-    if loop is learning.dense:
-        return (*shared, rows), (parameters, np.zeros(3), served)
-    if loop is learning.sparse:
-        return (*shared, starts, everywhere, value), (parameters, np.zeros(3), served)
     labels[::5] = np.nan
     weights, etas = 1.0 + np.arange(N) % 3, 0.2 / np.arange(1, N + 1) ** 0.5
-    varied = (base, labels, weights, etas, starts, everywhere, value)
-    return varied, (parameters, np.zeros(3), np.zeros(3), served)
+    entries = (np.arange(N + 1) * 3, np.tile(np.arange(3), N), rows.ravel().copy())
+    return base, labels, weights, etas, *entries
+
+
+def inputs(loop):
+    """What the loop reads, and what it writes."""
+    rows, whole, base = columns(N)
+    _, labels, weights, etas, *entries = varied()
+    posts = np.flatnonzero(labels == labels)
+    u, served, before = np.array([0.3, -0.2, 0.1]), np.zeros(N), np.linspace(0.0, 1.0, N)
+    index, sums = np.arange(N) * 7 % 3, np.tile(account.EMPTY, 3)
+    plain = (base, whole, 0.05)
+    if loop is descent.scalar:
+        return (*plain, 0.3), (served,)
+    if loop is descent.indexed:
+        return (*plain, index), (u, served)
+    if loop is descent.dense:
+        return (*plain, rows), (u, np.zeros(3 * account.LEAN), served)
+    if loop is descent.sparse:
+        return (base, labels, weights, etas, *entries), (u, served)
+    if loop is descent.late:
+        order = (2, np.searchsorted(posts, np.arange(N) - 4), posts)
+        return (base, labels, weights, etas, *entries, *order), (u, served)
+    if loop is descent.tally:
+        return (base, base, labels, weights, etas, before, posts, *entries), (sums,)
+    if loop is descent.tally_indexed:
+        return (*plain, before, index), (sums,)
+    steps = np.array([0.01, 0.1])
+    wanted = (np.zeros((2, 3)), np.zeros(2), np.zeros(2))
+    return (steps, base, labels, weights, *entries), wanted
 
 
 def assert_same(loop, parts, reads, writes):
@@ -116,7 +139,7 @@ def test_every_geometry_is_the_interpreted_one(geometry):
 def test_the_proximal_loop_is_the_interpreted_one(k):
     geometry = WHOLE[k]
     penalty = [*PENALTIES, Unpenalised(), Unpenalised()][k]
-    reads, _ = inputs(learning.varied)
+    reads = varied()
     start = Learner(LOSSES[k], 0.1, geometry).start(3)
     for lazy in (False, True) if geometry.lazy_is_sound else (False,):
         arrays = [np.zeros(1), start.u.copy(), start.theta.copy()]
@@ -125,8 +148,39 @@ def test_the_proximal_loop_is_the_interpreted_one(k):
         assert_same(proximal, parts, (*reads[:4], lazy, *reads[4:]), arrays)
 
 
+def test_the_penalised_loop_is_the_interpreted_one():
+    for penalty in PENALTIES:
+        writes = [np.array([0.3, -0.2, 0.1]), *(np.zeros(3) for _ in range(3)), np.zeros(N)]
+        assert_same(descent.penalised, (LINKS[0], LOSSES[0], penalty), varied(), writes)
+
+
+def test_lean_accounts_are_the_interpreted_ones():
+    _, labels, weights, etas, *entries = varied()
+    posts, served = np.flatnonzero(labels == labels), np.linspace(0.0, 1.0, N)
+    reads = (labels, weights, etas, served, posts, *entries)
+    for loss in LOSSES[:3]:
+        assert_same(descent.tally_lean, (loss,), reads, (np.zeros(3 * account.LEAN),))
+
+
 def test_compiled_steps_are_the_interpreted_ones():
-    assert_same(learning.timed, (Power(0.3, 0.37),), (1000,), (np.zeros(500),))
+    ticks = np.arange(1001, 1501)
+    assert_same(descent.stepped, (Power(0.3, 0.37),), (ticks,), (np.zeros(500),))
+    clock = np.arange(N) % 3
+    assert_same(descent.ticked, (), (clock,), (np.array([4.0, 0.0, 1.0]), np.zeros(N, dtype=int)))
+    _, _, _, etas, starts, index, _ = varied()
+    assert_same(account.followed, (), (etas, clock, starts, index), (np.zeros(3 * account.PATH),))
+
+
+@pytest.mark.parametrize("featured", [False, True])
+def test_steps_of_late_labels_are_the_interpreted_ones(featured):
+    _, labels, weights, etas, starts, index, values = varied()
+    posts = np.flatnonzero(labels == labels)
+    cuts, opened = np.searchsorted(posts, np.arange(N) - 4), np.zeros(3 * N)
+    norms = (values.reshape(N, 3) ** 2).sum(axis=1) if featured else np.zeros(0)
+    cell = (1.0, 0.0, 0.0, flight.EPOCH, 1.0)
+    reads = (True, 0.1, 0, cuts, posts, opened, starts, index, weights, norms)
+    writes = (np.zeros(1), np.zeros(N, dtype=int), np.zeros(3), np.tile(cell, 3), etas, np.ones(N))
+    assert_same(flight.flown, (), reads, writes)
 
 
 def test_a_run_that_grew_long_enough_to_be_compiled_gives_the_same_bits(monkeypatch):
@@ -170,9 +224,9 @@ def test_interpreted_loops_leave_read_only_columns_alone():
     from gradeq.links import Identity
 
     run_loop(
-        learning.scalar,
+        descent.scalar,
         (Identity(), Squared()),
-        (base, np.ones(3), 0.5, np.zeros(1), np.zeros(1), served),
+        (base, np.ones(3), 0.5, 0.0, served),
         3,
     )
     assert served.tolist() == [0.0, 0.5, 0.75]

@@ -7,12 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from gradeq.engine.learned import State
 from gradeq.engine.learner import Learner
-from gradeq.engine.state import State
-from gradeq.engine.table import Pairs, Sparse
-from gradeq.errors import BadInput, Diverging, GradeqError, StateError, StepTooLarge
-from gradeq.geometries import Affine, Box, EntropicSimplex, Simplex, SoftThreshold
+from gradeq.engine.rows import Pairs, Sparse
+from gradeq.errors import BadInput, Diverging, GradeqError, StateError, StepTooLarge, TicketError
+from gradeq.geometries import Affine, Box, EntropicSimplex, Euclidean, Simplex, SoftThreshold
+from gradeq.ledger.values import Row, Ticket
+from gradeq.links import Exp, Identity, Logit, Multiplicative, Shift, Sigmoid
 from gradeq.losses import Logistic, Poisson, Quantile, Squared
+from gradeq.penalties import Lasso
 from gradeq.schedules import Listed
 
 ROWS = np.arange(12.0).reshape(4, 3) / 12
@@ -151,6 +154,18 @@ def test_one_row_works():
     assert run.state.theta.tolist() == [0.1, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("geometry", [Euclidean(), Box(-1.0, 1.0)], ids=repr)
+def test_a_table_that_is_not_finite_is_found_behind_any_link(geometry, bad):
+    """Long tables are read once: what is not finite shows in the sums, and is looked for only then."""
+    rows = np.ones((50, 2))
+    rows[20, 1] = bad
+    one = Learner(Squared(), 0.1, geometry, link=Sigmoid())
+    for labels in (np.ones(50), np.where(np.arange(50) == 20, np.nan, 1.0)):
+        with pytest.raises(BadInput, match="rows: row 20 "):
+            one.run(one.start(2), rows, labels)
+
+
 def test_divergence_is_an_error_and_the_state_stays():
     """Squared error needs eta < 2: refused where z is known to be 1; elsewhere it overflows after a thousand rows."""
     one = Learner(Squared(), 3.0)
@@ -158,7 +173,7 @@ def test_divergence_is_an_error_and_the_state_stays():
     with pytest.raises(StepTooLarge, match="below 2"):
         one.run(start, None, np.ones(3000))
     for more in ({}, {"trace": 100}):
-        with pytest.raises(Diverging, match="smaller step"):
+        with pytest.raises(Diverging, match="diverging"):
             one.run(start, np.ones((3000, 1)), np.ones(3000), **more)
     state = start
     with pytest.raises(Diverging):
@@ -210,6 +225,35 @@ def test_nonsense_is_refused_in_one_line(make):
 
 
 @pytest.mark.parametrize(
+    ("loss", "link"),
+    [
+        (Logistic(), Sigmoid()),
+        (Logistic(-1, 1), Logit()),
+        (Logistic(), Shift()),
+        (Poisson(), Exp()),
+        (Poisson(), Multiplicative()),
+    ],
+    ids=repr,
+)
+def test_a_link_that_would_be_applied_twice_is_refused(loss, link):
+    with pytest.raises(BadInput, match=r"twice: use Squared\(\)"):
+        Learner(loss, 0.1, link=link)
+    assert Learner(loss, 0.1).link == Identity()
+    assert Learner(Squared(), 0.1, link=link).link == link
+
+
+def test_a_ticket_comes_back_from_json_and_that_of_a_layer_is_refused():
+    one = Learner(Squared(), 0.1, Simplex(), Lasso(0.1))
+    state, ticket = one.ticket(one.start(3), [1.0, 0.5, -0.1], 0.2)
+    read = Ticket.from_json(ticket.to_json())
+    assert one.update(state, read, 1.0) == one.update(state, ticket, 1.0)
+    for names in (("(all)",), ("3",), ("-1",)):
+        stranger = ticket._replace(row=Row(names, (1.0,)))
+        with pytest.raises(TicketError, match="names parameters"):
+            one.update(state, stranger, 1.0)
+
+
+@pytest.mark.parametrize(
     ("y", "weight"), [(math.inf, 1.0), ("a", 1.0), (1.0, -1.0), (1.0, math.nan), (1j, 1.0)]
 )
 def test_a_bad_label_of_a_ticket_is_refused(y, weight):
@@ -220,6 +264,21 @@ def test_a_bad_label_of_a_ticket_is_refused(y, weight):
     assert state.as_dict() == before
 
 
+def test_the_state_of_another_kind_of_learner_is_refused():
+    state, one = learner().start(3), Learner(Squared(), 0.1, Simplex())
+    assert Learner(Quantile(0.5), 0.2).predict(state, 0) == 0.0  # the same sums
+    _, ticket = one.ticket(one.start(3), 0)
+    for act in (
+        lambda: one.predict(state, 0),
+        lambda: one.ticket(state, 0),
+        lambda: one.update(state, ticket, 1.0),
+        lambda: one.descend(state, [1.0, 0.0, 0.0]),
+        lambda: one.run(state, ROWS, LABELS),
+    ):
+        with pytest.raises(StateError, match="another geometry or penalty"):
+            act()
+
+
 def test_a_state_that_is_not_ours_is_refused():
     saved = learner().start(2).as_dict()
     wrong = [
@@ -228,9 +287,9 @@ def test_a_state_that_is_not_ours_is_refused():
         {**saved, "u": [0.0]},
         {**saved, "u": ["a", "b"]},
         {**saved, "u": [math.nan, 0.0]},
-        {**saved, "n": -1},
-        {**saved, "n": 5},
-        {**saved, "weight": math.inf},
+        {**saved, "heard": [-1.0, 0.0, 0.0]},
+        {**saved, "heard": [5.0, 5.0, 0.1]},
+        {**saved, "heard": [0.0, math.inf, 0.0]},
         {**saved, "u": [[0.0, 0.0]]},
     ]
     for broken in wrong:

@@ -1,12 +1,19 @@
-"""States of every released version load, go on as they would have, and are written back unchanged."""
+"""What was served before is served again: bits of explicit steps, and states that were kept."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+from golden import streams
 from golden.stories import STORIES, lived, next_served
-from gradeq import from_json
+from gradeq import StateError, __version__, from_json
+
+HERE = Path(__file__).parent
+BITS = json.loads((HERE / "bits.json").read_text())  # written by gradeq 0.1.0
+FILES = sorted(HERE.glob("*/*.json"))
+READ = [path for path in FILES if path.parent.name == "0.2.0"]
+REFUSED = [path for path in FILES if path.parent.name == "0.1.0"]
 
 
 def alike(one, other):
@@ -20,14 +27,17 @@ def alike(one, other):
     return one == other
 
 
-FILES = sorted(Path(__file__).parent.glob("*/*.json"))
+@pytest.mark.parametrize("name", streams.MAKES)
+def test_explicit_steps_with_labels_at_once_serve_the_same_bits_as_ever(name):
+    now, then = streams.told(name), BITS[name]
+    assert now == then if name.startswith("squared") else alike(now, then)
 
 
 def test_every_kind_has_a_kept_state():
-    assert {path.stem for path in FILES} == set(STORIES)
+    assert {path.stem for path in READ} == {path.stem for path in REFUSED} == set(STORIES)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", READ, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_kept_state_loads_and_serves_what_it_would_have(path):
     kept = json.loads(path.read_text())
     layer = from_json(kept["state"])
@@ -39,6 +49,14 @@ def test_a_kept_state_loads_and_serves_what_it_would_have(path):
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_same_story_gives_the_same_state_today(name):
-    kept = [json.loads(path.read_text()) for path in FILES if path.stem == name][-1]
+    kept = [json.loads(path.read_text()) for path in READ if path.stem == name][-1]
     now, then = json.loads(lived(name).to_json()), json.loads(kept["state"])
     assert alike(now["state"], then["state"])
+
+
+@pytest.mark.parametrize("path", REFUSED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_state_whose_sums_are_others_is_refused_by_its_version(path):
+    with pytest.raises(
+        StateError, match=f"written by gradeq 0.1.0, format 1; gradeq {__version__}"
+    ):
+        from_json(json.loads(path.read_text())["state"])

@@ -100,21 +100,30 @@ def test_a_step_that_can_diverge_is_refused_with_its_limit():
         Debiaser(eta=2.0)
     with pytest.raises(StepTooLarge, match="eta < 1"):
         Debiaser(eta=1.0, groups=["a", "b"])
-    layer = Debiaser(eta=0.5, features=["x"])
-    with pytest.raises(StepTooLarge, match="c\\^2 9"):
-        layer.predict(0.0, features={"x": 3.0})
-    with pytest.raises(StepTooLarge):
-        layer.run([0.0], [1.0], features={"x": [3.0]})
-    with pytest.raises(StepTooLarge, match="weight 10"):
-        layer.predict(0.0, features={"x": 1.0}, weight=10.0)
     Debiaser(eta=5.0, outcome="binary")  # bounded errors: any step is stable
+
+
+def test_a_row_too_large_for_its_step_gets_a_smaller_one_and_is_served():
+    """A huge feature or a heavy weight is no reason not to serve: its step is 1 / (w ||z||^2), and that is told."""
+    rows = [(3.0, 1.0), (1.0, 10.0), (1e6, 1.0), (0.5, 1.0)]
+    events, columns = (Debiaser(eta=0.5, features=["x"]) for _ in range(2))
+    served = [events.open(0.0, features={"x": x}, weight=w) for x, w in rows]
+    assert [ticket.step for ticket in served] == [1.0 / 9.0, 0.1, 1e-12, 0.5]
+    again = Debiaser(eta=0.5, features=["x"])
+    for x, w in rows:
+        again.predict(0.0, features={"x": x}, weight=w), again.update(1.0)
+    xs, ws = zip(*rows, strict=True)
+    columns.run([0.0] * 4, [1.0] * 4, features={"x": xs}, weights=ws)
+    assert again.to_json() == columns.to_json()
+    assert columns.steps["resized"] == 3 and columns.equilibrium().gap < 1e-12
 
 
 @pytest.mark.parametrize(
     "settings",
     [{"outcome": "count"}, {"link": "logit"}, {"link": "shift"}, {"outcome": "binary", "link": "exp"},
      {"late_cap": 2.0}, {"in_flight": 0}, {"ttl": -1}, {"groups": ["g", "g"]}, {"bins": [1.0, 0.5]},
-     {"eta": "auto", "penalty": gq.Ridge(0.1)}, {"eta": 0.1, "schedule": gq.Constant(0.1)}],
+     {"eta": "auto", "penalty": gq.Ridge(0.1)}, {"eta": "auto", "features": ["x"]}, {"groups": "race"},
+     {"eta": 0.1, "schedule": gq.Constant(0.1)}],
     ids=repr,
 )  # fmt: skip
 def test_settings_that_do_not_fit_are_refused(settings):
@@ -164,9 +173,9 @@ def test_a_damaged_state_is_refused(damage):
     changed = {
         "flip": text.replace('"eta":0.1', '"eta":0.2'),
         "truncate": text[:-10],
-        "newer": text.replace('"format":1', '"format":99'),
+        "newer": text.replace('"format":2', '"format":99'),
         "foreign": '{"hello": 1}',
-        "twice": text[:-1] + ',"format":1}',
+        "twice": text[:-1] + ',"format":2}',
         "nan": text.replace('"eta":0.1', '"eta":NaN'),
         "empty": "",
     }[damage]
@@ -186,3 +195,13 @@ def test_no_bit_flip_in_a_state_passes_silently():
         flipped[place] ^= bit
         with pytest.raises(StateError):
             from_json(bytes(flipped))
+
+
+def test_a_state_of_another_format_is_refused_by_its_version():
+    text = Debiaser(eta=0.1).to_json().replace('"format":2', '"format":1').replace("0.2.0", "0.1.0")
+    with pytest.raises(StateError, match=r"written by gradeq 0\.1\.0, format 1") as error:
+        from_json(text)
+    assert one_line(error)
+    for odd in ("0", "-1", '"2"', "true", "2.5", "null"):
+        with pytest.raises(StateError):
+            from_json(Debiaser(eta=0.1).to_json().replace('"format":2', f'"format":{odd}'))

@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradeq import Debiaser, Lasso, Power, Ridge
-from gradeq.kernels.mixing import settle
-from gradeq.layers.certify import setting_of
 
 SETTINGS = [
     {"eta": 0.3},
@@ -190,7 +188,7 @@ def test_a_new_step_mid_life_keeps_the_certificate():
     assert not result.exact and result.gap < 1e-13
     served = np.concatenate([first, second])
     assert result.bias_after == pytest.approx(np.mean(served - labels), abs=1e-13)
-    assert abs(result.largest) <= result.bound and "step" in layer.desk.log[0][0]
+    assert abs(result.largest) <= result.bound and "step" in layer.log[0][0]
 
 
 def test_labels_until_says_when_the_bound_is_met():
@@ -241,19 +239,6 @@ def test_dataframes_come_back_as_they_came():
     assert isinstance(got, pa.Array) and got.to_pylist() == list(expected)
 
 
-def test_auto_is_stable_whatever_the_size_of_features():
-    rng = np.random.default_rng(8)
-    n = 1500
-    x = 1000.0 * rng.normal(size=n)
-    base = rng.normal(size=n)
-    labels = base + 0.5 + x / 1000.0 + rng.normal(size=n)
-    layer = Debiaser(eta="auto", features=["x", "one"])
-    served = layer.run(base, labels, features={"x": x, "one": np.ones(n)}).served
-    result = layer.equilibrium()
-    assert np.isfinite(served).all() and result.gap < 1e-6
-    assert result.loss_after < result.loss_before
-
-
 @pytest.mark.parametrize("settings", [
     {"eta": 0.005, "groups": ["g", "h"]},
     {"eta": 0.005, "features": ["x"]},
@@ -296,13 +281,19 @@ def test_a_bound_is_vacuous_when_it_is_not_below_the_largest_possible_error():
     assert small.equilibrium().vacuous == (small.equilibrium().bound >= 0.09)
 
 
-def test_the_bound_of_late_overlapping_groups_rests_on_the_delay_that_was_seen():
-    times = np.arange(60.0)
-    layer = Debiaser(eta=0.01, groups=["g", "h"])
-    groups = {"g": np.arange(60) % 2, "h": np.arange(60) % 3}
-    layer.run(np.zeros(60), np.ones(60), groups, times=times, label_times=times + 3)
-    assert layer.in_flight["longest_delay"] == 2  # posted before the third row after its own
-    assert setting_of(layer).delay == 2
+def test_rows_without_a_label_do_not_loosen_the_bound_of_late_overlapping_groups():
+    """Only labels have a lateness: rows served in between count in it, rows that never get a label have none."""
+    n, found = 240, []
+    times = np.arange(float(n))
+    groups = {"g": np.arange(n) % 2, "h": np.arange(n) % 3}
+    for lost in (False, True):
+        labels = np.where(np.arange(n) < 60, 1.0, np.nan) if lost else np.ones(60)
+        rows = slice(0, n if lost else 60)
+        own = {name: column[rows] for name, column in groups.items()}
+        layer = Debiaser(eta=0.01, groups=["g", "h"])
+        layer.run(np.zeros(n)[rows], labels, own, times=times[rows], label_times=times[rows] + 3)
+        found.append(layer.equilibrium())
+    assert found[1].bound <= 1.2 * found[0].bound
 
 
 def test_an_overlapping_group_has_the_whole_bound_over_its_own_share_of_the_weight():
@@ -316,15 +307,3 @@ def test_an_overlapping_group_has_the_whole_bound_over_its_own_share_of_the_weig
         column, value = own.name.split("=")
         share = weights[groups[column] == int(value)].sum() / weights.sum()
         assert own.bound == pytest.approx(result.bound / share, rel=1e-12)
-
-
-def test_late_losses_count_as_often_as_tickets_were_open():
-    """AdaHedge's increments times P (result B5): h - mixloss, written out with numpy."""
-    rng = np.random.default_rng(10)
-    for crowd in (0.0, 1.0, 7.0):
-        weights, losses, rate = rng.dirichlet(np.ones(4)), rng.uniform(size=4), 3.0
-        totals, deltas = [0.0] * 4, [0.5]
-        settle(True, 4, weights.tolist(), 0, rate, crowd, losses.tolist(), 0, totals, deltas, 0)
-        slack = weights @ losses + np.log(weights @ np.exp(-rate * losses)) / rate
-        assert deltas[0] == pytest.approx(0.5 + max(1.0, crowd) * slack, rel=1e-12)
-        assert totals == losses.tolist()

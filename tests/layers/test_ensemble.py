@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gradeq import BadInput, QuantileEnsemble
+from gradeq import BadInput, QuantileEnsemble, from_json
 from gradeq.theory import quantile_range
 
 
@@ -105,3 +105,52 @@ def test_weights_move_to_the_better_tracker():
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(BadInput):
         QuantileEnsemble(**{"level": 0.9, "etas": [0.1, 1.0], "ensemble_eta": 0.1, **settings})
+
+
+KINDS = ({}, {"final_eta": None}, {"final_eta": None, "floor": 0.1}, {"link": "linear"})
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+def test_late_columns_equal_late_events_and_any_cut(kind):
+    rng = np.random.default_rng(3)
+    n = 400
+    f, times = rng.normal(size=n), np.arange(float(n))
+    y, due = f + rng.standard_t(3, size=n), times + rng.integers(0, 30, n)
+    whole, cut, events = (QuantileEnsemble(0.9, [0.01, 0.1, 1.0], 0.3, **kind) for _ in range(3))
+    served = whole.run(f, y, times, due).served
+    pieces = []
+    for a, b in ((0, 1), (1, 150), (150, n)):
+        pieces.extend(cut.run(f[a:b], y[a:b], times[a:b], due[a:b]).served)
+        cut = from_json(cut.to_json())
+    assert np.array_equal(served, pieces) and whole.to_json() == cut.to_json()
+    one_by_one, waiting = [], []
+    for i in range(n):
+        for _, k in sorted(own for own in waiting if own[0] <= i):
+            events.update(y[k], id=k)
+        waiting = [own for own in waiting if own[0] > i]
+        one_by_one.append(events.predict(f[i], id=i))
+        waiting.append((due[i], i))
+    assert np.array_equal(served, one_by_one)
+    assert events.weights == whole.weights and events.trackers == whole.trackers
+    assert events.steps == whole.steps and whole.steps["capped"] > 0
+
+
+@pytest.mark.parametrize("final", [None, 0.3])
+def test_trackers_and_weights_take_the_same_share_of_their_steps_as_the_final_tracker(final):
+    """Three labels at once, each three rows late: a cap of 0.3 / 3 leaves a third of a step of 0.3."""
+    layer = QuantileEnsemble(0.9, [0.1, 1.0], 0.3, final, link="linear")
+    tickets = [layer.open(0.0) for _ in range(3)]
+    share = layer.post(tickets[0], 5.0).eta / tickets[0].step
+    assert share == pytest.approx(1 / 3)
+    assert list(layer.trackers.values()) == pytest.approx([0.1 * 0.9 * share, 0.9 * share])
+
+
+def test_a_correction_moves_the_final_tracker_and_no_other():
+    layer, twin = (QuantileEnsemble(0.9, [0.1, 1.0], 0.3) for _ in range(2))
+    for i in range(50):
+        for each in (layer, twin):
+            each.predict(0.0, id=i)
+            each.update(float(i % 7), id=i)
+    layer.correct(20, 100.0)
+    assert layer.trackers == twin.trackers and layer.weights == twin.weights
+    assert layer.theta != twin.theta and layer.equilibrium().gap < 1e-12

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gradeq import Debiaser, Learner, Logit, Power, Quantile, QuantileTracker, Shift, Squared
-from gradeq.engine.table import Sparse
+from gradeq.engine.rows import Sparse
 
 
 def columns(binary, n=700):

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from gradeq import (
     BadInput,
+    Diverging,
     IntervalTracker,
     MultiQuantileTracker,
     Power,
     QuantileTracker,
+    Ridge,
 )
 from gradeq.kernels.levels import FADE
 
@@ -72,6 +74,22 @@ def test_no_player_pushes_several_levels_beyond_their_bounds(link, player):
 def test_no_player_pushes_groups_beyond_their_bounds(groups, player):
     within_bounds(duel(QuantileTracker(0.8, groups=groups), player, 300, groups=groups))
     within_bounds(duel(IntervalTracker(0.8, groups=groups), player, 300, groups=groups))
+
+
+@pytest.mark.parametrize("player", players(np.random.default_rng(0)))
+def test_the_bound_on_coverage_is_that_of_all_rows_together(player):
+    """Disjoint groups add up; where groups overlap only coordinates are bounded, and none is shown for the whole."""
+    for make in (
+        lambda g: QuantileTracker(0.8, groups=g),
+        lambda g: IntervalTracker(0.8, groups=g),
+    ):
+        apart, overlapping = make(["a"]), make(["a", "b"])
+        duel(apart, player, 300, groups=["a"])
+        duel(overlapping, player, 300, groups=["a", "b"])
+        coverage = apart.coverage
+        assert abs(coverage.after - coverage.target) <= coverage.bound * (1 + SLACK)
+        assert overlapping.coverage.bound is None and overlapping.coverage.vacuous
+        assert overlapping.equilibrium().bound is not None
 
 
 @pytest.mark.parametrize("player", players(np.random.default_rng(0)))
@@ -289,6 +307,10 @@ def test_shadow_serves_the_forecast_and_learns():
         lambda: QuantileTracker(0.9, features=["x"]),
         lambda: QuantileTracker(0.9, 0.1, link="linear", warm=True),
         lambda: QuantileTracker(0.9, 0.1, schedule=Power(0.1, 0.5)),
+        lambda: QuantileTracker(0.9, "auto", penalty=Ridge(0.1)),
+        lambda: QuantileTracker(0.9, "auto", features=["x"]),
+        lambda: MultiQuantileTracker([0.1, 0.9], penalty=Ridge(0.1)),
+        lambda: IntervalTracker(0.8, 0.1, link="linear", penalty=Ridge(0.1)),
         lambda: MultiQuantileTracker([]),
         lambda: MultiQuantileTracker([0.9, 0.1]),
         lambda: MultiQuantileTracker([0.1, 0.1]),
@@ -320,6 +342,26 @@ def test_bad_values_are_refused_and_change_nothing(use):
     before = layer.to_json()
     with pytest.raises(ValueError):
         use(layer)
+    assert layer.to_json() == before
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        QuantileTracker(0.9, 0.1, features=["x"]),
+        MultiQuantileTracker([0.1, 0.5, 0.9], 0.1, link="linear", features=["x"]),
+    ],
+    ids=repr,
+)
+def test_a_step_beyond_the_finite_numbers_is_refused_and_changes_nothing(layer):
+    layer.run([0.0, 0.0], [0.3, 1.0], features={"x": [1.0, 2.0]})
+    layer.predict(0.0, features={"x": 1e150}, weight=1e200, id="huge")
+    before = layer.to_json()
+    with pytest.raises(Diverging):
+        layer.update(1.0, id="huge")
+    assert layer.to_json() == before
+    with pytest.raises(Diverging):
+        layer.run([0.0, 0.0], [1.0, 1.0], features={"x": [1.0, 1e150]}, weights=[1.0, 1e200])
     assert layer.to_json() == before
 
 

@@ -4,15 +4,18 @@ import numpy as np
 import pytest
 
 from gradeq import (
+    BadInput,
     Conformal,
     IntervalTracker,
     Lasso,
     MultiQuantileTracker,
+    Posting,
     Power,
     QuantileEnsemble,
     QuantileTracker,
     Ridge,
     RiskControl,
+    Ticket,
     from_json,
 )
 from gradeq.kernels import compile as compiling
@@ -41,9 +44,11 @@ MAKERS = {
     "levels": lambda: MultiQuantileTracker(LEVELS),
     "levels linear": lambda: MultiQuantileTracker(LEVELS, 0.1, link="linear"),
     "levels groups": lambda: MultiQuantileTracker(LEVELS, groups=["race", "sex"]),
-    "levels lasso": lambda: MultiQuantileTracker(LEVELS, 0.1, penalty=Lasso(0.02)),
+    "levels features": lambda: MultiQuantileTracker(LEVELS, 0.05, features=["x"]),
+    "one of several": lambda: MultiQuantileTracker([0.7]),
     "levels auto": lambda: MultiQuantileTracker(LEVELS, "auto"),
     "interval": lambda: IntervalTracker(0.8, groups=["race"]),
+    "interval linear": lambda: IntervalTracker(0.8, 0.3, link="linear"),
     "interval busy": lambda: IntervalTracker(0.8, in_flight=5),
     "ensemble": lambda: QuantileEnsemble(0.9, [0.01, 0.1, 1.0], 0.3),
     "ensemble floor": lambda: QuantileEnsemble(0.9, [0.01, 0.1, 1.0], 0.3, None, floor=0.1),
@@ -52,9 +57,10 @@ MAKERS = {
     "conformal cqr": lambda: Conformal("cqr", 0.8, "auto"),
     "risk": lambda: RiskControl(missed, 0.2, 0.1, start=0.5),
 }
+OWN = [name for name in MAKERS if not name.startswith(("ensemble", "risk"))]
 COMPILED = [
     (name, late)
-    for name in ("sinh", "levels groups", "ridge", "ensemble floor")
+    for name in ("sinh", "levels groups", "interval linear", "ridge", "ensemble floor")
     for late in (False, True)
     if (name, late) != ("ridge", True)  # late labels with a penalty go event by event
 ]
@@ -76,13 +82,10 @@ def stream(layer, seed=0, n=N, missing=0.1):
         base = np.sort(centre[:, None] + rng.normal(size=(n, width(layer))), axis=1)
     labels[rng.random(n) < missing] = np.nan
     columns = {"weights": rng.choice([0.0, 0.5, 1.0, 2.0], n)}
-    if layer.desk.in_flight > 1:  # a row of weight 0 is noted with its uncapped step in columns
-        columns["weights"] = np.maximum(columns["weights"], 0.5)
-    roster = layer.roster
-    if roster.groups:
-        values = {"race": list("aaabbc"), "sex": list("fm")}
-        columns["groups"] = {g: rng.choice(values[g], n) for g in roster.groups}
-    if roster.features:
+    values = {"race": list("aaabbc"), "sex": list("fm")}
+    if layer.settings.get("groups"):
+        columns["groups"] = {g: rng.choice(values[g], n) for g in layer.settings["groups"]}
+    if layer.settings.get("features"):
         columns["features"] = {"x": rng.normal(size=n)}
     times = np.sort(rng.uniform(0, 100, n)).round(1)
     return base, labels, columns, times, times + rng.exponential(4, n).round(1)
@@ -101,15 +104,21 @@ def run(layer, base, labels, columns, times=None, due=None):
     return layer.run(*given, times=times, label_times=due, **columns).values
 
 
-def predict(layer, base, columns, i, **more):
-    """What one event was served, as an array."""
+def row_of(layer, base, columns, i):
+    """One event: what is given to predict or open."""
     row = {}
     for name, value in columns.items():
         own = {k: v[i] for k, v in value.items()} if isinstance(value, dict) else value[i]
         row["weight" if name == "weights" else name] = own
-    given = () if isinstance(layer, RiskControl) else (base[i],)
+    return () if isinstance(layer, RiskControl) else (base[i],), row
+
+
+def predict(layer, base, columns, i, **more):
+    """What one event was served, as an array."""
+    given, row = row_of(layer, base, columns, i)
     served = layer.predict(*given, **row, **more)
-    return getattr(served, "threshold", served)
+    served = getattr(served, "threshold", served)
+    return served[0] if isinstance(served, tuple) and len(served) == 1 else served
 
 
 def resumed(layer):
@@ -124,15 +133,71 @@ def resumed(layer):
 @pytest.mark.parametrize("name", MAKERS)
 def test_events_equal_columns_to_the_last_bit(name):
     batch, events = MAKERS[name](), MAKERS[name]()
-    base, labels, columns, _, _ = stream(batch, missing=0.0)
+    base, labels, columns, _, _ = stream(batch)
     served = run(batch, base, labels, columns)
     one_by_one = []
     for i in range(N):
-        one_by_one.append(predict(events, base, columns, i))
-        events.update(labels[i])
+        one_by_one.append(predict(events, base, columns, i, id=i))
+        if labels[i] == labels[i]:
+            events.update(labels[i], id=i)
     assert np.array_equal(served, one_by_one)
     assert batch.theta == events.theta
     assert batch.equilibrium() == events.equilibrium()
+    assert batch.steps == events.steps
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_open_and_post_are_predict_and_update_and_a_journal_of_them_is_the_state(name):
+    """Tickets and postings go through JSON; some labels come late, some never, some are corrected."""
+    kept, ours, again = MAKERS[name](), MAKERS[name](), MAKERS[name]()
+    base, labels, columns, _, _ = stream(ours)
+    tickets, journal = {}, []
+    waits = np.random.default_rng(1).integers(0, 6, N)
+
+    def told(entry):
+        journal.append(type(entry).from_json(entry.to_json()))
+        assert journal[-1] == entry
+        return journal[-1]
+
+    for i in range(N):
+        given, row = row_of(ours, base, columns, i)
+        shown = np.array(predict(kept, base, columns, i, id=i))
+        tickets[i] = told(ours.open(*given, **row))
+        assert np.array_equal(shown, tickets[i].served)
+        for k in [k for k in tickets if k + waits[k] <= i and labels[k] == labels[k]]:
+            posting = told(ours.post(tickets.pop(k), labels[k]))
+            assert kept.update(labels[k], id=k) == "applied"
+            if k % 40 == 0:
+                for entry in ours.repost(posting, labels[k] + 1.0):
+                    told(entry)
+                assert kept.correct(k, labels[k] + 1.0) == "corrected"
+    assert kept._state == ours._state
+    assert kept.equilibrium() == ours.equilibrium()
+    again.replay(journal)
+    assert again.to_json() == ours.to_json()
+    assert {type(entry) for entry in journal} == {Ticket, Posting}
+
+
+@pytest.mark.parametrize("name", ["sinh", "levels", "interval linear"])
+def test_a_ticket_of_other_levels_is_refused_and_changes_nothing(name):
+    layer, before = MAKERS[name](), MAKERS[name]().to_json()
+    with pytest.raises(BadInput, match="other levels"):
+        layer.post(MultiQuantileTracker([0.2, 0.3, 0.4]).open(1.0), 2.0)
+    assert layer.to_json() == before
+
+
+@pytest.mark.parametrize("name", ["linear", "sinh", "levels linear", "interval"])
+def test_a_correction_leaves_the_running_scale_as_it_was(name):
+    right, wrong = MAKERS[name](), MAKERS[name]()
+    base, labels, columns, _, _ = stream(right, missing=0.0)
+    columns["weights"] = np.ones(N)
+    for layer in (right, wrong):
+        run(layer, base, labels, columns)
+        predict(layer, base, columns, 0, id="x")
+        layer.update(labels[0], id="x")
+    wrong.correct("x", labels[0] + 1e6)
+    wrong.correct("x", labels[0])
+    assert np.array_equal(predict(right, base, columns, 1), predict(wrong, base, columns, 1))
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -157,7 +222,6 @@ def test_late_columns_equal_late_events(name):
     base, labels, columns, times, due = stream(batch)
     served = run(batch, base, labels, columns, times, due)
     posts = sorted((due[i], i) for i in range(N) if labels[i] == labels[i])
-    columns["weights"] = np.where(np.isnan(labels), 0.0, columns["weights"])  # opens no ticket
     one_by_one = []
     for i in range(N):
         while posts and posts[0][0] <= times[i] and posts[0][1] < i:
@@ -166,6 +230,8 @@ def test_late_columns_equal_late_events(name):
         one_by_one.append(predict(events, base, columns, i, id=i))
     assert np.array_equal(served, one_by_one)
     assert batch.theta == events.theta
+    assert batch.equilibrium() == events.equilibrium()
+    assert batch.steps == events.steps
 
 
 @pytest.mark.parametrize(("name", "late"), COMPILED)

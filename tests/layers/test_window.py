@@ -33,7 +33,7 @@ def test_any_window_is_the_difference_of_two_states(make, late):
 
     def run(a, b):
         when = {"times": times[a:b], "label_times": times[a:b] + 3} if late else {}
-        named = {"g": groups[a:b]} if layer.roster.groups else None
+        named = {"g": groups[a:b]} if layer.settings["groups"] else None
         return layer.run(base[a:b], labels[a:b], named, **when)
 
     run(0, 200)

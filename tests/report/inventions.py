@@ -89,7 +89,7 @@ def made_up(rows: int = 3000, groups: int = 2, hostile: str = "", seed: int = 1)
         ),
         method=Method("identity", now.name, now.rows, 0.0, -4.0, now.after, None,
                       now.after * now.rows),
-        notices=(say.step_capped(0.05, 0.0025, 409),
+        notices=(say.steps_held(0.05, 0.0025, 12_000, 409),
                  Notice("red", f"Learning stopped: {HOSTILE}.", HOSTILE, f"`{HOSTILE}`")),
         rolling=Rolling(
             "row", "row", series.window, tuple(series.x), numbers(series.means["before"]),

@@ -23,7 +23,13 @@ JUMP = n.labels_changed(
         (n.outside_range(522, 6787, -0.05, 1.62, "shift"),
          "522 served values (7.7 %) are not probabilities."),
         (n.loss_worse(Loss("squared error", 0.2, 0.25)), "Squared error got worse by 25.0 %."),
-        (n.step_capped(0.05, 0.0025, 409), "Step capped at 0.0025, you asked for 0.05."),
+        (n.steps_held(0.05, 0.0025, 12_000, 409),
+         "Labels came up to 409 rows late; steps were held down to 0.0025 for 12,000 labels, you "
+         "asked for 0.05."),
+        (n.steps_held(None, 0.05, 1, 0), "Steps were held down to 0.05 for 1 label."),
+        (n.no_cap_with_late_labels(0.1, 1),
+         "Labels came up to 1 row late and steps were not held down."),
+        (n.rows_too_large(3), "3 rows were too large for the step and got a smaller one."),
         (n.no_label(1204), "1,204 rows have no label: nothing is claimed about them."),
         (n.no_label(1), "1 row has no label: nothing is claimed about it."),
         (n.loose_bounds(4, 5), "The advance promise is loose for 4 of 5 groups."),
@@ -39,9 +45,14 @@ def test_a_claim_says_what_happened_with_its_number(notice, claim):
     assert notice.evidence.endswith(".")
 
 
-@pytest.mark.parametrize("text", [JUMP.evidence, n.step_capped(0.1, 0.01, 9).evidence])
+@pytest.mark.parametrize("text", [JUMP.evidence, n.steps_held(0.1, 0.01, 50, 9).evidence])
 def test_no_warning_uses_an_adjective_of_praise(text):
     assert not re.search("significant|robust|powerful", text)
+
+
+def test_late_labels_never_bring_the_advice_of_a_smaller_step():
+    for notice in (n.steps_held(0.1, 0.01, 50, 9), n.no_cap_with_late_labels(0.1, 9)):
+        assert "--eta" not in notice.remedy
 
 
 def test_a_jump_to_one_constant_says_that_every_label_has_it():

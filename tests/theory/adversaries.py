@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from gradeq.numerics import LAMBERT_W, sigmoid
 from gradeq.theory import clip_bound, logit_pull
-from theory.games import Game, Played, Ticket
+from theory.games import Game, Peaks, Played, Ticket
 
 __all__ = ["SLACK", "Game", "Played", "descend", "play"]
 
@@ -138,7 +138,7 @@ def play(game: Game, rng: random.Random) -> Played:
     waiting: list[list[Ticket]] = [[] for _ in range(groups)]
     served = [0.0] * groups
     counts = [0] * groups
-    peak = [1] * groups
+    peaks = Peaks(d, epoch=game.epoch)
     last_post = [0] * groups
     for t in range(1, game.rounds + 1):
         z = row(game, theta, t, rng)
@@ -149,10 +149,7 @@ def play(game: Game, rng: random.Random) -> Played:
         eta = game.eta * counts[g] ** -game.decay
         if game.wobble:
             eta *= 1.0 - game.wobble * rng.random()
-        if game.cap is not None:
-            peak[g] = max(peak[g], len(waiting[g]) + 1)
-            if peak[g] >= 2:
-                eta = min(eta, game.cap / peak[g])
+        cells = cells_of(game, z)
         margin = dot(z, theta)
         base = _base(game, rng)
         scaled = t > game.zero_scale
@@ -164,16 +161,15 @@ def play(game: Game, rng: random.Random) -> Played:
         served[g] += mass
         ticket = Ticket(
             z, [weight * error * x for x in z], slope, eta, weight, mass, served[g], open_now,
-            counts[g], t, error, base, target, margin, g,
+            counts[g], t, error, base, target, margin, g, cells, peaks.serve(cells),
         )  # fmt: skip
         waiting[g].append(ticket)
         for b in {id(book): book, id(whole): whole}.values():
-            b.etas.append(eta)
             b.open_mass = max(b.open_mass, open_now + mass)
             b.most_open = max(b.most_open, len(waiting[g]))
             b.size = max(b.size, dot(z, z))
         last_post[g] = _post(
-            game, book, whole, waiting[g], theta, t, rng, served, counts, last_post[g]
+            game, book, whole, waiting[g], theta, t, rng, served, counts, last_post[g], peaks
         )
     if groups > 1:
         whole.groups = books
@@ -192,23 +188,40 @@ def _post(
     served: list[float],
     counts: list[int],
     last: int,
+    peaks: Peaks,
 ) -> int:
     chosen = [waiting[i] for i in due(game, waiting, theta, t, rng)]
     for ticket in chosen if game.hold % 2 else reversed(chosen):
         stale = sum(other.mass for other in waiting if other.order <= last)
         crossing = ticket.mass + ticket.open_mass + served[ticket.group] - ticket.served_mass
+        eta, lateness = ticket.eta, 1
+        if ticket.weight > 0.0:
+            lateness = peaks.post(ticket.cells, ticket.opened)
+            whole.widest = max(whole.widest, dot(ticket.z, ticket.z))
+            squared = whole.widest if game.structure == "features" and game.task != "elo" else 1.0
+            eta = peaks.step(ticket.cells, eta, game.cap, ticket.weight, squared)
         for b in {id(book): book, id(whole): whole}.values():
             b.stale_mass = max(b.stale_mass, stale)
             b.delay = max(b.delay, counts[ticket.group] - ticket.count)
             b.crossing_mass = max(b.crossing_mass, crossing)
+            b.lateness = max(b.lateness, lateness)
+            if ticket.weight > 0.0:
+                b.etas.append(eta)
             _book(b, ticket)
         for j, (g, s) in enumerate(zip(ticket.gradient, ticket.slope, strict=True)):
-            theta[j] -= ticket.eta * (g + s)
+            theta[j] -= eta * (g + s)
         whole.farthest = max([whole.farthest, *(abs(x) for x in theta)])
         whole.farthest_norm = max(whole.farthest_norm, norm(theta))
         waiting.remove(ticket)
         last = t
     return last
+
+
+def cells_of(game: Game, z: list[float]) -> tuple[int, ...]:
+    """Where the lateness of a row is counted: its group, its players, or the whole layer."""
+    if game.task == "elo" or game.structure == "disjoint":
+        return tuple(j for j, x in enumerate(z) if x != 0.0)
+    return (0,)
 
 
 def _book(b: Played, ticket: Ticket) -> None:

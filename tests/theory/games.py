@@ -7,6 +7,55 @@ from dataclasses import dataclass, field
 from gradeq.theory import Setting
 
 
+class Peaks:
+    """The lateness of labels in each cell and its peak P, renewed in epochs; bounds rest on P >= d alone.
+
+    The product's epochs are 50 labels, then longer; shorter ones make harder games.
+    """
+
+    def __init__(self, cells: int, epoch: float = 50.0, growth: float = 50.0) -> None:
+        self.rows = [0] * cells
+        self.peak = [1] * cells
+        self.recent = [0] * cells
+        self.count = [0] * cells
+        self.length = [epoch] * cells
+        self.growth = growth
+
+    def serve(self, cells: tuple[int, ...]) -> tuple[int, ...]:
+        """Count a row; what its ticket must remember."""
+        for cell in cells:
+            self.rows[cell] += 1
+        return tuple(self.rows[cell] for cell in cells)
+
+    def post(self, cells: tuple[int, ...], opened: tuple[int, ...]) -> int:
+        """Note a label and return its lateness, the largest of its cells."""
+        lateness = [self.rows[cell] - at + 1 for cell, at in zip(cells, opened, strict=True)]
+        for cell, d in zip(cells, lateness, strict=True):
+            self.recent[cell] = max(self.recent[cell], d)
+            self.peak[cell] = max(self.peak[cell], d)
+            self.count[cell] += 1
+            if self.count[cell] >= self.length[cell]:
+                self.peak[cell], self.recent[cell], self.count[cell] = self.recent[cell], 0, 0
+                if self.growth:
+                    longer = self.length[cell] + self.growth
+                    self.length[cell] = max(longer, 4.0 * self.peak[cell])
+        return max(lateness)
+
+    def step(
+        self,
+        cells: tuple[int, ...],
+        eta: float,
+        cap: float | None,
+        weight: float,
+        norm: float = 1.0,
+    ) -> float:
+        """min(eta, c/(w P Z^2)) once a peak is 2 or more, P the sum of the row's peaks."""
+        peaks = [self.peak[cell] for cell in cells]
+        if cap is None or max(peaks) < 2 or norm == 0.0:
+            return eta
+        return min(eta, cap / (weight * sum(peaks) * norm))
+
+
 @dataclass
 class Game:
     """One configuration to play; labels stay in [low, high] (residuals, or labels for bounded means)."""
@@ -31,6 +80,7 @@ class Game:
     release: str = "at once"
     hold: int = 5
     cap: float | None = None
+    epoch: float = 50.0
     zero_scale: int = 0
     levels: tuple[float, ...] = ()
 
@@ -54,6 +104,8 @@ class Ticket:
     target: float
     margin: float
     group: int
+    cells: tuple[int, ...]
+    opened: tuple[int, ...]
 
 
 @dataclass
@@ -77,8 +129,10 @@ class Played:
     stale_mass: float = 0.0
     most_open: int = 0
     delay: int = 0
+    lateness: int = 1
     crossing_mass: float = 0.0
     size: float = 0.0
+    widest: float = 0.0
     etas: list[float] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
     margins: list[float] = field(default_factory=list)
@@ -95,7 +149,7 @@ class Played:
 
     def setting(self) -> Setting:
         """The Setting that a layer would fill from its running sums."""
-        game, late = self.game, self.game.release != "at once"
+        game = self.game
         weighted = game.weight > 0.0
         steps = self.etas or [game.eta]
         variation = sum(abs(1 / b - 1 / a) for a, b in itertools.pairwise(steps))
@@ -130,11 +184,6 @@ class Played:
             divisor=self.n if weighted else None,
             penalty=game.penalty,
             strength=game.strength,
-            late=late,
-            most_open=self.most_open if late else None,
-            cap=game.cap if late else None,
-            open_mass=self.open_mass if late else None,
-            stale_mass=self.stale_mass if late else None,
-            delay=self.delay if late and game.rows != "groups" else None,
-            crossing_mass=self.crossing_mass if late else None,
+            lateness=self.lateness,
+            cap=game.cap,
         )

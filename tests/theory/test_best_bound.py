@@ -69,7 +69,7 @@ def random_game(task: str, rng: random.Random) -> Game:
     if rng.random() < 0.5:
         game.release, game.hold = rng.choice(RELEASES), rng.choice((1, 2, 7))
         if rng.random() < 0.5:
-            game.cap = rng.choice((0.1, 0.3, 0.9))
+            game.cap, game.epoch = rng.choice((0.1, 0.3, 0.9)), rng.choice((2.0, 50.0))
         elif task == "mean":
             game.eta = min(game.eta, 0.7 / (game.size * (2 * game.hold + 3)))
     if task == "quantile" and rng.random() < 0.3:
@@ -152,17 +152,21 @@ def test_no_theorem_means_no_value() -> None:
         Setting(**rng, penalty="lasso", strength=0.1),
         Setting(**rng, eta=2.0),
         Setting(**rng, structure="features", size=4.0, eta=0.5),
-        Setting(**rng, structure="features", late=True, most_open=3, eta=0.01),
-        Setting(**rng, late=True),
-        Setting(**rng, late=True, open_mass=2.5, stale_mass=2.0),
+        Setting(**rng, structure="features", lateness=300, eta=0.01),
+        Setting(**rng, structure="overlapping", size=2.0, lateness=4000, cap=0.1, eta=0.01),
+        Setting(**rng, lateness=102, eta=0.01),
+        Setting(**rng, lateness=100, cap=0.1, eta=0.01),  # a cap acted and nobody counted
+        Setting(**rng, lateness=3, penalty="ridge", strength=0.1),
+        Setting(task="poisson", n=100, low=0.0, high=3.0, lateness=2),
+        Setting(task="elo", n=100, dimension=4, lateness=2, home=True),
         Setting(task="multiplicative", n=100, low=-1.0, high=1.0),
-        Setting(task="quantile", structure="isotonic", levels=(0.1, 0.9), late=True, **rng),
+        Setting(task="quantile", structure="isotonic", **rng),
         Setting(task="probability_logit", n=100),
         Setting(n=0),
     ]
     for setting in none:
         bound = best_bound(setting)
-        assert bound.value is None and bound.vacuous, setting
+        assert bound.value is None and bound.vacuous and bound.reason, setting
         assert labels_until(setting, 0.01) is None or not setting.n
         assert all(b.value is None for b in group_bounds(replace(setting, counts=(50, 50))))
 
@@ -197,7 +201,11 @@ SHAPES = [
     Setting(task="mean", structure="features", n=10, low=-1, high=1, size=4.0),
     Setting(task="mean", structure="disjoint", n=10, counts=(4, 6), low=-1, high=1),
     Setting(task="mean", n=10, low=-1, high=1, eta_last=0.001, decay=0.5),
-    Setting(task="mean", n=10, low=-1, high=1, late=True, most_open=400, cap=0.1, eta=0.01),
+    Setting(
+        task="mean", n=10, low=-1, high=1, lateness=400, cap=0.1, eta=0.01, inverse_variation=0
+    ),
+    Setting(task="mean", structure="overlapping", n=10, size=2, low=-1, high=1, lateness=20),
+    Setting(task="elo", n=10, dimension=20, lateness=9),
     Setting(task="quantile", structure="isotonic", levels=(0.1, 0.5, 0.9), n=10, low=-1, high=1),
     Setting(task="probability_shift", n=10, low=-1, high=1, penalty="lasso", strength=0.001),
 ]
@@ -246,6 +254,66 @@ def test_a_penalty_leaves_a_floor_that_no_count_of_labels_removes() -> None:
     assert labels_until(setting, 0.0) is None
 
 
+def test_steps_that_change_with_lateness_go_on_changing() -> None:
+    steps = {"eta": 0.01, "lateness": 400, "cap": 0.1, "inverse_variation": 900.0}
+    late = Setting(n=100, low=-1, high=1, **steps)
+    needed = labels_until(late, 0.02)
+    assert needed is not None
+    grown = replace(late, n=needed, inverse_variation=900.0 * math.sqrt(needed / 100))
+    assert (best_bound(grown).value or 1.0) < 0.02
+    # Where each row has its own step the variation grows as fast as the count of labels.
+    assert labels_until(replace(late, weight_max=3.0, weight_sum=150.0), 0.02) is None
+    shared = replace(late, structure="overlapping", size=2.0, eta=0.005, lateness=90)
+    assert best_bound(shared).value is not None and labels_until(shared, 0.02) is None
+    constant = replace(late, cap=None, lateness=50, inverse_variation=0.0)
+    assert labels_until(constant, 0.02) is not None
+
+
+@pytest.mark.parametrize("structure", ["scalar", "overlapping", "features"])
+@pytest.mark.parametrize("lateness", [1, 3])
+def test_ranges_that_no_float_can_square_are_bounded_or_refused(
+    structure: str, lateness: int
+) -> None:
+    shape = {"structure": structure, "n": 50, "eta": 0.1, "lateness": lateness}
+    plain = best_bound(Setting(low=-1.0, high=1.0, **shape)).value
+    assert plain is not None
+    for b in (1e-320, 1e-200, 1e200):
+        value = best_bound(Setting(low=-b, high=b, square_sum=50.0 * b * b, **shape)).value
+        assert value == pytest.approx(plain * b, rel=1e-3)
+    for task in ("mean", "quantile", "glm", "poisson", "probability_shift"):
+        for penalty in (None, "lasso", "ridge"):
+            setting = Setting(
+                task=task, low=-1e308, high=1e308, span_low=-1e308, span_high=1e308, weight_max=1e200,
+                weight_sum=1e300, penalty=penalty, strength=0.1, **shape,
+            )  # fmt: skip
+            value = best_bound(setting).value
+            assert value is None or math.isfinite(value)
+
+
+def test_a_home_advantage_is_a_coordinate_with_a_smaller_step() -> None:
+    rng, n, eta = random.Random(6), 400, 0.3
+    for favour in (0.5, 0.9):
+        theta, home, total, own = [0.0] * 3, 0.0, 0.0, [0.0] * 3
+        for _ in range(n):
+            a, b = rng.sample(range(3), 2)
+            p = 1.0 / (1.0 + math.exp(theta[a] - theta[b] - home))
+            e = p - float(rng.random() < favour or theta[b] > theta[a])
+            theta[a], theta[b], home = (
+                theta[a] + eta * e,
+                theta[b] - eta * e,
+                home - 0.1 * eta * e,
+            )
+            total, own[a], own[b] = total + e, own[a] - e, own[b] + e
+        setting = Setting(task="elo", n=n, counts=(n,) * 3, dimension=3, eta=eta, home=True)
+        bound, players = best_bound(setting), group_bounds(setting)
+        assert bound.value is not None and abs(total) / n <= bound.value * SLACK
+        for sum_of, player in zip(own, players, strict=True):
+            assert player.value == pytest.approx(bound.value * math.sqrt(0.1))
+            assert abs(sum_of) / n <= player.value * SLACK
+    assert best_bound(replace(setting, lateness=2)).reason.endswith("home advantage")
+    assert best_bound(replace(setting, penalty="lasso", strength=0.1)).value is None
+
+
 def test_the_sum_of_squares_sharpens_a_heavy_tail() -> None:
     plain = Setting(task="mean", n=1000, low=-1000, high=1000, eta=0.01)
     sharp = replace(plain, square_sum=1000 * 40.0**2)
@@ -261,6 +329,13 @@ def test_the_sum_of_squares_sharpens_a_heavy_tail() -> None:
 
 
 def test_unknown_words_are_refused() -> None:
-    for wrong in ({"task": "median"}, {"structure": "tree"}, {"penalty": "l2"}, {"eta": 0.0}):
+    wrongs = (
+        {"task": "median"},
+        {"structure": "tree"},
+        {"penalty": "l2"},
+        {"eta": 0.0},
+        {"lateness": 0},
+    )
+    for wrong in wrongs:
         with pytest.raises(BadInput):
             Setting(**wrong)

@@ -136,6 +136,7 @@ def test_late_labels_keep_their_larger_caps(release: str) -> None:
                 for u, y in zip(played.margins, played.targets, strict=True)
             )
             assert excess / played.n <= late_convex_harm(0.3, 0.5, played.most_open) * SLACK
+            assert played.most_open <= played.delay + 1 == played.lateness
     assert late_squared_harm_factor(0.5, 3) == math.inf
 
 
@@ -175,10 +176,12 @@ def test_the_cap_of_a_layer_is_a_sentence() -> None:
     soft = Setting(task="probability_logit", eta=0.03, label_low=0.1, label_high=0.9)
     assert harm_cap(soft).added == pytest.approx(0.015)
     assert harm_cap(Setting(task="elo", eta=0.1)).result == "B2"
-    late = harm_cap(Setting(task="mean", eta=0.01, late=True, delay=4))
+    late = harm_cap(Setting(task="mean", eta=0.01, lateness=5))
     assert late.factor == pytest.approx(1 / 0.91) and late.result == "A6"
-    late = harm_cap(Setting(task="quantile", level=0.5, eta=0.1, late=True, most_open=3))
+    late = harm_cap(Setting(task="quantile", level=0.5, eta=0.1, lateness=3))
     assert late.added == pytest.approx(0.0625)
+    late = harm_cap(Setting(task="elo", eta=0.1, lateness=3, cap=1.0))
+    assert late.added == pytest.approx(0.5) and late.result == "A6"
 
 
 @pytest.mark.parametrize(
@@ -187,9 +190,11 @@ def test_the_cap_of_a_layer_is_a_sentence() -> None:
         Setting(task="mean", eta=0.01, eta_last=0.001),
         Setting(task="mean", eta=0.01, penalty="ridge", strength=0.1),
         Setting(task="mean", eta=1.5),
-        Setting(task="mean", eta=0.01, late=True, most_open=3),
-        Setting(task="mean", eta=0.01, late=True, delay=3, weight_max=2.0),
-        Setting(task="quantile", eta=0.01, late=True),
+        Setting(task="mean", eta=0.01, lateness=100),
+        Setting(task="mean", eta=0.01, lateness=4, weight_max=2.0),
+        Setting(task="mean", eta=0.01, lateness=40, cap=0.1),
+        Setting(task="mean", eta=0.01, lateness=4, inverse_variation=1.0),
+        Setting(task="elo", eta=0.01, lateness=2, home=True),
         Setting(task="probability_shift", eta=0.01),
         Setting(task="multiplicative", eta=0.01),
         Setting(task="quantile", structure="isotonic", levels=(0.1, 0.9), eta=0.1),

@@ -8,13 +8,14 @@ that is saved and loaded again.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Mapping
 from hashlib import blake2b
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 REMEMBERED = 10_000  # expired rows whose labels are still recognised, as the layer does
-MODES = ("auto", "content", "order")
+Mode = Literal["auto", "content", "order"]
+ALL = ""  # the key under which every row waits
 
 
 def content(x: Any) -> str:
@@ -41,23 +42,25 @@ def spelled(value: Any) -> str:
 
 
 class Pairing:
-    """Ids of rows that wait for a label, by content and by family (the rows that may stand in for each other)."""
+    """Ids of rows that wait for a label, by content and by family (the rows that may stand in for each other).
 
-    def __init__(self, open_ids: Iterable[Any] = (), lapsed_ids: Iterable[Any] = ()) -> None:
+    An id of ours is "row", content, family and number; ids that a user chose are left alone. ``ids``: those that a
+    layer remembers, and whether each is open or expired.
+    """
+
+    def __init__(self, ids: Mapping[Any, str] | None = None) -> None:
         self.waiting: dict[str, OrderedDict[str, None]] = {}
         self.lapsed: OrderedDict[str, bool] = OrderedDict()
-        for id in open_ids:
-            if parts := parsed(id):
-                self._add(id, parts)
-        for id in lapsed_ids:
-            if parts := parsed(id):
-                self._lapse(parts[0])
+        for id, status in (ids or {}).items():
+            if status == "open":
+                self.add(id)
+            elif status == "expired":
+                self._lapse(id)
 
-    def ask(self, row: str, family: str, number: int) -> str:
-        """A new id for a row that is served now."""
-        id = f"row {row} {family} {number}"
-        self._add(id, (row, family))
-        return id
+    def add(self, id: Any) -> None:
+        """A row that was served now."""
+        for key in keys_of(id):
+            self.waiting.setdefault(key, OrderedDict())[id] = None
 
     def oldest(self, key: str) -> str | None:
         """The row of this content or family that has waited longest."""
@@ -65,30 +68,26 @@ class Pairing:
 
     def close(self, id: str) -> None:
         """The row has its label, or will have none."""
-        for key in parsed(id) or ():
-            ids = self.waiting.get(key)
-            if ids is not None and id in ids:
-                del ids[id]
-                if not ids:
-                    del self.waiting[key]
+        for key in keys_of(id):
+            ids = self.waiting[key]
+            del ids[id]
+            if not ids:
+                del self.waiting[key]
 
-    def expire(self, id: Any) -> None:
-        """The row waits no longer; its label, if it comes, will be recognised and passed over."""
-        if parts := parsed(id):
+    def expire(self, before: float) -> None:
+        """Rows numbered below this wait no longer; their labels, if they come, are recognised and passed over."""
+        while (id := self.oldest(ALL)) is not None and int(id.split(" ")[3]) < before:
             self.close(id)
-            self._lapse(parts[0])
+            self._lapse(id)
 
-    def _add(self, id: str, parts: tuple[str, str]) -> None:
-        for key in parts:
-            self.waiting.setdefault(key, OrderedDict())[id] = None
-
-    def _lapse(self, row: str) -> None:
-        self.lapsed[row] = True
-        if len(self.lapsed) > REMEMBERED:
-            self.lapsed.popitem(last=False)
+    def _lapse(self, id: Any) -> None:
+        for row in keys_of(id)[:1]:
+            self.lapsed[row] = True
+            if len(self.lapsed) > REMEMBERED:
+                self.lapsed.popitem(last=False)
 
 
-def parsed(id: Any) -> tuple[str, str] | None:
-    """Content and family in an id of ours; None for an id that a user chose."""
+def keys_of(id: Any) -> tuple[str, ...]:
+    """What an id of ours is found by: content, family, all; nothing for an id that a user chose."""
     parts = id.split(" ") if isinstance(id, str) else []
-    return (parts[1], parts[2]) if len(parts) == 4 and parts[0] == "row" else None
+    return (parts[1], parts[2], ALL) if len(parts) == 4 and parts[0] == "row" else ()

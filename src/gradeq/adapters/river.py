@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from gradeq.adapters.serving import Serving
 from gradeq.errors import BadInput, missing_extra
@@ -17,7 +17,9 @@ except ImportError as error:
     raise missing_extra("river", "the river adapters") from error
 
 if TYPE_CHECKING:
+    from gradeq.adapters.pairing import Mode
     from gradeq.equilibrium import Equilibrium
+    from gradeq.layers.tracker import LateCap, Step
     from gradeq.penalties import Penalty
     from gradeq.schedules import Schedule
 
@@ -47,10 +49,10 @@ class DebiasedRegressor(base.Wrapper[Any], base.Regressor):
     "content" serves the row now and learns at once, right for data that were never asked about; "order" looks at
     no content and always takes the oldest row. A pipeline inside the wrapper, as above, sees x unchanged: best.
 
-    Rows that never get a label stay open and, as late labels do, cap the step; ``ttl`` drops those older than so many
-    predictions. ``groups`` and ``features`` name keys of x (an absent group is "(missing)", an absent feature 0),
-    ``weight`` the key of the row's weight in the layer; other keyword arguments of ``learn_one`` (``w``) go to the
-    model. A model that says None is taken to say 0. Other settings and the guarantee: ``gradeq.Debiaser``.
+    Rows that never get a label stay open and take memory; ``ttl`` drops those older than so many predictions.
+    ``groups`` and ``features`` name keys of x (an absent group is "(missing)", an absent feature 0), ``weight`` the
+    key of the row's weight in the layer; other keyword arguments of ``learn_one`` (``w``) go to the model. A model
+    that says None is taken to say 0. Other settings and the guarantee: ``gradeq.Debiaser``.
 
     ``layer_`` is the ``Debiaser``: ``layer_.to_json()`` saves it, open rows included; assign
     ``gradeq.from_json(text)`` to take it up again.
@@ -59,15 +61,15 @@ class DebiasedRegressor(base.Wrapper[Any], base.Regressor):
     def __init__(
         self,
         regressor: Any,
-        eta: float | str | None = None,
+        eta: Step = None,
         groups: Sequence[Any] | None = None,
         features: Sequence[Any] | None = None,
         weight: Any = None,
-        pairing: str = "auto",
-        link: str = "identity",
+        pairing: Mode = "auto",
+        link: Literal["identity", "exp"] = "identity",
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
-        late_cap: str | float | None = "auto",
+        late_cap: LateCap = "auto",
         ttl: float | None = None,
         shadow: bool = False,
     ) -> None:
@@ -136,9 +138,9 @@ class DebiasedClassifier(base.Wrapper[Any], base.Classifier):
     ...     preprocessing.StandardScaler() | linear_model.LogisticRegression()
     ... )
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.LogLoss(), delay=10)
-    LogLoss: 0.3318337097789386
+    LogLoss: 0.3312349549350075
     >>> round(model.equilibrium_.bias_before, 4), round(model.equilibrium_.bias_after, 4)
-    (0.0291, 0.0123)
+    (0.0291, 0.0013)
 
     ``labels``: the negative and the positive one. The model needs ``predict_proba_one``; while it knows nothing the
     probability is 1/2. ``predict_one`` right after ``predict_proba_one`` for the same row, or the other way round,
@@ -149,16 +151,16 @@ class DebiasedClassifier(base.Wrapper[Any], base.Classifier):
     def __init__(
         self,
         classifier: Any,
-        eta: float | str | None = None,
+        eta: Step = None,
         groups: Sequence[Any] | None = None,
         features: Sequence[Any] | None = None,
         weight: Any = None,
-        pairing: str = "auto",
+        pairing: Mode = "auto",
         labels: tuple[Any, Any] = (False, True),
-        link: str = "logit",
+        link: Literal["logit", "shift"] = "logit",
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
-        late_cap: str | float | None = "auto",
+        late_cap: LateCap = "auto",
         ttl: float | None = None,
         shadow: bool = False,
     ) -> None:
@@ -268,15 +270,15 @@ class TrackedInterval(base.Wrapper[Any], base.Regressor):
         self,
         regressor: Any,
         coverage: float = 0.9,
-        eta: float | str | None = None,
+        eta: Step = None,
         groups: Sequence[Any] | None = None,
         features: Sequence[Any] | None = None,
         weight: Any = None,
-        pairing: str = "auto",
-        link: str = "sinh",
+        pairing: Mode = "auto",
+        link: Literal["sinh", "linear"] = "sinh",
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
-        late_cap: str | float | None = "auto",
+        late_cap: LateCap = "auto",
         ttl: float | None = None,
         shadow: bool = False,
     ) -> None:

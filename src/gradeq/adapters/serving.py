@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from gradeq.adapters.pairing import MODES, Pairing, content
+from gradeq.adapters.pairing import Mode, Pairing, content
+from gradeq.engine import checks
 from gradeq.errors import BadInput
-from gradeq.layers.layer import Layer, check_same_settings
+from gradeq.layers.layer import Layer
+from gradeq.layers.making import check_same_settings
 
 
 class Serving:
@@ -19,21 +21,21 @@ class Serving:
         groups: Sequence[Any] | None,
         features: Sequence[Any] | None,
         weight: Any,
-        pairing: str,
+        pairing: Mode,
     ) -> None:
         for names in (groups, features):
             if isinstance(names, str):
                 raise BadInput(f"{names!r} is one name; give a list of keys, [{names!r}]")
-        if pairing not in MODES:
-            raise BadInput(f"pairing={pairing!r}: must be one of {', '.join(MODES)}")
+        if pairing not in get_args(Mode):
+            raise BadInput(f"pairing={pairing!r}: must be one of {', '.join(get_args(Mode))}")
         self.groups, self.features = list(groups or ()), list(features or ())
         self.weight, self.mode = weight, pairing
-        self._layer: Any = make(
-            groups=[str(name) for name in self.groups],
-            features=[str(name) for name in self.features],
+        self._take(
+            make(
+                groups=[str(name) for name in self.groups],
+                features=[str(name) for name in self.features],
+            )
         )
-        self.pairs = Pairing()
-        self.last: tuple[Any, str, Any] | None = None
 
     @property
     def layer(self) -> Any:
@@ -43,8 +45,13 @@ class Serving:
     @layer.setter
     def layer(self, layer: Layer) -> None:
         check_same_settings(self._layer, layer)
-        self._layer, self.last = layer, None
-        self.pairs = Pairing(layer.desk.by_id, layer.desk.lapsed)
+        self._take(layer)
+
+    def _take(self, layer: Any) -> None:
+        self._layer = layer
+        self.last: tuple[Any, str, Any] | None = None
+        self.ttl, self.served = layer.settings["ttl"], layer.in_flight["served"]
+        self.pairs = Pairing(layer.ids)
 
     def ask(self, x: Any, f: Any, id: str | int | None, verb: str) -> Any:
         """Serve a row. Another verb right after, for the same row, is the same question."""
@@ -53,14 +60,20 @@ class Serving:
         if self.last is not None and self.last[0] == question and self.last[1] != verb:
             served, self.last = self.last[2], None
             return served
-        served = self._open(x, f, row, id)[0]
+        own = f"row {row} {self._family(x)} {self.served}" if id is None else id
+        now = None if self.ttl is None else float(self.served)
+        served = self._layer.predict(*self._given(x, f), own, now)
+        self.pairs.add(own)
+        if self.ttl is not None:
+            self.pairs.expire(self.served - self.ttl)
+        self.served += 1
         self.last = (question, verb, served)
         return served
 
     def answer(self, x: Any, y: Any, id: str | int | None, forecast: Callable[[], Any]) -> None:
         """Learn from the label of a row; one that was never served is served now, for it alone."""
         self.last = None
-        y = self._layer.label(y)
+        y = checks.number(y, "label")
         if id is not None:
             self._layer.update(y, id=id)
             return
@@ -71,34 +84,18 @@ class Serving:
         if own is None and self.mode == "auto":
             own = self.pairs.oldest(self._family(x))
         if own is None:
-            own = self._open(x, forecast(), row, None)[1]
+            self._layer.post(self._layer.open(*self._given(x, forecast())), y)
+            self.served += 1
+            return
         self._layer.update(y, id=own)
+        self._layer.forget(own)  # our own ids never come twice
         self.pairs.close(own)
-        # Our own ids never come twice, so the layer need not remember them.
-        self._layer.desk.closed.pop(own, None)
 
-    def _open(self, x: Any, f: Any, row: str, id: str | int | None) -> tuple[Any, Any]:
-        desk = self._layer.desk
-        now = None if desk.ttl is None else float(desk.served)
-        if now is not None:
-            for ticket in desk.expire(now):
-                self.pairs.expire(ticket.id)
-        number = desk.served + 1
-        own = self.pairs.ask(row, self._family(x), number) if id is None else id
-        try:
-            served = self._layer.predict(
-                f,
-                {str(name): x.get(name) for name in self.groups} or None,
-                {str(name): x.get(name, 0.0) for name in self.features} or None,
-                1.0 if self.weight is None else x[self.weight],
-                own,
-                now,
-            )
-        except Exception:
-            if id is None:
-                self.pairs.close(str(own))
-            raise
-        return served, own
+    def _given(self, x: Any, f: Any) -> tuple[Any, ...]:
+        """What the layer takes: the forecast, groups, features and weight of a row."""
+        groups = {str(name): x.get(name) for name in self.groups} or None
+        features = {str(name): x.get(name, 0.0) for name in self.features} or None
+        return f, groups, features, 1.0 if self.weight is None else x[self.weight]
 
     def _content(self, x: Any) -> str:
         return "all" if self.mode == "order" else content(x)

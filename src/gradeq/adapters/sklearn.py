@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from gradeq.adapters.sklearn_layered import Layered, is_fitted
 from gradeq.adapters.sklearn_tracked import TrackedInterval, TrackedQuantile
 
 if TYPE_CHECKING:
+    from gradeq.layers.tracker import LateCap, Step
     from gradeq.penalties import Penalty
     from gradeq.schedules import Schedule
 
@@ -57,14 +58,14 @@ class DebiasedRegressor(RegressorMixin, Layered):  # type: ignore[misc]
     def __init__(
         self,
         estimator: Any,
-        eta: float | str | None = None,
+        eta: Step = None,
         *,
         groups: Sequence[str | int] | None = None,
         features: Sequence[str | int] | None = None,
-        link: str = "identity",
+        link: Literal["identity", "exp"] = "identity",
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
-        late_cap: str | float | None = "auto",
+        late_cap: LateCap = "auto",
         shadow: bool = False,
     ) -> None:
         self.estimator = estimator
@@ -109,14 +110,14 @@ class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
     def __init__(
         self,
         estimator: Any,
-        eta: float | str | None = None,
+        eta: Step = None,
         *,
         groups: Sequence[str | int] | None = None,
         features: Sequence[str | int] | None = None,
-        link: str = "logit",
+        link: Literal["logit", "shift"] = "logit",
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
-        late_cap: str | float | None = "auto",
+        late_cap: LateCap = "auto",
         clip: float = 1e-6,
         shadow: bool = False,
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -13,6 +13,7 @@ from gradeq.adapters.sklearn_layered import Layered
 from gradeq.layers.quantile import IntervalTracker, QuantileTracker
 
 if TYPE_CHECKING:
+    from gradeq.layers.tracker import LateCap, Step
     from gradeq.penalties import Penalty
     from gradeq.schedules import Schedule
 
@@ -37,14 +38,14 @@ class TrackedQuantile(RegressorMixin, Layered):  # type: ignore[misc]
         self,
         estimator: Any,
         level: float = 0.9,
-        eta: float | str | None = None,
+        eta: Step = None,
         *,
         groups: Sequence[str | int] | None = None,
         features: Sequence[str | int] | None = None,
-        link: str = "sinh",
+        link: Literal["sinh", "linear"] = "sinh",
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
-        late_cap: str | float | None = "auto",
+        late_cap: LateCap = "auto",
         shadow: bool = False,
     ) -> None:
         self.estimator = estimator
@@ -96,16 +97,16 @@ class TrackedInterval(RegressorMixin, Layered):  # type: ignore[misc]
         self,
         estimator: Any,
         coverage: float = 0.9,
-        eta: float | str | None = None,
+        eta: Step = None,
         *,
         lower: Any = None,
         upper: Any = None,
         groups: Sequence[str | int] | None = None,
         features: Sequence[str | int] | None = None,
-        link: str = "sinh",
+        link: Literal["sinh", "linear"] = "sinh",
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
-        late_cap: str | float | None = "auto",
+        late_cap: LateCap = "auto",
         shadow: bool = False,
     ) -> None:
         self.estimator = estimator

@@ -55,7 +55,7 @@ def audited(path: str) -> dict[str, Any]:
             f"{path}: the identity is broken: parameters and stored gradients differ by "
             f"{reached.gap:.2g}; restore a backup and run again from the files"
         )
-    desk = layer.desk
+    flight = layer.in_flight
     return {
         "path": path,
         "kind": layer.kind,
@@ -63,9 +63,9 @@ def audited(path: str) -> dict[str, Any]:
         "version": body["gradeq"],
         "sha256": body["sha256"],
         "eta": step_of(layer),
-        "served": desk.served,
-        "labelled": desk.posted,
-        "open": desk.open_count,
+        "served": flight["served"],
+        "labelled": flight["labelled"],
+        "open": flight["open"],
         "parameters": len(reached.coordinates),
         "gap": reached.gap,
         "exact": reached.exact,

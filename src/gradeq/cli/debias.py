@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradeq.cli.options import Common, column, common, shared
+
+if TYPE_CHECKING:
+    from gradeq.layers.debiaser import LinkName, Outcome
 
 
 @click.command(short_help="Remove the bias of predictions, overall and in every group.")
@@ -99,8 +102,8 @@ def task_of(
     options: Common,
     prediction: str,
     label: str,
-    outcome: str,
-    link: str | None,
+    outcome: Outcome,
+    link: LinkName | None,
     by: tuple[str, ...],
     features: tuple[str, ...],
     key: str | None,
@@ -111,12 +114,11 @@ def task_of(
     from gradeq.cli.judge import Bias
     from gradeq.cli.task import Task
 
-    chosen = link or {"real": "identity", "binary": "logit"}[outcome]
+    chosen: LinkName = link or ("identity" if outcome == "real" else "logit")
 
     def make(eta: float | str | None, ttl: float | None) -> Any:
         from gradeq.cli.steps import penalty_of, stepped
-        from gradeq.layers.debias_parts import DEFAULT_ETA
-        from gradeq.layers.debiaser import Debiaser
+        from gradeq.layers.debiaser import DEFAULT_ETA, Debiaser
 
         default = None if features else DEFAULT_ETA[outcome] / max(1, len(by))
         layer = Debiaser(

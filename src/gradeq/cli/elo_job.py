@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradeq.cli.games import Games, Sides, parse, without_own
-from gradeq.cli.job import capping, moment
 from gradeq.cli.light import arrow_without_pandas
-from gradeq.cli.measure import GroupSums, Late, Sums
+from gradeq.cli.measure import GroupSums, Sums
 from gradeq.cli.notes import whose_step
 from gradeq.cli.options import Common, check_distinct
-from gradeq.cli.outcome import Capped, Certificate
+from gradeq.cli.outcome import Before, Capped, capping
 from gradeq.cli.progress import progress
 from gradeq.cli.reading import Reading
 from gradeq.cli.state_file import check_place, read_state
@@ -24,6 +23,9 @@ from gradeq.errors import BadInput
 from gradeq.files import Clock, Codebook, Writer, atomic, guard_formula, open_table
 from gradeq.files.numbers import Floats
 from gradeq.report.numerals import some
+
+if TYPE_CHECKING:
+    from gradeq.layers.elo import Ties
 
 TINY = 1e-15
 LEADERBOARD = {
@@ -45,7 +47,7 @@ class EloOutcome:
 
     options: Common
     sides: Sides
-    ties_rule: str
+    ties_rule: Ties
     predictions: str | None
     layer: Any
     equilibrium: Any
@@ -58,8 +60,8 @@ class EloOutcome:
     eta: float | str | None
     sums: Sums
     players: dict[str, tuple[float, float]]  # log loss and its games in this run
-    certificate: Certificate
     capped: Capped | None
+    resized: int
     whose_step: str
     notices: tuple[Any, ...] = ()
 
@@ -67,17 +69,13 @@ class EloOutcome:
 class EloPass:
     """One run over the games: the ratings move on, the sums grow."""
 
-    def __init__(
-        self, layer: Any, sides: Sides, drop: bool, late: Late | None, follow: Any, new: str
-    ) -> None:
-        self.layer, self.sides, self.drop, self.late, self.new = layer, sides, drop, late, new
+    def __init__(self, layer: Any, sides: Sides, drop: bool, follow: Any, new: str) -> None:
+        self.layer, self.sides, self.drop, self.new = layer, sides, drop, new
         self.follow = follow
-        self.rows = self.ties = self.skipped = self.weighing = 0
+        self.rows = self.ties = self.skipped = self.weighing = self.waiting = 0
         self.sums = Sums(["bias_before", "bias_after", "loss"])
         self.book = Codebook()
         self.losses = GroupSums(["loss"])
-        self.errors = GroupSums(["error"])
-        self.weight = Sums(["weight"])
 
     def answer(self, games: Games) -> dict[str, Floats]:
         """Play a piece: the probability before each game that a wins; nan against oneself."""
@@ -93,10 +91,11 @@ class EloPass:
         if piece.never is not None and piece.never.any():
             y = np.where(piece.never, np.nan, y)
         given: dict[str, Any] = {"weights": games.weights}
-        if piece.due is not None or (piece.times is not None and self.layer.desk.waiting):
+        if piece.times is not None:
             given |= {"times": piece.times, "label_times": piece.due}
         run = self.layer.run(games.a, games.b, y, **given)
         p: Floats = np.asarray(run.values)
+        self.waiting = run.waiting
         self._add(games, p, run)
         return p
 
@@ -117,26 +116,8 @@ class EloPass:
         if self.follow is not None:
             self.follow.add(games, p, counted, first, second, run)
             self.follow.end(self.layer, games.piece, len(p))
-        self._learned(games, p, counted, first, second, count)
-
-    def _learned(
-        self, games: Games, p: Floats, counted: Any, first: Any, second: Any, count: int
-    ) -> None:
-        """Add each player's own error over the games that the layer learns from."""
-        weights = np.ones(len(p)) if games.weights is None else games.weights
-        opens = counted & (weights > 0.0)
-        self.weighing += int(np.count_nonzero(opens))
-        columns = [p, games.scores, weights, first, second]
-        if self.late is not None:
-            opens &= ~games.piece.never
-            columns = self.late.settle(games.piece.times, games.piece.due, opens, columns)
-        else:
-            columns = [column[opens] for column in columns]
-        q, y, w, one, other = columns
-        error = w * (q - y)
-        self.errors.add(one, {"error": error}, count)
-        self.errors.add(other, {"error": -error}, count)
-        self.weight.add({"weight": w}, len(w))
+        heavy = True if games.weights is None else games.weights > 0.0
+        self.weighing += int(np.count_nonzero(counted & heavy))
 
 
 def log_loss(p: Floats, y: Floats) -> Floats:
@@ -151,7 +132,7 @@ def carry_out(
     b: str,
     winner: str | None,
     score: str | None,
-    ties: str,
+    ties: Ties,
     k: float | None,
     skip_self: bool,
     predictions: str | None,
@@ -179,9 +160,8 @@ def carry_out(
         from gradeq.cli.elo_follow import EloFollow
 
         follow = EloFollow(reading)
-    late = Late(ttl) if options.label_time is not None else None
-    pass_ = EloPass(layer, sides, ties == "drop", late, follow, column_name)
-    before = moment(layer)
+    pass_ = EloPass(layer, sides, ties == "drop", follow, column_name)
+    before = Before.of(layer) if continued else Before()
     with ExitStack() as stack:
         import pyarrow as pa
 
@@ -208,7 +188,7 @@ def carry_out(
         reading.serve(lambda piece: parse(sides, piece), answer, writer, [column_name])
         check_played(pass_)
         whose = whose_step(k is not None or options.eta is not None, continued)
-        outcome = concluded(options, sides, ties, predictions, pass_, continued, before, whose)
+        outcome = concluded(options, sides, ties, predictions, pass_, before, whose)
         if board is not None:
             write_board(board, outcome.board)
         if page and follow is not None:
@@ -237,11 +217,11 @@ def check_played(pass_: EloPass) -> None:
 
 
 def starting_layer(
-    options: Common, ties: str, k: float | None, ttl: float | None
+    options: Common, ties: Ties, k: float | None, ttl: float | None
 ) -> tuple[Any, bool]:
     """The ratings to begin with, and whether they come from a state."""
     from gradeq.layers.elo import DEFAULT_ETA, Elo
-    from gradeq.layers.layer import check_same_settings
+    from gradeq.layers.making import check_same_settings
     from gradeq.theory.elo import step_from_k
 
     saved = read_state(options.state) if options.state is not None else None
@@ -265,18 +245,16 @@ def starting_layer(
 def concluded(
     options: Common,
     sides: Sides,
-    ties: str,
+    ties: Ties,
     predictions: str | None,
     pass_: EloPass,
-    continued: bool,
-    before: tuple[int, int],
+    before: Before,
     whose: str,
 ) -> EloOutcome:
     """All that is said about a run, once it is over."""
     from gradeq.cli.elo_notes import notices
 
     layer = pass_.layer
-    posted, held = before
     equilibrium = layer.equilibrium()
     names = pass_.book.names
     losses = {
@@ -293,38 +271,17 @@ def concluded(
         layer.leaderboard(),
         pass_.rows,
         pass_.sums.rows,
-        layer.desk.posted - posted,
+        equilibrium.rows - before.learned,
         pass_.ties,
         pass_.skipped,
         step_of(layer),
         pass_.sums,
         losses,
-        certificate(pass_, equilibrium, continued),
-        capping(layer, held),
+        capping(layer, before),
+        layer.steps["resized"] - before.resized,
         whose,
     )
     return replace(outcome, notices=notices(outcome, pass_))
-
-
-def certificate(pass_: EloPass, equilibrium: Any, continued: bool) -> Certificate:
-    """Each player's average error from the games beside that from the rating."""
-    cells = equilibrium.coordinates
-    average = {c.name: c.average_gradient for c in cells}
-    penalty = {c.name: c.average_penalty for c in cells}
-    from_state = {c.name: c.from_state for c in cells}
-    gap = equilibrium.gap
-    if not continued:
-        weight = pass_.weight.total("weight") or 1.0
-        rows = {
-            name: pass_.errors.total(code, "error") / weight
-            for code, name in enumerate(pass_.book.names)
-        }
-        average = {name: rows.get(name, 0.0) for name in average}
-        for name in average:
-            gap = max(gap, abs(average[name] + penalty[name] - from_state[name]))
-    return Certificate(
-        average, penalty, from_state, gap, equilibrium.bound, equilibrium.vacuous, equilibrium.exact
-    )
 
 
 def write_board(writer: Writer, board: list[Any]) -> None:

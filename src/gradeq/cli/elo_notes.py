@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradeq.cli.notes import BROKEN, capped, unlearned
+from gradeq.cli.notes import BROKEN, stepping, unlearned
 from gradeq.report import notices as say
 from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Notice
@@ -14,12 +14,12 @@ from gradeq.report.words import FEW, within_a_point
 def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     """Every warning of an Elo run, the serious ones first."""
     found: list[Notice] = []
-    late = unlearned(outcome, outcome.options, pass_.weighing, pass_.weight.rows, pass_.late)
+    late = unlearned(outcome, outcome.options, pass_.weighing, pass_.waiting)
     if late is not None:
         found.append(late)
     if outcome.labelled < FEW:
         found.append(say.few_labels(outcome.labelled))
-    found += stepping(outcome)
+    found += stepping(outcome, outcome.options, outcome.whose_step)
     ranked = [row for row in outcome.board if row.games >= FEW]
     if ranked:
         worst = max(ranked, key=lambda row: abs(row.bias))
@@ -36,18 +36,8 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
         found.append(say.no_label(unlabelled))
     vacuous = sum(row.vacuous for row in outcome.board)
     if vacuous:
-        found.append(say.vacuous_bounds(vacuous, len(outcome.board), "player", "games"))
-    if outcome.certificate.gap > BROKEN:
-        found.append(say.identity_broken(spelled(outcome.certificate.gap)))
+        held, players = outcome.capped is not None, len(outcome.board)
+        found.append(say.vacuous_bounds(vacuous, players, "player", "games", held))
+    if outcome.equilibrium.gap > BROKEN:
+        found.append(say.identity_broken(spelled(outcome.equilibrium.gap)))
     return say.ordered(found)
-
-
-def stepping(outcome: Any) -> list[Notice]:
-    """The step was capped, or should have been."""
-    eta = outcome.eta if isinstance(outcome.eta, float) else None
-    if outcome.capped is not None:
-        return [capped(outcome.capped, eta, outcome.whose_step)]
-    peak = max(outcome.layer.desk.peaks, default=1)
-    if outcome.options.no_cap and peak > 1 and eta is not None:
-        return [say.no_cap_with_late_labels(eta, peak)]
-    return []

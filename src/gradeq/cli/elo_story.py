@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, cast
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
     """Everything the page says, as data."""
     from gradeq.theory.elo import step_from_k
 
-    certificate = outcome.certificate
+    reached = outcome.equilibrium
     eta = outcome.eta if isinstance(outcome.eta, float) else 0.1
     return told.EloStory(
         made=made(files, outcome.options.state),
@@ -38,15 +38,14 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
         players=len(outcome.board),
         loss=told.Loss("log loss", math.log(2.0), outcome.sums.mean("loss")),
         certificate=told.Certificate(
-            certificate.largest, certificate.bound, certificate.gap, certificate.exact,
-            certificate.vacuous,
+            abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous,
         ),
         rows=tuple(player(row) for row in ordered(outcome.board)),
         k=eta / step_from_k(1.0),
         eta=eta,
         method=method(outcome),
         ties=outcome.ties,
-        ties_rule=cast(Literal["half", "drop"], outcome.ties_rule),
+        ties_rule=outcome.ties_rule,
         skipped=outcome.skipped,
         timed=outcome.options.time is not None,
         interval="the spread of the games (a sandwich estimate, 95 %)",
@@ -75,7 +74,7 @@ def method(outcome: EloOutcome) -> told.Method:
     if not outcome.board:
         return told.Method("elo", "", 0, 0.0, 0.0, 0.0, None, 0.0)
     first = ordered(outcome.board)[0]
-    exact = outcome.certificate.exact and isinstance(outcome.eta, float)
+    exact = outcome.equilibrium.exact and isinstance(outcome.eta, float)
     eta = outcome.eta if exact and isinstance(outcome.eta, float) else None
     return told.Method(
         "elo", first.player, first.games, 0.0, first.rating, first.bias, eta,

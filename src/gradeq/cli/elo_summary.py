@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gradeq.cli.elo_job import EloOutcome
-from gradeq.cli.json_summary import capped, dumped
+from gradeq.cli.json_summary import concluding, dumped
 from gradeq.cli.summary import auto, certified, plain, short
 from gradeq.cli.task import final_step
 from gradeq.equilibrium import aligned
@@ -96,7 +96,6 @@ def as_json(outcome: EloOutcome) -> str:
 
     eta, some = outcome.eta, outcome.labelled > 0
     mean = outcome.sums.mean
-    certificate = outcome.certificate
     found: dict[str, Any] = {
         "command": "elo",
         "rows": outcome.rows,
@@ -108,7 +107,8 @@ def as_json(outcome: EloOutcome) -> str:
         "eta": eta,
         "k": eta / step_from_k(1.0) if isinstance(eta, float) else None,
         "decay": outcome.options.decay,
-        "capped": capped(outcome),
+        "capped": None if outcome.capped is None else outcome.capped._asdict(),
+        "resized": outcome.resized,
         "bias": {
             "before": mean("bias_before") if some else None,
             "after": mean("bias_after") if some else None,
@@ -116,19 +116,7 @@ def as_json(outcome: EloOutcome) -> str:
         "loss": {"name": "log loss", "before": LN2, "after": mean("loss") if some else None},
         "theta": outcome.layer.theta,
         "groups": [player(outcome, row) for row in outcome.board],
-        "certificate": {
-            "average_gradient": certificate.average_gradient,
-            "average_penalty": certificate.average_penalty,
-            "from_state": certificate.from_state,
-            "gap": certificate.gap,
-            "bound": certificate.bound,
-            "vacuous": certificate.vacuous,
-            "exact": certificate.exact,
-        },
-        "warnings": [
-            {"level": n.level, "claim": n.claim, "evidence": n.evidence, "remedy": n.remedy}
-            for n in outcome.notices
-        ],
+        **concluding(outcome),
     }
     if eta == "auto":
         found["final_eta"] = final_step(outcome.layer)

@@ -69,7 +69,7 @@ class Path:
 class Follow:
     """Collects for the report while the run goes on."""
 
-    def __init__(self, task: Task, reading: Reading, layer: Any) -> None:
+    def __init__(self, task: Task, reading: Reading, layer: Any, ttl: float | None) -> None:
         self.task, self.reading, self.layer = task, reading, layer
         bounded = task.outcome == "binary"
         self.tally = Tally(0.0, 1.0) if bounded else Tally()
@@ -79,7 +79,7 @@ class Follow:
         self.pieces = 0
         self.labels = [np.inf, -np.inf]
         self.bases = [np.inf, -np.inf]
-        self.others = self._others()
+        self.others = self._others(ttl)
 
     def _drawn(self) -> tuple[str, ...]:
         measure = {"debias": "bias"}.get(self.task.command)
@@ -87,17 +87,16 @@ class Follow:
         pair = (f"{measure}_before", f"{measure}_after")
         return pair if self.task.common.weight is None else (*pair, WEIGHT)
 
-    def _others(self) -> list[Other]:
+    def _others(self, ttl: float | None) -> list[Other]:
         """Layers with other steps, from the same beginning; none with auto or many keys."""
         eta = step_of(self.layer)
-        if not isinstance(eta, float) or self.task.key is not None or self.layer.desk.served:
+        served = self.layer.in_flight["served"]
+        if not isinstance(eta, float) or self.task.key is not None or served:
             return []
         found = []
         for factor in STEPS:
             try:
-                found.append(
-                    Other(self.task, self.task.make(eta * factor, self.layer.desk.ttl), factor)
-                )
+                found.append(Other(self.task, self.task.make(eta * factor, ttl), factor))
             except GradeqError:  # beyond the steps that are stable
                 continue
         return found

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradeq.cli.light import arrow_without_pandas
-from gradeq.cli.measure import Gradients, GroupSums, Late, Sums
-from gradeq.cli.outcome import Capped, Certificate, Outcome, group_lines
+from gradeq.cli.measure import GroupSums, Sums
+from gradeq.cli.outcome import Before, Outcome, capping, group_lines
 from gradeq.cli.progress import progress
 from gradeq.cli.reading import Reading
 from gradeq.cli.state_file import check_place
@@ -24,22 +24,16 @@ from gradeq.report.story import Axis
 class Pass:
     """One run over the rows: the layer moves on, the sums grow."""
 
-    def __init__(
-        self, task: Task, layer: Any, ttl: float | None, axis: Axis, follow: Any = None
-    ) -> None:
+    def __init__(self, task: Task, layer: Any, axis: Axis, follow: Any = None) -> None:
         self.task, self.layer, self.follow = task, layer, follow
-        self.rows = 0
+        self.rows = self.labelled = self.waiting = 0
         weighted = task.common.weight is not None
-        self.labelled = 0
         self.sums = Sums([*task.judge.names], weighted)
         self.books = books(task)
         self.seen = [GroupSums([]) for _ in task.by]
         self.by_group = [GroupSums([*task.judge.names, "label"], weighted) for _ in task.by]
         # A label of weight 0 is one, but no figure is about it.
         self.labels = [GroupSums([]) for _ in task.by] if weighted else self.by_group
-        levels = max(1, len(task.levels)) if task.several else 1
-        self.gradients = Gradients(levels, len(task.by), len(task.features))
-        self.late = Late(ttl) if task.common.label_time is not None else None
         self.trend = Trend(task)
         self.axis = axis
         self.outside = 0
@@ -52,6 +46,7 @@ class Pass:
         served = served if served.ndim == 2 else served[:, None]
         self._add(rows, served, run)
         self.rows += len(served)
+        self.waiting = run.waiting
         return dict(zip(self.task.new, served.T, strict=True))
 
     def _add(self, rows: Parsed, served: Floats, run: Any) -> None:
@@ -85,32 +80,12 @@ class Pass:
         self.trend.add(x, raw, now, y, judged, weights)
         if self.follow is not None:
             self.follow.add(rows, run, served, x, picked, judged, weights)
-        self._learned(rows, served, codes, known)
 
     def _flat(self, base: Floats, served: Floats) -> tuple[Floats, Floats]:
         """Columns as the judge takes them: one, or one for each level."""
         if self.task.command == "debias":
             return base[:, 0], served[:, 0]
         return base, served
-
-    def _learned(self, rows: Parsed, served: Floats, codes: list[Any], known: Any) -> None:
-        """Add the gradients of the rows that the layer learns from."""
-        piece = rows.piece
-        weights = np.ones(len(served)) if rows.weights is None else rows.weights
-        opens = known & (weights > 0.0)
-        features = rows.features if rows.features is not None else np.empty((len(served), 0))
-        columns = [served, rows.y, weights, features, *codes]
-        if self.late is not None:
-            opens &= ~piece.never
-            columns = self.late.settle(piece.times, piece.due, opens, columns)
-        elif not opens.all():
-            columns = [column[opens] for column in columns]
-        out, y, w, x, *groups = columns
-        if len(y):
-            flat = out[:, 0] if self.task.command == "debias" else out
-            errors = self.task.judge.errors(flat, y)
-            sizes = [len(book) for book in self.books]
-            self.gradients.add(errors, w, groups, sizes, x if self.task.features else None)
 
 
 def carry_out(task: Task) -> Outcome:
@@ -133,9 +108,9 @@ def carry_out(task: Task) -> Outcome:
     if common.report is not None:
         from gradeq.cli.follow import Follow
 
-        follow = Follow(task, reading, layer)
-    pass_ = Pass(task, layer, ttl, axis_of(reading)[0], follow)
-    before = moment(layer)
+        follow = Follow(task, reading, layer, ttl)
+    pass_ = Pass(task, layer, axis_of(reading)[0], follow)
+    before = Before.of(layer) if continued else Before()
     with ExitStack() as stack:
         # The last to be entered takes its place first: output, report, then the state.
         place = common.state and stack.enter_context(atomic(common.state, table.paths))
@@ -164,20 +139,7 @@ def carry_out(task: Task) -> Outcome:
     return outcome
 
 
-def moment(layer: Any) -> tuple[int, int]:
-    """Labels posted and steps capped so far."""
-    pace = pace_of(layer)
-    return layer.desk.posted, 0 if pace is None else pace.held
-
-
-def pace_of(layer: Any) -> Any:
-    """The record of a layer's steps: of the head that carries the certificate."""
-    head = layer.desk.head
-    head = getattr(head, "final", None) or head
-    return getattr(head, "pace", None)
-
-
-def concluded(task: Task, pass_: Pass, continued: bool, before: tuple[int, int]) -> Outcome:
+def concluded(task: Task, pass_: Pass, continued: bool, before: Before) -> Outcome:
     """All that is said about a run, once it is over."""
     from dataclasses import replace
 
@@ -186,60 +148,20 @@ def concluded(task: Task, pass_: Pass, continued: bool, before: tuple[int, int])
     layer = pass_.layer
     equilibrium = layer.equilibrium()
     names = [list(book.names) for book in pass_.books]
-    posted, held = before
     outcome = Outcome(
         task,
         layer,
         equilibrium,
         pass_.rows,
         pass_.labelled,
-        layer.desk.posted - posted,
+        equilibrium.rows - before.learned,
         step_of(layer),
         pass_.sums,
         group_lines(task, names, pass_, equilibrium),
-        certificate(task, pass_, names, equilibrium, continued),
-        capping(layer, held),
+        capping(layer, before),
+        layer.steps["resized"] - before.resized,
         continued,
         pass_.outside,
         pass_.extremes,
     )
     return replace(outcome, notices=notices(outcome, pass_))
-
-
-def capping(layer: Any, held_before: int) -> Capped | None:
-    """How the cap held the step down since then, or None."""
-    pace = pace_of(layer)
-    if pace is None or pace.held <= held_before:
-        return None
-    return Capped(pace.held - held_before, pace.low, max(layer.desk.peaks, default=1))
-
-
-def level_marks(task: Task) -> list[str]:
-    """What follows a parameter's name where there are several levels."""
-    levels = getattr(task.judge, "levels", ())
-    return [f" @ {level:g}" for level in levels] if task.several else [""]
-
-
-def certificate(
-    task: Task, pass_: Pass, names: list[list[str]], equilibrium: Any, continued: bool
-) -> Certificate:
-    """The state's averages beside those of the rows; after an earlier state, its stored sums."""
-    cells = equilibrium.coordinates
-    average = {c.name: c.average_gradient for c in cells}
-    penalty = {c.name: c.average_penalty for c in cells}
-    from_state = {c.name: c.from_state for c in cells}
-    gap = equilibrium.gap
-    if not continued:
-        spelled = [
-            [f"{by}={value}" for value in values] for by, values in zip(task.by, names, strict=True)
-        ]
-        rows: dict[str, float] = {}
-        for k, mark in enumerate(level_marks(task)):
-            found = pass_.gradients.averages(spelled, task.features, k)
-            rows |= {name + mark: value for name, value in found.items()}
-        average = {name: rows.get(name, stored) for name, stored in average.items()}
-        for name in average:
-            gap = max(gap, abs(average[name] + penalty[name] - from_state[name]))
-    return Certificate(
-        average, penalty, from_state, gap, equilibrium.bound, equilibrium.vacuous, equilibrium.exact
-    )

@@ -20,7 +20,8 @@ def as_json(outcome: Outcome) -> str:
         "learned": outcome.learned,
         "eta": outcome.eta,
         "decay": task.common.decay,
-        "capped": capped(outcome),
+        "capped": None if outcome.capped is None else outcome.capped._asdict(),
+        "resized": outcome.resized,
     }
     if outcome.eta == "auto":
         found["final_eta"] = final_step(outcome.layer)
@@ -36,21 +37,7 @@ def as_json(outcome: Outcome) -> str:
     if isinstance(weights, dict):
         found["weights"] = weights
     found["groups"] = [group(task, line) for line in outcome.groups]
-    certificate = outcome.certificate
-    found["certificate"] = {
-        "average_gradient": certificate.average_gradient,
-        "average_penalty": certificate.average_penalty,
-        "from_state": certificate.from_state,
-        "gap": certificate.gap,
-        "bound": certificate.bound,
-        "vacuous": certificate.vacuous,
-        "exact": certificate.exact,
-    }
-    found["warnings"] = [
-        {"level": n.level, "claim": n.claim, "evidence": n.evidence, "remedy": n.remedy}
-        for n in outcome.notices
-    ]
-    return dumped(found)
+    return dumped(found | concluding(outcome))
 
 
 def measured(task: Task, mean: Any, rows: int) -> dict[str, Any]:
@@ -87,12 +74,13 @@ def group(task: Task, line: GroupLine) -> dict[str, Any]:
     }
 
 
-def capped(outcome: Any) -> dict[str, Any] | None:
-    """How the late-label cap held the step down, or null."""
-    if outcome.capped is None:
-        return None
-    held = outcome.capped
-    return {"rows": held.rows, "least": held.least, "in_flight": held.in_flight}
+def concluding(outcome: Any) -> dict[str, Any]:
+    """The layer's certificate, since its state began, and the warnings of this run."""
+    warnings = [
+        {"level": n.level, "claim": n.claim, "evidence": n.evidence, "remedy": n.remedy}
+        for n in outcome.notices
+    ]
+    return {"certificate": outcome.equilibrium.certificate, "warnings": warnings}
 
 
 def dumped(value: Any) -> str:

@@ -25,10 +25,6 @@ class Judge(Protocol):
         """The measures of labelled rows."""
         ...
 
-    def errors(self, served: Floats, y: Floats) -> Floats:
-        """The gradient's scalar parts, one column each."""
-        ...
-
 
 @dataclass(frozen=True)
 class Bias:
@@ -55,10 +51,6 @@ class Bias:
             found["log_before"] = log_loss(base, y)
             found["log_after"] = log_loss(served, y)
         return found
-
-    def errors(self, served: Floats, y: Floats) -> Floats:
-        """served - y, whatever the link."""
-        return (served - y)[:, None]
 
 
 @dataclass(frozen=True)
@@ -91,11 +83,6 @@ class Cover:
             if self.interval:
                 inside = (values[:, 0] < y) & (y <= values[:, -1])
                 found[f"inside_{when}"] = inside.astype(float)
-        return found
-
-    def errors(self, served: Floats, y: Floats) -> Floats:
-        """1{y <= served} - level."""
-        found: Floats = (y[:, None] <= served) - np.array(self.levels)
         return found
 
 

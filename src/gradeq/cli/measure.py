@@ -1,7 +1,6 @@
-"""What a run adds up: means over all labelled rows, over each group, and the gradient of each parameter.
+"""What a run adds up for its summary: means over the labelled rows, and over those of each group.
 
-These sums are taken from the rows themselves, apart from those that the layer keeps in its state;
-the certificate compares the two.
+The certificate is the layer's own; these figures are about the rows of this run.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.engine.batch import posted_when_due
 from gradeq.files.numbers import Floats
 
 WEIGHT = "weight"
@@ -92,80 +90,3 @@ class GroupSums:
         """A group's mean of a column, 0 over no rows."""
         whole = self.total(code, WEIGHT) if self.weighted else int(self.rows[code])
         return self.total(code, name) / whole if whole else 0.0
-
-
-class Gradients:
-    """The sum of weight times gradient over the rows that were learned from, by coordinate.
-
-    ``groups`` columns of codes and ``features`` columns of numbers; without either there is one
-    coordinate. An error may have several parts (levels), each summed by itself.
-    """
-
-    def __init__(self, parts: int, groups: int, features: int) -> None:
-        self.weight = Sums(["weight"])
-        self._all = [Sums(["g"]) for _ in range(parts)]
-        self._groups = [[GroupSums(["g"]) for _ in range(groups)] for _ in range(parts)]
-        self._features = [Sums([str(k) for k in range(features)]) for _ in range(parts)]
-
-    def add(
-        self, errors: Floats, weights: Floats, codes: Sequence[Any], sizes: Sequence[int], x: Any
-    ) -> None:
-        """Take rows that were learned from; ``errors`` has one column for each part."""
-        n = len(errors)
-        self.weight.add({"weight": weights}, n)
-        for k in range(len(self._all)):
-            g = weights * errors[:, k]
-            self._all[k].add({"g": g}, n)
-            for sums, code, size in zip(self._groups[k], codes, sizes, strict=True):
-                sums.add(code, {"g": g}, size)
-            if x is not None:
-                columns = {str(j): g * x[:, j] for j in range(x.shape[1])}
-                self._features[k].add(columns, n)
-
-    def averages(
-        self, names: Sequence[Sequence[str]], features: Sequence[str], part: int = 0
-    ) -> dict[str, float]:
-        """The average gradient by parameter name, over all weight learned from."""
-        weight = self.weight.total("weight") or 1.0
-        if not names and not features:
-            return {"(all)": self._all[part].total("g") / weight}
-        found = {
-            name: sums.total(code, "g") / weight if code < len(sums.rows) else 0.0
-            for sums, column in zip(self._groups[part], names, strict=True)
-            for code, name in enumerate(column)
-        }
-        for j, name in enumerate(features):
-            found[name] = self._features[part].total(str(j)) / weight
-        return found
-
-
-class Late:
-    """Which rows were learned from when labels have times of their own: a second look at the rule.
-
-    Rows wait here until their label is due, or for ever; memory is that of the labels in flight.
-    """
-
-    def __init__(self, ttl: float | None) -> None:
-        self.ttl = ttl
-        self._times: Any = None
-        self._due: Any = None
-        self._columns: list[Any] = []
-
-    @property
-    def waiting(self) -> int:
-        """Labels that are not due yet."""
-        return 0 if self._times is None else len(self._times)
-
-    def settle(self, times: Any, due: Any, opens: Any, columns: Sequence[Any]) -> list[Any]:
-        """Take served rows with their columns; the columns of all rows now learned from."""
-        waiting = 0 if self._times is None else len(self._times)
-        if waiting:
-            times = np.concatenate([self._times, times])
-            due = np.concatenate([self._due, due])
-            opens = np.concatenate([np.ones(waiting, bool), opens])
-            columns = [np.concatenate([a, b]) for a, b in zip(self._columns, columns, strict=True)]
-        posting = posted_when_due(times, due, opens, waiting, self.ttl)
-        kept = posting.waiting
-        self._times, self._due = times[kept], due[kept]
-        self._columns = [column[kept] for column in columns]
-        return [column[posting.posts] for column in columns]

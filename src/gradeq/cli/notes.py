@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradeq.cli.measure import Late
 from gradeq.cli.options import Common
-from gradeq.cli.outcome import Capped, Outcome
+from gradeq.cli.outcome import Outcome
 from gradeq.cli.trend import weighted
 from gradeq.report import notices as say
 from gradeq.report.change import label_change
@@ -26,17 +25,18 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
         found.append(say.few_labels(outcome.counted))
     else:
         found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome))]
-    learned = pass_.gradients.weight.rows
-    found.append(unlearned(outcome, outcome.task.common, outcome.counted, learned, pass_.late))
-    found += [*stepping(outcome), *ranges(outcome), *crowds(outcome)]
+    options = outcome.task.common
+    found.append(unlearned(outcome, options, outcome.counted, pass_.waiting))
+    found += stepping(outcome, options, whose_step(options.eta is not None, outcome.continued))
+    found += [*ranges(outcome), *crowds(outcome)]
     if outcome.eta is None:  # an ensemble without a final tracker
         found.append(say.coverage_not_guaranteed())
     if outcome.labelled < outcome.rows:
         found.append(say.no_label(outcome.rows - outcome.labelled))
     found += bounds(outcome)
-    size = max(1.0, outcome.certificate.largest)
-    if outcome.certificate.gap > BROKEN * size:
-        found.append(say.identity_broken(spelled(outcome.certificate.gap)))
+    reached = outcome.equilibrium
+    if reached.gap > BROKEN * max(1.0, abs(reached.largest)):
+        found.append(say.identity_broken(spelled(reached.gap)))
     return say.ordered(notice for notice in found if notice is not None)
 
 
@@ -73,12 +73,10 @@ def changed(outcome: Outcome, pass_: Any) -> list[Notice]:
     return found
 
 
-def unlearned(
-    outcome: Any, options: Common, counted: int, own: int, late: Late | None
-) -> Notice | None:
-    """Labels were there and hardly any was learned from: late, without a time, of weight 0.
+def unlearned(outcome: Any, options: Common, counted: int, waiting: int) -> Notice | None:
+    """Labels were there and hardly any was learned from: late, without a time, of weight 0, or frozen.
 
-    ``counted`` labels have a weight, ``own`` of them were learned from in this run.
+    ``counted`` labels of this run have a weight; ``waiting`` labels are not due yet.
     """
     labels, learned = outcome.labelled, outcome.learned
     if not labels or (learned >= FEW and learned >= HARDLY * counted):
@@ -86,37 +84,37 @@ def unlearned(
     if not counted:
         reason = f"Every labelled row has weight 0 in `{options.weight}`, which is served only."
         return say.not_learned(0, labels, reason, "Give rows to learn from a weight above 0.")
-    lost = counted - own
-    if late is None or 2 * lost <= counted:
+    if outcome.layer.frozen:
+        reason = "The layer of this state is frozen: labels are heard and move nothing."
+        return say.not_learned(0, counted, reason, "Call its `resume()` in Python, and save it.")
+    missed = counted - learned
+    if options.label_time is None or 2 * missed <= counted:
         return None
-    if 2 * late.waiting >= lost:
-        return say.not_due(own, own + late.waiting, not learned, options.state is not None)
+    if 2 * waiting >= missed:
+        return say.not_due(learned, learned + waiting, not learned, options.state is not None)
     reason = f"The others have no time in `{options.label_time}`"
     reason += " or came later than --ttl allows." if options.ttl is not None else "."
     remedy = "Fill in when labels became known, or leave out `--label-time`."
-    return say.not_learned(own, counted, reason, remedy)
+    return say.not_learned(learned, counted, reason, remedy)
 
 
-def stepping(outcome: Outcome) -> list[Notice]:
-    """The step was capped, or should have been."""
+def stepping(outcome: Any, options: Common, whose: str) -> list[Notice]:
+    """Steps were held down for late labels, or should have been; rows were too large for them."""
     eta = outcome.eta if isinstance(outcome.eta, float) else None
-    if outcome.capped is not None:
-        whose = whose_step(outcome.task.common.eta is not None, outcome.continued)
-        return [capped(outcome.capped, eta, whose)]
-    peak = max(outcome.layer.desk.peaks, default=1)
-    if outcome.task.common.no_cap and peak > 1 and eta is not None:
-        return [say.no_cap_with_late_labels(eta, peak)]
-    return []
+    held, late = outcome.capped, outcome.layer.in_flight["longest_delay"]
+    found = []
+    if held is not None:
+        found.append(say.steps_held(eta, float(f"{held.least:.3g}"), held.rows, late, whose))
+    elif options.no_cap and late and eta is not None:
+        found.append(say.no_cap_with_late_labels(eta, late))
+    if outcome.resized:
+        found.append(say.rows_too_large(outcome.resized))
+    return found
 
 
 def whose_step(given: bool, continued: bool) -> str:
-    """Where the step that was capped comes from."""
+    """Where the step that was held down comes from."""
     return "you asked for" if given else "the state has" if continued else "the default is"
-
-
-def capped(held: Capped, eta: float | None, whose: str) -> Notice:
-    """The late-label cap held the step down; its figure in three digits."""
-    return say.step_capped(eta, float(f"{held.least:.3g}"), held.in_flight, whose)
 
 
 def ranges(outcome: Outcome) -> list[Notice]:
@@ -140,13 +138,14 @@ def crowds(outcome: Outcome) -> list[Notice]:
 def bounds(outcome: Outcome) -> list[Notice]:
     """Where the advance bound says little or nothing."""
     task, groups = outcome.task, [line for line in outcome.groups if line.counted]
-    if not outcome.counted or outcome.certificate.bound is None:
+    if not outcome.counted or outcome.equilibrium.bound is None:
         return []
     vacuous = [line for line in groups if line.vacuous]
+    late = outcome.capped is not None
     if len(groups) > 1 and vacuous:
-        return [say.vacuous_bounds(len(vacuous), len(groups), "group")]
+        return [say.vacuous_bounds(len(vacuous), len(groups), "group", late=late)]
     if len(groups) <= 1:
-        return [say.vacuous_bound()] if outcome.certificate.vacuous else []
+        return [say.vacuous_bound()] if outcome.equilibrium.vacuous else []
     if task.command == "debias":
         loose = [
             line for line in groups

@@ -149,7 +149,7 @@ _SHARED = (
         metavar="F|auto",
         help=(
             "The step size, above 0. Left out: the default named above, or the step of the "
-            "state. `auto` weighs several steps and the raw prediction by their loss."
+            "state. `auto` weighs running corrections and the raw prediction by their loss."
         ),
     ),
     click.option(
@@ -198,14 +198,14 @@ _SHARED = (
         default=1,
         metavar="N",
         help=(
-            "Most labels known to be on their way at once, for the late-label cap from the "
+            "How many rows late labels are known to come, for the late-label cap from the "
             "first row on."
         ),
     ),
     click.option(
         "--no-cap",
         is_flag=True,
-        help=("Do not shrink the step when labels are late (it may then diverge)."),
+        help=("Do not hold steps down when labels are late (it may then diverge)."),
     ),
     column("--weight", help="Weights of rows, 0 or more; 0 is served but not learned from."),
     click.option(

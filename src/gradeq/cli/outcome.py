@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradeq.cli.measure import WEIGHT, Sums
 from gradeq.cli.task import Task
@@ -38,31 +38,33 @@ class GroupLine:
         return f"{self.by}={self.value}"
 
 
-@dataclass(frozen=True)
-class Capped:
-    """How the late-label cap held the step down in this run."""
+class Before(NamedTuple):
+    """What the layer had done before this run: labels learned from, steps held down, rows too large."""
+
+    learned: int = 0
+    capped: int = 0
+    resized: int = 0
+
+    @classmethod
+    def of(cls, layer: Any) -> Before:
+        """That of a layer as it is now."""
+        return cls(layer.equilibrium().rows, layer.steps["capped"], layer.steps["resized"])
+
+
+class Capped(NamedTuple):
+    """How the late-label cap held steps down in this run: labels, the smallest step, the longest delay in rows."""
 
     rows: int
     least: float
-    in_flight: int
+    longest_delay: int
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """The averages by parameter from the rows and from the state, and the bound known beforehand."""
-
-    average_gradient: dict[str, float]
-    average_penalty: dict[str, float]
-    from_state: dict[str, float]
-    gap: float
-    bound: float | None
-    vacuous: bool
-    exact: bool
-
-    @property
-    def largest(self) -> float:
-        """The largest |average gradient|."""
-        return max((abs(g) for g in self.average_gradient.values()), default=0.0)
+def capping(layer: Any, before: Before) -> Capped | None:
+    """How the cap held the step down since then, or None."""
+    held = layer.steps["capped"] - before.capped
+    if not held:
+        return None
+    return Capped(held, layer.steps["smallest"], layer.in_flight["longest_delay"])
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ class Outcome:
     eta: float | str | None
     sums: Sums
     groups: tuple[GroupLine, ...]
-    certificate: Certificate
     capped: Capped | None
+    resized: int
     continued: bool
     outside: int
     extremes: tuple[float, float]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradeq.cli.options import Common, Positive, Share, column, common, shared
+
+if TYPE_CHECKING:
+    from gradeq.layers.tracker import LinkName
 
 
 class Rates(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -120,7 +123,7 @@ def task_of(
     label: str,
     levels: tuple[str, ...],
     interval: str | None,
-    link: str | None,
+    link: LinkName | None,
     by: tuple[str, ...],
     features: tuple[str, ...],
     key: str | None,
@@ -155,7 +158,7 @@ def task_of(
 
     def make(eta: float | str | None, ttl: float | None) -> Any:
         # With a final tracker, from --eta or from the state, the link is its own.
-        own = link or ("linear" if ensemble is not None and eta is None else "sinh")
+        own: LinkName = link or ("linear" if ensemble is not None and eta is None else "sinh")
         if ensemble is not None and eta is None and own != "linear":
             raise click.UsageError(
                 f"--link {own} is that of the final tracker, which --ensemble has with --eta only; "
@@ -180,7 +183,7 @@ def made(
     ttl: float | None,
     taus: tuple[float, ...],
     interval: str | None,
-    link: str,
+    link: LinkName,
     by: tuple[str, ...],
     features: tuple[str, ...],
     ensemble: tuple[float, ...] | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
@@ -21,6 +22,8 @@ from gradeq.report.change import label_change
 from gradeq.report.numerals import count, date, decimals, number, plain, some
 from gradeq.report.page import html
 from gradeq.report.thin import group_window, numbers, thin, window
+
+ALIKE = 1e-3  # relative: two steps that did the same
 
 
 def page_of(outcome: Outcome, follow: Follow, pass_: Any, files: list[str]) -> str:
@@ -68,11 +71,11 @@ def made(files: list[str], state: str | None) -> told.Made:
 
 def verdict(outcome: Outcome, groups: tuple[told.Group, ...]) -> told.Verdict:
     """The headline's numbers."""
-    certificate = outcome.certificate
+    reached = outcome.equilibrium
     bias = told.Pair(*outcome.pair("bias")) if outcome.task.command == "debias" else None
     measure, target = error_of(outcome)
     before = outcome.pair(measure)[0]
-    bound = certificate.bound
+    bound = reached.bound
     worst = None
     if groups:
         was = max(groups, key=lambda g: abs(g.before - target))
@@ -81,7 +84,7 @@ def verdict(outcome: Outcome, groups: tuple[told.Group, ...]) -> told.Verdict:
     return told.Verdict(
         loss_of(outcome),
         told.Certificate(
-            certificate.largest, bound, certificate.gap, certificate.exact, certificate.vacuous,
+            abs(reached.largest), bound, reached.gap, reached.exact, reached.vacuous,
             bound is not None and bound > abs(before - target),
         ),
         bias,
@@ -200,16 +203,18 @@ def frontier(outcome: Outcome, follow: Follow) -> tuple[told.StepPoint, ...]:
             0.0, first.sums.mean("loss_before"), worst(first.sums, first.groups, "before")
         )
     ]
-    points += [
-        told.StepPoint(
-            float(f"{eta * other.factor:.3g}") if other.factor != 1.0 else eta,
-            other.sums.mean("loss_after"),
-            worst(other.sums, other.groups, "after"),
-            other.factor == 1.0,
-        )
-        for other in follow.others
-    ]
-    return tuple(points)
+    own = None
+    for other in sorted(follow.others, key=lambda other: other.factor != 1.0):
+        step = float(f"{eta * other.factor:.3g}") if other.factor != 1.0 else eta
+        loss, left = other.sums.mean("loss_after"), worst(other.sums, other.groups, "after")
+        if own is None:
+            own = (loss, left)
+        elif math.isclose(loss, own[0], rel_tol=ALIKE) and math.isclose(
+            left, own[1], rel_tol=ALIKE
+        ):
+            continue  # late labels hold both steps down to the same
+        points.append(told.StepPoint(step, loss, left, other.factor == 1.0))
+    return tuple(sorted(points, key=lambda point: point.step))
 
 
 def panels(outcome: Outcome, follow: Follow) -> tuple[told.Panel, ...]:
@@ -250,39 +255,29 @@ def theta_scale(link: str) -> str:
 
 
 def method(outcome: Outcome) -> told.Method:
-    """The identity worked through for one parameter: the group with most rows."""
-    cells = [c for c in outcome.equilibrium.coordinates if c.rows] or list(
-        outcome.equilibrium.coordinates
-    )
-    eta = outcome.eta if isinstance(outcome.eta, float) and outcome.certificate.exact else None
-    if not cells:
-        return told.Method(outcome.task.link, "(all)", 0, 0.0, 0.0, 0.0, eta, 0.0)
-    cell = max(cells, key=lambda c: c.rows)
-    theta = getattr(outcome.layer, "theta", {})
-    u = theta.get(cell.name, 0.0) if isinstance(theta, dict) else 0.0
-    whole = outcome.equilibrium.rows
-    own = cell.average_gradient * whole / cell.rows if cell.rows else 0.0
-    final = getattr(outcome.layer, "certified", None)
-    if outcome.task.common.weight is not None and final is not None:
-        return weighted_method(outcome, cell, u, eta)
+    """The identity worked through for one parameter: the group with most rows; with weights n is their sum."""
+    reached, link = outcome.equilibrium, outcome.task.link
+    if not reached.coordinates:
+        return told.Method(link, "(all)", 0, 0.0, 0.0, 0.0, None, 0.0)
+    cell = max(reached.coordinates, key=lambda c: c.rows)
+    eta = outcome.layer.steps["largest"] if reached.exact else None
+    own = cell.bias_after or 0.0
+    extra = []
+    if outcome.task.common.weight is not None:
+        extra.append(
+            "Rows have weights: the error of a row is multiplied by its weight, and n is the sum "
+            "of the weights learned from."
+        )
+    if outcome.continued:
+        extra.append(
+            "This is over all labels since the state began; other figures are of this run."
+        )
+    elif reached.rows < outcome.counted:
+        waiting = some(outcome.counted - reached.rows, "label")
+        extra.append(f"This leaves out {waiting} not learned from by the end of the run.")
     return told.Method(
-        outcome.task.link, cell.name.partition("=")[2] or cell.name, cell.rows, 0.0, u, own, eta,
-        cell.average_gradient * whole,
-    )  # fmt: skip
-
-
-def weighted_method(outcome: Outcome, cell: Any, u: float, eta: float | None) -> told.Method:
-    """The same where rows have weights: n is the weight learned from."""
-    from gradeq.engine.margin import account
-    from gradeq.kernels.loops import GRADIENT, WEIGHT
-
-    place = [c.name for c in outcome.equilibrium.coordinates].index(cell.name)
-    own = account(outcome.layer.certified.sums, place)
-    return told.Method(
-        outcome.task.link, cell.name.partition("=")[2] or cell.name, own[WEIGHT], 0.0, u,
-        own[GRADIENT] / own[WEIGHT] if own[WEIGHT] else 0.0, eta, own[GRADIENT],
-        "Rows have weights: the error of a row is multiplied by its weight, and n is the sum of "
-        "the weights learned from.",
+        link, cell.name.partition("=")[2] or cell.name, cell.weight, 0.0, -cell.moved, own,
+        eta or None, own * cell.weight, " ".join(extra),
     )  # fmt: skip
 
 

@@ -68,9 +68,9 @@ def weighting(outcome: Outcome) -> str:
 
 def certified(outcome: Any) -> str:
     """certificate exact (gap 1e-17); bound 0.0123."""
-    certificate = outcome.certificate
-    kind = "exact" if certificate.exact else "balanced"
-    value, vacuous = certificate.bound, certificate.vacuous
+    reached = outcome.equilibrium
+    kind = "exact" if reached.exact else "balanced"
+    value, vacuous = reached.bound, reached.vacuous
     covered = getattr(getattr(outcome, "layer", None), "coverage", None)
     if (
         covered is not None
@@ -80,11 +80,11 @@ def certified(outcome: Any) -> str:
         vacuous = any(c.vacuous for c in each)
     shown = f"bound {'-' if value is None else short(value)}{' (vacuous)' if vacuous else ''}"
     bound = "no bound applies" if value is None else shown
-    return f"certificate {kind} (gap {certificate.gap:.0e}); {bound}"
+    return f"certificate {kind} (gap {reached.gap:.0e}); {bound}"
 
 
 def step(outcome: Outcome) -> str:
-    """step 0.025, capped down to 0.001 on 12,000 rows."""
+    """step 0.025, held down to 0.001 for 12,000 labels."""
     decay = outcome.task.common.decay
     falls = f" * t^-{decay:g}" if decay is not None else ""
     if outcome.eta is None:
@@ -93,7 +93,7 @@ def step(outcome: Outcome) -> str:
     if outcome.capped is None:
         return f"step {eta}"
     held = outcome.capped
-    return f"step {eta}, capped down to {held.least:.2g} on {some(held.rows, 'row')}"
+    return f"step {eta}, held down to {held.least:.2g} for {some(held.rows, 'label')}"
 
 
 def auto(outcome: Any) -> str:

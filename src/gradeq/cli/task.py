@@ -101,7 +101,7 @@ def learn(task: Task, layer: Any, rows: Parsed) -> Any:
     given: dict[str, Any] = {"weights": rows.weights}
     if piece.never is not None and piece.never.any():
         y = np.where(piece.never, np.nan, y)
-    if piece.due is not None or (piece.times is not None and layer.desk.waiting):
+    if piece.times is not None:
         given |= {"times": piece.times, "label_times": piece.due}
     if task.key is not None:
         given["key"] = piece.cells(task.key)
@@ -115,7 +115,7 @@ def learn(task: Task, layer: Any, rows: Parsed) -> Any:
 
 def starting_layer(task: Task, ttl: float | None) -> tuple[Layer, bool]:
     """The layer to begin with, and whether it comes from a state."""
-    from gradeq.layers.layer import check_same_settings
+    from gradeq.layers.making import check_same_settings
 
     saved = read_state(task.common.state) if task.common.state is not None else None
     if saved is None:
@@ -138,11 +138,7 @@ def step_of(layer: Any) -> float | str | None:
 
 def final_step(layer: Any) -> float | None:
     """With auto the constant step of the layer that carries the certificate; else None."""
-    layer = getattr(layer, "layer", layer)
-    if step_of(layer) != "auto":
-        return None
-    eta: float | None = getattr(layer.certified.schedule, "eta", None)
-    return eta
+    return layer.step if step_of(layer) == "auto" else None
 
 
 def books(task: Task) -> list[Codebook]:

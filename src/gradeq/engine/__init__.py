@@ -1,6 +1,5 @@
-"""The engine: tickets, steps, state, one event at a time or whole columns, with the same bits.
+"""The engine: what stands between a layer (or a learner) and its rule.
 
-A *head* turns a prediction and a sparse row into a served value and learns from a label (``margin``, ``levels``,
-``mix``). The *desk* keeps the tickets between the two, counts what is in flight and sets the step. Late, missing
-and unordered labels are the desk's business alone; a head only sees "serve" and "post".
+Checks of what comes in, names and their places, how late labels come and the step that each gets, the book of open
+tickets, whole columns in one pass, and ``Learner``, the thin face of a rule and its state.
 """

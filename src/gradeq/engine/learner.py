@@ -7,24 +7,29 @@ greedy  u <- dual(theta) - eta (g + penalty)        lazy  u <- u - eta (g + pena
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from array import array
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gradeq.engine.batches import check_moved, run_rows
-from gradeq.engine.door import check_finite, floats, number
-from gradeq.engine.state import MOVING, Run, State, Ticket, initial, moved_on
-from gradeq.engine.table import single
-from gradeq.errors import BadInput, StepTooLarge, TicketError
+from gradeq.engine import checks
+from gradeq.engine.learned import OWN_COLUMNS, Run, State
+from gradeq.engine.learner_run import run_rows
+from gradeq.engine.rows import one_row
+from gradeq.errors import BadInput, StateError, StepTooLarge, TicketError
 from gradeq.geometries import Euclidean, Geometry
-from gradeq.kernels.learning import post
-from gradeq.kernels.loops import margin
-from gradeq.kernels.proximal import gather, step
-from gradeq.links import Identity, Link
-from gradeq.losses import Linear, Loss, Poisson, Squared
+from gradeq.ledger.state import State as Columns
+from gradeq.ledger.values import Place, Posting, Row, Ticket
+from gradeq.links import Exp, Identity, Link, Logit, Multiplicative, Shift, Sigmoid
+from gradeq.losses import Linear, Logistic, Loss, Poisson, Squared
 from gradeq.penalties import Penalty
+from gradeq.rules.descent import Descent
+from gradeq.rules.proximal import Proximal
+from gradeq.rules.rule import Rule, posting_of
 from gradeq.schedules import Constant, Schedule, as_schedule
+
+AT_ONCE = (1,)  # the lateness that a learner's postings carry: it has no cap, so nobody counts
 
 
 @dataclass(frozen=True, init=False)
@@ -54,6 +59,7 @@ class Learner:
     penalty: Penalty | None
     link: Link
     lazy: bool
+    _rule: Rule = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -69,25 +75,23 @@ class Learner:
                 raise BadInput(f"Learner: {part!r} has no method {method}; give a part, made")
         if lazy and not geometry.lazy_is_sound:
             raise BadInput(f"Learner: {geometry!r} has no lazy form: {geometry.lazy_because}")
+        refuse_linked_twice(loss, link)
+        steps = as_schedule(schedule)
+        rule: Rule
+        if isinstance(geometry, Euclidean):
+            rule = Descent(link, loss, steps, penalty, lean=True)
+        else:
+            rule = Proximal(link, loss, steps, geometry, penalty, bool(lazy))
         for name, value in (
             ("loss", loss),
-            ("schedule", as_schedule(schedule)),
+            ("schedule", steps),
             ("geometry", geometry),
             ("penalty", penalty),
             ("link", link),
             ("lazy", bool(lazy)),
+            ("_rule", rule),
         ):
             object.__setattr__(self, name, value)
-
-    @property
-    def sums(self) -> bool:
-        """Whether the state is a plain sum of posted tickets, so that labels may come in any order."""
-        return self.lazy or isinstance(self.geometry, Euclidean)
-
-    @property
-    def plain(self) -> bool:
-        """Whether this is gradient descent and nothing more."""
-        return self.penalty is None and isinstance(self.geometry, Euclidean)
 
     @property
     def exact(self) -> bool:
@@ -115,20 +119,23 @@ class Learner:
             values = self._inside(theta)
         u = [0.0] * len(values)
         self.geometry.dual(values, u)
-        return initial(np.array(u), np.array(values))
+        columns = Columns((*OWN_COLUMNS, *self._rule.columns()))
+        columns.grow(len(u))
+        columns.u, columns.first = array("d", u), array("d", u)
+        if hasattr(columns, "theta"):
+            columns.theta = array("d", values)
+        return State(columns)
 
     def predict(self, state: State, row: Any = None, offset: float = 0.0) -> float:
         """What would be served for this row now; opens no ticket."""
-        entries = self._row(state, row)
-        return self._serve(state, *entries, number("offset", offset))
+        params, values = one_row(row, state.dimension)
+        f = checks.number(offset, "offset")
+        return float(self._rule.serve(self._own(state), place_of(params), values, f)[0])
 
     def ticket(self, state: State, row: Any = None, offset: float = 0.0) -> tuple[State, Ticket]:
         """Serve a row: the state with its clock moved on, and the ticket that its label needs."""
-        index, value = self._row(state, row)
-        served = self._serve(state, index, value, number("offset", offset))
-        eta = self.schedule.step(state.t + 1)
-        ticket = Ticket(index, value, served, eta, self._slopes(state), state.n)
-        return replace(state, t=state.t + 1), ticket
+        params, values = one_row(row, state.dimension)
+        return self._ticket(state, params, values, checks.number(offset, "offset"))
 
     def update(self, state: State, ticket: Ticket, y: Any, weight: float = 1.0) -> State:
         """The state after the label of a ticket, in any order where the state is a plain sum.
@@ -136,35 +143,27 @@ class Learner:
         A missing label (nan, None) or a weight of 0 changes nothing. The greedy form of a geometry depends on the
         order, and takes a label only before the next update.
         """
-        y, w = number("label", y, missing=True), number("weight", weight)
+        y, w = checks.number(y, "label", missing=True), checks.weight(weight)
         low, high = self.label_range
         if y < low or y > high:
             raise BadInput(
                 f"label {y} lies outside [{low}, {high}] where the loss lives; rescale it"
             )
-        if w < 0.0:
-            raise BadInput(f"weight {w} is negative; a weight is >= 0, and 0 learns nothing")
-        if not self.sums and ticket.after != state.n:
-            raise TicketError(
-                f"{self.geometry!r} in greedy form takes labels in the order of serving, but "
-                f"{state.n - ticket.after} came in between; post each before the next update, or be lazy"
-            )
         if math.isnan(y) or w == 0.0:
             return state
-        return self._post(state, ticket, w * float(self.loss.slope(ticket.served, y)), w)
+        weighted = ticket._replace(weight=w)
+        return self._added(state, self._rule.judge(weighted, y, ticket.step, AT_ONCE))
 
     def descend(self, state: State, gradient: Any) -> State:
         """The state after one step along a gradient of your own, taken at ``state.theta``."""
-        g = floats("gradient", gradient)
+        g = checks.floats(gradient, "gradient")
         if len(g) != state.dimension:
             raise BadInput(
                 f"gradient: {len(g)} values for {state.dimension} parameters; give one each"
             )
-        check_finite("gradient", g)
-        eta = self.schedule.step(state.t + 1)
-        everywhere = tuple(range(state.dimension))
-        ticket = Ticket(everywhere, tuple(g.tolist()), 0.0, eta, self._slopes(state), state.n)
-        return self._post(replace(state, t=state.t + 1), ticket, 1.0, 1.0)
+        checks.check_finite(g, "gradient")
+        state, ticket = self._ticket(state, tuple(range(len(g))), tuple(g.tolist()), 0.0)
+        return self._added(state, posting_of(ticket, 0.0, ticket.step, AT_ONCE, (1.0,), ()))
 
     def run(
         self,
@@ -181,14 +180,16 @@ class Learner:
         parameters), ``Sparse`` or ``Pairs``. ``labels``: nan or None where not known. ``offsets``: the black-box
         predictions f (0 if left out). ``trace=k`` keeps theta before every k-th row.
         """
+        self._own(state)
         if rows is None:
             self._refuse_large_step(state)
-        return run_rows(self, state, rows, labels, offsets, weights, trace)
+        return run_rows(self._rule, self.label_range, state, rows, labels, offsets, weights, trace)
 
     def _refuse_large_step(self, state: State) -> None:
         """With one parameter and z = 1 the squared error is stable for steps below 2 only (result 3.2)."""
         if (
-            self.plain
+            isinstance(self.geometry, Euclidean)
+            and self.penalty is None
             and isinstance(self.loss, (Squared, Linear))
             and isinstance(self.link, Identity)
         ):
@@ -199,12 +200,12 @@ class Learner:
                 )
 
     def _inside(self, theta: Any) -> list[float]:
-        array = floats("theta", np.atleast_1d(np.asarray(theta)))
-        check_finite("theta", array, 0, "parameter")
-        if not len(array):
+        values_in = checks.floats(np.atleast_1d(np.asarray(theta)), "theta")
+        checks.check_finite(values_in, "theta", 0, "parameter")
+        if not len(values_in):
             raise BadInput("start: no parameters; give at least one")
-        self.geometry.check(len(array))
-        values: list[float] = array.tolist()
+        self.geometry.check(len(values_in))
+        values: list[float] = values_in.tolist()
         u = [0.0] * len(values)
         back = [0.0] * len(values)
         self.geometry.dual(values, u)
@@ -216,49 +217,47 @@ class Learner:
             )
         return values
 
-    def _row(self, state: State, row: Any) -> tuple[tuple[int, ...], tuple[float, ...]]:
-        table = single(row, state.dimension)
-        if len(table) != 1:
-            raise BadInput(f"row: {len(table)} rows where one is served; use run for more")
-        table.check(0, 1, state.dimension)
-        entries = table.entries(0, 1)
-        return tuple(entries.params.tolist()), tuple(entries.value.tolist())
-
-    def _serve(
-        self, state: State, index: tuple[int, ...], value: tuple[float, ...], offset: float
-    ) -> float:
-        m = margin(state.theta.data, index, value, 0, len(index))
-        return float(self.link.serve(offset, m))
-
-    def _slopes(self, state: State) -> tuple[float, ...] | None:
-        if self.penalty is None:
-            return None
-        return tuple(float(self.penalty.slope(x)) for x in state.theta.tolist())
-
-    def _post(self, state: State, ticket: Ticket, e: float, w: float) -> State:
-        """The state after error e, already weighted, of a ticket: the same text as in the loops over rows."""
-        u, theta, sums, pulls, normals, moves = (getattr(state, name).tolist() for name in MOVING)
-        moved = [0.0] * len(u) if self.exact else moves
-        last = [state.step]
-        index, value, eta = ticket.params, ticket.value, ticket.eta
-        if self.plain:
-            post(index, value, 0, len(index), eta, e, u, sums, moved)
-            theta, last = u, [eta]
-        else:
-            gradient = list(ticket.slopes or [0.0] * len(u))
-            gather(index, value, 0, len(index), e, gradient, sums, pulls)
-            step(
-                self.geometry,
-                gradient,
-                eta,
-                self.sums,
-                last,
-                u,
-                theta,
-                normals,
-                moved,
-                [0.0] * len(u),
+    def _own(self, state: State) -> Columns:
+        columns = state._columns
+        if columns.columns != (*OWN_COLUMNS, *self._rule.columns()):
+            raise StateError(
+                "this state is of a learner with another geometry or penalty; begin with learner.start(...)"
             )
-        vectors = [np.array(v) for v in (u, theta, sums, pulls, normals, moves)]
-        check_moved(vectors[0], eta)
-        return moved_on(state, vectors, state.n + 1, state.t, state.weight + w, last[0])
+        return columns
+
+    def _ticket(
+        self, state: State, params: tuple[int, ...], values: tuple[float, ...], f: float
+    ) -> tuple[State, Ticket]:
+        served, memo, slopes = self._rule.serve(self._own(state), place_of(params), values, f)
+        after = state.after_serving()
+        row = Row(tuple(map(str, params)), values)
+        step = self.schedule.step(after.t)
+        return after, Ticket(after.t, row, f, float(served), 1.0, step, (), memo, slopes)
+
+    def _added(self, state: State, posting: Posting) -> State:
+        try:
+            params = tuple(map(int, posting.row.names))
+        except ValueError:
+            params = (-1,)
+        if not all(0 <= j < state.dimension for j in params):
+            raise TicketError(
+                "this ticket names parameters that the state has not; is it a layer's?"
+            )
+        columns = self._own(state).copy()
+        self._rule.add(columns, place_of(params), posting)
+        return State(columns)
+
+
+def place_of(params: tuple[int, ...]) -> Place:
+    """Parameters as a place in a state that counts no cells."""
+    return Place(params, (), 0, 0)
+
+
+def refuse_linked_twice(loss: Loss, link: Link) -> None:
+    """A loss of the margin has its link inside: before a link of the same kind it would be applied twice."""
+    for own, twice in ((Logistic, (Sigmoid, Logit, Shift)), (Poisson, (Exp, Multiplicative))):
+        if isinstance(loss, own) and isinstance(link, twice):
+            raise BadInput(
+                f"Learner: {own.__name__} is a loss of the margin, with its link inside; {type(link).__name__} "
+                f"would apply it twice: use Squared() with this link (the error is s - y), or link=Identity()"
+            )

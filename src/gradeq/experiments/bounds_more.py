@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from gradeq.engine.learner import Learner
-from gradeq.engine.state import Ticket
 from gradeq.experiments.averages import Floats, running_mean
 from gradeq.experiments.elo_growth import ETA as ELO_ETA
 from gradeq.experiments.elo_growth import ladder
@@ -25,6 +24,7 @@ from gradeq.experiments.trials import (
 )
 from gradeq.geometries import NonNegative
 from gradeq.layers.quantile import MultiQuantileTracker
+from gradeq.ledger.values import Ticket
 from gradeq.losses import Quantile, Squared
 from gradeq.theory import (
     elo_radius,

@@ -9,12 +9,15 @@ import numpy as np
 from gradeq.experiments.averages import Floats
 from gradeq.experiments.compas_data import stream
 from gradeq.experiments.experiment import Experiment, Number, Result
-from gradeq.experiments.sheet import AFTER, BEFORE, SECOND, THIRD, Dots, Line, Panel, Sheet
+from gradeq.experiments.sheet import AFTER, BEFORE, SECOND, THIRD, Dots, Line, Look, Panel, Sheet
 from gradeq.experiments.source import Source
-from gradeq.layers.debiaser import Debiaser
+from gradeq.layers.debiaser import Debiaser, LinkName
 
 STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-LINKS = {"logit": AFTER._replace(marker="o"), "shift": SECOND._replace(marker="s")}
+LINKS: dict[LinkName, Look] = {
+    "logit": AFTER._replace(marker="o"),
+    "shift": SECOND._replace(marker="s"),
+}
 
 
 class Point(NamedTuple):

@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from gradeq.engine.learner import Learner
-from gradeq.engine.state import Ticket
 from gradeq.experiments.averages import Floats
 from gradeq.experiments.experiment import Experiment, Number, Result
 from gradeq.experiments.sheet import AFTER, BEFORE, BOUND, SECOND, Level, Line, Panel, Sheet
 from gradeq.experiments.source import Source
+from gradeq.ledger.values import Ticket
 from gradeq.losses import Squared
 from gradeq.theory import fifo_step_limit
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradeq.engine.learner import Learner
-from gradeq.engine.table import Pairs
+from gradeq.engine.rows import Pairs
 from gradeq.experiments.averages import Floats, centred_mean, running_mean
 from gradeq.experiments.descent import serve, values
 from gradeq.experiments.games import Games

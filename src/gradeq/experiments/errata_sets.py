@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradeq.engine.learner import Learner
-from gradeq.engine.table import Pairs
+from gradeq.engine.rows import Pairs
 from gradeq.experiments.averages import Floats, running_mean
 from gradeq.experiments.bounds_many import ensemble, floored
 from gradeq.experiments.descent import debias_probabilities, serve

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Flown(NamedTuple):
     thetas: list[float]
 
 
-def fly(data: flights.Flights, late_cap: str | None) -> Flown:
+def fly(data: flights.Flights, late_cap: Literal["auto"] | None) -> Flown:
     """Debias the delay with labels at landing, piece by piece, until the end or until it diverges."""
     layer = Debiaser(ETA, late_cap=late_cap)
     parts, rows, thetas = [], [0], [0.0]
@@ -112,7 +112,7 @@ def run(source: Source) -> Result:
     found = (
         f"Up to {waiting.max():.0f} labels are in flight. Without a cap a step of {ETA:g} diverges: |θ| is "
         f"{abs(free.thetas[-1]):,.0f} minutes after {free.rows[-1]:,} flights, and there the layer stops itself; "
-        f"with the cap of 0.1 over the labels in flight the bias falls from {base.mean():+.2f} to "
+        f"with the cap, 0.1 over the flights served until a label came, the bias falls from {base.mean():+.2f} to "
         f"{error.mean():+.3f} minutes and the RMSE from {numbers[3].ours:.2f} to {numbers[4].ours:.2f}."
     )
     data_name = f"Flights out of New York in 2013 from April on, {len(y):,}, label known at landing"

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradeq.engine.learned import State
 from gradeq.engine.learner import Learner
-from gradeq.engine.state import State
 from gradeq.experiments.averages import Floats
 from gradeq.experiments.experiment import Number
 from gradeq.experiments.sheet import AFTER, BOUND, Line, Mark, Panel, Sheet, thinned

@@ -13,12 +13,13 @@ by time and put results back in file order, atomic writes any other file whole o
 
 from gradeq.files.atomic import atomic, check_output, write_text
 from gradeq.files.cells import MISSING, guard_formula, is_missing
-from gradeq.files.codebook import MISSING_NAME, Codebook, name_of
+from gradeq.files.codebook import Codebook
 from gradeq.files.numbers import numeric
 from gradeq.files.ordering import Ordered, Scatter, in_time_order, sorted_by_time
 from gradeq.files.table import Chunk, Table, open_table
 from gradeq.files.times import Clock, Times
 from gradeq.files.writer import Writer, output_format, write_rows
+from gradeq.naming import MISSING_NAME, name_of
 
 __all__ = [
     "MISSING",

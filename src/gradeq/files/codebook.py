@@ -12,11 +12,10 @@ from gradeq.errors import BadInput
 from gradeq.files.arrays import integers, valid
 from gradeq.files.integers import IntegerCodes
 from gradeq.files.numbers import is_text
+from gradeq.naming import MISSING_NAME, name_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MISSING_NAME = "(missing)"
 
 Int64s = npt.NDArray[np.int64]
 
@@ -136,18 +135,6 @@ def _names(values: pa.Array) -> list[str]:
     if is_text(values.type):
         return [cell or MISSING_NAME for cell in cells]
     return [MISSING_NAME if cell is None else name_of(cell) for cell in cells]
-
-
-def name_of(value: object) -> str:
-    """The name of a group value, as Python prints it; "(missing)" for an absent or empty one.
-
-    >>> name_of(3), name_of(True), name_of("a"), name_of(""), name_of(float("nan"))
-    ('3', 'True', 'a', '(missing)', '(missing)')
-    """
-    # pandas.NA and NaT are known by name: pandas need not be there, and NA != NA is not a bool.
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
-        return MISSING_NAME
-    return str(value) or MISSING_NAME
 
 
 def _integer_names(names: list[str]) -> IntegerCodes:

@@ -46,20 +46,26 @@ def pool(z: Floats, out: Floats) -> None:
     >>> out
     [1.5, 1.5]
     """
-    level = [0.0] * len(z)
-    size = [0] * len(z)
+    own = [0.0] * len(z)
+    copy(z, own)
+    pool_within(own, out)
+
+
+def pool_within(z: Floats, out: Floats) -> None:
+    """As ``pool``, without room of its own: z is used up (it comes to hold the sizes of the pooled blocks)."""
     blocks = 0
     for j in range(len(z)):
-        level[blocks] = z[j]
-        size[blocks] = 1
+        out[blocks] = z[j]
+        z[blocks] = 1.0
         blocks = blocks + 1
-        while blocks > 1 and level[blocks - 2] > level[blocks - 1]:
-            a, b = size[blocks - 2], size[blocks - 1]
-            level[blocks - 2] = (a * level[blocks - 2] + b * level[blocks - 1]) / (a + b)
-            size[blocks - 2] = a + b
+        while blocks > 1 and out[blocks - 2] > out[blocks - 1]:
+            a, b = z[blocks - 2], z[blocks - 1]
+            out[blocks - 2] = (a * out[blocks - 2] + b * out[blocks - 1]) / (a + b)
+            z[blocks - 2] = a + b
             blocks = blocks - 1
-    j = 0
-    for k in range(blocks):
-        for _ in range(size[k]):
-            out[j] = level[k]
-            j = j + 1
+    j = len(z) - 1
+    for k in range(blocks - 1, -1, -1):  # from the end: a mean is read before it is written over
+        level = out[k]
+        for _ in range(int(z[k])):
+            out[j] = level
+            j = j - 1

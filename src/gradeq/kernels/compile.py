@@ -30,7 +30,7 @@ import numpy as np
 from gradeq._version import __version__
 
 COMPILE_FROM = 200_000  # rows; below, interpreting is quicker than loading the compiler
-REUSE_FROM = 500  # rows; a kernel that is already in memory pays from here
+REUSE_FROM = 50  # rows; a kernel that is already in memory pays from here at the latest
 
 _ready: dict[tuple[Any, ...], Callable[..., Any]] = {}
 _interpreted: dict[

@@ -1,25 +1,22 @@
-"""Loops of the quantile ensemble: trackers with their own errors, weights by exponentiated gradient.
+"""The quantile ensemble: trackers with their own errors, weights by exponentiated gradient.
 
 alg:quantile-ensembling, corrected: tracker k moves by its OWN miss 1{y <= f + theta_k} - tau, the weights by the miss
-of the ensemble, with exponent -nu theta_k times that miss. Entry unit * count + k belongs to tracker k.
+of the ensemble, with exponent -nu theta_k times that miss.
 """
 
 from __future__ import annotations
 
 from gradeq.geometries import EntropicSimplex
-from gradeq.kernels.loops import COLUMNS, Floats, Ints, cap, enter
-from gradeq.links import Identity
+from gradeq.kernels.account import Floats, Ints
 from gradeq.losses import Quantile
 
 
-def blend(
-    count: int, f: float, ws: Floats, thetas: Floats, at: int, held: Floats, to: int
-) -> float:
+def blend(f: float, ws: Floats, thetas: Floats, held: Floats, to: int) -> float:
     """f + w'theta, the trackers copied to ``held`` for the label to come."""
     q = 0.0
-    for k in range(count):
-        held[to + k] = thetas[at + k]
-        q = q + ws[at + k] * thetas[at + k]
+    for k in range(len(thetas)):
+        held[to + k] = thetas[k]
+        q = q + ws[k] * thetas[k]
     return f + q
 
 
@@ -27,11 +24,9 @@ def learn(
     loss: Quantile,
     geometry: EntropicSimplex,
     floored: bool,
-    count: int,
     nus: Floats,
     nu: float,
-    limit: float,
-    crowd: float,
+    share: float,
     f: float,
     q: float,
     y: float,
@@ -41,99 +36,57 @@ def learn(
     thetas: Floats,
     zs: Floats,
     ws: Floats,
-    at: int,
-    z: Floats,
-    out: Floats,
 ) -> None:
-    """Trackers by their own misses, logarithms of the weights by the ensemble's, all as they were served."""
+    """Trackers by their own misses, logarithms of the weights by the ensemble's, all as they were served.
+
+    ``share``: how much of its step the late-label cap leaves to this label, of every step alike.
+    """
     miss = w * loss.slope(q, y)
-    rate = cap(nu, limit, crowd)
-    for k in range(count):
+    rate = nu * share
+    for k in range(len(thetas)):
         own = w * loss.slope(f + held[to + k], y)
-        thetas[at + k] = thetas[at + k] - cap(nus[k], limit, crowd) * own
-        z[k] = zs[at + k] - rate * (held[to + k] * miss)
-    geometry.primal(z, rate, out)
+        thetas[k] = thetas[k] - (nus[k] * share) * own
+        zs[k] = zs[k] - rate * (held[to + k] * miss)
+    geometry.primal(zs, rate, ws)
     if floored:
-        geometry.dual(out, z)
-    for k in range(count):
-        zs[at + k] = z[k]
-        ws[at + k] = out[k]
+        geometry.dual(ws, zs)
 
 
-def at_once(
-    link: Identity,
+def blended(
     loss: Quantile,
     geometry: EntropicSimplex,
     floored: bool,
-    count: int,
     nus: Floats,
     nu: float,
-    limit: float,
-    crowd: Floats,
     base: Floats,
     labels: Floats,
     weights: Floats,
-    units: Ints,
-    thetas: Floats,
-    zs: Floats,
-    ws: Floats,
-    sums: Floats,
-    held: Floats,
-    z: Floats,
-    out: Floats,
-    mixed: Floats,
-) -> None:
-    """Every label right after its row, or missing (nan); ``held`` is scratch."""
-    for i in range(len(base)):
-        f, y, w, at = base[i], labels[i], weights[i], units[i] * count
-        q = blend(count, f, ws, thetas, at, held, 0)
-        mixed[i] = q
-        if y == y and w > 0.0:
-            learn(
-                loss, geometry, floored, count, nus, nu, limit, crowd[i], f, q, y, w, held, 0, thetas,
-                zs, ws, at, z, out,
-            )  # fmt: skip
-            enter(link, loss, sums, units[i] * COLUMNS, f, q, y, w, 1.0, 0.0)
-
-
-def late(
-    link: Identity,
-    loss: Quantile,
-    geometry: EntropicSimplex,
-    floored: bool,
-    count: int,
-    nus: Floats,
-    nu: float,
-    limit: float,
-    crowd: Floats,
-    base: Floats,
-    labels: Floats,
-    weights: Floats,
-    units: Ints,
-    thetas: Floats,
-    zs: Floats,
-    ws: Floats,
-    sums: Floats,
-    held: Floats,
-    z: Floats,
-    out: Floats,
-    mixed: Floats,
+    steps: Floats,
+    etas: Floats,
     first: int,
     cuts: Ints,
     posts: Ints,
+    thetas: Floats,
+    zs: Floats,
+    ws: Floats,
+    apart: int,
+    held: Floats,
+    mixed: Floats,
 ) -> None:
-    """Labels in any order; ``held`` keeps the trackers of every row as they were when it was served."""
+    """Labels at once or in any order: before row i is served, posts[: cuts[i]] have been posted.
+
+    ``held`` keeps the trackers of every row as they were when it was served, ``apart`` numbers from one row to the
+    next: 0 when every label comes at once.
+    """
     p = 0
     for i in range(first, len(base) + 1):
         due = cuts[i] if i < len(base) else len(posts)
         while p < due:
             r = posts[p]
-            f, y, w, q = base[r], labels[r], weights[r], mixed[r]
             learn(
-                loss, geometry, floored, count, nus, nu, limit, crowd[r], f, q, y, w, held, r * count,
-                thetas, zs, ws, units[r] * count, z, out,
+                loss, geometry, floored, nus, nu, etas[r] / steps[r], base[r], mixed[r], labels[r],
+                weights[r], held, r * apart, thetas, zs, ws,
             )  # fmt: skip
-            enter(link, loss, sums, units[r] * COLUMNS, f, q, y, w, 1.0, 0.0)
             p += 1
         if i < len(base):
-            mixed[i] = blend(count, base[i], ws, thetas, units[i] * count, held, i * count)
+            mixed[i] = blend(base[i], ws, thetas, held, i * apart)

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
+from gradeq.kernels.account import Floats
 from gradeq.kernels.compile import kernel
-from gradeq.kernels.loops import Floats
 
 LARGEST = sys.float_info.max
 
@@ -22,14 +22,14 @@ def unbounded(x: Floats) -> int:
     return count
 
 
-def is_finite(block: NDArray[np.float64], rows: int = 0) -> bool:
-    """Whether all are finite; ``rows`` is the length of the run that the block belongs to.
+def is_finite(block: NDArray[np.float64]) -> bool:
+    """Whether all are finite.
 
     >>> is_finite(np.array([1.0, np.inf]))
     False
     """
     flat = block.reshape(-1)
-    fast = kernel(unbounded, (), rows)
+    fast = kernel(unbounded, (), len(block))
     if fast is not None:
         return fast(flat) == 0  # type: ignore[no-any-return]
     with np.errstate(over="ignore", invalid="ignore"):  # a sum is finite only if every term is

@@ -1,34 +1,45 @@
-"""One row of quantile tracking at several levels: lazy isotonic projection, straight or through the sinh link.
+"""Quantile tracking at several levels: lazy isotonic projection, straight or through the sinh link.
 
 Everything of a level is flat: entry j * count + k belongs to parameter (or row) j and level k; base forecasts come
 sorted. With the sinh link the tracked unit is asinh((. - m) / s): m the middle forecast, s the running scale of
 |y - m| over posted labels, so that the step has no unit (results 8.6, B3). ``a`` holds the base forecasts in the
-tracked unit, ``wish`` those moved by z'u, ``theta`` their projection: scratch of one row each.
+tracked unit, ``wish`` those moved by z'u, ``theta`` their projection, ``errors`` and ``losses`` those of what was
+served and then of the base: scratch of one row each. Events call the same functions as the loop over many rows.
 """
 
 from __future__ import annotations
 
-from gradeq.geometries.isotonic import pool
-from gradeq.kernels.loops import (
-    BEFORE,
-    COLUMNS,
-    GRADIENT,
-    HIGH,
-    LOSS_AFTER,
-    LOSS_BEFORE,
-    LOW,
-    MOVED,
-    REACH,
-    WEIGHT,
-    Floats,
-    Ints,
-)
+import math
+from dataclasses import dataclass
+
+from gradeq.geometries.isotonic import pool_within
+from gradeq.kernels.account import COLUMNS, Floats, Ints, enter
+from gradeq.kernels.descent import drag
 from gradeq.links import Sinh
 from gradeq.losses import pinball, pinball_slope
+from gradeq.penalties import Penalty
 
 FADE = 2.0 ** (-1.0 / 100.0)  # the running scale forgets half of the past in 100 labels
 LEAST = 1e-9  # of |m|: a scale below this would be lost in the digits of m
 MOST = 1e300  # a scale above this would make 0 times infinity
+
+
+@dataclass(frozen=True)
+class One:
+    """A part of the loop for one level: its number, known when the loop is compiled, makes it a third quicker."""
+
+    def count(self, taus: Floats) -> int:
+        """One."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Several:
+    """A part of the loop for any number of levels."""
+
+    def count(self, taus: Floats) -> int:
+        """As many as there are."""
+        return len(taus)
 
 
 def scale_at(num: float, den: float, m: float) -> float:
@@ -38,10 +49,10 @@ def scale_at(num: float, den: float, m: float) -> float:
     return 0.0
 
 
-def fade(nums: Floats, dens: Floats, unit: int, m: float, y: float) -> None:
+def fade(nums: Floats, dens: Floats, key: int, m: float, y: float) -> None:
     """Enter |y - m| of a posted label into the running scale."""
-    nums[unit] = FADE * nums[unit] + abs(y - m)
-    dens[unit] = FADE * dens[unit] + 1.0
+    nums[key] = FADE * nums[key] + abs(y - m)
+    dens[key] = FADE * dens[key] + 1.0
 
 
 def place(
@@ -75,12 +86,11 @@ def serve(
     wish: Floats,
     theta: Floats,
     served: Floats,
-    to: int,
 ) -> None:
     """Serve one row: forecasts plus z'u, projected so that levels do not cross; forecasts while the scale is 0."""
     if curved and scale == 0.0:
         for k in range(count):
-            served[to + k] = base[at + k]
+            served[at + k] = base[at + k]
         return
     rising = True
     for k in range(count):
@@ -92,103 +102,70 @@ def serve(
         if k > 0 and wish[k - 1] > wish[k]:
             rising = False
     if not rising:
-        pool(wish, theta)
+        pool_within(wish, theta)
     for k in range(count):
         s = link.serve(m, theta[k], scale) if curved else theta[k]
-        if k > 0 and s < served[to + k - 1]:  # sinh is monotone but for its last digit
-            s = served[to + k - 1]
-        served[to + k] = s
+        if k > 0 and s < served[at + k - 1]:  # sinh is monotone but for its last digit
+            s = served[at + k - 1]
+        served[at + k] = s
+
+
+def judge(
+    count: int,
+    taus: Floats,
+    base: Floats,
+    served: Floats,
+    at: int,
+    y: float,
+    errors: Floats,
+    losses: Floats,
+) -> None:
+    """The miss 1{y <= .} - tau and the pinball loss of what was served at each level, then of the base forecasts."""
+    for k in range(count):
+        tau, s, f = taus[k], served[at + k], base[at + k]
+        errors[k] = pinball_slope(tau, s, y)
+        errors[count + k] = pinball_slope(tau, f, y)
+        losses[k] = pinball(tau, s, y)
+        losses[count + k] = pinball(tau, f, y)
 
 
 def learn(
     count: int,
-    taus: Floats,
     u: Floats,
     index: Ints,
     value: Floats,
     start: int,
     stop: int,
-    served: Floats,
-    to: int,
+    errors: Floats,
     eta: float,
     w: float,
-    y: float,
 ) -> None:
-    """u_k <- u_k - eta w (1{y <= served_k} - tau_k) z at every level."""
+    """u_k <- u_k - eta (w e_k) z at every level."""
     for k in range(count):
-        e = w * pinball_slope(taus[k], served[to + k], y)
+        e = w * errors[k]
         for i in range(start, stop):
             j = index[i] * count + k
             u[j] = u[j] - eta * (e * value[i])
 
 
-def enter(
-    link: Sinh,
-    curved: bool,
-    count: int,
-    taus: Floats,
-    base: Floats,
-    at: int,
-    m: float,
-    scale: float,
-    a: Floats,
-    served: Floats,
-    to: int,
-    eta: float,
-    w: float,
-    y: float,
-    z: float,
-    sums: Floats,
-    gaps: Floats,
-    j: int,
-) -> None:
-    """Enter one posted row into the accounts of parameter j, level by level, and its widest base gaps.
-
-    LOW and HIGH are the range of the label's distance from the forecast in the tracked unit; REACH counts rows
-    that were served before there was a scale (those ignored u).
-    """
-    ranged = not curved or scale > 0.0
-    target = y
-    if curved and ranged:
-        target = link.margin(y, m, scale)
-    for k in range(count):
-        c = (j * count + k) * COLUMNS
-        f, s = base[at + k], served[to + k]
-        g = (w * pinball_slope(taus[k], s, y)) * z
-        sums[c] = sums[c] + 1.0
-        sums[c + WEIGHT] = sums[c + WEIGHT] + w
-        sums[c + GRADIENT] = sums[c + GRADIENT] + g
-        sums[c + MOVED] = sums[c + MOVED] + eta * g
-        sums[c + BEFORE] = sums[c + BEFORE] + (w * pinball_slope(taus[k], f, y)) * z
-        sums[c + LOSS_BEFORE] = sums[c + LOSS_BEFORE] + w * pinball(taus[k], f, y)
-        sums[c + LOSS_AFTER] = sums[c + LOSS_AFTER] + w * pinball(taus[k], s, y)
-        if ranged:
-            r = target - a[k]
-            if r < sums[c + LOW]:
-                sums[c + LOW] = r
-            if r > sums[c + HIGH]:
-                sums[c + HIGH] = r
-            if k > 0 and a[k] - a[k - 1] > gaps[j * count + k - 1]:
-                gaps[j * count + k - 1] = a[k] - a[k - 1]
-        else:
-            sums[c + REACH] = sums[c + REACH] + 1.0
+def target_of(link: Sinh, curved: bool, y: float, m: float, scale: float) -> float:
+    """The label in the tracked unit; nan while there is no scale."""
+    if not curved:
+        return y
+    if scale == 0.0:
+        return math.nan
+    return link.margin(y, m, scale)
 
 
 def tally(
-    link: Sinh,
-    curved: bool,
     count: int,
-    taus: Floats,
-    base: Floats,
-    at: int,
-    m: float,
-    scale: float,
     a: Floats,
-    served: Floats,
-    to: int,
-    eta: float,
+    target: float,
+    errors: Floats,
+    losses: Floats,
     w: float,
-    y: float,
+    eta: float,
+    sign: float,
     index: Ints,
     value: Floats,
     start: int,
@@ -196,55 +173,116 @@ def tally(
     sums: Floats,
     gaps: Floats,
     total: Floats,
-    widest: Floats,
 ) -> None:
-    """Enter one posted row into the accounts of its parameters, and of the whole layer where there is one."""
+    """Enter one posted row into the accounts of its parameters, and into that of all rows where there is one.
+
+    The range of an account is that of the label's distance from the forecast in the tracked unit; its reach counts
+    the rows that were served before there was a scale (those ignored u). ``gaps`` are the widest distances of
+    neighbouring forecasts, count - 1 for each parameter.
+    """
     for i in range(start, stop):
-        enter(
-            link, curved, count, taus, base, at, m, scale, a, served, to, eta, w, y,
-            value[i], sums, gaps, index[i],
-        )  # fmt: skip
+        enter_levels(count, a, target, errors, losses, w, value[i], eta, sign, sums, index[i])
+        at = index[i] * (count - 1) - 1
+        for k in range(1, count):
+            if a[k] - a[k - 1] > gaps[at + k]:
+                gaps[at + k] = a[k] - a[k - 1]
     if len(total) > 0:
+        enter_levels(count, a, target, errors, losses, w, 1.0, eta, sign, total, 0)
+
+
+def enter_levels(
+    count: int,
+    a: Floats,
+    target: float,
+    errors: Floats,
+    losses: Floats,
+    w: float,
+    z: float,
+    eta: float,
+    sign: float,
+    sums: Floats,
+    j: int,
+) -> None:
+    """Enter one posted row into the accounts of parameter j, level by level."""
+    reach = 0.0 if target == target else 1.0
+    for k in range(count):
         enter(
-            link, curved, count, taus, base, at, m, scale, a, served, to, eta, w, y,
-            1.0, total, widest, 0,
+            sums, (j * count + k) * COLUMNS, errors[k], errors[count + k], losses[k], losses[count + k],
+            target - a[k], reach, w, z, eta, sign,
         )  # fmt: skip
 
 
-def drag(
-    count: int,
+def tracked(
+    link: Sinh,
+    penalty: Penalty,
+    size: One | Several,
+    curved: bool,
     taus: Floats,
-    u: Floats,
+    base: Floats,
+    labels: Floats,
+    weights: Floats,
+    etas: Floats,
+    starts: Ints,
     index: Ints,
     value: Floats,
-    start: int,
-    stop: int,
-    served: Floats,
-    to: int,
-    eta: float,
-    w: float,
-    y: float,
-    slopes: Floats,
+    keys: Ints,
+    first: int,
+    cuts: Ints,
+    posts: Ints,
+    u: Floats,
+    nums: Floats,
+    dens: Floats,
+    sums: Floats,
+    gaps: Floats,
+    total: Floats,
     pulls: Floats,
     drags: Floats,
+    slopes: Floats,
+    a: Floats,
+    wish: Floats,
+    theta: Floats,
+    errors: Floats,
+    losses: Floats,
+    scales: Floats,
+    served: Floats,
 ) -> None:
-    """As ``learn``, with the penalty's slopes at serving added; ``slopes`` is used up."""
-    for j in range(len(slopes)):
-        pulls[j] = pulls[j] + slopes[j]
-        drags[j] = drags[j] + eta * slopes[j]
-    for k in range(count):
-        e = w * pinball_slope(taus[k], served[to + k], y)
-        for i in range(start, stop):
-            j = index[i] * count + k
-            slopes[j] = slopes[j] + e * value[i]
-    for j in range(len(slopes)):
-        u[j] = u[j] - eta * slopes[j]
+    """Labels at once or late, in any order: before row i is served, posts[: cuts[i]] have been posted.
 
-
-def judged(count: int, taus: Floats, served: Floats, labels: Floats, losses: Floats) -> None:
-    """The pinball loss of each row, added over the levels; rows without a label get 0."""
-    for i in range(len(labels)):
-        losses[i] = 0.0
-        if labels[i] == labels[i]:
-            for k in range(count):
-                losses[i] = losses[i] + pinball(taus[k], served[i * count + k], labels[i])
+    Rows before ``first`` were served in an earlier run: their ``served`` and ``scales`` are given. A penalty (where
+    ``pulls`` is not empty) goes with one level and labels at once: its slopes are those that served the row.
+    """
+    n, count = len(labels), size.count(taus)
+    p, placed = 0, -1
+    for i in range(first, n + 1):
+        due = cuts[i] if i < n else len(posts)
+        while p < due:
+            r = posts[p]
+            at, start, stop = r * count, starts[r], starts[r + 1]
+            m, scale, y, w, eta = base[at + count // 2], scales[r], labels[r], weights[r], etas[r]
+            if placed != r:  # a label at once finds its own row in ``a``
+                place(link, curved, count, base, at, m, scale, a)
+                placed = r
+            judge(count, taus, base, served, at, y, errors, losses)
+            if len(pulls) > 0:
+                for j in range(len(u)):
+                    slopes[j] = penalty.slope(u[j])
+                drag(u, index, value, start, stop, eta, w * errors[0], slopes, pulls, drags)
+            else:
+                learn(count, u, index, value, start, stop, errors, eta, w)
+            target = target_of(link, curved, y, m, scale)
+            tally(
+                count, a, target, errors, losses, w, eta, 1.0, index, value, start, stop, sums, gaps, total,
+            )  # fmt: skip
+            if curved:
+                fade(nums, dens, keys[r], m, y)
+            p += 1
+        if i < n:
+            at, m = i * count, base[i * count + count // 2]
+            if curved:
+                scales[i] = scale_at(nums[keys[i]], dens[keys[i]], m)
+            place(link, curved, count, base, at, m, scales[i], a)
+            placed = i
+            serve(
+                link, curved, count, u, index, value, starts[i], starts[i + 1], base, at, m, scales[i], a,
+                wish, theta, served,
+            )  # fmt: skip

@@ -1,131 +1,81 @@
-"""Loops of the automatic step: weights of several experts by their loss, then their mix (results B5).
+"""Experts weighted by their posted losses (AdaHedge) where labels may come late: one text for means and quantiles.
 
-Arrays of several experts are flat: entry i * experts + k belongs to row i and expert k.
+Weights are proportional to exp(-rate L_k), rate = ln K / Delta. Delta grows by what mixing cost beyond the mix loss,
+times 1 + 2 D, D the mean lateness of labels in rows of the layer (results B5). A cost below 1e-9 of the mean loss is
+rounding and does not count: else two builds that round differently would go apart.
 """
 
 from __future__ import annotations
 
 import math
 
-from gradeq.kernels.loops import Floats, Ints
-from gradeq.losses import Loss
+from gradeq.kernels.account import Floats
+
+# Numbers of ``hedge``: Delta, and the mean lateness.
+DELTA, LATENESS = range(2)
+HEDGE = 2
+ROUNDING = 1e-9
+LARGEST = 1e280  # of a loss: above it sums would no longer be finite
+RECENT = 1000.0  # labels (or four times the mean lateness, if that is more) over which lateness is averaged
 
 
-def weigh(totals: Floats, at: int, experts: int, rate: float, out: Floats, to: int) -> None:
-    """Weights proportional to exp(-rate L_k); an infinite rate stands for uniform weights (nothing learned yet)."""
-    if math.isinf(rate):
-        for k in range(experts):
-            out[to + k] = 1.0 / experts
-        return
-    least = totals[at]
+def learning_rate(delta: float, experts: int) -> float:
+    """ln K / Delta; 0, that is equal weights, while mixing has cost nothing."""
+    return min(1e300, math.log(experts) / delta) if delta > 0.0 else 0.0
+
+
+def weigh(losses: Floats, delta: float, weights: Floats) -> None:
+    """The weights that the next row is mixed with."""
+    experts = len(losses)
+    rate = learning_rate(delta, experts)
+    least = losses[0]
     for k in range(1, experts):
-        least = min(least, totals[at + k])
+        if losses[k] < least:
+            least = losses[k]
     mass = 0.0
     for k in range(experts):
-        out[to + k] = math.exp(-rate * (totals[at + k] - least))
-        mass = mass + out[to + k]
+        weights[k] = math.exp(-rate * (losses[k] - least))
+        mass = mass + weights[k]
     for k in range(experts):
-        out[to + k] = out[to + k] / mass
+        weights[k] = weights[k] / mass
 
 
-def slack(weights: Floats, at: int, losses: Floats, on: int, experts: int, rate: float) -> float:
-    """What mixing costs beyond the mix loss: h - mixloss >= 0, by log-sum-exp (AdaHedge's increment)."""
-    h = 0.0
-    least = math.inf
-    for k in range(experts):
-        h = h + weights[at + k] * losses[on + k]
-        if weights[at + k] > 0.0:
-            least = min(least, losses[on + k])
-    if math.isinf(rate):
-        return max(0.0, h - least)
-    mass = 0.0
-    for k in range(experts):
-        if weights[at + k] > 0.0:
-            mass = mass + weights[at + k] * math.exp(-rate * (losses[on + k] - least))
-    return max(0.0, h - (least - math.log(mass) / rate))
-
-
-def learning_rate(adaptive: bool, delta: float, experts: int) -> float:
-    """1 for log loss (Bayes weights); ln(K + 1) / Delta for AdaHedge, infinite while Delta is 0."""
-    if not adaptive:
-        return 1.0
-    if delta > 0.0:
-        return math.log(experts) / delta
-    return math.inf
-
-
-def settle(
-    adaptive: bool,
-    experts: int,
-    weights: Floats,
-    at: int,
-    rate: float,
-    crowd: float,
-    losses: Floats,
-    on: int,
-    totals: Floats,
-    deltas: Floats,
-    unit: int,
-) -> None:
-    """Enter the experts' losses on one posted label."""
-    if adaptive:
-        deltas[unit] = deltas[unit] + max(1.0, crowd) * slack(
-            weights, at, losses, on, experts, rate
-        )
-    for k in range(experts):
-        totals[unit * experts + k] = totals[unit * experts + k] + losses[on + k]
-
-
-def blend(weights: Floats, at: int, values: Floats, on: int, experts: int) -> float:
-    """The weighted mean of what the experts serve."""
+def blend(weights: Floats, values: Floats, at: int) -> float:
+    """The weighted mean of what the experts say."""
     m = 0.0
-    for k in range(experts):
-        m = m + weights[at + k] * values[on + k]
+    for k in range(len(weights)):
+        m = m + weights[k] * values[at + k]
     return m
 
 
-def hedged(
-    adaptive: bool,
-    experts: int,
-    units: Ints,
-    first: int,
-    cuts: Ints,
-    posts: Ints,
-    crowd: Floats,
-    losses: Floats,
-    totals: Floats,
-    deltas: Floats,
-    rates: Floats,
-    weights: Floats,
+def cost(weights: Floats, lost: Floats, rate: float) -> float:
+    """What mixing costs beyond the mix loss; 0 if it is no more than rounding.
+
+    Losses beyond 700 / rate count as no more in the mix loss: a label far larger than all before it ends a rate that
+    was far too sharp for it.
+    """
+    h = 0.0
+    least = lost[0]
+    mass = 0.0
+    for k in range(len(weights)):
+        h = h + weights[k] * lost[k]
+        if lost[k] < least:
+            least = lost[k]
+        mass = mass + weights[k] * math.exp(-min(700.0, rate * lost[k]))
+    more = h - (-math.log(mass + 1e-300) / rate if rate > 0.0 else least)
+    return more if more > ROUNDING * h else 0.0
+
+
+def settle(
+    losses: Floats, hedge: Floats, heard: Floats, waited: float, lost: Floats, weights: Floats
 ) -> None:
-    """The weights of each row at serving, given the experts' losses on posted labels."""
-    p = 0
-    for i in range(first, len(units)):
-        while p < cuts[i]:
-            j = posts[p]
-            settle(
-                adaptive, experts, weights, j * experts, rates[j], crowd[j], losses, j * experts,
-                totals, deltas, units[j],
-            )  # fmt: skip
-            p += 1
-        rates[i] = learning_rate(adaptive, deltas[units[i]], experts)
-        weigh(totals, units[i] * experts, experts, rates[i], weights, i * experts)
-    while p < len(posts):
-        j = posts[p]
-        settle(
-            adaptive, experts, weights, j * experts, rates[j], crowd[j], losses, j * experts,
-            totals, deltas, units[j],
-        )  # fmt: skip
-        p += 1
-
-
-def blended(experts: int, weights: Floats, values: Floats, mixed: Floats) -> None:
-    """The mix of each row."""
-    for i in range(len(mixed)):
-        mixed[i] = blend(weights, i * experts, values, i * experts, experts)
-
-
-def judged(loss: Loss, values: Floats, labels: Floats, losses: Floats) -> None:
-    """The loss of each served value; rows without a label get 0."""
-    for i in range(len(values)):
-        losses[i] = loss.value(values[i], labels[i]) if labels[i] == labels[i] else 0.0
+    """Enter what each expert lost by one label, ``waited`` rows late; ``weights`` is scratch."""
+    heard[0] = heard[0] + 1.0
+    mean = hedge[LATENESS]
+    mean = mean + (waited - mean) / min(heard[0], max(RECENT, 4.0 * mean))
+    hedge[LATENESS] = mean
+    weigh(losses, hedge[DELTA], weights)
+    more = cost(weights, lost, learning_rate(hedge[DELTA], len(losses)))
+    hedge[DELTA] = hedge[DELTA] + more * (1.0 + 2.0 * mean)
+    for k in range(len(losses)):
+        losses[k] = losses[k] + lost[k]

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gradeq.geometries import Geometry
-from gradeq.kernels.loops import Floats, Ints, margin
+from gradeq.kernels.account import Floats, Ints
+from gradeq.kernels.descent import gather, margin
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
@@ -46,18 +47,17 @@ def proximal(
     last: Floats,
     u: Floats,
     theta: Floats,
-    sums: Floats,
     pulls: Floats,
+    drags: Floats,
     normals: Floats,
-    moves: Floats,
+    returned: Floats,
     served: Floats,
     gradient: Floats,
     anchor: Floats,
 ) -> None:
     """Sparse rows, labels at once or missing (nan), own step and weight for each row.
 
-    ``sums``, ``pulls`` and ``normals`` gather the gradient, the penalty's slope and the normal part; ``moves`` the
-    displacement as it was applied; ``last`` holds the step before. ``gradient`` and ``anchor`` are scratch space.
+    ``last`` holds the step before. ``gradient`` and ``anchor`` are scratch space.
     """
     for i in range(len(base)):
         start, stop = starts[i], starts[i + 1]
@@ -68,28 +68,8 @@ def proximal(
             e = weights[i] * loss.slope(s, y)
             for j in range(len(u)):
                 gradient[j] = penalty.slope(theta[j])
-            gather(index, value, start, stop, e, gradient, sums, pulls)
-            step(geometry, gradient, etas[i], lazy, last, u, theta, normals, moves, anchor)
-
-
-def gather(
-    index: Ints,
-    value: Floats,
-    start: int,
-    stop: int,
-    e: float,
-    gradient: Floats,
-    sums: Floats,
-    pulls: Floats,
-) -> None:
-    """Add g = e z to ``gradient``, which holds the penalty's slope, and both to their sums."""
-    for j in range(len(gradient)):
-        pulls[j] = pulls[j] + gradient[j]
-    for a in range(start, stop):
-        j = index[a]
-        g = e * value[a]
-        gradient[j] = gradient[j] + g
-        sums[j] = sums[j] + g
+            gather(index, value, start, stop, etas[i], e, gradient, pulls, drags)
+            step(geometry, gradient, etas[i], lazy, last, u, theta, normals, returned, anchor)
 
 
 def step(
@@ -101,23 +81,23 @@ def step(
     u: Floats,
     theta: Floats,
     normals: Floats,
-    moves: Floats,
+    returned: Floats,
     anchor: Floats,
 ) -> None:
-    """One step of size eta along ``gradient``, the penalty's slope included."""
+    """One step of size eta along ``gradient``, the penalty's slope included.
+
+    ``normals`` sums up the normal parts, ``returned`` what was brought back as it was: eta times them.
+    """
     if lazy:
         for j in range(len(u)):
-            move = eta * gradient[j]
-            u[j] = u[j] - move
-            moves[j] = moves[j] + move
+            u[j] = u[j] - eta * gradient[j]
     else:
         geometry.dual(theta, anchor)
         for j in range(len(u)):
             back = u[j] - anchor[j]
             if last[0] > 0.0:
                 normals[j] = normals[j] + back / last[0]
-            move = eta * gradient[j]
-            u[j] = anchor[j] - move
-            moves[j] = moves[j] + (back + move)
+            returned[j] = returned[j] + back
+            u[j] = anchor[j] - eta * gradient[j]
     geometry.primal(u, eta, theta)
     last[0] = eta

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import math
 
-from gradeq.kernels.loops import Floats, Ints
+from gradeq.kernels.account import BEFORE, GRADIENT, MOVED, WEIGHT, Floats, Ints
 from gradeq.kernels.rating import (
-    ALL_GAMES,
-    ALL_WEIGHT,
-    BEFORE,
-    COLUMNS,
     DECIDED,
-    ERROR,
     LOSS,
     SMALL,
+    STRIDE,
     TIED,
-    TIES,
+    VARIANCE,
     clipped,
     decided_factor,
     enter,
@@ -27,6 +23,7 @@ from gradeq.kernels.rating import (
     surprise,
     tie,
     tied_factor,
+    widen,
     win_chance,
 )
 from gradeq.losses import Loss
@@ -40,9 +37,13 @@ def rated(a: Ints, b: Ints, scores: Floats, eta: float, u: Floats, served: Float
         j, k = a[i], b[i]
         p = win_chance(u[j] - u[k])
         served[i] = p
-        move = eta * (p - scores[i])
-        u[j] = u[j] - move
-        u[k] = u[k] + move
+        move(u, j, k, eta * (p - scores[i]))
+
+
+def move(u: Floats, a: int, b: int, down: float) -> None:
+    """Move the rating of a down and that of b up."""
+    u[a] = u[a] - down
+    u[b] = u[b] + down
 
 
 def accounted(
@@ -57,34 +58,34 @@ def accounted(
 ) -> None:
     """Enter the games into the accounts of both players and of all games."""
     surprised, decided, tied = total[LOSS], total[DECIDED], total[TIED]
-    error, before, ties = total[ERROR], total[BEFORE], total[TIES]
+    error, moved, before = total[GRADIENT], total[MOVED], total[BEFORE]
     for i in range(len(a)):
         p, y = served[i], scores[i]
-        e = p - y
+        e, even = p - y, 0.5 - y
         slope = p * (1.0 - p)
-        enter(sums, a[i] * COLUMNS, y, 1.0, e, eta, slope, 1.0)
-        enter(sums, b[i] * COLUMNS, 1.0 - y, 1.0, -e, eta, slope, 1.0)
+        one, other = a[i] * STRIDE, b[i] * STRIDE
+        enter(sums, one, 1.0, 1.0, e, eta, even)
+        enter(sums, other, 1.0, 1.0, -e, eta, -even)
+        widen(sums, one + VARIANCE, e, eta, slope, 1.0)
+        widen(sums, other + VARIANCE, -e, eta, slope, 1.0)
         error = error + e
-        before = before + (0.5 - y)
-        if plain_score(y):
+        moved = moved + eta * e
+        before = before + even
+        t = tie(y)
+        if plain_score(t):
             q = clipped(p)
-            ties = ties + tie(y)
-            decided = decided * decided_factor(q, y)
-            tied = tied * tied_factor(q, y)
+            decided = decided * decided_factor(q, y, t)
+            tied = tied * tied_factor(q, t)
             if decided < SMALL or tied < SMALL:
                 surprised = surprised - surprise(decided, tied)
                 decided = 1.0
                 tied = 1.0
         else:
             surprised = surprised + loss.value(p, y)
-    total[LOSS] = surprised
-    total[DECIDED] = decided
-    total[TIED] = tied
-    total[ERROR] = error
-    total[BEFORE] = before
-    total[TIES] = ties
-    total[ALL_GAMES] = total[ALL_GAMES] + len(a)
-    total[ALL_WEIGHT] = total[ALL_WEIGHT] + len(a)
+    total[LOSS], total[DECIDED], total[TIED] = surprised, decided, tied
+    total[GRADIENT], total[MOVED], total[BEFORE] = error, moved, before
+    total[0] = total[0] + len(a)
+    total[WEIGHT] = total[WEIGHT] + len(a)
 
 
 def swept(
@@ -112,8 +113,8 @@ def swept(
             move = etas[s] * (chances[s] - y)
             first[s] = first[s] - move
             second[s] = second[s] + move
-        if plain_score(y):
-            t = tie(y)
+        t = tie(y)
+        if plain_score(t):
             for s in range(steps):
                 q = clipped(chances[s])
                 h = 1.0 - abs(q - y)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradeq.kernels.loops import Floats
+from gradeq.kernels.account import Floats
 
 NOTES = 3
 MARKS = 2

@@ -9,7 +9,7 @@ import numpy as np
 from gradeq.errors import BadInput
 
 if TYPE_CHECKING:
-    from gradeq.engine.batch import Ints
+    from gradeq.ledger.batch import Ints
 
 
 def coded(column: Any, what: str) -> tuple[Ints, list[str]]:
@@ -58,7 +58,7 @@ def of_dictionary(column: Any) -> tuple[Ints, list[str]] | None:
     """An arrow dictionary without absent values as it is."""
     import pyarrow as pa
 
-    from gradeq.files.codebook import name_of
+    from gradeq.naming import name_of
 
     if not pa.types.is_dictionary(column.type):
         return None

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradeq.engine.constants import ones
 from gradeq.errors import BadInput
+from gradeq.ledger.constants import ones
 
 if TYPE_CHECKING:
-    from gradeq.engine.batch import Floats, Ints
+    from gradeq.ledger.batch import Floats, Ints
 
 
 def numbers(values: Any, what: str) -> Floats:

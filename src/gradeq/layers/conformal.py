@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gradeq.engine.desk import Desk
-from gradeq.engine.mix import Mix
-from gradeq.engine.scored import Scored
+from gradeq.coverage import Coverage, coverages
+from gradeq.engine import checks
+from gradeq.engine.names import SCALAR, Roster
 from gradeq.errors import BadInput
-from gradeq.layers import door
-from gradeq.layers.layer import Layer
-from gradeq.layers.quantile import QuantileTracker
-from gradeq.layers.roster import SCALAR, Roster
-from gradeq.penalties import Penalty
+from gradeq.layers.layer import Id
+from gradeq.layers.tracker import LateCap, Step, Tracker
+from gradeq.ledger.values import Ticket
+from gradeq.rules.scored import Scored
 
 if TYPE_CHECKING:
-    from gradeq.engine.batch import Floats
-    from gradeq.equilibrium import Equilibrium
-    from gradeq.layers.coverage import Coverage
     from gradeq.layers.run import Run
+    from gradeq.ledger.batch import Floats
 
 Score = Callable[[Any, Any], float]
+ScoreName = Literal["absolute", "cqr"]
 
 
 def absolute_residual(x: float, y: float) -> float:
@@ -71,7 +69,7 @@ class PredictionSet:
         raise BadInput("a set of your own score has no interval; ask `y in prediction_set`")
 
 
-class Conformal(Layer):
+class Conformal(Tracker):
     """Sets {y : s(x, y) <= threshold} that hold the label with frequency ``coverage``, whatever comes.
 
     >>> layer = Conformal("absolute", coverage=0.8, eta=0.5)
@@ -93,20 +91,20 @@ class Conformal(Layer):
     """
 
     kind = "conformal"
-    shadow = False
+    _forecast = False
 
     def __init__(
         self,
-        score: str | Score,
+        score: ScoreName | Score,
         coverage: float,
-        eta: float | str | None = None,
+        eta: Step = None,
         *,
         warm: bool | None = None,
-        late_cap: str | float | None = "auto",
+        late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | None = None,
     ) -> None:
-        if score == "":
+        if isinstance(score, str) and not score:
             raise BadInput(
                 "this layer has a score of its own: use Conformal.from_json(text, score)"
             )
@@ -114,25 +112,17 @@ class Conformal(Layer):
             raise BadInput(f"score={score!r}: give 'absolute', 'cqr', or a function s(x, y)")
         self.score_name = score if isinstance(score, str) else None
         self.score: Score = SCORES[score] if isinstance(score, str) else score
-        self.warm = score == "absolute" if warm is None else warm
-        inner = QuantileTracker(
-            coverage, eta, warm=self.warm, late_cap=late_cap, in_flight=in_flight, ttl=ttl
-        )
-        self.levels, self.eta, self.late_cap = inner.levels, inner.eta, late_cap
-        self.roster, self.penalty = Roster((), ()), None
-        own = inner.desk
-        self.desk = Desk(
-            Scored(own.head, self.score), capped=own.capped, in_flight=own.in_flight, ttl=own.ttl
-        )
-        self.grow()
+        own = score == "absolute" if warm is None else warm
+        super().__init__([coverage], eta, warm=own, late_cap=late_cap, in_flight=in_flight, ttl=ttl)
 
-    penalty: Penalty | None
+    def _made_rule(self, names: Roster) -> Scored:
+        return Scored(super()._made_rule(names), self.score)
 
     @classmethod
-    def from_json(cls, text: str | bytes, score: str | Score) -> Conformal:
+    def from_json(cls, text: str | bytes, score: ScoreName | Score) -> Conformal:
         """A saved layer, with the score that it was made with."""
         from gradeq import codec
-        from gradeq.layers.layer import revive
+        from gradeq.layers.making import revive
 
         kind, settings, state = codec.load(text)
         if kind != cls.kind:
@@ -141,13 +131,20 @@ class Conformal(Layer):
         assert isinstance(layer, Conformal)
         return layer
 
+    def open(self, x: Any, weight: float = 1.0) -> Ticket:
+        """Serve a threshold for x and leave its ticket with the caller; ``ticket.served`` is the threshold."""
+        x = self._prediction(x)
+        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        return self._open(SCALAR, x, w)
+
     def predict(
-        self, x: Any, weight: float = 1.0, id: str | int | None = None, time: float | None = None
+        self, x: Any, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> PredictionSet:
         """The set of labels to expect; a ticket stays open until the label comes."""
-        x = self.prediction(x)
-        w = 1.0 if weight == 1.0 else door.weight(weight)
-        return PredictionSet(x, self.desk.open(SCALAR, x, w, id, time), self.score)
+        self._book.check_new(id)
+        when = None if time is None else checks.number(time, "time")
+        served: PredictionSet = self._kept(self.open(x, weight), id, when)
+        return served
 
     def run(
         self,
@@ -162,42 +159,25 @@ class Conformal(Layer):
 
         return run_layer(self, predictions, labels, None, None, times, label_times, weights)
 
-    def equilibrium(self) -> Equilibrium:
-        """Exact average miss, the certificate from the state, the proven bound."""
-        from gradeq.layers.coverage import certify_levels
-
-        return certify_levels(self)
-
     @property
     def coverage(self) -> Coverage:
         """How often the set held the label (``before``: with threshold 0), beside the target and the bound."""
-        from gradeq.layers.coverage import coverages
-
         return coverages(self)[0]
 
-    def labels_until(self, bound: float) -> int | None:
-        """How many more labels until the proven bound falls below this, if things go on as they were."""
-        from gradeq.layers.coverage import setting_of
-        from gradeq.layers.promises import more_labels
-
-        return more_labels(setting_of(self), bound)
-
-    def prediction(self, x: Any) -> Any:
+    def _prediction(self, x: Any) -> Any:
         """x, checked for the built-in scores; your own takes what you give it."""
         if self.score_name is None:
             return x
         if WIDTHS[self.score_name] == 1:
-            return door.number(x, "prediction")
+            return checks.number(x, "prediction")
         if not hasattr(x, "__len__") or len(x) != 2:
             raise BadInput(f"prediction {x!r}: score 'cqr' needs (lower, upper)")
-        return [door.number(end, "prediction") for end in x]
+        return tuple(checks.number(end, "prediction") for end in x)
 
-    def label(self, y: Any) -> Any:
-        """The label, a number for the built-in scores."""
-        return y if self.score_name is None else door.number(y, "label")
+    def _label(self, y: Any) -> Any:
+        return y if self.score_name is None else checks.number(y, "label")
 
-    def base_column(self, predictions: Any) -> Floats:
-        """x as columns of numbers."""
+    def _base_column(self, predictions: Any) -> Floats:
         from gradeq.layers import columns
         from gradeq.layers.several import split
 
@@ -210,43 +190,15 @@ class Conformal(Layer):
         checked = [columns.numbers(column, "prediction") for column in found]
         return checked[0] if len(checked) == 1 else np.stack(checked, axis=1)
 
-    def label_column(self, labels: Any, n: int) -> Floats:
-        """A column of labels, checked; nan where there is none."""
-        from gradeq.layers import columns
-
-        return columns.labels(labels, n)
-
-    def check_rows(self, size: float, weight: float) -> None:
-        """Any weight fits: errors are bounded, so no step diverges."""
-
-    def shown(self, f: Any, served: Any) -> Any:
-        """Intervals for the built-in scores, thresholds for your own."""
+    def _shown(self, f: Any, served: Any) -> Any:
+        """One event: a set. Columns: intervals for the built-in scores, thresholds for your own."""
+        if isinstance(served, float):
+            return PredictionSet(f, served, self.score)
         if self.score_name == "absolute":
             return np.stack([f - served, f + served], axis=1)
         if self.score_name == "cqr":
             return np.stack([f[:, 0] - served, f[:, 1] + served], axis=1)
         return served
-
-    def grow(self) -> None:
-        """Room for the one parameter."""
-        self.desk.head.grow(1)
-        self.desk.grow(1, 1)
-
-    @property
-    def certified(self) -> Any:
-        """The head that carries the certificate."""
-        inner = self.desk.head.inner  # type: ignore[attr-defined]
-        return inner.final if isinstance(inner, Mix) else inner
-
-    @property
-    def names(self) -> list[str]:
-        """The name of the one coordinate."""
-        return ["(all)"]
-
-    @property
-    def theta(self) -> dict[str, float]:
-        """The parameter; with ``auto`` that of the final layer."""
-        return {"(all)": self.certified.u[0]}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -257,6 +209,6 @@ class Conformal(Layer):
             "eta": self.eta,
             "warm": self.warm,
             "late_cap": self.late_cap,
-            "in_flight": self.desk.in_flight,
-            "ttl": self.desk.ttl,
+            "in_flight": self._in_flight,
+            "ttl": self._ttl,
         }

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from gradeq.engine.desk import Desk
-from gradeq.engine.margin import Margin
-from gradeq.engine.mix import Mix
+from gradeq.certificate import Terms, harm_of
+from gradeq.engine import checks
+from gradeq.engine.names import Roster
 from gradeq.errors import BadInput, StepTooLarge
-from gradeq.kernels.lane import MOST
-from gradeq.kernels.loops import COLUMNS
-from gradeq.layers import door
+from gradeq.kernels.account import COLUMNS
 from gradeq.layers.bins import COLUMN, Bins
-from gradeq.layers.debias_parts import CAP, DEFAULT_ETA, made_link, made_mix
-from gradeq.layers.layer import Layer, late_limit
-from gradeq.layers.roster import Roster
+from gradeq.layers.layer import Id, Layer
+from gradeq.layers.making import late_limit
+from gradeq.ledger.values import Row, Ticket
+from gradeq.links import Identity, Link, Logit, Multiplicative, Shift
 from gradeq.losses import Squared
 from gradeq.penalties import Penalty
+from gradeq.rules.descent import Descent
 from gradeq.schedules import Constant, Schedule
 
 if TYPE_CHECKING:
-    from gradeq.engine.batch import Floats
-    from gradeq.engine.quick import Lane
-    from gradeq.equilibrium import Equilibrium
     from gradeq.layers.run import Run
     from gradeq.layers.sweep import Frontier
+    from gradeq.ledger.batch import Floats
     from gradeq.theory import HarmCap
 
-TINY = 5e-324  # the smallest positive float
+Outcome = Literal["real", "binary"]
+LinkName = Literal["identity", "exp", "logit", "shift"]
+
 NOT_BINARY = "lies outside [0, 1]; a binary outcome needs probabilities and 0/1 labels"
+DEFAULT_ETA = {"real": 0.01, "binary": 0.03}  # over c^2 (result B6)
+TASKS = {
+    "identity": "mean",
+    "logit": "probability_logit",
+    "shift": "probability_shift",
+    "exp": "multiplicative",
+}
+CAP = {"real": 0.1, "binary": 0.5}  # c of the late-label cap
 
 
 class Debiaser(Layer):
@@ -53,8 +61,8 @@ class Debiaser(Layer):
     ``eta`` left out: 0.01 / c^2 for real, 0.03 / c^2 for binary outcomes, c^2 the number of group columns. With
     labels at once this step can raise the squared error by at most 1 % (result B1), with link logit the log loss of
     0/1 labels by at most 0.62 % (result C4), whatever comes; ``harm_cap()`` says it for any step. With features the
-    step is required. ``eta="auto"`` mixes the raw prediction and several steps by their loss and lets one small
-    constant step carry the certificate (result B5); it needs about 500 labels to pay.
+    step is required. ``eta="auto"`` mixes the raw prediction and running means of the residuals by their loss and
+    lets one small constant step carry the certificate (result B5); it needs about 500 labels to pay.
 
     Guaranteed for any sequence: |average served error| <= b / (eta T) with one parameter or disjoint groups,
     O(1 / sqrt T) with overlapping groups or features. The bound is vacuous for short runs.
@@ -65,15 +73,15 @@ class Debiaser(Layer):
 
     def __init__(
         self,
-        eta: float | str | None = None,
+        eta: float | Literal["auto"] | None = None,
         *,
-        outcome: str = "real",
-        link: str | None = None,
+        outcome: Outcome = "real",
+        link: LinkName | None = None,
         groups: Sequence[str] = (),
         features: Sequence[str] = (),
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
-        late_cap: str | float | None = "auto",
+        late_cap: Literal["auto"] | float | None = "auto",
         in_flight: int = 1,
         ttl: float | None = None,
         clip: float = 1e-6,
@@ -81,28 +89,44 @@ class Debiaser(Layer):
         shadow: bool = False,
     ) -> None:
         self.outcome, self.clip, self.shadow = outcome, clip, shadow
-        self._last: Sequence[int] = ()
         self.link_name = link or ("identity" if outcome == "real" else "logit")
         self.link = made_link(outcome, self.link_name, clip)
         self.bins = None if bins is None else Bins(bins)
-        self.roster = Roster([*groups, COLUMN] if bins is not None else groups, features)
         self.late_cap, self.penalty = late_cap, penalty
-        self.eta, self.schedule = self._chosen_step(eta, schedule)
-        limit = late_limit(late_cap, CAP)
-        step = self.schedule
-        head: Margin | Mix
-        if step is None:
-            head = made_mix(outcome, self.roster.size, clip, self._margin)
-        else:
-            head = self._margin(step, limit or 0.0, penalty)
-        self.desk = Desk(head, capped=limit is not None, in_flight=in_flight, ttl=ttl)
-        self.desk.leashed = self.link_name == "identity" and step is not None
-        self.desk.sized = self.link_name == "identity" and step is None and bool(features)
-        if self.desk.sized:
-            head.size = 1.0
-        self.grow()
-        if self.roster.scalar and not shadow:
-            self._quick_lane()
+        columns = [*groups, COLUMN] if bins is not None and not isinstance(groups, str) else groups
+        names = Roster(columns, features, together=penalty is not None)
+        self._last: tuple[str, ...] = ()
+        self._limited = self.link_name == "identity"
+        self.eta, self.schedule = self._chosen_step(eta, schedule, names)
+        limit = late_limit(late_cap, CAP[outcome])
+        self._build(self._made_rule(names), names, limit, in_flight, ttl)
+
+    def _made_rule(self, names: Roster) -> Any:
+        if self.schedule is not None:
+            return self._descent(self.schedule, names)
+        from gradeq.rules.mixed import Mixed
+
+        final = self._descent(Constant(DEFAULT_ETA[self.outcome] / names.size), names)
+        return Mixed(final, names.size if names.groups else 0.0)
+
+    def _descent(self, schedule: Schedule, names: Roster) -> Descent:
+        leash = self.link_name == "identity" and self.penalty is None
+        totals = not names.scalar
+        return Descent(self.link, Squared(), schedule, self.penalty, totals, leash)
+
+    def open(
+        self,
+        f: Any,
+        groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
+        weight: float = 1.0,
+    ) -> Ticket:
+        """Serve a prediction and leave its ticket with the caller; ``ticket.served`` is the adjusted value."""
+        f = self._prediction(f)
+        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        row = self._row(f, groups, features)
+        self._last = row.names
+        return self._open(row, f, w)
 
     def predict(
         self,
@@ -110,50 +134,14 @@ class Debiaser(Layer):
         groups: Mapping[str, Any] | None = None,
         features: Mapping[str, Any] | None = None,
         weight: float = 1.0,
-        id: str | int | None = None,
+        id: Id | None = None,
         time: float | None = None,
     ) -> float:
         """The adjusted prediction; a ticket stays open until its label comes."""
-        plain = (
-            groups is None and features is None and weight == 1.0 and id is None and time is None
-        )
-        if plain and self.roster.scalar and not self.shadow:
-            lane = self._lane or self._quick_lane()
-            if lane is not None:
-                return lane.predict(f)  # type: ignore[no-any-return]
-        return self._predict(f, groups, features, weight, id, time)
-
-    def _predict(
-        self,
-        f: Any,
-        groups: Mapping[str, Any] | None = None,
-        features: Mapping[str, Any] | None = None,
-        weight: float = 1.0,
-        id: str | int | None = None,
-        time: float | None = None,
-    ) -> float:
-        f = self.prediction(f)
-        if self.bins is not None:
-            groups = self.bins.added(groups, f)
-        row = self.roster.row(groups, features)
-        self._last = row.params
-        w = 1.0 if weight == 1.0 else door.weight(weight)
-        if w != 1.0 or self.roster.features:  # else the step was checked when it was chosen
-            self.check_rows(row.norm if self.roster.features else self.roster.size, w)
-        desk = self.desk
-        if len(self.roster.names) > len(desk.peaks):
-            self.grow()
-        served: float = desk.open(row, f, w, id, time)
-        shown: float = self.shown(f, served)
+        self._book.check_new(id)
+        when = None if time is None else checks.number(time, "time")
+        shown: float = self._kept(self.open(f, groups, features, weight), id, when)
         return shown
-
-    def _quick_lane(self) -> Lane | None:
-        binary = self.outcome == "binary"
-        high = 1.0 if binary else MOST
-        low = 0.0 if binary else TINY if self.link_name == "exp" else -MOST
-        labels = (0.0, 1.0) if binary else (-MOST, MOST)
-        again = Debiaser.predict.__get__(self)
-        return self.enter_lane((low, high), labels, self.prediction, again, self._predict)
 
     def run(
         self,
@@ -173,30 +161,13 @@ class Debiaser(Layer):
         from gradeq.layers.run import run_layer
 
         if self.bins is not None:
-            base = self.base_column(predictions)
-            groups = self.bins.added_columns(groups, self.roster.groups, base)
+            base = self._base_column(predictions)
+            groups = self.bins.added_columns(groups, self._names.groups, base)
         return run_layer(self, predictions, labels, groups, features, times, label_times, weights)
-
-    def equilibrium(self) -> Equilibrium:
-        """Exact averages per group, the certificate from the state, the proven bound, bias and loss."""
-        from gradeq.layers.certify import certify
-
-        return certify(self)
-
-    def labels_until(self, bound: float) -> int | None:
-        """How many more labels until the proven bound falls below this, if things go on as they were."""
-        from gradeq.layers.certify import setting_of
-        from gradeq.layers.promises import more_labels
-
-        return more_labels(setting_of(self), bound)
 
     def harm_cap(self) -> HarmCap:
         """Most that the step can cost in loss, whatever comes; its sentence says when nothing is proven."""
-        from gradeq.layers.certify import setting_of
-        from gradeq.layers.promises import harm_of
-
-        auto = "auto follows the best of its steps, the raw prediction among them"
-        return harm_of(self.desk, self.schedule, setting_of(self), auto)
+        return harm_of(self, "auto follows the best of its means, the raw prediction among them")
 
     def sweep(
         self,
@@ -215,21 +186,78 @@ class Debiaser(Layer):
     @property
     def cold(self) -> tuple[str, ...]:
         """The parameters of the last event that have seen no label yet: it was served without their correction."""
-        sums, names = self.certified.sums, list(self.roster.names)
-        return tuple(names[j] for j in self._last if not sums[j * COLUMNS])
+        sums, index = self._state.sums, self._names.index
+        return tuple(name for name in self._last if not sums[index[name] * COLUMNS])
 
-    def prediction(self, f: Any) -> float:
-        """The base prediction, checked."""
-        if self.outcome == "binary":
-            return door.probability(f, "prediction")
-        return (
-            door.positive(f, "prediction")
-            if self.link_name == "exp"
-            else door.number(f, "prediction")
+    def set_step(self, eta: float) -> None:
+        """Use another constant step from now on; the certificate goes on with the exact sums."""
+        if self.eta == "auto":
+            raise BadInput("eta='auto' chooses its own steps; make a new layer with a fixed eta")
+        self.eta, step = self._chosen_step(checks.number(eta, "eta"), None, self._names)
+        assert isinstance(step, Constant)
+        self.schedule = step
+        self._take_step(step)
+
+    @property
+    def theta(self) -> dict[str, float]:
+        """The parameters by name; with ``auto`` those of the final layer."""
+        return dict(zip(self._names.index, self._state.u, strict=True))
+
+    @property
+    def _terms(self) -> Terms:
+        names = self._names
+        structure = "scalar" if names.scalar else "disjoint" if names.disjoint else "features"
+        clip = self.clip if self.link_name == "logit" else None
+        return Terms(
+            TASKS[self.link_name],
+            structure,
+            "squared error",
+            loss_scale=2.0,
+            size=names.size,
+            clip=clip,
         )
 
-    def base_column(self, predictions: Any) -> Floats:
-        """A column of base predictions, checked."""
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this layer anew."""
+        names = self._names
+        return {
+            "eta": self.eta,
+            "outcome": self.outcome,
+            "link": self.link_name,
+            "groups": [name for name in names.groups if self.bins is None or name != COLUMN],
+            "features": list(names.features),
+            "schedule": None if self.eta is not None else self.schedule,
+            "penalty": self.penalty,
+            "late_cap": self.late_cap,
+            "in_flight": self._in_flight,
+            "ttl": self._ttl,
+            "clip": self.clip,
+            "bins": None if self.bins is None else self.bins.edges,
+            "shadow": self.shadow,
+        }
+
+    def _row(
+        self, f: float, groups: Mapping[str, Any] | None, features: Mapping[str, Any] | None
+    ) -> Row:
+        if self.bins is not None:
+            groups = self.bins.added(groups, f)
+        row: Row = self._names.row(groups, features)
+        return row
+
+    def _prediction(self, f: Any) -> float:
+        if self.outcome == "binary":
+            return checks.probability(f, "prediction")
+        if self.link_name == "exp":
+            return checks.positive(f, "prediction")
+        return checks.number(f, "prediction")
+
+    def _label(self, y: Any) -> float:
+        if self.outcome == "binary":
+            return checks.probability(y, "label")
+        return checks.number(y, "label")
+
+    def _base_column(self, predictions: Any) -> Floats:
         from gradeq.layers import columns
 
         base = columns.numbers(predictions, "prediction")
@@ -240,8 +268,7 @@ class Debiaser(Layer):
             columns.refuse(base <= 0.0, base, "prediction", rule)
         return base
 
-    def label_column(self, labels: Any, n: int) -> Floats:
-        """A column of labels, checked; nan where there is none."""
+    def _label_column(self, labels: Any, n: int) -> Floats:
         from gradeq.layers import columns
 
         y = columns.labels(labels, n)
@@ -249,112 +276,51 @@ class Debiaser(Layer):
             columns.refuse((y < 0.0) | (y > 1.0), y, "label", NOT_BINARY)
         return y
 
-    def shown(self, f: Any, served: Any) -> Any:
-        """What the user sees: the served value, or the raw one in shadow mode."""
-        return f if self.shadow else served
-
-    def label(self, y: Any) -> float:
-        """The label, checked."""
-        return door.probability(y, "label") if self.outcome == "binary" else door.number(y, "label")
-
-    def set_step(self, eta: float) -> None:
-        """Use another constant step from now on; the certificate goes on with the exact sums."""
-        from gradeq.layers.promises import fixed_head, take_step
-
-        head = fixed_head(self.desk)
-        self.eta, self.schedule = self._chosen_step(eta, None)
-        if self.schedule is not None:
-            take_step(self.desk, head, self.schedule)
-
-    @property
-    def theta(self) -> dict[str, float]:
-        """The parameters by name; with ``auto`` those of the final layer."""
-        u = self.certified.u
-        return {name: u[j] for name, j in self.roster.names.items()}
-
-    @property
-    def certified(self) -> Margin:
-        """The head that carries the certificate."""
-        head = self.desk.head
-        return head.final if isinstance(head, Mix) else head  # type: ignore[return-value]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments that make this layer anew."""
-        return {
-            "eta": self.eta,
-            "outcome": self.outcome,
-            "link": self.link_name,
-            "groups": [name for name in self.roster.groups if self.bins is None or name != COLUMN],
-            "features": list(self.roster.features),
-            "schedule": None if self.eta is not None else self.schedule,
-            "penalty": self.penalty,
-            "late_cap": self.late_cap,
-            "in_flight": self.desk.in_flight,
-            "ttl": self.desk.ttl,
-            "clip": self.clip,
-            "bins": None if self.bins is None else self.bins.edges,
-            "shadow": self.shadow,
-        }
-
-    def state(self) -> dict[str, Any]:
-        """All that has changed since the layer was made."""
-        return {"names": list(self.roster.names), **self.desk.state()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take up a saved state."""
-        self.roster.names = {name: j for j, name in enumerate(state["names"])}
-        self.desk.restore(state)
-        self.grow()
-
     def _chosen_step(
-        self, eta: float | str | None, schedule: Schedule | None
-    ) -> tuple[float | str | None, Schedule | None]:
+        self, eta: float | str | None, schedule: Schedule | None, names: Roster
+    ) -> tuple[Any, Schedule | None]:
         if schedule is not None:
             if eta is not None:
                 raise BadInput("give eta or a schedule, not both")
-            self._check_step(schedule.step(1))
+            self._check_step(schedule.step(1), names)
             return None, schedule
         if eta == "auto":
-            if self.penalty is not None:
-                raise BadInput("eta='auto' does not go with a penalty; give a number for eta")
+            if self.penalty is not None or names.features:
+                raise BadInput("eta='auto' goes with neither a penalty nor features; give a number")
             if self.link_name not in ("identity", "logit"):
                 raise BadInput(
                     f"eta='auto' is for the links identity and logit, not {self.link_name}"
                 )
             return "auto", None
         if eta is None:
-            if self.roster.features:
-                raise BadInput(
-                    "eta is required with features (their size is not known in advance), or 'auto'"
-                )
-            eta = DEFAULT_ETA[self.outcome] / self.roster.size
-        step = door.number(eta, "eta")
+            if names.features:
+                raise BadInput("eta is required with features: their size is not known in advance")
+            eta = DEFAULT_ETA[self.outcome] / names.size
+        step = checks.number(eta, "eta")
         constant = Constant(step)
-        self._check_step(step)
+        self._check_step(step, names)
         return step, constant
 
-    def _check_step(self, step: float) -> None:
-        self.check_rows(self.roster.size if not self.roster.features else 1.0, 1.0, step)
-
-    def check_rows(self, size: float, w: float, step: float | None = None) -> None:
-        """Squared error needs eta w c^2 < 2, else some sequence diverges (result 3.2, 5.2, D3)."""
-        if self.outcome != "real" or self.link_name != "identity":
-            return
-        if step is None:
-            if self.schedule is None:
-                return
-            step = self.schedule.step(1)
-        if step * w * size >= 2.0:
+    def _check_step(self, step: float, names: Roster) -> None:
+        """Squared error needs eta c^2 < 2, else some sequence diverges (results 3.2, 5.2)."""
+        size = names.size if not names.features else 1.0
+        if self._limited and step * size >= 2.0:
             raise StepTooLarge(
-                f"eta {step:g} times weight {w:g} times c^2 {size:g} is {step * w * size:g}; the squared error is "
-                f"stable below 2 only: use eta < {2.0 / (w * size):g}"
+                f"eta {step:g} times c^2 {size:g} is {step * size:g}; the squared error is "
+                f"stable below 2 only: use eta < {2.0 / size:g}"
             )
 
-    def _margin(self, schedule: Schedule, limit: float, penalty: Penalty | None = None) -> Margin:
-        return Margin(self.link, Squared(), schedule, limit, penalty, totals=not self.roster.scalar)
 
-    def grow(self) -> None:
-        """Room for all groups seen so far."""
-        self.desk.head.grow(len(self.roster.names))
-        self.desk.grow(self.roster.clock_count(), self.roster.cell_count())
+def made_link(outcome: str, name: str, clip: float) -> Link:
+    """The link of this name, if it fits the outcome."""
+    if outcome not in DEFAULT_ETA:
+        raise BadInput(f"outcome={outcome!r}: must be real or binary")
+    fitting: dict[str, dict[str, Link]] = {
+        "real": {"identity": Identity(), "exp": Multiplicative()},
+        "binary": {"logit": Logit(clip), "shift": Shift()},
+    }
+    if name not in fitting[outcome]:
+        raise BadInput(
+            f"link={name!r} does not fit outcome={outcome!r}: use one of {', '.join(fitting[outcome])}"
+        )
+    return fitting[outcome][name]

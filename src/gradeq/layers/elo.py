@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from gradeq.engine.desk import Desk
-from gradeq.engine.mix import Mix, PointJudge
-from gradeq.engine.pairs import JUDGE, Pairs
+from gradeq.engine import checks
+from gradeq.engine.players import Players
 from gradeq.errors import BadInput
-from gradeq.kernels.rating import win_chance
-from gradeq.layers import door
-from gradeq.layers.layer import Layer, late_limit
-from gradeq.layers.players import HOME, Players
+from gradeq.layers.layer import Id, Layer
+from gradeq.layers.making import late_limit
+from gradeq.ledger.values import Row, Ticket
 from gradeq.penalties import Penalty, check_strength
+from gradeq.rules.rating import AT_ONCE, COIN, Rating
+from gradeq.rules.rating_mix import FINAL, RATES, RatingMix
 from gradeq.schedules import Constant, Schedule
 from gradeq.theory.elo import step_from_k
 
 if TYPE_CHECKING:
+    from gradeq.certificate import Reading
     from gradeq.equilibrium import Equilibrium
     from gradeq.layers.elo_run import EloRun
     from gradeq.layers.elo_sweep import EloFrontier
     from gradeq.layers.standings import Standing
     from gradeq.theory import HarmCap
 
+Ties = Literal["half", "drop"]
+
 DEFAULT_ETA = 0.1
-RATES = (0.003, 0.01, 0.023, 0.05, 0.1, 0.2, 0.4)
-SHOWN = RATES.index(DEFAULT_ETA)  # whose ratings the leaderboard shows with eta="auto"
-FINAL = 0.03
 CAP = 0.3
-FINAL_CAP = 0.1  # as for any probability
-TIES = ("half", "drop")
+
+__all__ = ["DEFAULT_ETA", "RATES", "Elo"]
 
 
 class Elo(Layer):
@@ -62,38 +62,45 @@ class Elo(Layer):
     """
 
     kind = "elo"
+    _rule: Any
 
     def __init__(
         self,
-        eta: float | str | None = None,
+        eta: float | Literal["auto"] | None = None,
         *,
         k: float | None = None,
-        ties: str = "half",
+        ties: Ties = "half",
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
         proximal: float | None = None,
         home_advantage: bool = False,
-        late_cap: str | float | None = "auto",
+        late_cap: Literal["auto"] | float | None = "auto",
         in_flight: int = 1,
         ttl: float | None = None,
     ) -> None:
-        if ties not in TIES:
+        if ties not in ("half", "drop"):
             raise BadInput(f"ties={ties!r}: must be half (half a win) or drop (no game)")
         if penalty is not None and proximal is not None:
             raise BadInput("give a penalty or a proximal strength, not both")
         if proximal is not None:
             check_strength("proximal", proximal)
-        self.ties, self.penalty, self.proximal = ties, penalty, proximal
-        self.late_cap, self.shadow = late_cap, False
-        self.players = Players(bool(home_advantage))
+        self.ties, self.penalty, self.proximal, self.late_cap = ties, penalty, proximal, late_cap
         self.eta, self.schedule = self._chosen_step(eta, k, schedule)
-        limit = late_limit(late_cap, CAP)
-        step = self.schedule
-        head = self._mix() if step is None else self._pairs(step, limit or 0.0)
-        self.desk = Desk(head, capped=limit is not None, in_flight=in_flight, ttl=ttl)
-        self._grow()
-        if step is not None:
-            self.certified.check_step(step.step(1))
+        names = Players(bool(home_advantage), together=penalty is not None)
+        self._build(self._made_rule(), names, late_limit(late_cap, CAP), in_flight, ttl)
+
+    def _made_rule(self) -> Rating | RatingMix:
+        drop = self.ties == "drop"
+        if self.schedule is None:
+            return RatingMix(drop)
+        rule = Rating(self.schedule, self.penalty, self.proximal, drop)
+        rule.check_step(self.schedule.step(1))
+        return rule
+
+    def open(self, a: Any, b: Any, *, home: float = 1.0, weight: float = 1.0) -> Ticket:
+        """Predict a game and leave its ticket with the caller: ``ticket.served`` is the probability that a wins."""
+        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        return self._open(self._names.row(a, b, home), COIN, w)
 
     def predict(
         self,
@@ -102,7 +109,7 @@ class Elo(Layer):
         *,
         home: float = 1.0,
         weight: float = 1.0,
-        id: str | int | None = None,
+        id: Id | None = None,
         time: float | None = None,
     ) -> float:
         """The probability that a wins. With an ``id`` a ticket stays open until ``settle`` brings the score.
@@ -110,19 +117,23 @@ class Elo(Layer):
         Without one nothing is changed; a player never seen has rating 0. ``home``: 1 when a is at home, 0 on neutral
         ground, -1 when b is (with ``home_advantage``).
         """
-        h = self.players.side(home)
         if id is None:
-            j, k = self.players.known(a, b)
-            return self._chance(j, k, h)
+            return self._chance(self._names.row(a, b, home))
         if self.proximal is not None:
-            raise BadInput(
-                "the proximal lasso needs scores at once; use penalty=Lasso(...) for late ones"
-            )
-        w = door.weight(weight)
-        j, k = self.players.pair(a, b)
-        self._grow()
-        served: float = self.desk.open(self.players.row(j, k, h), 0.0, w, id, time)
-        return served
+            raise BadInput(AT_ONCE)
+        self._book.check_new(id)
+        when = None if time is None else checks.number(time, "time")
+        shown: float = self._kept(self.open(a, b, home=home, weight=weight), id, when)
+        return shown
+
+    def _chance(self, row: Row) -> float:
+        place, mark = self._names.known(row), None
+        if place is None:
+            mark = self._names.mark()
+            place = self._entered(row)
+        p: float = self._rule.chance(self._state, place, row.values)
+        self._forget(mark)
+        return p
 
     def update(  # type: ignore[override]  # a game is two players and a score
         self, a: Any, b: Any, score: Any, weight: float = 1.0, *, home: float = 1.0
@@ -131,58 +142,30 @@ class Elo(Layer):
 
         Returns ``applied``, ``dropped`` for a tie when ties are dropped, ``ignored`` while frozen or for weight 0.
         """
-        y = self.label(score)
-        w = 1.0 if weight == 1.0 else door.weight(weight)
-        h = self.players.side(home)
-        j, k = self.players.pair(a, b)
-        desk = self.desk
-        self._grow()
-        if self.ties == "drop" and y == 0.5:
-            return "dropped"
-        if desk.frozen or w == 0.0:
-            return "ignored"
-        row = self.players.row(j, k, h)
-        head = desk.head
-        peaks, open_now = desk.peaks, desk.open_now
-        calm = all([peaks[c] < 2 and open_now[c] == 0 for c in row.cells])
-        if calm and type(head) is Pairs:
-            if head.plain and w == 1.0 and h == 0.0:
-                head.play(j, k, y)
-            else:
-                p = head.chance(row.params, row.value)
-                head.learn(row.params, row.value, p, head.step(0.0), 0.0, w, y)
-            desk.served += 1
-            desk.clocks[0] += 1
-            desk.tops[0] = desk.largest = 1.0
-            if w > desk.heaviest:
-                desk.heaviest = w
-        else:
-            desk.open(row, 0.0, w)
-            ticket = desk.queue[-1]
-            try:
-                head.post(0, row.params, row.value, 0.0, ticket.memo, w, y)
-            finally:
-                desk.queue.pop()
-                for c in row.cells:
-                    open_now[c] -= 1
-        desk.posted += 1
-        return "applied"
+        y = self._label(score)
+        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        row = self._names.row(a, b, home)
+        if not self._learns(y) or w == 0.0:
+            self._open(row, COIN, w)
+            return "ignored" if self._learns(y) else "dropped"
+        mark = self._names.mark()
+        ticket = self._open(row, COIN, w, self._rule.glance)
+        try:
+            self._post(ticket, y)
+        except Exception:
+            self._flight.unserve(self._state, self._names.place(row))
+            self._forget(mark)
+            raise
+        return "ignored" if self._frozen else "applied"
 
-    def settle(self, score: Any, id: str | int | None = None) -> str:
+    def settle(self, score: Any, id: Id | None = None) -> str:
         """Learn from the score of the game that was predicted under this id, or of the oldest open one.
 
         Returns ``applied``, ``dropped``, or ``duplicate`` when this very score was settled before; another score for
         the same id raises ``LabelConflict``.
         """
-        y = self.label(score)
-        desk = self.desk
-        if self.ties == "drop" and y == 0.5 and not (id is not None and id in desk.closed):
-            ticket = desk.find(id)
-            desk.close(ticket)
-            if ticket.id is not None:
-                desk.closed[ticket.id] = (y, ticket)
-            return "dropped"
-        return desk.post(y, id)
+        done = super().update(score, id)
+        return "dropped" if done == "applied" and not self._learns(score) else done
 
     def run(
         self,
@@ -214,72 +197,78 @@ class Elo(Layer):
 
     def equilibrium(self) -> Equilibrium:
         """Exact averages for each player, the certificate from the ratings, the proven bound, bias and log loss."""
-        from gradeq.layers.elo_certify import certify
+        from gradeq.certificate_elo import certify
 
         return certify(self)
 
     def labels_until(self, bound: float) -> int | None:
         """How many more games until every player's proven bound is below this, if things go on as they were."""
-        from gradeq.layers.elo_certify import games_until
+        from gradeq.certificate_elo import more_games
 
-        return games_until(self, bound)
+        return more_games(self, bound)
 
     def harm_cap(self) -> HarmCap:
         """Most that the step can cost in log loss against a coin, whatever comes; its sentence says when unproven."""
-        from gradeq.layers.elo_certify import capped_harm
+        from gradeq.certificate_elo import harm
 
-        return capped_harm(self)
+        return harm(self)
+
+    def _reading(self) -> Reading:
+        from gradeq.certificate_elo import reading_of
+
+        return reading_of(self)
 
     @staticmethod
-    def sweep(etas: Sequence[float], a: Any, b: Any, score: Any, ties: str = "half") -> EloFrontier:
+    def sweep(
+        etas: Sequence[float], a: Any, b: Any, score: Any, ties: Ties = "half"
+    ) -> EloFrontier:
         """Log loss and player bias of many constant steps in one pass, in hindsight on these same games."""
         from gradeq.layers.elo_sweep import sweep
 
         return sweep(etas, a, b, score, ties)
 
-    def label(self, y: Any) -> float:
-        """The score, checked."""
-        score = door.number(y, "score")
-        if not 0.0 <= score <= 1.0:
-            raise BadInput(
-                f"score {score} lies outside [0, 1]; a's score is 1 for a win, 0 for a loss, 0.5 for a tie"
-            )
-        return score
-
     def set_step(self, eta: float) -> None:
         """Use another constant step from now on; the certificate goes on with the exact sums."""
-        head = self.desk.head
-        if not isinstance(head, Pairs):
+        if self.eta == "auto":
             raise BadInput("eta='auto' chooses its own steps; make a new Elo with a fixed eta")
-        step = Constant(door.number(eta, "eta"))
-        head.check_step(step.eta)
-        self.desk.log.append((f"step {head.schedule} to {step}", self.desk.served))
-        self.eta, self.schedule, head.schedule = step.eta, step, step
+        step = Constant(checks.number(eta, "eta"))
+        self._rule.check_step(step.eta)
+        self.eta, self.schedule = step.eta, step
+        self._take_step(step)
+
+    def merge(self, other: Self) -> None:
+        """Join the state of another partition of the games: sums add up; open tickets come along."""
+        mine, theirs = self.copy(), other.copy()
+        for layer in (mine, theirs):  # factors and products do not add up
+            layer._rule.write_out(layer._state)
+        Layer.merge(mine, theirs)
+        self.__dict__.update(mine.__dict__)
 
     @property
     def ratings(self) -> dict[str, float]:
         """The rating of each player in natural log-odds; with ``auto`` those of the plain Elo of step 0.1."""
-        head = self.shown
-        return {name: head.rating(j) for name, j in self.players.names.items()}
+        return self._read(self._rule.shown, self._names.players)
 
     @property
     def theta(self) -> dict[str, float]:
         """The parameters that carry the certificate, by name; with ``auto`` the corrections of the final step."""
-        head = self.certified
-        named = {HOME: 0, **self.players.names} if self.players.home else self.players.names
-        return {name: head.rating(j) for name, j in named.items()}
+        names = self._names
+        return self._read(self._rule.tracked, names.names if names.home else names.players)
+
+    def _read(self, rating: Any, names: list[str]) -> dict[str, float]:
+        state, index = self._state, self._names.index
+        return {name: rating(state, index[name]) for name in names}
 
     @property
-    def certified(self) -> Pairs:
-        """The head that carries the certificate."""
-        head = self.desk.head
-        return head.final if isinstance(head, Mix) else head  # type: ignore[return-value]
+    def steps(self) -> dict[str, float]:
+        """The smallest and largest step that a label was given, and how many the late-label cap made smaller.
 
-    @property
-    def shown(self) -> Pairs:
-        """The head whose ratings the leaderboard shows."""
-        head = self.desk.head
-        return head.experts[SHOWN] if isinstance(head, Mix) else head  # type: ignore[return-value]
+        With ``auto`` those of the final step; the cap may have held back the larger rates alone.
+        """
+        found = super().steps
+        if self.eta == "auto":
+            found |= {name: min(FINAL, found[name]) for name in ("smallest", "largest")}
+        return found
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -290,21 +279,22 @@ class Elo(Layer):
             "schedule": None if self.eta is not None else self.schedule,
             "penalty": self.penalty,
             "proximal": self.proximal,
-            "home_advantage": self.players.home,
+            "home_advantage": self._names.home,
             "late_cap": self.late_cap,
-            "in_flight": self.desk.in_flight,
-            "ttl": self.desk.ttl,
+            "in_flight": self._in_flight,
+            "ttl": self._ttl,
         }
 
-    def state(self) -> dict[str, Any]:
-        """All that has changed since the layer was made."""
-        return {"names": list(self.players.names), **self.desk.state()}
+    def _label(self, y: Any) -> float:
+        score = checks.number(y, "score")
+        if not 0.0 <= score <= 1.0:
+            raise BadInput(
+                f"score {score} lies outside [0, 1]; a's score is 1 for a win, 0 for a loss, 0.5 for a tie"
+            )
+        return score
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take up a saved state."""
-        self.players.names = {name: j + 1 for j, name in enumerate(state["names"])}
-        self.desk.restore(state)
-        self._grow()
+    def _learns(self, y: float) -> bool:
+        return self.ties == "half" or y != 0.5
 
     def _chosen_step(
         self, eta: float | str | None, k: float | None, schedule: Schedule | None
@@ -319,39 +309,6 @@ class Elo(Layer):
                 raise BadInput("eta='auto' does not go with a penalty; give a number for eta")
             return "auto", None
         if k is not None:
-            eta = step_from_k(door.number(k, "k"))
-        step = DEFAULT_ETA if eta is None else door.number(eta, "eta")
+            eta = step_from_k(checks.number(k, "k"))
+        step = DEFAULT_ETA if eta is None else checks.number(eta, "eta")
         return step, Constant(step)
-
-    def _pairs(self, schedule: Schedule, limit: float, offset: bool = False) -> Pairs:
-        drop = self.ties == "drop"
-        return Pairs(schedule, limit, self.penalty, self.proximal, drop=drop, offset=offset)
-
-    def _mix(self) -> Mix:
-        experts = [self._pairs(Constant(rate), CAP) for rate in RATES]
-        final = self._pairs(Constant(FINAL), FINAL_CAP, offset=True)
-        return Mix(experts, final, PointJudge(JUDGE), adaptive=False, raw=False)
-
-    def _grow(self) -> None:
-        count = self.players.count
-        desk = self.desk
-        if len(desk.peaks) < count:
-            desk.head.grow(count)
-            desk.grow(1, count)
-
-    def _chance(self, j: int | None, k: int | None, h: float) -> float:
-        """The probability that j beats k; None stands for a player with rating 0."""
-        head: Any = self.desk.head
-
-        def margin(own: Pairs) -> float:
-            first = 0.0 if j is None else own.rating(j)
-            second = 0.0 if k is None else own.rating(k)
-            return (first - second) + h * own.rating(0)
-
-        if not isinstance(head, Mix):
-            return win_chance(margin(head))
-        from gradeq.kernels.mixing import blend
-
-        chances = [win_chance(margin(expert)) for expert in head.experts]
-        blended = blend(head.weights(), 0, chances, 0, head.count)
-        return win_chance(head.final.shifted(blended) + margin(head.final))

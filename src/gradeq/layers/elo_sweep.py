@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradeq.engine.pairs import JUDGE
+from gradeq.engine.players import Players
 from gradeq.errors import BadInput
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.rating_plain import swept
-from gradeq.layers import columns as door
-from gradeq.layers.players import Players
+from gradeq.layers.elo_run import scores, two_columns
+from gradeq.rules.rating import JUDGE
 from gradeq.schedules import check_step
 from gradeq.theory.elo import step_from_k
 
@@ -75,10 +75,9 @@ def sweep(etas: Sequence[float], a: Any, b: Any, score: Any, ties: str = "half")
     for eta in steps:
         check_step("sweep(eta=", float(eta))
     players = Players(False)
-    j, k = players.coded(a, b)
-    y = door.labels(score, len(j))
-    door.same_length(len(j), len(y), "score")
-    door.refuse((y < 0.0) | (y > 1.0), y, "score", "lies outside [0, 1]")
+    pairs = players.entered(two_columns(a, b))
+    j, k = pairs.a, pairs.b
+    y = scores(score, len(j))
     played = (j != k) & ~np.isnan(y)
     if ties == "drop":
         played &= y != 0.5

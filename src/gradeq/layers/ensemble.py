@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradeq.engine.desk import Desk
-from gradeq.engine.ensemble import Ensemble
-from gradeq.engine.levels import Levels
-from gradeq.engine.margin import Margin
+from gradeq.certificate import Terms, certify
+from gradeq.coverage import Coverage, coverages
+from gradeq.engine import checks
+from gradeq.engine.names import SCALAR, Roster
 from gradeq.errors import BadInput
-from gradeq.kernels.loops import BEFORE, GRADIENT, LOSS_AFTER, LOSS_BEFORE, ROWS, WEIGHT
-from gradeq.layers import door
-from gradeq.layers.layer import Layer, late_limit
-from gradeq.layers.roster import SCALAR, Roster
-from gradeq.layers.tracker import CAP, LINKS, checked_levels
+from gradeq.layers.layer import Id, Layer
+from gradeq.layers.making import late_limit
+from gradeq.layers.tracker import CAP, LateCap, LinkName, checked_levels
+from gradeq.ledger.values import Ticket
 from gradeq.links import Identity
 from gradeq.losses import Quantile
-from gradeq.penalties import Penalty
+from gradeq.rules.descent import Descent
+from gradeq.rules.ensemble import Ensemble
+from gradeq.rules.levels import Levels
 from gradeq.schedules import Constant
 
 if TYPE_CHECKING:
-    from gradeq.engine.batch import Floats
     from gradeq.equilibrium import Equilibrium
-    from gradeq.layers.coverage import Coverage
     from gradeq.layers.run import Run
+    from gradeq.ledger.batch import Floats
 
 
 class QuantileEnsemble(Layer):
@@ -39,7 +40,8 @@ class QuantileEnsemble(Layer):
 
     ``etas`` are the trackers' steps (in the unit of the labels, link linear), ``ensemble_eta`` that of the weights.
     ``final_eta`` is the step of the final tracker on the ensemble's quantile (``link`` sinh by default, so without a
-    unit); None leaves it out. ``floor``: no weight falls below it (results 7.2, 7.3).
+    unit); None leaves it out. ``floor``: no weight falls below it (results 7.2, 7.3). Where labels come late,
+    trackers and weights take the same share of their steps as the final tracker.
 
     Guaranteed for any sequence with the final tracker: |coverage - level| = |u| / (final_eta T), bounded as for
     ``QuantileTracker`` with the residuals of the ensemble (result 7.5). WITHOUT it coverage is not guaranteed:
@@ -57,41 +59,42 @@ class QuantileEnsemble(Layer):
         final_eta: float | None = 0.03,
         *,
         floor: float = 0.0,
-        link: str = "sinh",
-        late_cap: str | float | None = "auto",
+        link: LinkName = "sinh",
+        late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | None = None,
         shadow: bool = False,
     ) -> None:
         self.levels = checked_levels([level])
-        self.etas = [Constant(door.number(eta, "eta")).eta for eta in etas]
+        self.etas = [Constant(checks.number(eta, "eta")).eta for eta in etas]
         if not self.etas or len(set(self.etas)) < len(self.etas):
             raise BadInput(f"etas={self.etas}: give one or more different steps")
-        if link not in LINKS:
+        if link not in ("sinh", "linear"):
             raise BadInput(f"link={link!r}: must be sinh or linear")
-        self.ensemble_eta = Constant(door.number(ensemble_eta, "ensemble_eta")).eta
+        self.ensemble_eta = Constant(checks.number(ensemble_eta, "ensemble_eta")).eta
         self.final_eta, self.floor, self.link_name = final_eta, float(floor), link
         self.late_cap, self.shadow = late_cap, shadow
-        self.roster = Roster((), ())
-        self.penalty: Penalty | None = None
-        limit = late_limit(late_cap, CAP)
-        c = limit or 0.0
-        final = None if final_eta is None else self._final(Constant(float(final_eta)), c)
-        head = Ensemble(self.levels[0], self.etas, self.ensemble_eta, c, self.floor, final)
-        self.desk = Desk(head, capped=limit is not None, in_flight=in_flight, ttl=ttl)
-        self.grow()
+        final = None if final_eta is None else self._final(Constant(float(final_eta)))
+        rule = Ensemble(self.levels[0], tuple(self.etas), self.ensemble_eta, self.floor, final)
+        self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl)
+
+    def _final(self, schedule: Constant) -> Levels | Descent:
+        if self.link_name == "linear":
+            return Descent(Identity(), Quantile(self.levels[0]), schedule)
+        return Levels(tuple(self.levels), schedule)
+
+    def open(self, f: Any, weight: float = 1.0) -> Ticket:
+        """Serve a forecast and leave its ticket with the caller; ``ticket.served`` is the adjusted quantile."""
+        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        return self._open(SCALAR, checks.number(f, "prediction"), w)
 
     def predict(
-        self,
-        f: Any,
-        weight: float = 1.0,
-        id: str | int | None = None,
-        time: float | None = None,
+        self, f: Any, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> float:
         """The adjusted quantile; a ticket stays open until its label comes."""
-        f = self.prediction(f)
-        w = 1.0 if weight == 1.0 else door.weight(weight)
-        served: float = self.shown(f, self.desk.open(SCALAR, f, w, id, time))
+        self._book.check_new(id)
+        when = None if time is None else checks.number(time, "time")
+        served: float = self._kept(self.open(f, weight), id, when)
         return served
 
     def run(
@@ -110,104 +113,58 @@ class QuantileEnsemble(Layer):
     @property
     def weights(self) -> dict[str, float]:
         """The weight of each tracker, by its step."""
-        ws = self._head.ws
-        return {f"{eta:g}": ws[k] for k, eta in enumerate(self.etas)}
+        return self._by_step(self._state.ws)
 
     @property
     def trackers(self) -> dict[str, float]:
         """Where each tracker is, by its step."""
-        return {f"{eta:g}": self._head.thetas[k] for k, eta in enumerate(self.etas)}
+        return self._by_step(self._state.thetas)
+
+    def _by_step(self, values: Any) -> dict[str, float]:
+        return {f"{eta:g}": value for eta, value in zip(self.etas, values, strict=True)}
 
     @property
     def theta(self) -> dict[str, float]:
         """The parameter of the final tracker; without one, those of the trackers."""
-        final = self._head.final
-        return self.trackers if final is None else {"(all)": final.u[0]}
+        return self.trackers if self.final_eta is None else {"(all)": self._state.u[0]}
 
     @property
     def coverage(self) -> Coverage:
         """How often y <= served, before and after, beside the level and the bound (None without a final tracker)."""
-        from gradeq.layers.coverage import Coverage, coverages, share
-
-        if self._head.final is not None:
-            return coverages(self)[0]
-        own = self._head.sums
-        weight = own[WEIGHT] or float("nan")
-        before, after = own[BEFORE] / weight, own[GRADIENT] / weight
-        level = self.levels[0]
-        return Coverage(level, share(level, before), share(level, after), None, True)
+        found = coverages(self)[0]
+        return found if self.final_eta else found._replace(bound=None, vacuous=True)
 
     def equilibrium(self) -> Equilibrium:
         """The final tracker's certificate; without one the exact averages alone, and no bound."""
-        from gradeq.equilibrium import Coordinate, Equilibrium, over
-        from gradeq.layers.coverage import certify_levels
-
-        if self._head.final is not None:
-            return certify_levels(self)
-        own = self._head.sums
-        weight, rows = own[WEIGHT], int(own[ROWS])
-        average = over(own[GRADIENT], weight)
-        before, after = over(own[LOSS_BEFORE], weight), over(own[LOSS_AFTER], weight)
-        bias = over(own[BEFORE], weight)
-        coordinate = Coordinate(
-            "(all)", rows, average, from_state=average, bias_before=bias, bias_after=average,
-            loss_before=before, loss_after=after, vacuous=True,
-        )  # fmt: skip
-        return Equilibrium(
-            rows, (coordinate,), loss_name="pinball loss", loss_before=before, loss_after=after,
-            vacuous=True, exact=False,
-        )  # fmt: skip
+        found = certify(self)
+        if self.final_eta is not None:
+            return found
+        own = found.coordinates[0]
+        exact = replace(own, from_state=own.average_gradient, bound=None, vacuous=True)
+        found = replace(found, coordinates=(exact,), gap=0.0, exact=False)
+        return replace(found, bound=None, bound_from="", vacuous=True)
 
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound falls below this; None without a final tracker."""
-        from gradeq.layers.coverage import setting_of
-        from gradeq.layers.promises import more_labels
+        return None if self.final_eta is None else super().labels_until(bound)
 
-        if self._head.final is None:
-            return None
-        return more_labels(setting_of(self), bound)
+    @property
+    def _terms(self) -> Terms:
+        sinh = self.final_eta is not None and self.link_name == "sinh"
+        return Terms("quantile", "scalar", "pinball loss", tuple(self.levels), sinh=sinh)
 
-    def prediction(self, f: Any) -> float:
-        """The base forecast, checked."""
-        return door.number(f, "prediction")
+    def _label(self, y: Any) -> float:
+        return checks.number(y, "label")
 
-    def label(self, y: Any) -> float:
-        """The label, checked."""
-        return door.number(y, "label")
-
-    def base_column(self, predictions: Any) -> Floats:
-        """A column of base forecasts, checked."""
+    def _base_column(self, predictions: Any) -> Floats:
         from gradeq.layers import columns
 
         return columns.numbers(predictions, "prediction")
 
-    def label_column(self, labels: Any, n: int) -> Floats:
-        """A column of labels, checked; nan where there is none."""
+    def _label_column(self, labels: Any, n: int) -> Floats:
         from gradeq.layers import columns
 
         return columns.labels(labels, n)
-
-    def check_rows(self, size: float, weight: float) -> None:
-        """Any weight fits: errors are bounded, so no step diverges."""
-
-    def shown(self, f: Any, served: Any) -> Any:
-        """What the user sees: the served value, or the raw one in shadow mode."""
-        return f if self.shadow else served
-
-    def grow(self) -> None:
-        """Room for the one parameter."""
-        self.desk.head.grow(1)
-        self.desk.grow(1, 1)
-
-    @property
-    def certified(self) -> Any:
-        """The head that carries the certificate."""
-        return self._head.final
-
-    @property
-    def names(self) -> list[str]:
-        """The name of the one coordinate."""
-        return ["(all)"]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -220,18 +177,7 @@ class QuantileEnsemble(Layer):
             "floor": self.floor,
             "link": self.link_name,
             "late_cap": self.late_cap,
-            "in_flight": self.desk.in_flight,
-            "ttl": self.desk.ttl,
+            "in_flight": self._in_flight,
+            "ttl": self._ttl,
             "shadow": self.shadow,
         }
-
-    @property
-    def _head(self) -> Ensemble:
-        head = self.desk.head
-        assert isinstance(head, Ensemble)
-        return head
-
-    def _final(self, schedule: Constant, limit: float) -> Margin | Levels:
-        if self.link_name == "linear":
-            return Margin(Identity(), Quantile(self.levels[0]), schedule, limit)
-        return Levels(self.levels, schedule, limit)

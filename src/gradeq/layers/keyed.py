@@ -4,40 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from array import array
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradeq.engine.batch import Rows, single
-from gradeq.engine.desk import Row, Ticket
-from gradeq.engine.mix import Mix
-from gradeq.engine.stream import Columns, run_columns
-from gradeq.errors import BadInput, UnknownTicket
-from gradeq.files.codebook import Codebook
-from gradeq.kernels.loops import (
+from gradeq.certificate import Reading, certificate, reading_of, setting_of
+from gradeq.engine import checks
+from gradeq.engine.columns import Columns
+from gradeq.errors import BadInput
+from gradeq.kernels.account import (
     BEFORE,
     COLUMNS,
     GRADIENT,
     LOSS_AFTER,
     LOSS_BEFORE,
+    PATH,
     ROWS,
+    VARIATION,
     WEIGHT,
 )
-from gradeq.layers import columns as door
-from gradeq.layers.keyed_sums import gather, setting_of, start_of
-from gradeq.layers.layer import Layer
-from gradeq.layers.roster import group_name
-from gradeq.layers.run import Run, checked_columns
+from gradeq.layers import columns as check
+from gradeq.layers.keys import Keys
+from gradeq.layers.layer import Id, Layer
+from gradeq.layers.run import Run, given_columns
 from gradeq.layers.several import answer
+from gradeq.ledger import facts as fact
+from gradeq.ledger.values import Ticket
 from gradeq.theory import best_bound
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
 
-
-SPAN = 1 << 31  # more parameters than any layer has
+KINDS = ("debias", "quantile", "quantiles", "interval")
 
 
 class KeyTable(NamedTuple):
@@ -54,7 +53,7 @@ class KeyTable(NamedTuple):
 
 
 class Keyed(Layer):
-    """One independent layer for each key; the same verbs with ``key=``, about 100 bytes a key.
+    """One independent layer for each key; the same verbs with ``key=``, about 110 bytes a key.
 
     >>> from gradeq import Debiaser
     >>> many = Keyed(Debiaser(eta=0.5))
@@ -63,29 +62,47 @@ class Keyed(Layer):
     >>> many.predict(10.0, key="shop 1"), many.predict(10.0, key="shop 2")
     (11.0, 10.0)
 
-    The layer given is a pattern: one that has seen nothing. Keys may be integers or text (7 and "7" are one key) and
-    may appear at any time. Every key has the guarantee of its own layer, over its own rows; for keys with few labels
-    that bound is vacuous, and ``eta="auto"`` needs about 500 labels a key to pay. Groups and
-    features are each key's own. A layer with a penalty cannot be keyed: name the key as one more group instead.
+    The layer given is a pattern: one that has seen nothing, a ``Debiaser`` or a quantile tracker with a fixed step.
+    Keys may be integers or text (7 and "7" are one key) and may appear at any time. Every key has the guarantee of
+    its own layer, over its own rows; for keys with few labels that bound is vacuous. Groups and features are each
+    key's own. A layer with a penalty cannot be keyed (name the key as one more group instead), nor one with
+    ``eta="auto"``, which needs more labels than a key has.
     """
 
     kind = "keyed"
 
     def __init__(self, layer: Layer) -> None:
-        if layer.desk.served or isinstance(layer, Keyed):
+        if not isinstance(layer, Layer) or layer.kind not in KINDS:
+            raise BadInput(
+                f"{type(layer).__name__} cannot be keyed; give a Debiaser or a quantile tracker"
+            )
+        if layer._state.facts[fact.SERVED]:
             raise BadInput("Keyed needs a fresh layer as its pattern, one that has served nothing")
-        roster = getattr(layer, "roster", None)
-        if roster is None or getattr(layer, "penalty", None) is not None:
-            what = "a layer with a penalty" if roster else f"an {type(layer).__name__}"
-            raise BadInput(f"{what} cannot be keyed; name the key as a group of a layer instead")
+        if layer._rule.penalty is not None:
+            raise BadInput(
+                "a layer with a penalty cannot be keyed; name the key as a group of a layer instead"
+            )
+        if getattr(layer, "eta", None) == "auto":
+            raise BadInput("eta='auto' cannot be keyed: a key has too few labels; give a number")
         self.layer: Any = layer.copy()
-        self.desk = self.layer.desk
-        self.shadow = layer.shadow
-        self.book = Codebook()
-        self.pairs = (
-            Codebook()
-        )  # with groups or features, the parameters: key * SPAN + parameter of the layer
-        self._known: dict[Any, int] = {}
+        self.shadow, self._limited = layer.shadow, layer._limited
+        own = (layer._limit, layer._in_flight, layer._ttl)
+        self._build(layer._rule, Keys(self.layer._names), *own)
+
+    def open(
+        self,
+        f: Any,
+        key: Any,
+        groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
+        weight: float = 1.0,
+    ) -> Ticket:
+        """Serve a prediction of this key's own layer and leave its ticket with the caller."""
+        f = self.layer._prediction(f)
+        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        bins = getattr(self.layer, "bins", None)
+        groups = groups if bins is None else bins.added(groups, f)
+        return self._open(self._names.row(key, groups, features), f, w)
 
     def predict(
         self,
@@ -94,29 +111,13 @@ class Keyed(Layer):
         groups: Mapping[str, Any] | None = None,
         features: Mapping[str, Any] | None = None,
         weight: float = 1.0,
-        id: str | int | None = None,
+        id: Id | None = None,
         time: float | None = None,
     ) -> Any:
         """The adjusted prediction of this key's own layer."""
-        f = self.layer.prediction(f)
-        k = self._known.get(key)
-        if k is None:
-            k = self._enter(key)
-        w = 1.0 if weight == 1.0 else float(door.weights([weight], 1)[0])
-        row = self._row(k, f, groups, features)
-        self.layer.check_rows(row.norm if features else self.layer.roster.size, w)
-        return self.layer.shown(f, self.desk.open(row, f, w, id, time))
-
-    def _row(
-        self, k: int, f: Any, groups: Mapping[str, Any] | None, features: Mapping[str, Any] | None
-    ) -> Row:
-        roster, bins = self.layer.roster, getattr(self.layer, "bins", None)
-        own = roster.row(bins.added(groups, f) if bins is not None else groups, features)
-        if roster.scalar:
-            return Row(k, (k,), (1.0,), (k,), k, 1.0)
-        params = self._params(np.array([k]), np.array([own.params]))[0].tolist()
-        clock = params[0] if roster.disjoint else k
-        return Row(k, params, own.value, (k,) if roster.features else params, clock, own.norm)
+        self._book.check_new(id)
+        when = None if time is None else checks.number(time, "time")
+        return self._kept(self.open(f, key, groups, features, weight), id, when)
 
     def run(
         self,
@@ -130,113 +131,77 @@ class Keyed(Layer):
         weights: Any = None,
     ) -> Run:
         """Serve and learn from whole columns in one pass, in row order, never sorted by key."""
-        from gradeq import frames
-
         if key is None:
             raise BadInput(
                 "Keyed.run needs key: the column that says to which series each row belongs"
             )
-        base, y, w, when, due = checked_columns(
-            self.layer, predictions, labels, weights, times, label_times
-        )
-        roster, bins = self.layer.roster, getattr(self.layer, "bins", None)
+        given = given_columns(self.layer, predictions, labels, weights, times, label_times)
+        n, names, bins = len(given.base), self._names, getattr(self.layer, "bins", None)
         if bins is not None:
-            groups = bins.added_columns(groups, roster.groups, base)
-        own = door.groups(groups, roster.groups, len(base))
-        x = door.features(features, roster.features, len(base))
-        known = len(self.book)
-        code = frames.coded(key, "key", self.book)
-        door.same_length(len(base), len(code), "key")
-        if len(self.book) > known:
-            self._grow()
-        local, _, _, norms = roster.columns(len(base), own, x)
-        largest = float(norms.max(initial=0.0)) if norms is not None else roster.size
-        self.layer.check_rows(largest, float(w.max(initial=1.0)))
-        rows, clock = single(code), code
-        if not roster.scalar:
-            params = self._params(code, local.params.reshape(len(base), -1))
-            rows = Rows(local.starts, params.ravel(), local.value)
-            clock = np.ascontiguousarray(params[:, 0]) if roster.disjoint else code
-        cells = single(code) if roster.features else rows
-        ran = run_columns(
-            self.desk, Columns(base, y, w, rows, cells, clock, code, norms, when, due)
-        )
-        served = self.layer.shown(base, ran.served)
+            groups = bins.added_columns(groups, names.groups, given.base)
+        codes = check.groups(groups, names.groups, n)
+        x = check.features(features, names.features, n)
+
+        def made() -> Columns:
+            placed = names.columns(key, n, codes, x)
+            return Columns(
+                given.base, given.labels, given.weights, placed, given.times, given.label_times
+            )
+
+        ran, _ = self._run(made)
+        served = self._shown(given.base, ran.served)
         return Run(answer(predictions, served), ran.served, ran, no_trace)
 
-    def _params(self, code: Any, local: Any) -> Any:
-        """The parameter of each row's key for every parameter that one layer has there."""
-        pairs = code[:, None] * SPAN + local
-        params = self.pairs.of_keys(np.ascontiguousarray(pairs.ravel()))
-        self._grow()
-        return params.reshape(pairs.shape)
+    def update(self, y: Any, id: Id | None = None, key: Any = None) -> str:
+        """Learn from a label: of the ticket with this id, or of the oldest open one (of this key, if given)."""
+        if key is None or id is not None:
+            return super().update(y, id)
+        y = self._label(y)
+        name = self.keys[self._names.code(key)]
+        ticket = self._book.find(None, name)
+        self._book.close(ticket, self._post(ticket, y))
+        return "applied"
 
-    def label(self, y: Any) -> float:
-        """The label, checked as the layer does."""
-        checked: float = self.layer.label(y)
-        return checked
+    def set_step(self, eta: float) -> None:
+        """Use another constant step from now on, for every key."""
+        self.layer.set_step(eta)
+        self._take_step(self.layer.schedule)
 
     @property
     def keys(self) -> list[str]:
         """All keys seen, in order of first appearance."""
-        return self.book.names
+        names: list[str] = self._names.book.names
+        return names
 
     @property
-    def names(self) -> list[str]:
-        """The parameters by name: the key, with groups "key, group"."""
-        if self.layer.roster.scalar:
-            return self.keys
-        groups, keys = list(self.layer.roster.names), self.keys
-        pairs = (divmod(int(pair), SPAN) for pair in self.pairs.names)
-        return [f"{keys[k]}, {groups[j]}" for k, j in pairs]
-
-    @property
-    def levels(self) -> int:
-        """Coordinates a key has: one, or the number of quantile levels."""
-        return len(getattr(self.layer, "levels", (0,)))
+    def theta(self) -> dict[str, Any]:
+        """The parameters by name: the key, with groups "key, group"; a tuple where there are several levels."""
+        u, width = self._state.u, self._rule.width
+        if width == 1:
+            return dict(zip(self._names.names, u, strict=True))
+        rows = (tuple(u[j * width : (j + 1) * width]) for j in range(self._names.count))
+        return dict(zip(self._names.names, rows, strict=True))
 
     def table(self) -> KeyTable:
         """Bias and loss before and after, parameter and certificate of every key (and group), a column a level."""
-        final, raw = self._heads()
-        shape = (-1,) if self.levels == 1 else (-1, self.levels)
-        sums, before = (np.frombuffer(head.sums).reshape(-1, COLUMNS) for head in (final, raw))
+        state, width, terms = self._state, self._rule.width, self._terms
+        shape = (-1,) if width == 1 else (-1, width)
+        sums, u = state.view("sums").reshape(-1, COLUMNS), np.array(state.u)
         weight = np.where(sums[:, WEIGHT] > 0.0, sums[:, WEIGHT], math.nan)
-        moved = np.resize(start_of(self.layer), len(final.u)) - np.array(final.u)
-        certificate = moved / final.pace.high if final.pace.constant else sums[:, GRADIENT]
-        # The value of Squared is half the squared error.
-        scale = 2.0 if self.layer.kind == "debias" else 1.0
+        moved = np.resize(terms.start, len(u)) - u
+        high = state.facts[fact.STEP_HIGH]
+        constant = state.facts[fact.STEP_LOW] >= high > 0.0
+        certified = moved / high if constant else sums[:, GRADIENT]
         return KeyTable(
-            self.names,
-            sums[:: self.levels, ROWS].astype(np.int64),
-            np.array(final.u).reshape(shape),
-            (before[:, BEFORE] / weight).reshape(shape),
+            list(self._names.names),
+            sums[::width, ROWS].astype(np.int64),
+            u.reshape(shape),
+            (sums[:, BEFORE] / weight).reshape(shape),
             (sums[:, GRADIENT] / weight).reshape(shape),
-            (scale * before[:, LOSS_BEFORE] / weight).reshape(shape),
-            (scale * sums[:, LOSS_AFTER] / weight).reshape(shape),
-            (certificate / weight).reshape(shape),
+            (terms.loss_scale * sums[:, LOSS_BEFORE] / weight).reshape(shape),
+            (terms.loss_scale * sums[:, LOSS_AFTER] / weight).reshape(shape),
+            (certified / weight).reshape(shape),
         )
-
-    def update(self, y: Any, id: str | int | None = None, key: Any = None) -> str:
-        """Learn from a label: of the ticket with this id, or of the oldest open one (of this key, if given)."""
-        if key is None or id is not None:
-            return self._update(y, id)
-        ticket = self._oldest(key)
-        return self.desk.settle(ticket, self.label(y))
-
-    def _oldest(self, key: Any) -> Ticket:
-        unit, gone = self._code(key), self.desk.gone
-        for ticket in self.desk.queue:
-            if ticket.row.unit == unit and ticket.number not in gone:
-                return ticket
-        raise UnknownTicket(f"no prediction of key {key!r} waits for a label; call predict first")
-
-    def _code(self, key: Any) -> int:
-        k = self._known.get(key)
-        if k is None:
-            if group_name(key) not in self.book.names:
-                raise BadInput(f"key {key!r} was never seen here")
-            k = self._known[key] = int(self.book.of_cells([key])[0])
-        return k
 
     def equilibrium(self, key: Any = None) -> Equilibrium:
         """All keys together, or one of them by itself; ``table()`` has each.
@@ -244,107 +209,79 @@ class Keyed(Layer):
         The sum of the errors of one key is at most its radius over eta; so the bound here is that of a single layer
         which had all rows, times the number of keys.
         """
-        together = type(self.layer)(**self.layer.settings)
-        together.roster.names = dict(self.layer.roster.names)
-        together.grow()
-        desk = together.desk
-        desk.peaks, desk.heaviest, desk.largest = (
-            self.desk.peaks[:],
-            self.desk.heaviest,
-            self.desk.largest,
-        )
-        desk.tops, desk.delay_most = array("d", [self.desk.norm]), self.desk.delay_most
-        gather(
-            desk.head,
-            self.desk.head,
-            start_of(self.layer),
-            *self._places(key),
-            self._first_column(key),
-        )
-        if key is not None:
-            return together.equilibrium()  # type: ignore[no-any-return]
-        one: Equilibrium = together.equilibrium()
-        count = len(self.book)
-        if one.bound is None or not count:
+        reading = self._gathered(key)
+        one = certificate(reading)
+        count = self._names.keys
+        if key is not None or count < 2:
             return one
-        bound = one.bound * count
-        vacuous = not bound < best_bound(setting_of(together)).trivial
-        coordinates = tuple(
-            dataclasses.replace(
-                c, bound=None if c.bound is None else c.bound * count, vacuous=vacuous
-            )
-            for c in one.coordinates
-        )
-        source = f"{one.bound_from} for each of {count:,} keys"
+        trivial = best_bound(setting_of(reading)).trivial
+
+        def added(bound: float | None) -> tuple[float | None, bool]:
+            whole = None if bound is None else bound * count
+            return whole, whole is None or not whole < trivial
+
+        coordinates = []
+        for c in one.coordinates:
+            own, vacuous = added(c.bound)
+            coordinates.append(dataclasses.replace(c, bound=own, vacuous=vacuous))
+        bound, vacuous = added(one.bound)
+        source = one.bound_from if bound is None else f"{one.bound_from} for each of {count:,} keys"
         return dataclasses.replace(
-            one, coordinates=coordinates, bound=bound, bound_from=source, vacuous=vacuous
+            one, coordinates=tuple(coordinates), bound=bound, bound_from=source, vacuous=vacuous
         )
+
+    def _gathered(self, key: Any) -> Reading:
+        """What a certificate is read from: all keys added up, or one of them."""
+        own, places = self._places(key)
+        state = self._state.gathered(own, places, self._names.own.count)
+        if len(
+            state.path
+        ):  # the steps of no key varied more than those of the one that varied most
+            varied = self._state.view("path").reshape(-1, PATH)[:, VARIATION]
+            varied = varied if own is None else varied[own]
+            state.view("path").reshape(-1, PATH)[:, VARIATION] = varied.max(initial=0.0)
+            state.view("total_path")[VARIATION] = varied.max(initial=0.0)
+        if key is not None and "total" in state.__dict__:
+            state.total = self._whole(state)
+        return reading_of(self)._replace(names=self._names.own.names, state=state)
 
     def _places(self, key: Any) -> tuple[Any, Any]:
-        """The parameters of one key (or of all), and which parameter of the layer each one is."""
-        if self.layer.roster.scalar:
-            own = np.arange(len(self.book)) if key is None else np.array([self._code(key)])
-            return own, np.zeros(len(own), dtype=np.int64)
-        pairs = np.array([int(pair) for pair in self.pairs.names], dtype=np.int64)
-        own = np.arange(len(pairs))
-        if key is not None:
-            own = np.flatnonzero(pairs // SPAN == self._code(key))
-        return own, pairs[own] % SPAN
+        """The parameters of one key (None: of all), and which parameter of the layer each one is."""
+        names = self._names
+        if names.own.scalar:
+            own = None if key is None else np.array([names.code(key)])
+            return own, np.zeros(names.keys if own is None else 1, dtype=np.int64)
+        pairs = np.array(names.split(), dtype=np.int64).reshape(-1, 2)
+        if key is None:
+            return None, pairs[:, 1]
+        own = np.flatnonzero(pairs[:, 0] == names.code(key))
+        return own, pairs[own, 1]
 
-    def _first_column(self, key: Any) -> list[int] | None:
-        """Parameters that every row has exactly one of: their accounts add up to those of all rows of a key."""
-        roster = self.layer.roster
-        if key is None or roster.scalar:
-            return None
-        if not roster.groups:
+    def _whole(self, state: Any) -> Any:
+        """The account of all rows of one key: its groups in one column add up to it."""
+        names = self._names.own
+        if not names.groups:
             raise BadInput(
                 "the rows of one key are not counted apart with features alone; see table()"
             )
-        return [j for name, j in roster.names.items() if name.startswith(f"{roster.groups[0]}=")]
+        first = [j for name, j in names.index.items() if name.startswith(f"{names.groups[0]}=")]
+        gathered = state.gathered(np.array(first), np.zeros(len(first), dtype=np.int64), 1)
+        return gathered.sums[:]
+
+    @property
+    def _terms(self) -> Any:
+        return self.layer._terms
+
+    def _label(self, y: Any) -> Any:
+        return self.layer._label(y)
+
+    def _shown(self, f: Any, served: Any) -> Any:
+        return self.layer._shown(f, served)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The kind and settings of the layer that every key has."""
         return {"kind": self.layer.kind, "settings": self.layer.settings}
-
-    def state(self) -> dict[str, Any]:
-        """Keys and their table."""
-        groups = {
-            "names": list(self.layer.roster.names),
-            "pairs": [int(pair) for pair in self.pairs.names],
-        }
-        own = {} if self.layer.roster.scalar else groups
-        return {"keys": list(self.keys), **own, **self.desk.state()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take up a saved state."""
-        self.book = Codebook(state["keys"])
-        self._known = {}
-        if not self.layer.roster.scalar:
-            self.layer.roster.names = {name: j for j, name in enumerate(state["names"])}
-            self.pairs = Codebook(str(pair) for pair in state["pairs"])
-        self.desk.restore(state)
-
-    def _heads(self) -> tuple[Any, Any]:
-        """The head that carries the certificate, and the one whose "before" is the raw prediction."""
-        head: Any = self.desk.head
-        return (head.final, head.experts[0]) if isinstance(head, Mix) else (head, head)
-
-    def _enter(self, key: Any) -> int:
-        k = int(self.book.of_cells([key])[0])
-        self._known[key] = k
-        self._grow()
-        return k
-
-    def _grow(self) -> None:
-        keys, roster = len(self.book), self.layer.roster
-        count = keys if roster.scalar else len(self.pairs)
-        self.desk.head.grow(count)
-        if isinstance(self.desk.head, Mix):
-            self.desk.head.grow_units(keys)
-        self.desk.grow(count if roster.disjoint else keys, keys if roster.features else count)
-        if roster.features:
-            self.desk.tops.extend(array("d", [0.0]) * (keys - len(self.desk.tops)))
 
 
 def no_trace(_: Any) -> Any:

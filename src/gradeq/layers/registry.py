@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from importlib import import_module
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from gradeq import codec
 from gradeq.errors import StateError
-from gradeq.layers.layer import Layer, revive
+from gradeq.layers.layer import Layer
+from gradeq.layers.making import revive
 
 KINDS = {
     "conformal": ("gradeq.layers.conformal", "Conformal"),
@@ -19,10 +22,13 @@ KINDS = {
     "quantile": ("gradeq.layers.quantile", "QuantileTracker"),
     "quantiles": ("gradeq.layers.quantile", "MultiQuantileTracker"),
 }
+WITH_FUNCTION = {"risk": "RiskControl.from_json(text, error)"}
 
 
 def layer_class(kind: str) -> type[Layer]:
     """The class of this kind."""
+    if kind in WITH_FUNCTION:
+        raise StateError(f"a {kind} layer is saved without its function: use {WITH_FUNCTION[kind]}")
     if kind not in KINDS:
         raise StateError(
             f"the state is of kind {kind!r}, which this gradeq does not know: {', '.join(KINDS)}"
@@ -51,3 +57,12 @@ def from_json(text: str | bytes) -> Layer:
     """
     kind, settings, state = codec.load(text)
     return revive(lambda: make(kind, settings), state)
+
+
+def load(path: str | PathLike[str]) -> Layer:
+    """A layer from the file that ``layer.save(path)`` wrote."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StateError(f"{path} cannot be read as a state: {error}") from None
+    return from_json(text)

@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradeq.engine.desk import Desk
-from gradeq.engine.margin import Margin, account
-from gradeq.engine.scored import Risky
+from gradeq.certificate import Terms, certify, proven, reading_of, setting_of
+from gradeq.engine import checks
+from gradeq.engine.names import SCALAR, Roster
 from gradeq.errors import BadInput
-from gradeq.kernels.loops import GRADIENT, MOVED, ROWS, WEIGHT
-from gradeq.layers import door
-from gradeq.layers.layer import Layer, late_limit
-from gradeq.layers.roster import SCALAR, Roster
-from gradeq.layers.tracker import CAP
-from gradeq.links import Identity
+from gradeq.kernels.account import GRADIENT, WEIGHT
+from gradeq.layers.layer import Id, Layer
+from gradeq.layers.making import late_limit, revive
+from gradeq.layers.tracker import CAP, LateCap
+from gradeq.ledger.values import Ticket
+from gradeq.rules.risk import Risk
 from gradeq.schedules import Constant
+from gradeq.theory import Setting, labels_until
 
 if TYPE_CHECKING:
-    from gradeq.engine.batch import Floats
     from gradeq.equilibrium import Equilibrium
     from gradeq.layers.run import Run
-    from gradeq.theory import Bound
-
-
-@dataclass(frozen=True)
-class Shortfall:
-    """Slope target - error: in equilibrium the errors average to the target. The value reported is the error."""
-
-    target: float
-
-    def value(self, u: float, y: float) -> float:
-        """The error itself."""
-        return y
-
-    def slope(self, u: float, y: float) -> float:
-        """target - error."""
-        return self.target - y
+    from gradeq.ledger.batch import Floats
 
 
 class RiskControl(Layer):
@@ -72,35 +58,31 @@ class RiskControl(Layer):
         start: float = 0.0,
         span: tuple[float, float] | None = None,
         most: float = 1.0,
-        late_cap: str | float | None = "auto",
+        late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | None = None,
     ) -> None:
         if not callable(error):
             raise BadInput(f"error={error!r}: give a function error(theta, y)")
-        self.error, self.start = error, door.number(start, "start")
-        self.target, self.most = door.number(target, "target"), door.number(most, "most")
+        self.error, self.start = error, checks.number(start, "start")
+        self.target, self.most = checks.number(target, "target"), checks.number(most, "most")
         if not 0.0 < self.target < self.most:
             raise BadInput(
                 f"target {self.target:g} must lie strictly between 0 and most {self.most:g}"
             )
         self.span = (
-            None if span is None else (door.number(span[0], "span"), door.number(span[1], "span"))
+            None
+            if span is None
+            else (checks.number(span[0], "span"), checks.number(span[1], "span"))
         )
-        self.eta, self.late_cap = door.number(eta, "eta"), late_cap
-        self.roster = Roster((), ())
-        limit = late_limit(late_cap, CAP)
-        inner = Margin(Identity(), Shortfall(self.target), Constant(self.eta), limit or 0.0)
-        self.desk = Desk(
-            Risky(inner, error), capped=limit is not None, in_flight=in_flight, ttl=ttl
-        )
-        self.grow()
+        self.eta, self.late_cap = checks.number(eta, "eta"), late_cap
+        rule = Risk(error, self.target, self.most, Constant(self.eta))
+        self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl)
 
     @classmethod
     def from_json(cls, text: str | bytes, error: Callable[[float, Any], float]) -> RiskControl:
         """A saved layer, with the error that it was made with."""
         from gradeq import codec
-        from gradeq.layers.layer import revive
 
         kind, settings, state = codec.load(text)
         if kind != cls.kind:
@@ -109,103 +91,100 @@ class RiskControl(Layer):
         assert isinstance(layer, RiskControl)
         return layer
 
+    def open(self, weight: float = 1.0) -> Ticket:
+        """Serve the knob and leave its ticket with the caller; ``ticket.served`` is the knob to use now."""
+        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        return self._open(SCALAR, self.start, w)
+
     def predict(
-        self, weight: float = 1.0, id: str | int | None = None, time: float | None = None
+        self, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> float:
         """The knob to use now; a ticket stays open until the label comes."""
-        w = 1.0 if weight == 1.0 else door.weight(weight)
-        served: float = self.desk.open(SCALAR, self.start, w, id, time)
+        self._book.check_new(id)
+        when = None if time is None else checks.number(time, "time")
+        served: float = self._kept(self.open(weight), id, when)
         return served
 
     def run(
         self, labels: Any, times: Any = None, label_times: Any = None, weights: Any = None
     ) -> Run:
         """Serve and learn from a column of numbers as labels; ``run.served`` has the knob of each row."""
+        import numpy as np
+
         from gradeq.layers.run import run_layer
 
-        start = np_full(len(labels), self.start)
+        start = np.full(len(labels), self.start)
         return run_layer(self, start, labels, None, None, times, label_times, weights)
 
     @property
     def risk(self) -> float:
         """The average error so far, exactly; nan before there is any."""
-        own = account(self._inner.sums, 0)
-        return self.target - own[GRADIENT] / own[WEIGHT] if own[WEIGHT] else float("nan")
+        own = self._state.sums
+        return self.target - own[GRADIENT] / own[WEIGHT] if own[WEIGHT] else math.nan
 
     @property
     def theta(self) -> dict[str, float]:
         """The knob."""
-        return {"(all)": self.start + self._inner.u[0]}
+        return {"(all)": self.start + self._state.u[0]}
 
     def equilibrium(self) -> Equilibrium:
         """The average of target - error, the same from the state, and the bound where ``span`` is known."""
-        from gradeq.equilibrium import Coordinate, Equilibrium, over
+        found, setting = certify(self), self._setting()
+        value, result, vacuous = None, "", True
+        if setting is not None:
+            bound = proven(reading_of(self), setting)
+            result, vacuous = bound.result, bound.vacuous
+            value = None if bound.value is None else bound.value * self.most
+        own = replace(found.coordinates[0], bias_before=None, loss_before=None)
+        own = replace(own, bound=value, vacuous=vacuous)
+        found = replace(found, coordinates=(own,), loss_before=None)
+        return replace(found, bound=value, bound_from=result, vacuous=vacuous)
 
-        inner, own = self._inner, account(self._inner.sums, 0)
-        average, rows = over(own[GRADIENT], own[WEIGHT]), int(own[ROWS])
-        constant = inner.pace.constant
-        if constant:
-            from_state = over(0.0 - inner.u[0], inner.pace.high * own[WEIGHT])
-            gap = abs(average - from_state)
-        else:
-            from_state, gap = average, abs(own[MOVED] + inner.u[0])
-        bound = self._bound()
-        value = None if bound is None or bound.value is None else bound.value * self.most
-        vacuous = bound is None or bound.vacuous
-        coordinate = Coordinate(
-            "(all)", rows, average, from_state=from_state, bound=value, vacuous=vacuous
-        )
-        return Equilibrium(
-            rows, (coordinate,), loss_name="error", loss_after=self.risk if rows else None, gap=gap,
-            bound=value, bound_from="" if bound is None else bound.result, vacuous=vacuous,
-            exact=constant,
-        )  # fmt: skip
+    def labels_until(self, bound: float) -> int | None:
+        """How many more labels until the proven bound falls below this; None without a ``span``."""
+        setting = self._setting()
+        if setting is None or reading_of(self).refusal is not None:
+            return None
+        needed = labels_until(setting, bound / self.most)
+        return None if needed is None else max(0, needed - int(setting.n))
 
-    def _bound(self) -> Bound | None:
-        """An error in [0, most] is a quantile's miss in units of most: 1 - target / most is its level."""
-        from gradeq.layers.certify import steps_of
-        from gradeq.theory import Setting, best_bound
-
+    def _setting(self) -> Setting | None:
+        """An error in [0, most] is a quantile's miss in units of most, its step then as many times larger."""
         if self.span is None:
             return None
-        inner, own, desk = self._inner, account(self._inner.sums, 0), self.desk
-        steps = {name: step * self.most for name, step in steps_of(inner, max(desk.clocks)).items()}
-        peak = max(desk.peaks)
-        setting = Setting(
-            task="quantile", level=1.0 - self.target / self.most, n=own[ROWS],
-            weight_sum=own[WEIGHT], weight_max=desk.heaviest, late=peak > 1, most_open=peak,
-            cap=inner.limit * self.most if desk.capped else None,
-            low=self.span[0] - self.start, high=self.span[1] - self.start, **steps,
-        )  # fmt: skip
-        return best_bound(setting)
+        setting, most = setting_of(reading_of(self)), self.most
 
-    def label(self, y: Any) -> Any:
-        """Whatever the error takes."""
+        def times(number: float | None, factor: float) -> float | None:
+            return None if number is None else number * factor
+
+        return replace(
+            setting,
+            low=self.span[0] - self.start,
+            high=self.span[1] - self.start,
+            eta=setting.eta * most,
+            eta_last=times(setting.eta_last, most),
+            eta_min=times(setting.eta_min, most),
+            eta_max=times(setting.eta_max, most),
+            inverse_variation=times(setting.inverse_variation, 1.0 / most),
+            cap=times(setting.cap, most),
+        )
+
+    @property
+    def _terms(self) -> Terms:
+        return Terms("quantile", "scalar", "error", (1.0 - self.target / self.most,))
+
+    def _label(self, y: Any) -> Any:
         return y
 
-    def base_column(self, predictions: Any) -> Floats:
-        """The starting knob of each row."""
+    def _base_column(self, predictions: Any) -> Floats:
         from gradeq.layers import columns
 
         return columns.numbers(predictions, "start")
 
-    def label_column(self, labels: Any, n: int) -> Floats:
-        """A column of labels; nan where there is none."""
+    def _label_column(self, labels: Any, n: int) -> Floats:
         from gradeq.layers import columns
 
         return columns.labels(labels, n)
-
-    def check_rows(self, size: float, weight: float) -> None:
-        """Any weight fits: errors are bounded, so no step diverges."""
-
-    def shown(self, f: Any, served: Any) -> Any:
-        """The knob."""
-        return served
-
-    def grow(self) -> None:
-        """Room for the one parameter."""
-        self.desk.head.grow(1)
-        self.desk.grow(1, 1)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -217,19 +196,6 @@ class RiskControl(Layer):
             "span": self.span,
             "most": self.most,
             "late_cap": self.late_cap,
-            "in_flight": self.desk.in_flight,
-            "ttl": self.desk.ttl,
+            "in_flight": self._in_flight,
+            "ttl": self._ttl,
         }
-
-    @property
-    def _inner(self) -> Margin:
-        inner = self.desk.head.inner  # type: ignore[attr-defined]
-        assert isinstance(inner, Margin)
-        return inner
-
-
-def np_full(n: int, value: float) -> Any:
-    """A column of one value."""
-    import numpy as np
-
-    return np.full(n, value)

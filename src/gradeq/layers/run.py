@@ -1,64 +1,24 @@
-"""Whole columns through a layer, and what comes back."""
+"""What a pass over whole columns gives, and the columns that go in, checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradeq.engine.constants import zeros
-from gradeq.engine.stream import Columns, Ran, run_columns, serving_order
+from gradeq.engine.columns import Columns, Ran, run_columns, serving_order
+from gradeq.engine.tickets import Book
 from gradeq.errors import BadInput
-from gradeq.layers import columns as door
+from gradeq.layers import columns as check
 
 if TYPE_CHECKING:
-    from gradeq.engine.batch import Floats
-    from gradeq.engine.desk import Desk
-    from gradeq.layers.roster import Roster
+    from gradeq.layers.layer import Layer
 
 POINTS = 200  # moments at which a trace reads the parameters
-
-
-class Columnar(Protocol):
-    """What a layer must know about whole columns, beyond its desk and roster."""
-
-    roster: Roster
-
-    @property
-    def desk(self) -> Desk:
-        """Tickets and state."""
-        ...
-
-    @property
-    def theta(self) -> dict[str, float]:
-        """The parameters by name."""
-        ...
-
-    def base_column(self, predictions: Any) -> Floats:
-        """The base predictions, checked: (n,), or (n, K) for several levels."""
-        ...
-
-    def label_column(self, labels: Any, n: int) -> Floats:
-        """The labels, checked; nan where there is none."""
-        ...
-
-    def check_rows(self, size: float, weight: float) -> None:
-        """Refuse rows that are too large for the step: ``size`` is the largest squared norm."""
-        ...
-
-    def shown(self, f: Any, served: Any) -> Any:
-        """What the user sees: the served value, or the raw one in shadow mode."""
-        ...
-
-    def grow(self) -> None:
-        """Room for all parameters that the roster knows."""
-        ...
-
-    def copy(self) -> Any:
-        """An independent copy."""
-        ...
+TRACED = 10_000  # parameters; a longer state is not kept for a trace
 
 
 class Trace(NamedTuple):
@@ -104,19 +64,37 @@ class Run:
 
 
 class Given(NamedTuple):
-    """Checked columns in input order."""
+    """Checked columns in input order; ``weights`` None stands for ones."""
 
     base: Any
     labels: Any
     weights: Any
-    codes: Any
-    features: Any
     times: Any
     label_times: Any
 
 
+def given_columns(
+    layer: Any, predictions: Any, labels: Any, weights: Any, times: Any, label_times: Any
+) -> Given:
+    """Predictions, labels, weights, times and label times; a label that can never come is none."""
+    base = layer._base_column(predictions)
+    n = len(base)
+    y = layer._label_column(labels, n)
+    check.same_length(n, len(y), "labels")
+    w = None if weights is None else check.weights(weights, n)
+    if w is not None:
+        check.same_length(n, len(w), "weights")
+    when, _ = check.times(times, n, "times")
+    due, never = check.times(label_times, n, "label times", missing=True)
+    if due is not None and when is None:
+        raise BadInput("label_times needs times as well: when each row was served")
+    if never.any():
+        y = np.where(never, np.nan, y)
+    return Given(base, y, w, when, due)
+
+
 def run_layer(
-    layer: Columnar,
+    layer: Any,
     predictions: Any,
     labels: Any,
     groups: Any,
@@ -125,94 +103,74 @@ def run_layer(
     label_times: Any,
     weights: Any,
 ) -> Run:
-    """Check everything at the door, then one pass; the layer is unchanged if anything is refused."""
+    """Check everything, then one pass; the layer is unchanged if anything is refused."""
     from gradeq.layers.several import answer
 
-    given = checked(layer, predictions, labels, groups, features, times, label_times, weights)
-    start = layer.copy()
-    try:
-        ran = run_columns(layer.desk, made_columns(layer, *given))
-    except Exception:
-        layer.__dict__.update(start.__dict__)
-        raise
+    given = given_columns(layer, predictions, labels, weights, times, label_times)
+    names, n = layer._names, len(given.base)
+    codes = check.groups(groups, names.groups, n)
+    x = check.features(features, names.features, n)
 
-    def again(read: Callable[[Any], Any]) -> Trace:
-        return traced(start.copy(), given, read)
+    def made() -> Columns:
+        return Columns(
+            given.base, given.labels, given.weights, names.columns(n, codes, x), given.times,
+            given.label_times,
+        )  # fmt: skip
 
-    served = layer.shown(given.base, ran.served)
+    start = snapshot(layer)
+    ran, columns = layer._run(made)
+    served = layer._shown(given.base, ran.served)
+    again = tracer(layer, start, columns)
     return Run(answer(predictions, served), ran.served, ran, again)
 
 
-def checked(
-    layer: Columnar,
-    predictions: Any,
-    labels: Any,
-    groups: Any,
-    features: Any,
-    times: Any,
-    label_times: Any,
-    weights: Any,
-) -> Given:
-    """All columns at the door."""
-    base, y, w, when, due = checked_columns(layer, predictions, labels, weights, times, label_times)
-    codes = door.groups(groups, layer.roster.groups, len(base))
-    x = door.features(features, layer.roster.features, len(base))
-    return Given(base, y, w, codes, x, when, due)
+def snapshot(layer: Layer) -> dict[str, Any] | None:
+    """What a trace starts from: a copy of the state, unless it is long."""
+    if layer._names.count > TRACED:
+        return None
+    return {
+        "state": layer._state.copy(),
+        "waiting": list(layer._book.waiting),
+        "frozen": layer._frozen,
+        "rule": layer._rule,
+    }
 
 
-def checked_columns(
-    layer: Columnar, predictions: Any, labels: Any, weights: Any, times: Any, label_times: Any
-) -> tuple[Any, Any, Any, Any, Any]:
-    """Predictions, labels, weights, times and label times; a label that can never come is none."""
-    base = layer.base_column(predictions)
-    n = len(base)
-    y = layer.label_column(labels, n)
-    door.same_length(n, len(y), "labels")
-    w = door.weights(weights, n)
-    door.same_length(n, len(w), "weights")
-    when, _ = door.times(times, n, "times")
-    due, never = door.times(label_times, n, "label times", missing=True)
-    if due is not None and when is None:
-        raise BadInput("label_times needs times as well: when each row was served")
-    if layer.desk.frozen:
-        y = np.full(n, np.nan)
-    elif never.any():
-        y = np.where(never, np.nan, y)
-    return base, y, w, when, due
+def tracer(
+    layer: Any, start: dict[str, Any] | None, columns: Columns
+) -> Callable[[Callable[[Any], Any]], Trace]:
+    """Runs again from the start in pieces, reading numbers between them (pieces give the same bits)."""
+    names = layer._names
+
+    def again(read: Callable[[Any], Any]) -> Trace:
+        if start is None:
+            raise BadInput(f"a run over more than {TRACED:,} parameters keeps no trace")
+        twin = copy(layer)
+        twin._rule, twin._frozen, twin._book = start["rule"], start["frozen"], Book(layer._ttl)
+        twin._state, twin._book.waiting = start["state"].copy(), list(start["waiting"])
+        twin._state.grow(names.count, names.keys)
+        return traced(twin, columns, read)
+
+    return again
 
 
-def made_columns(
-    layer: Columnar, base: Any, y: Any, w: Any, codes: Any, x: Any, when: Any, due: Any
-) -> Columns:
-    """The rows' parameters, counters and clocks, new groups entered."""
-    rows, cells, clock, norms = layer.roster.columns(len(base), codes, x)
-    largest = float(norms.max(initial=0.0)) if norms is not None else layer.roster.size
-    layer.check_rows(largest, float(w.max(initial=1.0)))
-    layer.grow()
-    units = zeros(len(base))
-    return Columns(base, y, w, rows, cells, clock, units, norms, when, due)
-
-
-def traced(layer: Columnar, given: Given, read: Callable[[Any], dict[str, float]]) -> Trace:
-    """Run again from the start in pieces, reading numbers between them (pieces give the same bits)."""
-    n = len(given.base)
-    order = serving_order(given.times)
+def traced(layer: Any, columns: Columns, read: Callable[[Any], dict[str, float]]) -> Trace:
+    """Numbers of a layer at up to 200 moments of a run."""
+    n = len(columns.base)
+    order = serving_order(columns.times)
     order = np.arange(n) if order is None else order
     cuts = np.unique(np.linspace(0, n, min(POINTS, n) + 1).astype(int))
     readings = [dict(read(layer))]
     for a, b in pairwise(cuts.tolist()):
-        piece = order[a:b]
-
-        def cut(column: Any, piece: Any = piece) -> Any:
-            return None if column is None else column[piece]
-
-        made = made_columns(
-            layer, cut(given.base), cut(given.labels), cut(given.weights),
-            [(codes[piece], names) for codes, names in given.codes],
-            cut(given.features), cut(given.times), cut(given.label_times),
-        )  # fmt: skip
-        run_columns(layer.desk, made)
+        run_columns(layer._engine, piece_of(columns, order[a:b]))
         readings.append(dict(read(layer)))
     names = list(readings[-1])
     table = np.array([[reading.get(name, 0.0) for name in names] for reading in readings])
     return Trace(cuts, names, table)
+
+
+def piece_of(columns: Columns, piece: Any) -> Columns:
+    """Some of the rows, in this order."""
+    from gradeq.engine.columns import in_order
+
+    return in_order(columns, piece)

@@ -10,7 +10,7 @@ from gradeq.errors import BadInput
 from gradeq.layers import columns as door
 
 if TYPE_CHECKING:
-    from gradeq.engine.batch import Floats
+    from gradeq.ledger.batch import Floats
 
 
 def forecasts(predictions: Any, count: int) -> Floats:

@@ -14,7 +14,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradeq.kernels.rating import COLUMNS, GAMES, GRADIENT, VARIANCE, WEIGHT, WINS
+from gradeq.certificate_elo import player_bounds
+from gradeq.kernels.account import BEFORE, GRADIENT, ROWS, WEIGHT
+from gradeq.kernels.rating import STRIDE
 from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
 
 if TYPE_CHECKING:
@@ -58,38 +60,30 @@ class Standing(NamedTuple):
 
 def standings(elo: Elo) -> list[Standing]:
     """Everyone with a game, highest rating first."""
-    from gradeq.layers.elo_certify import player_bounds
-
-    shown, certified = elo.shown, elo.certified
+    state, rule = elo._state, elo._rule
     bounds = player_bounds(elo)
     rows = []
-    for name, j in elo.players.names.items():
-        own = certified.sums[j * COLUMNS : (j + 1) * COLUMNS]
-        if own[GAMES] == 0.0:
+    for j, name in enumerate(elo._names.players, 1):
+        own = state.sums[j * STRIDE : (j + 1) * STRIDE]
+        games, weight = own[ROWS], own[WEIGHT]
+        if not games or not weight:
             continue
-        rating, weight = shown.rating(j), own[WEIGHT]
-        win_rate, bias = own[WINS] / weight, own[GRADIENT] / weight
-        wins = own[WINS] if weight == own[GAMES] else win_rate * own[GAMES]
-        bound = bounds[j - 1]
+        rating, bias = rule.shown(state, j), own[GRADIENT] / weight
+        won = 0.5 * weight - own[BEFORE]
+        win_rate = won / weight
+        wins = won if weight == games else win_rate * games
         points = START + ELO_POINTS_PER_LOGIT * rating
         low = high = None
-        if own[GAMES] >= FEW:
-            half = WIDTH * ELO_POINTS_PER_LOGIT * standard_error(elo, j)
+        if games >= FEW:
+            half = WIDTH * ELO_POINTS_PER_LOGIT * math.sqrt(rule.variance(state, j))
             low, high = points - half, points + half
         rows.append(
             Standing(
-                name, rating, points, int(own[GAMES]), wins, win_rate, win_rate + bias, bias,
-                bound.value, bound.vacuous, low, high,
+                name, rating, points, int(games), wins, win_rate, win_rate + bias, bias,
+                *bounds[j - 1], low, high,
             )
         )  # fmt: skip
     return ranked(sorted(rows, key=lambda row: -row.rating))
-
-
-def standard_error(elo: Elo, j: int) -> float:
-    """The standard error of a rating, in log-odds."""
-    head = elo.shown
-    unit = head.rule.unit(head.notes)
-    return unit * math.sqrt(head.sums[j * COLUMNS + VARIANCE])
 
 
 def ranked(rows: list[Standing]) -> list[Standing]:

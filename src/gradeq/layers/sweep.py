@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradeq.engine.batch import Floats
 from gradeq.errors import BadInput
 from gradeq.kernels.call import run_loop, unsigned
-from gradeq.kernels.sweeping import swept
+from gradeq.kernels.descent import swept
+from gradeq.layers import columns as check
+from gradeq.layers.run import given_columns
 from gradeq.losses import Squared
 
 if TYPE_CHECKING:
@@ -70,41 +71,41 @@ def sweep(
     weights: Any = None,
 ) -> Frontier:
     """Every step from a fresh start over the same rows, labels at once, in one pass."""
-    from gradeq.layers.run import checked, made_columns
-
     steps = np.array(sorted(float(eta) for eta in etas))
     if len(steps) == 0 or not (np.isfinite(steps).all() and steps[0] > 0.0):
         raise BadInput(f"etas {list(etas)}: give at least one step, each positive and finite")
     fresh = type(layer)(**{**layer.settings, "eta": float(steps[-1]), "schedule": None})
-    given = checked(fresh, predictions, labels, groups, features, None, None, weights)
-    rows = made_columns(fresh, *given)
-    names = fresh.roster.names
-    count, k = len(names), len(steps)
+    given = given_columns(fresh, predictions, labels, weights, None, None)
+    n, names, base = len(given.base), fresh._names, given.base
+    codes = check.groups(groups, names.groups, n)
+    placed = names.columns(n, codes, check.features(features, names.features, n))
+    rows, w = placed.rows, np.ones(n) if given.weights is None else given.weights
+    size = names.size if placed.norms is None else placed.norms
+    if fresh._limited and bool((steps[-1] * w * size >= 2.0).any()):
+        # Some rows would be given a smaller step, so every step has to be run by itself.
+        return sweep_runs(
+            layer, steps.tolist(), predictions, labels, groups, features, weights=weights
+        )
+    count, k = names.count, len(steps)
     u, errors, losses = np.zeros((k, count)), np.zeros(k), np.zeros(k)
-    sparse = (*unsigned(rows.rows.starts, rows.rows.params), rows.rows.value)
-    run_loop(
-        swept,
-        (fresh.link, Squared()),
-        (steps, rows.base, rows.labels, rows.weights, *sparse, u, errors, losses),
-        len(rows.base) * k,
-    )
-    own, raw = raw_sums(rows, count)
-    total = float(rows.weights[~np.isnan(rows.labels)].sum()) or 1.0
+    sparse = (*unsigned(rows.starts, rows.params), rows.values)
+    arrays = (steps, base, given.labels, w, *sparse, u, errors, losses)
+    run_loop(swept, (fresh.link, Squared()), arrays, n * k)
+    weight = np.where(np.isnan(given.labels), 0.0, w)
+    error = np.nan_to_num(base - given.labels)
+    entries = np.repeat(np.arange(n), np.diff(rows.starts))
+    own = np.bincount(rows.params, weight[entries], count).astype(np.float64)
+    raw = np.bincount(rows.params, (error * weight)[entries] * rows.values, count)
+    own, total = np.where(own > 0.0, own, 1.0), float(weight.sum()) or 1.0
     # The sum of a parameter's gradients is its displacement over eta: no second sum is needed (prop:gd_simple).
     worst = np.abs(u / steps[:, None] / own).max(axis=1)
     points = tuple(
-        Point(float(eta), float(e) / total, float(w), 2.0 * float(q) / total)
-        for eta, e, w, q in zip(steps, errors, worst, losses, strict=True)
+        Point(float(eta), float(e) / total, float(x), 2.0 * float(q) / total)
+        for eta, e, x, q in zip(steps, errors, worst, losses, strict=True)
     )
-    residual = np.nan_to_num(rows.base - rows.labels) * rows.weights
-    square = residual * np.nan_to_num(rows.base - rows.labels)
-    base = Point(
-        0.0,
-        float(residual.sum()) / total,
-        float(np.abs(raw / own).max()),
-        float(square.sum()) / total,
-    )
-    return Frontier(points, base, "squared error")
+    bias, square = float((error * weight).sum()) / total, float((error * weight * error).sum())
+    unmoved = Point(0.0, bias, float(np.abs(raw / own).max()), square / total)
+    return Frontier(points, unmoved, "squared error")
 
 
 def sweep_runs(layer: Any, etas: Sequence[float], *columns: Any, **named: Any) -> Frontier:
@@ -125,15 +126,3 @@ def sweep_runs(layer: Any, etas: Sequence[float], *columns: Any, **named: Any) -
 
     raw = point(0.0, points[0][1], "before")
     return Frontier(tuple(point(eta, r, "after") for eta, r in points), raw, points[0][1].loss_name)
-
-
-def raw_sums(rows: Any, count: int) -> tuple[Floats, Floats]:
-    """For each parameter, the weight of its labelled rows and the raw sum of gradients."""
-    weight = np.where(np.isnan(rows.labels), 0.0, rows.weights)
-    error = np.nan_to_num(rows.base - rows.labels) * weight
-    per_entry = np.repeat(np.arange(len(rows.base)), np.diff(rows.rows.starts))
-    own = np.bincount(rows.rows.params, weight[per_entry], count).astype(np.float64)
-    raw = np.bincount(rows.rows.params, error[per_entry] * rows.rows.value, count).astype(
-        np.float64
-    )
-    return np.where(own > 0.0, own, 1.0), raw

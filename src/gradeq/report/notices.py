@@ -102,27 +102,39 @@ def loss_worse(loss: Loss, remedy: str = "") -> Notice | None:
     )
 
 
-def step_capped(
-    asked: float | None, least: float, in_flight: int, whose: str = "you asked for"
+def steps_held(
+    asked: float | None, least: float, labels: int, late: int, whose: str = "you asked for"
 ) -> Notice:
-    """Labels are late: the step was capped to stay stable; ``whose`` the step was before."""
+    """Labels came late: their steps were held down to stay stable; ``whose`` the step was before."""
     before = "" if asked is None else f", {whose} {plain(asked)}"
+    came = f"Labels came up to {some(late, 'row')} late; steps" if late else "Steps"
     return Notice(
-        "amber",
-        f"Step capped at {plain(least)}{before}.",
-        f"Up to {count(in_flight)} labels were in flight at once; with late labels a larger step "
-        "can diverge. The certificate uses the stored sum of gradients.",
-        f"Give `--eta {plain(least)}` for a constant step, or bring labels sooner.",
+        "note",
+        f"{came} were held down to {plain(least)} for {some(labels, 'label')}{before}.",
+        "With larger steps, labels that come late together overshoot. Steps grow again when labels "
+        "come sooner.",
     )
 
 
-def no_cap_with_late_labels(eta: float, in_flight: int) -> Notice:
+def no_cap_with_late_labels(eta: float, late: int) -> Notice:
     """Labels are late and the cap is off."""
     return Notice(
         "amber",
-        f"Up to {count(in_flight)} labels were in flight and the step was not capped.",
+        f"Labels came up to {some(late, 'row')} late and steps were not held down.",
         f"With a step of {plain(eta)} and labels this late the corrections can swing or diverge.",
         "Leave out `--no-cap`.",
+    )
+
+
+def rows_too_large(rows: int) -> Notice:
+    """Rows whose weight and features are too large for the step: each got a smaller one."""
+    were = "row was" if rows == 1 else "rows were"
+    return Notice(
+        "note",
+        f"{count(rows)} {were} too large for the step and got a smaller one.",
+        "The squared error is stable while step times weight times squared size is below 2; such a "
+        "row moves by 1 / (weight times squared size) instead.",
+        "Scale features and weights to about 1.",
     )
 
 
@@ -202,13 +214,16 @@ def loose_bounds(loose: int, groups: int) -> Notice:
     )
 
 
-def vacuous_bounds(vacuous: int, total: int, noun: str, what: str = "rows") -> Notice:
-    """The bound of some groups or players says nothing; ``noun`` is singular ("model")."""
+def vacuous_bounds(
+    vacuous: int, total: int, noun: str, what: str = "rows", late: bool = False
+) -> Notice:
+    """The bound of some groups or players says nothing; ``noun`` is singular ("model"); ``late``: steps were held."""
     plural = noun if total == 1 else noun + "s"
+    why = f"few {what}, or small steps for late labels," if late else f"few {what}"
     return Notice(
         "note",
         f"The bound is vacuous for {count(vacuous)} of {count(total)} {plural}.",
-        f"With few {what} the worst case is no smaller than the largest error possible. Their "
+        f"With {why} the worst case is no smaller than the largest error possible. Their "
         "measured bias is exact all the same.",
     )
 

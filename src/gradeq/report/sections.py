@@ -113,7 +113,8 @@ def _figures(story: Story) -> list[Markup]:
         gloss += " or weight" if story.weight and skipped else ""
         made.append(figure("Labelled rows", el("span", count(story.labelled)), gloss))
     held = verdict.certificate
-    places = decimals(held.value, held.bound if held.bound is not None else held.value)
+    beside = held.value if held.bound is None or held.vacuous else held.bound
+    places = decimals(held.value, beside)
     limit = bound_text(held.bound, places)
     gloss = "average gradient and its worst case" if held.bound is not None else "average gradient"
     made.append(certificate(held, number(held.value, places), limit, gloss))

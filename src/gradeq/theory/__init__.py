@@ -20,6 +20,7 @@ from gradeq.theory.best import (
     group_bounds,
     labels_until,
     trivial_error,
+    why_none,
 )
 from gradeq.theory.cap import (
     HarmCap,
@@ -95,11 +96,13 @@ from gradeq.theory.harm import (
     uncertainty_product,
 )
 from gradeq.theory.late import (
+    age_mass,
+    age_root_mass,
     capped_open_mass,
     capped_radius_at_posting,
-    capped_radius_free_first,
     capped_radius_ticket_fixed,
     capped_step,
+    crossing_mass,
     late_logistic_radius_by_delay,
     late_logistic_virtual_radius,
     late_pull_growth,
@@ -111,6 +114,8 @@ from gradeq.theory.late import (
     late_squared_radius,
     late_squared_radius_by_delay,
     late_squared_radius_in_order,
+    late_squared_range,
+    late_squared_wander,
     late_unposted_average,
 )
 from gradeq.theory.links import (
@@ -163,6 +168,7 @@ from gradeq.theory.scalar import (
     varying_range,
 )
 from gradeq.theory.setting import (
+    HOME_SHARE,
     STRUCTURES,
     TASKS,
     Bound,
@@ -195,6 +201,7 @@ __all__ = [
     "Bound",
     "ELO_POINTS_PER_LOGIT",
     "HARD_LABEL_RATIO",
+    "HOME_SHARE",
     "HarmCap",
     "Range",
     "Restorative",
@@ -204,6 +211,8 @@ __all__ = [
     "_LATE",
     "adahedge_regret",
     "affine_residual",
+    "age_mass",
+    "age_root_mass",
     "asinh_bound",
     "average_from_first_step",
     "average_from_radius",
@@ -217,12 +226,12 @@ __all__ = [
     "bounded_ridge_radius",
     "capped_open_mass",
     "capped_radius_at_posting",
-    "capped_radius_free_first",
     "capped_radius_ticket_fixed",
     "capped_step",
     "clip_bound",
     "constant_step_product",
     "convex_harm",
+    "crossing_mass",
     "elo_excess",
     "elo_growth",
     "elo_norm_radius",
@@ -265,6 +274,8 @@ __all__ = [
     "late_squared_radius",
     "late_squared_radius_by_delay",
     "late_squared_radius_in_order",
+    "late_squared_range",
+    "late_squared_wander",
     "late_unposted_average",
     "lazy_growth",
     "least_excess",
@@ -340,4 +351,5 @@ __all__ = [
     "weighted_quantile_range",
     "weighted_squared_growth",
     "weighted_squared_radius",
+    "why_none",
 ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gradeq.theory.many_parameters import feature_candidates
 from gradeq.theory.one_parameter import scalar_candidates
-from gradeq.theory.setting import Bound, Setting
+from gradeq.theory.setting import HOME_SHARE, Bound, Setting
 
 _LATE = "labels may come late and in any order"
 
@@ -16,7 +16,7 @@ def best_bound(setting: Setting) -> Bound:
     """The smallest valid a-priori bound on the largest coordinate of the average gradient.
 
     The average is over all labelled rows (or ``divisor``), from theta_1 = 0, and the bound holds for EVERY
-    sequence with the observed ranges. ``value`` is None where no theorem fits.
+    sequence with the observed ranges. ``value`` is None where no theorem fits, and ``reason`` says why.
 
     >>> best_bound(Setting(task="mean", n=1000, low=-2.0, high=1.0, eta=0.1)).value
     0.02
@@ -25,7 +25,7 @@ def best_bound(setting: Setting) -> Bound:
     trivial = unit * setting.weights / setting.average_over if setting.average_over else unit
     total, result, assumptions = _largest_total(setting)
     if total is None or not setting.average_over:
-        return Bound(None, result, assumptions, trivial, True)
+        return Bound(None, result, assumptions, trivial, True, why_none(setting))
     value = total / setting.average_over
     return Bound(value, result, assumptions, trivial, not value < trivial)
 
@@ -33,7 +33,9 @@ def best_bound(setting: Setting) -> Bound:
 def group_bounds(setting: Setting) -> tuple[Bound, ...]:
     """The same for each coordinate over its own rows: groups, players, levels.
 
-    For disjoint groups from ``groups`` (or ``counts``, with ranges shared); for features and Elo from ``counts``.
+    For disjoint groups from ``groups`` (or ``counts``, with ranges shared); for other groups, features and Elo
+    from ``counts``, by the bound on any coordinate. That of an Elo layer with a home advantage is for the latter;
+    the players' is sqrt(10) times smaller.
 
     >>> groups = Setting(
     ...     task="mean", structure="disjoint", n=30, counts=(10, 20), low=-1, high=1, eta=0.5
@@ -48,21 +50,23 @@ def group_bounds(setting: Setting) -> tuple[Bound, ...]:
     counts = setting.counts or tuple(group.n for group in setting.groups)
     whole = best_bound(setting)
     unit = trivial_error(setting) * setting.largest
+    share = math.sqrt(HOME_SHARE) if setting.task == "elo" and setting.home else 1.0
     bounds = []
     for count in counts:
         value = None
         if whole.value is not None and count > 0:
-            value = whole.value * setting.average_over / count
+            value = share * whole.value * setting.average_over / count
         vacuous = value is None or not value < unit
-        bounds.append(Bound(value, whole.result, whole.assumptions, unit, vacuous))
+        bounds.append(Bound(value, whole.result, whole.assumptions, unit, vacuous, whole.reason))
     return tuple(bounds)
 
 
 def labels_until(setting: Setting, target: float) -> int | None:
     """How many labels until :func:`best_bound` is below ``target``, if things go on as they were.
 
-    Sums and counts are scaled with n, ranges and open tickets stay. None if no bound is proven or it never
-    gets there.
+    Sums and counts are scaled with n, ranges and lateness stay. Where the lateness rule changes the steps, so
+    does their variation: with the square root of n, as its epochs grow, or with n where the step depends on the
+    row (weights, overlapping groups, players). None if no bound is proven or it never gets there.
 
     >>> labels_until(Setting(task="mean", n=10, low=-1.0, high=1.0, eta=0.1), 0.01)
     1001
@@ -101,10 +105,31 @@ def trivial_error(setting: Setting) -> float:
     return max([setting.b, *(trivial_error(group) for group in setting.groups)])
 
 
+def why_none(setting: Setting) -> str:
+    """Why no theorem fits, in words fit to print."""
+    late = setting.has_late_labels
+    if not setting.n or not setting.average_over:
+        return "no labels yet"
+    if setting.penalty is not None:
+        return "no bound is proven for this penalty" + (" with late labels" if late else "")
+    if late and setting.home:
+        return "no bound is proven for late scores with a home advantage"
+    if late and setting.task in ("poisson", "multiplicative"):
+        return "no bound is proven for this link with late labels"
+    if not all(math.isfinite(group.variation) for group in (setting, *setting.groups)):
+        return "the steps changed and their variation is not known"
+    if setting.task == "mean":
+        if late:
+            return "labels come too late for this step: the open steps add up to too much"
+        return "this step is too large for the squared error"
+    return "the observed ranges fit no result"
+
+
 def _largest_total(setting: Setting) -> tuple[float | None, str, tuple[str, ...]]:
     """The largest |sum of gradients| over coordinates, its result, its assumptions."""
     if not setting.n or not setting.weights:
         return 0.0, "no labels", ()
+    setting = without_unit(setting)
     if setting.structure == "disjoint" and setting.penalty is None:
         worst: tuple[float | None, str, tuple[str, ...]] = (0.0, "no labels", ())
         for group in _as_groups(setting):
@@ -114,7 +139,7 @@ def _largest_total(setting: Setting) -> tuple[float | None, str, tuple[str, ...]
             if worst[0] is None or found[0] >= worst[0]:
                 worst = found
         return worst
-    if setting.structure in ("features", "disjoint") or setting.task == "elo":
+    if setting.structure in ("overlapping", "features", "disjoint") or setting.task == "elo":
         candidates = feature_candidates(setting)
     else:
         candidates = scalar_candidates(setting)
@@ -126,13 +151,46 @@ def _largest_total(setting: Setting) -> tuple[float | None, str, tuple[str, ...]
     return best.total, best.result, (*best.assumptions, *late)
 
 
+def without_unit(setting: Setting) -> Setting:
+    """Quantile tracking with tiny or huge steps in units of the largest: the sum of misses has none, all else fits.
+
+    u' = u / eta moves by 1 a miss, so ranges, gaps and the cap are divided by eta and a ridge is multiplied by it.
+    """
+    unit = setting.top_eta
+    if setting.task != "quantile" or setting.structure == "disjoint" or 1e-100 < unit < 1e100:
+        return setting
+
+    def each(values: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(value / unit for value in values)
+
+    def step(eta: float | None) -> float | None:
+        return None if eta is None else eta / unit
+
+    variation = setting.inverse_variation
+    return replace(
+        setting,
+        eta=setting.eta / unit,
+        eta_last=step(setting.eta_last),
+        eta_max=step(setting.eta_max),
+        eta_min=step(setting.eta_min),
+        inverse_variation=None if variation is None else variation * unit,
+        low=setting.low / unit,
+        high=setting.high / unit,
+        lows=each(setting.lows),
+        highs=each(setting.highs),
+        gaps=each(setting.gaps),
+        cap=step(setting.cap),
+        strength=setting.strength * (unit if setting.penalty == "ridge" else 1.0),
+    )
+
+
 def _level_bound(setting: Setting, k: int) -> Bound:
     """The bound of one level of an isotonic layer."""
-    totals = [c.totals[k] for c in scalar_candidates(setting) if c.totals]
+    totals = [c.totals[k] for c in scalar_candidates(without_unit(setting)) if c.totals]
     unit = max(setting.levels[k], 1.0 - setting.levels[k])
     whole = best_bound(setting)
     if not totals or whole.value is None:
-        return Bound(None, whole.result, whole.assumptions, unit, True)
+        return Bound(None, whole.result, whole.assumptions, unit, True, whole.reason)
     value = min(totals) / setting.average_over
     return Bound(value, whole.result, whole.assumptions, unit, not value < unit)
 
@@ -141,7 +199,8 @@ def _as_groups(setting: Setting) -> tuple[Setting, ...]:
     """One scalar setting per disjoint group."""
     if setting.groups:
         return setting.groups
-    one = replace(setting, structure="scalar", counts=())
+    structure = "isotonic" if len(setting.levels) > 1 else "scalar"
+    one = replace(setting, structure=structure, counts=())
     return tuple(replace(one, n=count, divisor=count) for count in setting.counts or (setting.n,))
 
 
@@ -167,5 +226,18 @@ def _after(setting: Setting, n: float) -> Setting:
         square_sum=scaled(setting.square_sum),
         divisor=scaled(setting.divisor),
         eta_last=last,
-        inverse_variation=None if setting.decay > 0.0 else setting.inverse_variation,
+        inverse_variation=_variation_after(setting, by),
     )
+
+
+def _variation_after(setting: Setting, by: float) -> float | None:
+    """How the variation of the steps grows when there are ``by`` times as many labels."""
+    seen = setting.inverse_variation
+    if seen is None or not setting.has_late_labels:
+        return None if setting.decay > 0.0 else seen
+    power = setting.decay
+    if setting.cap is not None:
+        one_step = setting.structure in ("scalar", "disjoint", "isotonic", "features")
+        even = setting.weight_max == 1.0 and setting.weights == setting.n
+        power = max(power, 0.5 if one_step and even and setting.task != "elo" else 1.0)
+    return seen * float(by**power)

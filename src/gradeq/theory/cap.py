@@ -48,12 +48,12 @@ def harm_cap(setting: Setting, *, sinh: bool = False) -> HarmCap:
     if setting.has_late_labels:
         return _late(setting, step)
     if setting.task == "mean":
-        return _factor(squared_harm_factor(step, setting.size), "B1", "the squared error")
+        return _factor(squared_harm_factor(step, setting.row_size), "B1", "the squared error")
     if setting.task == "quantile":
         return _added(
-            pinball_harm(step, setting.level, setting.size), "B2", "the mean pinball loss"
+            pinball_harm(step, setting.level, setting.row_size), "B2", "the mean pinball loss"
         )
-    size = 2.0 if setting.task == "elo" else setting.size
+    size = setting.row_size
     if setting.task == "probability_logit" and not _hard(setting):
         return _added(0.5 * step * size, "C4", "the mean log loss")
     result = "B2" if setting.task == "elo" else "C4"
@@ -61,19 +61,17 @@ def harm_cap(setting: Setting, *, sinh: bool = False) -> HarmCap:
 
 
 def _late(setting: Setting, step: float) -> HarmCap:
-    size = 2.0 if setting.task == "elo" else setting.size
+    """A6 for one constant step: a row meets at most D - 1 open ones in each of its groups, and as many meet it."""
     if setting.weight_max != 1.0:
         return _none("no harm cap is proven for late labels with weights")
+    if setting.home:
+        return _none("no harm cap is proven for late scores with a home advantage")
     if setting.task == "mean":
-        if setting.delay is None:
-            return _none("no harm cap is proven without a bound on the delay")
-        factor = late_squared_harm_factor(step, setting.delay, size)
+        factor = late_squared_harm_factor(step, setting.latest - 1, setting.row_size)
         return _factor(factor, "A6", "the squared error")
-    if setting.most_open is None:
-        return _none("no harm cap is proven without the most open tickets")
     quantile = setting.task == "quantile"
     error = max(setting.level, 1.0 - setting.level) if quantile else 1.0
-    added = late_convex_harm(step, error * math.sqrt(size), setting.most_open)
+    added = late_convex_harm(step, error * math.sqrt(setting.row_size), setting.latest)
     return _added(added, "A6", "the mean pinball loss" if quantile else "the mean log loss")
 
 

@@ -18,7 +18,7 @@ def logistic_growth(span: float, size: float, eta_max: float, step_sum: float) -
 
     W = W0(1/e) = 0.27846 (lem:logistic_grad_inner_prod). ``size`` = c^2, ``span`` = b - a.
     """
-    return pull_growth(LAMBERT_W * span, size * span**2, eta_max, step_sum)
+    return pull_growth(LAMBERT_W * span, size * span * span, eta_max, step_sum)
 
 
 def squared_growth(square_sum: float, size: float, eta_max: float) -> float:
@@ -52,7 +52,7 @@ def quantile_growth(
     m = max(tau, 1 - tau).
     """
     m = max(level, 1.0 - level)
-    return pull_growth(quantile_pull(low, high, level), size * m**2, eta_max, step_sum)
+    return pull_growth(quantile_pull(low, high, level), size * m * m, eta_max, step_sum)
 
 
 def pull_growth(kappa: float, lipschitz_squared: float, eta_max: float, step_sum: float) -> float:
@@ -72,7 +72,7 @@ def feature_average(start: float, growth: float, eta: float, n: float) -> float:
     >>> feature_average(0.0, 100.0, 0.5, 10)
     2.0
     """
-    return (abs(start) + math.sqrt(start**2 + growth)) / (eta * n)
+    return (abs(start) + math.hypot(start, math.sqrt(growth))) / (eta * n)
 
 
 def best_squared_average(b: float, c: float, n: float) -> float:

@@ -141,7 +141,8 @@ def radius_zero_curvature(
     >>> radius_zero_curvature(0.0, 1.0, 9.0, 8.0)
     5.0
     """
-    return math.sqrt(start**2 + lipschitz**2 * step_squares + 2.0 * lipschitz * step_horizons)
+    growth = lipschitz * lipschitz * step_squares + 2.0 * lipschitz * step_horizons
+    return math.hypot(start, math.sqrt(growth))
 
 
 def radius_bounded_pull(
@@ -155,7 +156,8 @@ def radius_bounded_pull(
     >>> radius_bounded_pull(0.0, 2.0, 1.0, 2.0, 1.0)
     3.0
     """
-    return math.sqrt(start**2 + 2.0 * kappa * step_sum + lipschitz**2 * step_squares)
+    growth = 2.0 * kappa * step_sum + lipschitz * lipschitz * step_squares
+    return math.hypot(start, math.sqrt(growth))
 
 
 def radius_positive_curvature(

@@ -91,7 +91,7 @@ def late_convex_harm(eta: float, lipschitz: float, most_open: int) -> float:
     >>> late_convex_harm(0.1, 1.0, 1)
     0.05
     """
-    return 0.5 * eta * lipschitz**2 * (2 * most_open - 1)
+    return 0.5 * eta * lipschitz * lipschitz * (2 * most_open - 1)
 
 
 def uncertainty_product(variance: float, final_square: float = 0.0, n: float = 1.0) -> float:

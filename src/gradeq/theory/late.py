@@ -1,9 +1,13 @@
-"""Late labels, in any order, with no bound on the delay unless said: results 8.1 and A1 to A5.
+"""Late labels, in any order: results 8.1 and A1 to A5.
 
-A ticket is served at one state and posted later. Its *mass* is its step (times its weight).
-``open_mass`` is the largest mass of tickets open at one time that will be posted, the one just served
-included; ``stale_mass`` the largest mass, just before a posting, of open tickets served before the
-posting before it. At most P open with a constant step: open_mass <= P eta, stale_mass <= (P - 1) eta.
+A ticket is served at one state and posted later. Its *mass* is the step it was applied with times its
+weight. ``open_mass`` is the largest mass of tickets of one group, just after one of them is served, that are
+open and will be posted; ``stale_mass`` leaves out those served at the present state.
+
+The lateness rule decides the step when the label is posted: w s <= c/d for a label of lateness d >= 2, and
+w s <= eta w always. The ages of open tickets differ (the newest has age 1) and a ticket of age a is posted
+with d >= a, so the masses are at most sums over the ages 2..D (:func:`age_mass`), D the largest lateness. A
+ticket whose label never comes has no mass.
 """
 
 from __future__ import annotations
@@ -13,18 +17,109 @@ import math
 from gradeq.theory.scalar import Range
 from gradeq.theory.stable import log_or_minus_infinity, logaddexp
 
+_TERMS = 64  # terms of a sum that are added one by one before an integral takes over
+
+
+def age_mass(step: float, cap: float | None, lateness: float, others: float = 0.0) -> float:
+    """Mass of tickets with ages 2..D: sum of min(step, c/(age + others)); (D - 1) step without a cap (A1).
+
+    ``step`` is the largest step times the largest weight, ``others`` what other groups of a row add to P at least.
+    At most c (H_D - 1). From the 65th capped term on 1/a is replaced by its integral from a - 1/2 to a + 1/2,
+    which is larger because 1/x is convex.
+
+    >>> age_mass(0.5, None, 3), age_mass(0.5, 0.5, 3) == 0.5 / 2 + 0.5 / 3
+    (1.0, True)
+    """
+    last = lateness + others
+    flat = _uncapped_until(step, cap, 1.0 + others, last)
+    if cap is None or flat >= last:
+        return max(lateness - 1.0, 0.0) * step
+    middle = min(last, flat + _TERMS)
+    tail = math.fsum(1.0 / (flat + i) for i in range(1, int(middle - flat) + 1))
+    tail += math.log((2.0 * last + 1.0) / (2.0 * middle + 1.0))
+    return (flat - 1.0 - others) * step + cap * tail
+
+
+def age_root_mass(step: float, cap: float | None, lateness: float) -> float:
+    """Sum over ages 2..D of min(step, sqrt(step c/age)); (D - 1) step without a cap (A1, features).
+
+    ``step`` includes the largest squared norm Z^2. It bounds the sum of w s r Z over open rows of norm r <= Z when
+    w s <= min(eta w, c/(age r^2)): the worst r is where both are equal. At most 2 sqrt(step c D).
+
+    >>> age_root_mass(0.5, None, 3), round(age_root_mass(0.5, 0.5, 2), 4)
+    (1.0, 0.3536)
+    """
+    flat = _uncapped_until(step, cap, 1.0, lateness)
+    if cap is None or flat >= lateness:
+        return max(lateness - 1.0, 0.0) * step
+    middle = min(lateness, flat + _TERMS)
+    tail = math.fsum(1.0 / math.sqrt(flat + i) for i in range(1, int(middle - flat) + 1))
+    tail += 2.0 * (math.sqrt(lateness + 0.5) - math.sqrt(middle + 0.5))
+    return (flat - 1.0) * step + math.sqrt(step) * math.sqrt(cap) * tail
+
+
+def _uncapped_until(step: float, cap: float | None, first: float, last: float) -> float:
+    """The last number up to ``last`` by which the cap may be divided without acting; at least ``first``."""
+    if cap is None or step * last <= cap:
+        return last
+    return max(first, float(math.floor(cap / step)))
+
+
+def crossing_mass(step: float, cap: float | None, lateness: float) -> float:
+    """M of :func:`late_squared_growth` under the lateness rule: step + 2 sqrt((D-1) step min(c, (D-1) step)).
+
+    ``step`` includes the largest squared norm (or number of groups per row) J. Ticket j of lateness d_g in its
+    groups g meets at most x = sum (d_g - 1) rows served while it is open, each of mass <= eta w; its own mass is at
+    most min(eta w, c/sum d_g). Each cross term 2 |e_t e_j| is split as a e_t^2 + e_j^2/a with a = eta w x/y: then j
+    pays at most y and row t at most J (D - 1) eta w min(c, eta w x)/y; y is chosen to make both equal. Features: the
+    same with norms, x = d - 1 and a = eta w Z r_j x/y. Without a cap: (2 D - 1) step.
+
+    >>> crossing_mass(0.25, None, 2), crossing_mass(0.25, 0.25, 5)
+    (0.75, 1.25)
+    """
+    later = max(lateness - 1.0, 0.0) * step
+    if cap is None or later <= cap:
+        return step + 2.0 * later
+    return step + 2.0 * math.sqrt(later) * math.sqrt(cap)
+
 
 def late_squared_radius(start: float, b: float, open_mass: float, stale_mass: float) -> float:
     """Squared error, |y - f| <= b: (H + S b)/(1 - S), H = max(|theta_1|, b) (result A1).
 
-    S is the stale mass, plus what the open mass exceeds 1 by. Infinite from S = 1 on: there a
+    S is the stale mass, or the open mass less 1 if that is larger. Infinite from S = 1 on: there a
     hold-and-release schedule diverges. One parameter, or one per disjoint group with its own masses.
+    Any order, any delay, any steps; the last row served at a state up to H is where the count begins
+    (:func:`late_squared_range`).
 
     >>> late_squared_radius(0.0, 1.0, 0.1, 0.0), round(late_squared_radius(0.0, 1.0, 0.6, 0.5), 12)
     (1.0, 3.0)
     """
-    s = stale_mass + max(0.0, open_mass - 1.0)
+    s = max(stale_mass, open_mass - 1.0)
     return (max(abs(start), b) + s * b) / (1.0 - s) if s < 1.0 else math.inf
+
+
+def late_squared_range(
+    start: float, low: float, high: float, open_mass: float, stale_mass: float
+) -> Range:
+    """The same with both ends, y - f in [low, high] (result A1).
+
+        U = top + S (high - L),  L = bottom - S (U - low),  top = max(theta_1, high), bottom = min(theta_1, low)
+
+    Rows served above top push down, so count from the last row served at a state x <= top. Up can push only what
+    was open then: tickets served at x with mass m bring x to at most top if m <= 1 (else add (m - 1)(high - L)),
+    stale ones add at most S (high - L). Symmetric below; the two lines are solved for U and L.
+
+    >>> late_squared_range(0.0, -1.0, 1.0, 0.6, 0.5) == Range(-3.0, 3.0)
+    True
+    """
+    s = max(stale_mass, open_mass - 1.0, 0.0)
+    if not s < 1.0:
+        return Range(-math.inf, math.inf)
+    bottom, top, room = min(start, low), max(start, high), (1.0 - s) * (1.0 + s)
+    return Range(
+        (bottom - s * (top - low) - s * (s * high)) / room,
+        (top + s * (high - bottom) - s * (s * low)) / room,
+    )
 
 
 def late_squared_radius_by_delay(start: float, b: float, eta: float, delay: int) -> float:
@@ -101,37 +196,46 @@ def late_logistic_radius_by_delay(
 
 
 def late_pull_growth(
-    kappa: float, lipschitz_squared: float, open_mass: float, step_sum: float, n: float
+    kappa: float, lipschitz_squared: float, eta_max: float, step_sum: float, overlap: float
 ) -> float:
     """Growth of ||v||^2 for ||g|| <= L, g'theta >= -kappa, any order (result A1, features).
 
-        sum of 2 eta kappa + eta^2 L^2 + 2 eta A_t L^2,   A_t = mass open when t is served <= S - eta_t
+        sum of 2 eta kappa + eta^2 L^2 + 2 eta A_t,   A_t = sum of eta_j |g_j'g_t| over j open when t is served
 
-    Each term is increasing and concave in eta_t, so the sum is at most n times its value at the mean step.
-    For a constant step and at most P open: n eta (2 kappa + eta L^2 (1 + 2 (P - 1))).
-    Only tickets that share a feature with the one served count in the open mass.
+    v adds the steps in order of service, so v_t = theta_t - sum of eta_j g_j over what is open, and
+    ||v_{t+1}||^2 - ||v_t||^2 is the line above. ``overlap`` bounds A_t: tickets that share no feature add nothing.
+    v over the posted tickets ends at the present state. A constant step and at most P open: A <= (P - 1) eta L^2.
 
-    >>> round(late_pull_growth(0.0, 1.0, 0.3, 1.0, 10), 12)
-    0.5
+    >>> late_pull_growth(1.0, 2.0, 0.5, 10.0, 0.25)
+    35.0
     """
-    mean_step = min(step_sum / n, open_mass)
-    return step_sum * (2.0 * kappa + 2.0 * open_mass * lipschitz_squared) - (
-        n * mean_step**2 * lipschitz_squared
-    )
+    return step_sum * (2.0 * kappa + eta_max * lipschitz_squared + 2.0 * overlap)
 
 
-def late_squared_growth(square_sum: float, size: float, crossing_mass: float) -> float:
+def late_squared_growth(square_sum: float, size: float, crossing: float) -> float:
     """Growth of ||v||^2 for the squared error with features: sum eta r^2/(2 - c^2 M) (result A1).
 
     M = largest of eta_t + A_t + A'_t: mass open when t is served plus mass served while t is open. It needs a
-    bounded delay: M <= (2 D + 1) eta. ``square_sum`` = sum of eta_t r_t^2, or b^2 sum eta_t.
-    Infinite from c^2 M = 2 on.
+    bounded delay: M <= (2 D + 1) eta; under the lateness rule :func:`crossing_mass` is c^2 M. ``square_sum`` = sum of
+    eta_t r_t^2, or b^2 sum eta_t. Infinite from c^2 M = 2 on.
 
     >>> late_squared_growth(100.0, 1.0, 1.0)
     100.0
     """
-    room = 2.0 - size * crossing_mass
+    room = 2.0 - size * crossing
     return square_sum / room if room > 0.0 else math.inf
+
+
+def late_squared_wander(radius: float, open_mass: float, room: float) -> float:
+    """How far a coordinate of theta is from that of v at any time: 2 R sqrt(S/(2 - M)) (result A1, features).
+
+    R = sqrt(B/(2 - M)) bounds v, B = sum eta r^2. The growth of ||v||^2 also gives (2 - M) Q <= 2 sqrt(Q B) for
+    Q = sum eta e^2, and the open tickets of total mass S in that coordinate move it by at most sqrt(S Q).
+
+    >>> late_squared_wander(1.0, 0.25, 1.0)
+    1.0
+    """
+    return 2.0 * radius * math.sqrt(open_mass / room) if room > 0.0 else math.inf
 
 
 def late_unposted_average(
@@ -149,7 +253,7 @@ def late_service_diameter_squared(radius: float, b: float, open_mass: float) -> 
     """Diameter of the path in order of service, squared error: 2 (R + S (R + b)) (result A2).
 
     With ticket-fixed steps nonincreasing in order of service, |sum of g| <= diameter/eta_min; with steps
-    fixed at posting, nonincreasing in order of posting, 2 R takes its place.
+    decided at posting, 1.2 in order of posting with the diameter of theta itself takes its place.
 
     >>> late_service_diameter_squared(1.0, 1.0, 0.5)
     4.0
@@ -169,7 +273,7 @@ def late_service_diameter_quantile(
 
 
 def capped_step(eta: float, cap: float, most_open: int) -> float:
-    """min(eta, c/P): the late-label cap, P = most tickets ever open at once (results A3, A4).
+    """min(eta, c/P): a cap by the most tickets ever open at once, P (results A3, A4).
 
     >>> capped_step(0.05, 0.1, 10)
     0.01
@@ -182,6 +286,8 @@ def capped_radius_ticket_fixed(b: float, cap: float, most_open: int) -> float:
 
         R + b <= 2 b Gamma(P + c)/(Gamma(P) Gamma(1 + c)) ~ 2 b P^c
 
+    It needs P to be the most ever open at serving: steps decided at posting by a renewed lateness peak can exceed it.
+
     >>> round(capped_radius_ticket_fixed(1.0, 0.1, 100), 2)
     2.33
     """
@@ -192,27 +298,11 @@ def capped_radius_ticket_fixed(b: float, cap: float, most_open: int) -> float:
     return b * (2.0 * factor - 1.0)
 
 
-def capped_radius_free_first(b: float, eta: float, cap: float, most_open: int) -> float:
-    """The same when the step is left uncapped while only one ticket is open, eta <= 1 (result A3a).
-
-        R + b <= 2 b (1 + max(c, eta)) prod_{2 <= j < P} (1 + c/j)        (attained)
-
-    >>> round(capped_radius_free_first(1.0, 0.5, 0.1, 2), 12)
-    2.0
-    """
-    if cap > 1.0 or eta > 1.0:
-        return math.inf
-    if most_open < 2:
-        return b
-    p = float(most_open)
-    product = math.exp(math.lgamma(p + cap) - math.lgamma(p) - math.lgamma(2.0 + cap))
-    return b * (2.0 * (1.0 + max(cap, eta)) * product - 1.0)
-
-
 def capped_open_mass(eta: float, cap: float, most_open: int) -> float:
     """Open mass of capped tickets: the j-th oldest was served with j open, so at most c/j (result A3a).
 
-    max(c, eta) + c (1/2 + ... + 1/P) when the step is uncapped with one open ticket.
+    max(c, eta) + c (1/2 + ... + 1/P) when the step is uncapped with one open ticket. For steps decided at
+    posting see :func:`age_mass`.
     """
     if most_open <= 100_000:
         tail = math.fsum(1.0 / j for j in range(2, most_open + 1))

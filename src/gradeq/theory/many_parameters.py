@@ -6,10 +6,16 @@ import math
 from typing import NamedTuple
 
 from gradeq.numerics import LAMBERT_W
-from gradeq.theory.candidate import Candidate, open_mass, total_from
+from gradeq.theory.candidate import Candidate, flight, root_squares, total_from
 from gradeq.theory.elo import elo_sup_radius
 from gradeq.theory.features import pull_growth, quantile_pull, squared_growth
-from gradeq.theory.late import late_pull_growth, late_squared_growth
+from gradeq.theory.late import (
+    age_mass,
+    crossing_mass,
+    late_pull_growth,
+    late_squared_growth,
+    late_squared_wander,
+)
 from gradeq.theory.links import clip_bound, logit_pull
 from gradeq.theory.penalised import (
     bounded_ridge_radius,
@@ -18,7 +24,7 @@ from gradeq.theory.penalised import (
     scalar_ridge_radius,
 )
 from gradeq.theory.scalar import logistic_hard_radius
-from gradeq.theory.setting import Setting
+from gradeq.theory.setting import HOME_SHARE, Setting
 
 
 class Pull(NamedTuple):
@@ -33,42 +39,66 @@ class Pull(NamedTuple):
 
 
 def feature_candidates(setting: Setting) -> list[Candidate]:
-    """Every proven bound for a layer with several parameters; empty where there is none."""
+    """Every proven bound for a layer with several parameters; empty where there is none.
+
+    With late labels a home advantage has none: it is shared by all games, which the lateness of a player does
+    not count.
+    """
     if setting.penalty is not None:
         return penalised_candidates(setting)
+    if setting.has_late_labels and setting.home:
+        return []
     if setting.task == "mean":
         return _squared(setting)
+    found = bounded_candidate(setting)
+    if found is None:
+        return []
+    if setting.task != "elo" or setting.home or setting.has_late_labels:
+        return [found]
+    radius = elo_sup_radius(setting.dimension, setting.largest_step, setting.step_sum)
+    total = total_from(setting, radius, 2.0 * radius)
+    return [found, Candidate(total, "8.5", found.assumptions[:1])]
+
+
+def bounded_candidate(setting: Setting) -> Candidate | None:
+    """Errors of bounded size, from the growth of a squared norm (G2'); late labels add what is open (A1).
+
+    Late: the norm is that of v, which adds the steps in order of service; v ends at the present state, and on the
+    way a coordinate of theta is within |e| x (open mass in it) of v. A home advantage is a coordinate z = 1/sqrt(10)
+    for the players' step, so its own average is at most sqrt(10) times that of any coordinate.
+    """
     pull = _pull(setting)
     if pull is None:
-        return []
-    squared = setting.size * pull.error**2
+        return None
+    step, size = setting.largest_step, setting.row_size
+    error_squared = pull.error * pull.error
+    growth = pull_growth(pull.kappa, size * error_squared, step, setting.step_sum)
+    result, wander = pull.result, 0.0
+    known: tuple[str, ...] = (pull.assumption, f"squared norm of features <= {size:g}")
     if setting.has_late_labels:
-        mass = open_mass(setting)
-        if mass is None:
-            return []
-        growth = late_pull_growth(pull.kappa, squared, mass, setting.step_sum, max(setting.n, 1))
-        result = "A1"
-    else:
-        growth = pull_growth(pull.kappa, squared, setting.largest_step, setting.step_sum)
-        result = pull.result
-    radius = math.sqrt(growth) + _disturbance(setting, pull.error)
-    if setting.task == "elo":
-        radius *= math.sqrt((setting.dimension - 1) / setting.dimension)
-    known = (pull.assumption, f"squared norm of features <= {setting.size:g}")
-    found = [Candidate(total_from(setting, radius, 2.0 * radius), result, known)]
-    if setting.task == "elo" and not setting.has_late_labels:
-        radius = elo_sup_radius(setting.dimension, setting.largest_step, setting.step_sum)
-        found.append(
-            Candidate(total_from(setting, radius, 2.0 * radius), "8.5", (pull.assumption,))
+        in_flight = flight(setting)
+        growth = late_pull_growth(
+            pull.kappa,
+            size * error_squared,
+            step,
+            setting.step_sum,
+            in_flight.overlap * error_squared,
         )
-    return found
+        result, wander = "A1", in_flight.coordinate * pull.error
+        known = (*known, f"lateness of at most {setting.latest} rows")
+    radius = math.sqrt(growth) + _disturbance(setting, pull.error)
+    if setting.task == "elo" and setting.home:
+        radius /= math.sqrt(HOME_SHARE)
+    elif setting.task == "elo":
+        radius *= math.sqrt((setting.dimension - 1) / setting.dimension)
+    return Candidate(total_from(setting, radius, 2.0 * radius + wander), result, known)
 
 
 def penalised_candidates(setting: Setting) -> list[Candidate]:
-    """Bounds with a penalty: labels at once, no weights (results 6.1 to 6.3); empty where there is none."""
+    """Bounds with a penalty: labels at once, no weights, one step for all coordinates (results 6.1 to 6.3)."""
     weighted = setting.weight_max != 1.0 or setting.weights != setting.n
     one = setting.structure == "scalar"
-    if setting.has_late_labels or weighted or setting.structure == "isotonic":
+    if setting.has_late_labels or weighted or setting.home or setting.structure == "isotonic":
         return []
     if not setting.strength > 0.0:
         return []
@@ -80,7 +110,7 @@ def penalised_candidates(setting: Setting) -> list[Candidate]:
     step, strength = setting.largest_step, setting.strength
     if setting.penalty == "ridge" and step * strength > 1.0:
         return []
-    lipschitz = math.sqrt(setting.size) * pull.error
+    lipschitz = math.sqrt(setting.row_size) * pull.error
     slack = _disturbance(setting, pull.error + strength)
     if setting.penalty == "lasso":
         whole = lipschitz + strength * math.sqrt(setting.dimension)
@@ -109,34 +139,36 @@ def penalised_candidates(setting: Setting) -> list[Candidate]:
     ]
 
 
-def crossing_mass(setting: Setting) -> float | None:
-    """Largest mass of a ticket, those open when it is served and those served while it is open."""
-    found = [] if setting.crossing_mass is None else [setting.crossing_mass]
-    if setting.delay is not None:
-        found.append((2 * setting.delay + 1) * setting.largest_step)
-    return min(found) if found else None
+def late_squared_candidate(setting: Setting) -> list[Candidate]:
+    """The squared error with late labels from the growth of ||v||^2, one parameter or many (result A1).
+
+    Where :func:`~gradeq.theory.crossing_mass` is below 2. Features scale every mass by the squared norm; groups
+    do so in the crossings only, since one coordinate meets the rows of its own group.
+    """
+    step, latest = setting.largest_step, setting.latest
+    many = setting.structure in ("features", "overlapping")
+    size = setting.size if many else 1.0
+    crossing = crossing_mass(step * size, setting.cap, latest)
+    radius = root_squares(setting) * math.sqrt(late_squared_growth(1.0, 1.0, crossing))
+    if not math.isfinite(radius):
+        return []
+    mass = step * size if setting.structure == "features" else step
+    mass += age_mass(mass, setting.cap, latest)
+    wander = late_squared_wander(radius, mass, 2.0 - crossing)
+    known: tuple[str, ...] = (f"|y - f| <= {setting.b:g}", f"lateness of at most {latest} rows")
+    if many:
+        known = (*known, f"squared norm of features <= {size:g}")
+    return [Candidate(total_from(setting, radius, 2.0 * radius + wander), "A1", known)]
 
 
 def _squared(setting: Setting) -> list[Candidate]:
-    eta = setting.top_eta
-    squares = setting.weights * setting.b**2
-    if setting.square_sum is not None:
-        squares = min(squares, setting.square_sum)
-    known: tuple[str, ...] = (
-        f"|y - f| <= {setting.b:g}",
-        f"squared norm of features <= {setting.size:g}",
-    )
     if setting.has_late_labels:
-        mass = crossing_mass(setting)
-        if mass is None:
-            return []
-        growth, result = late_squared_growth(eta * squares, setting.size, mass), "A1"
-        known = (*known, "a bounded delay")
-    else:
-        growth = squared_growth(eta * squares, setting.size, setting.largest_step)
-        result = "5.2"
-    radius = math.sqrt(growth)
-    return [Candidate(total_from(setting, radius, 2.0 * radius), result, known)]
+        return late_squared_candidate(setting)
+    radius = root_squares(setting) * math.sqrt(
+        squared_growth(1.0, setting.size, setting.largest_step)
+    )
+    known = (f"|y - f| <= {setting.b:g}", f"squared norm of features <= {setting.size:g}")
+    return [Candidate(total_from(setting, radius, 2.0 * radius), "5.2", known)]
 
 
 def _squared_ridge(setting: Setting, one: bool) -> list[Candidate]:
@@ -186,7 +218,8 @@ def _levels_pull(setting: Setting) -> Pull:
     At tied levels the errors fall with the level, so the negative gradient points into the cone and
     g'(u - theta) >= 0 (result 8.7); what is left is the pinball loss of the base forecasts, level by level (5.3).
     """
-    lows, highs = setting.lows or (setting.low,), setting.highs or (setting.high,)
+    k = len(setting.levels)
+    lows, highs = setting.lows or (setting.low,) * k, setting.highs or (setting.high,) * k
     ranges = zip(lows, highs, setting.levels, strict=True)
     kappa = sum(quantile_pull(low, high, level) for low, high, level in ranges)
     error = math.hypot(*(max(level, 1.0 - level) for level in setting.levels))
@@ -196,5 +229,5 @@ def _levels_pull(setting: Setting) -> Pull:
 
 def _disturbance(setting: Setting, lipschitz: float) -> float:
     """How far rows that ignored theta, before the sinh link had a scale, can have moved it."""
-    size = math.sqrt(setting.size)
+    size = math.sqrt(setting.row_size)
     return setting.zero_scale_rounds * setting.largest_step * lipschitz * size

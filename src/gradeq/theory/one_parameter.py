@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 
-from gradeq.theory.candidate import Candidate, open_mass, stale_mass, total_from
+from gradeq.theory.candidate import Candidate, open_mass, root_squares, stale_mass, total_from
 from gradeq.theory.extensions import isotonic_ranges
 from gradeq.theory.features import squared_growth
 from gradeq.theory.late import (
-    capped_radius_free_first,
     late_logistic_virtual_radius,
     late_quantile_range,
     late_radius_1d,
-    late_service_diameter_quantile,
-    late_service_diameter_squared,
-    late_squared_growth,
-    late_squared_radius,
+    late_squared_range,
 )
 from gradeq.theory.links import (
     clip_bound,
@@ -23,7 +19,11 @@ from gradeq.theory.links import (
     logit_radius_from_odds,
     logit_soft_radius,
 )
-from gradeq.theory.many_parameters import crossing_mass, penalised_candidates
+from gradeq.theory.many_parameters import (
+    bounded_candidate,
+    late_squared_candidate,
+    penalised_candidates,
+)
 from gradeq.theory.scalar import (
     Range,
     exponential_range,
@@ -66,40 +66,24 @@ def _mean(setting: Setting) -> list[Candidate]:
         )
     ]
     if setting.square_sum is not None:
-        eta = setting.top_eta
-        radius = math.sqrt(squared_growth(eta * setting.square_sum, 1.0, step))
+        radius = root_squares(setting) * math.sqrt(squared_growth(1.0, 1.0, step))
         assumptions = ("the observed sum of squared residuals", "eta < 2")
         found.append(Candidate(total_from(setting, radius, 2.0 * radius), "5.2", assumptions))
     return found
 
 
 def _mean_late(setting: Setting) -> list[Candidate]:
-    b, mass, stale = setting.b, open_mass(setting), stale_mass(setting)
-    known = f"|y - f| <= {b:g}"
-    found = []
-    if mass is not None and stale is not None:
-        radius = late_squared_radius(0.0, b, mass, stale)
-        diameter = late_service_diameter_squared(radius, b, mass)
-        result = Candidate(
-            total_from(setting, radius, diameter), "A1", (known, "open step mass < 1")
-        )
-        found.append(result)
-    if mass is not None and setting.cap is not None and setting.most_open is not None:
-        cap = setting.cap * setting.weight_max
-        radius = capped_radius_free_first(b, setting.largest_step, cap, setting.most_open)
-        diameter = late_service_diameter_squared(radius, b, mass)
-        found.append(
-            Candidate(total_from(setting, radius, diameter), "A3a", (known, "capped steps"))
-        )
-    crossing = crossing_mass(setting)
-    if crossing is not None:
-        eta = setting.top_eta
-        squares = setting.square_sum
-        squares = setting.weights * b**2 if squares is None else squares
-        radius = math.sqrt(late_squared_growth(eta * squares, 1.0, crossing))
-        assumptions = (known, "a bounded delay")
-        found.append(Candidate(total_from(setting, radius, 2.0 * radius), "A1", assumptions))
-    return found
+    """A1: the range of theta while the stale mass is below 1, or the growth of its square (bounded lateness)."""
+    where = late_squared_range(
+        0.0, setting.low, setting.high, open_mass(setting), stale_mass(setting)
+    )
+    known = (f"|y - f| <= {setting.b:g}", _lateness(setting), "open step mass < 1")
+    found = [Candidate(total_from(setting, where.radius(), where.length), "A1", known)]
+    return [*found, *late_squared_candidate(setting)]
+
+
+def _lateness(setting: Setting) -> str:
+    return f"lateness of at most {setting.latest} rows"
 
 
 def _quantile(setting: Setting) -> list[Candidate]:
@@ -109,23 +93,23 @@ def _quantile(setting: Setting) -> list[Candidate]:
     if free:
         known = (*known, f"{setting.zero_scale_rounds:g} rounds before there was a scale")
     if setting.has_late_labels:
-        mass = open_mass(setting)
-        if mass is None:
-            return []
-        where = late_quantile_range(0.0, low, high, level, mass)
-        diameter = late_service_diameter_quantile(0.0, low, high, mass)
-        result = "A1"
+        where = late_quantile_range(0.0, low, high, level, open_mass(setting))
+        result, known = "A1", (*known, _lateness(setting))
     else:
         where = quantile_range(0.0, low, high, level, setting.largest_step)
-        diameter, result = where.length, "3.1"
+        result = "3.1"
     where = Range(where.low - free * (1.0 - level), where.high + free * level)
-    return [Candidate(total_from(setting, where.radius(), diameter + free), result, known)]
+    return [Candidate(total_from(setting, where.radius(), where.length), result, known)]
 
 
 def _isotonic(setting: Setting) -> list[Candidate]:
-    if setting.has_late_labels or not setting.levels:
+    """8.6, a range for each level; with late labels only the growth of the norm is proven (A1 with 8.7)."""
+    if not setting.levels:
         return []
     k = len(setting.levels)
+    if setting.has_late_labels:
+        found = bounded_candidate(setting)
+        return [] if found is None else [found._replace(totals=(found.total,) * k)]
     ranges = isotonic_ranges(
         setting.levels,
         setting.lows or (setting.low,) * k,
@@ -153,14 +137,13 @@ def _logit(setting: Setting) -> list[Candidate]:
     soft = (f"labels at least {gap:g} inside [0, 1]", f"forecasts clipped at {setting.clip}")
     if setting.has_late_labels:
         mass = open_mass(setting)
-        if mass is None:
-            return []
-        radius = late_logistic_virtual_radius(0.0, 1.0, mass, eta * odds)
-        found = [Candidate(total_from(setting, radius, 2.0 * radius), "C5", known)]
+        virtual = late_logistic_virtual_radius(0.0, 1.0, mass, eta * odds)
+        found = [_virtual(setting, virtual, mass, "C5", (*known, _lateness(setting)))]
         if offset is not None and gap > 0.0:
             horizon = offset + logistic_horizon(1.0, gap)
             radius = late_radius_1d(0.0, horizon, 1.0, mass)
-            found.append(Candidate(total_from(setting, radius, 2.0 * (radius + mass)), "A1", soft))
+            total = total_from(setting, radius, 2.0 * radius)
+            found.append(Candidate(total, "A1", (*soft, _lateness(setting))))
         return found
     radius = logit_radius_from_odds(0.0, step, eta * odds)
     found = [Candidate(total_from(setting, radius, 2.0 * radius), "C1", known)]
@@ -170,6 +153,13 @@ def _logit(setting: Setting) -> list[Candidate]:
         radius = logit_soft_radius(0.0, offset, gap, step)
         found.append(Candidate(total_from(setting, radius, 2.0 * radius), "C2", soft))
     return found
+
+
+def _virtual(
+    setting: Setting, virtual: float, reach: float, result: str, known: tuple[str, ...]
+) -> Candidate:
+    """From |v| in order of service: theta ends at v, and is within ``reach`` of it on the way."""
+    return Candidate(total_from(setting, virtual, 2.0 * virtual + reach), result, known)
 
 
 def span_of(setting: Setting) -> tuple[float, float]:
@@ -187,14 +177,12 @@ def _logistic(setting: Setting) -> list[Candidate]:
         return []
     known, soft = (f"labels in [{a:g}, {b:g}]",), (f"labels {gap:g} inside [{a:g}, {b:g}]",)
     if setting.has_late_labels:
-        mass = open_mass(setting)
-        if mass is None:
-            return []
-        hard = late_logistic_virtual_radius(0.0, span, mass, setting.step_sum)
+        mass, late = open_mass(setting), _lateness(setting)
+        virtual = late_logistic_virtual_radius(0.0, span, mass, setting.step_sum)
         inside = late_radius_1d(0.0, logistic_horizon(span, gap), span, mass)
         return [
-            Candidate(total_from(setting, hard, 2.0 * hard), "A1", known),
-            Candidate(total_from(setting, inside, 2.0 * (inside + span * mass)), "A1", soft),
+            _virtual(setting, virtual, span * mass, "A1", (*known, late)),
+            Candidate(total_from(setting, inside, 2.0 * inside), "A1", (*soft, late)),
         ]
     hard = logistic_hard_radius(0.0, span, step, setting.step_sum)
     inside = logistic_soft_radius(0.0, span, gap, step)

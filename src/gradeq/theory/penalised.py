@@ -16,7 +16,7 @@ def lasso_horizon(kappa: float, lipschitz: float, strength: float, eta_max: floa
 
     L is that of the penalised gradient, error part plus lambda sqrt(d).
     """
-    return (kappa + eta_max * lipschitz**2 / 2.0) / strength
+    return (kappa + eta_max * lipschitz * lipschitz / 2.0) / strength
 
 
 def lasso_radius(
@@ -59,7 +59,8 @@ def ridge_constant(
     room = 1.0 - strength * eta_max - eta_max * size / 2.0
     if room <= 0.0:
         return math.inf
-    return first**2 * b**2 / (4.0 * room * (1.0 - strength * eta_max / 2.0))
+    pushed = first * b
+    return pushed * pushed / (4.0 * room * (1.0 - strength * eta_max / 2.0))
 
 
 def ridge_radius(
@@ -74,9 +75,8 @@ def ridge_radius(
 
     For a penalty lambda ||theta||^2 pass 2 lambda: the paper defines one and proves the other.
     """
-    return max(
-        abs(start), math.sqrt(ridge_constant(b, size, strength, eta_max, eta_min) / strength)
-    )
+    unit = ridge_constant(1.0, size, strength, eta_max, eta_min)
+    return max(abs(start), b * math.sqrt(unit / strength))
 
 
 def scalar_ridge_radius(start: float, b: float, strength: float, eta_max: float) -> float:
@@ -105,7 +105,8 @@ def bounded_ridge_radius(
     """
     if eta_max * strength > 1.0:
         return math.inf
-    fixed = (2.0 * kappa + eta_max * lipschitz**2) / (strength * (2.0 - eta_max * strength))
+    fixed = 2.0 * kappa + eta_max * lipschitz * lipschitz
+    fixed /= strength * (2.0 - eta_max * strength)
     return max(abs(start), math.sqrt(fixed))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,14 +18,16 @@ TASKS = (
     "multiplicative",
     "elo",
 )
-STRUCTURES = ("scalar", "disjoint", "features", "isotonic")
+HOME_SHARE = 0.1  # the home advantage of Elo learns with a tenth of the players' step
+STRUCTURES = ("scalar", "disjoint", "overlapping", "features", "isotonic")
 
 
 class Bound(NamedTuple):
     """Most that the largest coordinate of the average gradient can be, whatever the sequence.
 
     ``value`` is None where no theorem fits; ``result`` names the one it rests on (docs/bounds.md);
-    ``vacuous`` means that it says no more than ``trivial``, which holds without learning anything.
+    ``vacuous`` means that it says no more than ``trivial``, which holds without learning anything;
+    ``reason`` says why there is no value.
     """
 
     value: float | None
@@ -32,6 +35,7 @@ class Bound(NamedTuple):
     assumptions: tuple[str, ...]
     trivial: float
     vacuous: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,10 @@ class Setting:
         task: mean (f + m), probability_logit (sigma(logit p + m)), quantile,
             probability_shift (p + 2 sigma(m) - 1), glm (a + (b - a) sigma(m)), poisson (e^m),
             multiplicative (f e^m), elo.
-        structure: scalar; disjoint (one group per row, each with its own clock); features (overlapping
-            groups or any features); isotonic (several levels by lazy isotonic projection).
+        structure: scalar; disjoint (one group per row, each with its own clock); overlapping (at most
+            ``size`` groups per row); features (any rows); isotonic (several levels by lazy isotonic projection).
         level, levels: the quantile's level, or all of them.
+        home: elo with a home advantage, which learns with a tenth of the step.
     What was seen
         n: labelled rows. counts: labelled rows of each coordinate (groups, players).
         groups: for disjoint groups, one scalar Setting each; replaces counts and makes every bound that
@@ -62,18 +67,20 @@ class Setting:
         ratio_low, ratio_high, forecast_max, label_max: of y/f, f and y (multiplicative).
         span_low, span_high: a and b of a glm.
         zero_scale_rounds: rows learned from that the sinh link served while its scale was 0.
-    Steps
+    Steps, as they were applied
         eta: the first (or constant) step. eta_last, eta_max, eta_min: left out, they are eta.
-        inverse_variation: sum of |1/eta_t - 1/eta_{t-1}| from t = 2 on in order of service; left out,
-            steps are taken to be monotone. decay: alpha of eta t^-alpha, only used to look ahead.
+        inverse_variation: sum of |1/s_i - 1/s_{i-1}| from the second label on, in order of POSTING, over the
+            labels of the parameter (disjoint groups) or of the layer; left out, steps are taken to be monotone.
+        decay: alpha of eta t^-alpha, only used to look ahead.
         weight_max, weight_sum: of the rows' weights; left out, weights are 1.
         divisor: what sums are divided by to give the average; left out, weight_sum (n without weights).
         penalty: lasso or ridge (lambda/2)||theta||^2, with strength lambda.
     Late labels
-        late: whether any label came after another prediction was served.
-        most_open: most tickets open at once (P). cap: c of the cap min(eta, c/P), if it is on.
-        open_mass, stale_mass: see :mod:`gradeq.theory.late`; left out, from most_open.
-        delay: most tickets served while one was open, if bounded. crossing_mass: its mass form (A1).
+        lateness: D, the largest d of a posted label: rows of its group (overlapping: of any of its groups;
+            elo: games of either player; otherwise rows of the layer) served from its ticket to its posting, the
+            ticket's own included; 1 = at once. Left out, every label came at once.
+        cap: c of the lateness rule, if it is on: a label of lateness d >= 2 and weight w was applied with
+            w s <= c/(sum over its groups of some P >= d), with features w s <= c/(P Z^2), Z^2 >= its squared norm.
     """
 
     task: str = "mean"
@@ -103,6 +110,7 @@ class Setting:
     span_low: float = 0.0
     span_high: float = 1.0
     zero_scale_rounds: float = 0
+    home: bool = False
     eta: float = 0.01
     eta_last: float | None = None
     eta_max: float | None = None
@@ -114,13 +122,8 @@ class Setting:
     divisor: float | None = None
     penalty: str | None = None
     strength: float = 0.0
-    late: bool = False
-    most_open: int | None = None
+    lateness: int | None = None
     cap: float | None = None
-    open_mass: float | None = None
-    stale_mass: float | None = None
-    delay: int | None = None
-    crossing_mass: float | None = None
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
@@ -131,6 +134,8 @@ class Setting:
             raise BadInput(f"penalty {self.penalty!r}: must be lasso, ridge or None")
         if not self.eta > 0.0:
             raise BadInput(f"eta = {self.eta!r}: a step must be positive")
+        if self.lateness is not None and not self.lateness >= 1:
+            raise BadInput(f"lateness = {self.lateness!r}: 1 is at once, nothing comes earlier")
 
     @property
     def b(self) -> float:
@@ -154,6 +159,13 @@ class Setting:
         return min(known)
 
     @property
+    def row_size(self) -> float:
+        """Largest squared norm of a row; a game is 2, with a home advantage 2 + 1/10 in units of the step."""
+        if self.task == "elo":
+            return 2.0 + (HOME_SHARE if self.home else 0.0)
+        return self.size
+
+    @property
     def weights(self) -> float:
         """Sum of weights, n when there are none."""
         return float(self.n) if self.weight_sum is None else self.weight_sum
@@ -165,16 +177,19 @@ class Setting:
 
     @property
     def variation(self) -> float:
-        """sum of |1/eta_t - 1/eta_{t-1}| from the second row on."""
+        """sum of |1/s_i - 1/s_{i-1}| from the second label on; infinite if a cap acted and nobody counted."""
         if self.inverse_variation is not None:
             return self.inverse_variation
+        peaks = self.latest * max(self.row_size, 1.0)
+        if self.has_late_labels and self.cap is not None and self.largest_step * peaks > self.cap:
+            return math.inf
         last = self.eta if self.eta_last is None else self.eta_last
         return abs(1.0 / last - 1.0 / self.eta)
 
     @property
     def constant(self) -> bool:
         """Whether every step was the same."""
-        return self.variation == 0.0
+        return self.variation == 0.0 and all(group.constant for group in self.groups)
 
     @property
     def average_over(self) -> float:
@@ -182,6 +197,11 @@ class Setting:
         return self.weights if self.divisor is None else self.divisor
 
     @property
+    def latest(self) -> int:
+        """Largest lateness of a posted label, of any group; 1 when all came at once."""
+        return max([self.lateness or 1, *(group.latest for group in self.groups)])
+
+    @property
     def has_late_labels(self) -> bool:
-        """Whether any label was late."""
-        return self.late or (self.most_open or 1) > 1 or bool(self.stale_mass)
+        """Whether any label came after another row of its group was served."""
+        return self.latest >= 2

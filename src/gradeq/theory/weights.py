@@ -76,7 +76,7 @@ def weighted_squared_growth(
     5.0
     """
     room = 2.0 - eta * weight_max * size
-    return eta * weight_sum * b**2 / room if room > 0.0 else math.inf
+    return eta * weight_sum * b * b / room if room > 0.0 else math.inf
 
 
 def weighted_harm_factor(eta: float, weight_max: float, size: float = 1.0) -> float:

@@ -1,0 +1,172 @@
+"""The certificate of Elo: its sums and facts in the form that the one builder reads, players as coordinates.
+
+"Before" is a coin, p = 1/2. What is averaged is the SIGNED error from the player's own side (result 8.5).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from gradeq import certificate
+from gradeq.certificate import Reading, Terms
+from gradeq.equilibrium import Equilibrium
+from gradeq.kernels.account import (
+    COLUMNS,
+    FIRST,
+    HIGH,
+    LAST,
+    LOSS_AFTER,
+    LOSS_BEFORE,
+    LOW,
+    ROWS,
+    WEIGHT,
+)
+from gradeq.kernels.rating import LOSS, OFFSET, STRIDE, VARIANCE
+from gradeq.ledger import facts as fact
+from gradeq.rules.rating_mix import FINAL, RatingMix
+from gradeq.theory import HarmCap, labels_until
+
+LN2 = math.log(2.0)
+
+
+class EloReading(Reading):
+    """Refuses a bound where the lateness of players is not what a theorem needs: that of all games."""
+
+    __slots__ = ()
+
+    @property
+    def refusal(self) -> str | None:
+        """Why no theorem covers what happened."""
+        late = self.state.facts[fact.LATEST] > 1.0
+        if late and self.terms.task != "elo":
+            return "no bound is proven for late scores with a home advantage, a penalty or auto"
+        return super().refusal
+
+
+def reading_of(elo: Any) -> EloReading:
+    """What the certificate is read from: ratings written out, the first side left out where it has no parameter."""
+    names, rule = elo._names, elo._rule
+    state = elo._state.copy()
+    rule.write_out(state)
+    penalised = elo.penalty is not None or elo.proximal is not None
+    skip = 0 if names.home else 1
+    sums = state.view("sums").reshape(-1, STRIDE)[skip:]
+    facts, total_path = steps_taken(state, isinstance(rule, RatingMix))
+    read = SimpleNamespace(
+        u=state.u[skip:],
+        sums=accounts(sums[:, :VARIANCE]).ravel().tolist(),
+        total=accounts(np.array([state.total[:VARIANCE]]), state.total[LOSS]).ravel().tolist(),
+        facts=facts,
+        late=state.late,
+        total_path=total_path,
+        pulls=state.pulls[skip:] if penalised else [],
+        drags=state.drags[skip:] if penalised else [],
+    )
+    # A proximal lasso is neither a Lasso nor a Ridge to the theory: what it adds to a bound is added here.
+    penalty = elo.penalty if elo.proximal is None else elo.proximal
+    parts: Any = (rule.schedule, penalty, elo._limit, elo._flight)
+    read_as: Any = read
+    return EloReading(terms_of(elo, state.total[OFFSET]), names.names[skip:], read_as, *parts)
+
+
+def accounts(own: Any, loss: float = 0.0) -> Any:
+    """Accounts of Elo as all other layers keep them; scores lie in [0, 1]."""
+    made = np.zeros((len(own), COLUMNS))
+    made[:, :VARIANCE] = own
+    made[:, LOW], made[:, HIGH] = 0.0, 1.0
+    made[:, LOSS_BEFORE], made[:, LOSS_AFTER] = LN2 * made[:, WEIGHT], loss
+    return made
+
+
+def steps_taken(state: Any, mixed: bool) -> tuple[Any, Any]:
+    """The facts and how steps varied; with auto those of the final step, which is min(0.03, the label's).
+
+    1 / min(a, eta) = max(1 / a, 1 / eta) varies no more than 1 / eta does.
+    """
+    facts, path = state.facts, state.total_path
+    if not mixed:
+        return facts, path
+    facts[fact.STEP_HIGH] = min(FINAL, facts[fact.STEP_HIGH])
+    facts[fact.STEP_LOW] = min(FINAL, facts[fact.STEP_LOW])
+    if not len(path) or facts[fact.STEP_LOW] == FINAL:
+        return facts, path[:0]
+    path[FIRST], path[LAST] = (max(1.0 / FINAL, path[at]) for at in (FIRST, LAST))
+    return facts, path
+
+
+def terms_of(elo: Any, reach: float) -> Terms:
+    """As Elo where the sum of the ratings is conserved; else only the norm argument holds, that of any features."""
+    home = elo._names.home
+    size = 3.0 if home else 2.0
+    if elo.eta == "auto":
+        clip = 1.0 / (1.0 + math.exp(reach)) if reach > 0.0 else 0.49
+        return Terms("probability_logit", "features", "log loss", size=size, clip=clip)
+    task = "glm" if home or elo.proximal is not None else "elo"
+    return Terms(task, "features", "log loss", size=size)
+
+
+def certify(elo: Any) -> Equilibrium:
+    """Everything that can be said about the games so far."""
+    reading = reading_of(elo)
+    found = certificate.certificate(reading)
+    coordinates = []
+    for c, own in enumerate(found.coordinates):
+        bound, vacuous = raised(elo, reading, own.bound, own.vacuous, reading.account(c)[WEIGHT])
+        new: dict[str, Any] = {"loss_before": None, "loss_after": None}
+        if elo.proximal is not None:
+            new |= {"average_penalty": 0.0, "average_normal": own.average_penalty}
+        coordinates.append(replace(own, bound=bound, vacuous=vacuous, **new))
+    weight = reading.total(0)[WEIGHT]
+    bound, vacuous = raised(elo, reading, found.bound, found.vacuous, weight)
+    return replace(
+        found,
+        coordinates=tuple(coordinates),
+        loss_before=LN2 if found.rows else 0.0,
+        bound=bound,
+        bound_from=found.bound_from if bound == found.bound else f"{found.bound_from} with 7.1",
+        vacuous=vacuous,
+    )
+
+
+def raised(
+    elo: Any, reading: Reading, bound: float | None, vacuous: bool, weight: float
+) -> tuple[float | None, bool]:
+    """The proximal lasso adds at most its strength a game: soft thresholds never lengthen the ratings (7.1)."""
+    if elo.proximal is None or bound is None or not weight:
+        return bound, vacuous
+    value = bound + elo.proximal * reading.total(0)[ROWS] / weight
+    return value, not value < 1.0
+
+
+def player_bounds(elo: Any) -> list[tuple[float | None, bool]]:
+    """The bound on each player's bias over that player's own games, and whether it is vacuous."""
+    reading = reading_of(elo)
+    bounds = certificate.coordinate_bounds(reading, certificate.setting_of(reading))
+    return [
+        raised(elo, reading, bound.value, bound.vacuous, reading.account(c)[WEIGHT])
+        for c, bound in enumerate(bounds)
+    ][int(elo._names.home) :]
+
+
+def more_games(elo: Any, target: float) -> int | None:
+    """More games until the bound of the player with the fewest is below ``target``; None if that is never."""
+    reading = reading_of(elo)
+    setting = certificate.setting_of(reading)
+    shares = [own / setting.weights for own in setting.counts[int(elo._names.home) :] if own]
+    if not shares or elo.proximal is not None or reading.refusal is not None:
+        return None
+    # A player's bound is the whole's divided by the player's share of the games.
+    needed = labels_until(replace(setting, counts=()), target * min(shares))
+    return None if needed is None else max(0, needed - int(setting.n))
+
+
+def harm(elo: Any) -> HarmCap:
+    """What the step can cost at most against p = 1/2 (result B2: constant step, scores at once)."""
+    if elo.proximal is not None:
+        return HarmCap(None, None, "no theorem fits", "no harm cap is proven with a penalty")
+    return certificate.harm_of(elo, "auto follows the best of its steps to within ln 7 in all")

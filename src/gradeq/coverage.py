@@ -1,0 +1,49 @@
+"""Coverage: how often labels were at or below what was served, over all labelled rows, beside target and bound."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from gradeq.certificate import reading_of, total_bounds
+from gradeq.kernels.account import BEFORE, GRADIENT, WEIGHT
+
+
+class Coverage(NamedTuple):
+    """The share of labels covered by the base forecast and by what was served, and the bound on |after - target|.
+
+    The bound is that of all rows together; None where none is proven (overlapping groups, features).
+    """
+
+    target: float
+    before: float
+    after: float
+    bound: float | None
+    vacuous: bool
+
+
+def coverages(layer: Any) -> list[Coverage]:
+    """The coverage of each level over all labelled rows; nan before there are any."""
+    reading = reading_of(layer)
+    found = []
+    for k, (tau, bound) in enumerate(zip(reading.terms.levels, total_bounds(reading), strict=True)):
+        own = reading.total(k)
+        weight = own[WEIGHT] if own[WEIGHT] > 0.0 else math.nan
+        before, after = share(tau, own[BEFORE] / weight), share(tau, own[GRADIENT] / weight)
+        found.append(Coverage(tau, before, after, bound.value, bound.vacuous))
+    return found
+
+
+def between(lower: Coverage, upper: Coverage, target: float) -> Coverage:
+    """Of the interval between two levels that never cross: the difference, the two bounds added (result 8.4)."""
+    bound = None
+    if lower.bound is not None and upper.bound is not None:
+        bound = lower.bound + upper.bound
+    vacuous = bound is None or not bound < max(target, 1.0 - target)
+    before, after = share(upper.before, -lower.before), share(upper.after, -lower.after)
+    return Coverage(target, before, after, bound, vacuous)
+
+
+def share(a: float, b: float) -> float:
+    """a + b, a share of rows; what long sums lost in the last digits is rounded away."""
+    return round(a + b, 10) + 0.0

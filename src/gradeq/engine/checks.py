@@ -1,0 +1,172 @@
+"""What comes in: single values and columns become floats (or indices), or are refused in one line.
+
+Converting happens here, before any arithmetic, so that small integers cannot wrap around. Every check takes the
+value first and what it is called second; those of a block of a column name the row, ``first`` is where it begins.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradeq.errors import BadInput
+from gradeq.kernels.finite import is_finite
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Single values
+
+
+def number(value: Any, what: str, *, missing: bool = False) -> float:
+    """A finite float; anything else is refused with its name. ``missing`` lets None, NA and nan through as nan.
+
+    >>> number(True, "label")
+    1.0
+    """
+    if type(value) is float and math.isfinite(value):
+        return value
+    if missing and (value is None or type(value).__name__ in ("NAType", "NaTType")):
+        return math.nan
+    try:
+        result = float(value) if not isinstance(value, (str, bytes)) else math.nan
+    except (TypeError, ValueError):
+        result = math.nan
+    except OverflowError:
+        raise BadInput(f"{what} is too large for a float; give a finite number") from None
+    if result != result and not isinstance(value, (float, np.floating)):
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        raise BadInput(f"{what} {shown} is not a number; give a finite number")
+    if math.isinf(result) or (result != result and not missing):
+        raise BadInput(f"{what} {result} is not finite; give a finite number")
+    return result
+
+
+def probability(value: Any, what: str) -> float:
+    """A number in [0, 1]."""
+    result = number(value, what)
+    if not 0.0 <= result <= 1.0:
+        raise BadInput(
+            f"{what} {result} lies outside [0, 1]; a binary outcome needs probabilities and 0/1 labels"
+        )
+    return result
+
+
+def positive(value: Any, what: str) -> float:
+    """A number above 0."""
+    result = number(value, what)
+    if not result > 0.0:
+        raise BadInput(f"{what} {result} is not positive; link exp needs positive predictions")
+    return result
+
+
+def weight(value: Any) -> float:
+    """A weight: a finite number, 0 or more."""
+    result = number(value, "weight")
+    if result < 0.0:
+        raise BadInput(f"weight {result} is negative; weights are 0 (do not learn) or more")
+    return result
+
+
+# Columns
+
+
+def floats(values: Any, what: str, *, missing: bool = False, dimensions: int = 1) -> Floats:
+    """A column (or a table, with ``dimensions=2``) as float64; ``missing`` lets None and NA through as nan."""
+    array = as_array(values, what)
+    if array.dtype.kind == "O":
+        cells = [
+            number(cell, f"{what}, row {i}:", missing=missing)
+            for i, cell in enumerate(array.ravel().tolist())
+        ]
+        array = np.array(cells, dtype=np.float64).reshape(array.shape)
+    elif array.dtype.kind not in "biuf" and array.size:
+        raise BadInput(f"{what}: values of type {array.dtype} are not numbers; convert them first")
+    if array.ndim != dimensions:
+        shape = "one column" if dimensions == 1 else "a table (rows, parameters)"
+        raise BadInput(f"{what}: an array of shape {array.shape}; give {shape}")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def integers(values: Any, what: str) -> Ints:
+    """A column of whole numbers as int64; floats and bools are refused, they are no indices."""
+    array = as_array(values, what)
+    if array.ndim != 1:
+        raise BadInput(f"{what}: an array of shape {array.shape}; give one column")
+    if array.size and array.dtype.kind not in "iu":
+        raise BadInput(f"{what}: values of type {array.dtype} are no indices; give integers from 0")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def as_array(values: Any, what: str) -> NDArray[Any]:
+    """Anything array-like as an array of its own type."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        raise BadInput(f"{what}: rows of unequal length; give a rectangular table") from None
+
+
+def same_length(values: NDArray[Any], what: str, count: int) -> None:
+    """Refuse a column of another length; nothing is ever broadcast."""
+    if len(values) != count:
+        raise BadInput(f"{what}: {len(values)} values for {count} rows; give one for each row")
+
+
+def check_finite(block: Floats, what: str, first: int = 0, unit: str = "row") -> None:
+    """Refuse nan and inf."""
+    if not is_finite(block):
+        cells = np.isfinite(block)
+        bad = ~(cells if block.ndim == 1 else cells.all(axis=1))
+        i = int(np.argmax(bad))
+        raise BadInput(
+            f"{what}: {unit} {first + i} is {block[i]}, not finite ({int(bad.sum())} such here); "
+            "drop or impute first"
+        )
+
+
+def check_labels(
+    block: Floats, first: int = 0, low: float = -math.inf, high: float = math.inf
+) -> bool:
+    """Refuse an infinite label or one outside [low, high]; answers whether none is missing (nan)."""
+    complete = is_finite(block)
+    if not complete:
+        bad = np.isinf(block)
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise BadInput(
+                f"labels: row {first + i} is {block[i]}, not finite; drop it, or give nan if not yet known"
+            )
+    if low > -math.inf or high < math.inf:
+        bad = (block < low) | (block > high)
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise BadInput(
+                f"labels: row {first + i} is {block[i]}, outside [{low}, {high}] where the loss lives; "
+                "rescale or clip it"
+            )
+    return complete
+
+
+def check_weights(block: Floats, first: int = 0) -> None:
+    """Refuse a weight that is not finite or below 0."""
+    check_finite(block, "weights", first)
+    if len(block) and block.min() < 0.0:
+        i = int(np.argmax(block < 0.0))
+        raise BadInput(
+            f"weights: row {first + i} is {block[i]}; a weight is >= 0, and 0 learns nothing"
+        )
+
+
+def check_index(block: Ints, what: str, dimension: int, first: int = 0, unit: str = "row") -> None:
+    """Refuse an index outside 0 .. dimension - 1: compiled loops do not look."""
+    # Read as unsigned, a negative index is huge: one pass sees both ends.
+    if len(block) and block.view(np.uint64).max() >= dimension:
+        i = int(np.argmax((block < 0) | (block >= dimension)))
+        raise BadInput(
+            f"{what}: {unit} {first + i} has index {block[i]}, but there are {dimension} parameters; "
+            f"indices run from 0 to {dimension - 1}"
+        )

@@ -1,0 +1,312 @@
+"""Whole columns through a layer: the order of serving and posting, the steps, then one pass of the rule.
+
+The same bits as one event at a time, in any cut. A run that fails leaves nothing behind: what it may change is
+remembered first, and only that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradeq.engine.flight import Flight, norm_of
+from gradeq.engine.names import Placed
+from gradeq.engine.tickets import Book, Waiting
+from gradeq.errors import BadInput
+from gradeq.kernels import descent as loops
+from gradeq.kernels.call import run_loop
+from gradeq.ledger import facts as fact
+from gradeq.ledger.batch import (
+    Batch,
+    Floats,
+    Ints,
+    Order,
+    listed,
+    posted_at_once,
+    posted_when_due,
+    reordered,
+    stacked,
+)
+from gradeq.ledger.state import State
+from gradeq.ledger.values import Ticket
+from gradeq.rules.rule import Rule
+from gradeq.schedules import Constant, Power, Schedule
+
+
+class Columns(NamedTuple):
+    """Rows in input order, checked: predictions, labels (nan: none), weights (None: all 1), places, times."""
+
+    base: Floats  # (n,) or (n, levels)
+    labels: Floats
+    weights: Floats | None
+    placed: Placed
+    times: NDArray[Any] | None = None
+    label_times: NDArray[Any] | None = None
+
+
+class Ran(NamedTuple):
+    """What a pass gave: served values in input order, and which rows taught the layer something."""
+
+    served: Floats
+    posts: Ints  # input row numbers in the order of posting (carried-over tickets left out)
+    expired: int
+    waiting: int
+
+
+class Engine(NamedTuple):
+    """The parts of a layer that a run needs."""
+
+    rule: Rule
+    state: State
+    flight: Flight
+    book: Book
+    names: Any
+    frozen: bool
+    limited: bool  # whether a row can be too large for its step: squared error, link identity
+    sized: float  # the squared norm of a row without features
+
+
+def run_columns(engine: Engine, columns: Columns) -> Ran:
+    """Serve every row and post every label that is due; the caller undoes all if this raises."""
+    rule, state, flight, book = engine.rule, engine.state, engine.flight, engine.book
+    order = serving_order(columns.times)
+    if order is not None:
+        columns = in_order(columns, order)
+    carried = book.waiting if columns.times is not None else []
+    n, first = len(columns.base) + len(carried), len(carried)
+    full = with_carried(engine, columns, carried) if first else columns
+    weights = np.ones(n) if full.weights is None else full.weights
+    known = ~np.isnan(full.labels) & (weights > 0.0)
+    at_once = columns.label_times is None and not first
+    posting, times = due(book, full, columns, carried, known) if not at_once else (None, None)
+    if posting is None:
+        posting = posted_at_once(known)
+    heard = posting
+    if engine.frozen:
+        posting = heard._replace(cuts=np.zeros(n, dtype=np.int64), posts=heard.posts[:0])
+    steps = scheduled(engine, columns, n, first, posting.cuts)
+    resized = 0
+    if engine.limited and (full.weights is not None or full.placed.norms is not None):
+        steps, resized = limited(steps, weights, full.placed.norms, engine.sized, first)
+    for k, own in enumerate(carried):
+        steps[k] = own.ticket.step
+    tickets = [own.ticket for own in carried]
+    batch = Batch(
+        full.base, full.labels, weights, steps, steps, full.placed.rows, full.placed.keys, first,
+        posting.cuts, posting.posts, tickets, at_once, False,
+    )  # fmt: skip
+    etas, opened, delays = flight.many(state, batch, full.placed.cells, full.placed.norms)
+    constant = type(rule.schedule) is Constant and etas is steps and not resized
+    plain = batch.at_once and constant and full.weights is None and len(posting.posts) == n
+    batch = batch._replace(etas=etas, plain=plain)
+    state.facts[fact.RESIZED] += float(resized)
+    flight.settle_many(state, batch, full.placed.norms, delays, heard, engine.frozen)
+    if engine.frozen:
+        batch = batch._replace(labels=np.full(n, np.nan))
+    made: Any
+    if getattr(rule, "by_events", False) or (rule.penalty is not None and not batch.at_once):
+        served, made = by_events(engine, batch, opened, delays, full)
+    else:
+        served, memos = rule.run(state, batch)
+        made = None if at_once else Maker(engine, full, batch, served, memos, opened)
+    if columns.times is not None:
+        whole = times if times is not None else columns.times
+        book.waiting = still_waiting(full, posting, whole, made)
+        if n > first:
+            book.now = float(columns.times[-1])
+    out = served[first:]
+    posts = batch.posts[batch.posts >= first] - first if first else batch.posts
+    if order is not None:
+        back = np.empty_like(out)
+        back[order] = out
+        out, posts = back, order[posts]
+    return Ran(out, posts, len(posting.expired), len(posting.waiting))
+
+
+def serving_order(times: NDArray[Any] | None) -> Ints | None:
+    """The stable order by time, or None when the rows already are in it."""
+    if times is None or len(times) < 2 or bool(np.all(times[1:] >= times[:-1])):
+        return None
+    return np.argsort(times, kind="stable")
+
+
+def in_order(columns: Columns, order: Ints) -> Columns:
+    """All columns in another row order."""
+
+    def picked(column: NDArray[Any] | None) -> Any:
+        return None if column is None else column[order]
+
+    rows, cells, clock, keys, norms = columns.placed
+    placed = Placed(
+        reordered(rows, order), reordered(cells, order), clock[order], keys[order], picked(norms)
+    )
+    return Columns(
+        columns.base[order], columns.labels[order], picked(columns.weights), placed,
+        picked(columns.times), picked(columns.label_times),
+    )  # fmt: skip
+
+
+def with_carried(engine: Engine, columns: Columns, carried: list[Waiting]) -> Columns:
+    """The rows of tickets carried over from an earlier run, then the new rows."""
+    tickets = [own.ticket for own in carried]
+    places = [engine.names.place(ticket.row) for ticket in tickets]
+    before = listed([place.params for place in places], [t.row.values for t in tickets])
+    cells = listed([place.cells for place in places], [(1.0,) * len(p.cells) for p in places])
+    placed = columns.placed
+    norms = placed.norms
+    if norms is not None:
+        norm_of_row = norm_of if engine.flight.featured else len
+        own = [float(norm_of_row(ticket.row.values)) for ticket in tickets]
+        norms = np.concatenate([own, norms])
+    w = np.ones(len(columns.base)) if columns.weights is None else columns.weights
+    return Columns(
+        np.concatenate([np.array([t.base for t in tickets], dtype=float), columns.base]),
+        np.concatenate([[own.y for own in carried], columns.labels]),
+        np.concatenate([[t.weight for t in tickets], w]),
+        Placed(
+            stacked(before, placed.rows),
+            stacked(cells, placed.cells),
+            placed.clock,
+            np.concatenate([np.array([p.key for p in places], dtype=np.int64), placed.keys]),
+            norms,
+        ),
+        columns.times,
+        columns.label_times,
+    )
+
+
+def due(
+    book: Book, full: Columns, columns: Columns, carried: list[Waiting], known: NDArray[np.bool_]
+) -> tuple[Order, tuple[NDArray[Any], NDArray[Any]]]:
+    """The order of posting when labels have times of their own (default: the time of their row), and all times."""
+    if columns.times is None:
+        raise BadInput("label times need the times of the rows; give times as well")
+    own = columns.label_times if columns.label_times is not None else columns.times
+    when = np.concatenate(
+        [np.array([w.time for w in carried], dtype=columns.times.dtype), columns.times]
+    )
+    label_times = np.concatenate([np.array([w.due for w in carried], dtype=own.dtype), own])
+    known &= label_times == label_times
+    order = posted_when_due(when, label_times, known, len(carried), book.ttl)
+    return order, (when, label_times)
+
+
+def scheduled(engine: Engine, columns: Columns, n: int, first: int, cuts: Ints) -> Floats:
+    """The scheduled step of each row; the clocks go on."""
+    schedule, state, names = engine.rule.schedule, engine.state, engine.names
+    clock, own = columns.placed.clock, names.clocked == "clock"
+    if type(schedule) is Constant:
+        if own:
+            np.add.at(state.view("clock"), clock, 1.0)
+        return np.full(n, schedule.eta)
+    if names.clocked == "total":  # time is counted in labels learned from
+        return steps_at(schedule, cuts + (int(state.total[0]) + 1))
+    counts, places = state.view(names.clocked), clock
+    if not own and len(clock) * 8 < len(counts):  # rows are counted with their cells: only look
+        used, places = np.unique(clock, return_inverse=True)
+        counts = counts[used]
+    elif not own:
+        counts = counts.copy()
+    ticks = np.ones(n, dtype=np.int64)
+    if len(counts) == 1:
+        ticks[first:] = np.arange(n - first) + int(counts[0]) + 1
+        counts[0] += n - first
+    else:
+        run_loop(loops.ticked, (), (places, counts, ticks[first:]), n - first)
+    return steps_at(schedule, ticks)
+
+
+def steps_at(schedule: Schedule, ticks: Ints) -> Floats:
+    """The step of a schedule at each of these times."""
+    steps, n = np.empty(len(ticks)), len(ticks)
+    # Only a power is sure to compile; any other schedule is asked row by row.
+    run_loop(loops.stepped, (schedule,), (ticks, steps), n if type(schedule) is Power else 0)
+    return steps
+
+
+def limited(
+    steps: Floats, weights: Floats, norms: Floats | None, size: float, first: int
+) -> tuple[Floats, int]:
+    """Rows too large for their step (eta w ||z||^2 >= 2) get 1 / (w ||z||^2): result 3.2 and 5.2 hold for them."""
+    whole = weights * (size if norms is None else norms)
+    over = steps * whole >= 2.0
+    if not over.any():
+        return steps, 0
+    made = steps.copy()
+    made[over] = 1.0 / whole[over]
+    return made, int(np.count_nonzero(over[first:]))
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes the ticket of any row of a run, for those whose label is still to come."""
+
+    engine: Engine
+    full: Columns
+    batch: Batch
+    served: Floats
+    memos: Any
+    opened: Ints
+
+    def __getitem__(self, k: int) -> Ticket:
+        batch, placed = self.batch, self.full.placed
+        if k < batch.first:
+            return batch.carried[k]
+        rows, cells = placed.rows, placed.cells
+        own, counted = slice(*rows.starts[k : k + 2]), slice(*cells.starts[k : k + 2])
+        row = self.engine.names.row_at(
+            rows.params[own].tolist(), rows.values[own].tolist(), int(placed.keys[k])
+        )
+        served_before = int(self.engine.state.facts[fact.SERVED]) - (len(batch.base) - batch.first)
+        return Ticket(
+            served_before + k - batch.first + 1, row, plain(batch.base[k]), plain(self.served[k]),
+            float(batch.weights[k]), float(batch.steps[k]), tuple(self.opened[counted].tolist()),
+            () if self.memos is None else tuple(self.memos[k].tolist()),
+        )  # fmt: skip
+
+
+def plain(value: Any) -> Any:
+    """A number, or a tuple of numbers."""
+    made = value.tolist()
+    return tuple(made) if isinstance(made, list) else made
+
+
+def still_waiting(full: Columns, posting: Order, times: Any, tickets: Any) -> list[Waiting]:
+    """The tickets whose labels are known but not due by the last row."""
+    when, label_times = times if isinstance(times, tuple) else (times, times)
+    return [
+        Waiting(tickets[k], float(full.labels[k]), label_times[k].item(), when[k].item())
+        for k in posting.waiting.tolist()
+    ]
+
+
+def by_events(
+    engine: Engine, batch: Batch, opened: Ints, delays: Floats, full: Columns
+) -> tuple[Floats, list[Ticket]]:
+    """Serve and judge row by row: for rules whose tickets carry more than a pass can."""
+    rule, state, names = engine.rule, engine.state, engine.names
+    maker = Maker(engine, full, batch, batch.base, None, opened)
+    tickets: list[Ticket] = list(batch.carried)
+    labels, etas = batch.labels.tolist(), batch.etas.tolist()
+
+    def post(k: int) -> None:
+        ticket = tickets[k]
+        late = int(delays[k]) if len(delays) else 1
+        posting = rule.judge(ticket, labels[k], etas[k], (late,))
+        rule.add(state, names.place(ticket.row), posting)
+
+    posts, done = batch.posts.tolist(), 0
+    for i in range(batch.first, len(labels)):
+        while done < batch.cuts[i]:
+            post(posts[done])
+            done += 1
+        bare = maker[i]
+        place = names.place(bare.row)
+        served, memo, slopes = rule.serve(state, place, bare.row.values, bare.base)
+        tickets.append(bare._replace(served=served, memo=memo, slopes=slopes))
+    for k in posts[done:]:
+        post(k)
+    return np.array([ticket.served for ticket in tickets], dtype=float), tickets

@@ -1,0 +1,353 @@
+"""Flight: how late labels come, the step that each may take, and the facts that bounds rest on.
+
+With ``Rule.add`` this is the only writer: it counts rows as they are served, notes the lateness of labels as they are
+posted (see ``kernels.flight``), and follows the steps that were given. Nothing here depends on what was served.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradeq.errors import BadInput
+from gradeq.kernels.account import PATH, follow, followed
+from gradeq.kernels.call import run_loop
+from gradeq.kernels.flight import (
+    COUNT,
+    EPOCH,
+    LATENESS,
+    LENGTH,
+    PEAK,
+    RECENT,
+    capped,
+    flown,
+    note,
+)
+from gradeq.kernels.flight import (
+    LATEST as LATEST_OF_CELL,
+)
+from gradeq.ledger import facts as fact
+from gradeq.ledger.batch import Batch, Floats, Ints, Order, Rows, single
+from gradeq.ledger.constants import zeros
+from gradeq.ledger.facts import FACTS
+from gradeq.ledger.pairs import Pairs
+from gradeq.ledger.state import MOST, SUM, Column, State, column
+from gradeq.ledger.values import Place, Posting, Ticket
+
+
+class Arrival(NamedTuple):
+    """What the coming of a label means: how late it is, the step it gets, and the cells' numbers after it."""
+
+    late: tuple[int, ...]
+    eta: float
+    cells: list[list[float]]
+
+
+class Flight:
+    """``limit`` is c of the late-label cap (None: no cap), ``in_flight`` where every peak lateness begins.
+
+    ``per``: whether rows are counted by "parameter" (groups) or by "key" (the whole layer); ``featured``: whether the
+    cap also counts the largest squared norm of a row.
+    """
+
+    __slots__ = ("featured", "in_flight", "limit", "per", "stride")
+
+    def __init__(
+        self, limit: float | None, in_flight: int, per: str, featured: bool, stride: int
+    ) -> None:
+        if isinstance(in_flight, bool) or int(in_flight) != in_flight or in_flight < 1:
+            raise BadInput(
+                f"in_flight={in_flight}: give the number of labels on their way, 1 or more"
+            )
+        self.limit, self.in_flight, self.per, self.featured = limit, int(in_flight), per, featured
+        self.stride = stride
+
+    @property
+    def lazy(self) -> bool:
+        """Whether lateness is kept only from the first late label on; until then it follows from the counts."""
+        return self.per == "parameter" and self.in_flight == 1
+
+    def columns(self) -> list[Column]:
+        """Facts, rows served by cell, lateness by cell, the largest squared norm by key."""
+        start = (float(self.in_flight), 0.0, 0.0, EPOCH, 1.0)
+        merge = (MOST, MOST, SUM, MOST, MOST)
+        found = [
+            FACTS,
+            column("rows", self.per, (0.0,)),
+            Column("late", self.per, start, merge, lazy=self.lazy),
+        ]
+        return [*found, column("norms", "key", (0.0,), MOST)] if self.featured else found
+
+    # One event
+
+    def serve(self, state: State, place: Place) -> tuple[int, ...]:
+        """Count a row that is served; the counts of its cells go on its ticket."""
+        rows, counts = state.rows, []
+        for cell in place.cells:
+            count = rows[cell] + 1.0
+            rows[cell] = count
+            counts.append(int(count))
+        state.facts[fact.SERVED] += 1.0
+        return tuple(counts)
+
+    def unserve(self, state: State, place: Place) -> None:
+        """Take back the count of a row that was served for a label which is then refused."""
+        for cell in place.cells:
+            state.rows[cell] -= 1.0
+        state.facts[fact.SERVED] -= 1.0
+
+    def arrive(
+        self, state: State, place: Place, ticket: Ticket | Any, late: tuple[int, ...] | None
+    ) -> Arrival:
+        """What a label would be given now; nothing is changed. ``late`` None: as late as its ticket's counts say.
+
+        The lateness in a cell is how many of its rows were served from the ticket until now, its own included.
+        """
+        if late is None:
+            rows, counts = state.rows, ticket.counts
+            if len(counts) != len(place.cells):
+                raise BadInput(
+                    "this ticket counts other rows than this layer; post it where it was served"
+                )
+            late = tuple([int(rows[c]) - k + 1 for c, k in zip(place.cells, counts, strict=True)])
+            if min(late) < 1:  # a ticket of another replica, ahead of this one
+                late = tuple([max(1, d) for d in late])
+        if max(late) == 1 and not len(state.late):
+            return Arrival(late, ticket.step, [])
+        cells = [self._cell(state, cell) for cell in place.cells]
+        for numbers, d in zip(cells, late, strict=True):
+            note(numbers, 0, float(d))
+        eta = ticket.step
+        if self.limit is not None and ticket.weight > 0.0:
+            peaks = [numbers[PEAK] for numbers in cells]
+            norm = 1.0
+            if self.featured:
+                norm = max(state.norms[place.key], norm_of(ticket.row.values))
+            eta = capped(eta, self.limit, ticket.weight, sum(peaks), max(peaks), norm)
+        return Arrival(late, eta, cells)
+
+    def settle(
+        self, state: State, place: Place, ticket: Ticket | Posting, arrival: Arrival, sign: float
+    ) -> None:
+        """Write down what a posted label means for later ones and for the bounds."""
+        if ticket.weight == 0.0:  # nothing was learned; whole columns do not count it either
+            return
+        facts = state.facts
+        delay = facts[fact.SERVED] - ticket.number
+        facts[fact.POSTED] += 1.0
+        if delay > 0.0:
+            facts[fact.DELAY_SUM] += delay
+            facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], delay)
+        if sign == 0.0:
+            facts[fact.SKIPPED] += 1.0
+            return
+        if arrival.cells:
+            if not len(state.late):
+                self.awake(state)
+            for cell, numbers in zip(place.cells, arrival.cells, strict=True):
+                at = cell * LATENESS
+                for k, number in enumerate(numbers):
+                    state.late[at + k] = number
+        values, eta = ticket.row.values, arrival.eta
+        norm, largest = float(len(values)), 1.0
+        if self.featured:
+            norm, largest = norm_of(values), max(map(abs, values))
+            state.norms[place.key] = max(state.norms[place.key], norm)
+        low, high = facts[fact.STEP_LOW], facts[fact.STEP_HIGH]
+        if not low == eta == high or len(state.path):
+            self.follow(state, place.params, eta, low, high)
+            facts[fact.STEP_LOW], facts[fact.STEP_HIGH] = min(low, eta), max(high, eta)
+        latest = max(arrival.late)
+        if latest > facts[fact.LATEST]:
+            facts[fact.LATEST] = float(latest)
+        if ticket.weight > facts[fact.HEAVIEST]:
+            facts[fact.HEAVIEST] = ticket.weight
+        if largest > facts[fact.LARGEST]:
+            facts[fact.LARGEST] = largest
+        if norm > facts[fact.NORM]:
+            facts[fact.NORM] = norm
+        if eta < ticket.step:
+            facts[fact.HELD] += 1.0
+
+    def correct(self, state: State, place: Place, posting: Posting) -> None:
+        """A label that comes in the place of one that taught nothing (a dropped tie) may bring a step of its own."""
+        facts, eta = state.facts, posting.eta
+        low, high = facts[fact.STEP_LOW], facts[fact.STEP_HIGH]
+        if posting.sign > 0.0 and posting.weight > 0.0 and not low <= eta <= high:
+            self.follow(state, place.params, eta, low, high)
+            facts[fact.STEP_LOW], facts[fact.STEP_HIGH] = min(low, eta), max(high, eta)
+
+    def follow(
+        self, state: State, params: Sequence[int], eta: float, low: float, high: float
+    ) -> None:
+        """Follow the steps of these parameters, from the moment that steps begin to vary."""
+        if not len(state.path):
+            if high == 0.0 or low == high == eta:
+                return
+            self.awake_path(state, high, params)
+        for j in params:
+            follow(state.path, j * PATH, eta)
+        follow(state.total_path, 0, eta)
+
+    def join(self, mine: State, theirs: State) -> None:
+        """Before two partitions are merged: both follow their steps, unless these are one and the same."""
+        facts = (mine.facts, theirs.facts)
+        low = min(own[fact.STEP_LOW] for own in facts)
+        high = max(own[fact.STEP_HIGH] for own in facts)
+        if low < high or len(mine.path) or len(theirs.path):
+            for state in (mine, theirs):
+                if not len(state.path):
+                    self.awake_path(state, state.facts[fact.STEP_HIGH])
+
+    def reset(self, state: State) -> None:
+        """Forget the peaks: lateness is noted anew from now. The facts do not forget."""
+        state.facts[fact.RESETS] += 1.0
+        if len(state.late):
+            cells = state.view("late").reshape(-1, LATENESS)
+            cells[:, PEAK], cells[:, RECENT] = 1.0, 0.0
+
+    # Whole columns
+
+    def many(
+        self, state: State, batch: Batch, cells: Rows | Pairs, norms: Any
+    ) -> tuple[Floats, Ints, Floats]:
+        """Count the rows of a batch and give each label its step: steps, counts at serving, lateness."""
+        n, first = len(batch.base), batch.first
+        rows = state.view("rows")
+        if batch.at_once and not len(state.late):
+            if len(rows) == 1:
+                rows[0] += n
+            elif n * 8 < len(rows):
+                np.add.at(rows, cells.params, 1.0)
+            elif isinstance(cells, Pairs):
+                rows += cells.counts
+            else:
+                rows += np.bincount(cells.params, minlength=len(rows))
+            return batch.steps, np.empty(0, dtype=np.int64), np.empty(0)
+        calm_so_far = not len(state.late)
+        if calm_so_far:
+            self.awake(state)
+        opened = np.zeros(len(cells.params))
+        for k, ticket in enumerate(batch.carried):
+            opened[cells.starts[k] : cells.starts[k + 1]] = ticket.counts
+        etas, delays = batch.steps.copy(), np.ones(n)
+        nothing = np.empty(0)
+        widest = state.view("norms") if self.featured else nothing
+        arrays = (
+            self.limit is not None, self.limit or 0.0, first, batch.cuts, batch.posts, opened, cells.starts,
+            cells.params, batch.weights, norms if self.featured else nothing, widest, batch.keys, rows,
+            state.view("late"), etas, delays,
+        )  # fmt: skip
+        run_loop(flown, (), arrays, n)
+        del arrays
+        if calm_so_far and delays[batch.posts].max(initial=1.0) == 1.0:
+            state.late = array("d")  # all at once after all: it still follows from the counts
+        return etas, opened.astype(np.int64), delays
+
+    def settle_many(
+        self, state: State, batch: Batch, norms: Any, delays: Floats, order: Order, frozen: bool
+    ) -> None:
+        """Write down the facts of a whole batch; ``order`` has the labels that came, learned from or not."""
+        heard = order.posts
+        facts, first, n = state.facts, batch.first, len(batch.base)
+        before = facts[fact.SERVED]
+        facts[fact.SERVED] += float(n - first)
+        facts[fact.POSTED] += float(len(heard))
+        if not batch.at_once and len(heard):
+            number = heard - first + before + 1.0
+            for p in np.flatnonzero(heard < first).tolist():
+                number[p] = batch.carried[heard[p]].number
+            turn = np.searchsorted(order.cuts, np.arange(len(heard)), side="right")
+            waited = np.maximum(0.0, before + turn - first - number)
+            facts[fact.DELAY_SUM] += float(waited.sum())
+            facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], float(waited.max()))
+        if frozen:
+            facts[fact.SKIPPED] += float(len(heard))
+            return
+        posts = batch.posts
+        if not len(posts):
+            return
+        taken = batch.etas if batch.plain else batch.etas[posts]
+        low, high = (
+            (float(taken[0]),) * 2 if batch.plain else (float(taken.min()), float(taken.max()))
+        )
+        self._follow_many(state, batch, low, high, float(taken[0]))
+        facts[fact.STEP_LOW] = min(facts[fact.STEP_LOW], low)
+        facts[fact.STEP_HIGH] = max(facts[fact.STEP_HIGH], high)
+        if batch.etas is not batch.steps:
+            facts[fact.HELD] += float(np.count_nonzero(taken < batch.steps[posts]))
+        if len(delays):
+            facts[fact.LATEST] = max(facts[fact.LATEST], float(delays[posts].max()))
+        if not batch.plain:
+            facts[fact.HEAVIEST] = max(facts[fact.HEAVIEST], float(batch.weights[posts].max()))
+        largest = 1.0
+        if self.featured:  # rows with features all have the same number of entries
+            largest = float(np.abs(batch.rows.values.reshape(n, -1)[posts]).max())
+        facts[fact.LARGEST] = max(facts[fact.LARGEST], largest)
+        entries = float(batch.rows.starts[1]) if n else 1.0
+        norm = entries if norms is None else float(norms[posts].max())
+        facts[fact.NORM] = max(facts[fact.NORM], norm)
+
+    def _follow_many(
+        self, state: State, batch: Batch, low: float, high: float, first: float
+    ) -> None:
+        facts = state.facts
+        if not len(state.path):
+            known = facts[fact.STEP_HIGH]
+            if low == high and known in (0.0, low) and facts[fact.STEP_LOW] >= low:
+                return
+            self.awake_path(state, known)
+        rows, posts, n = batch.rows, batch.posts, len(batch.base)
+        path, total = state.view("path"), state.view("total_path")
+        run_loop(followed, (), (batch.etas, posts, rows.starts, rows.params, path), n)
+        whole = single(zeros(n))
+        run_loop(followed, (), (batch.etas, posts, whole.starts, whole.params, total), n)
+
+    # Columns that are kept only once they are needed
+
+    def _cell(self, state: State, cell: int) -> list[float]:
+        """The numbers of one cell, also before they are kept."""
+        if len(state.late):
+            return list(state.late[cell * LATENESS : (cell + 1) * LATENESS])
+        return calm(np.array([state.sums[cell * self.stride]]))[0].tolist()  # type: ignore[no-any-return]
+
+    def awake(self, state: State) -> None:
+        """Begin to keep lateness: so far every label was at once, so all follows from how many there were."""
+        labels = state.view("sums")[:: self.stride] * (state.view("rows") > 0.0)
+        state.bear("late")
+        state.view("late").reshape(-1, LATENESS)[:] = calm(labels)
+
+    def awake_path(self, state: State, eta: float, entered: Sequence[int] = ()) -> None:
+        """Begin to follow steps: so far every label had the same one, ``eta``; the last is ``entered`` already."""
+        labels = np.array(state.view("sums")[:: self.stride])
+        labels[list(entered)] -= 1.0
+        learned = labels > 0.0
+        for name in ("path", "total_path"):
+            state.bear(name)
+        if eta > 0.0 and learned.any():
+            state.view("path").reshape(-1, PATH)[learned] = (1.0 / eta, 0.0, 1.0 / eta)
+            state.view("total_path")[:] = (1.0 / eta, 0.0, 1.0 / eta)
+
+
+def calm(labels: Any) -> Any:
+    """The numbers of cells all of whose labels came at once: epochs of 50, 100, 150, ... labels, peak 1."""
+    past = np.floor((np.sqrt(1.0 + labels / 6.25) - 1.0) / 2.0)
+    past = np.where(25.0 * (past + 1.0) * (past + 2.0) <= labels, past + 1.0, past)
+    past = np.where(25.0 * past * (past + 1.0) > labels, past - 1.0, past)
+    made = np.empty((len(labels), LATENESS))
+    made[:, PEAK] = made[:, LATEST_OF_CELL] = 1.0
+    made[:, COUNT] = labels - 25.0 * past * (past + 1.0)
+    made[:, LENGTH] = EPOCH * (past + 1.0)
+    made[:, RECENT] = np.where(made[:, COUNT] > 0.0, 1.0, 0.0)
+    return made
+
+
+def norm_of(values: Sequence[float]) -> float:
+    """The squared norm of a row, added up from left to right."""
+    total = 0.0
+    for z in values:
+        total = total + z * z
+    return total

@@ -1,0 +1,267 @@
+"""Names: which parameters a row touches, by name, growing as new groups and series appear.
+
+Without groups and features a layer has one parameter, "(all)". Each group column adds one indicator for each of its
+values ("race=Caucasian"), each feature one parameter with its name; no intercept is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gradeq.engine.checks import number
+from gradeq.errors import BadInput, StateError
+from gradeq.ledger.batch import Floats, Ints, Rows, joined, single
+from gradeq.ledger.constants import zeros
+from gradeq.ledger.values import Place, Row
+from gradeq.naming import name_of
+
+ALL = "(all)"
+
+
+class Placed(NamedTuple):
+    """Whole columns as places: entries of each row, its cells, its clock, its series, squared norms of features."""
+
+    rows: Rows
+    cells: Rows
+    clock: Ints
+    keys: Ints
+    norms: Floats | None
+
+
+class Names(Protocol):
+    """Names of one kind of layer, and where each belongs in the state."""
+
+    @property
+    def count(self) -> int:
+        """How many parameters there are."""
+        ...
+
+    @property
+    def keys(self) -> int:
+        """How many series there are."""
+        ...
+
+    def known(self, row: Row) -> Place | None:
+        """Where a row belongs, None if one of its names was never seen."""
+        ...
+
+    def place(self, row: Row) -> Place:
+        """Where a row belongs; names not seen before are entered."""
+        ...
+
+    def forget(self, mark: Any) -> None:
+        """Forget the names entered since ``mark`` was taken."""
+        ...
+
+
+def group_name(value: Any) -> str:
+    """The name of a group value; an absent one is a group of its own, "(missing)"."""
+    if type(value) is str and value:
+        return value
+    if type(value) is int:
+        return str(value)
+    return name_of(value)
+
+
+class Roster:
+    """Names of groups and features, and the place of each parameter.
+
+    ``together``: labels' lateness is counted for the whole layer, as it is with features and with a penalty.
+    """
+
+    __slots__ = ("clocked", "disjoint", "features", "groups", "index", "ones", "scalar", "together")
+
+    keys = 1
+
+    def __init__(
+        self, groups: Sequence[str] = (), features: Sequence[str] = (), together: bool = False
+    ) -> None:
+        for kind, names in (("groups", groups), ("features", features)):
+            if isinstance(names, str):
+                raise BadInput(f"{kind}={names!r}: give a list of column names, [{names!r}]")
+        for name in (*groups, *features):
+            if not isinstance(name, str) or not name:
+                raise BadInput(
+                    f"{name!r} is not a column name; groups and features are lists of names"
+                )
+        if len(set(groups)) < len(groups) or len(set(features)) < len(features):
+            raise BadInput(
+                f"a name stands twice in groups {list(groups)} or features {list(features)}"
+            )
+        self.groups, self.features = tuple(groups), tuple(features)
+        self.together = bool(features) or (together and bool(groups))
+        self.scalar = not self.groups and not self.features  # one parameter for all rows
+        self.disjoint = len(self.groups) == 1 and not self.features  # each row in exactly one group
+        # Time is counted with the rows of a cell where every row has just one, else by a clock of its own.
+        self.clocked = "rows" if self.scalar or self.disjoint != self.together else "clock"
+        self.ones = (1.0,) * len(self.groups)
+        self.index: dict[str, int] = {}
+        if self.scalar:
+            self.index[ALL] = 0
+        for name in self.features:
+            self.index[name] = len(self.index)
+
+    @property
+    def size(self) -> float:
+        """c^2 as far as it is known in advance: the number of group columns, at least 1."""
+        return float(max(1, len(self.groups)))
+
+    @property
+    def count(self) -> int:
+        """How many parameters there are."""
+        return len(self.index)
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters by name."""
+        return list(self.index)
+
+    @property
+    def clock_per(self) -> str:
+        """Whether there is a clock for each parameter (disjoint groups) or one for each series."""
+        return "parameter" if self.disjoint else "key"
+
+    def row(
+        self, groups: Mapping[str, Any] | None = None, features: Mapping[str, Any] | None = None
+    ) -> Row:
+        """Where one event belongs, by name; nothing is entered."""
+        if self.scalar:
+            if groups or features:
+                raise BadInput("this layer has no groups or features; name them when you make it")
+            return SCALAR
+        given = groups or {}
+        if len(given) != len(self.groups) or not all(map(given.__contains__, self.groups)):
+            named(groups, self.groups, "group")
+        names = [f"{column}={group_name(given[column])}" for column in self.groups]
+        if not self.features and not features:
+            return Row(tuple(names), self.ones)
+        values = list(self.ones)
+        own = named(features, self.features, "feature")
+        for name, x in zip(self.features, own, strict=True):
+            names.append(name)
+            values.append(number(x, f"feature {name}"))
+        return Row(tuple(names), tuple(values))
+
+    def known(self, row: Row) -> Place | None:
+        """Where a row belongs, None if one of its groups was never seen."""
+        if self.scalar:
+            return FIRST
+        index = self.index
+        try:
+            params = tuple([index[name] for name in row.names])
+        except KeyError:
+            return None
+        return Place(
+            params, (0,) if self.together else params, params[0] if self.disjoint else 0, 0
+        )
+
+    def place(self, row: Row) -> Place:
+        """Where a row belongs; groups not seen before are entered."""
+        for name in row.names:
+            self.index.setdefault(name, len(self.index))
+        place = self.known(row)
+        assert place is not None
+        return place
+
+    def knows(self, row: Row) -> None:
+        """Refuse a row that cannot be one of this layer's."""
+        groups = len(row.names) - len(self.features)
+        wanted = (ALL,) if self.scalar else self.features
+        if (
+            row.key is not None
+            or (row.names if self.scalar else row.names[groups:]) != wanted
+            or (not self.scalar and groups != len(self.groups))
+            or not all(n.startswith(f"{g}=") for n, g in zip(row.names, self.groups, strict=False))
+        ):
+            raise BadInput(
+                f"a row of {row.names} is not one of this layer's; post it where it was served"
+            )
+
+    def mark(self) -> Any:
+        """What ``forget`` goes back to."""
+        return len(self.index)
+
+    def forget(self, mark: Any) -> None:
+        """Forget the groups entered since ``mark`` was taken."""
+        while len(self.index) > mark:
+            self.index.popitem()
+
+    def columns(
+        self, n: int, groups: Sequence[tuple[Ints, list[str]]], features: Floats | None
+    ) -> Placed:
+        """Whole columns (groups as codes and names); groups not seen before are entered."""
+        nothing = zeros(n)
+        if self.scalar:
+            rows = single(nothing)
+            return Placed(rows, rows, nothing, nothing, None)
+        indices = self.entered(groups)
+        clock = indices[0] if self.disjoint else nothing
+        if features is None:
+            rows = joined(indices, None, None)
+            return Placed(rows, single(nothing) if self.together else rows, clock, nothing, None)
+        places = np.array([self.index[name] for name in self.features], dtype=np.int64)
+        rows = joined(indices, features, places)
+        norms = np.full(n, float(len(indices)))
+        for k in range(features.shape[1]):  # added in the order of one event, to the last bit
+            norms = norms + features[:, k] * features[:, k]
+        return Placed(rows, single(nothing), clock, nothing, norms)
+
+    def entered(self, groups: Sequence[tuple[Ints, list[str]]]) -> list[Ints]:
+        """Parameters of group columns; new groups are numbered as they would be one row at a time."""
+        fresh = []
+        for c, (codes, labels) in enumerate(groups):
+            seen, first = np.unique(codes, return_index=True)
+            for code, row in zip(seen.tolist(), first.tolist(), strict=True):
+                if f"{self.groups[c]}={labels[code]}" not in self.index:
+                    fresh.append((row, c, labels[code]))
+        for _, c, label in sorted(fresh):
+            self.index.setdefault(f"{self.groups[c]}={label}", len(self.index))
+        indices = []
+        for c, (codes, labels) in enumerate(groups):
+            table = np.array(
+                [self.index.get(f"{self.groups[c]}={label}", -1) for label in labels],
+                dtype=np.int64,
+            )
+            indices.append(table[codes] if len(table) else codes.astype(np.int64))
+        return indices
+
+    def row_at(self, params: Sequence[int], values: Sequence[float], key: int) -> Row:
+        """The row of these places, by name."""
+        names = list(self.index)
+        return Row(tuple(names[j] for j in params), tuple(values))
+
+    def state(self) -> dict[str, Any]:
+        """The names, ready for the codec."""
+        return {"names": self.names}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up saved names."""
+        names = state["names"]
+        if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+            raise StateError("the state is damaged: a name stands twice, or is none")
+        if names[: len(self.features)] != list(self.features) or (self.scalar and names != [ALL]):
+            raise StateError("the state is damaged: its names are not those of this layer")
+        self.index = {name: j for j, name in enumerate(names)}
+
+    def merged(self, other: Roster) -> tuple[list[int], list[int]]:
+        """Enter another partition's names: where its parameters and series are here."""
+        return [self.index.setdefault(name, len(self.index)) for name in other.index], [0]
+
+
+def named(given: Mapping[str, Any] | None, wanted: Sequence[str], what: str) -> list[Any]:
+    """The values of all wanted columns, in order; a missing or unknown column is refused."""
+    given = given or {}
+    if len(given) == len(wanted) and all(name in given for name in wanted):
+        return [given[name] for name in wanted]
+    extra = sorted(set(given) - set(wanted), key=str)
+    if extra:
+        raise BadInput(f"{what} {extra[0]!r} is not one of this layer's: {list(wanted)}")
+    absent = [name for name in wanted if name not in given]
+    raise BadInput(f"{what} {absent[0]!r} is missing; this layer needs {list(wanted)}")
+
+
+SCALAR = Row((ALL,), (1.0,))
+FIRST = Place((0,), (0,), 0, 0)

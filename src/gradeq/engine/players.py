@@ -1,0 +1,191 @@
+"""The players of a game: any name, numbered as they first appear; number 0 is kept for the first side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradeq.engine.checks import number
+from gradeq.engine.names import Placed
+from gradeq.errors import BadInput, StateError
+from gradeq.ledger.batch import Floats, Ints, Rows, single
+from gradeq.ledger.constants import zeros
+from gradeq.ledger.pairs import PAIR, Pairs
+from gradeq.ledger.values import Place, Row
+from gradeq.naming import MISSING_NAME, name_of
+
+HOME = "(first side)"
+
+
+def player_name(player: Any) -> str:
+    """The name of a player as text: 7 and "7" are one; an absent name is refused."""
+    name = player if type(player) is str and player else name_of(player)
+    if name == MISSING_NAME:
+        raise BadInput(f"player {player!r} has no name; drop the game or name the player")
+    if name == HOME:
+        raise BadInput(f"player {player!r} bears the name of the first side's parameter; rename it")
+    return name
+
+
+class Players:
+    """Names of players and their parameters; ``home``: the first side has one of its own, at place 0.
+
+    ``together``: scores' lateness is counted for the whole layer, as it is with a penalty.
+    """
+
+    __slots__ = ("home", "index", "names", "together")
+
+    keys = 1
+    clocked = "total"  # time is counted in games learned from, the first number of that account
+
+    def __init__(self, home: bool, together: bool = False) -> None:
+        self.home, self.together = home, together
+        self.index = {HOME: 0}
+        self.names = [HOME]
+
+    @property
+    def count(self) -> int:
+        """How many parameters there are, the first side's included."""
+        return len(self.names)
+
+    @property
+    def players(self) -> list[str]:
+        """The players by name, in the order of their parameters from 1 on."""
+        return self.names[1:]
+
+    def side(self, home: float) -> float:
+        """Where the first side is: 1 at home, 0 on neutral ground, -1 when the second side is at home."""
+        if not self.home:
+            if home != 1.0:
+                raise BadInput(
+                    f"home={home!r}: this Elo has no advantage of the first side; use home_advantage=True"
+                )
+            return 0.0
+        value = number(home, "home")
+        if not -1.0 <= value <= 1.0:
+            raise BadInput(f"home={value}: give 1 (a at home), 0 (neutral) or -1 (b at home)")
+        return value
+
+    def row(self, a: Any, b: Any, home: float) -> Row:
+        """Where one game belongs, by name; nothing is entered."""
+        h = self.side(home)
+        names = (player_name(a), player_name(b))
+        if names[0] == names[1]:
+            raise BadInput(f"player {names[0]!r} against itself is no game; leave it out")
+        return Row((*names, HOME), (*PAIR, h)) if h else Row(names, PAIR)
+
+    def place(self, row: Row) -> Place:
+        """Where a game belongs; players not seen before are entered."""
+        return self._placed(tuple([self.number_of(name) for name in row.names]))
+
+    def known(self, row: Row) -> Place | None:
+        """Where a game belongs, or None if one of its players has not been seen before."""
+        try:
+            return self._placed(tuple(map(self.index.__getitem__, row.names)))
+        except KeyError:
+            return None
+
+    def _placed(self, params: tuple[int, ...]) -> Place:
+        # The first side is no cell: lateness is counted in the games of the two players.
+        return Place(params, (0,) if self.together else params[:2], 0, 0)
+
+    def number_of(self, name: str) -> int:
+        """The parameter of a player, who is entered if new."""
+        number = self.index.get(name)
+        if number is None:
+            number = self.index[name] = len(self.names)
+            self.names.append(name)
+        return number
+
+    def knows(self, row: Row) -> None:
+        """Refuse a row that cannot be one of this layer's."""
+        players = row.names[:2]
+        # On neutral ground there is no first side.
+        sided = (*players, HOME) if self.home else players
+        if (
+            row.key is not None
+            or row.names not in (players, sided)
+            or len(set(players) - {HOME}) != 2
+            or row.values[:2] != PAIR
+        ):
+            raise BadInput(
+                f"a row of {row.names} is not one of this layer's; post it where it was served"
+            )
+
+    def mark(self) -> Any:
+        """What ``forget`` goes back to."""
+        return len(self.names)
+
+    def forget(self, mark: Any) -> None:
+        """Forget the players entered since ``mark`` was taken."""
+        while len(self.names) > mark:
+            del self.index[self.names.pop()]
+
+    def entered(self, own: Sequence[tuple[Ints, list[str]]]) -> Pairs:
+        """Two columns of players (codes and names); new ones are numbered as they would be one game at a time."""
+        fresh: dict[str, int] = {}
+        games = [np.bincount(codes, minlength=len(names)) for codes, names in own]
+        for side, (codes, names) in enumerate(own):
+            new = {name for name in names if name == HOME or name not in self.index}
+            for code, row in first_rows(codes, games[side]) if new else ():
+                if names[code] in new:
+                    name, place = player_name(names[code]), 2 * row + side
+                    fresh[name] = min(place, fresh.get(name, place))
+        for name in sorted(fresh, key=fresh.__getitem__):
+            self.number_of(name)
+        counts = np.zeros(self.count)
+        sides: list[Ints] = []
+        for (codes, names), count in zip(own, games, strict=True):
+            table = np.array([self.index.get(name, 0) for name in names], dtype=np.int64)
+            np.add.at(counts, table, count)
+            sides.append(table[codes] if len(table) else codes)
+        a, b = sides
+        return Pairs(a, b, counts)
+
+    def columns(self, pairs: Pairs, home: Floats | None) -> Placed:
+        """Whole columns of games as places."""
+        n = len(pairs.a)
+        nothing = zeros(n)
+        cells: Any = single(nothing) if self.together else pairs
+        if home is None:
+            rows: Any = pairs
+            return Placed(rows, cells, nothing, nothing, None)
+        there = np.stack([np.ones(n), np.ones(n), home], axis=1).ravel() != 0.0
+        index = np.stack([pairs.a, pairs.b, nothing], axis=1).ravel()[there]
+        values = np.stack([np.ones(n), -np.ones(n), home], axis=1).ravel()[there]
+        entries = 2 + (home != 0.0)
+        starts = np.concatenate([[0], np.cumsum(entries)])
+        return Placed(Rows(starts, index, values), cells, nothing, nothing, entries.astype(float))
+
+    def row_at(self, params: Sequence[int], values: Sequence[float], key: int) -> Row:
+        """The row of these places, by name."""
+        return Row(tuple([self.names[j] for j in params]), tuple(values))
+
+    def state(self) -> dict[str, Any]:
+        """The names, ready for the codec."""
+        return {"names": self.players}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up saved names."""
+        names = [HOME, *state["names"]]
+        if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+            raise StateError("the state is damaged: a player stands twice, or has no name")
+        self.names, self.index = names, {name: j for j, name in enumerate(names)}
+
+    def merged(self, other: Players) -> tuple[list[int], list[int]]:
+        """Enter another partition's players: where its parameters and series are here."""
+        return [self.number_of(name) for name in other.names], [0]
+
+
+def first_rows(codes: Ints, counts: Ints) -> list[tuple[int, int]]:
+    """Each code that has a row, and its first; most are found near the beginning."""
+    first = np.full(len(counts), -1, dtype=np.int64)
+    present = np.flatnonzero(counts)
+    stop = min(len(codes), 16 * len(counts) + 1024)
+    while True:
+        first[codes[:stop][::-1]] = np.arange(stop - 1, -1, -1)
+        if stop == len(codes) or (first[present] >= 0).all():
+            return list(zip(present.tolist(), first[present].tolist(), strict=True))
+        stop = len(codes)

@@ -1,0 +1,207 @@
+"""The ticket book: which predictions wait for a label, by id and by age, and which ids are closed.
+
+This is the book of one process, kept in memory and saved with the layer. Whoever keeps tickets elsewhere uses the
+layer's verbs ``open`` and ``post`` and needs none.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple, Protocol
+
+from gradeq.errors import BadInput, ExpiredTicket, StateError, UnknownTicket
+from gradeq.ledger.values import Posting, Row, Ticket
+
+Id = str | int
+
+
+class Tickets(Protocol):
+    """What a layer asks of whoever keeps its tickets."""
+
+    def put(self, ticket: Ticket, id: Id | None, time: float | None) -> None:
+        """Keep a ticket that was just opened."""
+        ...
+
+    def find(self, id: Id | None) -> Ticket:
+        """The open ticket of this id, or the oldest open one; it stays open."""
+        ...
+
+    def close(self, ticket: Ticket, posting: Posting) -> None:
+        """The label came: the ticket is closed, its id, label and posting are remembered."""
+        ...
+
+    def expire(self, now: float) -> list[Any]:
+        """Drop the tickets that are older than the time to live."""
+        ...
+
+
+class Waiting(NamedTuple):
+    """A ticket of a run whose label is known but not yet due."""
+
+    ticket: Ticket
+    y: float
+    due: float
+    time: float
+
+
+class Opened(NamedTuple):
+    """A ticket in the book, with the id and the time it was served under."""
+
+    ticket: Ticket
+    id: Id | None
+    time: float | None
+
+
+class Book:
+    """Open tickets by number and by id, the last ``remember`` closed and expired ids."""
+
+    __slots__ = (
+        "by_id", "closed", "lapsed", "now", "oldest_of", "opened", "remember", "timed", "ttl", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, ttl: float | None, remember: int = 10_000) -> None:
+        if ttl is not None and not ttl > 0:
+            raise BadInput(f"ttl={ttl}: a ticket's time to live must be positive")
+        self.ttl, self.remember = ttl, remember
+        self.opened: OrderedDict[int, Opened] = OrderedDict()  # by number, oldest first
+        self.by_id: dict[Id, int] = {}
+        self.oldest_of: dict[str, OrderedDict[int, None]] = {}  # numbers of a key's open tickets
+        self.timed: list[
+            tuple[float, int]
+        ] = []  # a heap of when tickets were served; some are closed by now
+        self.closed: OrderedDict[Id, Posting] = OrderedDict()
+        self.lapsed: OrderedDict[Id, None] = OrderedDict()
+        self.waiting: list[Waiting] = []  # labels of earlier runs that are known but not yet due
+        self.now: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.opened) + len(self.waiting)
+
+    def check_new(self, id: Id | None) -> None:
+        """Refuse an id that was served before."""
+        if id is None:
+            return
+        if type(id) is not int and type(id) is not str:
+            raise BadInput(f"id {id!r} is neither text nor a whole number; give one of these")
+        if id in self.by_id or id in self.closed or id in self.lapsed:
+            raise BadInput(f"id {id!r} was already served; every prediction needs an id of its own")
+
+    def put(self, ticket: Ticket, id: Id | None = None, time: float | None = None) -> None:
+        """Keep a ticket that was just opened."""
+        number, key = ticket.number, ticket.row.key
+        self.opened[number] = Opened(ticket, id, time)
+        if id is not None:
+            self.by_id[id] = number
+        if key is not None:
+            self.oldest_of.setdefault(key, OrderedDict())[number] = None
+        if time is not None and self.ttl is not None:
+            if len(self.timed) > 64 + 2 * len(self.opened):
+                self.timed = [entry for entry in self.timed if entry[1] in self.opened]
+                heapify(self.timed)
+            heappush(self.timed, (time, number))
+
+    def find(self, id: Id | None = None, key: str | None = None) -> Ticket:
+        """The open ticket of this id, or the oldest open one (of this key); it stays open."""
+        if id is not None:
+            number = self.by_id.get(id)
+            if number is not None:
+                return self.opened[number].ticket
+            if id in self.lapsed:
+                raise ExpiredTicket(
+                    f"id {id!r} has expired (ttl {self.ttl}); its label is not used"
+                )
+            raise UnknownTicket(f"id {id!r} was never served here; predict with this id first")
+        if key is not None:
+            for number in self.oldest_of.get(key, ()):
+                return self.opened[number].ticket
+            raise UnknownTicket(
+                f"no prediction of key {key!r} waits for a label; call predict first"
+            )
+        for opened in self.opened.values():
+            return opened.ticket
+        raise UnknownTicket("no prediction waits for a label; call predict first")
+
+    def close(self, ticket: Ticket, posting: Posting) -> None:
+        """The label came: the ticket is closed; its id is remembered with label and posting, without slopes."""
+        id = self._drop(ticket).id
+        if id is not None:
+            self.closed[id] = posting._replace(slopes=()) if posting.slopes else posting
+            if len(self.closed) > self.remember:
+                self.closed.popitem(last=False)
+
+    def expire(self, now: float) -> list[Opened]:
+        """Drop the tickets that are older than the time to live; a label for them is refused from now on."""
+        if self.now is None or now > self.now:
+            self.now = now
+        if self.ttl is None:
+            return []
+        dropped = []
+        while self.timed and now - self.timed[0][0] > self.ttl:
+            opened = self.opened.get(heappop(self.timed)[1])
+            if opened is not None:
+                dropped.append(self._drop(opened.ticket))
+        for opened in dropped:
+            if opened.id is not None:
+                self.lapsed[opened.id] = None
+                if len(self.lapsed) > self.remember:
+                    self.lapsed.popitem(last=False)
+        return dropped
+
+    def _drop(self, ticket: Ticket) -> Opened:
+        opened = self.opened.pop(ticket.number)
+        if opened.id is not None:
+            del self.by_id[opened.id]
+        key = ticket.row.key
+        if key is not None:
+            own = self.oldest_of[key]
+            del own[ticket.number]
+            if not own:
+                del self.oldest_of[key]
+        return opened
+
+    def state(self) -> dict[str, Any]:
+        """Everything, ready for the codec."""
+        return {
+            "open": list(self.opened.values()),
+            "closed": [[id, posting] for id, posting in self.closed.items()],
+            "lapsed": list(self.lapsed),
+            "waiting": self.waiting,
+            "now": self.now,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up a saved book."""
+        fresh = Book(self.ttl, self.remember)
+        for entry, id, time in state["open"]:
+            fresh.check_new(id)
+            fresh.put(as_ticket(entry), id, time)
+        fresh.closed = OrderedDict((id, as_posting(entry)) for id, entry in state["closed"])
+        fresh.lapsed = OrderedDict.fromkeys(state["lapsed"])
+        fresh.waiting = [
+            Waiting(as_ticket(entry), y, due, time) for entry, y, due, time in state["waiting"]
+        ]
+        for name in self.__slots__:
+            if name not in ("ttl", "remember"):
+                setattr(self, name, getattr(fresh, name))
+        self.now = state["now"]
+
+
+def as_ticket(entry: Sequence[Any]) -> Ticket:
+    """A ticket from its saved form."""
+    return Ticket(*_tupled(entry, len(Ticket._fields)))
+
+
+def as_posting(entry: Sequence[Any]) -> Posting:
+    """A posting from its saved form."""
+    return Posting(*_tupled(entry, len(Posting._fields)))
+
+
+def _tupled(entry: Sequence[Any], fields: int) -> list[Any]:
+    if len(entry) != fields:
+        raise StateError("the state is damaged: a ticket has too few or too many fields")
+    values = [tuple(field) if isinstance(field, list) else field for field in entry]
+    names, z, key = values[1]
+    values[1] = Row(tuple(names), tuple(z), key)
+    return values

@@ -1,0 +1,77 @@
+"""The account of a parameter: the sums that its certificate and its bound are read from, entered in one place.
+
+Every loop and every event enters a label with ``enter``. With sign -1 the label is taken back (its range is not).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+Floats = Any  # a list or array of floats when interpreted, a float64 array when compiled
+Ints = Any
+
+# LOW and HIGH: the range of the residual in the tracked unit; REACH: the odds that result C1 sums (or, for quantiles,
+# the rows that were served before there was a scale).
+ROWS, WEIGHT, GRADIENT, MOVED, BEFORE, LOSS_BEFORE, LOSS_AFTER, LOW, HIGH, REACH = range(10)
+COLUMNS = 10
+LEAN = 2  # a lean account is GRADIENT and MOVED alone: with the weight of all rows, what a certificate needs
+EMPTY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf, -math.inf, 0.0)
+MERGED = ("sum", "sum", "sum", "sum", "sum", "sum", "sum", "least", "most", "sum")
+
+# How the steps of a parameter varied: 1 / last step, sum of |1 / eta_i - 1 / eta_{i-1}|, 1 / first step.
+LAST, VARIATION, FIRST = range(3)
+PATH = 3
+
+
+def enter(
+    sums: Floats,
+    at: int,
+    error: float,
+    raw: float,
+    after: float,
+    before: float,
+    residual: float,
+    reach: float,
+    w: float,
+    z: float,
+    eta: float,
+    sign: float,
+) -> None:
+    """Enter one label into the account that begins at ``at``; a residual of nan has no range."""
+    sums[at] = sums[at] + sign
+    sums[at + WEIGHT] = sums[at + WEIGHT] + sign * w
+    enter_lean(sums, at + GRADIENT, w * error, z, eta, sign)
+    sums[at + BEFORE] = sums[at + BEFORE] + sign * ((w * raw) * z)
+    sums[at + LOSS_BEFORE] = sums[at + LOSS_BEFORE] + sign * (w * before)
+    sums[at + LOSS_AFTER] = sums[at + LOSS_AFTER] + sign * (w * after)
+    if residual < sums[at + LOW]:
+        sums[at + LOW] = residual
+    if residual > sums[at + HIGH]:
+        sums[at + HIGH] = residual
+    sums[at + REACH] = sums[at + REACH] + sign * reach
+
+
+def enter_lean(sums: Floats, at: int, e: float, z: float, eta: float, sign: float) -> None:
+    """The sums of g = e z and of eta g, where e is the error times the weight."""
+    g = sign * (e * z)
+    sums[at] = sums[at] + g
+    sums[at + 1] = sums[at + 1] + eta * g
+
+
+def follow(path: Floats, at: int, eta: float) -> None:
+    """Follow the steps of a parameter in the order of posting (result 1.2)."""
+    inverse = 1.0 / eta
+    if path[at] > 0.0:
+        path[at + VARIATION] = path[at + VARIATION] + abs(inverse - path[at])
+    else:
+        path[at + FIRST] = inverse
+    path[at] = inverse
+
+
+def followed(etas: Floats, posts: Ints, starts: Ints, index: Ints, path: Floats) -> None:
+    """Follow the steps of posted rows at every parameter that they touch."""
+    for p in range(len(posts)):
+        i = posts[p]
+        for a in range(starts[i], starts[i + 1]):
+            follow(path, index[a] * PATH, etas[i])

@@ -1,0 +1,51 @@
+"""Two partitions of one stream joined: sums add up, tickets and names come along."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradeq.errors import BadInput
+from gradeq.layers.making import check_same_settings
+from gradeq.ledger import facts as fact
+from gradeq.ledger.values import Ticket
+
+
+def merge(layer: Any, other: Any) -> None:
+    """Join the state of another partition into this layer's: ``Layer.merge``."""
+    check_same_settings(layer, other)
+    ids = set(other._book.by_id) | set(other._book.closed)
+    if ids & (set(layer._book.by_id) | set(layer._book.closed)):
+        raise BadInput("both partitions have served the same id; ids are unique across partitions")
+    mine = labels_by_name(layer)
+    theirs = labels_by_name(other)
+    both = any(mine.get(name) and count for name, count in theirs.items())
+    served = int(layer._state.facts[fact.SERVED])
+    parameters, keys = layer._names.merged(other._names)
+    layer._state.grow(layer._names.count, layer._names.keys)
+    before, added, width = layer._state.rows[:], other._state.copy(), layer._rule.width
+    layer._flight.join(layer._state, added)
+    layer._state.merge(added, parameters, keys)
+    layer._state.facts[fact.MERGED] += float(both)
+
+    def moved(ticket: Ticket) -> Ticket:
+        cells = layer._names.place(ticket.row).cells
+        counts = tuple(k + int(before[c]) for k, c in zip(ticket.counts, cells, strict=True))
+        slopes = [0.0] * (len(layer._state.u) if ticket.slopes else 0)
+        for i, slope in enumerate(ticket.slopes):
+            slopes[parameters[i // width] * width + i % width] = slope
+        number = ticket.number + served
+        return ticket._replace(number=number, counts=counts, slopes=tuple(slopes))
+
+    for opened in other._book.opened.values():
+        layer._book.put(moved(opened.ticket), opened.id, opened.time)
+    layer._book.closed.update(other._book.closed)
+    layer._book.lapsed.update(other._book.lapsed)
+    layer._book.waiting.extend(
+        own._replace(ticket=moved(own.ticket)) for own in other._book.waiting
+    )
+
+
+def labels_by_name(layer: Any) -> dict[Any, float]:
+    """How many labels each parameter has learned from."""
+    counts = layer._state.view("sums")[:: layer._rule.stride]
+    return dict(zip(layer._names.names, counts.tolist(), strict=True))

@@ -1,0 +1,60 @@
+"""Postings that are taken back, put in another's place, or done again from a journal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradeq.ledger import facts as fact
+from gradeq.ledger.values import Posting, Ticket
+
+if TYPE_CHECKING:
+    from gradeq.layers.layer import Layer
+
+
+def repost(layer: Layer, posting: Posting, y: Any) -> tuple[Posting, Posting]:
+    """Replace the label of a posting: the old one taken back (sign -1), and the one put in its place.
+
+    The new label gets the step of the old one, and teaches what was served and nothing else.
+    """
+    state, rule = layer._state, layer._rule
+    old = posting._replace(sign=-posting.sign, late=(), slopes=())
+    new = rule.judge(posting, y, posting.eta, ())._replace(sign=posting.sign, slopes=())
+    if posting.sign != 0.0 and posting.weight > 0.0:
+        layer._names.knows(posting.row)
+        place = layer._names.place(posting.row)
+        few = rule.penalty is None
+        memory = state.remember(place.params if few else None, (place.key,))
+        try:
+            rule.add(state, place, old)
+            rule.add(state, place, new)
+        except Exception:
+            state.undo(memory)
+            raise
+        state.facts[fact.CORRECTED] += 1.0
+        layer._flight.correct(state, place, new)
+    return old, new
+
+
+def replay(layer: Layer, entry: Ticket | Posting) -> None:
+    """Do again what one entry of a journal says was done, to the last bit."""
+    state, names, flight = layer._state, layer._names, layer._flight
+    names.knows(entry.row)
+    place = names.place(entry.row)
+    state.grow(names.count, names.keys)
+    if isinstance(entry, Ticket):
+        clock = getattr(state, names.clocked)
+        if layer._limited:
+            scheduled = layer._rule.schedule.step(int(clock[place.clock]) + 1)
+            layer._limited_step(scheduled, entry.row.values, entry.weight)
+        if names.clocked == "clock":
+            clock[place.clock] += 1.0
+        flight.serve(state, place)
+        return
+    arrival = flight.arrive(state, place, entry, entry.late) if entry.late else None
+    if entry.sign != 0.0 and entry.weight > 0.0:
+        layer._rule.add(state, place, entry)
+    if arrival is None:
+        state.facts[fact.CORRECTED] += float(entry.sign < 0.0 < entry.weight)
+        flight.correct(state, place, entry)
+    elif layer._learns(entry.y):
+        flight.settle(state, place, entry, arrival._replace(eta=entry.eta), entry.sign)

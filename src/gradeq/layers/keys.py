@@ -1,0 +1,202 @@
+"""Names of many series: every key has the parameters of one layer, in one table that grows as keys appear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gradeq.engine.names import Placed, Roster, group_name
+from gradeq.errors import BadInput, StateError
+from gradeq.files.codebook import Codebook
+from gradeq.ledger.batch import Floats, Ints, Rows, single
+from gradeq.ledger.values import Place, Row
+
+SPAN = 1 << 31  # more parameters than any layer has
+
+
+class Keys:
+    """Keys, and for each the parameters of the layer's own names (``own``).
+
+    Without groups and features a key is its parameter; else parameters are coded as key * SPAN + place in ``own``.
+    """
+
+    __slots__ = ("book", "codes", "own", "pairs")
+
+    def __init__(self, own: Roster) -> None:
+        self.own, self.book, self.pairs = own, Codebook(), Codebook()
+        self.codes: dict[str | None, int] = {}
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The group columns."""
+        return self.own.groups
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The feature columns."""
+        return self.own.features
+
+    @property
+    def together(self) -> bool:
+        """Whether lateness is counted for all rows of a key."""
+        return self.own.together
+
+    @property
+    def clocked(self) -> str:
+        """The column that counts time."""
+        return self.own.clocked
+
+    @property
+    def clock_per(self) -> str:
+        """Whether there is a clock for each parameter or for each key."""
+        return self.own.clock_per
+
+    @property
+    def size(self) -> float:
+        """The squared norm of a row without features."""
+        return self.own.size
+
+    @property
+    def count(self) -> int:
+        """How many parameters there are."""
+        return len(self.book) if self.own.scalar else len(self.pairs)
+
+    @property
+    def keys(self) -> int:
+        """How many keys there are."""
+        return len(self.book)
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters by name: the key, with groups "key, group"."""
+        if self.own.scalar:
+            return self.book.names
+        groups, keys = self.own.names, self.book.names
+        return [f"{keys[k]}, {groups[j]}" for k, j in self.split()]
+
+    def split(self) -> list[tuple[int, int]]:
+        """The key of every parameter, and its place among the layer's own names."""
+        return [divmod(int(pair), SPAN) for pair in self.pairs.names]
+
+    def row(
+        self, key: Any, groups: Mapping[str, Any] | None, features: Mapping[str, Any] | None
+    ) -> Row:
+        """Where one event belongs, by name; nothing is entered."""
+        return self.own.row(groups, features)._replace(key=group_name(key))
+
+    def known(self, row: Row) -> Place | None:
+        """Where a row belongs, None if its key (or one of its groups) was never seen."""
+        k = self.codes.get(row.key)
+        if k is None or not self.own.scalar:
+            return None
+        return Place((k,), (k,), k, k)
+
+    def place(self, row: Row) -> Place:
+        """Where a row belongs; a key and groups not seen before are entered."""
+        key = row.key
+        assert key is not None
+        k = self.codes.get(key)
+        if k is None:
+            k = self.codes[key] = int(self.book.of_cells([key])[0])
+        if self.own.scalar:
+            return Place((k,), (k,), k, k)
+        own = self.own.place(row)
+        codes = self.pairs.of_keys(np.array([k * SPAN + j for j in own.params], dtype=np.int64))
+        params = tuple(codes.tolist())
+        clock = params[0] if self.own.disjoint else k
+        return Place(params, (k,) if self.own.together else params, clock, k)
+
+    def knows(self, row: Row) -> None:
+        """Refuse a row that cannot be one of this layer's."""
+        if row.key is None:
+            raise BadInput(
+                "a row without a key is not one of this layer's; post it where it was served"
+            )
+        self.own.knows(row._replace(key=None))
+
+    def code(self, key: Any) -> int:
+        """The place of a key that was seen."""
+        name = group_name(key)
+        if name not in self.codes:
+            if name not in set(self.book.names):
+                raise BadInput(f"key {key!r} was never seen here")
+            self.codes[name] = int(self.book.of_cells([name])[0])
+        return self.codes[name]
+
+    def mark(self) -> Any:
+        """What ``forget`` goes back to."""
+        return len(self.book), len(self.pairs), self.own.mark()
+
+    def forget(self, mark: Any) -> None:
+        """Forget the keys and groups entered since ``mark`` was taken."""
+        keys, pairs, own = mark
+        if len(self.book) > keys:
+            self.book = Codebook(self.book.names[:keys])
+            self.codes = {name: k for name, k in self.codes.items() if k < keys}
+        if len(self.pairs) > pairs:
+            self.pairs = Codebook(self.pairs.names[:pairs])
+        self.own.forget(own)
+
+    def columns(self, key: Any, n: int, groups: Any, features: Floats | None) -> Placed:
+        """Whole columns in row order, never sorted by key; keys and groups not seen before are entered."""
+        from gradeq import frames
+        from gradeq.layers.columns import same_length
+
+        code = frames.coded(key, "key", self.book)
+        same_length(n, len(code), "key")
+        if self.own.scalar:
+            rows = single(code)
+            return Placed(rows, rows, code, code, None)
+        own = self.own.columns(n, groups, features)
+        params = self._params(code, own.rows)
+        rows = Rows(own.rows.starts, params, own.rows.values, own.rows.single)
+        first = np.ascontiguousarray(params.reshape(n, -1)[:, 0]) if n else params
+        clock = first if self.own.disjoint else code
+        return Placed(rows, single(code) if self.own.together else rows, clock, code, own.norms)
+
+    def _params(self, code: Ints, rows: Rows) -> Ints:
+        each = np.diff(rows.starts)
+        return self.pairs.of_keys(np.repeat(code, each) * SPAN + rows.params)
+
+    def row_at(self, params: Any, values: Any, key: int) -> Row:
+        """The row of these places, by name."""
+        name = self.book.names[key]
+        if self.own.scalar:
+            return self.own.row_at([0], values, 0)._replace(key=name)
+        own = [int(self.pairs.names[j]) % SPAN for j in params]
+        return self.own.row_at(own, values, 0)._replace(key=name)
+
+    def state(self) -> dict[str, Any]:
+        """Keys and names, ready for the codec."""
+        found: dict[str, Any] = {"keys": list(self.book.names)}
+        if not self.own.scalar:
+            found |= self.own.state() | {"pairs": [int(pair) for pair in self.pairs.names]}
+        return found
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up saved keys and names."""
+        self.book, self.codes = Codebook(state["keys"]), {}
+        if self.own.scalar:
+            return
+        self.own.restore(state)
+        pairs = [int(pair) for pair in state["pairs"]]
+        if any(
+            k >= len(self.book) or j >= self.own.count or k < 0 for k, j in map(self._pair, pairs)
+        ):
+            raise StateError("the state is damaged: a parameter belongs to no key or no group")
+        self.pairs = Codebook(str(pair) for pair in pairs)
+
+    @staticmethod
+    def _pair(pair: int) -> tuple[int, int]:
+        return divmod(pair, SPAN)
+
+    def merged(self, other: Keys) -> tuple[list[int], list[int]]:
+        """Enter another partition's names: where its parameters and keys are here."""
+        keys = self.book.of_cells(other.book.names).tolist()
+        if self.own.scalar:
+            return keys, keys
+        places, _ = self.own.merged(other.own)
+        own = [keys[k] * SPAN + places[j] for k, j in other.split()]
+        return self.pairs.of_keys(np.array(own, dtype=np.int64)).tolist(), keys

@@ -1,0 +1,72 @@
+"""Layers made anew: from a saved state, with the same settings, with a late-label cap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gradeq import codec
+from gradeq.errors import BadInput, OtherSettings, StateError
+from gradeq.ledger import facts as fact
+
+if TYPE_CHECKING:
+    from gradeq.layers.layer import Layer
+
+
+def revive(make: Callable[[], Layer], state: dict[str, Any]) -> Layer:
+    """A layer made afresh, with a saved state."""
+    try:
+        layer = make()
+        layer._restore(state)
+    except StateError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StateError(f"the state is damaged: {reason[:160]}") from None
+    return layer
+
+
+def check_same_settings(layer: Layer, other: Layer) -> None:
+    """Refuse to go on from a state that was made with other settings."""
+    mine, theirs = codec.plain(layer.settings), codec.plain(other.settings)
+    if layer.kind != other.kind:
+        raise OtherSettings(
+            f"the state is of a {other.kind} layer, this is {layer.kind}; use another file"
+        )
+    for name in mine:
+        if mine[name] != theirs.get(name):
+            raise OtherSettings(
+                f"the state was made with {name}={theirs.get(name)!r}, this run has {mine[name]!r}; "
+                "use the same settings, or another state file"
+            )
+
+
+def late_limit(late_cap: Any, default: float) -> float | None:
+    """c of the late-label cap: "auto" is the task's default, None no cap, a number itself."""
+    if late_cap == "auto":
+        return default
+    if late_cap is None:
+        return None
+    if (
+        isinstance(late_cap, (int, float))
+        and not isinstance(late_cap, bool)
+        and 0.0 < late_cap <= 1.0
+    ):
+        return float(late_cap)
+    raise BadInput(f"late_cap={late_cap!r}: give 'auto', None, or a number in (0, 1]")
+
+
+def described(layer: Layer) -> str:
+    """What a layer is and where it stands: kind, settings, rows, whether it learns."""
+    shown = ", ".join(
+        f"{name}={value!r}"
+        for name, value in layer.settings.items()
+        if value not in (None, [], (), False) and name not in ("late_cap", "in_flight")
+    )
+    facts = layer._state.facts
+    learned = int(facts[fact.POSTED] - facts[fact.SKIPPED])
+    state = "frozen" if layer._frozen else "learning"
+    return (
+        f"<{type(layer).__name__}({shown}): {int(facts[fact.SERVED]):,} served, "
+        f"{learned:,} labels learned from, {len(layer._book):,} open, {state}>"
+    )

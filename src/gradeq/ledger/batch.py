@@ -1,0 +1,156 @@
+"""Whole columns on their way through a rule: rows in the order of serving, and when their labels are posted."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradeq.ledger.constants import numbers, ones
+from gradeq.ledger.values import Ticket
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Rows(NamedTuple):
+    """Sparse rows: entries starts[i] to starts[i + 1] of ``params`` and ``values`` belong to row i.
+
+    ``single``: every row has one entry, of value 1. ``dense``: every row has every parameter, in order; only the
+    values are there then, until the entries are ``spelled`` out.
+    """
+
+    starts: Ints
+    params: Ints
+    values: Floats
+    single: bool = False
+    dense: bool = False
+
+
+class Batch(NamedTuple):
+    """All that a rule needs to serve and learn from many rows in one pass.
+
+    The first ``first`` rows are the tickets ``carried`` over from an earlier run: they only wait for their label.
+    posts[: cuts[i]] are posted before row i is served, the rest at the end. ``steps`` are the scheduled ones,
+    ``etas`` those that labels are given. ``at_once``: each label right after its row. ``plain``: besides, every row
+    has one, all weights are 1 and all steps ``etas[0]``.
+    """
+
+    base: Floats
+    labels: Floats
+    weights: Floats
+    steps: Floats
+    etas: Floats
+    rows: Rows
+    keys: Ints
+    first: int
+    cuts: Ints
+    posts: Ints
+    carried: list[Ticket]
+    at_once: bool
+    plain: bool
+
+
+def single(index: Ints) -> Rows:
+    """One active entry a row, with value 1: groups, keys, or all zeros for a layer of one parameter."""
+    n = len(index)
+    return Rows(numbers(n + 1), index, ones(n), True)
+
+
+def joined(columns: list[Ints], features: Floats | None, feature_index: Ints | None) -> Rows:
+    """Rows of one group entry from each column, then the features (zeros included, in order)."""
+    if features is None and len(columns) == 1:
+        return single(columns[0])
+    n = len(columns[0]) if columns else len(features) if features is not None else 0
+    blocks: list[NDArray[Any]] = [column[:, None] for column in columns]
+    values: list[Floats] = [np.ones((n, len(columns)))] if columns else []
+    if features is not None and feature_index is not None:
+        blocks.append(np.broadcast_to(feature_index, (n, len(feature_index))))
+        values.append(features)
+    width = sum(block.shape[1] for block in blocks)
+    index = np.concatenate(blocks, axis=1).astype(np.int64).ravel()
+    value = np.concatenate(values, axis=1).astype(np.float64).ravel()
+    return Rows(np.arange(n + 1) * width, index, value)
+
+
+def spelled(rows: Rows, parameters: int) -> Rows:
+    """The same rows, the entries of dense ones spelled out."""
+    if not rows.dense:
+        return rows
+    n = len(rows.values) // parameters
+    return Rows(np.arange(n + 1) * parameters, np.tile(np.arange(parameters), n), rows.values)
+
+
+def listed(params: list[Any], values: list[Any]) -> Rows:
+    """Rows from a list of parameters and one of values each."""
+    starts = np.concatenate([[0], np.cumsum([len(own) for own in params])]).astype(np.int64)
+    index = np.array([j for own in params for j in own], dtype=np.int64)
+    return Rows(starts, index, np.array([z for own in values for z in own], dtype=np.float64))
+
+
+def stacked(above: Rows, below: Rows) -> Rows:
+    """The rows of both, one after the other."""
+    return Rows(
+        np.concatenate([above.starts, below.starts[1:] + above.starts[-1]]),
+        np.concatenate([above.params, below.params]),
+        np.concatenate([above.values, below.values]),
+    )
+
+
+def reordered(rows: Rows, order: Ints) -> Rows:
+    """The same rows in another order."""
+    lengths = np.diff(rows.starts)[order]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    first = np.repeat(rows.starts[order] - starts[:-1], lengths)
+    take = first + np.arange(starts[-1])
+    return Rows(starts, rows.params[take], rows.values[take], rows.single)
+
+
+class Order(NamedTuple):
+    """When labels are posted: posts[: cuts[i]] before row i is served, the rest after the last one."""
+
+    cuts: Ints
+    posts: Ints
+    waiting: Ints
+    expired: Ints
+
+
+def posted_at_once(labelled: NDArray[np.bool_]) -> Order:
+    """Each label right after its row was served; rows without a label never open a ticket."""
+    nothing = np.empty(0, dtype=np.int64)
+    if labelled.all():
+        each = numbers(len(labelled))
+        return Order(each, each, nothing, nothing)
+    posts = np.flatnonzero(labelled)
+    cuts = np.concatenate([[0], np.cumsum(labelled)[:-1]]).astype(np.int64)
+    return Order(cuts[: len(labelled)], posts, nothing, nothing)
+
+
+def posted_when_due(
+    times: NDArray[Any],
+    label_times: NDArray[Any],
+    opens: NDArray[np.bool_],
+    first: int,
+    ttl: float | None,
+) -> Order:
+    """Before a row of time t is served, the labels due by t of rows served before it, in order of label time.
+
+    ``times`` are those of the rows in serving order, rows before ``first`` being carried over (they are served
+    before all others); labels not due by the last row stay in ``waiting``.
+    """
+    n = len(times)
+    tickets = np.flatnonzero(opens)
+    clock = times[first:]
+    turn = first + np.searchsorted(clock, label_times[tickets], side="left")
+    turn = np.maximum(turn, np.maximum(tickets + 1, first))
+    gone = np.full(len(tickets), n, dtype=np.int64)
+    if ttl is not None:
+        gone = first + np.searchsorted(clock, times[tickets] + ttl, side="right")
+        gone = np.maximum(gone, np.maximum(tickets + 1, first))
+    due = (turn < n) & (turn <= gone)
+    lapsed = ~due & (gone < n)
+    order = np.lexsort((tickets[due], label_times[tickets[due]], turn[due]))
+    posts, turns = tickets[due][order], turn[due][order]
+    cuts = np.searchsorted(turns, np.arange(n), side="right")
+    return Order(cuts, posts, tickets[~due & ~lapsed], tickets[lapsed])

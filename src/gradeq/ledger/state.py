@@ -1,0 +1,244 @@
+"""The state of a layer: named columns of sums, each declared once; growing, saving, undoing and merging follow.
+
+A rule declares what it learns (``Column``): by parameter, by series (key) or for the whole layer, with the values of
+a new entry and how two partitions of the same stream are joined.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradeq.errors import StateError
+
+Floats = Any
+
+# How two partitions are joined: sums add up, ranges widen, a displacement is added to the common start, of means the
+# mean is taken, weighted by another column.
+SUM, LEAST, MOST, MOVE, MEAN = "sum", "least", "most", "move", "mean"
+
+
+class Column(NamedTuple):
+    """A declared column: ``start`` are the numbers of a new entry, ``merge`` says how each is joined.
+
+    ``per``: "parameter", "key" or "layer". ``lazy``: kept only once it is needed; until then it is empty. ``last``: a
+    run writes it when nothing can fail any more, so it need not be undone. ``by``: the column of weights of a mean,
+    declared after it; it has as many numbers, or one.
+    """
+
+    name: str
+    per: str
+    start: tuple[float, ...]
+    merge: tuple[str, ...]
+    lazy: bool = False
+    last: bool = False
+    by: str = ""
+
+
+def column(
+    name: str, per: str, start: Iterable[float], merge: str = SUM, lazy: bool = False, by: str = ""
+) -> Column:
+    """A column all of whose numbers are joined the same way."""
+    values = tuple(start)
+    return Column(name, per, values, (merge,) * len(values), lazy, by=by)
+
+
+class Memory(NamedTuple):
+    """What a state was before a run: its counts, and of each column all or the entries in question."""
+
+    counts: dict[str, int]
+    kept: dict[str, tuple[Any, Any, Any]]
+
+
+class State:
+    """Columns of float64 by name, as attributes; ``counts`` says how many parameters and keys there are."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = tuple(columns)
+        self.counts = {"parameter": 0, "key": 0, "layer": 1}
+        for each in self.columns:
+            initial = each.start if each.per == "layer" and not each.lazy else ()
+            setattr(self, each.name, array("d", initial))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"this state has no column {name!r}")
+
+    if TYPE_CHECKING:  # columns are attributes
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, State):
+            return NotImplemented
+        return self.counts == other.counts and self.saved() == other.saved()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def grow(self, parameters: int, keys: int = 1) -> None:
+        """Room for so many parameters and keys in all; new ones begin at their start."""
+        for per, count in (("parameter", parameters), ("key", keys)):
+            more = count - self.counts[per]
+            if more <= 0:
+                continue
+            self.counts[per] = count
+            for each in self.columns:
+                values = getattr(self, each.name)
+                if each.per == per and (not each.lazy or len(values)):
+                    fresh = array("d", each.start) * more
+                    try:
+                        values.extend(fresh)
+                    except (
+                        BufferError
+                    ):  # somebody keeps a view (a traceback does): leave it to them
+                        setattr(self, each.name, values + fresh)
+
+    def shrink(self, parameters: int, keys: int) -> None:
+        """Forget what was grown beyond these counts."""
+        counts = {"parameter": parameters, "key": keys, "layer": 1}
+        for each in self.columns:
+            if counts[each.per] < self.counts[each.per]:
+                kept = getattr(self, each.name)[: counts[each.per] * len(each.start)]
+                setattr(self, each.name, kept)
+        self.counts = counts
+
+    def remember(self, parameters: Any, keys: Any) -> Memory:
+        """What a run over these parameters and keys may change, so that it can be undone.
+
+        None stands for all of them. Of a long column only the entries in question are copied.
+        """
+        wanted = {"parameter": parameters, "key": keys, "layer": None}
+        few: dict[str, Any] = {}
+        for per, places in wanted.items():
+            if places is not None and 4 * len(places) < self.counts[per]:
+                own = np.asarray(places, dtype=np.int64)
+                few[per] = own[own < self.counts[per]]
+        kept: dict[str, tuple[Any, Any, Any]] = {}
+        for each in self.columns:
+            values = getattr(self, each.name)
+            if each.last and self.counts[each.per] > 1:
+                kept[each.name] = (values, np.empty(0, dtype=np.int64), np.empty(0))
+            elif each.per in few and len(values):
+                table = self.view(each.name).reshape(-1, len(each.start))
+                kept[each.name] = (values, few[each.per], table[few[each.per]])
+            else:
+                kept[each.name] = (values, None, values[:])
+        return Memory(dict(self.counts), kept)
+
+    def undo(self, memory: Memory) -> None:
+        """Be again what was remembered."""
+        for each in self.columns:
+            values, places, kept = memory.kept[each.name]
+            if places is None:
+                setattr(self, each.name, kept)
+                continue
+            length = memory.counts[each.per] * len(each.start)
+            setattr(self, each.name, values if len(values) == length else values[:length])
+            if len(places):
+                self.view(each.name).reshape(-1, len(each.start))[places] = kept
+        self.counts = dict(memory.counts)
+
+    def born(self, name: str) -> bool:
+        """Whether a lazy column is kept by now."""
+        return len(getattr(self, name)) > 0
+
+    def bear(self, name: str) -> Any:
+        """Begin to keep a lazy column: every entry at its start."""
+        each = next(each for each in self.columns if each.name == name)
+        values = array("d", each.start) * self.counts[each.per]
+        setattr(self, name, values)
+        return values
+
+    def view(self, name: str) -> Any:
+        """A column as a writable numpy array on the same memory."""
+        return np.frombuffer(getattr(self, name))
+
+    def saved(self) -> dict[str, Any]:
+        """All columns, ready for the codec."""
+        return {each.name: getattr(self, each.name) for each in self.columns}
+
+    def restore(self, saved: dict[str, Any], parameters: int, keys: int) -> None:
+        """Take up saved columns; their lengths must be what the counts say."""
+        counts = {"parameter": parameters, "key": keys, "layer": 1}
+        if set(saved) != {each.name for each in self.columns}:
+            raise StateError("the state is damaged: its columns are not those of this layer")
+        for each in self.columns:
+            values, wanted = saved[each.name], counts[each.per] * len(each.start)
+            if not isinstance(values, array) or values.typecode != "d":
+                raise StateError(f"the state is damaged: {each.name} is not a column of numbers")
+            if len(values) != wanted and not (each.lazy and not len(values)):
+                raise StateError(
+                    f"the state is damaged: {each.name} has {len(values)} numbers, not {wanted}"
+                )
+        for each in self.columns:
+            setattr(self, each.name, saved[each.name])
+        self.counts = counts
+
+    def copy(self) -> State:
+        """An independent copy."""
+        twin = State(self.columns)
+        twin.counts = dict(self.counts)
+        for each in self.columns:
+            setattr(twin, each.name, getattr(self, each.name)[:])
+        return twin
+
+    def gathered(self, own: Any, places: Any, count: int) -> State:
+        """The parameters ``own`` (None: all) joined into ``count`` at ``places``, as if they had been one layer's."""
+        twin = State(self.columns)
+        twin.grow(count, 1)
+        for each in self.columns:
+            values = getattr(self, each.name)
+            if not len(values) or each.per == "key":
+                continue
+            if each.per == "layer":
+                setattr(twin, each.name, values[:])
+                continue
+            if not twin.born(each.name):
+                twin.bear(each.name)
+            table = self.view(each.name).reshape(-1, len(each.start))
+            mine = twin.view(each.name).reshape(-1, len(each.start))
+            _join(mine, table if own is None else table[own], places, each)
+        return twin
+
+    def merge(self, other: State, parameters: Sequence[int], keys: Sequence[int]) -> None:
+        """Add the state of another partition; ``parameters`` and ``keys`` are the places of its own entries here.
+
+        Room must have been made (``grow``). Sums commute, so the order of merging does not show but in rounding.
+        """
+        if [each.name for each in other.columns] != [each.name for each in self.columns]:
+            raise StateError("these states keep other columns; merge layers of the same settings")
+        places = {
+            "parameter": np.asarray(parameters, dtype=np.int64),
+            "key": np.asarray(keys, dtype=np.int64),
+            "layer": np.zeros(1, dtype=np.int64),
+        }
+        for each in self.columns:
+            theirs = getattr(other, each.name)
+            if not len(theirs):
+                continue
+            if not self.born(each.name):
+                self.bear(each.name)
+            width = len(each.start)
+            mine = self.view(each.name).reshape(-1, width)
+            added = np.array(theirs).reshape(-1, width)
+            at = places[each.per]
+            if each.by:
+                weights = np.array(getattr(other, each.by)).reshape(len(at), -1)
+                total = self.view(each.by).reshape(len(mine), -1)[at] + weights
+                share = np.divide(weights, total, out=np.zeros_like(total), where=total > 0.0)
+                mine[at] = mine[at] + (added - mine[at]) * share
+            else:
+                _join(mine, added, at, each)
+
+
+def _join(mine: Any, added: Any, at: Any, each: Column) -> None:
+    """Join entries into those at ``at``, which may stand there more than once."""
+    for c, how in enumerate(each.merge):
+        if how == LEAST:
+            np.minimum.at(mine[:, c], at, added[:, c])
+        elif how == MOST:
+            np.maximum.at(mine[:, c], at, added[:, c])
+        else:
+            np.add.at(mine[:, c], at, added[:, c] - each.start[c] if how == MOVE else added[:, c])

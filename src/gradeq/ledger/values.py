@@ -1,0 +1,143 @@
+"""Tickets and postings: flat, immutable, JSON in and out."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NamedTuple
+
+from gradeq.errors import BadInput
+
+
+class Row(NamedTuple):
+    """Where a prediction belongs: the parameters it touches, by name, their values z, and its series."""
+
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    key: str | None = None
+
+
+class Place(NamedTuple):
+    """The same as places in a state: parameters, the cells whose rows are counted, the clock, the series."""
+
+    params: tuple[int, ...]
+    cells: tuple[int, ...]
+    clock: int
+    key: int
+
+
+class Ticket(NamedTuple):
+    """What serving left behind, enough for the label on its own.
+
+    ``step`` is the scheduled one, limited by the size of the row; ``counts`` the rows that each of its cells had
+    served by then, this one included; ``memo`` what the rule noted (a scale, what its experts said); ``slopes`` those
+    of a penalty at the parameters that served.
+    """
+
+    number: int
+    row: Row
+    base: Any
+    served: Any
+    weight: float
+    step: float
+    counts: tuple[int, ...]
+    memo: tuple[float, ...] = ()
+    slopes: tuple[float, ...] = ()
+
+    def to_json(self) -> str:
+        """One line of JSON that reads back to the last bit."""
+        return _text("ticket", self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Ticket:
+        """The ticket that ``to_json`` wrote; anything else is refused in one line."""
+        return cls(*_checked(cls, "ticket", text))
+
+
+class Posting(NamedTuple):
+    """What one label adds to the state; with sign -1 it is taken back, with sign 0 it was heard and not learned from.
+
+    ``step`` is the ticket's, ``eta`` the one that the label was given, ``late`` how many rows of each of its cells
+    were served from the ticket to the label (1: at once; empty for a label that comes in the place of another).
+    ``errors`` and ``losses`` are of what was served, then of the base prediction, each with one entry a level.
+    """
+
+    number: int
+    row: Row
+    base: Any
+    served: Any
+    weight: float
+    step: float
+    eta: float
+    late: tuple[int, ...]
+    y: Any
+    errors: tuple[float, ...]
+    losses: tuple[float, ...]
+    memo: tuple[float, ...] = ()
+    slopes: tuple[float, ...] = ()
+    sign: float = 1.0
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the first label of its ticket: one that is taken back, or comes in its place, is not."""
+        return self.sign > 0.0 and len(self.late) > 0
+
+    def to_json(self) -> str:
+        """One line of JSON that reads back to the last bit."""
+        return _text("posting", self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Posting:
+        """The posting that ``to_json`` wrote; anything else is refused in one line."""
+        return cls(*_checked(cls, "posting", text))
+
+
+def _text(what: str, value: Any) -> str:
+    try:
+        return json.dumps({what: value._asdict()}, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"this {what} has no JSON form: {error}") from None
+
+
+def _checked(cls: Any, what: str, text: str | bytes) -> tuple[Any, ...]:
+    try:
+        read = json.loads(text)
+        fields = read[what]
+        if set(fields) != set(cls._fields):
+            raise ValueError("missing or unknown fields")
+        return tuple(_field(name, fields[name]) for name in cls._fields)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:100]
+        raise BadInput(f"this is no {what} that gradeq wrote: {reason}") from None
+
+
+def _field(name: str, value: Any) -> Any:
+    if name == "row":
+        names, values, key = value
+        if not all(isinstance(each, str) for each in names) or len(names) != len(values):
+            raise ValueError("a row needs one value for each name")
+        if key is not None and not isinstance(key, str):
+            raise ValueError("a key is text")
+        return Row(tuple(names), _finite(values), key)
+    if name in ("counts", "late"):
+        return tuple(_count(each) for each in value)
+    if name == "number":
+        return _count(value)
+    if name in ("errors", "losses", "memo", "slopes"):
+        return _finite(value)
+    if name in ("weight", "step", "eta", "sign"):
+        return _finite([value])[0]
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _finite(values: Any) -> tuple[float, ...]:
+    numbers = tuple(float(value) for value in values)
+    if not all(math.isfinite(value) for value in numbers):
+        raise ValueError("a number is not finite")
+    return numbers
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value

@@ -1,0 +1,161 @@
+"""The quantile ensemble: trackers of several steps, weights on the simplex, and a final tracker for the coverage.
+
+Trackers and weights do not depend on the final tracker, so a batch is one pass after the other. The certificate is
+the final tracker's; without one there is an account of what was served, and nothing is guaranteed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gradeq.errors import BadInput
+from gradeq.geometries import EntropicSimplex
+from gradeq.kernels import ensemble as loops
+from gradeq.kernels.account import BEFORE, COLUMNS, LOSS_BEFORE, enter
+from gradeq.kernels.call import run_loop
+from gradeq.kernels.descent import tally
+from gradeq.ledger.batch import Batch
+from gradeq.ledger.state import MEAN, Column, State, column
+from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.links import Identity
+from gradeq.losses import Quantile
+from gradeq.rules.descent import Descent
+from gradeq.rules.levels import Levels
+from gradeq.rules.rule import MOST, diverging
+from gradeq.schedules import Constant, Schedule
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Trackers with steps ``nus``, weights with step ``nu`` and ``floor``, a final tracker (or None) on f + w'theta.
+
+    Where labels come late, every step is cut by as much as the final tracker's (the weights', without one). A memo is
+    the final tracker's, the ensemble's quantile, and where each tracker stood.
+    """
+
+    level: float
+    nus: tuple[float, ...]
+    nu: float
+    floor: float
+    final: Levels | Descent | None
+
+    width = 1
+    stride = COLUMNS
+    penalty = None
+
+    def __post_init__(self) -> None:
+        self._geometry.check(len(self.nus))
+
+    @cached_property
+    def _loss(self) -> Quantile:
+        return Quantile(self.level)
+
+    @cached_property
+    def _geometry(self) -> EntropicSimplex:
+        return EntropicSimplex(self.floor)
+
+    @cached_property
+    def _plain(self) -> Descent:
+        """What keeps the account where no final tracker does."""
+        return Descent(Identity(), self._loss, Constant(self.nu))
+
+    @property
+    def schedule(self) -> Schedule:
+        """That of the final tracker; without one, of the weights."""
+        return (self.final or self._plain).schedule
+
+    @property
+    def _last(self) -> int:
+        """How many numbers of a memo are the final tracker's."""
+        return int(isinstance(self.final, Levels))
+
+    def columns(self) -> list[Column]:
+        """Trackers, logarithms of the weights up to a constant, the weights; the certified columns."""
+        count = len(self.nus)
+        return [
+            *(self.final or self._plain).columns(),
+            column("thetas", "layer", (0.0,) * count, MEAN, by="heard"),
+            column("zs", "layer", (0.0,) * count, MEAN, by="heard"),
+            column("ws", "layer", (1.0 / count,) * count, MEAN, by="heard"),
+            column("heard", "layer", (0.0,)),
+        ]
+
+    def serve(
+        self, state: State, place: Place, values: tuple[float, ...], f: float
+    ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
+        """The ensemble's quantile, moved by the final tracker."""
+        held = [0.0] * len(self.nus)
+        q = loops.blend(f, state.ws, state.thetas, held, 0)
+        if self.final is None:
+            return q, (q, *held), ()
+        served, memo, slopes = self.final.serve(state, place, values, q)
+        return served, (*memo, q, *held), slopes
+
+    def judge(
+        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
+    ) -> Posting:
+        """The miss and loss of what was served, and of the base forecast."""
+        last = self._last
+        if len(ticket.memo) != last + 1 + len(self.nus):
+            raise BadInput(
+                "this ticket has other trackers than this layer; post it where it was served"
+            )
+        if self.final is None:
+            return self._plain.judge(ticket, y, eta, late)
+        bare = ticket._replace(memo=ticket.memo[:last])
+        return self.final.judge(bare, y, eta, late)._replace(memo=ticket.memo)
+
+    def add(self, state: State, place: Place, posting: Posting) -> None:
+        """The final tracker moves; a first label also teaches trackers and weights."""
+        f, y, w, memo, last = posting.base, posting.y, posting.weight, posting.memo, self._last
+        q, learned = memo[last], (state.thetas[:], state.zs[:], state.ws[:])
+        if posting.first:
+            loops.learn(
+                self._loss, self._geometry, self.floor > 0.0, self.nus, self.nu,
+                posting.eta / posting.step, f, q, y, w, memo, last + 1, *learned,
+            )  # fmt: skip
+            if not all(-MOST <= x <= MOST for own in learned for x in own):
+                raise diverging(max(self.nus))
+        if self.final is not None:
+            self.final.add(state, place, posting._replace(base=q, memo=memo[:last]))
+        else:
+            (error, raw), (after, before) = posting.errors, posting.losses
+            enter(state.sums, 0, error, raw, after, before, y - f, w, w, 1.0, 0.0, posting.sign)
+        if posting.first:
+            state.thetas, state.zs, state.ws = learned
+            state.heard[0] += 1.0
+
+    def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
+        """Two passes: trackers and weights, then the final tracker; the caller undoes both if this raises."""
+        n, count, last = len(batch.base), len(self.nus), self._last
+        mixed, held = np.empty(n), np.empty((1 if batch.at_once else n, count))
+        carried = []
+        for k, ticket in enumerate(batch.carried):
+            mixed[k], held[k] = ticket.memo[last], ticket.memo[last + 1 :]
+            carried.append(ticket._replace(base=ticket.memo[last], memo=ticket.memo[:last]))
+        arrays = (
+            self.floor > 0.0, np.array(self.nus), self.nu, batch.base, batch.labels, batch.weights,
+            batch.steps, batch.etas, batch.first, batch.cuts, batch.posts, state.view("thetas"),
+            state.view("zs"), state.view("ws"), 0 if batch.at_once else count, held.reshape(-1), mixed,
+        )  # fmt: skip
+        run_loop(loops.blended, (self._loss, self._geometry), arrays, n * count)
+        state.heard[0] += float(len(batch.posts))
+        if not all(np.isfinite(state.view(name)).all() for name in ("thetas", "zs", "ws")):
+            raise diverging(max(self.nus))
+        served, memos = mixed, np.empty((n, 0))
+        account = np.array(state.sums)
+        if self.final is not None:
+            served, found = self.final.run(state, batch._replace(base=mixed, carried=carried))
+            memos = memos if found is None else found
+        etas, rows, sums = np.zeros(n), batch.rows, state.view("sums")
+        columns = (batch.base, batch.base, batch.labels, batch.weights, etas, served, batch.posts)
+        entries = (rows.starts, rows.params, rows.values, account)
+        run_loop(tally, (Identity(), self._loss), (*columns, *entries), n)
+        # What was before is the base forecast, not the mix that the final tracker moved.
+        kept = slice(COLUMNS) if self.final is None else [BEFORE, LOSS_BEFORE]
+        sums[kept] = account[kept]
+        return served, None if batch.at_once else np.column_stack([memos, mixed, held])

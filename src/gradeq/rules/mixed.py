@@ -1,0 +1,172 @@
+"""The automatic step: the raw prediction and running means of the residuals, mixed by their loss, then descent.
+
+Eight means of the known residuals (overall and by group, memories of 10 to 30,000 labels) and the raw prediction are
+averaged with weights earned by past loss; the final layer moves that mix by the error of what was really served, and
+its certificate is the layer's. Means and weights only choose what is served next.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradeq.errors import BadInput
+from gradeq.kernels import means as loops
+from gradeq.kernels.account import COLUMNS
+from gradeq.kernels.call import run_loop
+from gradeq.kernels.means import EXPERTS, SAID
+from gradeq.kernels.mixing import HEDGE, weigh
+from gradeq.ledger.batch import Batch, single
+from gradeq.ledger.constants import zeros
+from gradeq.ledger.facts import SERVED
+from gradeq.ledger.state import LEAST, MEAN, MOST, SUM, Column, State, column
+from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.links import Logit
+from gradeq.rules.descent import Descent
+from gradeq.rules.rule import diverging
+from gradeq.schedules import Schedule
+
+MEMORIES = (10, 30, 100, 300, 1000, 3000, 10000, 30000)  # labels of the layer
+KEEPS = [1.0 - 1.0 / memory for memory in MEMORIES]
+FADES = [math.log(keep) for keep in KEEPS]
+FARTHEST = 1e300  # a residual beyond it would leave the finite numbers
+
+
+def mixing_columns(experts: int) -> list[Column]:
+    """What the weights of so many experts rest on: their losses; Delta and the mean lateness; how many labels."""
+    return [
+        column("losses", "layer", (0.0,) * experts),
+        Column("hedge", "layer", (0.0,) * HEDGE, (SUM, MOST)),
+        column("heard", "layer", (0.0,)),
+    ]
+
+
+def weights_of(state: State) -> list[float]:
+    """The weights that the next prediction would be mixed with, the raw prediction's first."""
+    weights = [0.0] * len(state.losses)
+    weigh(state.losses, state.hedge[0], weights)
+    return weights
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Raw and eight running means under ``final``; ``groups`` is the number of group columns, 0 without any.
+
+    A memo is what each expert said, the raw prediction first, and their mix.
+    """
+
+    final: Descent
+    groups: float
+
+    width = 1
+    stride = COLUMNS
+    penalty = None
+
+    @property
+    def schedule(self) -> Schedule:
+        """That of the final layer."""
+        return self.final.schedule
+
+    @property
+    def bounded(self) -> bool:
+        """Whether predictions are probabilities."""
+        return isinstance(self.final.link, Logit)
+
+    def columns(self) -> list[Column]:
+        """Those of the final layer; offsets and precisions of the means; the weights'."""
+        nothing = (0.0,) * EXPERTS
+        found = [
+            *self.final.columns(),
+            *mixing_columns(SAID),
+            column("offsets", "layer", nothing, MEAN, by="precisions"),
+            column("precisions", "layer", nothing),
+            Column("guard", "layer", (0.0, 0.0), (LEAST, MOST)),
+        ]
+        if not self.groups:
+            return found
+        return [
+            *found,
+            column("own_offsets", "parameter", nothing, MEAN, by="own_precisions"),
+            column("own_precisions", "parameter", nothing),
+            column("own_last", "parameter", (0.0,)),
+        ]
+
+    def serve(
+        self, state: State, place: Place, values: tuple[float, ...], f: float
+    ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
+        """The mix, moved by the final layer."""
+        memo, weights = [0.0] * SAID, [0.0] * SAID
+        own = state.own_offsets if self.groups else ()
+        m = loops.speak(
+            self.final.link, self.bounded, f, state.offsets, own, state.guard, self.groups > 0.0,
+            place.params, 0, len(place.params), state.losses, state.hedge, weights, memo, 0,
+        )  # fmt: skip
+        s, _, slopes = self.final.serve(state, place, values, m)
+        return s, (*memo, m), slopes
+
+    def judge(
+        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
+    ) -> Posting:
+        """The error and loss of what was served, and of the raw prediction."""
+        if len(ticket.memo) != SAID + 1:
+            raise BadInput("this ticket does not say what was mixed; post it where it was served")
+        return self.final.judge(ticket, y, eta, late)
+
+    def add(self, state: State, place: Place, posting: Posting) -> None:
+        """The final layer moves; a first label also teaches weights and means, a correction the losses alone."""
+        f, y, w, memo = posting.base, posting.y, posting.weight, posting.memo
+        if not -FARTHEST <= y - f <= FARTHEST:
+            raise diverging(posting.eta)
+        self.final.add(state, place, posting._replace(base=memo[SAID]))
+        loss, lost = self.final.loss, [0.0] * SAID
+        if not posting.first:
+            loops.judge(loss, memo, 0, w, y, lost)
+            for k, own in enumerate(lost):
+                state.losses[k] = state.losses[k] + posting.sign * own
+            return
+        waited = max(0.0, state.facts[SERVED] - posting.number)
+        arguments: tuple[Any, ...] = (
+            self.final.link, loss, self.bounded, self.groups, KEEPS, FADES, f, y, w, waited, memo, 0,
+            self.groups > 0.0, place.params, 0, len(place.params),
+            *(getattr(state, name) if name else () for name in self._learned), [0.0] * SAID, lost,
+        )  # fmt: skip
+        loops.hear(*arguments)
+
+    @property
+    def _learned(self) -> tuple[str, ...]:
+        own = ("own_offsets", "own_precisions", "own_last") if self.groups else ("", "", "")
+        return ("offsets", "precisions", "losses", "hedge", "heard", "guard", *own)
+
+    def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
+        """One pass serves and learns, a second keeps the accounts; the caller undoes both if this raises."""
+        n, first, rows, posts = len(batch.base), batch.first, batch.rows, batch.posts
+        with np.errstate(over="ignore"):
+            residuals = batch.labels[posts] - batch.base[posts]
+        if not (np.abs(residuals) <= FARTHEST).all():
+            raise diverging(self.schedule.step(1))
+        served, mixes = np.empty(n), np.empty(n)
+        memos = np.empty((1 if batch.at_once else n, SAID))
+        for k, ticket in enumerate(batch.carried):
+            served[k], memos[k], mixes[k] = ticket.served, ticket.memo[:SAID], ticket.memo[SAID]
+        nothing = np.empty(0)
+        arrays = (
+            self.bounded, self.groups, np.array(KEEPS), np.array(FADES), batch.base, batch.labels,
+            batch.weights, batch.etas, rows.starts, rows.params, rows.values, first, batch.cuts, posts,
+            np.array([float(ticket.number) for ticket in batch.carried]),
+            state.facts[SERVED] - (n - first),
+            *(state.view(name) if name else nothing for name in self._learned),
+            np.empty(SAID), np.empty(SAID), state.view("u"), 0 if batch.at_once else SAID,
+            memos.reshape(-1), mixes, served,
+        )  # fmt: skip
+        run_loop(loops.mixed, (self.final.link, self.final.loss), arrays, n)
+        top = float(batch.etas.max(initial=0.0))
+        if not np.isfinite(served).all():
+            raise diverging(top)
+        self.final.check(state, batch._replace(base=mixes), top)
+        self.final.tally(state, "sums", batch, served, rows, mixes)
+        if self.final.totals:
+            self.final.tally(state, "total", batch, served, single(zeros(n)), mixes)
+        return served, None if batch.at_once else np.column_stack([memos, mixes])

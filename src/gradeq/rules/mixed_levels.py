@@ -1,0 +1,172 @@
+"""The automatic step for quantiles: the raw forecasts and quantile trackers of several rates, mixed, then tracked.
+
+Five trackers of the known residuals (overall and by group) and the raw forecasts are averaged with weights earned by
+past pinball loss; the final tracker moves that mix by whether what was really served covered the label, and its
+certificate is the layer's. Trackers and weights only choose what is served next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradeq.errors import BadInput
+from gradeq.kernels import trackers as loops
+from gradeq.kernels.call import run_loop
+from gradeq.kernels.levels import scale_at
+from gradeq.kernels.trackers import SCALES
+from gradeq.ledger.batch import Batch
+from gradeq.ledger.facts import SERVED
+from gradeq.ledger.state import MEAN, Column, State, column
+from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.rules.levels import SINH, Levels, listed
+from gradeq.rules.mixed import mixing_columns
+from gradeq.rules.rule import diverging
+from gradeq.schedules import Schedule
+
+RATES = [0.003, 0.01, 0.03, 0.1, 0.3]
+
+
+@dataclass(frozen=True)
+class MixedLevels:
+    """Trackers under ``final``; ``groups`` is the number of group columns, ``raw`` whether forecasts are an expert.
+
+    ``start``: where the trackers begin at each level, in asinh units (scores have no forecast to begin from). A memo
+    is the scale of the trackers, that of the final one, what each expert said level by level, and their mix.
+    """
+
+    final: Levels
+    groups: float
+    raw: bool
+    start: tuple[float, ...] = ()
+
+    penalty = None
+
+    @property
+    def schedule(self) -> Schedule:
+        """That of the final tracker."""
+        return self.final.schedule
+
+    @property
+    def width(self) -> int:
+        """One u for each level."""
+        return self.final.width
+
+    @property
+    def stride(self) -> int:
+        """One account for each level."""
+        return self.final.stride
+
+    @property
+    def experts(self) -> int:
+        """How many are mixed."""
+        return len(RATES) + int(self.raw)
+
+    @property
+    def noted(self) -> int:
+        """How many numbers of a memo come before the mix."""
+        return SCALES + self.experts * self.width
+
+    def columns(self) -> list[Column]:
+        """Those of the final tracker; offsets and labels of the experts, their scale; the weights'."""
+        width, trackers = self.width, len(RATES)
+        found = [
+            *self.final.columns(),
+            column("offsets", "layer", (self.start or (0.0,) * width) * trackers, MEAN, by="heard"),
+            *mixing_columns(self.experts),
+            column("scale_num", "layer", (0.0,)),
+            column("scale_den", "layer", (0.0,)),
+        ]
+        if not self.groups:
+            return found
+        nothing = (0.0,) * (trackers * width)
+        return [
+            *found,
+            column("own_offsets", "parameter", nothing, MEAN, by="own_heard"),
+            column("own_heard", "parameter", (0.0,)),
+        ]
+
+    def serve(
+        self, state: State, place: Place, values: tuple[float, ...], f: Any
+    ) -> tuple[Any, tuple[float, ...], tuple[float, ...]]:
+        """The mix, moved by the final tracker."""
+        count, base = self.width, listed(f)
+        scale = scale_at(state.scale_num[0], state.scale_den[0], base[count // 2])
+        said, weights = [0.0] * (self.experts * count), [0.0] * self.experts
+        a, wish, theta, mix = ([0.0] * count for _ in range(4))
+        loops.speak(
+            SINH, int(self.raw), count, base, 0, scale, a, state.offsets,
+            state.own_offsets if self.groups else (), self.groups > 0.0, place.params, 0,
+            len(place.params), state.losses, state.hedge, weights, said, 0, wish, theta, mix,
+        )  # fmt: skip
+        centre = mix[0] if count == 1 else tuple(mix)
+        served, last, slopes = self.final.serve(state, place, values, centre)
+        return served, (scale, *last, *said, *mix), slopes
+
+    def judge(
+        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
+    ) -> Posting:
+        """The miss and the pinball loss of each level, then of each raw forecast."""
+        if len(ticket.memo) != self.noted + self.width:
+            raise BadInput("this ticket does not say what was mixed; post it where it was served")
+        bare = ticket._replace(memo=ticket.memo[1:SCALES])
+        return self.final.judge(bare, y, eta, late)._replace(memo=ticket.memo)
+
+    def add(self, state: State, place: Place, posting: Posting) -> None:
+        """The final tracker moves; a first label also teaches weights and experts, a correction the losses alone."""
+        count, y, w, memo = self.width, posting.y, posting.weight, posting.memo
+        mix = memo[self.noted :]
+        centre = mix[0] if count == 1 else mix
+        self.final.add(state, place, posting._replace(base=centre, memo=memo[1:SCALES]))
+        lost = [0.0] * self.experts
+        if not posting.first:
+            loops.weighed(count, self.final.taus, memo, SCALES, w, y, lost)
+            for e, own in enumerate(lost):
+                state.losses[e] = state.losses[e] + posting.sign * own
+            return
+        waited = max(0.0, state.facts[SERVED] - posting.number)
+        arguments: tuple[Any, ...] = (
+            SINH, count, self.final.taus, self.groups, RATES, listed(posting.base), 0, y, w, waited,
+            memo[0], memo, SCALES, self.groups > 0.0, place.params, 0, len(place.params),
+            *(getattr(state, name) if name else () for name in self._learned), [0.0] * count,
+            [0.0] * self.experts, lost,
+        )  # fmt: skip
+        loops.hear(*arguments)
+
+    @property
+    def _learned(self) -> tuple[str, ...]:
+        own = ("own_offsets", "own_heard") if self.groups else ("", "")
+        return ("offsets", "losses", "hedge", "heard", "scale_num", "scale_den", *own)
+
+    def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
+        """One pass serves, learns and keeps the accounts; the caller undoes it if this raises."""
+        n, first, rows = len(batch.base), batch.first, batch.rows
+        count, final = self.width, self.final
+        served, mixes = np.empty((n, count)), np.empty((n, count))
+        memos = np.empty((1 if batch.at_once else n, self.noted))
+        for k, ticket in enumerate(batch.carried):
+            served[k], memos[k] = ticket.served, ticket.memo[: self.noted]
+            mixes[k] = ticket.memo[self.noted :]
+        nothing = np.empty(0)
+
+        def kept(name: str, wanted: bool = True) -> Any:
+            return state.view(name) if wanted else nothing
+
+        arrays = (
+            int(self.raw), count, np.array(final.taus), self.groups, np.array(RATES),
+            np.ascontiguousarray(batch.base).reshape(-1), batch.labels, batch.weights, batch.etas,
+            rows.starts, rows.params, rows.values, batch.keys, first, batch.cuts, batch.posts,
+            np.array([float(ticket.number) for ticket in batch.carried]),
+            state.facts[SERVED] - (n - first), *(kept(name, bool(name)) for name in self._learned),
+            kept("u"), kept("nums"), kept("dens"), kept("sums"), kept("gaps", count > 1),
+            kept("total", final.totals), *(np.empty(count) for _ in range(3)),
+            *(np.empty(2 * count) for _ in range(2)), *(np.empty(self.experts) for _ in range(2)),
+            0 if batch.at_once else self.noted, memos.reshape(-1), mixes.reshape(-1), served.reshape(-1),
+        )  # fmt: skip
+        run_loop(loops.mixed, (SINH,), arrays, n * count)
+        if not (np.isfinite(state.view("u")).all() and np.isfinite(served).all()):
+            raise diverging(float(batch.etas.max(initial=0.0)))
+        table = None if batch.at_once else np.concatenate([memos, mixes], axis=1)
+        return served[:, 0] if count == 1 else served, table

@@ -1,0 +1,100 @@
+"""What a layer asks of its rule: ``serve`` reads, ``judge`` is pure, ``add`` alone writes what is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from gradeq.errors import Diverging
+from gradeq.ledger.batch import Batch
+from gradeq.ledger.state import Column, State
+from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.penalties import Penalty
+from gradeq.schedules import Schedule
+
+MOST = (
+    1.7976931348623157e308  # the largest finite float: -MOST <= x <= MOST is false for nan and inf
+)
+
+
+class Rule(Protocol):
+    """A frozen value made of a link, a loss, a schedule, a penalty: the whole of what is learned and how.
+
+    ``width``: how many numbers u has for each parameter (levels); ``stride``: numbers in the account of one of them.
+    """
+
+    @property
+    def schedule(self) -> Schedule:
+        """The step at each time."""
+        ...
+
+    @property
+    def penalty(self) -> Penalty | None:
+        """What pulls every parameter to zero, if anything does."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Numbers of u for each parameter."""
+        ...
+
+    @property
+    def stride(self) -> int:
+        """Numbers in the account of one parameter, all its levels together."""
+        ...
+
+    def columns(self) -> Sequence[Column]:
+        """What the state keeps for this rule."""
+        ...
+
+    def serve(
+        self, state: State, place: Place, values: tuple[float, ...], f: Any
+    ) -> tuple[Any, tuple[float, ...], tuple[float, ...]]:
+        """The served value, the memo for its label, and the penalty's slopes; nothing is changed."""
+        ...
+
+    def judge(self, ticket: Ticket | Posting, y: Any, eta: float, late: tuple[int, ...]) -> Posting:
+        """What this label adds; a posting may be judged again with another label."""
+        ...
+
+    def add(self, state: State, place: Place, posting: Posting) -> None:
+        """Add a posting to the state; raises ``Diverging`` with nothing changed."""
+        ...
+
+    def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
+        """Serve and learn from a whole batch: the served values, and a table of memos (or None)."""
+        ...
+
+
+def diverging(eta: float) -> Diverging:
+    """The refusal of a step that would leave the proven range."""
+    return Diverging(
+        f"a parameter leaves its proven range with a step of {eta:g}: the layer is diverging; "
+        "use a smaller eta (weights scale it), or the late-label cap where labels come late"
+    )
+
+
+def posting_of(
+    ticket: Any,
+    y: Any,
+    eta: float,
+    late: tuple[int, ...],
+    errors: tuple[float, ...],
+    losses: tuple[float, ...],
+) -> Posting:
+    """The posting of a ticket, or of an earlier posting that is judged again."""
+    return Posting(
+        ticket.number, ticket.row, ticket.base, ticket.served, ticket.weight, ticket.step, eta, late, y,
+        errors, losses, ticket.memo, ticket.slopes,
+    )  # fmt: skip
+
+
+def check_served(served: Any, step: float) -> None:
+    """Refuse to serve what is not finite."""
+    if type(served) is float:
+        if not -MOST <= served <= MOST:
+            raise diverging(step)
+        return
+    for s in served:
+        if not -MOST <= s <= MOST:
+            raise diverging(step)

@@ -1,0 +1,85 @@
+"""A rule on scores: serves a threshold, and learns from s(x, y), where x is what was given to be served."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradeq.errors import BadInput
+from gradeq.ledger.batch import Batch
+from gradeq.ledger.state import Column, State
+from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.schedules import Schedule
+
+
+@dataclass(frozen=True)
+class Scored:
+    """``inner`` tracks a quantile of the scores, its base forecast 0; a posting notes the score last in its memo."""
+
+    inner: Any
+    score: Callable[[Any, Any], float]
+
+    penalty = None
+
+    @property
+    def schedule(self) -> Schedule:
+        """That of the tracker."""
+        found: Schedule = self.inner.schedule
+        return found
+
+    @property
+    def width(self) -> int:
+        """That of the tracker."""
+        return int(self.inner.width)
+
+    @property
+    def stride(self) -> int:
+        """That of the tracker."""
+        return int(self.inner.stride)
+
+    def columns(self) -> list[Column]:
+        """Those of the tracker."""
+        return list(self.inner.columns())
+
+    def serve(
+        self, state: State, place: Place, values: tuple[float, ...], f: Any
+    ) -> tuple[Any, tuple[float, ...], tuple[float, ...]]:
+        """The threshold; x waits on the ticket for its label."""
+        served: tuple[Any, tuple[float, ...], tuple[float, ...]]
+        served = self.inner.serve(state, place, values, 0.0)
+        return served
+
+    def judge(self, ticket: Ticket | Posting, y: Any, eta: float, late: tuple[int, ...]) -> Posting:
+        """The score of the label, judged against the threshold."""
+        memo = ticket.memo[:-1] if isinstance(ticket, Posting) else ticket.memo
+        s = finite(self.score(ticket.base, y), y)
+        inner: Posting = self.inner.judge(ticket._replace(base=0.0, memo=memo), s, eta, late)
+        return inner._replace(base=ticket.base, y=y, memo=(*memo, s))
+
+    def add(self, state: State, place: Place, posting: Posting) -> None:
+        """Learn from the score that was noted."""
+        *memo, s = posting.memo
+        self.inner.add(state, place, posting._replace(base=0.0, y=s, memo=tuple(memo)))
+
+    def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
+        """All scores first (they do not depend on what is served), then one pass of the tracker."""
+        n = len(batch.base)
+        scores = np.full(n, np.nan)
+        for i in batch.posts.tolist():
+            x, y = batch.base[i].tolist(), float(batch.labels[i])
+            scores[i] = finite(self.score(tuple(x) if isinstance(x, list) else x, y), y)
+        found: tuple[Any, Any]
+        found = self.inner.run(state, batch._replace(base=np.zeros(n), labels=scores))
+        return found
+
+
+def finite(value: Any, y: Any) -> float:
+    """A score as a finite float."""
+    result = float(value)
+    if not math.isfinite(result):
+        raise BadInput(f"the score of label {y!r} is {result}; it must be a finite number")
+    return result
