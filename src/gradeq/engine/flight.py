@@ -37,6 +37,9 @@ from gradeq.ledger.pairs import Pairs
 from gradeq.ledger.state import MOST, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
 
+AT_ONCE = (1,)
+FOREIGN = "this ticket counts other rows than this layer; post it where it was served"
+
 
 class Arrival(NamedTuple):
     """What the coming of a label means: how late it is, the step it gets, and the cells' numbers after it."""
@@ -85,13 +88,11 @@ class Flight:
 
     def serve(self, state: State, place: Place) -> tuple[int, ...]:
         """Count a row that is served; the counts of its cells go on its ticket."""
-        rows, counts = state.rows, []
-        for cell in place.cells:
-            count = rows[cell] + 1.0
-            rows[cell] = count
-            counts.append(int(count))
+        rows, cells = state.rows, place.cells
+        for cell in cells:
+            rows[cell] += 1.0
         state.facts[fact.SERVED] += 1.0
-        return tuple(counts)
+        return tuple([int(rows[cell]) for cell in cells] if len(cells) > 1 else (int(rows[cell]),))
 
     def unserve(self, state: State, place: Place) -> None:
         """Take back the count of a row that was served for a label which is then refused."""
@@ -109,13 +110,13 @@ class Flight:
         if late is None:
             rows, counts = state.rows, ticket.counts
             if len(counts) != len(place.cells):
-                raise BadInput(
-                    "this ticket counts other rows than this layer; post it where it was served"
-                )
-            late = tuple([int(rows[c]) - k + 1 for c, k in zip(place.cells, counts, strict=True)])
-            if min(late) < 1:  # a ticket of another replica, ahead of this one
-                late = tuple([max(1, d) for d in late])
-        if max(late) == 1 and not len(state.late):
+                raise BadInput(FOREIGN)
+            if len(counts) == 1 and not len(state.late) and rows[place.cells[0]] == counts[0]:
+                return Arrival(AT_ONCE, ticket.step, [])
+            served = zip(place.cells, counts, strict=True)
+            # A ticket of another replica may be ahead of this one.
+            late = tuple([max(1, int(rows[c]) - k + 1) for c, k in served])
+        if not len(state.late) and max(late) == 1:
             return Arrival(late, ticket.step, [])
         cells = [self._cell(state, cell) for cell in place.cells]
         for numbers, d in zip(cells, late, strict=True):

@@ -151,7 +151,7 @@ class Roster:
             return FIRST
         index = self.index
         try:
-            params = tuple([index[name] for name in row.names])
+            params = tuple(map(index.__getitem__, row.names))
         except KeyError:
             return None
         return Place(

@@ -67,7 +67,7 @@ class Book:
         self.ttl, self.remember = ttl, remember
         self.opened: OrderedDict[int, Opened] = OrderedDict()  # by number, oldest first
         self.by_id: dict[Id, int] = {}
-        self.oldest_of: dict[str, OrderedDict[int, None]] = {}  # numbers of a key's open tickets
+        self.oldest_of: dict[str, dict[int, None]] = {}  # numbers of a key's open tickets
         self.timed: list[
             tuple[float, int]
         ] = []  # a heap of when tickets were served; some are closed by now
@@ -95,7 +95,11 @@ class Book:
         if id is not None:
             self.by_id[id] = number
         if key is not None:
-            self.oldest_of.setdefault(key, OrderedDict())[number] = None
+            own = self.oldest_of.get(key)
+            if own is None:
+                self.oldest_of[key] = {number: None}
+            else:
+                own[number] = None
         if time is not None and self.ttl is not None:
             if len(self.timed) > 64 + 2 * len(self.opened):
                 self.timed = [entry for entry in self.timed if entry[1] in self.opened]

@@ -41,7 +41,9 @@ def enter(
     """Enter one label into the account that begins at ``at``; a residual of nan has no range."""
     sums[at] = sums[at] + sign
     sums[at + WEIGHT] = sums[at + WEIGHT] + sign * w
-    enter_lean(sums, at + GRADIENT, w * error, z, eta, sign)
+    g = sign * ((w * error) * z)
+    sums[at + GRADIENT] = sums[at + GRADIENT] + g
+    sums[at + MOVED] = sums[at + MOVED] + eta * g
     sums[at + BEFORE] = sums[at + BEFORE] + sign * ((w * raw) * z)
     sums[at + LOSS_BEFORE] = sums[at + LOSS_BEFORE] + sign * (w * before)
     sums[at + LOSS_AFTER] = sums[at + LOSS_AFTER] + sign * (w * after)

@@ -56,5 +56,5 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
     if arrival is None:
         state.facts[fact.CORRECTED] += float(entry.sign < 0.0 < entry.weight)
         flight.correct(state, place, entry)
-    elif layer._learns(entry.y):
+    elif layer._learns is None or layer._learns(entry.y):
         flight.settle(state, place, entry, arrival._replace(eta=entry.eta), entry.sign)

@@ -84,7 +84,8 @@ class Keys:
         self, key: Any, groups: Mapping[str, Any] | None, features: Mapping[str, Any] | None
     ) -> Row:
         """Where one event belongs, by name; nothing is entered."""
-        return self.own.row(groups, features)._replace(key=group_name(key))
+        own = self.own.row(groups, features)
+        return Row(own.names, own.values, group_name(key))
 
     def known(self, row: Row) -> Place | None:
         """Where a row belongs, None if its key (or one of its groups) was never seen."""

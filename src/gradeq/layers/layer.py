@@ -28,7 +28,7 @@ from gradeq.layers.making import check_same_settings, described
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State, column
 from gradeq.ledger.values import Place, Posting, Row, Ticket
-from gradeq.rules.rule import Rule, check_served
+from gradeq.rules.rule import MOST, Rule, check_served
 from gradeq.schedules import Constant
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Layer(ABC):
     kind: str
     shadow: bool = False
     _limited: bool = False
+    _learns: Any = None  # whether a label is one to learn from at all; None: every one is
     _limit: float | None
     _in_flight: int
     _ttl: float | None
@@ -97,7 +98,8 @@ class Layer(ABC):
         try:
             served, memo, slopes = (serve or rule.serve)(state, place, row.values, f)
             step = rule.schedule.step(int(clock[place.clock]) + 1)
-            check_served(served, step)
+            if type(served) is not float or not -MOST <= served <= MOST:
+                check_served(served, step)
         except Exception:
             self._forget(mark)
             raise
@@ -156,13 +158,9 @@ class Layer(ABC):
         except Exception:
             self._forget(mark)
             raise
-        if self._learns(y):
+        if self._learns is None or self._learns(y):
             self._flight.settle(state, place, ticket, arrival, posting.sign)
         return posting
-
-    def _learns(self, y: Any) -> bool:
-        """Whether a label is one to learn from at all; a dropped tie is not."""
-        return True
 
     def repost(self, posting: Posting, y: Any) -> tuple[Posting, Posting]:
         """Replace the label of a posting: the old one taken back (sign -1), and the one put in its place.

@@ -111,7 +111,17 @@ class Descent:
         """u <- u - eta (w e) z, and the accounts."""
         _, row, f, _, w, _, eta, _, y, errors, losses, _, _, sign = posting
         params, values, residual, error = place.params, row.values, y - f, errors[0]
-        self._move(state, params, values, posting, sign * (w * error), residual)
+        u, e = state.u, sign * (w * error)
+        if self.penalty is not None and posting.first:
+            widest = self.widest(state, params, posting, abs(residual))
+            dragged(state, params, values, posting, e, widest)
+        else:
+            old = list(map(u.__getitem__, params))
+            loops.move(u, params, values, 0, len(params), eta, e)
+            near = NEAR * abs(residual)  # the leash is never shorter
+            for j in params:
+                if not -near <= u[j] <= near:
+                    self._hold(state, params, posting, old)
         if self.lean:
             entered(state, params, posting)
             return
@@ -123,30 +133,15 @@ class Descent:
         if self.totals:
             enter(state.total, 0, error, raw, after, before, residual, reach, w, 1.0, eta, sign)
 
-    def _move(
-        self,
-        state: State,
-        params: tuple[int, ...],
-        values: tuple[float, ...],
-        posting: Posting,
-        e: float,
-        residual: float,
+    def _hold(
+        self, state: State, params: tuple[int, ...], posting: Posting, old: list[float]
     ) -> None:
-        u, eta = state.u, posting.eta
-        if self.penalty is not None and posting.first:
-            widest = self.widest(state, params, posting, abs(residual))
-            dragged(state, params, values, posting, e, widest)
-            return
-        old = [u[j] for j in params]
-        loops.move(u, params, values, 0, len(params), eta, e)
-        near = NEAR * abs(residual)  # the leash is never shorter
-        for j in params:
-            if not -near <= u[j] <= near:
-                widest = self.widest(state, params, posting, abs(residual))
-                if not -widest <= u[j] <= widest:
-                    for k, x in zip(params, old, strict=True):
-                        u[k] = x
-                    raise diverging(eta)
+        """Refuse a move beyond the leash, and take it back."""
+        u, widest = state.u, self.widest(state, params, posting, abs(posting.y - posting.base))
+        if not all(-widest <= u[j] <= widest for j in params):
+            for j, x in zip(params, old, strict=True):
+                u[j] = x
+            raise diverging(posting.eta)
 
     def widest(
         self, state: State, params: tuple[int, ...], posting: Posting, residual: float

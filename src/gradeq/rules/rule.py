@@ -83,10 +83,8 @@ def posting_of(
     losses: tuple[float, ...],
 ) -> Posting:
     """The posting of a ticket, or of an earlier posting that is judged again."""
-    return Posting(
-        ticket.number, ticket.row, ticket.base, ticket.served, ticket.weight, ticket.step, eta, late, y,
-        errors, losses, ticket.memo, ticket.slopes,
-    )  # fmt: skip
+    given: Any = ticket[:6]  # number, row, base, served, weight and step come first in both
+    return Posting(*given, eta, late, y, errors, losses, ticket.memo, ticket.slopes)
 
 
 def check_served(served: Any, step: float) -> None:
