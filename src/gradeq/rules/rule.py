@@ -84,7 +84,7 @@ def posting_of(
 ) -> Posting:
     """The posting of a ticket, or of an earlier posting that is judged again."""
     given: Any = ticket[:6]  # number, row, base, served, weight and step come first in both
-    return Posting(*given, eta, late, y, errors, losses, ticket.memo, ticket.slopes)
+    return Posting(*given, eta, late, y, errors, losses, ticket.memo, ticket.slopes)  # type: ignore[call-arg]
 
 
 def check_served(served: Any, step: float) -> None:
