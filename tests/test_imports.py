@@ -20,7 +20,7 @@ LAYERS = (
     ("engine",),
     ("codec",),
     ("theory",),
-    ("equilibrium", "certificate", "certificate_elo", "coverage", "regret", "checks"),
+    ("equilibrium", "certificate", "certificate_elo", "coverage", "windows", "regret", "checks"),
     ("frames", "files"),
     ("layers",),
     ("datasets",),

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from gradeq.engine.flight import Flight
 from gradeq.equilibrium import Average, Coordinate, Equilibrium, averaged, over
-from gradeq.errors import BadInput
 from gradeq.kernels.account import (
     BEFORE,
     COLUMNS,
@@ -46,7 +45,8 @@ class Terms(NamedTuple):
 
     ``task``: what theory calls it; ``levels``: of quantiles; ``structure``: "scalar", "disjoint" groups or "features"
     (overlapping groups too); ``start``: u_1 of each level; ``loss_scale``: what a mean loss is multiplied by (the
-    value of ``Squared`` is half the squared error); ``size``: squared norm of a row without features.
+    value of ``Squared`` is half the squared error); ``size``: squared norm of a row without features; ``centre``:
+    where residuals are measured from; ``certified``: whether u sums up the errors (in an ensemble alone none does).
     """
 
     task: str
@@ -58,6 +58,8 @@ class Terms(NamedTuple):
     size: float = 1.0
     clip: float | None = None
     sinh: bool = False
+    centre: float = 0.0
+    certified: bool = True
 
 
 class Reading(NamedTuple):
@@ -100,7 +102,7 @@ class Reading(NamedTuple):
     def constant(self) -> bool:
         """Whether every label was given the same step, so that two states alone give the average."""
         facts = self.state.facts
-        return bool(facts[fact.STEP_LOW] >= facts[fact.STEP_HIGH])
+        return self.terms.certified and bool(facts[fact.STEP_LOW] >= facts[fact.STEP_HIGH])
 
     @property
     def refusal(self) -> str | None:
@@ -108,6 +110,8 @@ class Reading(NamedTuple):
         facts = self.state.facts
         if facts[fact.CORRECTED]:
             return "labels were corrected after others had been served"
+        if not self.terms.certified:
+            return "weights in equilibrium say nothing about coverage; add a final tracker"
         if facts[fact.MERGED]:
             return "partitions that had learned about the same parameters were merged"
         return None
@@ -332,14 +336,24 @@ def seen(reading: Reading, j: int | None) -> dict[str, Any]:
     lows, highs = [], []
     for own, start in zip(owns, terms.start, strict=True):
         ranged = own[LOW] <= own[HIGH]
-        lows.append(own[LOW] - start * terms.size if ranged else 0.0)
-        highs.append(own[HIGH] - start * terms.size if ranged else 0.0)
+        origin = start * terms.size - terms.centre
+        lows.append(own[LOW] - origin if ranged else 0.0)
+        highs.append(own[HIGH] - origin if ranged else 0.0)
     facts: dict[str, Any] = {
         "n": owns[0][ROWS],
         "weight_sum": owns[0][WEIGHT],
         "low": min(lows),
         "high": max(highs),
     }
+    if terms.task == "probability_logit":  # its accounts hold the range of labels
+        facts |= {"label_low": max(0.0, facts["low"]), "label_high": min(1.0, facts["high"])}
+        if not owns[0][ROWS]:
+            facts |= {"label_low": 0.0, "label_high": 1.0}
+    # Ranges are widened by rounding; some ends are known exactly.
+    if terms.task == "poisson" and -1e-9 < facts["low"] < 0.0:
+        facts["low"] = 0.0
+    if terms.task == "probability_shift":
+        facts |= {"low": max(-1.0, facts["low"]), "high": min(1.0, facts["high"])}
     if not terms.levels:
         # Under auto the final layer moves a mix, whose squares are not summed: those here are of the raw prediction.
         squares = None if hasattr(reading.state, "losses") else 2.0 * owns[0][LOSS_BEFORE]
@@ -375,46 +389,3 @@ def harm_of(layer: Any, auto: str) -> HarmCap:
     if not isinstance(reading.schedule, Constant) or reading.schedule.eta != setting.top_eta:
         setting = replace(setting, inverse_variation=math.inf)
     return harm_cap(setting, sinh=reading.terms.sinh)
-
-
-class Window(NamedTuple):
-    """Averages over the labels posted between two states, summed row by row and read off the states.
-
-    ``rows``: labels in the window. ``average_gradient`` and ``from_state``: by coordinate, over all its rows;
-    ``bias``: by coordinate, over its own rows. ``gap``: the largest disagreement of the two, rounding apart 0 (with a
-    step that varied, of the sum of eta times gradient and the move of the parameter).
-    """
-
-    rows: int
-    average_gradient: dict[str, float]
-    from_state: dict[str, float]
-    bias: dict[str, float]
-    gap: float
-
-
-def window(first: Reading, last: Reading) -> Window:
-    """What happened between two states of one layer (copies, or read back from JSON)."""
-    posted = [reading.state.facts[fact.POSTED] for reading in (first, last)]
-    if posted[0] > posted[1] or len(first.names) > len(last.names):
-        raise BadInput(
-            "window: the first state is later than the second; give the earlier one first"
-        )
-    known = {name: c for c, name in enumerate(coordinate_names(first))}
-    whole = [reading.total(0) for reading in (first, last)]
-    divisor = whole[1][WEIGHT] - whole[0][WEIGHT]
-    eta = last.state.facts[fact.STEP_HIGH] if last.constant else None
-    average, state, bias, gap = {}, {}, {}, 0.0
-    for c, name in enumerate(coordinate_names(last)):
-        at = known.get(name)
-        after = last.account(c)
-        before = [0.0] * len(after) if at is None else first.account(at)
-        u = last.terms.start[c % last.width] if at is None else first.state.u[at]
-        gradient, applied = after[GRADIENT] - before[GRADIENT], after[MOVED] - before[MOVED]
-        pulled = 0.0
-        if last.penalty is not None:
-            applied += last.state.drags[c] - (0.0 if at is None else first.state.drags[at])
-            pulled = last.state.pulls[c] - (0.0 if at is None else first.state.pulls[at])
-        own = averaged(gradient, pulled, 0.0, applied, u - last.state.u[c], divisor, eta)
-        average[name], state[name], gap = own.gradient, own.from_state, max(gap, own.gap)
-        bias[name] = over(gradient, after[WEIGHT] - before[WEIGHT])
-    return Window(int(whole[1][ROWS] - whole[0][ROWS]), average, state, bias, gap)

@@ -21,6 +21,10 @@ from gradeq.links import Identity
 
 POINTS = (-30.0, -3.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 7.5, 40.0)
 FAR = (20.0, 50.0, 200.0)
+SPREADS = (3.0, 10.0, 30.0)  # how far beyond the labels a loss is judged, in units of their spread
+FADED = (
+    1e-6  # a slope times its distance is nothing below this share of what it is among the labels
+)
 
 
 class Finding(NamedTuple):
@@ -58,7 +62,8 @@ def check_loss(
 ) -> Report:
     """Look at a loss over a grid of predictions and the given labels; prints and returns a line for each finding.
 
-    ``labels``: give some that your loss is made for. ``raise_error`` turns a failure into an error.
+    ``labels``: give some that your loss is made for, in their own unit: whether the slope points back is judged a few
+    of their spreads beyond them. ``raise_error`` turns a failure into an error.
 
     >>> from gradeq.losses import Squared
     >>> report = check_loss(Squared(), quiet=True)
@@ -146,9 +151,9 @@ def _subgradient(loss: Any, ys: list[float]) -> Finding:
     """value(v) >= value(u) + slope(u) (v - u) if convex; otherwise at least its one-sided derivatives."""
     worst = ""
     for y in ys:
-        for u in (*POINTS, y):
+        for u in _points(loss, y):
             value, slope = loss.value(u, y), loss.slope(u, y)
-            for v in (*POINTS, y):
+            for v in _points(loss, y):
                 below = loss.value(v, y) - value - slope * (v - u)
                 if below < -1e-9 * (1.0 + abs(value) + abs(slope * (v - u))):
                     worst = (
@@ -162,13 +167,22 @@ def _subgradient(loss: Any, ys: list[float]) -> Finding:
     return Finding("subgradient", False, bad)
 
 
+def _points(loss: Any, y: float) -> tuple[float, ...]:
+    """Where a slope is held against the value: at the label too, if u can be there (exp of a count overflows)."""
+    try:
+        return (*POINTS, y) if math.isfinite(loss.value(y, y) + loss.slope(y, y)) else POINTS
+    except Exception:
+        return POINTS
+
+
 def _not_a_derivative(loss: Any, ys: list[float]) -> str | None:
     for y in ys:
-        for u in (*POINTS, y):
+        for u in _points(loss, y):
             h = 1e-5 * (1.0 + abs(u))
             left = (loss.value(u, y) - loss.value(u - h, y)) / h
             right = (loss.value(u + h, y) - loss.value(u, y)) / h
-            slack = 1e-3 * (1.0 + abs(left) + abs(right))
+            rounding = 1e-15 * abs(loss.value(u, y)) / h  # all that large labels leave of a rise
+            slack = 1e-3 * (1.0 + abs(left) + abs(right)) + rounding
             slope = loss.slope(u, y)
             if not min(left, right) - slack <= slope <= max(left, right) + slack:
                 rise = 0.5 * (left + right)
@@ -191,29 +205,60 @@ def _compiles(loss: Any, ys: list[float]) -> Finding:
     base = np.array([u for u in POINTS for _ in ys])
     labels = np.array([y for _ in POINTS for y in ys])
     served = np.empty(len(base))
+    eta = 0.01 / max(1.0, float(abs(labels).max()))  # small enough for a margin and large counts
     try:
-        u = loop(*(fields(part) for part in parts), base, labels, 0.01, 0.0, served)
+        u = loop(*(fields(part) for part in parts), base, labels, eta, 0.0, served)
     except Exception as error:
         if is_refusal(error):
             return Finding(what, False, f"interpreted instead: {_one_line(error)}")
         raise
     plain_served = [0.0] * len(base)
-    plain_u = scalar(*parts, base.tolist(), labels.tolist(), 0.01, 0.0, plain_served)
+    plain_u = scalar(*parts, base.tolist(), labels.tolist(), eta, 0.0, plain_served)
     if [u, *served.tolist()] != [plain_u, *plain_served]:
         return Finding(what, False, "compiled and interpreted differ in the last digits")
     return Finding(what, True, "and agrees with the interpreted formula to the last bit")
 
 
 def _restorative(loss: Any, ys: list[float]) -> Finding:
-    """Far above the labels the slope must not be negative, far below not positive, or fade away quickly."""
-    what = "restorative"
+    """Beyond the labels the slope must not be negative above and not positive below, or fade away quickly.
+
+    Beyond is counted in spreads of the labels, so that no unit matters. If u is a margin (a log, a logit) it has not
+    their unit, and the loss is judged at margins, if its slope is the larger above the labels, as a convex one's is.
+    """
+    low, high = min(ys), max(ys)
+    spread = high - low or abs(high) or 1.0
+    outside = [(low - k * spread, high + k * spread) for k in SPREADS]
+    away = _points_away(loss, ys, outside, spread)
+    if away is None:
+        return Finding("restorative", True, "beyond the labels the slope points back, or fades")
+    margins = [(-u, u) for u in FAR[1:]]
+    rises = not any(_slope(loss, u, y) > _slope(loss, v, y) for u, v in outside for y in ys)
+    back = any(_slope(loss, u, y) < 0.0 or _slope(loss, v, y) > 0.0 for u, v in margins for y in ys)
+    if rises and back and _points_away(loss, ys, margins, 1.0) is None:
+        seen = f"at margins of {FAR[1]:g} and more the slope points back, or fades"
+        return Finding("restorative", True, seen)
+    return Finding("restorative", False, f"{away} points away from the labels: no bound holds")
+
+
+def _points_away(
+    loss: Any, ys: list[float], pairs: list[tuple[float, float]], unit: float
+) -> str | None:
+    """The first slope that points outwards, below or above, and is no trifle against those in the middle."""
+    middle = 0.5 * (pairs[0][0] + pairs[0][1])
+    trifle = FADED * unit * max(abs(_slope(loss, middle, y)) for y in ys)
     for y in ys:
-        for u in (*FAR, *(-u for u in FAR)):
-            if loss.slope(u, y) * u < -1e-6:
-                return Finding(
-                    what, False, f"slope({u}, {y}) points away from the labels: no bound holds"
-                )
-    return Finding(what, True, "far from the labels the slope points back, or fades")
+        for below, above in pairs:
+            for u in (above, below):
+                if not _slope(loss, u, y) * (middle - u) <= trifle:  # nor is nan in order
+                    return f"slope({u}, {y})"
+    return None
+
+
+def _slope(loss: Any, u: float, y: float) -> float:
+    try:
+        return float(loss.slope(u, y))
+    except Exception:  # the exp of a count, say: u is a margin
+        return math.nan
 
 
 def _one_line(error: Exception) -> str:

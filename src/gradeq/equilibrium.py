@@ -82,6 +82,11 @@ class Equilibrium:
         return max((c.average_gradient for c in self.coordinates), key=abs, default=0.0)
 
     @property
+    def norm(self) -> float:
+        """||avg g||: no unit combination z'a of the parameters' rows has a larger |average of error times z'a|."""
+        return math.hypot(*(c.average_gradient for c in self.coordinates))
+
+    @property
     def residual(self) -> float:
         """||avg(g + penalty + n)||, the constrained residual that a greedy geometry drives to zero."""
         return math.hypot(*(c.residual for c in self.coordinates))
@@ -148,6 +153,7 @@ class Equilibrium:
             "average_penalty": {c.name: plain(c.average_penalty) for c in cells},
             "average_normal": {c.name: plain(c.average_normal) for c in cells},
             "from_state": {c.name: plain(c.from_state) for c in cells},
+            "norm": plain(self.norm),
             "gap": plain(self.gap),
             "bound": plain(self.bound),
             "bound_from": self.bound_from,

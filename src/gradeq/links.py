@@ -25,6 +25,10 @@ class Link(Protocol):
         """e^|offset|, the odds that the bound C1 sums; 1 for a link without an offset."""
         ...
 
+    def tracked(self, f: float, y: float) -> float:
+        """What the range of an account is about: y - f, or y itself where errors are bounded by the link."""
+        ...
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -41,6 +45,10 @@ class Identity:
     def reach(self, f: float) -> float:
         """1: there is no offset."""
         return 1.0
+
+    def tracked(self, f: float, y: float) -> float:
+        """y - f."""
+        return y - f
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,10 @@ class Shift:
     def reach(self, f: float) -> float:
         """1: there is no offset."""
         return 1.0
+
+    def tracked(self, f: float, y: float) -> float:
+        """y - f."""
+        return y - f
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,10 @@ class Logit:
         p = min(1.0 - self.clip, max(self.clip, f))
         return max(p / (1.0 - p), (1.0 - p) / p)
 
+    def tracked(self, f: float, y: float) -> float:
+        """The label."""
+        return y
+
 
 @dataclass(frozen=True)
 class Sigmoid:
@@ -111,6 +127,10 @@ class Sigmoid:
         """e^|f|."""
         return bounded_exp(abs(f))
 
+    def tracked(self, f: float, y: float) -> float:
+        """The label."""
+        return y
+
 
 @dataclass(frozen=True)
 class Exp:
@@ -128,6 +148,10 @@ class Exp:
         """e^|f|."""
         return bounded_exp(abs(f))
 
+    def tracked(self, f: float, y: float) -> float:
+        """The label."""
+        return y
+
 
 @dataclass(frozen=True)
 class Multiplicative:
@@ -144,6 +168,10 @@ class Multiplicative:
     def reach(self, f: float) -> float:
         """1: there is no offset."""
         return 1.0
+
+    def tracked(self, f: float, y: float) -> float:
+        """y - f."""
+        return y - f
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """check_loss: a user's own loss, the whole story, and every way to get it wrong."""
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -10,8 +11,8 @@ from every_part import LOSSES
 from gradeq.checks import check_loss
 from gradeq.engine.learner import Learner
 from gradeq.errors import BadInput
+from gradeq.losses import Absolute, Huber, Linear, Logistic, Poisson, Quantile, Squared
 from gradeq.losses import Expectile as OwnExpectile
-from gradeq.losses import Poisson, Squared
 from gradeq.schedules import Constant
 
 
@@ -68,6 +69,50 @@ class Away:
 
     def slope(self, u: float, y: float) -> float:
         return -2.0 * (u - y)
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Pushes away from the label within ``width``; beyond it the slope is 0, or points back."""
+
+    width: float
+    back: bool
+
+    def value(self, u: float, y: float) -> float:
+        r = u - y
+        if abs(r) < self.width:
+            return -0.5 * r * r
+        return (abs(r) - self.width if self.back else 0.0) - 0.5 * self.width * self.width
+
+    def slope(self, u: float, y: float) -> float:
+        r = u - y
+        if abs(r) < self.width:
+            return -r
+        return math.copysign(1.0, r) if self.back else 0.0
+
+
+@dataclass(frozen=True)
+class Downhill:
+    """Falls all the way, within ``width`` of the label."""
+
+    width: float
+
+    def value(self, u: float, y: float) -> float:
+        return -min(self.width, max(-self.width, u - y))
+
+    def slope(self, u: float, y: float) -> float:
+        return -1.0 if abs(u - y) < self.width else 0.0
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Poisson as one writes it down: exp of a large count overflows."""
+
+    def value(self, u: float, y: float) -> float:
+        return math.exp(u) - y * u
+
+    def slope(self, u: float, y: float) -> float:
+        return math.exp(u) - y
 
 
 @dataclass(frozen=True)
@@ -154,6 +199,48 @@ def test_a_loss_that_pulls_away_may_be_used_but_has_no_bound():
     assert report.passed
     assert not finding(report, "restorative").passed
     assert "not convex" in finding(report, "subgradient").seen
+
+
+UNITS = (1e-6, 1.0, 1e9)
+LABELS = (-2.0, 0.0, 0.5, 1.0, 3.0)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("around", [0.0, 100.0])
+def test_a_loss_points_back_in_any_unit(unit, around):
+    labels = [unit * (around + y) for y in LABELS]
+    own = (Squared(), Absolute(), Quantile(0.9), Huber(0.4 * unit), Expectile(0.7), Linear())
+    for some in (labels, labels[:1]):
+        for loss in own:
+            report = check_loss(loss, some, quiet=True)
+            assert all(found.passed for found in report.findings), str(report)
+            assert "beyond the labels" in finding(report, "restorative").seen
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_losses_of_a_margin_point_back_at_margins(unit):
+    """u is a log or a logit there, whatever the unit of the labels; at the ends of their range the slope fades."""
+    counts = [unit * y for y in (0.0, 0.5, 1.0, 3.0)]
+    for loss in (Poisson(), Counts(), Logistic(0.0, 3.0 * unit), Logistic(-unit, 4.0 * unit)):
+        for some in (counts, counts[:1], counts[-1:]):
+            report = check_loss(loss, some, quiet=True)
+            assert all(found.passed for found in report.findings), str(report)
+    told = finding(check_loss(Poisson(), (0.0, 0.5, 1.0, 3.0), quiet=True), "restorative")
+    assert told.seen == "at margins of 50 and more the slope points back, or fades"
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_loss_that_points_away_is_told_in_any_unit(unit):
+    for around in (0.0, 100.0, 1e4):
+        labels = [unit * (around + y) for y in LABELS]
+        leaving = (Leaves(1e3 * unit, back) for back in (False, True))
+        for loss in (Away(), Downhill(1e3 * unit), *leaving):
+            report = check_loss(loss, labels, quiet=True)
+            assert report.passed, str(report)
+            told = finding(report, "restorative")
+            assert not told.passed
+            assert told.seen.startswith("slope(")
+            assert told.seen.endswith("points away from the labels: no bound holds")
 
 
 def test_a_class_that_is_no_dataclass_is_interpreted():

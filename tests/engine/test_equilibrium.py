@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from every_part import columns
+from gradeq import Debiaser
 from gradeq.engine.learner import Learner
 from gradeq.equilibrium import Coordinate, Equilibrium, certificate, window
 from gradeq.errors import BadInput
@@ -56,6 +57,28 @@ def test_a_floor_keeps_exponentiated_gradient_in_equilibrium():
     far = (k - 1) * math.log(k * eps) ** 2 + math.log(k * (1 - (k - 1) * eps)) ** 2
     assert found[0.01] <= math.sqrt(far) / (eta * t) + math.sqrt(2.0) / t
     assert found[0.0] > 0.5
+
+
+def test_the_norm_is_that_of_the_averages():
+    found = Equilibrium(200, (group("a", -0.3), group("b", 0.4, average_penalty=1.0)))
+    assert found.norm == math.hypot(-0.3, 0.4)
+    assert found.as_dict()["certificate"]["norm"] == found.norm
+    assert Equilibrium(0, ()).norm == 0.0
+
+
+def test_no_unit_combination_of_features_has_a_larger_average_error_than_the_norm():
+    """Multiaccuracy: the largest |average of error times z'a| over unit vectors a is the norm, and is attained."""
+    rows, labels, raw = columns(200)
+    layer = Debiaser(features=["a", "b", "c"], eta=0.05)
+    served = layer.run(raw, labels, features=dict(zip("abc", rows.T, strict=True))).served
+    found, errors = layer.equilibrium(), served - labels
+    average = rows.T @ errors / 200
+    assert found.norm == pytest.approx(np.linalg.norm(average), rel=1e-12)
+    units = np.random.default_rng(0).normal(size=(2000, 3))
+    units /= np.linalg.norm(units, axis=1)[:, None]
+    tried = np.abs((errors * (units @ rows.T)).mean(axis=1))
+    assert 0.95 * found.norm < tried.max() <= found.norm * (1.0 + 1e-12)
+    assert found.norm > abs(found.largest)
 
 
 def test_verdict_never_tells_bias_without_loss():

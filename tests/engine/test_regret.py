@@ -1,5 +1,7 @@
 """Regret, no move regret and the best in hindsight."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from gradeq.engine.learner import Learner
 from gradeq.equilibrium import certificate
 from gradeq.errors import BadInput
 from gradeq.links import Sigmoid
-from gradeq.losses import Quantile, Squared
+from gradeq.losses import Absolute, Quantile, Squared
 from gradeq.regret import hindsight_minimiser, no_move_regret, regret
 
 
@@ -96,6 +98,83 @@ def test_no_move_regret_implies_equilibrium_for_smooth_losses(seed):
     )
 
 
+def least_by_grids(loss, thetas, labels, radius, rows, offsets):
+    """The least average change over ever finer grids of the ball."""
+
+    def total(delta):
+        served = (rows * (thetas + delta)).sum(axis=1) + offsets
+        return sum(loss.value(s, y) for s, y in zip(served, labels, strict=True))
+
+    stay, best, middle, reach = total(0.0), 0.0, np.zeros(rows.shape[1]), radius
+    while reach > 1e-7 * radius:
+        axis = np.linspace(-reach, reach, 9)
+        for shift in np.stack(np.meshgrid(*[axis] * len(middle)), -1).reshape(-1, len(middle)):
+            delta = middle + shift
+            delta *= min(1.0, radius / max(np.linalg.norm(delta), 1e-300))
+            if (change := total(delta) - stay) < best:
+                best, found = change, delta
+        middle, reach = found, 0.6 * reach
+    return best / len(labels)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("radius", [0.05, 1.0])
+def test_no_move_regret_of_several_parameters_is_the_least_in_the_ball(loss, radius):
+    rows, labels, offsets = columns(8, d=2, seed=3)
+    thetas = np.random.default_rng(4).normal(size=rows.shape) * 0.3
+    found = no_move_regret(loss, thetas, labels, radius, rows, offsets)
+    tried = least_by_grids(loss, thetas, labels, radius, rows, offsets)
+    assert found == pytest.approx(tried, rel=1e-5)
+    assert found <= tried + 1e-8 * abs(tried)  # only the grids are coarse
+
+
+@pytest.mark.parametrize("d", [1, 2, 7])
+def test_no_move_regret_of_squared_error_in_closed_form(d):
+    """With a small radius the least is on the sphere, with a large one at the least squares move."""
+    rows, labels, offsets = columns(60, d=d, seed=d)
+    thetas = np.random.default_rng(d).normal(size=rows.shape) * 0.3
+    errors = (rows * thetas).sum(axis=1) + offsets - labels
+    gram, g = rows.T @ rows / 60, rows.T @ errors / 60
+    best = -np.linalg.solve(gram, g)
+    far = no_move_regret(Squared(), thetas, labels, 50.0, rows, offsets)
+    assert far == pytest.approx(0.5 * g @ best, rel=1e-9)
+    values, vectors = np.linalg.eigh(gram)
+    pull = 0.7  # the multiplier of the sphere: delta = -(gram + pull)^-1 g
+    delta = -vectors @ ((vectors.T @ g) / (values + pull))
+    near = no_move_regret(Squared(), thetas, labels, np.linalg.norm(delta), rows, offsets)
+    assert near == pytest.approx(g @ delta + 0.5 * delta @ gram @ delta, rel=1e-9)
+
+
+def test_no_move_regret_of_parameters_that_move_together_or_not_at_all():
+    """Two equal features are one of sqrt(2) times the size; one that is always 0 changes nothing."""
+    rows, labels, _ = columns(40, d=1, seed=1)
+    thetas = np.random.default_rng(5).normal(size=(40, 1)) * 0.3
+    for loss in LOSSES:
+        alone = no_move_regret(loss, thetas / np.sqrt(2), labels, 1.5, rows * np.sqrt(2))
+        wide = np.hstack((rows, rows, 0.0 * rows))
+        path = np.hstack((thetas, 0.0 * thetas, thetas))
+        assert no_move_regret(loss, path, labels, 1.5, wide) == pytest.approx(alone, rel=1e-7)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_equilibrium_implies_no_move_regret_of_several_parameters(loss):
+    rows, labels, offsets = columns(30)
+    learner = Learner(loss, 0.1)
+    run = learner.run(learner.start(3), rows, labels, offsets, trace=1)
+    for radius in (1e-3, 0.3, 1e3):
+        gain = no_move_regret(loss, run.trace, labels, radius, rows, offsets)
+        assert -radius * certificate(learner, run.state).norm * (1.0 + 1e-9) <= gain < 0.0
+
+
+def test_a_move_that_gains_nothing_has_no_regret():
+    rows, _, _ = columns(20)
+    still = np.zeros((20, 3))
+    assert no_move_regret(Absolute(), still, np.zeros(20), 1.0, rows) == 0.0
+    assert no_move_regret(Squared(), still, np.zeros(20), 1.0, rows) == 0.0
+    assert no_move_regret(Squared(), still, np.ones(20), 0.0, rows) == 0.0
+    assert no_move_regret(Squared(), still, [None] * 20, 1.0, rows) == 0.0
+
+
 def test_bad_input_is_refused():
     with pytest.raises(BadInput, match="1 values for 2 rows"):
         regret(Squared(), [0.0], [1.0, 2.0])
@@ -105,3 +184,18 @@ def test_bad_input_is_refused():
         no_move_regret(Squared(), [0.0], [1.0], radius=-1.0)
     with pytest.raises(BadInput, match="comparator"):
         regret(Squared(), [0.0], [1.0], comparator=[1.0, 2.0])
+    two = np.eye(2)
+    with pytest.raises(BadInput, match="identity link"):
+        no_move_regret(Squared(), two, [1.0, 2.0], 1.0, two, link=Sigmoid())
+
+    class Counts:
+        def value(self, u, y):
+            return math.exp(u) - y * u
+
+        def slope(self, u, y):
+            return math.exp(u) - y
+
+    with pytest.raises(BadInput, match="overflow"):
+        no_move_regret(Counts(), two, [1.0, 2.0], 1e5, two)
+    with pytest.raises(BadInput, match="overflow"):
+        no_move_regret(Counts(), [0.0, 0.0], [1.0, 2.0], 1e5)

@@ -230,7 +230,7 @@ class AutoTracker:
             s = [m + last * math.sinh(x) for x in isotonic(moved)]
         self.served += 1
         opened = self.flight.serve(cells)
-        self.open[id] = (base, names, cells, opened, self.served, said, scale, m, s)
+        self.open[id] = (base, names, cells, opened, self.served, said, m, s)
         return s
 
     def misses(self, values, y):
@@ -241,15 +241,18 @@ class AutoTracker:
         return sum(max(tau * (y - x), (tau - 1.0) * (y - x)) for x, tau in pairs)
 
     def update(self, id, y, w=1.0):
-        base, names, cells, opened, number, said, scale, m, s = self.open.pop(id)
+        base, names, cells, opened, number, said, m, s = self.open.pop(id)
         labels = self.hedge.labels
         self.hedge.enter([w * self.pinball(values, y) for values in said], self.served - number)
-        for own in self.trackers:
+        centre = base[len(base) // 2]
+        scale = self.scale.at(centre)  # as it is now
+        self.scale.enter(centre, y)
+        scale = scale or self.scale.at(centre)
+        for own in self.trackers if scale else ():
             missed = self.misses(own.says(base, scale, names), y)
             own.learn(names, [w * miss for miss in missed], labels, self.own)
         for name in names:
             self.own[name] += 1
-        self.scale.enter(base[len(base) // 2], y)
         self.final_scale.enter(m, y)
         step = self.flight.step(cells, opened, w)
         for name in cells:

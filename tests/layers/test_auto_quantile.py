@@ -129,6 +129,45 @@ def test_forecasts_are_served_as_they_are_while_every_label_was_the_forecast(kin
         layer.update(forecasts[len(forecasts) // 2])
 
 
+def late_stream(shape, n=6000):
+    """Forecasts, labels 300 to 900 rows late (one by one or in batches of 600), a group; spread and level move."""
+    rng = np.random.default_rng(4)
+    t = np.arange(n, dtype=float)
+    f, g = rng.normal(0, 1, n), rng.choice(["a", "b", "c"], n)
+    y = f + np.exp(np.sin(t / 400)) * rng.standard_t(4, n) + (g == "a") + np.sin(t / 900)
+    y[:5] = f[:5] + 1e-6  # a first scale that is far too small
+    batches = 300 + 600 * np.ceil(t / 600)
+    return f, y, g, t, batches if shape == "batches" else t + rng.integers(300, 900, n)
+
+
+@pytest.mark.parametrize("shape", ["one by one", "batches"])
+@pytest.mark.parametrize("groups", [[], ["g"]], ids=len)
+@pytest.mark.parametrize("tau", [0.9, 0.5, 0.1])
+def test_labels_hundreds_of_rows_late_do_no_harm(tau, groups, shape):
+    f, y, g, times, back = late_stream(shape)
+
+    def lost(served):
+        return np.maximum(tau * (y - served), (tau - 1.0) * (y - served)).mean()
+
+    def run(eta):
+        layer = QuantileTracker(tau, eta, groups=groups)
+        columns = {"g": g} if groups else None
+        return layer.run(f, y, columns, times=times, label_times=back).served
+
+    served = run("auto")
+    assert lost(served) <= 1.1 * min(lost(f), lost(run(None)))
+    assert np.abs(served).max() <= 3.0 * np.abs(y).max()
+
+
+@pytest.mark.parametrize("tau", [0.9, 0.1])
+def test_exact_forecasts_teach_the_experts_nothing_before_there_is_a_scale(tau):
+    layer = QuantileTracker(tau, "auto")
+    for y in [0.0] * 300 + [1.0]:
+        layer.predict(0.0)
+        layer.update(y)
+    assert max(map(abs, layer._state.offsets)) <= 0.3
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_correction_changes_the_final_tracker_and_the_losses_and_no_expert(kind):
     layer, twin = made(kind, ["g"]), made(kind, ["g"])

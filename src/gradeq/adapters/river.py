@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from gradeq.adapters.serving import Serving
+from gradeq.adapters.serving import Served
 from gradeq.errors import BadInput, missing_extra
 from gradeq.layers.debiaser import Debiaser
 from gradeq.layers.quantile import IntervalTracker
@@ -18,7 +17,6 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from gradeq.adapters.pairing import Mode
-    from gradeq.equilibrium import Equilibrium
     from gradeq.layers.tracker import LateCap, Step
     from gradeq.penalties import Penalty
     from gradeq.schedules import Schedule
@@ -26,7 +24,33 @@ if TYPE_CHECKING:
 __all__ = ["DebiasedClassifier", "DebiasedRegressor", "TrackedInterval"]
 
 
-class DebiasedRegressor(base.Wrapper[Any], base.Regressor):
+class Forecaster(Served, base.Wrapper[Any], base.Regressor):
+    """A river regressor below, a layer above."""
+
+    regressor: Any
+
+    def learn_one(self, x: Any, y: Any, id: str | int | None = None, **kwargs: Any) -> None:
+        """Post the label of a served row to the layer, then let the model learn from it."""
+        self._serving.answer(x, y, id, lambda: self._forecast(x, {}))
+        self.regressor.learn_one(x, y, **kwargs)
+
+    def _forecast(self, x: Any, kwargs: dict[str, Any]) -> Any:
+        """The regressor's word; one that has nothing to say yet is taken to say 0."""
+        prediction = self.regressor.predict_one(x, **kwargs)
+        return 0.0 if prediction is None else prediction
+
+    @property
+    def _wrapped_model(self) -> Any:
+        return self.regressor
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        from river import linear_model, preprocessing
+
+        yield {"regressor": preprocessing.StandardScaler() | linear_model.LinearRegression()}
+
+
+class DebiasedRegressor(Forecaster):
     """Any river regressor, debiased online: in equilibrium the mean prediction equals the mean label.
 
     >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
@@ -73,64 +97,15 @@ class DebiasedRegressor(base.Wrapper[Any], base.Regressor):
         ttl: float | None = None,
         shadow: bool = False,
     ) -> None:
-        self.regressor = regressor
-        self.eta = eta
-        self.groups = groups
-        self.features = features
-        self.weight = weight
-        self.pairing = pairing
-        self.link = link
-        self.schedule = schedule
-        self.penalty = penalty
-        self.late_cap = late_cap
-        self.ttl = ttl
-        self.shadow = shadow
-        make = partial(
-            Debiaser, eta, link=link, schedule=schedule, penalty=penalty, late_cap=late_cap,
-            ttl=ttl, shadow=shadow,
-        )  # fmt: skip
-        self._serving = Serving(make, groups, features, weight, pairing)
+        self._make(Debiaser, locals())
 
     def predict_one(self, x: Any, id: str | int | None = None, **kwargs: Any) -> float:
         """The adjusted prediction; its row waits for a label."""
         served: float = self._serving.ask(x, self._forecast(x, kwargs), id, "predict")
         return served
 
-    def learn_one(self, x: Any, y: Any, id: str | int | None = None, **kwargs: Any) -> None:
-        """Post the label of a served row to the layer, then let the model learn from it."""
-        self._serving.answer(x, y, id, lambda: self._forecast(x, {}))
-        self.regressor.learn_one(x, y, **kwargs)
 
-    @property
-    def layer_(self) -> Any:
-        """The layer: state, certificate, saving."""
-        return self._serving.layer
-
-    @layer_.setter
-    def layer_(self, layer: Any) -> None:
-        self._serving.layer = layer
-
-    @property
-    def equilibrium_(self) -> Equilibrium:
-        """The certificate: exact averages, bias and loss before and after, the proven bound."""
-        found: Equilibrium = self.layer_.equilibrium()
-        return found
-
-    def _forecast(self, x: Any, kwargs: dict[str, Any]) -> Any:
-        return number(self.regressor.predict_one(x, **kwargs))
-
-    @property
-    def _wrapped_model(self) -> Any:
-        return self.regressor
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        from river import linear_model, preprocessing
-
-        yield {"regressor": preprocessing.StandardScaler() | linear_model.LinearRegression()}
-
-
-class DebiasedClassifier(base.Wrapper[Any], base.Classifier):
+class DebiasedClassifier(Served, base.Wrapper[Any], base.Classifier):
     """Any binary river classifier, debiased online: in equilibrium the mean probability is the share of positives.
 
     >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
@@ -148,6 +123,9 @@ class DebiasedClassifier(base.Wrapper[Any], base.Classifier):
     else, late labels included, as for ``DebiasedRegressor``.
     """
 
+    classifier: Any
+    labels: tuple[Any, Any]
+
     def __init__(
         self,
         classifier: Any,
@@ -164,24 +142,7 @@ class DebiasedClassifier(base.Wrapper[Any], base.Classifier):
         ttl: float | None = None,
         shadow: bool = False,
     ) -> None:
-        self.classifier = classifier
-        self.eta = eta
-        self.groups = groups
-        self.features = features
-        self.weight = weight
-        self.pairing = pairing
-        self.labels = labels
-        self.link = link
-        self.schedule = schedule
-        self.penalty = penalty
-        self.late_cap = late_cap
-        self.ttl = ttl
-        self.shadow = shadow
-        make = partial(
-            Debiaser, eta, outcome="binary", link=link, schedule=schedule, penalty=penalty,
-            late_cap=late_cap, ttl=ttl, shadow=shadow,
-        )  # fmt: skip
-        self._serving = Serving(make, groups, features, weight, pairing)
+        self._make(Debiaser, locals(), outcome="binary")
 
     def predict_proba_one(
         self, x: Any, id: str | int | None = None, **kwargs: Any
@@ -201,21 +162,6 @@ class DebiasedClassifier(base.Wrapper[Any], base.Classifier):
         truth = float(y == self.labels[1])
         self._serving.answer(x, truth, id, lambda: self._forecast(x, {}))
         self.classifier.learn_one(x, y, **kwargs)
-
-    @property
-    def layer_(self) -> Any:
-        """The layer: state, certificate, saving."""
-        return self._serving.layer
-
-    @layer_.setter
-    def layer_(self, layer: Any) -> None:
-        self._serving.layer = layer
-
-    @property
-    def equilibrium_(self) -> Equilibrium:
-        """The certificate: exact averages, bias and loss before and after, the proven bound."""
-        found: Equilibrium = self.layer_.equilibrium()
-        return found
 
     def _probabilities(
         self, x: Any, id: str | int | None, verb: str, kwargs: dict[str, Any]
@@ -245,7 +191,7 @@ class DebiasedClassifier(base.Wrapper[Any], base.Classifier):
         yield {"classifier": preprocessing.StandardScaler() | linear_model.LogisticRegression()}
 
 
-class TrackedInterval(base.Wrapper[Any], base.Regressor):
+class TrackedInterval(Forecaster):
     """Any river regressor with intervals that hold the label with frequency ``coverage``, whatever comes.
 
     >>> from river import datasets, linear_model, preprocessing
@@ -282,24 +228,7 @@ class TrackedInterval(base.Wrapper[Any], base.Regressor):
         ttl: float | None = None,
         shadow: bool = False,
     ) -> None:
-        self.regressor = regressor
-        self.coverage = coverage
-        self.eta = eta
-        self.groups = groups
-        self.features = features
-        self.weight = weight
-        self.pairing = pairing
-        self.link = link
-        self.schedule = schedule
-        self.penalty = penalty
-        self.late_cap = late_cap
-        self.ttl = ttl
-        self.shadow = shadow
-        make = partial(
-            IntervalTracker, coverage, eta, link=link, schedule=schedule, penalty=penalty,
-            late_cap=late_cap, ttl=ttl, shadow=shadow,
-        )  # fmt: skip
-        self._serving = Serving(make, groups, features, weight, pairing)
+        self._make(IntervalTracker, locals())
 
     def predict_one(
         self, x: Any, with_interval: bool = False, id: str | int | None = None, **kwargs: Any
@@ -308,41 +237,3 @@ class TrackedInterval(base.Wrapper[Any], base.Regressor):
         point = self._forecast(x, kwargs)
         ends = self._serving.ask(x, point, id, "interval" if with_interval else "point")
         return conf.Interval(*ends) if with_interval else point
-
-    def learn_one(self, x: Any, y: Any, id: str | int | None = None, **kwargs: Any) -> None:
-        """Post the label of a served row to the layer, then let the model learn from it."""
-        self._serving.answer(x, y, id, lambda: self._forecast(x, {}))
-        self.regressor.learn_one(x, y, **kwargs)
-
-    @property
-    def layer_(self) -> Any:
-        """The layer: state, certificate, saving."""
-        return self._serving.layer
-
-    @layer_.setter
-    def layer_(self, layer: Any) -> None:
-        self._serving.layer = layer
-
-    @property
-    def equilibrium_(self) -> Equilibrium:
-        """The certificate: exact averages and misses, the proven bound."""
-        found: Equilibrium = self.layer_.equilibrium()
-        return found
-
-    def _forecast(self, x: Any, kwargs: dict[str, Any]) -> Any:
-        return number(self.regressor.predict_one(x, **kwargs))
-
-    @property
-    def _wrapped_model(self) -> Any:
-        return self.regressor
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        from river import linear_model, preprocessing
-
-        yield {"regressor": preprocessing.StandardScaler() | linear_model.LinearRegression()}
-
-
-def number(prediction: Any) -> Any:
-    """A regressor's word; one that has nothing to say yet is taken to say 0."""
-    return 0.0 if prediction is None else prediction

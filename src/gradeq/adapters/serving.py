@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
 
 from gradeq.adapters.pairing import Mode, Pairing, content
 from gradeq.engine import checks
 from gradeq.errors import BadInput
 from gradeq.layers.layer import Layer
 from gradeq.layers.making import check_same_settings
+
+if TYPE_CHECKING:
+    from gradeq.equilibrium import Equilibrium
+
+HERE = {"self", "regressor", "classifier", "groups", "features", "weight", "pairing", "labels"}
 
 
 class Serving:
@@ -103,3 +109,29 @@ class Serving:
     def _family(self, x: Any) -> str:
         """Rows of the same groups."""
         return "family" + content({name: x.get(name) for name in self.groups})
+
+
+class Served:
+    """A model whose predictions go through a layer, made from the arguments of ``__init__``."""
+
+    def _make(self, kind: Callable[..., Layer], given: dict[str, Any], **fixed: Any) -> None:
+        """Keep every argument under its own name, for ``clone``, and make the layer from those that are its own."""
+        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+        own = {name: value for name, value in given.items() if name not in HERE}
+        row = (given[name] for name in ("groups", "features", "weight", "pairing"))
+        self._serving = Serving(partial(kind, **own, **fixed), *row)
+
+    @property
+    def layer_(self) -> Any:
+        """The layer: state, certificate, saving."""
+        return self._serving.layer
+
+    @layer_.setter
+    def layer_(self, layer: Any) -> None:
+        self._serving.layer = layer
+
+    @property
+    def equilibrium_(self) -> Equilibrium:
+        """The certificate: exact averages, bias and loss before and after, the proven bound."""
+        found: Equilibrium = self.layer_.equilibrium()
+        return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -55,6 +56,8 @@ class DebiasedRegressor(RegressorMixin, Layered):  # type: ignore[misc]
     ``equilibrium_`` (the certificate), ``n_features_in_``, ``feature_names_in_``.
     """
 
+    _layer = Debiaser
+
     def __init__(
         self,
         estimator: Any,
@@ -68,25 +71,11 @@ class DebiasedRegressor(RegressorMixin, Layered):  # type: ignore[misc]
         late_cap: LateCap = "auto",
         shadow: bool = False,
     ) -> None:
-        self.estimator = estimator
-        self.eta = eta
-        self.groups = groups
-        self.features = features
-        self.link = link
-        self.schedule = schedule
-        self.penalty = penalty
-        self.late_cap = late_cap
-        self.shadow = shadow
+        self._keep(locals())
 
     def predict(self, X: Any) -> Any:
         """The adjusted predictions as of now."""
         return self._adjusted(X)
-
-    def _new_layer(self, groups: list[str], features: list[str]) -> Debiaser:
-        return Debiaser(
-            self.eta, link=self.link, groups=groups, features=features, schedule=self.schedule,
-            penalty=self.penalty, late_cap=self.late_cap, shadow=self.shadow,
-        )  # fmt: skip
 
 
 class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
@@ -107,6 +96,9 @@ class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
     Attributes: ``classes_``, ``estimator_``, ``layer_``, ``equilibrium_``, ``n_features_in_``, ``feature_names_in_``.
     """
 
+    _layer = Debiaser
+    _fixed = MappingProxyType({"outcome": "binary"})
+
     def __init__(
         self,
         estimator: Any,
@@ -121,16 +113,7 @@ class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
         clip: float = 1e-6,
         shadow: bool = False,
     ) -> None:
-        self.estimator = estimator
-        self.eta = eta
-        self.groups = groups
-        self.features = features
-        self.link = link
-        self.schedule = schedule
-        self.penalty = penalty
-        self.late_cap = late_cap
-        self.clip = clip
-        self.shadow = shadow
+        self._keep(locals())
 
     def partial_fit(  # type: ignore[override]  # scikit-learn's own order of arguments for classifiers
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -196,10 +179,3 @@ class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
 
     def _answer(self, served: Any) -> Any:
         return np.column_stack([1.0 - served, served])
-
-    def _new_layer(self, groups: list[str], features: list[str]) -> Debiaser:
-        return Debiaser(
-            self.eta, outcome="binary", link=self.link, groups=groups, features=features,
-            schedule=self.schedule, penalty=self.penalty, late_cap=self.late_cap, clip=self.clip,
-            shadow=self.shadow,
-        )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,7 +22,16 @@ if TYPE_CHECKING:
 class Layered(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A model and a layer; classes that users make say which layer, and what goes in and out of it."""
 
+    estimator: Any
+    groups: Sequence[str | int] | None
+    features: Sequence[str | int] | None
     _models: tuple[str, ...] = ("estimator",)
+    _layer: type[Layer]
+    _fixed: Mapping[str, Any] = {}  # settings of the layer that users do not choose
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        """Keep every argument of ``__init__`` under its own name, as scikit-learn wants it."""
+        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model; the layer starts from zero, because no label here is new to the model."""
@@ -105,10 +115,11 @@ class Layered(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return [model for name in self._models if (model := getattr(self, name)) is not None]
 
     def _begin(self) -> Self:
-        """A fresh layer."""
-        self.layer_: Any = self._new_layer(
-            named(self.groups, self._names), named(self.features, self._names)
-        )
+        """A fresh layer, from the arguments that are its own."""
+        given = self.get_params(deep=False)
+        own = {name: value for name, value in given.items() if name not in self._models}
+        own |= {name: named(own[name], self._names) for name in ("groups", "features")}
+        self.layer_: Any = self._layer(**own, **self._fixed)
         return self
 
     def _adjusted(self, X: Any) -> Any:
@@ -153,9 +164,6 @@ class Layered(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _answer(self, served: Any) -> Any:
         """Served values in the shape that the user wants."""
         return served
-
-    def _new_layer(self, groups: list[str], features: list[str]) -> Layer:
-        raise NotImplementedError
 
 
 def is_fitted(model: Any) -> bool:

@@ -34,6 +34,8 @@ class TrackedQuantile(RegressorMixin, Layered):  # type: ignore[misc]
     Attributes: ``estimator_``, ``layer_``, ``equilibrium_``, ``n_features_in_``, ``feature_names_in_``.
     """
 
+    _layer = QuantileTracker
+
     def __init__(
         self,
         estimator: Any,
@@ -48,27 +50,11 @@ class TrackedQuantile(RegressorMixin, Layered):  # type: ignore[misc]
         late_cap: LateCap = "auto",
         shadow: bool = False,
     ) -> None:
-        self.estimator = estimator
-        self.level = level
-        self.eta = eta
-        self.groups = groups
-        self.features = features
-        self.link = link
-        self.schedule = schedule
-        self.penalty = penalty
-        self.late_cap = late_cap
-        self.shadow = shadow
+        self._keep(locals())
 
     def predict(self, X: Any) -> Any:
         """The adjusted quantiles as of now."""
         return self._adjusted(X)
-
-    def _new_layer(self, groups: list[str], features: list[str]) -> QuantileTracker:
-        return QuantileTracker(
-            self.level, self.eta, link=self.link, groups=groups, features=features,
-            schedule=self.schedule, penalty=self.penalty, late_cap=self.late_cap,
-            shadow=self.shadow,
-        )  # fmt: skip
 
 
 class TrackedInterval(RegressorMixin, Layered):  # type: ignore[misc]
@@ -91,6 +77,7 @@ class TrackedInterval(RegressorMixin, Layered):  # type: ignore[misc]
     ``feature_names_in_``.
     """
 
+    _layer = IntervalTracker
     _models = ("estimator", "lower", "upper")
 
     def __init__(
@@ -109,18 +96,7 @@ class TrackedInterval(RegressorMixin, Layered):  # type: ignore[misc]
         late_cap: LateCap = "auto",
         shadow: bool = False,
     ) -> None:
-        self.estimator = estimator
-        self.coverage = coverage
-        self.eta = eta
-        self.lower = lower
-        self.upper = upper
-        self.groups = groups
-        self.features = features
-        self.link = link
-        self.schedule = schedule
-        self.penalty = penalty
-        self.late_cap = late_cap
-        self.shadow = shadow
+        self._keep(locals())
 
     def predict(self, X: Any) -> Any:
         """The model's own point forecasts."""
@@ -140,10 +116,3 @@ class TrackedInterval(RegressorMixin, Layered):  # type: ignore[misc]
             for name in ("lower", "upper")
         ]
         return np.column_stack(ends)
-
-    def _new_layer(self, groups: list[str], features: list[str]) -> IntervalTracker:
-        return IntervalTracker(
-            self.coverage, self.eta, link=self.link, groups=groups, features=features,
-            schedule=self.schedule, penalty=self.penalty, late_cap=self.late_cap,
-            shadow=self.shadow,
-        )  # fmt: skip

@@ -36,6 +36,9 @@ def as_json(outcome: Outcome) -> str:
     weights = getattr(outcome.layer, "weights", None)
     if isinstance(weights, dict):
         found["weights"] = weights
+    if task.link == "exp":  # the certificate is of this one
+        reached = outcome.equilibrium
+        found["relative_bias"] = {"before": reached.bias_before, "after": reached.bias_after}
     found["groups"] = [group(task, line) for line in outcome.groups]
     return dumped(found | concluding(outcome))
 

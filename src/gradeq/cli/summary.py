@@ -80,7 +80,9 @@ def certified(outcome: Any) -> str:
         vacuous = any(c.vacuous for c in each)
     shown = f"bound {'-' if value is None else short(value)}{' (vacuous)' if vacuous else ''}"
     bound = "no bound applies" if value is None else shown
-    return f"certificate {kind} (gap {reached.gap:.0e}); {bound}"
+    relative = getattr(getattr(outcome, "task", None), "link", None) == "exp"
+    of = f" of the relative bias, {short(reached.bias_after)}," if relative else ""
+    return f"certificate{of} {kind} (gap {reached.gap:.0e}); {bound}"
 
 
 def step(outcome: Outcome) -> str:

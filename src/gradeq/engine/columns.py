@@ -30,6 +30,7 @@ from gradeq.ledger.batch import (
     reordered,
     stacked,
 )
+from gradeq.ledger.constants import filled, ones
 from gradeq.ledger.state import State
 from gradeq.ledger.values import Ticket
 from gradeq.rules.rule import Rule
@@ -78,8 +79,10 @@ def run_columns(engine: Engine, columns: Columns) -> Ran:
     carried = book.waiting if columns.times is not None else []
     n, first = len(columns.base) + len(carried), len(carried)
     full = with_carried(engine, columns, carried) if first else columns
-    weights = np.ones(n) if full.weights is None else full.weights
-    known = ~np.isnan(full.labels) & (weights > 0.0)
+    weights = ones(n) if full.weights is None else full.weights
+    known = ~np.isnan(full.labels)
+    if full.weights is not None:
+        known &= weights > 0.0
     at_once = columns.label_times is None and not first
     posting, times = due(book, full, columns, carried, known) if not at_once else (None, None)
     if posting is None:
@@ -201,7 +204,8 @@ def scheduled(engine: Engine, columns: Columns, n: int, first: int, cuts: Ints) 
     if type(schedule) is Constant:
         if own:
             np.add.at(state.view("clock"), clock, 1.0)
-        return np.full(n, schedule.eta)
+        # The steps of tickets carried over are written into them.
+        return np.full(n, schedule.eta) if first else filled(n, schedule.eta)
     if names.clocked == "total":  # time is counted in labels learned from
         return steps_at(schedule, cuts + (int(state.total[0]) + 1))
     counts, places = state.view(names.clocked), clock

@@ -32,10 +32,19 @@ from gradeq.kernels.flight import (
 from gradeq.ledger import facts as fact
 from gradeq.ledger.batch import Batch, Floats, Ints, Order, Rows, single
 from gradeq.ledger.constants import zeros
-from gradeq.ledger.facts import FACTS
+from gradeq.ledger.facts import (
+    FACTS,
+    HEAVIEST,
+    LARGEST,
+    NORM,
+    POSTED,
+    SERVED,
+    STEP_HIGH,
+    STEP_LOW,
+)
 from gradeq.ledger.pairs import Pairs
 from gradeq.ledger.state import MOST, SUM, Column, State, column
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting, Ticket, new
 
 AT_ONCE = (1,)
 FOREIGN = "this ticket counts other rows than this layer; post it where it was served"
@@ -46,7 +55,7 @@ class Arrival(NamedTuple):
 
     late: tuple[int, ...]
     eta: float
-    cells: list[list[float]]
+    cells: Sequence[list[float]]
 
 
 class Flight:
@@ -86,13 +95,15 @@ class Flight:
 
     # One event
 
-    def serve(self, state: State, place: Place) -> tuple[int, ...]:
-        """Count a row that is served; the counts of its cells go on its ticket."""
-        rows, cells = state.rows, place.cells
-        for cell in cells:
-            rows[cell] += 1.0
-        state.facts[fact.SERVED] += 1.0
-        return tuple([int(rows[cell]) for cell in cells] if len(cells) > 1 else (int(rows[cell]),))
+    def serve(self, state: State, place: Place) -> tuple[int, tuple[int, ...]]:
+        """Count a row that is served: its number and the counts of its cells go on its ticket."""
+        rows, facts = state.rows, state.facts
+        counts: tuple[int, ...] = ()
+        for cell in place.cells:
+            rows[cell] = count = rows[cell] + 1.0
+            counts += (int(count),)
+        facts[SERVED] = number = facts[SERVED] + 1.0
+        return int(number), counts
 
     def unserve(self, state: State, place: Place) -> None:
         """Take back the count of a row that was served for a label which is then refused."""
@@ -108,68 +119,67 @@ class Flight:
         The lateness in a cell is how many of its rows were served from the ticket until now, its own included.
         """
         if late is None:
-            rows, counts = state.rows, ticket.counts
-            if len(counts) != len(place.cells):
+            rows, cells, counts = state.rows, place.cells, ticket.counts
+            if not state.late and tuple(map(rows.__getitem__, cells)) == counts:
+                return new(Arrival, (AT_ONCE * len(counts), ticket.step, ()))
+            if len(counts) != len(cells):
                 raise BadInput(FOREIGN)
-            if len(counts) == 1 and not len(state.late) and rows[place.cells[0]] == counts[0]:
-                return Arrival(AT_ONCE, ticket.step, [])
-            served = zip(place.cells, counts, strict=True)
+            served = zip(cells, counts, strict=True)
             # A ticket of another replica may be ahead of this one.
             late = tuple([max(1, int(rows[c]) - k + 1) for c, k in served])
-        if not len(state.late) and max(late) == 1:
-            return Arrival(late, ticket.step, [])
-        cells = [self._cell(state, cell) for cell in place.cells]
-        for numbers, d in zip(cells, late, strict=True):
+        if not state.late and max(late) == 1:
+            return Arrival(late, ticket.step, ())
+        noted = [self._cell(state, cell) for cell in place.cells]
+        for numbers, d in zip(noted, late, strict=True):
             note(numbers, 0, float(d))
         eta = ticket.step
         if self.limit is not None and ticket.weight > 0.0:
-            peaks = [numbers[PEAK] for numbers in cells]
+            peaks = [numbers[PEAK] for numbers in noted]
             norm = 1.0
             if self.featured:
                 norm = max(state.norms[place.key], norm_of(ticket.row.values))
             eta = capped(eta, self.limit, ticket.weight, sum(peaks), max(peaks), norm)
-        return Arrival(late, eta, cells)
+        return Arrival(late, eta, noted)
 
     def settle(
         self, state: State, place: Place, ticket: Ticket | Posting, arrival: Arrival, sign: float
     ) -> None:
         """Write down what a posted label means for later ones and for the bounds."""
-        if ticket.weight == 0.0:  # nothing was learned; whole columns do not count it either
+        weight, (late, eta, cells) = ticket.weight, arrival
+        if weight == 0.0:  # nothing was learned; whole columns do not count it either
             return
         facts = state.facts
-        delay = facts[fact.SERVED] - ticket.number
-        facts[fact.POSTED] += 1.0
+        delay = facts[SERVED] - ticket.number
+        facts[POSTED] += 1.0
         if delay > 0.0:
             facts[fact.DELAY_SUM] += delay
             facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], delay)
         if sign == 0.0:
             facts[fact.SKIPPED] += 1.0
             return
-        if arrival.cells:
-            if not len(state.late):
+        if cells:  # else every label was at once so far
+            if not state.late:
                 self.awake(state)
-            for cell, numbers in zip(place.cells, arrival.cells, strict=True):
+            for cell, numbers in zip(place.cells, cells, strict=True):
                 at = cell * LATENESS
                 for k, number in enumerate(numbers):
                     state.late[at + k] = number
-        values, eta = ticket.row.values, arrival.eta
+            facts[fact.LATEST] = max(facts[fact.LATEST], float(max(late)))
+        values = ticket.row.values
         norm, largest = float(len(values)), 1.0
         if self.featured:
             norm, largest = norm_of(values), max(map(abs, values))
             state.norms[place.key] = max(state.norms[place.key], norm)
-        low, high = facts[fact.STEP_LOW], facts[fact.STEP_HIGH]
-        if not low == eta == high or len(state.path):
+        low, high = facts[STEP_LOW], facts[STEP_HIGH]
+        if not low == eta == high or state.path:
             self.follow(state, place.params, eta, low, high)
             facts[fact.STEP_LOW], facts[fact.STEP_HIGH] = min(low, eta), max(high, eta)
-        latest = max(arrival.late)
-        if latest > facts[fact.LATEST]:
-            facts[fact.LATEST] = float(latest)
-        if ticket.weight > facts[fact.HEAVIEST]:
-            facts[fact.HEAVIEST] = ticket.weight
-        if largest > facts[fact.LARGEST]:
-            facts[fact.LARGEST] = largest
-        if norm > facts[fact.NORM]:
-            facts[fact.NORM] = norm
+        if weight > facts[HEAVIEST]:
+            facts[HEAVIEST] = weight
+        if largest > facts[LARGEST]:
+            facts[LARGEST] = largest
+        if norm > facts[NORM]:
+            facts[NORM] = norm
         if eta < ticket.step:
             facts[fact.HELD] += 1.0
 

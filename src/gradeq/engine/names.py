@@ -15,7 +15,7 @@ from gradeq.engine.checks import number
 from gradeq.errors import BadInput, StateError
 from gradeq.ledger.batch import Floats, Ints, Rows, joined, single
 from gradeq.ledger.constants import zeros
-from gradeq.ledger.values import Place, Row
+from gradeq.ledger.values import Place, Row, new
 from gradeq.naming import name_of
 
 ALL = "(all)"
@@ -137,7 +137,7 @@ class Roster:
             named(groups, self.groups, "group")
         names = [f"{column}={group_name(given[column])}" for column in self.groups]
         if not self.features and not features:
-            return Row(tuple(names), self.ones)
+            return new(Row, (tuple(names), self.ones, None))
         values = list(self.ones)
         own = named(features, self.features, "feature")
         for name, x in zip(self.features, own, strict=True):
@@ -154,9 +154,8 @@ class Roster:
             params = tuple(map(index.__getitem__, row.names))
         except KeyError:
             return None
-        return Place(
-            params, (0,) if self.together else params, params[0] if self.disjoint else 0, 0
-        )
+        clock = params[0] if self.disjoint else 0
+        return new(Place, (params, (0,) if self.together else params, clock, 0))
 
     def place(self, row: Row) -> Place:
         """Where a row belongs; groups not seen before are entered."""

@@ -13,7 +13,7 @@ from gradeq.errors import BadInput, StateError
 from gradeq.ledger.batch import Floats, Ints, Rows, single
 from gradeq.ledger.constants import zeros
 from gradeq.ledger.pairs import PAIR, Pairs
-from gradeq.ledger.values import Place, Row
+from gradeq.ledger.values import Place, Row, new
 from gradeq.naming import MISSING_NAME, name_of
 
 HOME = "(first side)"
@@ -70,26 +70,32 @@ class Players:
 
     def row(self, a: Any, b: Any, home: float) -> Row:
         """Where one game belongs, by name; nothing is entered."""
-        h = self.side(home)
-        names = (player_name(a), player_name(b))
-        if names[0] == names[1]:
-            raise BadInput(f"player {names[0]!r} against itself is no game; leave it out")
-        return Row((*names, HOME), (*PAIR, h)) if h else Row(names, PAIR)
+        h = self.side(home) if self.home or home != 1.0 else 0.0
+        known = (
+            self.index.get
+        )  # the names of known players are in order; that of the first side has number 0
+        one = a if type(a) is str and known(a) else player_name(a)
+        two = b if type(b) is str and known(b) else player_name(b)
+        if one == two:
+            raise BadInput(f"player {one!r} against itself is no game; leave it out")
+        return Row((one, two, HOME), (*PAIR, h)) if h else new(Row, ((one, two), PAIR, None))
 
     def place(self, row: Row) -> Place:
         """Where a game belongs; players not seen before are entered."""
-        return self._placed(tuple([self.number_of(name) for name in row.names]))
+        for name in row.names:
+            self.number_of(name)
+        place = self.known(row)
+        assert place is not None
+        return place
 
     def known(self, row: Row) -> Place | None:
         """Where a game belongs, or None if one of its players has not been seen before."""
         try:
-            return self._placed(tuple(map(self.index.__getitem__, row.names)))
+            params = tuple(map(self.index.__getitem__, row.names))
         except KeyError:
             return None
-
-    def _placed(self, params: tuple[int, ...]) -> Place:
         # The first side is no cell: lateness is counted in the games of the two players.
-        return Place(params, (0,) if self.together else params[:2], 0, 0)
+        return new(Place, (params, (0,) if self.together else params[:2], 0, 0))
 
     def number_of(self, name: str) -> int:
         """The parameter of a player, who is entered if new."""

@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
 from gradeq.errors import BadInput, ExpiredTicket, StateError, UnknownTicket
-from gradeq.ledger.values import Posting, Row, Ticket
+from gradeq.ledger.values import Posting, Row, Ticket, new
 
 Id = str | int
 
@@ -91,7 +91,7 @@ class Book:
     def put(self, ticket: Ticket, id: Id | None = None, time: float | None = None) -> None:
         """Keep a ticket that was just opened."""
         number, key = ticket.number, ticket.row.key
-        self.opened[number] = Opened(ticket, id, time)
+        self.opened[number] = new(Opened, (ticket, id, time))
         if id is not None:
             self.by_id[id] = number
         if key is not None:

@@ -15,6 +15,7 @@ Ints = Any
 # the rows that were served before there was a scale).
 ROWS, WEIGHT, GRADIENT, MOVED, BEFORE, LOSS_BEFORE, LOSS_AFTER, LOW, HIGH, REACH = range(10)
 COLUMNS = 10
+ROUND = 2.0**-51  # twice the rounding of a sum, relative to its terms
 LEAN = 2  # a lean account is GRADIENT and MOVED alone: with the weight of all rows, what a certificate needs
 EMPTY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf, -math.inf, 0.0)
 MERGED = ("sum", "sum", "sum", "sum", "sum", "sum", "sum", "least", "most", "sum")
@@ -32,13 +33,17 @@ def enter(
     after: float,
     before: float,
     residual: float,
+    blur: float,
     reach: float,
     w: float,
     z: float,
     eta: float,
     sign: float,
 ) -> None:
-    """Enter one label into the account that begins at ``at``; a residual of nan has no range."""
+    """Enter one label into the account that begins at ``at``.
+
+    A residual of nan has no range; ``blur`` is what rounding may hide of it: f + u need not move with u.
+    """
     sums[at] = sums[at] + sign
     sums[at + WEIGHT] = sums[at + WEIGHT] + sign * w
     g = sign * ((w * error) * z)
@@ -47,10 +52,10 @@ def enter(
     sums[at + BEFORE] = sums[at + BEFORE] + sign * ((w * raw) * z)
     sums[at + LOSS_BEFORE] = sums[at + LOSS_BEFORE] + sign * (w * before)
     sums[at + LOSS_AFTER] = sums[at + LOSS_AFTER] + sign * (w * after)
-    if residual < sums[at + LOW]:
-        sums[at + LOW] = residual
-    if residual > sums[at + HIGH]:
-        sums[at + HIGH] = residual
+    if residual - blur < sums[at + LOW]:
+        sums[at + LOW] = residual - blur
+    if residual + blur > sums[at + HIGH]:
+        sums[at + HIGH] = residual + blur
     sums[at + REACH] = sums[at + REACH] + sign * reach
 
 

@@ -9,7 +9,7 @@ Loops do not check their arguments: callers do, once.
 
 from __future__ import annotations
 
-from gradeq.kernels.account import COLUMNS, LEAN, Floats, Ints, enter, enter_lean
+from gradeq.kernels.account import COLUMNS, LEAN, ROUND, Floats, Ints, enter, enter_lean
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
@@ -233,9 +233,10 @@ def tally(
         f, m, s, y, w, eta = base[i], centre[i], served[i], labels[i], weights[i], etas[i]
         error, raw = loss.slope(s, y), loss.slope(f, y)
         after, before, reach = loss.value(s, y), loss.value(f, y), w * link.reach(m)
+        r, blur = link.tracked(m, y), ROUND * (abs(m) + abs(y))
         for a in range(starts[i], starts[i + 1]):
             at = index[a] * COLUMNS
-            enter(sums, at, error, raw, after, before, y - m, reach, w, value[a], eta, 1.0)
+            enter(sums, at, error, raw, after, before, r, blur, reach, w, value[a], eta, 1.0)
 
 
 def tally_indexed(
@@ -258,7 +259,8 @@ def tally_indexed(
             loss.value(f, y),
         )
         at = index[i] * COLUMNS
-        enter(sums, at, error, raw, after, before, y - f, link.reach(f), 1.0, 1.0, eta, 1.0)
+        r, blur, reach = link.tracked(f, y), ROUND * (abs(f) + abs(y)), link.reach(f)
+        enter(sums, at, error, raw, after, before, r, blur, reach, 1.0, 1.0, eta, 1.0)
 
 
 def tally_lean(

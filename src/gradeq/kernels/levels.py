@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from gradeq.geometries.isotonic import pool_within
-from gradeq.kernels.account import COLUMNS, Floats, Ints, enter
+from gradeq.kernels.account import COLUMNS, ROUND, Floats, Ints, enter
 from gradeq.kernels.descent import drag
 from gradeq.links import Sinh
 from gradeq.losses import pinball, pinball_slope
@@ -148,6 +148,11 @@ def learn(
             u[j] = u[j] - eta * (e * value[i])
 
 
+def looseness(curved: bool) -> float:
+    """What rounding may hide of a label's place in asinh units: the scale is at least 1e-9 of the forecast."""
+    return 1e-6 if curved else 0.0
+
+
 def target_of(link: Sinh, curved: bool, y: float, m: float, scale: float) -> float:
     """The label in the tracked unit; nan while there is no scale."""
     if not curved:
@@ -161,6 +166,7 @@ def tally(
     count: int,
     a: Floats,
     target: float,
+    loose: float,
     errors: Floats,
     losses: Floats,
     w: float,
@@ -181,19 +187,22 @@ def tally(
     neighbouring forecasts, count - 1 for each parameter.
     """
     for i in range(start, stop):
-        enter_levels(count, a, target, errors, losses, w, value[i], eta, sign, sums, index[i])
+        enter_levels(
+            count, a, target, loose, errors, losses, w, value[i], eta, sign, sums, index[i]
+        )
         at = index[i] * (count - 1) - 1
         for k in range(1, count):
             if a[k] - a[k - 1] > gaps[at + k]:
                 gaps[at + k] = a[k] - a[k - 1]
     if len(total) > 0:
-        enter_levels(count, a, target, errors, losses, w, 1.0, eta, sign, total, 0)
+        enter_levels(count, a, target, loose, errors, losses, w, 1.0, eta, sign, total, 0)
 
 
 def enter_levels(
     count: int,
     a: Floats,
     target: float,
+    loose: float,
     errors: Floats,
     losses: Floats,
     w: float,
@@ -206,9 +215,10 @@ def enter_levels(
     """Enter one posted row into the accounts of parameter j, level by level."""
     reach = 0.0 if target == target else 1.0
     for k in range(count):
+        blur = loose + ROUND * (abs(target) + abs(a[k]))
         enter(
             sums, (j * count + k) * COLUMNS, errors[k], errors[count + k], losses[k], losses[count + k],
-            target - a[k], reach, w, z, eta, sign,
+            target - a[k], blur, reach, w, z, eta, sign,
         )  # fmt: skip
 
 
@@ -271,7 +281,8 @@ def tracked(
                 learn(count, u, index, value, start, stop, errors, eta, w)
             target = target_of(link, curved, y, m, scale)
             tally(
-                count, a, target, errors, losses, w, eta, 1.0, index, value, start, stop, sums, gaps, total,
+                count, a, target, looseness(curved), errors, losses, w, eta, 1.0, index, value, start, stop,
+                sums, gaps, total,
             )  # fmt: skip
             if curved:
                 fade(nums, dens, keys[r], m, y)

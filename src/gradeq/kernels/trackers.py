@@ -1,21 +1,32 @@
 """Experts that track quantiles of the known residuals, mixed by their pinball loss, under a final tracker.
 
-An expert is an offset in asinh units for each level, common and by group; its unit is the running scale of |y - f|
-that was on the ticket. It learns from a label as if it had come at once: by whether its PRESENT state covers it.
+An expert is an offset in asinh units for each level, common and by group; its unit is the running scale of |y - f|.
+It learns from a label as if it had come at once: by whether its PRESENT state, the scale included, covers it. Judged
+in the scale of its ticket it would answer a rise of the scale twice, and without end where the ticket had none.
 Entry (j * trackers + e) * count + k belongs to group j, tracker e and level k. A row's memo has the scale of the
-experts, that of the final tracker, and what each expert said level by level (raw first, where there is one).
+final tracker and what each expert said level by level (raw first, where there is one).
 """
 
 from __future__ import annotations
 
 from gradeq.geometries.isotonic import pool
 from gradeq.kernels.account import Floats, Ints
-from gradeq.kernels.levels import fade, judge, learn, place, scale_at, serve, tally, target_of
+from gradeq.kernels.levels import (
+    fade,
+    judge,
+    learn,
+    looseness,
+    place,
+    scale_at,
+    serve,
+    tally,
+    target_of,
+)
 from gradeq.kernels.mixing import DELTA, LARGEST, settle, weigh
 from gradeq.links import Sinh
 from gradeq.losses import pinball, pinball_slope
 
-SCALES = 2  # a memo begins with two scales
+SCALE = 1  # a memo begins with the scale of the final tracker
 FARTHEST = 1e300
 COMMON = 10.0  # labels after which a common step is no longer that of a mean, if its rate is 0
 OWN = 30.0  # the same for the offset of a group
@@ -132,7 +143,6 @@ def hear(
     y: float,
     w: float,
     waited: float,
-    scale: float,
     memo: Floats,
     to: int,
     grouped: bool,
@@ -153,14 +163,19 @@ def hear(
 ) -> None:
     """One label: the weights learn from what was said when the row was served, the experts from what they say now.
 
-    ``scale`` is that of the ticket; ``a``, ``weights`` and ``lost`` are scratch.
+    The first label to differ from its forecast makes the scale that it is judged in; before it there is nothing to
+    learn. ``a``, ``weights`` and ``lost`` are scratch.
     """
     m = base[at + count // 2]
     labels = heard[0]
     weighed(count, taus, memo, to, w, y, lost)
     settle(losses, hedge, heard, waited, lost, weights)
+    scale = scale_at(scale_num[0], scale_den[0], m)
+    fade(scale_num, scale_den, 0, m, y)
+    if scale == 0.0:
+        scale = scale_at(scale_num[0], scale_den[0], m)
     place(link, True, count, base, at, m, scale, a)
-    for e in range(len(rates)):
+    for e in range(len(rates) if scale > 0.0 else 0):
         common = max(rates[e], 1.0 / (labels + COMMON))
         for k in range(count):
             c = e * count + k
@@ -178,7 +193,6 @@ def hear(
     if grouped:
         for i in range(start, stop):
             own_heard[index[i]] = own_heard[index[i]] + 1.0
-    fade(scale_num, scale_den, 0, m, y)
 
 
 def mixed(
@@ -241,33 +255,33 @@ def mixed(
             r = posts[p]
             at, to, start, stop = r * count, r * apart, starts[r], starts[r + 1]
             y, w, eta = labels[r], weighing[r], etas[r]
-            m, scale = mixes[at + count // 2], memos[to + 1]
+            m, scale = mixes[at + count // 2], memos[to]
             judge(count, taus, base, served, at, y, errors, lost_levels)
             learn(count, u, index, value, start, stop, errors, eta, w)
             place(link, True, count, mixes, at, m, scale, a)
             tally(
-                count, a, target_of(link, True, y, m, scale), errors, lost_levels, w, eta, 1.0, index,
-                value, start, stop, sums, gaps, total,
+                count, a, target_of(link, True, y, m, scale), looseness(True), errors, lost_levels, w, eta,
+                1.0, index, value, start, stop, sums, gaps, total,
             )  # fmt: skip
             fade(nums, dens, keys[r], m, y)
             number = numbers[r] if r < first else before + (r - first) + 1.0
             hear(
                 link, count, taus, groups, rates, base, at, y, w, max(0.0, before + (i - first) - number),
-                memos[to], memos, to + SCALES, grouped, index, start, stop, offsets, losses, hedge, heard,
-                scale_num, scale_den, own_offsets, own_heard, a, weights, lost,
+                memos, to + SCALE, grouped, index, start, stop, offsets, losses, hedge, heard, scale_num,
+                scale_den, own_offsets, own_heard, a, weights, lost,
             )  # fmt: skip
             p += 1
         if i < n:
             at, to, start, stop = i * count, i * apart, starts[i], starts[i + 1]
-            memos[to] = scale_at(scale_num[0], scale_den[0], base[at + count // 2])
+            scale = scale_at(scale_num[0], scale_den[0], base[at + count // 2])
             speak(
-                link, raw, count, base, at, memos[to], a, offsets, own_offsets, grouped, index, start,
-                stop, losses, hedge, weights, memos, to + SCALES, wish, theta, mixes,
+                link, raw, count, base, at, scale, a, offsets, own_offsets, grouped, index, start, stop,
+                losses, hedge, weights, memos, to + SCALE, wish, theta, mixes,
             )  # fmt: skip
             m = mixes[at + count // 2]
-            memos[to + 1] = scale_at(nums[keys[i]], dens[keys[i]], m)
-            place(link, True, count, mixes, at, m, memos[to + 1], a)
+            memos[to] = scale_at(nums[keys[i]], dens[keys[i]], m)
+            place(link, True, count, mixes, at, m, memos[to], a)
             serve(
-                link, True, count, u, index, value, start, stop, mixes, at, m, memos[to + 1], a, wish,
+                link, True, count, u, index, value, start, stop, mixes, at, m, memos[to], a, wish,
                 theta, served,
             )  # fmt: skip

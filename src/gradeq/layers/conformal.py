@@ -12,13 +12,15 @@ from gradeq.coverage import Coverage, coverages
 from gradeq.engine import checks
 from gradeq.engine.names import SCALAR, Roster
 from gradeq.errors import BadInput
+from gradeq.layers import columns
 from gradeq.layers.layer import Id
+from gradeq.layers.predicting import Single
+from gradeq.layers.several import split
 from gradeq.layers.tracker import LateCap, Step, Tracker
 from gradeq.ledger.values import Ticket
 from gradeq.rules.scored import Scored
 
 if TYPE_CHECKING:
-    from gradeq.layers.run import Run
     from gradeq.ledger.batch import Floats
 
 Score = Callable[[Any, Any], float]
@@ -69,7 +71,7 @@ class PredictionSet:
         raise BadInput("a set of your own score has no interval; ask `y in prediction_set`")
 
 
-class Conformal(Tracker):
+class Conformal(Single, Tracker):
     """Sets {y : s(x, y) <= threshold} that hold the label with frequency ``coverage``, whatever comes.
 
     >>> layer = Conformal("absolute", coverage=0.8, eta=0.5)
@@ -112,8 +114,8 @@ class Conformal(Tracker):
             raise BadInput(f"score={score!r}: give 'absolute', 'cqr', or a function s(x, y)")
         self.score_name = score if isinstance(score, str) else None
         self.score: Score = SCORES[score] if isinstance(score, str) else score
-        own = score == "absolute" if warm is None else warm
-        super().__init__([coverage], eta, warm=own, late_cap=late_cap, in_flight=in_flight, ttl=ttl)
+        self.warm = score == "absolute" if warm is None else warm
+        super().__init__([coverage], eta, late_cap=late_cap, in_flight=in_flight, ttl=ttl)
 
     def _made_rule(self, names: Roster) -> Scored:
         return Scored(super()._made_rule(names), self.score)
@@ -121,15 +123,7 @@ class Conformal(Tracker):
     @classmethod
     def from_json(cls, text: str | bytes, score: ScoreName | Score) -> Conformal:
         """A saved layer, with the score that it was made with."""
-        from gradeq import codec
-        from gradeq.layers.making import revive
-
-        kind, settings, state = codec.load(text)
-        if kind != cls.kind:
-            raise BadInput(f"the state is of a {kind} layer, not conformal; use gradeq.from_json")
-        layer = revive(lambda: cls(**{**settings, "score": score}), state)
-        assert isinstance(layer, Conformal)
-        return layer
+        return cls._revived(text, score=score)
 
     def open(self, x: Any, weight: float = 1.0) -> Ticket:
         """Serve a threshold for x and leave its ticket with the caller; ``ticket.served`` is the threshold."""
@@ -141,23 +135,8 @@ class Conformal(Tracker):
         self, x: Any, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> PredictionSet:
         """The set of labels to expect; a ticket stays open until the label comes."""
-        self._book.check_new(id)
-        when = None if time is None else checks.number(time, "time")
-        served: PredictionSet = self._kept(self.open(x, weight), id, when)
+        served: PredictionSet = self._ask(id, time, x, weight)
         return served
-
-    def run(
-        self,
-        predictions: Any,
-        labels: Any = None,
-        times: Any = None,
-        label_times: Any = None,
-        weights: Any = None,
-    ) -> Run:
-        """Serve and learn from whole columns, with the same bits as one event at a time."""
-        from gradeq.layers.run import run_layer
-
-        return run_layer(self, predictions, labels, None, None, times, label_times, weights)
 
     @property
     def coverage(self) -> Coverage:
@@ -178,9 +157,6 @@ class Conformal(Tracker):
         return y if self.score_name is None else checks.number(y, "label")
 
     def _base_column(self, predictions: Any) -> Floats:
-        from gradeq.layers import columns
-        from gradeq.layers.several import split
-
         found = split(predictions)
         if found is None:
             found = [predictions]
@@ -203,12 +179,8 @@ class Conformal(Tracker):
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments that make this layer anew; a score of your own is not among them."""
-        return {
-            "score": self.score_name or "",
-            "coverage": self.levels[0],
-            "eta": self.eta,
-            "warm": self.warm,
-            "late_cap": self.late_cap,
-            "in_flight": self._in_flight,
-            "ttl": self._ttl,
-        }
+        return super().settings
+
+    @property
+    def _held(self) -> dict[str, Any]:
+        return super()._held | {"score": self.score_name or "", "coverage": self.levels[0]}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from gradeq.engine import checks
 from gradeq.engine.players import Players
 from gradeq.errors import BadInput
+from gradeq.layers import combinations
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.making import late_limit
 from gradeq.ledger.values import Row, Ticket
@@ -80,11 +81,10 @@ class Elo(Layer):
     ) -> None:
         if ties not in ("half", "drop"):
             raise BadInput(f"ties={ties!r}: must be half (half a win) or drop (no game)")
-        if penalty is not None and proximal is not None:
-            raise BadInput("give a penalty or a proximal strength, not both")
         if proximal is not None:
             check_strength("proximal", proximal)
         self.ties, self.penalty, self.proximal, self.late_cap = ties, penalty, proximal, late_cap
+        self._learns = None if ties == "half" else decided
         self.eta, self.schedule = self._chosen_step(eta, k, schedule)
         names = Players(bool(home_advantage), together=penalty is not None)
         self._build(self._made_rule(), names, late_limit(late_cap, CAP), in_flight, ttl)
@@ -145,9 +145,10 @@ class Elo(Layer):
         y = self._label(score)
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         row = self._names.row(a, b, home)
-        if not self._learns(y) or w == 0.0:
+        learns = self._learns is None or self._learns(y)
+        if not learns or w == 0.0:
             self._open(row, COIN, w)
-            return "ignored" if self._learns(y) else "dropped"
+            return "ignored" if learns else "dropped"
         mark = self._names.mark()
         ticket = self._open(row, COIN, w, self._rule.glance)
         try:
@@ -165,7 +166,11 @@ class Elo(Layer):
         the same id raises ``LabelConflict``.
         """
         done = super().update(score, id)
-        return "dropped" if done == "applied" and not self._learns(score) else done
+        return (
+            "dropped"
+            if done == "applied" and self._learns is not None and not self._learns(score)
+            else done
+        )
 
     def run(
         self,
@@ -293,22 +298,24 @@ class Elo(Layer):
             )
         return score
 
-    def _learns(self, y: float) -> bool:
-        return self.ties == "half" or y != 0.5
-
     def _chosen_step(
         self, eta: float | str | None, k: float | None, schedule: Schedule | None
     ) -> tuple[float | str | None, Schedule | None]:
-        if sum(given is not None for given in (eta, k, schedule)) > 1:
-            raise BadInput("give one of eta, k and a schedule")
+        auto = isinstance(eta, str) and eta == "auto"
+        options = {"auto": auto, "eta": eta is not None and not auto, "k": k is not None}
+        options |= {"schedule": schedule is not None, "penalty": self.penalty is not None}
+        combinations.check("elo", **options, proximal=self.proximal is not None)
         if schedule is not None:
             schedule.step(1)
             return None, schedule
-        if eta == "auto":
-            if self.penalty is not None or self.proximal is not None:
-                raise BadInput("eta='auto' does not go with a penalty; give a number for eta")
+        if auto:
             return "auto", None
         if k is not None:
             eta = step_from_k(checks.number(k, "k"))
         step = DEFAULT_ETA if eta is None else checks.number(eta, "eta")
         return step, Constant(step)
+
+
+def decided(score: float) -> bool:
+    """Whether a game has a winner."""
+    return score != 0.5

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradeq.certificate import Terms, certify
+from gradeq.certificate import Terms
 from gradeq.coverage import Coverage, coverages
 from gradeq.engine import checks
 from gradeq.engine.names import SCALAR, Roster
 from gradeq.errors import BadInput
-from gradeq.layers.layer import Id, Layer
+from gradeq.layers.layer import Id
 from gradeq.layers.making import late_limit
+from gradeq.layers.predicting import Single
 from gradeq.layers.tracker import CAP, LateCap, LinkName, checked_levels
 from gradeq.ledger.values import Ticket
 from gradeq.links import Identity
@@ -23,12 +23,10 @@ from gradeq.rules.levels import Levels
 from gradeq.schedules import Constant
 
 if TYPE_CHECKING:
-    from gradeq.equilibrium import Equilibrium
-    from gradeq.layers.run import Run
-    from gradeq.ledger.batch import Floats
+    pass
 
 
-class QuantileEnsemble(Layer):
+class QuantileEnsemble(Single):
     """Mixes quantile trackers of several steps by exponentiated gradient; a final tracker keeps the coverage exact.
 
     >>> ensemble = QuantileEnsemble(0.9, etas=[0.1, 1.0], ensemble_eta=0.5)
@@ -41,7 +39,7 @@ class QuantileEnsemble(Layer):
     ``etas`` are the trackers' steps (in the unit of the labels, link linear), ``ensemble_eta`` that of the weights.
     ``final_eta`` is the step of the final tracker on the ensemble's quantile (``link`` sinh by default, so without a
     unit); None leaves it out. ``floor``: no weight falls below it (results 7.2, 7.3). Where labels come late,
-    trackers and weights take the same share of their steps as the final tracker.
+    trackers and weights take the same share of their steps as the final tracker. A run's ``weights`` are their path.
 
     Guaranteed for any sequence with the final tracker: |coverage - level| = |u| / (final_eta T), bounded as for
     ``QuantileTracker`` with the residuals of the ensemble (result 7.5). WITHOUT it coverage is not guaranteed:
@@ -92,23 +90,8 @@ class QuantileEnsemble(Layer):
         self, f: Any, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> float:
         """The adjusted quantile; a ticket stays open until its label comes."""
-        self._book.check_new(id)
-        when = None if time is None else checks.number(time, "time")
-        served: float = self._kept(self.open(f, weight), id, when)
+        served: float = self._ask(id, time, f, weight)
         return served
-
-    def run(
-        self,
-        predictions: Any,
-        labels: Any = None,
-        times: Any = None,
-        label_times: Any = None,
-        weights: Any = None,
-    ) -> Run:
-        """Serve and learn from whole columns, with the same bits as events; ``run.weights`` has the weights' path."""
-        from gradeq.layers.run import run_layer
-
-        return run_layer(self, predictions, labels, None, None, times, label_times, weights)
 
     @property
     def weights(self) -> dict[str, float]:
@@ -134,50 +117,14 @@ class QuantileEnsemble(Layer):
         found = coverages(self)[0]
         return found if self.final_eta else found._replace(bound=None, vacuous=True)
 
-    def equilibrium(self) -> Equilibrium:
-        """The final tracker's certificate; without one the exact averages alone, and no bound."""
-        found = certify(self)
-        if self.final_eta is not None:
-            return found
-        own = found.coordinates[0]
-        exact = replace(own, from_state=own.average_gradient, bound=None, vacuous=True)
-        found = replace(found, coordinates=(exact,), gap=0.0, exact=False)
-        return replace(found, bound=None, bound_from="", vacuous=True)
-
-    def labels_until(self, bound: float) -> int | None:
-        """How many more labels until the proven bound falls below this; None without a final tracker."""
-        return None if self.final_eta is None else super().labels_until(bound)
-
     @property
     def _terms(self) -> Terms:
-        sinh = self.final_eta is not None and self.link_name == "sinh"
-        return Terms("quantile", "scalar", "pinball loss", tuple(self.levels), sinh=sinh)
-
-    def _label(self, y: Any) -> float:
-        return checks.number(y, "label")
-
-    def _base_column(self, predictions: Any) -> Floats:
-        from gradeq.layers import columns
-
-        return columns.numbers(predictions, "prediction")
-
-    def _label_column(self, labels: Any, n: int) -> Floats:
-        from gradeq.layers import columns
-
-        return columns.labels(labels, n)
+        final = self.final_eta is not None
+        return Terms(
+            "quantile", "scalar", "pinball loss", tuple(self.levels),
+            sinh=final and self.link_name == "sinh", certified=final,
+        )  # fmt: skip
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments that make this layer anew."""
-        return {
-            "level": self.levels[0],
-            "etas": self.etas,
-            "ensemble_eta": self.ensemble_eta,
-            "final_eta": self.final_eta,
-            "floor": self.floor,
-            "link": self.link_name,
-            "late_cap": self.late_cap,
-            "in_flight": self._in_flight,
-            "ttl": self._ttl,
-            "shadow": self.shadow,
-        }
+    def _held(self) -> dict[str, Any]:
+        return super()._held | {"level": self.levels[0], "link": self.link_name}

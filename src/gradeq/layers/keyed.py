@@ -11,7 +11,6 @@ import numpy as np
 
 from gradeq.certificate import Reading, certificate, reading_of, setting_of
 from gradeq.engine import checks
-from gradeq.engine.columns import Columns
 from gradeq.errors import BadInput
 from gradeq.kernels.account import (
     BEFORE,
@@ -24,11 +23,11 @@ from gradeq.kernels.account import (
     VARIATION,
     WEIGHT,
 )
-from gradeq.layers import columns as check
+from gradeq.layers import combinations
 from gradeq.layers.keys import Keys
 from gradeq.layers.layer import Id, Layer
-from gradeq.layers.run import Run, given_columns
-from gradeq.layers.several import answer
+from gradeq.layers.predicting import Predicting
+from gradeq.layers.run import Run, run_layer
 from gradeq.ledger import facts as fact
 from gradeq.ledger.values import Ticket
 from gradeq.theory import best_bound
@@ -52,7 +51,7 @@ class KeyTable(NamedTuple):
     from_state: Any
 
 
-class Keyed(Layer):
+class Keyed(Predicting):
     """One independent layer for each key; the same verbs with ``key=``, about 110 bytes a key.
 
     >>> from gradeq import Debiaser
@@ -78,14 +77,13 @@ class Keyed(Layer):
             )
         if layer._state.facts[fact.SERVED]:
             raise BadInput("Keyed needs a fresh layer as its pattern, one that has served nothing")
-        if layer._rule.penalty is not None:
-            raise BadInput(
-                "a layer with a penalty cannot be keyed; name the key as a group of a layer instead"
-            )
-        if getattr(layer, "eta", None) == "auto":
-            raise BadInput("eta='auto' cannot be keyed: a key has too few labels; give a number")
+        auto = getattr(layer, "eta", None) == "auto"
+        combinations.check(
+            layer.kind, keyed=True, penalty=layer._rule.penalty is not None, auto=auto
+        )
         self.layer: Any = layer.copy()
         self.shadow, self._limited = layer.shadow, layer._limited
+        self.bins = getattr(layer, "bins", None)
         own = (layer._limit, layer._in_flight, layer._ttl)
         self._build(layer._rule, Keys(self.layer._names), *own)
 
@@ -100,8 +98,8 @@ class Keyed(Layer):
         """Serve a prediction of this key's own layer and leave its ticket with the caller."""
         f = self.layer._prediction(f)
         w = 1.0 if weight == 1.0 else checks.weight(weight)
-        bins = getattr(self.layer, "bins", None)
-        groups = groups if bins is None else bins.added(groups, f)
+        if self.bins is not None:
+            groups = self.bins.added(groups, f)
         return self._open(self._names.row(key, groups, features), f, w)
 
     def predict(
@@ -115,9 +113,7 @@ class Keyed(Layer):
         time: float | None = None,
     ) -> Any:
         """The adjusted prediction of this key's own layer."""
-        self._book.check_new(id)
-        when = None if time is None else checks.number(time, "time")
-        return self._kept(self.open(f, key, groups, features, weight), id, when)
+        return self._ask(id, time, f, key, groups, features, weight)
 
     def run(
         self,
@@ -135,22 +131,9 @@ class Keyed(Layer):
             raise BadInput(
                 "Keyed.run needs key: the column that says to which series each row belongs"
             )
-        given = given_columns(self.layer, predictions, labels, weights, times, label_times)
-        n, names, bins = len(given.base), self._names, getattr(self.layer, "bins", None)
-        if bins is not None:
-            groups = bins.added_columns(groups, names.groups, given.base)
-        codes = check.groups(groups, names.groups, n)
-        x = check.features(features, names.features, n)
-
-        def made() -> Columns:
-            placed = names.columns(key, n, codes, x)
-            return Columns(
-                given.base, given.labels, given.weights, placed, given.times, given.label_times
-            )
-
-        ran, _ = self._run(made)
-        served = self._shown(given.base, ran.served)
-        return Run(answer(predictions, served), ran.served, ran, no_trace)
+        return run_layer(
+            self, predictions, labels, groups, features, times, label_times, weights, key
+        )
 
     def update(self, y: Any, id: Id | None = None, key: Any = None) -> str:
         """Learn from a label: of the ticket with this id, or of the oldest open one (of this key, if given)."""
@@ -234,9 +217,7 @@ class Keyed(Layer):
         """What a certificate is read from: all keys added up, or one of them."""
         own, places = self._places(key)
         state = self._state.gathered(own, places, self._names.own.count)
-        if len(
-            state.path
-        ):  # the steps of no key varied more than those of the one that varied most
+        if len(state.path):  # no key's steps varied more than those of the one that varied most
             varied = self._state.view("path").reshape(-1, PATH)[:, VARIATION]
             varied = varied if own is None else varied[own]
             state.view("path").reshape(-1, PATH)[:, VARIATION] = varied.max(initial=0.0)
@@ -275,6 +256,12 @@ class Keyed(Layer):
     def _label(self, y: Any) -> Any:
         return self.layer._label(y)
 
+    def _base_column(self, predictions: Any) -> Any:
+        return self.layer._base_column(predictions)
+
+    def _label_column(self, labels: Any, n: int) -> Any:
+        return self.layer._label_column(labels, n)
+
     def _shown(self, f: Any, served: Any) -> Any:
         return self.layer._shown(f, served)
 
@@ -282,8 +269,3 @@ class Keyed(Layer):
     def settings(self) -> dict[str, Any]:
         """The kind and settings of the layer that every key has."""
         return {"kind": self.layer.kind, "settings": self.layer.settings}
-
-
-def no_trace(_: Any) -> Any:
-    """A run over many keys keeps no trace."""
-    raise BadInput("a run over many keys keeps no trace; run one key by itself to see its path")

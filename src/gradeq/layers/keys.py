@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.engine.names import Placed, Roster, group_name
+from gradeq.engine.names import SCALAR, Placed, Roster, group_name
 from gradeq.errors import BadInput, StateError
 from gradeq.files.codebook import Codebook
 from gradeq.ledger.batch import Floats, Ints, Rows, single
-from gradeq.ledger.values import Place, Row
+from gradeq.ledger.values import Place, Row, new
 
 SPAN = 1 << 31  # more parameters than any layer has
 
@@ -84,15 +84,16 @@ class Keys:
         self, key: Any, groups: Mapping[str, Any] | None, features: Mapping[str, Any] | None
     ) -> Row:
         """Where one event belongs, by name; nothing is entered."""
-        own = self.own.row(groups, features)
-        return Row(own.names, own.values, group_name(key))
+        plain = self.own.scalar and not groups and not features
+        names, values, _ = SCALAR if plain else self.own.row(groups, features)
+        return new(Row, (names, values, group_name(key)))
 
     def known(self, row: Row) -> Place | None:
         """Where a row belongs, None if its key (or one of its groups) was never seen."""
         k = self.codes.get(row.key)
         if k is None or not self.own.scalar:
             return None
-        return Place((k,), (k,), k, k)
+        return new(Place, ((k,), (k,), k, k))
 
     def place(self, row: Row) -> Place:
         """Where a row belongs; a key and groups not seen before are entered."""

@@ -12,11 +12,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from gradeq import codec
-from gradeq.certificate import Window, certify, more_labels, reading_of, window
+from gradeq.certificate import certify, more_labels, reading_of
 from gradeq.engine.columns import Columns, Engine, Ran, run_columns
 from gradeq.engine.flight import Flight, norm_of
 from gradeq.engine.tickets import Book
@@ -27,9 +26,10 @@ from gradeq.layers.journal import replay, repost
 from gradeq.layers.making import check_same_settings, described
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State, column
-from gradeq.ledger.values import Place, Posting, Row, Ticket
-from gradeq.rules.rule import MOST, Rule, check_served
+from gradeq.ledger.values import Place, Posting, Row, Ticket, new
+from gradeq.rules.rule import MOST, Rule, check_served, with_step
 from gradeq.schedules import Constant
+from gradeq.windows import Window, window
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
@@ -70,7 +70,8 @@ class Layer(ABC):
         featured = bool(getattr(names, "features", ()))
         self._flight = Flight(limit, in_flight, per, featured, rule.stride)
         columns = [*self._flight.columns(), *rule.columns()]
-        if names.clocked == "clock":
+        self._ticking = names.clocked == "clock"
+        if self._ticking:
             columns.append(column("clock", names.clock_per, (0.0,)))
         self._state = State(columns)
         self._state.grow(names.count, names.keys)
@@ -94,10 +95,13 @@ class Layer(ABC):
         if place is None:
             mark = names.mark()
             place = self._entered(row)
-        clock = getattr(state, names.clocked)
         try:
             served, memo, slopes = (serve or rule.serve)(state, place, row.values, f)
-            step = rule.schedule.step(int(clock[place.clock]) + 1)
+            schedule = rule.schedule
+            if type(schedule) is Constant:
+                step = schedule.eta
+            else:
+                step = schedule.step(int(getattr(state, names.clocked)[place.clock]) + 1)
             if type(served) is not float or not -MOST <= served <= MOST:
                 check_served(served, step)
         except Exception:
@@ -105,11 +109,10 @@ class Layer(ABC):
             raise
         if self._limited and (weight != 1.0 or not self._sized):
             step = self._limited_step(step, row.values, weight)
-        if names.clocked == "clock":
-            clock[place.clock] += 1.0
-        counts = self._flight.serve(state, place)
-        number = int(state.facts[fact.SERVED])
-        return Ticket(number, row, f, served, weight, step, counts, memo, slopes)
+        if self._ticking:
+            state.clock[place.clock] += 1.0
+        number, counts = self._flight.serve(state, place)
+        return new(Ticket, (number, row, f, served, weight, step, counts, memo, slopes))
 
     def _entered(self, row: Row) -> Place:
         """Where a row belongs, its new names entered."""
@@ -150,7 +153,8 @@ class Layer(ABC):
             place = self._entered(ticket.row)
         try:
             arrival = self._flight.arrive(state, place, ticket, None)
-            posting = rule.judge(ticket, y, arrival.eta, arrival.late)
+            late, eta, _ = arrival
+            posting = rule.judge(ticket, y, eta, late)
             if self._frozen:
                 posting = posting._replace(sign=0.0)
             elif ticket.weight > 0.0:
@@ -259,7 +263,7 @@ class Layer(ABC):
     def _take_step(self, schedule: Constant) -> None:
         """Use another step from now on; the steps that labels are given are followed, so bounds allow for it."""
         self._note(f"step {self._rule.schedule} to {schedule}")
-        self._rule = replace(self._rule, schedule=schedule)  # type: ignore[type-var]
+        self._rule = with_step(self._rule, schedule)
 
     # Whole columns
 
@@ -290,8 +294,6 @@ class Layer(ABC):
         size = getattr(self._names, "size", 1.0)
         parts = (self._rule, self._state, self._flight, self._book, self._names)
         return Engine(*parts, self._frozen, self._limited, size)
-
-    # What can be read
 
     @property
     @abstractmethod

@@ -2,75 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from gradeq.coverage import Coverage, between, coverages
 from gradeq.engine import checks
 from gradeq.errors import BadInput
-from gradeq.layers.layer import Id
+from gradeq.layers.grouped import Grouped, Served
+from gradeq.layers.several import forecasts
 from gradeq.layers.tracker import LateCap, LinkName, Step, Tracker
-from gradeq.ledger.values import Ticket
 from gradeq.penalties import Penalty
-from gradeq.schedules import Constant, Schedule
+from gradeq.schedules import Schedule
 
 if TYPE_CHECKING:
-    from gradeq.layers.run import Run
     from gradeq.layers.sweep import Frontier
     from gradeq.ledger.batch import Floats
 
-Served = TypeVar("Served")
 
-
-class ForecastTracker(Tracker, Generic[Served]):
+class ForecastTracker(Grouped[Served], Tracker):
     """A tracker of labels around their forecasts; the classes that users make say what is served."""
-
-    def open(
-        self,
-        f: Any,
-        groups: Mapping[str, Any] | None = None,
-        features: Mapping[str, Any] | None = None,
-        weight: float = 1.0,
-    ) -> Ticket:
-        """Serve a forecast and leave its ticket with the caller; ``ticket.served`` is a number, or one a level."""
-        f = self._prediction(f)
-        w = 1.0 if weight == 1.0 else checks.weight(weight)
-        return self._open(self._names.row(groups, features), f, w)
-
-    def predict(
-        self,
-        f: Any,
-        groups: Mapping[str, Any] | None = None,
-        features: Mapping[str, Any] | None = None,
-        weight: float = 1.0,
-        id: Id | None = None,
-        time: float | None = None,
-    ) -> Served:
-        """The adjusted quantile, or all of them in increasing order; a ticket stays open until its label comes."""
-        self._book.check_new(id)
-        when = None if time is None else checks.number(time, "time")
-        served: Served = self._kept(self.open(f, groups, features, weight), id, when)
-        return served
-
-    def run(
-        self,
-        predictions: Any,
-        labels: Any = None,
-        groups: Any = None,
-        features: Any = None,
-        times: Any = None,
-        label_times: Any = None,
-        weights: Any = None,
-    ) -> Run:
-        """Serve and learn from whole columns, with the same bits as one event at a time.
-
-        ``predictions``: one column for all levels, or one for each (a list of columns, an (n, K) array, a
-        dataframe). Labels at once unless ``label_times`` says when each came (then ``times`` is needed as well); a
-        missing label is served but not learned from. Nothing has changed if this raises.
-        """
-        from gradeq.layers.run import run_layer
-
-        return run_layer(self, predictions, labels, groups, features, times, label_times, weights)
 
     def sweep(
         self,
@@ -90,14 +40,6 @@ class ForecastTracker(Tracker, Generic[Served]):
             self, etas, predictions, labels, groups, features, times, label_times, weights
         )
 
-    def set_step(self, eta: float) -> None:
-        """Use another constant step from now on; the certificate goes on with the exact sums."""
-        if self.eta == "auto":
-            raise BadInput("eta='auto' chooses its own steps; make a new layer with a fixed eta")
-        step = Constant(checks.number(eta, "eta"))
-        self.eta, self.schedule = step.eta, step
-        self._take_step(step)
-
     def _prediction(self, f: Any) -> Any:
         """The base forecast, checked: one number for one level, else one for each level, sorted."""
         count = len(self.levels)
@@ -113,26 +55,7 @@ class ForecastTracker(Tracker, Generic[Served]):
         return listed * count if len(listed) == 1 else listed
 
     def _base_column(self, predictions: Any) -> Floats:
-        from gradeq.layers.several import forecasts
-
         return forecasts(predictions, len(self.levels))
-
-    @property
-    def _common(self) -> dict[str, Any]:
-        """The settings that all these have."""
-        names = self._names
-        return {
-            "eta": self.eta,
-            "link": self.link_name,
-            "groups": list(names.groups),
-            "features": list(names.features),
-            "schedule": None if self.eta is not None else self.schedule,
-            "penalty": self.penalty,
-            "late_cap": self.late_cap,
-            "in_flight": self._in_flight,
-            "ttl": self._ttl,
-            "shadow": self.shadow,
-        }
 
 
 class QuantileTracker(ForecastTracker[float]):
@@ -177,10 +100,10 @@ class QuantileTracker(ForecastTracker[float]):
         warm: bool = False,
         shadow: bool = False,
     ) -> None:
+        self.warm = warm
         super().__init__(
             [level], eta, link=link, groups=groups, features=features, schedule=schedule,
-            penalty=penalty, late_cap=late_cap, in_flight=in_flight, ttl=ttl, warm=warm,
-            shadow=shadow,
+            penalty=penalty, late_cap=late_cap, in_flight=in_flight, ttl=ttl, shadow=shadow,
         )  # fmt: skip
 
     @property
@@ -192,11 +115,6 @@ class QuantileTracker(ForecastTracker[float]):
     def coverage(self) -> Coverage:
         """How often y <= served, before and after, beside the level and the bound."""
         return coverages(self)[0]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments that make this layer anew."""
-        return {"level": self.level, "warm": self.warm, **self._common}
 
 
 class MultiQuantileTracker(ForecastTracker[tuple[float, ...]]):
@@ -222,26 +140,6 @@ class MultiQuantileTracker(ForecastTracker[tuple[float, ...]]):
 
     kind = "quantiles"
 
-    def __init__(
-        self,
-        levels: Sequence[float],
-        eta: Step = None,
-        *,
-        link: LinkName = "sinh",
-        groups: Sequence[str] = (),
-        features: Sequence[str] = (),
-        schedule: Schedule | None = None,
-        penalty: Penalty | None = None,
-        late_cap: LateCap = "auto",
-        in_flight: int = 1,
-        ttl: float | None = None,
-        shadow: bool = False,
-    ) -> None:
-        super().__init__(
-            levels, eta, link=link, groups=groups, features=features, schedule=schedule,
-            penalty=penalty, late_cap=late_cap, in_flight=in_flight, ttl=ttl, shadow=shadow,
-        )  # fmt: skip
-
     def _shown(self, f: Any, served: Any) -> Any:
         shown = super()._shown(f, served)
         return (shown,) if isinstance(shown, float) else shown
@@ -250,11 +148,6 @@ class MultiQuantileTracker(ForecastTracker[tuple[float, ...]]):
     def coverage(self) -> list[Coverage]:
         """How often y <= served at each level, before and after, beside the level and the bound."""
         return coverages(self)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments that make this layer anew."""
-        return {"levels": self.levels, **self._common}
 
 
 class IntervalTracker(ForecastTracker[tuple[float, float]]):
@@ -308,6 +201,5 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
         return between(lower, upper, self.target)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments that make this layer anew."""
-        return {"coverage": self.target, **self._common}
+    def _held(self) -> dict[str, Any]:
+        return super()._held | {"coverage": self.target}

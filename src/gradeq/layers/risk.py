@@ -7,13 +7,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradeq.certificate import Terms, certify, proven, reading_of, setting_of
 from gradeq.engine import checks
 from gradeq.engine.names import SCALAR, Roster
 from gradeq.errors import BadInput
 from gradeq.kernels.account import GRADIENT, WEIGHT
-from gradeq.layers.layer import Id, Layer
-from gradeq.layers.making import late_limit, revive
+from gradeq.layers.layer import Id
+from gradeq.layers.making import late_limit
+from gradeq.layers.predicting import Predicting
+from gradeq.layers.run import Run, run_layer
 from gradeq.layers.tracker import CAP, LateCap
 from gradeq.ledger.values import Ticket
 from gradeq.rules.risk import Risk
@@ -22,11 +26,9 @@ from gradeq.theory import Setting, labels_until
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
-    from gradeq.layers.run import Run
-    from gradeq.ledger.batch import Floats
 
 
-class RiskControl(Layer):
+class RiskControl(Predicting):
     """Serves a knob theta such that error(theta, y) averages to ``target``, whatever comes.
 
     >>> missed = RiskControl(lambda theta, y: y > theta, target=0.25, eta=0.5)
@@ -47,7 +49,6 @@ class RiskControl(Layer):
     """
 
     kind = "risk"
-    shadow = False
 
     def __init__(
         self,
@@ -82,14 +83,7 @@ class RiskControl(Layer):
     @classmethod
     def from_json(cls, text: str | bytes, error: Callable[[float, Any], float]) -> RiskControl:
         """A saved layer, with the error that it was made with."""
-        from gradeq import codec
-
-        kind, settings, state = codec.load(text)
-        if kind != cls.kind:
-            raise BadInput(f"the state is of a {kind} layer, not risk; use gradeq.from_json")
-        layer = revive(lambda: cls(error, **settings), state)
-        assert isinstance(layer, RiskControl)
-        return layer
+        return cls._revived(text, error=error)
 
     def open(self, weight: float = 1.0) -> Ticket:
         """Serve the knob and leave its ticket with the caller; ``ticket.served`` is the knob to use now."""
@@ -100,19 +94,13 @@ class RiskControl(Layer):
         self, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> float:
         """The knob to use now; a ticket stays open until the label comes."""
-        self._book.check_new(id)
-        when = None if time is None else checks.number(time, "time")
-        served: float = self._kept(self.open(weight), id, when)
+        served: float = self._ask(id, time, weight)
         return served
 
     def run(
         self, labels: Any, times: Any = None, label_times: Any = None, weights: Any = None
     ) -> Run:
         """Serve and learn from a column of numbers as labels; ``run.served`` has the knob of each row."""
-        import numpy as np
-
-        from gradeq.layers.run import run_layer
-
         start = np.full(len(labels), self.start)
         return run_layer(self, start, labels, None, None, times, label_times, weights)
 
@@ -176,26 +164,7 @@ class RiskControl(Layer):
     def _label(self, y: Any) -> Any:
         return y
 
-    def _base_column(self, predictions: Any) -> Floats:
-        from gradeq.layers import columns
-
-        return columns.numbers(predictions, "start")
-
-    def _label_column(self, labels: Any, n: int) -> Floats:
-        from gradeq.layers import columns
-
-        return columns.labels(labels, n)
-
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments that make this layer anew; the error is not among them."""
-        return {
-            "target": self.target,
-            "eta": self.eta,
-            "start": self.start,
-            "span": self.span,
-            "most": self.most,
-            "late_cap": self.late_cap,
-            "in_flight": self._in_flight,
-            "ttl": self._ttl,
-        }
+        return {name: value for name, value in super().settings.items() if name != "error"}

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradeq.engine.columns import Columns, Ran, run_columns, serving_order
+from gradeq.engine.columns import Columns, Ran, in_order, run_columns, serving_order
 from gradeq.engine.tickets import Book
 from gradeq.errors import BadInput
 from gradeq.layers import columns as check
+from gradeq.layers.several import answer
 
 if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
@@ -93,6 +94,14 @@ def given_columns(
     return Given(base, y, w, when, due)
 
 
+def grouped(layer: Any, base: Any, groups: Any, features: Any) -> tuple[Any, Any]:
+    """The codes of every group column, bins of the prediction included, and the features side by side."""
+    names, bins, n = layer._names, getattr(layer, "bins", None), len(base)
+    if bins is not None:
+        groups = bins.added_columns(groups, names.groups, base)
+    return check.groups(groups, names.groups, n), check.features(features, names.features, n)
+
+
 def run_layer(
     layer: Any,
     predictions: Any,
@@ -102,26 +111,25 @@ def run_layer(
     times: Any,
     label_times: Any,
     weights: Any,
+    key: Any = None,
 ) -> Run:
     """Check everything, then one pass; the layer is unchanged if anything is refused."""
-    from gradeq.layers.several import answer
-
-    given = given_columns(layer, predictions, labels, weights, times, label_times)
-    names, n = layer._names, len(given.base)
-    codes = check.groups(groups, names.groups, n)
-    x = check.features(features, names.features, n)
+    base, y, w, when, due = given_columns(layer, predictions, labels, weights, times, label_times)
+    rows = (len(base), *grouped(layer, base, groups, features))
+    series = () if key is None else (key,)
 
     def made() -> Columns:
-        return Columns(
-            given.base, given.labels, given.weights, names.columns(n, codes, x), given.times,
-            given.label_times,
-        )  # fmt: skip
+        return Columns(base, y, w, layer._names.columns(*series, *rows), when, due)
 
-    start = snapshot(layer)
+    start = None if key is not None else snapshot(layer)
     ran, columns = layer._run(made)
-    served = layer._shown(given.base, ran.served)
-    again = tracer(layer, start, columns)
-    return Run(answer(predictions, served), ran.served, ran, again)
+    again = no_trace if key is not None else tracer(layer, start, columns)
+    return Run(answer(predictions, layer._shown(base, ran.served)), ran.served, ran, again)
+
+
+def no_trace(_: Any) -> Any:
+    """A run over many keys keeps no trace."""
+    raise BadInput("a run over many keys keeps no trace; run one key by itself to see its path")
 
 
 def snapshot(layer: Layer) -> dict[str, Any] | None:
@@ -162,15 +170,8 @@ def traced(layer: Any, columns: Columns, read: Callable[[Any], dict[str, float]]
     cuts = np.unique(np.linspace(0, n, min(POINTS, n) + 1).astype(int))
     readings = [dict(read(layer))]
     for a, b in pairwise(cuts.tolist()):
-        run_columns(layer._engine, piece_of(columns, order[a:b]))
+        run_columns(layer._engine, in_order(columns, order[a:b]))
         readings.append(dict(read(layer)))
     names = list(readings[-1])
     table = np.array([[reading.get(name, 0.0) for name in names] for reading in readings])
     return Trace(cuts, names, table)
-
-
-def piece_of(columns: Columns, piece: Any) -> Columns:
-    """Some of the rows, in this order."""
-    from gradeq.engine.columns import in_order
-
-    return in_order(columns, piece)

@@ -11,8 +11,7 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.descent import swept
-from gradeq.layers import columns as check
-from gradeq.layers.run import given_columns
+from gradeq.layers.run import given_columns, grouped
 from gradeq.losses import Squared
 
 if TYPE_CHECKING:
@@ -77,12 +76,12 @@ def sweep(
     fresh = type(layer)(**{**layer.settings, "eta": float(steps[-1]), "schedule": None})
     given = given_columns(fresh, predictions, labels, weights, None, None)
     n, names, base = len(given.base), fresh._names, given.base
-    codes = check.groups(groups, names.groups, n)
-    placed = names.columns(n, codes, check.features(features, names.features, n))
+    placed = names.columns(n, *grouped(fresh, base, groups, features))
     rows, w = placed.rows, np.ones(n) if given.weights is None else given.weights
     size = names.size if placed.norms is None else placed.norms
-    if fresh._limited and bool((steps[-1] * w * size >= 2.0).any()):
-        # Some rows would be given a smaller step, so every step has to be run by itself.
+    resized = fresh._limited and bool((steps[-1] * w * size >= 2.0).any())
+    if resized or fresh.link_name == "exp":
+        # Rows have steps or units of their own, so every step has to be run by itself.
         return sweep_runs(
             layer, steps.tolist(), predictions, labels, groups, features, weights=weights
         )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from gradeq.certificate import Terms, coordinate_names, harm_of, reading_of
+from gradeq.certificate import Terms
 from gradeq.engine import checks
 from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
-from gradeq.layers.layer import Layer
+from gradeq.layers.grouped import Stepped
 from gradeq.layers.making import late_limit
 from gradeq.links import Identity
 from gradeq.losses import Quantile
@@ -19,10 +18,7 @@ from gradeq.penalties import Penalty
 from gradeq.rules.descent import Descent
 from gradeq.rules.levels import Levels
 from gradeq.schedules import Constant, Schedule
-
-if TYPE_CHECKING:
-    from gradeq.ledger.batch import Floats
-    from gradeq.theory import HarmCap
+from gradeq.theory import warm_start
 
 LinkName = Literal["sinh", "linear"]
 LateCap = Literal["auto"] | float | None
@@ -33,18 +29,21 @@ AUTO_FINAL = 0.03  # the step that carries the certificate of ``auto``
 CAP = 0.3  # c of the late-label cap
 
 
-class Tracker(Layer):
+class Tracker(Stepped):
     """What tracks quantiles, of labels or of scores: levels, link, step, and how all that is certified.
 
     ``_forecast``: whether the base is a forecast of the quantile, worth mixing by ``auto``; that of a score is 0.
+    ``warm``: start as if scores were exponential; set before the rest is made.
     """
 
+    warm = False
     _forecast = True
+    _auto_harm = "auto follows the best of its steps by their pinball loss"
 
     def __init__(
         self,
         levels: Sequence[float],
-        eta: Step,
+        eta: Step = None,
         *,
         link: LinkName = "sinh",
         groups: Sequence[str] = (),
@@ -54,18 +53,12 @@ class Tracker(Layer):
         late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | None = None,
-        warm: bool = False,
         shadow: bool = False,
     ) -> None:
         if link not in ("sinh", "linear"):
             raise BadInput(f"link={link!r}: must be sinh (steps without a unit) or linear")
         self.levels = checked_levels(levels)
-        if penalty is not None and len(self.levels) > 1:
-            raise BadInput("a penalty goes with one level; leave it out, or track each level alone")
-        if warm and (link != "sinh" or features):
-            raise BadInput("warm=True needs link='sinh' and no features")
-        self.link_name, self.penalty, self.late_cap = link, penalty, late_cap
-        self.warm, self.shadow = warm, shadow
+        self.link_name, self.penalty, self.late_cap, self.shadow = link, penalty, late_cap, shadow
         names = Roster(groups, features, together=penalty is not None)
         self.eta, self.schedule = self._chosen_step(eta, schedule, names)
         self._build(self._made_rule(names), names, late_limit(late_cap, CAP), in_flight, ttl)
@@ -92,63 +85,17 @@ class Tracker(Layer):
         """u_1 of each level: 0, or "as if exponential" for scores without a base forecast (result B3)."""
         return tuple(warm_start(tau) / names.size if self.warm else 0.0 for tau in self.levels)
 
-    def harm_cap(self) -> HarmCap:
-        """Most that the step can cost in pinball loss, whatever comes; its sentence says when nothing is proven."""
-        return harm_of(self, "auto follows the best of its steps by their pinball loss")
-
-    @property
-    def theta(self) -> dict[str, float]:
-        """The parameters by name (and level, where there are several); with ``auto`` those of the final layer."""
-        return dict(zip(coordinate_names(reading_of(self)), self._state.u, strict=True))
-
     @property
     def _terms(self) -> Terms:
         names, auto = self._names, self.schedule is None
-        structure = "scalar" if names.scalar else "disjoint" if names.disjoint else "features"
         start = (0.0,) * len(self.levels) if auto else self._warm_start(names)
         return Terms(
-            "quantile", structure, "pinball loss", tuple(self.levels), start, size=names.size,
+            "quantile", self._structure, "pinball loss", tuple(self.levels), start, size=names.size,
             sinh=self.link_name == "sinh",
         )  # fmt: skip
 
-    def _label(self, y: Any) -> Any:
-        return checks.number(y, "label")
-
-    def _label_column(self, labels: Any, n: int) -> Floats:
-        from gradeq.layers import columns
-
-        return columns.labels(labels, n)
-
-    def _chosen_step(
-        self, eta: Any, schedule: Schedule | None, names: Roster
-    ) -> tuple[Any, Schedule | None]:
-        if schedule is not None:
-            if eta is not None:
-                raise BadInput("give eta or a schedule, not both")
-            return None, schedule
-        if eta == "auto":
-            if self.penalty is not None or self.link_name != "sinh" or names.features:
-                raise BadInput(
-                    "eta='auto' needs link='sinh', no penalty and no features; give a number for eta"
-                )
-            return "auto", None
-        if eta is None:
-            if names.features:
-                raise BadInput("eta is required with features: their size is not known in advance")
-            if self.link_name != "sinh":
-                raise BadInput("eta is required with link='linear': it has the unit of the labels")
-            eta = DEFAULT_ETA
-        step = checks.number(eta, "eta")
-        return step, Constant(step)
-
-
-def warm_start(tau: float) -> float:
-    """asinh(-ln(1 - tau)): the quantile of a score as if it were exponential, in units of its mean (result B3).
-
-    >>> round(warm_start(0.9), 4)
-    1.5713
-    """
-    return math.asinh(-math.log1p(-tau))
+    def _default_eta(self, names: Roster) -> float:
+        return DEFAULT_ETA
 
 
 def checked_levels(levels: Sequence[float]) -> list[float]:

@@ -63,10 +63,11 @@ class State:
             initial = each.start if each.per == "layer" and not each.lazy else ()
             setattr(self, each.name, array("d", initial))
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"this state has no column {name!r}")
+    if (
+        TYPE_CHECKING
+    ):  # columns are attributes; at run time this would make each of them slow to read
 
-    if TYPE_CHECKING:  # columns are attributes
+        def __getattr__(self, name: str) -> Any: ...
 
         def __setattr__(self, name: str, value: Any) -> None: ...
 

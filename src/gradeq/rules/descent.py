@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradeq.kernels import descent as loops
-from gradeq.kernels.account import COLUMNS, EMPTY, HIGH, LEAN, LOW, MERGED, PATH, enter
+from gradeq.kernels.account import COLUMNS, EMPTY, HIGH, LEAN, LOW, MERGED, PATH, ROUND, enter
 from gradeq.kernels.call import run_loop, unsigned
 from gradeq.ledger.batch import Batch, Rows, single, spelled
 from gradeq.ledger.constants import zeros
@@ -25,7 +25,7 @@ from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
 from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, counted, entered, judged, tallied
-from gradeq.rules.rule import MOST, diverging, posting_of
+from gradeq.rules.rule import MOST, diverging, posting_of, slopes_at
 from gradeq.schedules import Schedule
 
 
@@ -93,9 +93,7 @@ class Descent:
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """link(f, z'u)."""
         s = self.link.serve(f, loops.margin(state.u, place.params, values, 0, len(values)))
-        if self.penalty is None:
-            return s, (), ()
-        return s, (), tuple(self.penalty.slope(x) for x in state.u)
+        return s, (), () if self.penalty is None else slopes_at(self.penalty, state.u)
 
     def judge(
         self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
@@ -118,7 +116,7 @@ class Descent:
         else:
             old = list(map(u.__getitem__, params))
             loops.move(u, params, values, 0, len(params), eta, e)
-            near = NEAR * abs(residual)  # the leash is never shorter
+            near = min(MOST, NEAR * abs(residual))  # the leash is never shorter
             for j in params:
                 if not -near <= u[j] <= near:
                     self._hold(state, params, posting, old)
@@ -126,12 +124,13 @@ class Descent:
             entered(state, params, posting)
             return
         raw, (after, before), reach = errors[1], losses, w * self.link.reach(f)
+        r, blur = self.link.tracked(f, y), ROUND * (abs(f) + abs(y))
         sums = state.sums
         for j, z in zip(params, values, strict=True):
             at = j * COLUMNS
-            enter(sums, at, error, raw, after, before, residual, reach, w, z, eta, sign)
+            enter(sums, at, error, raw, after, before, r, blur, reach, w, z, eta, sign)
         if self.totals:
-            enter(state.total, 0, error, raw, after, before, residual, reach, w, 1.0, eta, sign)
+            enter(state.total, 0, error, raw, after, before, r, blur, reach, w, 1.0, eta, sign)
 
     def _hold(
         self, state: State, params: tuple[int, ...], posting: Posting, old: list[float]

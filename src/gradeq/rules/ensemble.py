@@ -15,7 +15,7 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.geometries import EntropicSimplex
 from gradeq.kernels import ensemble as loops
-from gradeq.kernels.account import BEFORE, COLUMNS, LOSS_BEFORE, enter
+from gradeq.kernels.account import BEFORE, COLUMNS, LOSS_BEFORE, ROUND, enter
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.descent import tally
 from gradeq.ledger.batch import Batch
@@ -124,7 +124,8 @@ class Ensemble:
             self.final.add(state, place, posting._replace(base=q, memo=memo[:last]))
         else:
             (error, raw), (after, before) = posting.errors, posting.losses
-            enter(state.sums, 0, error, raw, after, before, y - f, w, w, 1.0, 0.0, posting.sign)
+            r, blur = y - f, ROUND * (abs(f) + abs(y))
+            enter(state.sums, 0, error, raw, after, before, r, blur, w, w, 1.0, 0.0, posting.sign)
         if posting.first:
             state.thetas, state.zs, state.ws = learned
             state.heard[0] += 1.0

@@ -6,8 +6,8 @@ served values are the isotonic projection of forecasts plus z'u (results 8.6, B3
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,16 @@ from gradeq.errors import BadInput
 from gradeq.kernels import levels as loops
 from gradeq.kernels.account import COLUMNS
 from gradeq.kernels.call import run_loop
+from gradeq.kernels.descent import margin
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MOST as LARGER
 from gradeq.ledger.state import Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
 from gradeq.links import Sinh
+from gradeq.losses import pinball, pinball_slope
 from gradeq.penalties import Penalty, Ridge
 from gradeq.rules.descent import common_columns, dragged
-from gradeq.rules.rule import MOST, diverging, posting_of
+from gradeq.rules.rule import MOST, diverging, posting_of, slopes_at
 from gradeq.schedules import Schedule
 
 SINH = Sinh()
@@ -69,64 +71,81 @@ class Levels:
         self, state: State, place: Place, values: tuple[float, ...], f: Any
     ) -> tuple[Any, tuple[float, ...], tuple[float, ...]]:
         """Forecasts plus z'u, projected; the scale is noted."""
-        count, base = len(self.taus), listed(f)
-        m, scale = base[count // 2], 1.0
-        if self.curved:
-            scale = loops.scale_at(state.nums[place.key], state.dens[place.key], m)
+        count, curved, params, key = len(self.taus), self.curved, place.params, place.key
+        base, scale = listed(f), 1.0
+        m = base[count // 2]
+        if curved:
+            scale = loops.scale_at(state.nums[key], state.dens[key], m)
+        slopes = () if self.penalty is None else slopes_at(self.penalty, state.u)
+        if count == 1 and curved:  # the forecast is where its unit begins, and nothing can cross
+            if scale > 0.0:
+                f = SINH.serve(f, margin(state.u, params, values, 0, len(values)), scale)
+            return f, (scale,), slopes
         a, wish, theta, served = [0.0] * count, [0.0] * count, [0.0] * count, [0.0] * count
-        loops.place(SINH, self.curved, count, base, 0, m, scale, a)
+        loops.place(SINH, curved, count, base, 0, m, scale, a)
         loops.serve(
-            SINH, self.curved, count, state.u, place.params, values, 0, len(values), base, 0, m, scale, a,
-            wish, theta, served,
+            SINH, curved, count, state.u, params, values, 0, len(values), base, 0, m, scale, a, wish,
+            theta, served,
         )  # fmt: skip
-        slopes = () if self.penalty is None else tuple(self.penalty.slope(x) for x in state.u)
         return served[0] if count == 1 else tuple(served), (scale,), slopes
 
     def judge(
         self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
     ) -> Posting:
         """The miss and the pinball loss of each level, then of each base forecast."""
-        count = self.width
-        errors, losses = [0.0] * (2 * count), [0.0] * (2 * count)
-        base, served = listed(ticket.base), listed(ticket.served)
-        if not len(base) == len(served) == count or len(ticket.memo) != 1:
+        base, served, taus = listed(ticket.base), listed(ticket.served), self.taus
+        if not len(base) == len(served) == len(taus) or len(ticket.memo) != 1:
             raise BadInput(
                 "this ticket has other levels than this layer; post it where it was served"
             )
-        loops.judge(count, self.taus, base, served, 0, y, errors, losses)
-        return posting_of(ticket, y, eta, late, tuple(errors), tuple(losses))
+        if len(taus) == 1:
+            tau, s, f = taus[0], served[0], base[0]
+            errors = (pinball_slope(tau, s, y), pinball_slope(tau, f, y))
+            return posting_of(
+                ticket, y, eta, late, errors, (pinball(tau, s, y), pinball(tau, f, y))
+            )
+        missed, lost = [0.0] * (2 * len(taus)), [0.0] * (2 * len(taus))
+        loops.judge(len(taus), taus, base, served, 0, y, missed, lost)
+        return posting_of(ticket, y, eta, late, tuple(missed), tuple(lost))
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """u_k <- u_k - eta (w e_k) z, the accounts, and (for a first label) the running scale."""
-        count, y, (scale,) = self.width, posting.y, posting.memo
-        base = listed(posting.base)
+        _, row, f, _, w, _, eta, late, y, errors, losses, (scale,), _, sign = posting
+        count, curved, params, values = len(self.taus), self.curved, place.params, row.values
+        base, a = listed(f), [0.0] * count
         m = base[count // 2]
-        self._move(state, place.params, posting)
-        a = [0.0] * count
-        loops.place(SINH, self.curved, count, base, 0, m, scale, a)
+        if self.penalty is not None and sign > 0.0 and late:
+            dragged(state, params, values, posting, sign * w * errors[0], MOST)
+        else:
+            self._move(state, params, values, errors, eta, sign * w)
+        if count > 1 or not curved:
+            loops.place(SINH, curved, count, base, 0, m, scale, a)
         loops.tally(
-            count, a, loops.target_of(SINH, self.curved, y, m, scale), posting.errors, posting.losses,
-            posting.weight, posting.eta, posting.sign, place.params, posting.row.values, 0,
-            len(place.params), state.sums, state.gaps if count > 1 else (),
+            count, a, loops.target_of(SINH, curved, y, m, scale), loops.looseness(curved), errors, losses, w,
+            eta, sign, params, values, 0, len(params), state.sums, state.gaps if count > 1 else (),
             state.total if self.totals else (),
         )  # fmt: skip
-        if self.curved and posting.first:
+        if curved and sign > 0.0 and late:
             loops.fade(state.nums, state.dens, place.key, m, y)
 
-    def _move(self, state: State, params: tuple[int, ...], posting: Posting) -> None:
-        count, u, eta, values = self.width, state.u, posting.eta, posting.row.values
-        w = posting.sign * posting.weight
-        if self.penalty is not None and posting.first:
-            dragged(state, params, values, posting, w * posting.errors[0], MOST)
-            return
+    def _move(
+        self,
+        state: State,
+        params: tuple[int, ...],
+        values: tuple[float, ...],
+        errors: tuple[float, ...],
+        eta: float,
+        w: float,
+    ) -> None:
+        count, u = len(self.taus), state.u
         old = [u[j * count : (j + 1) * count] for j in params]
-        loops.learn(count, u, params, values, 0, len(params), posting.errors, eta, w)
+        loops.learn(count, u, params, values, 0, len(params), errors, eta, w)
         for j in params:
-            for x in u[j * count : (j + 1) * count]:
-                if not -MOST <= x <= MOST:
-                    for k, own in zip(params, old, strict=True):
-                        u[k * count : (k + 1) * count] = own
-                    raise diverging(eta)
+            own = u[j * count : (j + 1) * count]
+            if not isfinite(sum(own)) and not all(map(isfinite, own)):
+                for k, before in zip(params, old, strict=True):
+                    u[k * count : (k + 1) * count] = before
+                raise diverging(eta)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass serves, learns and keeps the accounts; the caller undoes it if this raises."""
@@ -158,6 +177,6 @@ class Levels:
         return served[:, 0] if count == 1 else served, scales[:, None]
 
 
-def listed(values: Any) -> Sequence[float]:
+def listed(values: Any) -> tuple[float, ...]:
     """The values of all levels: one level has a plain number."""
     return values if isinstance(values, tuple) else (values,)

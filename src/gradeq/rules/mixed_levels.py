@@ -16,7 +16,7 @@ from gradeq.errors import BadInput
 from gradeq.kernels import trackers as loops
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.levels import scale_at
-from gradeq.kernels.trackers import SCALES
+from gradeq.kernels.trackers import SCALE
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import MEAN, Column, State, column
@@ -34,7 +34,7 @@ class MixedLevels:
     """Trackers under ``final``; ``groups`` is the number of group columns, ``raw`` whether forecasts are an expert.
 
     ``start``: where the trackers begin at each level, in asinh units (scores have no forecast to begin from). A memo
-    is the scale of the trackers, that of the final one, what each expert said level by level, and their mix.
+    is the scale of the final tracker, what each expert said level by level, and their mix.
     """
 
     final: Levels
@@ -67,7 +67,7 @@ class MixedLevels:
     @property
     def noted(self) -> int:
         """How many numbers of a memo come before the mix."""
-        return SCALES + self.experts * self.width
+        return SCALE + self.experts * self.width
 
     def columns(self) -> list[Column]:
         """Those of the final tracker; offsets and labels of the experts, their scale; the weights'."""
@@ -103,7 +103,7 @@ class MixedLevels:
         )  # fmt: skip
         centre = mix[0] if count == 1 else tuple(mix)
         served, last, slopes = self.final.serve(state, place, values, centre)
-        return served, (scale, *last, *said, *mix), slopes
+        return served, (*last, *said, *mix), slopes
 
     def judge(
         self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
@@ -111,7 +111,7 @@ class MixedLevels:
         """The miss and the pinball loss of each level, then of each raw forecast."""
         if len(ticket.memo) != self.noted + self.width:
             raise BadInput("this ticket does not say what was mixed; post it where it was served")
-        bare = ticket._replace(memo=ticket.memo[1:SCALES])
+        bare = ticket._replace(memo=ticket.memo[:SCALE])
         return self.final.judge(bare, y, eta, late)._replace(memo=ticket.memo)
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
@@ -119,17 +119,17 @@ class MixedLevels:
         count, y, w, memo = self.width, posting.y, posting.weight, posting.memo
         mix = memo[self.noted :]
         centre = mix[0] if count == 1 else mix
-        self.final.add(state, place, posting._replace(base=centre, memo=memo[1:SCALES]))
+        self.final.add(state, place, posting._replace(base=centre, memo=memo[:SCALE]))
         lost = [0.0] * self.experts
         if not posting.first:
-            loops.weighed(count, self.final.taus, memo, SCALES, w, y, lost)
+            loops.weighed(count, self.final.taus, memo, SCALE, w, y, lost)
             for e, own in enumerate(lost):
                 state.losses[e] = state.losses[e] + posting.sign * own
             return
         waited = max(0.0, state.facts[SERVED] - posting.number)
         arguments: tuple[Any, ...] = (
             SINH, count, self.final.taus, self.groups, RATES, listed(posting.base), 0, y, w, waited,
-            memo[0], memo, SCALES, self.groups > 0.0, place.params, 0, len(place.params),
+            memo, SCALE, self.groups > 0.0, place.params, 0, len(place.params),
             *(getattr(state, name) if name else () for name in self._learned), [0.0] * count,
             [0.0] * self.experts, lost,
         )  # fmt: skip

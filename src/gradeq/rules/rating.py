@@ -34,7 +34,7 @@ JUDGE = LogLoss(loops.CLIP)
 COIN = 0.5  # the base prediction of every game, of log loss
 LN2 = math.log(2.0)
 WORK = 5  # a game is worth so many rows of a plain layer when the compiler is weighed
-NOTHING = array("d")
+FREE = (array("d"),) * 4  # the columns of a penalty where there is none
 AT_ONCE = "the proximal lasso needs scores at once; use penalty=Lasso(...) for late ones"
 
 
@@ -101,10 +101,7 @@ class Rating:
 
     def chance(self, state: State, place: Place, values: tuple[float, ...]) -> float:
         """The probability that the first of the two wins, now."""
-        if not self.penalised and len(values) == 2:  # quicker, the same bits
-            a, b = place.params
-            return loops.win_chance(state.u[a] - state.u[b])
-        return loops.win_chance(self.margin(state, place, values))
+        return self.glance(state, place, values, COIN)[0]
 
     def margin(self, state: State, place: Place, values: tuple[float, ...]) -> float:
         """u_a - u_b + h u_0."""
@@ -115,7 +112,11 @@ class Rating:
         self, state: State, place: Place, values: tuple[float, ...], f: float
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """As ``serve``, for a score that comes at once: the slopes of a penalty are not needed."""
-        return self.chance(state, place, values), tuple(state.moves) if self.penalised else (), ()
+        if not self.penalised and len(values) == 2:  # quicker, the same bits
+            (a, b), u = place.params, state.u
+            return loops.win_chance(u[a] - u[b]), (), ()
+        p = loops.win_chance(self.margin(state, place, values))
+        return p, tuple(state.moves) if self.penalised else (), ()
 
     def serve(
         self, state: State, place: Place, values: tuple[float, ...], f: float
@@ -141,27 +142,29 @@ class Rating:
 
     def learn(self, state: State, place: Place, posting: Posting, eta: float, o: float) -> None:
         """The same with another step, and an offset o of the margin that served."""
-        y, w, p = posting.y, posting.weight, posting.served
+        _, row, _, p, w, _, _, late, y, _, _, memo, _, sign = posting
         if self.drop and y == 0.5:
             return
-        a, b, h = sides(place, posting.row.values)
-        u, sums, total = state.u, state.sums, state.total
-        own = self._penalty_columns(state)
-        farthest = abs(u[0]) + abs(u[a]) + abs(u[b])
-        if not math.isfinite(farthest + eta * w / self.way.unit(own[3])):
+        a, b, h = sides(place, row.values)
+        u, sums, total, penalised = state.u, state.sums, state.total, self.penalised
+        own = self._penalty_columns(state) if penalised else FREE
+        unit = self.way.unit(own[3]) if penalised else 1.0
+        if not math.isfinite(abs(u[0]) + abs(u[a]) + abs(u[b]) + eta * w / unit):
             raise diverging(eta)
-        if not posting.first:
-            loops.amend(self.way, JUDGE, u, sums, total, *own, a, b, h, p, y, w, eta, posting.sign)
-        elif not self.penalised and w == 1.0 and h == o == 0.0:  # quicker, the same bits
+        if not (late and sign > 0.0):
+            game: Any = (*own, a, b, h, p, y, w, eta, sign)
+            loops.amend(self.way, JUDGE, u, sums, total, *game)
+        elif not penalised and w == 1.0 and h == o == 0.0:  # quicker, the same bits
             quick.move(u, a, b, eta * (p - y))
             quick.accounted(JUDGE, (a,), (b,), (y,), eta, (p,), sums, total)
         else:
             self.check_step(eta)
-            at_once = not self.penalised or posting.memo[0] == state.moves[0]
+            at_once = not penalised or memo[0] == state.moves[0]
             if self.proximal is not None and not at_once:
                 raise BadInput(AT_ONCE)
             if at_once and not self.dense:
-                loops.learn(self.way, JUDGE, u, sums, total, *own, a, b, h, o, p, y, w, eta)
+                game = (*own, a, b, h, o, p, y, w, eta)
+                loops.learn(self.way, JUDGE, u, sums, total, *game)
             else:
                 slopes = self._slopes(state) if at_once else list(posting.slopes)
                 slopes += [0.0] * (len(u) - len(slopes))  # players who came since pull at nothing
@@ -170,7 +173,7 @@ class Rating:
                 loops.learn_dense(
                     JUDGE, slopes, u, sums, total, drags, pulls, a, b, h, p, y, w, eta
                 )
-        if self.penalised:
+        if penalised:
             state.moves[0] += 1.0
 
     def check_step(self, eta: float) -> None:
@@ -231,7 +234,7 @@ class Rating:
 
     def _penalty_columns(self, state: State) -> tuple[Any, Any, Any, Any]:
         if not self.penalised:
-            return NOTHING, NOTHING, NOTHING, NOTHING
+            return FREE
         return state.drags, state.pulls, state.marks, state.notes
 
     def _slopes(self, state: State) -> list[float]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from gradeq.errors import Diverging
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import Column, State
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting, Ticket, new
 from gradeq.penalties import Penalty
 from gradeq.schedules import Schedule
 
@@ -74,6 +75,16 @@ def diverging(eta: float) -> Diverging:
     )
 
 
+def slopes_at(penalty: Penalty | None, u: Any) -> tuple[float, ...]:
+    """The penalty's slopes at these parameters, up to the last that pulls: later ones may not be born yet."""
+    if penalty is None:
+        return ()
+    slopes = [penalty.slope(x) for x in u]
+    while slopes and slopes[-1] == 0.0:
+        slopes.pop()
+    return tuple(slopes)
+
+
 def posting_of(
     ticket: Any,
     y: Any,
@@ -83,8 +94,8 @@ def posting_of(
     losses: tuple[float, ...],
 ) -> Posting:
     """The posting of a ticket, or of an earlier posting that is judged again."""
-    given: Any = ticket[:6]  # number, row, base, served, weight and step come first in both
-    return Posting(*given, eta, late, y, errors, losses, ticket.memo, ticket.slopes)  # type: ignore[call-arg]
+    learned = (eta, late, y, errors, losses, ticket.memo, ticket.slopes, 1.0)
+    return new(Posting, ticket[:6] + learned)  # number to step come first in both
 
 
 def check_served(served: Any, step: float) -> None:
@@ -96,3 +107,10 @@ def check_served(served: Any, step: float) -> None:
     for s in served:
         if not -MOST <= s <= MOST:
             raise diverging(step)
+
+
+def with_step(rule: Any, schedule: Schedule) -> Any:
+    """The same rule with other steps; of a rule around another, the inner one's."""
+    if hasattr(rule, "inner"):
+        return replace(rule, inner=with_step(rule.inner, schedule))
+    return replace(rule, schedule=schedule)

@@ -1,0 +1,151 @@
+"""What a Debiaser and the quantile trackers share: one step, chosen once, and rows with groups and features."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from gradeq.certificate import coordinate_names, harm_of, reading_of
+from gradeq.engine import checks
+from gradeq.engine.names import Roster
+from gradeq.errors import BadInput
+from gradeq.layers.bins import Bins
+from gradeq.layers.combinations import check
+from gradeq.layers.layer import Id
+from gradeq.layers.predicting import Predicting
+from gradeq.layers.run import Run, run_layer
+from gradeq.ledger.values import Ticket
+from gradeq.penalties import Penalty
+from gradeq.schedules import Constant, Schedule
+
+if TYPE_CHECKING:
+    from gradeq.theory import HarmCap
+
+Served = TypeVar("Served")
+
+
+class Stepped(Predicting):
+    """A layer whose step is a number, a schedule or "auto" (``schedule`` None), or left out for the task's own."""
+
+    link_name: str
+    penalty: Penalty | None
+    eta: Any
+    schedule: Schedule | None
+    _auto_harm: str  # what can be said of the harm that "auto" may do
+
+    def _chosen_step(
+        self, eta: Any, schedule: Schedule | None, names: Roster
+    ) -> tuple[Any, Schedule | None]:
+        auto = isinstance(eta, str) and eta == "auto"
+        options = {
+            "auto": auto,
+            "eta": eta is not None and not auto,
+            "schedule": schedule is not None,
+            "no_step": eta is None and schedule is None,
+            "features": bool(names.features),
+            "penalty": self.penalty is not None,
+            "warm": bool(getattr(self, "warm", False)),
+            f"link_{self.link_name}": True,
+        }
+        check(self.kind, **options)
+        if auto:
+            return "auto", None
+        if schedule is None:
+            eta = checks.number(self._default_eta(names) if eta is None else eta, "eta")
+            schedule = Constant(eta)
+        self._check_step(schedule, names)
+        return eta, schedule
+
+    @abstractmethod
+    def _default_eta(self, names: Roster) -> float:
+        """The task's own step."""
+
+    def _check_step(self, schedule: Schedule, names: Roster) -> None:
+        """Refuse a step that is too large for some sequence."""
+
+    def harm_cap(self) -> HarmCap:
+        """Most that the step can cost in loss, whatever comes; its sentence says when nothing is proven."""
+        return harm_of(self, self._auto_harm)
+
+    @property
+    def theta(self) -> dict[str, float]:
+        """The parameters by name (and level, where there are several); with ``auto`` those of the final layer."""
+        return dict(zip(coordinate_names(reading_of(self)), self._state.u, strict=True))
+
+    @property
+    def _structure(self) -> str:
+        names = self._names
+        return "scalar" if names.scalar else "disjoint" if names.disjoint else "features"
+
+    @property
+    def _held(self) -> dict[str, Any]:
+        return super()._held | {
+            "link": self.link_name,
+            "groups": list(self._names.groups),
+            "features": list(self._names.features),
+            "schedule": None if self.eta is not None else self.schedule,
+        }
+
+
+class Grouped(Stepped, Generic[Served]):
+    """A layer whose rows have groups and features; the classes that users make say what is served."""
+
+    bins: Bins | None = None
+    _last: tuple[str, ...] = ()  # the parameters of the last event
+
+    def open(
+        self,
+        f: Any,
+        groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
+        weight: float = 1.0,
+    ) -> Ticket:
+        """Serve a prediction and leave its ticket with the caller; ``ticket.served`` is a number, or one a level."""
+        f = self._prediction(f)
+        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        if self.bins is not None:
+            groups = self.bins.added(groups, f)
+        row = self._names.row(groups, features)
+        self._last = row.names
+        return self._open(row, f, w)
+
+    def predict(
+        self,
+        f: Any,
+        groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
+        weight: float = 1.0,
+        id: Id | None = None,
+        time: float | None = None,
+    ) -> Served:
+        """The adjusted prediction, or all levels in increasing order; a ticket stays open until its label comes."""
+        served: Served = self._ask(id, time, f, groups, features, weight)
+        return served
+
+    def run(
+        self,
+        predictions: Any,
+        labels: Any = None,
+        groups: Any = None,
+        features: Any = None,
+        times: Any = None,
+        label_times: Any = None,
+        weights: Any = None,
+    ) -> Run:
+        """Serve and learn from whole columns, with the same bits as one event at a time.
+
+        ``predictions``: one column; with several levels one for all, or one for each (a list of columns, an (n, K)
+        array, a dataframe). Labels at once unless ``label_times`` says when each came (then ``times`` is needed as
+        well); a missing label is served but not learned from. Nothing has changed if this raises.
+        """
+        return run_layer(self, predictions, labels, groups, features, times, label_times, weights)
+
+    def set_step(self, eta: float) -> None:
+        """Use another constant step from now on; the certificate goes on with the exact sums."""
+        if self.eta == "auto":
+            raise BadInput("eta='auto' chooses its own steps; make a new layer with a fixed eta")
+        self.eta, step = self._chosen_step(checks.number(eta, "eta"), None, self._names)
+        assert isinstance(step, Constant)
+        self.schedule = step
+        self._take_step(step)

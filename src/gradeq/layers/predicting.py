@@ -1,0 +1,91 @@
+"""What the layers on top of a prediction share: what they take, the arguments that made them, and one pass."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cache
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Self
+
+from gradeq import codec
+from gradeq.engine import checks
+from gradeq.errors import BadInput
+from gradeq.layers import columns
+from gradeq.layers.layer import Id, Layer
+from gradeq.layers.making import revive
+from gradeq.layers.run import Run, run_layer
+from gradeq.ledger.values import Ticket
+
+if TYPE_CHECKING:
+    from gradeq.ledger.batch import Floats
+
+
+class Predicting(Layer):
+    """A layer on top of a prediction; predictions and labels are numbers, unless it says otherwise."""
+
+    @abstractmethod
+    def open(self, *args: Any, **kwargs: Any) -> Ticket:
+        """Serve a row and leave its ticket with the caller."""
+
+    def _ask(self, id: Id | None, time: float | None, *row: Any) -> Any:
+        """Serve a row, given as ``open`` takes it, and keep its ticket until its label comes."""
+        self._book.check_new(id)
+        when = None if time is None else checks.number(time, "time")
+        return self._kept(self.open(*row), id, when)
+
+    def _prediction(self, f: Any) -> Any:
+        return checks.number(f, "prediction")
+
+    def _label(self, y: Any) -> Any:
+        return checks.number(y, "label")
+
+    def _base_column(self, predictions: Any) -> Floats:
+        return columns.numbers(predictions, "prediction")
+
+    def _label_column(self, labels: Any, n: int) -> Floats:
+        return columns.labels(labels, n)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make this layer anew."""
+        held = self._held
+        return {
+            name: held[name] if name in held else getattr(self, name)
+            for name in arguments(type(self))
+        }
+
+    @property
+    def _held(self) -> dict[str, Any]:
+        """The arguments that are not kept under their own names."""
+        return {"in_flight": self._in_flight, "ttl": self._ttl}
+
+    @classmethod
+    def _revived(cls, text: str | bytes, **function: Any) -> Self:
+        """A saved layer, with the function that it was saved without."""
+        kind, settings, state = codec.load(text)
+        if kind != cls.kind:
+            raise BadInput(f"the state is of a {kind} layer, not {cls.kind}; use gradeq.from_json")
+        layer = revive(lambda: cls(**{**settings, **function}), state)
+        assert isinstance(layer, cls)
+        return layer
+
+
+class Single(Predicting):
+    """A layer of one parameter: no groups, no features."""
+
+    def run(
+        self,
+        predictions: Any,
+        labels: Any = None,
+        times: Any = None,
+        label_times: Any = None,
+        weights: Any = None,
+    ) -> Run:
+        """Serve and learn from whole columns, with the same bits as one event at a time."""
+        return run_layer(self, predictions, labels, None, None, times, label_times, weights)
+
+
+@cache
+def arguments(cls: type[Layer]) -> tuple[str, ...]:
+    """The names of what a layer is made from."""
+    return tuple(signature(cls).parameters)

@@ -1,0 +1,89 @@
+"""Descent on relative errors: f exp(z'u) is served, and (served - y) / f must average to zero.
+
+In units of f this is descent from 1 on the label y / f (Poisson regression), so a step means the same for forecasts
+of cents and of millions (result 3.5).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradeq.errors import BadInput
+from gradeq.ledger.batch import Batch
+from gradeq.ledger.state import Column, State
+from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.penalties import Penalty
+from gradeq.rules.descent import Descent
+from gradeq.schedules import Schedule
+
+
+@dataclass(frozen=True)
+class Relative:
+    """``inner`` serves the factor exp(z'u), which is noted on the ticket, and learns from y / f."""
+
+    inner: Descent
+
+    width = 1
+
+    @property
+    def stride(self) -> int:
+        """That of descent."""
+        return self.inner.stride
+
+    @property
+    def schedule(self) -> Schedule:
+        """That of descent."""
+        return self.inner.schedule
+
+    @property
+    def penalty(self) -> Penalty | None:
+        """That of descent."""
+        return self.inner.penalty
+
+    def columns(self) -> list[Column]:
+        """Those of descent."""
+        return self.inner.columns()
+
+    def serve(
+        self, state: State, place: Place, values: tuple[float, ...], f: float
+    ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
+        """f times the factor."""
+        factor, _, slopes = self.inner.serve(state, place, values, 1.0)
+        return f * factor, (factor,), slopes
+
+    def judge(
+        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
+    ) -> Posting:
+        """The error and the squared error, both relative to the prediction."""
+        ratio = y / ticket.base
+        if not math.isfinite(ratio):
+            raise BadInput(
+                f"label {y} is too large beside a prediction of {ticket.base}: drop the row"
+            )
+        own = ticket._replace(base=1.0, served=ticket.memo[0])
+        found = self.inner.judge(own, ratio, eta, late)
+        return found._replace(base=ticket.base, served=ticket.served, y=y)
+
+    def add(self, state: State, place: Place, posting: Posting) -> None:
+        """Learn from the relative error."""
+        ratio = posting.y / posting.base
+        self.inner.add(state, place, posting._replace(base=1.0, served=posting.memo[0], y=ratio))
+
+    def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
+        """One pass in units of the predictions."""
+        with np.errstate(over="ignore"):
+            ratios = batch.labels / batch.base
+        bad = np.flatnonzero(np.isinf(ratios))
+        if len(bad):
+            i = int(bad[0])
+            raise BadInput(
+                f"label {batch.labels[i]} is too large beside a prediction of {batch.base[i]}: drop the row"
+            )
+        carried = [ticket._replace(base=1.0, served=ticket.memo[0]) for ticket in batch.carried]
+        own = batch._replace(base=np.ones(len(batch.base)), labels=ratios, carried=carried)
+        factors, _ = self.inner.run(state, own)
+        return batch.base * factors, factors[:, None]
