@@ -130,10 +130,14 @@ def bad_folder(tmp_path: Path, data_dir: Path, kind: str) -> Path:
     shutil.copy(data_dir / "helpsteer2_rewards.csv", folder)
     if kind == "checksum":
         text = gzip.decompress((data_dir / "compas.csv.gz").read_bytes())
-        (folder / "compas.csv.gz").write_bytes(gzip.compress(text.replace(b"Male", b"Mael", 1)))
+        (folder / "compas.csv.gz").write_bytes(
+            gzip.compress(text.replace(b"Male", b"Mael", 1), mtime=0)
+        )
     elif kind == "columns":
         header = "date,home_team,guest\n1872-11-30,Scotland,England\n"
-        (folder / "football_internationals.csv.gz").write_bytes(gzip.compress(header.encode()))
+        (folder / "football_internationals.csv.gz").write_bytes(
+            gzip.compress(header.encode(), mtime=0)
+        )
         shutil.copy(data_dir / "arena_140k.csv.gz", folder)
     elif kind == "garbage":
         (folder / "compas.csv.gz").write_bytes(b"not gzip at all")
