@@ -30,7 +30,7 @@ def by_hand(life, rows):
     terms, level_terms, losses = {}, {}, ([], [])
     for row in rows:
         y = abs(row.y - row.base) if case.kind == "conformal" else row.y
-        errors = case.error(row.served, y)
+        errors = case.error(row.served, y, row.base)
         for k, e in enumerate(errors):
             level_terms.setdefault(k, []).append(row.w * e)
             for name, z in zip(row.coords, row.z, strict=True):
@@ -43,8 +43,8 @@ def by_hand(life, rows):
             base = 0.0
         elif case.forecasts == 1 and len(case.levels) > 1:
             base = (row.base,) * len(case.levels)
-        losses[0].append(row.w * case.loss(base, y))
-        losses[1].append(row.w * case.loss(row.served, y))
+        losses[0].append(row.w * case.loss(base, y, row.base))
+        losses[1].append(row.w * case.loss(row.served, y, row.base))
     sums = {key: math.fsum(values) for key, values in terms.items()}
     total = {k: math.fsum(values) for k, values in level_terms.items()}
     before, after = (sum(own) for own in losses)
@@ -60,13 +60,7 @@ def check(life):
     if not rows or not weight:
         return result
     sums, weights, total, before, after = by_hand(life, rows)
-    errors = [
-        abs(e)
-        for row in rows
-        for e in case.error(
-            row.served, abs(row.y - row.base) if case.kind == "conformal" else row.y
-        )
-    ]
+    errors = [abs(e) for row in rows for e in errors_of(life, row)]
     size = max(errors) * max(max(map(abs, row.z)) for row in rows)
     largest = 0.0
     for c in result.coordinates:
@@ -152,7 +146,8 @@ def harm(life, before, after):
         return
     cap = life.layer.harm_cap()
     if life.case.binary and not life.case.games:
-        return  # the cap speaks of the log loss; see below
+        log_harm(life, cap)
+        return
     weight = math.fsum(row.w for row in learned(life))
     if cap.factor is not None and not life.case.games:
         expect(
@@ -168,6 +163,23 @@ def harm(life, before, after):
         )
 
 
+def log_harm(life, cap):
+    """With link logit the cap speaks of the log loss of 0/1 labels."""
+    rows = learned(life)
+    if cap.factor is None or any(row.y not in (0.0, 1.0) for row in rows):
+        return
+    clip = life.case.told.get("clip", 1e-6)
+
+    def cost(p, y):
+        return -math.log(p if y == 1.0 else 1.0 - p)
+
+    before = math.fsum(row.w * cost(min(1 - clip, max(clip, row.base)), row.y) for row in rows)
+    after = math.fsum(row.w * cost(min(1 - 1e-16, max(1e-300, row.served)), row.y) for row in rows)
+    expect(
+        after <= before * cap.factor * (1 + 1e-6), "harm cap of the log loss", before, after, cap
+    )
+
+
 def window(life):
     """Averages of the labels posted since an earlier state."""
     if life.earlier is None or life.case.keyed:
@@ -181,8 +193,29 @@ def window(life):
             return
         raise
     expect(math.isfinite(between.gap), "gap of a window", between.gap)
-    expect(
-        between.rows == len(learned(life)) - life.before or life.corrected,
-        "rows of a window",
-        between.rows,
-    )
+    if life.corrected or life.stepped:
+        return
+    expect(between.rows == len(life.later), "rows of a window", between.rows, len(life.later))
+    if not math.fsum(row.w for row in life.later):
+        return
+    sums, weights, _, _, _ = by_hand(life, life.later)
+    everything = learned(life)
+    largest = max(abs(e) for row in everything for e in errors_of(life, row))
+    largest *= max(max(map(abs, row.z)) for row in everything)
+    whole = math.fsum(row.w for row in everything) * largest
+    for name, value in between.bias.items():
+        coordinate, _, level = name.partition(" @ ")
+        k = 0 if not level else [f"{tau:g}" for tau in life.case.levels].index(level)
+        if (coordinate, k) in sums and weights.get(coordinate):
+            own = sums[coordinate, k] / weights[coordinate]
+            # A difference of two sums: rounding is relative to the whole, and so is that of the weights.
+            slack = 1e-11 * whole / weights[coordinate]
+            expect(
+                abs(value - own) <= 1e-9 * abs(own) + slack, "bias of a window", name, value, own
+            )
+
+
+def errors_of(life, row):
+    """The errors of one row, by level."""
+    y = abs(row.y - row.base) if life.case.kind == "conformal" else row.y
+    return life.case.error(row.served, y, row.base)

@@ -30,7 +30,7 @@ class Life:
         self.lost = float(rng.choice([0.0, 0.1, 0.5]))
         self.corrected = self.stepped = False
         self.players = int(rng.integers(2, 6))
-        self.earlier = None
+        self.earlier, self.later = None, []
         for t in range(rows):
             self.step(t)
 
@@ -52,6 +52,8 @@ class Life:
                 if rng.random() < 0.1
                 else float(rng.uniform(0.02, 0.98))
             )
+        if case.positive:
+            return float(case.scale * rng.uniform(0.5, 2.0))
         if case.forecasts > 1:
             return tuple(float(case.scale * x) for x in np.sort(rng.normal(size=case.forecasts)))
         return float(case.scale * rng.normal())
@@ -64,6 +66,10 @@ class Life:
         middle = s[len(s) // 2] if isinstance(s, tuple) else s
         if case.binary:
             high, low, centre = 1.0, 0.0, 0.5
+        elif case.positive:
+            high, low, centre = 2.0 * row.base, 0.5 * row.base, row.base
+            if self.style == "extreme":
+                return float(row.base * rng.choice([0.0, 0.1, 3.0]))
         else:
             f = row.base[0] if isinstance(row.base, tuple) else row.base
             high, low, centre = f + case.scale, f - case.scale, f
@@ -141,6 +147,8 @@ class Life:
             return
         dropped = outcome == "dropped"
         row.y, row.learned = y, not self.frozen and row.w > 0.0 and not dropped
+        if self.earlier is not None and row.learned:
+            self.later.append(row)
 
     def step(self, t):
         rng, layer = self.rng, self.layer

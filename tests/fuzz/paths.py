@@ -26,6 +26,9 @@ class Stream:
             if case.forecasts == 1:
                 rng.shuffle(self.base)
             self.y = case.scale * rng.normal(0.5, 1.0, n)
+        if case.positive:
+            self.base = case.scale * rng.uniform(0.5, 2.0, n)
+            self.y = self.base * rng.uniform(0.5, 2.0, n)
         if case.games:
             self.a = [f"p{k}" for k in rng.integers(0, 4, n)]
             self.b = [f"q{k}" for k in rng.integers(0, 4, n)]

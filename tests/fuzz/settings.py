@@ -27,15 +27,19 @@ class Case:
     positive: bool = False
     told: dict = field(default_factory=dict)
 
-    def error(self, served, y):
-        """What must average to zero, level by level."""
+    def error(self, served, y, base=None):
+        """What must average to zero, level by level; relative to the prediction with link exp."""
+        if self.positive:
+            return [served / base - y / base]
         if self.levels:
             values = served if isinstance(served, tuple) else (served,)
             return [float(y <= s) - tau for s, tau in zip(values, self.levels, strict=True)]
         return [served - y]
 
-    def loss(self, served, y):
+    def loss(self, served, y, base=None):
         """The loss of one row, as the layer reports it."""
+        if self.positive:
+            return (served / base - y / base) ** 2
         if self.games:
             p = min(1 - 1e-6, max(1e-6, served))
             return -y * math.log(p) - (1 - y) * math.log(1 - p)
@@ -92,9 +96,12 @@ def debias(rng):
         settings["outcome"] = "binary"
         link = str(rng.choice(["logit", "logit", "shift"]))
         settings["link"] = link
-    step = eta(rng, 3.0 if binary else 1.9 / size)
+    exp = not binary and not features and rng.random() < 0.15
+    if exp:
+        link = settings["link"] = "exp"
+    step = eta(rng, 3.0 if binary else 0.2 if exp else 1.9 / size)
     choice = rng.random()
-    if choice < 0.12 and not features and link != "shift":
+    if choice < 0.12 and not features and link not in ("shift", "exp"):
         settings["eta"] = "auto"
     elif choice < 0.25:
         settings["schedule"] = gq.Power(step, float(rng.uniform(0.0, 0.9)))
@@ -102,7 +109,7 @@ def debias(rng):
         settings["schedule"] = gq.Piecewise((step, step / 7, step), (10, 30))
     else:
         settings["eta"] = step
-    if settings.get("eta") != "auto" and rng.random() < 0.2:
+    if settings.get("eta") != "auto" and not exp and rng.random() < 0.2:
         strength = float(10 ** -rng.uniform(0.5, 3))
         settings["penalty"] = gq.Ridge(strength) if rng.random() < 0.5 else gq.Lasso(strength)
     keyed = "penalty" not in settings and settings.get("eta") != "auto" and rng.random() < 0.2
@@ -114,7 +121,7 @@ def debias(rng):
     )
     return Case(
         made, "debias", scale, groups, features, binary=binary, keyed=keyed, weights=weighted(rng),
-        told=settings,
+        positive=exp, told=settings,
     )  # fmt: skip
 
 

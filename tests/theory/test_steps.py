@@ -65,3 +65,8 @@ def test_arbitrary_order_costs_a_factor_of_half_pi_at_most() -> None:
     limits = [(d + 1) * fifo_step_limit(d) for d in (1, 2, 5, 10, 50, 409)]
     assert limits == pytest.approx([2.0, 1.85, 1.71, 1.64, 1.59, 1.57], abs=0.01)
     assert min(limits) > math.pi / 2
+
+
+def test_no_step_is_promised_for_a_ridge_with_late_labels():
+    for task in ("mean", "quantile", "probability_logit"):
+        assert step_limit(task, ridge=0.1, delay=3) == 0.0 < step_limit(task, ridge=0.1)

@@ -72,7 +72,7 @@ class Levels:
     ) -> tuple[Any, tuple[float, ...], tuple[float, ...]]:
         """Forecasts plus z'u, projected; the scale is noted."""
         count, curved, params, key = len(self.taus), self.curved, place.params, place.key
-        base, scale = listed(f), 1.0
+        base, scale = f if count > 1 else (f,), 1.0
         m = base[count // 2]
         if curved:
             scale = loops.scale_at(state.nums[key], state.dens[key], m)
@@ -112,7 +112,7 @@ class Levels:
         """u_k <- u_k - eta (w e_k) z, the accounts, and (for a first label) the running scale."""
         _, row, f, _, w, _, eta, late, y, errors, losses, (scale,), _, sign = posting
         count, curved, params, values = len(self.taus), self.curved, place.params, row.values
-        base, a = listed(f), [0.0] * count
+        base, a = f if count > 1 else (f,), [0.0] * count
         m = base[count // 2]
         if self.penalty is not None and sign > 0.0 and late:
             dragged(state, params, values, posting, sign * w * errors[0], MOST)

@@ -34,7 +34,9 @@ JUDGE = LogLoss(loops.CLIP)
 COIN = 0.5  # the base prediction of every game, of log loss
 LN2 = math.log(2.0)
 WORK = 5  # a game is worth so many rows of a plain layer when the compiler is weighed
-FREE = (array("d"),) * 4  # the columns of a penalty where there is none
+NOTHING = array("d")
+# The columns of a penalty where there is none.
+FREE: tuple[Any, Any, Any, Any] = (NOTHING, NOTHING, NOTHING, NOTHING)
 AT_ONCE = "the proximal lasso needs scores at once; use penalty=Lasso(...) for late ones"
 
 
@@ -152,8 +154,7 @@ class Rating:
         if not math.isfinite(abs(u[0]) + abs(u[a]) + abs(u[b]) + eta * w / unit):
             raise diverging(eta)
         if not (late and sign > 0.0):
-            game: Any = (*own, a, b, h, p, y, w, eta, sign)
-            loops.amend(self.way, JUDGE, u, sums, total, *game)
+            loops.amend(self.way, JUDGE, u, sums, total, *own, a, b, h, p, y, w, eta, sign)
         elif not penalised and w == 1.0 and h == o == 0.0:  # quicker, the same bits
             quick.move(u, a, b, eta * (p - y))
             quick.accounted(JUDGE, (a,), (b,), (y,), eta, (p,), sums, total)
@@ -163,8 +164,7 @@ class Rating:
             if self.proximal is not None and not at_once:
                 raise BadInput(AT_ONCE)
             if at_once and not self.dense:
-                game = (*own, a, b, h, o, p, y, w, eta)
-                loops.learn(self.way, JUDGE, u, sums, total, *game)
+                loops.learn(self.way, JUDGE, u, sums, total, *own, a, b, h, o, p, y, w, eta)
             else:
                 slopes = self._slopes(state) if at_once else list(posting.slopes)
                 slopes += [0.0] * (len(u) - len(slopes))  # players who came since pull at nothing

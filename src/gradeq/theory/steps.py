@@ -19,11 +19,14 @@ def step_limit(
 
     ``size`` is the largest squared norm c^2 of a feature row, ``weight`` the largest weight, ``ridge`` the
     strength lambda of a penalty (lambda/2)||theta||^2, ``delay`` the most tickets served while one is open
-    (results 3.2, 5.2, 6.2, D3, and the features line of A1: c^2 eta (2 D + 1) < 2).
+    (results 3.2, 5.2, 6.2, D3, and the features line of A1: c^2 eta (2 D + 1) < 2). With a ridge and late labels
+    no step is proven: 0.
 
     >>> step_limit("mean"), step_limit("mean", size=4.0), step_limit("quantile")
     (2.0, 0.5, inf)
     """
+    if ridge > 0.0 and delay > 0:
+        return 0.0
     if task != "mean":
         return 1.0 / ridge if ridge > 0.0 else math.inf
     effective = size * weight
