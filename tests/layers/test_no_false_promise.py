@@ -268,6 +268,14 @@ def test_late_labels_of_overlapping_groups_have_a_bound():
     layer.run(np.zeros(n), rng.choice([-1.0, 1.0], n), groups, times=times, label_times=times + 4)
     result = layer.equilibrium()
     assert result.bound is not None and kept(result)
+    events = Debiaser(eta=0.02, groups=["g", "h"])
+    for i in range(n):
+        events.predict(0.0, {name: str(column[i]) for name, column in groups.items()}, id=i)
+        if i >= 4:
+            events.update(1.0, id=i - 4)
+    assert (
+        events.equilibrium().bound_from == result.bound_from == "A1"
+    )  # not what holds for labels at once
 
 
 def test_a_forecast_too_large_to_move_by_less_than_its_digits_keeps_its_bound():
