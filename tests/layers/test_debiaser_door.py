@@ -118,6 +118,15 @@ def test_a_row_too_large_for_its_step_gets_a_smaller_one_and_is_served():
     assert columns.steps["resized"] == 3 and columns.equilibrium().gap < 1e-12
 
 
+def test_steps_that_rise_too_far_are_limited_alike_by_events_and_columns():
+    steps = gq.Piecewise((0.1, 5.0), (3,))
+    events, columns = Debiaser(schedule=steps), Debiaser(schedule=steps)
+    for _ in range(6):
+        events.predict(0.0), events.update(1.0)
+    columns.run([0.0] * 6, [1.0] * 6)
+    assert events.to_json() == columns.to_json() and events.steps["resized"] == 3
+
+
 @pytest.mark.parametrize(
     "settings",
     [{"outcome": "count"}, {"link": "logit"}, {"link": "shift"}, {"outcome": "binary", "link": "exp"},

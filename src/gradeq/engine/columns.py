@@ -92,7 +92,8 @@ def run_columns(engine: Engine, columns: Columns) -> Ran:
         posting = heard._replace(cuts=np.zeros(n, dtype=np.int64), posts=heard.posts[:0])
     steps = scheduled(engine, columns, n, first, posting.cuts)
     resized = 0
-    if engine.limited and (full.weights is not None or full.placed.norms is not None):
+    varied = full.weights is not None or type(rule.schedule) is not Constant
+    if engine.limited and (varied or full.placed.norms is not None):
         steps, resized = limited(steps, weights, full.placed.norms, engine.sized, first)
     for k, own in enumerate(carried):
         steps[k] = own.ticket.step

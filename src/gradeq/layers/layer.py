@@ -138,7 +138,7 @@ class Layer(ABC):
     def post(self, ticket: Ticket, y: Any) -> Posting:
         """Learn from the label of a ticket: what it added. Nothing has changed if this raises.
 
-        A label that comes while the layer is frozen, and one of weight 0, is heard and moves nothing.
+        A label that comes while the layer is frozen is heard and moves nothing; one of weight 0 is not even counted.
         """
         y = self._label(y)
         self._names.knows(ticket.row)

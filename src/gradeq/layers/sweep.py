@@ -17,8 +17,6 @@ from gradeq.losses import Squared
 if TYPE_CHECKING:
     from gradeq.layers.debiaser import Debiaser
 
-USUAL = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
-
 
 class Point(NamedTuple):
     """What one step would have given: overall bias, the largest |bias| of a parameter over its own rows, the loss."""
