@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from gradeq._version import __version__
+from gradeq.kernels.inline import inlined
 
 COMPILE_FROM = 200_000  # rows; below, interpreting is quicker than loading the compiler
 REUSE_FROM = 50  # rows; a kernel that is already in memory pays from here at the latest
@@ -83,9 +84,13 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
     constants: dict[str, float] = {}
     _collect(tree, types_by_name, loop.__globals__, functions, constants)
     tree.name = "loop"
+    for function in functions.values():  # in the order of calling: those that are called come first
+        inlined(function, functions)
+    inlined(tree, functions)
+    called = _called(tree, functions)
     lines = ["import math", "import numba", ""]
     lines += [f"{name} = {value!r}" for name, value in sorted(constants.items())]
-    for name in functions:
+    for name in (name for name in functions if name in called):
         lines += [
             "@numba.njit(forceinline=True, error_model='numpy')",
             ast.unparse(functions[name]),
@@ -93,6 +98,15 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
         ]
     lines += ["@numba.njit(cache=CACHE, error_model='numpy', nogil=True)", ast.unparse(tree), ""]
     return "\n".join(lines)
+
+
+def _called(tree: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> set[str]:
+    """The functions that are still called, directly or through another."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in functions and node.id not in found:
+            found |= {node.id} | _called(functions[node.id], functions)
+    return found
 
 
 def load(text: str, name: str) -> Callable[..., Any]:
@@ -167,7 +181,8 @@ def _collect(
             inner.name = name
             kind = parts[part]
             _FieldIndex(_field_names(kind), inner.args.args[0].arg, part).visit(inner)
-            _collect(inner, {part: kind}, body.__globals__, functions, constants)
+            passed = {a.arg: parts[a.arg] for a in inner.args.args[1:] if a.arg in parts}
+            _collect(inner, {**passed, part: kind}, body.__globals__, functions, constants)
             functions[name] = inner
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id not in local and node.id not in functions:
