@@ -16,8 +16,10 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.kernels.call import is_refusal
 from gradeq.kernels.compile import compiled, fields
-from gradeq.kernels.descent import scalar
+from gradeq.kernels.descent import Free, Given, Kept, at_once
+from gradeq.kernels.forms import Alone, Later, Same
 from gradeq.links import Identity
+from gradeq.penalties import Ridge
 
 POINTS = (-30.0, -3.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 7.5, 40.0)
 FAR = (20.0, 50.0, 200.0)
@@ -193,9 +195,9 @@ def _not_a_derivative(loss: Any, ys: list[float]) -> str | None:
 def _compiles(loss: Any, ys: list[float]) -> Finding:
     """Long columns run compiled; if the loss cannot be, they are interpreted, some 30 times slower."""
     what = "compiles"
-    parts = (Identity(), loss)
+    parts = (Identity(), loss, Ridge(1.0), Alone(), Same(), Free(), Later())
     try:
-        loop = compiled(scalar, parts)
+        loop = compiled(at_once, parts)
     except Exception as error:
         return Finding(what, False, f"interpreted instead: {_one_line(error)}")
     if loop is None:
@@ -204,17 +206,20 @@ def _compiles(loss: Any, ys: list[float]) -> Finding:
         )
     base = np.array([u for u in POINTS for _ in ys])
     labels = np.array([y for _ in POINTS for y in ys])
-    served = np.empty(len(base))
     eta = 0.01 / max(1.0, float(abs(labels).max()))  # small enough for a margin and large counts
+    none, step = np.empty(0), np.array([eta])
+    index = none.astype(np.uint64)
+    given = Given(base, base, labels, none, step, index, index, none, np.empty(len(base)))
+    kept = Kept(np.zeros(1), *[none] * 5)
+    plain, u = Given(*map(np.ndarray.tolist, given)), Kept([0.0], *[[]] * 5)
     try:
-        u = loop(*(fields(part) for part in parts), base, labels, eta, 0.0, served)
+        loop(*(fields(part) for part in parts), given, kept)
     except Exception as error:
         if is_refusal(error):
             return Finding(what, False, f"interpreted instead: {_one_line(error)}")
         raise
-    plain_served = [0.0] * len(base)
-    plain_u = scalar(*parts, base.tolist(), labels.tolist(), eta, 0.0, plain_served)
-    if [u, *served.tolist()] != [plain_u, *plain_served]:
+    at_once(*parts, plain, u)
+    if [*kept.u, *given.served] != [*u.u, *plain.served]:
         return Finding(what, False, "compiled and interpreted differ in the last digits")
     return Finding(what, True, "and agrees with the interpreted formula to the last bit")
 

@@ -11,28 +11,33 @@ import pytest
 
 from every_part import GEOMETRIES, LINKS, LOSSES, PENALTIES, columns
 from gradeq.engine.learner import Learner
-from gradeq.kernels import account, descent, flight
+from gradeq.kernels import account, descent, flight, forms
 from gradeq.kernels import compile as compiling
+from gradeq.kernels.account import EMPTY, LEAN
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.compile import compiled, fields
 from gradeq.kernels.proximal import Unpenalised, proximal
 from gradeq.losses import Quantile, Squared
+from gradeq.penalties import Ridge
 from gradeq.schedules import Power
 
 pytest.importorskip("numba")
 
 N = 40
-LOOPS = [
-    descent.scalar,
-    descent.indexed,
-    descent.dense,
-    descent.sparse,
-    descent.late,
-    descent.tally,
-    descent.tally_indexed,
-    descent.swept,
+RIDGE = Ridge(0.1)
+FORMS = [  # every form of rows, terms, penalty and account, in both orders of posting
+    (descent.at_once, forms.Alone(), forms.Same(), descent.Free(), forms.Full()),
+    (descent.at_once, forms.Alone(), forms.Own(), descent.Free(), forms.Lean()),
+    (descent.at_once, forms.Single(), forms.Same(), descent.Free(), forms.Later()),
+    (descent.at_once, forms.Single(), forms.Own(), descent.Free(), forms.Full()),
+    (descent.at_once, forms.Listed(), forms.Same(), descent.Free(), forms.Full()),
+    (descent.at_once, forms.Listed(), forms.Own(), descent.Pulled(), forms.Full()),
+    (descent.at_once, forms.Dense(), forms.Same(), descent.Free(), forms.Lean()),
+    (descent.late, forms.Alone(), forms.Own(), descent.Free(), forms.Full()),
+    (descent.late, forms.Single(), forms.Own(), descent.Free(), forms.Later()),
+    (descent.late, forms.Listed(), forms.Own(), descent.Free(), forms.Lean()),
 ]
-COVER = [(LOOPS[k % 8], LOSSES[k % len(LOSSES)], LINKS[k % len(LINKS)]) for k in range(16)]
+COVER = [(*FORMS[k % 10], LOSSES[k % len(LOSSES)], LINKS[k % len(LINKS)]) for k in range(16)]
 WHOLE = [GEOMETRIES[k] for k in (0, 5, 6, 10)]  # these go through the whole proximal loop
 
 
@@ -72,32 +77,23 @@ def varied():
     return base, labels, weights, etas, *entries
 
 
-def inputs(loop):
-    """What the loop reads, and what it writes."""
-    rows, whole, base = columns(N)
-    _, labels, weights, etas, *entries = varied()
+def inputs(loop, rows, terms, account):
+    """What a pass reads, and what it writes."""
+    base, labels, weights, etas, starts, index, value = varied()
+    if isinstance(rows, forms.Single):
+        index = index[::3] + np.arange(N) % 3
+    if isinstance(terms, forms.Same):
+        etas = etas[:1]
+    parameters = 1 if isinstance(rows, forms.Alone) else 3
+    u, served = np.array([0.3, -0.2, 0.1])[:parameters], np.linspace(0.0, 1.0, N)
+    empty = (0.0,) * LEAN if isinstance(account, forms.Lean) else EMPTY
+    sums = np.tile(empty, parameters)
+    given = descent.Given(base, base, labels, weights, etas, starts, index, value, served)
+    zeros = (np.zeros(parameters) for _ in range(3))
+    kept = descent.Kept(u, sums, np.array(EMPTY), *zeros)
     posts = np.flatnonzero(labels == labels)
-    u, served, before = np.array([0.3, -0.2, 0.1]), np.zeros(N), np.linspace(0.0, 1.0, N)
-    index, sums = np.arange(N) * 7 % 3, np.tile(account.EMPTY, 3)
-    plain = (base, whole, 0.05)
-    if loop is descent.scalar:
-        return (*plain, 0.3), (served,)
-    if loop is descent.indexed:
-        return (*plain, index), (u, served)
-    if loop is descent.dense:
-        return (*plain, rows), (u, np.zeros(3 * account.LEAN), served)
-    if loop is descent.sparse:
-        return (base, labels, weights, etas, *entries), (u, served)
-    if loop is descent.late:
-        order = (2, np.searchsorted(posts, np.arange(N) - 4), posts)
-        return (base, labels, weights, etas, *entries, *order), (u, served)
-    if loop is descent.tally:
-        return (base, base, labels, weights, etas, before, posts, *entries), (sums,)
-    if loop is descent.tally_indexed:
-        return (*plain, before, index), (sums,)
-    steps = np.array([0.01, 0.1])
-    wanted = (np.zeros((2, 3)), np.zeros(2), np.zeros(2))
-    return (steps, base, labels, weights, *entries), wanted
+    order = (2, np.searchsorted(posts, np.arange(N) - 4), posts)
+    return given, kept, order if loop is descent.late else ()
 
 
 def assert_same(loop, parts, reads, writes):
@@ -123,9 +119,53 @@ def test_every_loss_behind_every_link_is_the_interpreted_one(loss):
 
 
 @pytest.mark.parametrize("combination", COVER, ids=named)
-def test_every_plain_loop_is_the_interpreted_one(combination):
-    loop, loss, link = combination
-    assert_same(loop, (link, loss), *inputs(loop))
+def test_every_form_of_a_pass_is_the_interpreted_one(combination):
+    loop, rows, terms, pull, account, loss, link = combination
+    assert_same_pass(loop, (link, loss, RIDGE, rows, terms, pull, account))
+
+
+def assert_same_pass(loop, parts):
+    rows, terms, account = parts[3], parts[4], parts[6]
+    given, kept, order = inputs(loop, rows, terms, account)
+    plain, own = (type(each)(*(a.tolist() for a in each)) for each in (given, kept))
+    loop(*parts, plain, own, *(a.tolist() if isinstance(a, np.ndarray) else a for a in order))
+    fast = compiled(loop, parts)
+    fast(*(fields(part) for part in parts), given, kept, *order)
+    assert given.served.tolist() == plain.served
+    assert [a.tolist() for a in kept] == list(own)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+def test_every_penalty_is_the_interpreted_one(penalty):
+    parts = (
+        LINKS[0],
+        LOSSES[0],
+        penalty,
+        forms.Listed(),
+        forms.Own(),
+        descent.Pulled(),
+        forms.Lean(),
+    )
+    assert_same_pass(descent.at_once, parts)
+
+
+def test_one_pass_with_accounts_is_a_pass_and_then_a_tally():
+    for rows, terms in ((forms.Alone(), forms.Same()), (forms.Listed(), forms.Own())):
+        parts = (LINKS[0], LOSSES[0], RIDGE, rows, terms, descent.Free())
+        given, together, _ = inputs(descent.at_once, rows, terms, forms.Full())
+        _, apart, _ = inputs(descent.at_once, rows, terms, forms.Full())
+        descent.at_once(*parts, forms.Full(), given, together)
+        descent.at_once(*parts, forms.Later(), given, apart)
+        posts = np.flatnonzero(given.labels == given.labels)
+        descent.tally(LINKS[0], LOSSES[0], rows, terms, forms.Full(), given, apart, posts)
+        assert [a.tolist() for a in together] == [a.tolist() for a in apart]
+
+
+def test_the_sweep_of_steps_is_the_interpreted_one():
+    base, labels, weights, _, *entries = varied()
+    reads = (np.array([0.01, 0.1]), base, labels, weights, *entries)
+    wanted = (np.zeros((2, 3)), np.zeros(2), np.zeros(2))
+    assert_same(descent.swept, (LINKS[0], LOSSES[0]), reads, wanted)
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=repr)
@@ -146,20 +186,6 @@ def test_the_proximal_loop_is_the_interpreted_one(k):
         arrays += [np.zeros(3) for _ in range(4)] + [np.zeros(N), np.zeros(3), np.zeros(3)]
         parts = (LINKS[k], LOSSES[k], penalty, geometry)
         assert_same(proximal, parts, (*reads[:4], lazy, *reads[4:]), arrays)
-
-
-def test_the_penalised_loop_is_the_interpreted_one():
-    for penalty in PENALTIES:
-        writes = [np.array([0.3, -0.2, 0.1]), *(np.zeros(3) for _ in range(3)), np.zeros(N)]
-        assert_same(descent.penalised, (LINKS[0], LOSSES[0], penalty), varied(), writes)
-
-
-def test_lean_accounts_are_the_interpreted_ones():
-    _, labels, weights, etas, *entries = varied()
-    posts, served = np.flatnonzero(labels == labels), np.linspace(0.0, 1.0, N)
-    reads = (labels, weights, etas, served, posts, *entries)
-    for loss in LOSSES[:3]:
-        assert_same(descent.tally_lean, (loss,), reads, (np.zeros(3 * account.LEAN),))
 
 
 def test_compiled_steps_are_the_interpreted_ones():
@@ -218,15 +244,7 @@ def test_a_loss_that_cannot_be_compiled_is_interpreted(monkeypatch):
 
 
 def test_interpreted_loops_leave_read_only_columns_alone():
-    base = np.zeros(3)
-    base.flags.writeable = False
-    served = np.zeros(3)
-    from gradeq.links import Identity
-
-    run_loop(
-        descent.scalar,
-        (Identity(), Squared()),
-        (base, np.ones(3), 0.5, 0.0, served),
-        3,
-    )
-    assert served.tolist() == [0.0, 0.5, 0.75]
+    etas, ticks = np.zeros(3), np.arange(1, 4)
+    ticks.flags.writeable = False
+    run_loop(descent.stepped, (Power(0.5, 1.0),), (ticks, etas), 3)
+    assert etas.tolist() == [0.5, 0.25, 0.5 / 3]

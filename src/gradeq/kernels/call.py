@@ -18,6 +18,8 @@ def run_loop(
 ) -> Any:
     """Call ``loop(*parts, *arrays)``; arrays that the loop writes are written in place either way.
 
+    Arrays may come together in a record, a named tuple; the compiler takes it as it is.
+
     Interpreted, columns become lists, since Python reads those quickest; an array much longer than the
     batch (the state of a million keys) is read and written where it lies. A part that the compiler refuses (a
     user's own loss that looks something up) is interpreted from then on.
@@ -34,9 +36,7 @@ def run_loop(
     short = 4 * rows + 1024
     plain = [_readable(a, short) for a in arrays]
     result = loop(*parts, *plain)
-    for array, values in zip(arrays, plain, strict=True):
-        if isinstance(values, list) and array.flags.writeable:
-            array[...] = values
+    _write_back(arrays, plain)
     return result
 
 
@@ -50,7 +50,17 @@ def is_refusal(error: Exception) -> bool:
     return type(error).__module__.split(".")[0] == "numba"
 
 
+def _write_back(arrays: Any, plain: Any) -> None:
+    for array, values in zip(arrays, plain, strict=True):
+        if isinstance(array, tuple):
+            _write_back(array, values)
+        elif isinstance(values, list) and array.flags.writeable:
+            array[...] = values
+
+
 def _readable(array: Any, short: int) -> Any:
+    if isinstance(array, tuple):  # a record of arrays
+        return array._make(_readable(each, short) for each in array)  # type: ignore[attr-defined]
     if not isinstance(array, np.ndarray):
         return array
     return array.tolist() if array.size <= short or array.ndim > 1 else array.data

@@ -82,13 +82,14 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
     types_by_name = {name: type(part) for name, part in zip(names, parts, strict=True)}
     functions: dict[str, ast.FunctionDef] = {}
     constants: dict[str, float] = {}
+    records = _records(tree, loop.__globals__)
     _collect(tree, types_by_name, loop.__globals__, functions, constants)
     tree.name = "loop"
     for function in functions.values():  # in the order of calling: those that are called come first
         inlined(function, functions)
     inlined(tree, functions)
     called = _called(tree, functions)
-    lines = ["import math", "import numba", ""]
+    lines = [*records, "import math", "import numba", ""]
     lines += [f"{name} = {value!r}" for name, value in sorted(constants.items())]
     for name in (name for name in functions if name in called):
         lines += [
@@ -98,6 +99,13 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
         ]
     lines += ["@numba.njit(cache=CACHE, error_model='numpy', nogil=True)", ast.unparse(tree), ""]
     return "\n".join(lines)
+
+
+def _records(tree: ast.FunctionDef, scope: dict[str, Any]) -> list[str]:
+    """A line for each record that the loop takes: other fields make another text, and so another cache."""
+    kinds = {a.annotation.id for a in tree.args.args if isinstance(a.annotation, ast.Name)}
+    found = {kind: getattr(scope.get(kind), "_fields", ()) for kind in sorted(kinds)}
+    return [f"# {kind}: {', '.join(names)}" for kind, names in found.items() if names]
 
 
 def _called(tree: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> set[str]:

@@ -1,175 +1,173 @@
-"""The loops of plain descent over rows, each written once: interpreted on lists, compiled on arrays (``compile``).
+"""Plain descent over rows, written once: interpreted on lists, compiled on arrays (``compile``).
 
-Notation as in the paper: u is the state, m = z'u the margin, s the served value, e the error, g = e z.
-A row is sparse: entries starts[i] to starts[i + 1] of ``index`` (which parameters) and ``value`` (z).
-Every loop that moves u does so as u - eta ((w e) z): the same expression everywhere, so that batch, stream and
-resumed runs agree to the last bit. The accounts are a second pass (``tally``), which does not wait for the first.
-Loops do not check their arguments: callers do, once.
+Notation as in the paper: u is the state, m = z'u the margin, s the served value, e the error, g = e z. A pass serves
+and posts row by row; what form the rows, weights, steps and accounts have is a matter of its parts (``forms``).
+Every part moves u as u - eta ((w e) z), so that batch, stream and resumed runs agree to the last bit. Loops do not
+check their arguments: callers do, once.
 """
 
 from __future__ import annotations
 
-from gradeq.kernels.account import COLUMNS, LEAN, ROUND, Floats, Ints, enter, enter_lean
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from gradeq.kernels.account import Floats, Ints
+from gradeq.kernels.forms import margin, move
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
 from gradeq.schedules import Schedule
 
 
-def scalar(
-    link: Link, loss: Loss, base: Floats, labels: Floats, eta: float, u: float, served: Floats
-) -> float:
-    """One parameter, z = 1, every label at once, one constant step."""
-    for i in range(len(base)):
-        s = link.serve(base[i], u)
-        served[i] = s
-        u = u - eta * loss.slope(s, labels[i])
-    return u
+class Given(NamedTuple):
+    """What a pass reads, and ``served``, which it writes; ``centre`` is what z'u moves: as a rule ``base``."""
+
+    base: Floats
+    centre: Floats
+    labels: Floats
+    weights: Floats
+    etas: Floats
+    starts: Ints
+    index: Ints
+    value: Floats
+    served: Floats
 
 
-def indexed(
+class Kept(NamedTuple):
+    """What a pass writes: parameters, their accounts, that of all rows, what a penalty did; ``slopes`` is scratch."""
+
+    u: Floats
+    sums: Floats
+    total: Floats
+    pulls: Floats
+    drags: Floats
+    slopes: Floats
+
+
+def at_once(
     link: Link,
     loss: Loss,
-    base: Floats,
-    labels: Floats,
-    eta: float,
-    index: Ints,
-    u: Floats,
-    served: Floats,
+    penalty: Penalty,
+    rows: Any,
+    terms: Any,
+    pull: Any,
+    account: Any,
+    given: Given,
+    kept: Kept,
 ) -> None:
-    """One active parameter a row (disjoint groups, keyed series), every label at once, one constant step."""
-    for i in range(len(base)):
-        j = index[i]
-        s = link.serve(base[i], u[j])
-        served[i] = s
-        u[j] = u[j] - eta * loss.slope(s, labels[i])
-
-
-def dense(
-    link: Link,
-    loss: Loss,
-    base: Floats,
-    labels: Floats,
-    eta: float,
-    rows: Floats,
-    u: Floats,
-    sums: Floats,
-    served: Floats,
-) -> None:
-    """Dense rows, every label at once, one constant step, with lean accounts: here they hide behind the margin."""
-    for i in range(len(base)):
-        m = 0.0
-        for j in range(len(u)):
-            m = m + u[j] * rows[i][j]
-        s = link.serve(base[i], m)
-        served[i] = s
-        e = loss.slope(s, labels[i])
-        for j in range(len(u)):
-            u[j] = u[j] - eta * (e * rows[i][j])
-        for j in range(len(u)):
-            enter_lean(sums, j * LEAN, e, rows[i][j], eta, 1.0)
-
-
-def margin(u: Floats, index: Ints, value: Floats, start: int, stop: int) -> float:
-    """m = z'u over the entries of one row."""
-    m = 0.0
-    for a in range(start, stop):
-        m = m + u[index[a]] * value[a]
-    return m
-
-
-def move(
-    u: Floats, index: Ints, value: Floats, start: int, stop: int, eta: float, e: float
-) -> None:
-    """u <- u - eta e z over the entries of one row."""
-    for a in range(start, stop):
-        j = index[a]
-        u[j] = u[j] - eta * (e * value[a])
-
-
-def sparse(
-    link: Link,
-    loss: Loss,
-    base: Floats,
-    labels: Floats,
-    weights: Floats,
-    etas: Floats,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
-    u: Floats,
-    served: Floats,
-) -> None:
-    """Sparse rows, labels at once or missing (nan), own step and weight for each row."""
-    for i in range(len(base)):
-        start, stop = starts[i], starts[i + 1]
-        s = link.serve(base[i], margin(u, index, value, start, stop))
-        served[i] = s
-        y = labels[i]
-        if y == y and weights[i] > 0.0:
-            move(u, index, value, start, stop, etas[i], weights[i] * loss.slope(s, y))
+    """Labels at once, or missing (nan)."""
+    x = rows.held(kept.u)
+    for i in range(len(given.base)):
+        given.served[i] = link.serve(given.centre[i], rows.margin(given, kept.u, x, i))
+        y = given.labels[i]
+        if y == y and terms.weight(given, i) > 0.0:
+            x = post(link, loss, penalty, rows, terms, pull, account, given, kept, x, i)
+    rows.let_go(kept.u, x)
 
 
 def late(
     link: Link,
     loss: Loss,
-    base: Floats,
-    labels: Floats,
-    weights: Floats,
-    etas: Floats,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
+    penalty: Penalty,
+    rows: Any,
+    terms: Any,
+    pull: Any,
+    account: Any,
+    given: Given,
+    kept: Kept,
     first: int,
     cuts: Ints,
     posts: Ints,
-    u: Floats,
-    served: Floats,
 ) -> None:
     """Labels in any order: before row i is served, posts[: cuts[i]] have been posted, each as it was served.
 
     Rows before ``first`` were served in an earlier run: their ``served`` is given.
     """
-    p = 0
-    for i in range(first, len(base) + 1):
-        due = cuts[i] if i < len(base) else len(posts)
+    n, p, x = len(given.base), 0, rows.held(kept.u)
+    for i in range(first, n + 1):
+        due = cuts[i] if i < n else len(posts)
         while p < due:
-            k = posts[p]
-            e = weights[k] * loss.slope(served[k], labels[k])
-            move(u, index, value, starts[k], starts[k + 1], etas[k], e)
+            x = post(link, loss, penalty, rows, terms, pull, account, given, kept, x, posts[p])
             p += 1
-        if i < len(base):
-            served[i] = link.serve(base[i], margin(u, index, value, starts[i], starts[i + 1]))
+        if i < n:
+            given.served[i] = link.serve(given.centre[i], rows.margin(given, kept.u, x, i))
+    rows.let_go(kept.u, x)
 
 
-def penalised(
+def post(
     link: Link,
     loss: Loss,
     penalty: Penalty,
-    base: Floats,
-    labels: Floats,
-    weights: Floats,
-    etas: Floats,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
-    u: Floats,
-    pulls: Floats,
-    drags: Floats,
-    slopes: Floats,
-    served: Floats,
+    rows: Any,
+    terms: Any,
+    pull: Any,
+    account: Any,
+    given: Given,
+    kept: Kept,
+    x: float,
+    i: int,
+) -> float:
+    """The label of row i, and its account; the number to hold after it (``forms``)."""
+    w, eta = terms.weight(given, i), terms.step(given, i)
+    e = w * loss.slope(given.served[i], given.labels[i])
+    x = pull.moved(penalty, rows, given, kept, x, i, eta, e)
+    account.enter(link, loss, rows, given, kept, i, w, eta)
+    return x
+
+
+def tally(
+    link: Link,
+    loss: Loss,
+    rows: Any,
+    terms: Any,
+    account: Any,
+    given: Given,
+    kept: Kept,
+    posts: Ints,
 ) -> None:
-    """As ``sparse``, with a penalty that moves every parameter at each labelled row; ``slopes`` is scratch."""
-    for i in range(len(base)):
-        start, stop = starts[i], starts[i + 1]
-        s = link.serve(base[i], margin(u, index, value, start, stop))
-        served[i] = s
-        y = labels[i]
-        if y == y and weights[i] > 0.0:
-            for j in range(len(u)):
-                slopes[j] = penalty.slope(u[j])
-            e = weights[i] * loss.slope(s, y)
-            drag(u, index, value, start, stop, etas[i], e, slopes, pulls, drags)
+    """Enter the posted rows, in the order of posting, into the accounts."""
+    for p in range(len(posts)):
+        i = posts[p]
+        account.enter(
+            link, loss, rows, given, kept, i, terms.weight(given, i), terms.step(given, i)
+        )
+
+
+@dataclass(frozen=True)
+class Free:
+    """No penalty."""
+
+    def moved(
+        self, penalty: Penalty, rows: Any, given: Given, kept: Kept, x: float, i: int, eta: float, e: float
+    ) -> float:  # fmt: skip
+        """u <- u - eta e z."""
+        return rows.moved(given, kept.u, x, i, eta, e)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """A penalty moves every parameter at each label, which comes at once; rows are listed."""
+
+    def moved(
+        self, penalty: Penalty, rows: Any, given: Given, kept: Kept, x: float, i: int, eta: float, e: float
+    ) -> float:  # fmt: skip
+        """u <- u - eta (e z + slopes), the slopes being those that served the row."""
+        for j in range(len(kept.u)):
+            kept.slopes[j] = penalty.slope(kept.u[j])
+        start, stop = given.starts[i], given.starts[i + 1]
+        drag(
+            kept.u,
+            given.index,
+            given.value,
+            start,
+            stop,
+            eta,
+            e,
+            kept.slopes,
+            kept.pulls,
+            kept.drags,
+        )
+        return x
 
 
 def drag(
@@ -207,80 +205,6 @@ def gather(
         drags[j] = drags[j] + eta * slopes[j]
     for a in range(start, stop):
         slopes[index[a]] = slopes[index[a]] + e * value[a]
-
-
-def tally(
-    link: Link,
-    loss: Loss,
-    base: Floats,
-    centre: Floats,
-    labels: Floats,
-    weights: Floats,
-    etas: Floats,
-    served: Floats,
-    posts: Ints,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
-    sums: Floats,
-) -> None:
-    """Enter the posted rows, in the order of posting, into the accounts of their parameters.
-
-    ``centre`` is what z'u moves: the base prediction itself, or a mix that was made of it.
-    """
-    for p in range(len(posts)):
-        i = posts[p]
-        f, m, s, y, w, eta = base[i], centre[i], served[i], labels[i], weights[i], etas[i]
-        error, raw = loss.slope(s, y), loss.slope(f, y)
-        after, before, reach = loss.value(s, y), loss.value(f, y), w * link.reach(m)
-        r, blur = link.tracked(m, y), ROUND * (abs(m) + abs(y))
-        for a in range(starts[i], starts[i + 1]):
-            at = index[a] * COLUMNS
-            enter(sums, at, error, raw, after, before, r, blur, reach, w, value[a], eta, 1.0)
-
-
-def tally_indexed(
-    link: Link,
-    loss: Loss,
-    base: Floats,
-    labels: Floats,
-    eta: float,
-    served: Floats,
-    index: Ints,
-    sums: Floats,
-) -> None:
-    """As ``tally``, for one active parameter a row, z = 1, weight 1, constant step, every row labelled."""
-    for i in range(len(base)):
-        f, s, y = base[i], served[i], labels[i]
-        error, raw, after, before = (
-            loss.slope(s, y),
-            loss.slope(f, y),
-            loss.value(s, y),
-            loss.value(f, y),
-        )
-        at = index[i] * COLUMNS
-        r, blur, reach = link.tracked(f, y), ROUND * (abs(f) + abs(y)), link.reach(f)
-        enter(sums, at, error, raw, after, before, r, blur, reach, 1.0, 1.0, eta, 1.0)
-
-
-def tally_lean(
-    loss: Loss,
-    labels: Floats,
-    weights: Floats,
-    etas: Floats,
-    served: Floats,
-    posts: Ints,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
-    sums: Floats,
-) -> None:
-    """As ``tally``, for the lean accounts of a ``Learner``."""
-    for p in range(len(posts)):
-        i = posts[p]
-        e = weights[i] * loss.slope(served[i], labels[i])
-        for a in range(starts[i], starts[i + 1]):
-            enter_lean(sums, index[a] * LEAN, e, value[a], etas[i], 1.0)
 
 
 def ticked(clock: Ints, counts: Floats, ticks: Ints) -> None:

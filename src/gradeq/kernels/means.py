@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from gradeq.kernels.account import Floats, Ints
-from gradeq.kernels.descent import margin, move
+from gradeq.kernels.forms import margin, move
 from gradeq.kernels.mixing import DELTA, LARGEST, blend, settle, weigh
 from gradeq.links import Link
 from gradeq.losses import Loss

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from gradeq.geometries import Geometry
 from gradeq.kernels.account import Floats, Ints
-from gradeq.kernels.descent import gather, margin
+from gradeq.kernels.descent import gather
+from gradeq.kernels.forms import margin
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty

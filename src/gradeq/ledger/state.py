@@ -21,12 +21,15 @@ Floats = Any
 SUM, LEAST, MOST, MOVE, MEAN = "sum", "least", "most", "move", "mean"
 
 
+SHORT = 100_000  # numbers
+
+
 class Column(NamedTuple):
     """A declared column: ``start`` are the numbers of a new entry, ``merge`` says how each is joined.
 
-    ``per``: "parameter", "key" or "layer". ``lazy``: kept only once it is needed; until then it is empty. ``last``: a
-    run writes it when nothing can fail any more, so it need not be undone. ``by``: the column of weights of a mean,
-    declared after it; it has as many numbers, or one.
+    ``per``: "parameter", "key" or "layer". ``lazy``: kept only once it is needed; until then it is empty. ``last``:
+    where it is long, a run writes it when nothing can fail any more, so it need not be undone. ``by``: the column of
+    weights of a mean, declared after it; it has as many numbers, or one.
     """
 
     name: str
@@ -119,7 +122,7 @@ class State:
         kept: dict[str, tuple[Any, Any, Any]] = {}
         for each in self.columns:
             values = getattr(self, each.name)
-            if each.last and self.counts[each.per] > 1:
+            if each.last and not self.remembers(each.name):
                 kept[each.name] = (values, np.empty(0, dtype=np.int64), np.empty(0))
             elif each.per in few and len(values):
                 table = self.view(each.name).reshape(-1, len(each.start))
@@ -127,6 +130,10 @@ class State:
             else:
                 kept[each.name] = (values, None, values[:])
         return Memory(dict(self.counts), kept)
+
+    def remembers(self, name: str) -> bool:
+        """Whether a run may write a ``last`` column as it goes: a short one is remembered like the others."""
+        return len(getattr(self, name)) <= SHORT
 
     def undo(self, memory: Memory) -> None:
         """Be again what was remembered."""

@@ -13,9 +13,9 @@ import numpy as np
 
 from gradeq.kernels import descent as loops
 from gradeq.kernels.account import COLUMNS, EMPTY, HIGH, LEAN, LOW, MERGED, PATH, ROUND, enter
-from gradeq.kernels.call import run_loop, unsigned
-from gradeq.ledger.batch import Batch, Rows, single, spelled
-from gradeq.ledger.constants import zeros
+from gradeq.kernels.call import run_loop
+from gradeq.kernels.forms import Full, Later, Lean, margin, move
+from gradeq.ledger.batch import Batch, spelled
 from gradeq.ledger.facts import CORRECTED, HEAVIEST, LATEST
 from gradeq.ledger.facts import MERGED as JOINED
 from gradeq.ledger.state import MOST as LARGER
@@ -24,7 +24,8 @@ from gradeq.ledger.values import Place, Posting, Ticket
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
-from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, counted, entered, judged, tallied
+from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, counted, entered, judged
+from gradeq.rules.passes import IDLE, forms_of, given, kept, tallied
 from gradeq.rules.rule import MOST, diverging, posting_of, slopes_at
 from gradeq.schedules import Schedule
 
@@ -92,7 +93,7 @@ class Descent:
         self, state: State, place: Place, values: tuple[float, ...], f: float
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """link(f, z'u)."""
-        s = self.link.serve(f, loops.margin(state.u, place.params, values, 0, len(values)))
+        s = self.link.serve(f, margin(state.u, place.params, values, 0, len(values)))
         return s, (), () if self.penalty is None else slopes_at(self.penalty, state.u)
 
     def judge(
@@ -115,7 +116,7 @@ class Descent:
             dragged(state, params, values, posting, e, widest)
         else:
             old = list(map(u.__getitem__, params))
-            loops.move(u, params, values, 0, len(params), eta, e)
+            move(u, params, values, 0, len(params), eta, e)
             near = min(MOST, NEAR * abs(residual))  # the leash is never shorter
             for j in params:
                 if not -near <= u[j] <= near:
@@ -166,90 +167,61 @@ class Descent:
         return float(NEAR * max(facts[LATEST], 1.0) * facts[HEAVIEST] * over * spread)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, None]:
-        """One pass serves and learns, a second keeps the accounts; the caller undoes both if this raises."""
-        n = len(batch.base)
+        """One pass serves, learns and keeps the accounts; the caller undoes it if this raises.
+
+        A long account is not remembered for that, so it is entered by a second pass.
+        """
+        n, penalty = len(batch.base), self.penalty
         served = np.empty(n)
         for k, ticket in enumerate(batch.carried):
             served[k] = ticket.served
-        u, parts = state.view("u"), (self.link, self.loss)
-        plain, rows = batch.plain and self.penalty is None, batch.rows
-        eta = float(batch.etas[0]) if n else 1.0
-        columns = (batch.base, batch.labels, eta)
-        if plain and rows.dense:
-            table = rows.values.reshape(n, len(u))
-            run_loop(loops.dense, parts, (*columns, table, u, state.view("sums"), served), n)
-        elif plain and rows.single and len(u) == 1:
-            u[0] = run_loop(loops.scalar, parts, (*columns, float(u[0]), served), n)
-        elif plain and rows.single:
-            run_loop(loops.indexed, parts, (*columns, *unsigned(rows.params), u, served), n)
+        if penalty is not None:
+            batch = batch._replace(rows=spelled(batch.rows, state.counts["parameter"]))
+        account = Lean() if self.lean else Full() if state.remembers("sums") else Later()
+        pull = loops.Free() if penalty is None else loops.Pulled()
+        rows, terms = forms_of(batch, state.counts["parameter"])
+        parts = (self.link, self.loss, penalty or IDLE, rows, terms, pull, account)
+        arrays = (given(batch, served), kept(state))
+        if batch.at_once:
+            run_loop(loops.at_once, parts, arrays, n)
         else:
-            batch = batch._replace(rows=spelled(rows, len(u)))
-            self._varied(state, batch, u, served)
-            eta = float(batch.etas.max(initial=0.0))
-        self.check(state, batch, eta)
+            run_loop(loops.late, parts, (*arrays, batch.first, batch.cuts, batch.posts), n)
+        del arrays  # a column that somebody looks at cannot grow
+        later = type(account) is Later
+        self.check(state, batch, not later)
+        if later:
+            self.tally(state, batch, served)
         if self.lean:
-            if not batch.rows.dense:
-                tallied(self.loss, state, batch, served, batch.rows)
             counted(state, batch)
-        elif plain and rows.single:
-            self._tally_plain(state, "sums", columns, served, rows.params)
-            if self.totals:
-                self._tally_plain(state, "total", columns, served, zeros(n))
-        else:
-            self.tally(state, "sums", batch, served, rows)
-            if self.totals:
-                self.tally(state, "total", batch, served, single(zeros(n)))
         return served, None
 
-    def _varied(self, state: State, batch: Batch, u: Any, served: Any) -> None:
-        n, parts = len(batch.base), (self.link, self.loss)
-        rows = batch.rows
-        entries = (*unsigned(rows.starts, rows.params), rows.values)
-        shared = (batch.base, batch.labels, batch.weights, batch.etas, *entries)
-        if self.penalty is not None:
-            own = (u, state.view("pulls"), state.view("drags"), np.empty(len(u)), served)
-            run_loop(loops.penalised, (*parts, self.penalty), (*shared, *own), n)
-        elif batch.at_once:
-            run_loop(loops.sparse, parts, (*shared, u, served), n)
-        else:
-            order = (batch.first, batch.cuts, batch.posts)
-            run_loop(loops.late, parts, (*shared, *order, u, served), n)
+    def tally(self, state: State, batch: Batch, served: Any, centre: Any = None) -> None:
+        """Enter the posted rows into the accounts; ``centre`` is what z'u moved, if not the base prediction."""
+        columns = given(batch, served, centre)
+        tallied(self.link, self.loss, Full(), batch, columns, kept(state))
 
-    def _tally_plain(self, state: State, name: str, columns: Any, served: Any, index: Any) -> None:
-        arrays = (*columns, served, index, state.view(name))
-        run_loop(loops.tally_indexed, (self.link, self.loss), arrays, len(served))
+    def check(self, state: State, batch: Batch, entered: bool) -> None:
+        """Raise ``Diverging`` when a parameter left its range, or the finite numbers.
 
-    def tally(
-        self, state: State, name: str, batch: Batch, served: Any, rows: Rows, centre: Any = None
-    ) -> None:
-        """Enter the posted rows into accounts; ``centre`` is what z'u moved, if not the base prediction."""
-        centre = batch.base if centre is None else centre
-        columns = (batch.base, centre, batch.labels, batch.weights, batch.etas, served, batch.posts)
-        arrays = (*columns, rows.starts, rows.params, rows.values, state.view(name))
-        run_loop(loops.tally, (self.link, self.loss), arrays, len(served))
-
-    def check(self, state: State, batch: Batch, eta: float) -> None:
-        """Raise ``Diverging`` when a parameter left its range, or the finite numbers."""
+        ``entered``: whether the accounts know the residuals of this batch already.
+        """
         u = state.view("u")
         params = batch.rows.params
         few = len(params) < len(u) and self.penalty is None and not batch.rows.dense
         touched = u[params] if few else u
         if not np.isfinite(touched).all():
-            raise diverging(eta)
-        if not self.leash or not len(batch.posts) or corrected(state):
-            return
+            raise diverging(float(batch.etas.max(initial=0.0)))
         posts = batch.posts
-        whole = len(posts) == len(batch.base)
-        y, f = (batch.labels, batch.base) if whole else (batch.labels[posts], batch.base[posts])
-        weight = max(1.0, float(batch.weights.max(initial=1.0)))
-        leash = self._leash(state, len(posts) + 1.0) * weight
-        farthest = float(np.abs(touched).max())
-        if farthest <= leash * float(np.abs(y - f).max()):
+        if not self.leash or not len(posts) or corrected(state):
             return
         sums = state.view("sums").reshape(-1, COLUMNS)
-        spread = np.maximum(sums[:, HIGH], -sums[:, LOW])
-        if not farthest <= leash * float(spread.max(initial=0.0)):
-            raise diverging(eta)
+        widest = float(np.maximum(sums[:, HIGH], -sums[:, LOW]).max(initial=0.0))
+        if not entered:
+            widest = max(widest, float(np.abs(batch.labels[posts] - batch.base[posts]).max()))
+        weight = 1.0 if batch.plain else max(1.0, float(batch.weights.max(initial=1.0)))
+        leash = self._leash(state, len(posts) + 1.0) * weight
+        if not float(np.abs(touched).max()) <= leash * widest:
+            raise diverging(float(batch.etas.max(initial=0.0)))
 
 
 def dragged(

@@ -17,7 +17,7 @@ from gradeq.geometries import EntropicSimplex
 from gradeq.kernels import ensemble as loops
 from gradeq.kernels.account import BEFORE, COLUMNS, LOSS_BEFORE, ROUND, enter
 from gradeq.kernels.call import run_loop
-from gradeq.kernels.descent import tally
+from gradeq.kernels.forms import Full
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MEAN, Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
@@ -25,6 +25,7 @@ from gradeq.links import Identity
 from gradeq.losses import Quantile
 from gradeq.rules.descent import Descent
 from gradeq.rules.levels import Levels
+from gradeq.rules.passes import given, kept, tallied
 from gradeq.rules.rule import MOST, diverging
 from gradeq.schedules import Constant, Schedule
 
@@ -152,11 +153,10 @@ class Ensemble:
         if self.final is not None:
             served, found = self.final.run(state, batch._replace(base=mixed, carried=carried))
             memos = memos if found is None else found
-        etas, rows, sums = np.zeros(n), batch.rows, state.view("sums")
-        columns = (batch.base, batch.base, batch.labels, batch.weights, etas, served, batch.posts)
-        entries = (rows.starts, rows.params, rows.values, account)
-        run_loop(tally, (Identity(), self._loss), (*columns, *entries), n)
+        still, sums = batch._replace(etas=np.zeros(n)), state.view("sums")
+        own = kept(state)._replace(sums=account)
+        tallied(Identity(), self._loss, Full(), still, given(still, served), own)
         # What was before is the base forecast, not the mix that the final tracker moved.
-        kept = slice(COLUMNS) if self.final is None else [BEFORE, LOSS_BEFORE]
-        sums[kept] = account[kept]
+        whole = slice(COLUMNS) if self.final is None else [BEFORE, LOSS_BEFORE]
+        sums[whole] = account[whole]
         return served, None if batch.at_once else np.column_stack([memos, mixed, held])

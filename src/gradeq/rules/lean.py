@@ -5,14 +5,10 @@ A ``Learner`` keeps no more. What the base prediction would have cost is a quest
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gradeq.kernels.account import LEAN, ROWS, WEIGHT, enter_lean
-from gradeq.kernels.call import run_loop, unsigned
-from gradeq.kernels.descent import tally_lean
-from gradeq.ledger.batch import Batch, Rows
+from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MOST, MOVE, SUM, Column, State, column
 from gradeq.ledger.values import Posting, Ticket
 from gradeq.losses import Loss
@@ -45,13 +41,6 @@ def entered(state: State, params: tuple[int, ...], posting: Posting) -> None:
     heard[ROWS] += sign
     heard[WEIGHT] += sign * w
     heard[STEP] = eta
-
-
-def tallied(loss: Loss, state: State, batch: Batch, served: Any, rows: Rows) -> None:
-    """Enter the posted rows of a run into the accounts of their parameters."""
-    columns = (batch.labels, batch.weights, batch.etas, served)
-    entries = (*unsigned(batch.posts, rows.starts, rows.params), rows.values)
-    run_loop(tally_lean, (loss,), (*columns, *entries, state.view("sums")), len(served))
 
 
 def counted(state: State, batch: Batch) -> None:

@@ -16,7 +16,7 @@ from gradeq.errors import BadInput
 from gradeq.kernels import levels as loops
 from gradeq.kernels.account import COLUMNS
 from gradeq.kernels.call import run_loop
-from gradeq.kernels.descent import margin
+from gradeq.kernels.forms import margin
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MOST as LARGER
 from gradeq.ledger.state import Column, State, column

@@ -19,8 +19,7 @@ from gradeq.kernels.account import COLUMNS
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.means import EXPERTS, SAID
 from gradeq.kernels.mixing import HEDGE, weigh
-from gradeq.ledger.batch import Batch, single
-from gradeq.ledger.constants import zeros
+from gradeq.ledger.batch import Batch
 from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import LEAST, MEAN, MOST, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
@@ -165,8 +164,6 @@ class Mixed:
         top = float(batch.etas.max(initial=0.0))
         if not np.isfinite(served).all():
             raise diverging(top)
-        self.final.check(state, batch._replace(base=mixes), top)
-        self.final.tally(state, "sums", batch, served, rows, mixes)
-        if self.final.totals:
-            self.final.tally(state, "total", batch, served, single(zeros(n)), mixes)
+        self.final.check(state, batch._replace(base=mixes), False)
+        self.final.tally(state, batch, served, mixes)
         return served, None if batch.at_once else np.column_stack([memos, mixes])

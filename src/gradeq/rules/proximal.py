@@ -11,7 +11,8 @@ from gradeq.errors import TicketError
 from gradeq.geometries import Geometry
 from gradeq.kernels.account import LEAN, ROWS
 from gradeq.kernels.call import run_loop, unsigned
-from gradeq.kernels.descent import gather, margin
+from gradeq.kernels.descent import gather
+from gradeq.kernels.forms import Lean, margin
 from gradeq.kernels.proximal import Unpenalised, proximal, step
 from gradeq.ledger.batch import Batch, spelled
 from gradeq.ledger.state import MOVE, Column, State, column
@@ -19,7 +20,8 @@ from gradeq.ledger.values import Place, Posting, Ticket
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
-from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, STEP, counted, entered, judged, tallied
+from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, STEP, counted, entered, judged
+from gradeq.rules.passes import given, kept, tallied
 from gradeq.rules.rule import MOST, diverging
 from gradeq.schedules import Schedule
 
@@ -102,6 +104,7 @@ class Proximal:
         run_loop(proximal, parts, (*columns, *entries, *moving, served, *scratch), n)
         if not np.isfinite(state.view("u")).all():
             raise diverging(float(batch.etas.max(initial=0.0)))
-        tallied(self.loss, state, batch, served, rows)
+        own = batch._replace(rows=rows, plain=False)
+        tallied(self.link, self.loss, Lean(), own, given(own, served), kept(state))
         counted(state, batch)
         return served, None
