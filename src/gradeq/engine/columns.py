@@ -18,6 +18,7 @@ from gradeq.engine.tickets import Book, Waiting
 from gradeq.errors import BadInput
 from gradeq.kernels import descent as loops
 from gradeq.kernels.call import run_loop
+from gradeq.kernels.finite import is_finite
 from gradeq.ledger import facts as fact
 from gradeq.ledger.batch import (
     Batch,
@@ -80,9 +81,7 @@ def run_columns(engine: Engine, columns: Columns) -> Ran:
     n, first = len(columns.base) + len(carried), len(carried)
     full = with_carried(engine, columns, carried) if first else columns
     weights = ones(n) if full.weights is None else full.weights
-    known = ~np.isnan(full.labels)
-    if full.weights is not None:
-        known &= weights > 0.0
+    known = labelled(full.labels, full.weights)
     at_once = columns.label_times is None and not first
     posting, times = due(book, full, columns, carried, known) if not at_once else (None, None)
     if posting is None:
@@ -128,6 +127,14 @@ def run_columns(engine: Engine, columns: Columns) -> Ran:
         back[order] = out
         out, posts = back, order[posts]
     return Ran(out, posts, len(posting.expired), len(posting.waiting))
+
+
+def labelled(labels: Floats, weights: Floats | None) -> NDArray[np.bool_]:
+    """Which rows have a label that may be learned from."""
+    known = np.ones(len(labels), dtype=bool) if is_finite(labels) else ~np.isnan(labels)
+    if weights is not None and not (len(weights) and weights.min() > 0.0):
+        known &= weights > 0.0
+    return known
 
 
 def serving_order(times: NDArray[Any] | None) -> Ints | None:

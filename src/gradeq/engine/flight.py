@@ -29,6 +29,7 @@ from gradeq.kernels.flight import (
 from gradeq.kernels.flight import (
     LATEST as LATEST_OF_CELL,
 )
+from gradeq.kernels.ordering import waited
 from gradeq.ledger import facts as fact
 from gradeq.ledger.batch import Batch, Floats, Ints, Order, Rows, single
 from gradeq.ledger.constants import zeros
@@ -268,32 +269,36 @@ class Flight:
         facts[fact.SERVED] += float(n - first)
         facts[fact.POSTED] += float(len(heard))
         if not batch.at_once and len(heard):
-            number = heard - first + before + 1.0
-            for p in np.flatnonzero(heard < first).tolist():
-                number[p] = batch.carried[heard[p]].number
-            turn = np.searchsorted(order.cuts, np.arange(len(heard)), side="right")
-            waited = np.maximum(0.0, before + turn - first - number)
-            facts[fact.DELAY_SUM] += float(waited.sum())
-            facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], float(waited.max()))
+            numbers = np.array([float(ticket.number) for ticket in batch.carried])
+            found = np.zeros(2)
+            run_loop(waited, (), (first, before, numbers, order.cuts, heard, found), len(heard))
+            facts[fact.DELAY_SUM] += float(found[0])
+            facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], float(found[1]))
         if frozen:
             facts[fact.SKIPPED] += float(len(heard))
             return
         posts = batch.posts
         if not len(posts):
             return
-        taken = batch.etas if batch.plain else batch.etas[posts]
-        low, high = (
-            (float(taken[0]),) * 2 if batch.plain else (float(taken.min()), float(taken.max()))
-        )
-        self._follow_many(state, batch, low, high, float(taken[0]))
+        every = len(posts) == n
+
+        def posted(column: Floats) -> Floats:
+            return column if every else column[posts]
+
+        first_eta = float(batch.etas[posts[0]])
+        low, high = first_eta, first_eta
+        if not batch.plain:
+            taken = posted(batch.etas)
+            low, high = float(taken.min()), float(taken.max())
+        self._follow_many(state, batch, low, high)
         facts[fact.STEP_LOW] = min(facts[fact.STEP_LOW], low)
         facts[fact.STEP_HIGH] = max(facts[fact.STEP_HIGH], high)
         if batch.etas is not batch.steps:
-            facts[fact.HELD] += float(np.count_nonzero(taken < batch.steps[posts]))
+            facts[fact.HELD] += float(np.count_nonzero(posted(batch.etas) < posted(batch.steps)))
         if len(delays):
-            facts[fact.LATEST] = max(facts[fact.LATEST], float(delays[posts].max()))
+            facts[fact.LATEST] = max(facts[fact.LATEST], float(posted(delays).max()))
         if not batch.plain:
-            facts[fact.HEAVIEST] = max(facts[fact.HEAVIEST], float(batch.weights[posts].max()))
+            facts[fact.HEAVIEST] = max(facts[fact.HEAVIEST], float(posted(batch.weights).max()))
         largest = 1.0
         if self.featured:  # rows with features all have the same number of entries
             largest = float(np.abs(batch.rows.values.reshape(n, -1)[posts]).max())
@@ -302,9 +307,7 @@ class Flight:
         norm = entries if norms is None else float(norms[posts].max())
         facts[fact.NORM] = max(facts[fact.NORM], norm)
 
-    def _follow_many(
-        self, state: State, batch: Batch, low: float, high: float, first: float
-    ) -> None:
+    def _follow_many(self, state: State, batch: Batch, low: float, high: float) -> None:
         facts = state.facts
         if not len(state.path):
             known = facts[fact.STEP_HIGH]

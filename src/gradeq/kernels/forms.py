@@ -134,7 +134,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Dense:
-    """Every row has every parameter, in order: only the values are there."""
+    """Every row has every parameter, in order: the values are a table."""
 
     def held(self, u: Floats) -> Any:
         """Nothing to hold."""
@@ -147,20 +147,19 @@ class Dense:
         """m = z'u of row i."""
         m = 0.0
         for j in range(len(u)):
-            m = m + u[j] * given.value[i * len(u) + j]
+            m = m + u[j] * given.value[i][j]
         return m
 
     def moved(self, given: Any, u: Floats, x: float, i: int, eta: float, e: float) -> float:
         """u <- u - eta e z; the number to hold after it."""
         for j in range(len(u)):
-            u[j] = u[j] - eta * (e * given.value[i * len(u) + j])
+            u[j] = u[j] - eta * (e * given.value[i][j])
         return x
 
     def enter_lean(self, given: Any, sums: Floats, i: int, e: float, eta: float) -> None:
         """Enter row i into its lean accounts."""
-        d = len(sums) // LEAN
-        for j in range(d):
-            enter_lean(sums, j * LEAN, e, given.value[i * d + j], eta, 1.0)
+        for j in range(len(sums) // LEAN):
+            enter_lean(sums, j * LEAN, e, given.value[i][j], eta, 1.0)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradeq.errors import BadInput
+from gradeq.kernels.finite import is_finite
 from gradeq.ledger.constants import ones
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ def numbers(values: Any, what: str) -> Floats:
     from gradeq import frames
 
     column = frames.floats(values, what)
-    refuse(~np.isfinite(column), column, what, "is not finite; drop or impute it first")
+    if not is_finite(column):
+        refuse(~np.isfinite(column), column, what, "is not finite; drop or impute it first")
     return column
 
 
@@ -30,7 +32,9 @@ def labels(values: Any, n: int) -> Floats:
     if values is None:
         return np.full(n, np.nan)
     column = frames.floats(values, "label", missing=True)
-    refuse(np.isinf(column), column, "label", "is infinite; a label is a finite number or missing")
+    if not is_finite(column):
+        bad = np.isinf(column)
+        refuse(bad, column, "label", "is infinite; a label is a finite number or missing")
     return column
 
 
@@ -39,7 +43,9 @@ def weights(values: Any, n: int) -> Floats:
     if values is None:
         return ones(n)
     column = numbers(values, "weight")
-    refuse(column < 0.0, column, "weight", "is negative; weights are 0 (do not learn) or more")
+    if len(column) and column.min() < 0.0:
+        rule = "is negative; weights are 0 (do not learn) or more"
+        refuse(column < 0.0, column, "weight", rule)
     return column
 
 

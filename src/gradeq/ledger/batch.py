@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradeq.kernels.call import run_loop
+from gradeq.kernels.ordering import arranged, turned
 from gradeq.ledger.constants import numbers, ones
 from gradeq.ledger.values import Ticket
 
@@ -63,15 +66,14 @@ def joined(columns: list[Ints], features: Floats | None, feature_index: Ints | N
     if features is None and len(columns) == 1:
         return single(columns[0])
     n = len(columns[0]) if columns else len(features) if features is not None else 0
-    blocks: list[NDArray[Any]] = [column[:, None] for column in columns]
-    values: list[Floats] = [np.ones((n, len(columns)))] if columns else []
+    width = len(columns) + (0 if feature_index is None else len(feature_index))
+    index, value = np.empty((n, width), dtype=np.int64), np.ones((n, width))
+    for k, column in enumerate(columns):
+        index[:, k] = column
     if features is not None and feature_index is not None:
-        blocks.append(np.broadcast_to(feature_index, (n, len(feature_index))))
-        values.append(features)
-    width = sum(block.shape[1] for block in blocks)
-    index = np.concatenate(blocks, axis=1).astype(np.int64).ravel()
-    value = np.concatenate(values, axis=1).astype(np.float64).ravel()
-    return Rows(np.arange(n + 1) * width, index, value)
+        index[:, len(columns) :] = feature_index
+        value[:, len(columns) :] = features
+    return Rows(np.arange(0, n * width + 1, width), index.reshape(-1), value.reshape(-1))
 
 
 def spelled(rows: Rows, parameters: int) -> Rows:
@@ -140,17 +142,33 @@ def posted_when_due(
     before all others); labels not due by the last row stay in ``waiting``.
     """
     n = len(times)
-    tickets = np.flatnonzero(opens)
-    clock = times[first:]
-    turn = first + np.searchsorted(clock, label_times[tickets], side="left")
-    turn = np.maximum(turn, np.maximum(tickets + 1, first))
-    gone = np.full(len(tickets), n, dtype=np.int64)
+    every = bool(opens.all())
+    tickets = numbers(n) if every else np.flatnonzero(opens)
+    clock, wanted = times[first:], label_times if every else label_times[tickets]
+    turn = turns_of(clock, tickets, wanted, False, first)
+    due, lapsed = turn < n, np.zeros(len(tickets), dtype=bool)
     if ttl is not None:
-        gone = first + np.searchsorted(clock, times[tickets] + ttl, side="right")
-        gone = np.maximum(gone, np.maximum(tickets + 1, first))
-    due = (turn < n) & (turn <= gone)
-    lapsed = ~due & (gone < n)
-    order = np.lexsort((tickets[due], label_times[tickets[due]], turn[due]))
-    posts, turns = tickets[due][order], turn[due][order]
-    cuts = np.searchsorted(turns, np.arange(n), side="right")
+        gone = turns_of(clock, tickets, times[tickets] + ttl, True, first)
+        due &= turn <= gone
+        lapsed = ~due & (gone < n)
+    cuts, posts = in_turn(turn[due], tickets[due], wanted[due], n)
     return Order(cuts, posts, tickets[~due & ~lapsed], tickets[lapsed])
+
+
+def turns_of(clock: Any, tickets: Ints, wanted: Any, beyond: bool, first: int) -> Ints:
+    """Before which row each ticket's time comes."""
+    turns = np.empty(len(tickets), dtype=np.int64)
+    span = float(clock[-1]) - float(clock[0]) if len(clock) else 0.0
+    rate = len(clock) / span if 0.0 < span < math.inf else 0.0
+    run_loop(turned, (), (clock, tickets, wanted, beyond, first, rate, turns), len(tickets))
+    return turns
+
+
+def in_turn(turns: Ints, tickets: Ints, label_times: Any, n: int) -> tuple[Ints, Ints]:
+    """How many labels are posted by each row, and the tickets in the order of posting."""
+    cuts, slots = np.empty(n, dtype=np.int64), np.zeros(n + 2, dtype=np.int64)
+    posts, when = np.empty(len(turns), dtype=np.int64), np.empty_like(label_times)
+    arrays = (turns, tickets, label_times, cuts, slots, posts, when)
+    if not run_loop(arranged, (), arrays, len(turns)):
+        posts = tickets[np.lexsort((tickets, label_times, turns))]
+    return cuts, posts

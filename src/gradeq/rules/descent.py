@@ -175,8 +175,9 @@ class Descent:
         served = np.empty(n)
         for k, ticket in enumerate(batch.carried):
             served[k] = ticket.served
-        if penalty is not None:
-            batch = batch._replace(rows=spelled(batch.rows, state.counts["parameter"]))
+        if penalty is not None:  # it moves every parameter, so none can be held
+            rows = spelled(batch.rows, state.counts["parameter"])
+            batch = batch._replace(rows=rows._replace(single=False))
         account = Lean() if self.lean else Full() if state.remembers("sums") else Later()
         pull = loops.Free() if penalty is None else loops.Pulled()
         rows, terms = forms_of(batch, state.counts["parameter"])
@@ -214,13 +215,17 @@ class Descent:
         posts = batch.posts
         if not self.leash or not len(posts) or corrected(state):
             return
-        sums = state.view("sums").reshape(-1, COLUMNS)
-        widest = float(np.maximum(sums[:, HIGH], -sums[:, LOW]).max(initial=0.0))
-        if not entered:
-            widest = max(widest, float(np.abs(batch.labels[posts] - batch.base[posts]).max()))
         weight = 1.0 if batch.plain else max(1.0, float(batch.weights.max(initial=1.0)))
-        leash = self._leash(state, len(posts) + 1.0) * weight
-        if not float(np.abs(touched).max()) <= leash * widest:
+        leash, farthest = (
+            self._leash(state, len(posts) + 1.0) * weight,
+            float(np.abs(touched).max()),
+        )
+        own = 0.0 if entered else float(np.abs(batch.labels[posts] - batch.base[posts]).max())
+        if farthest <= leash * own:  # the account of all rows need not be looked through
+            return
+        sums = state.view("sums").reshape(-1, COLUMNS)
+        widest = float(np.maximum(sums[:, HIGH], -sums[:, LOW]).max(initial=own))
+        if not farthest <= leash * widest:
             raise diverging(float(batch.etas.max(initial=0.0)))
 
 

@@ -34,9 +34,10 @@ def given(batch: Batch, served: Any, centre: Any = None) -> Given:
     """What a pass reads of a batch; ``centre`` is what z'u moves, if not the base prediction."""
     rows, same = batch.rows, slice(1 if batch.plain else None)
     starts, params = unsigned(rows.starts, rows.params)
+    values = rows.values.reshape(len(served), -1) if rows.dense else rows.values
     return Given(
         batch.base, batch.base if centre is None else centre, batch.labels, batch.weights[same],
-        batch.etas[same], starts, params, rows.values, served,
+        batch.etas[same], starts, params, values, served,
     )  # fmt: skip
 
 
