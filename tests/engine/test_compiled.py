@@ -211,14 +211,13 @@ def test_steps_of_late_labels_are_the_interpreted_ones(featured):
     assert_same(flight.flown, (), reads, writes)
 
 
-def test_a_run_that_grew_long_enough_to_be_compiled_gives_the_same_bits(monkeypatch):
+def test_a_compiled_run_gives_the_same_bits(monkeypatch):
     rows, labels, offsets = columns(600)
     for learner in (Learner(Quantile(0.8), 0.1), Learner(Squared(), Power(0.1, 0.5))):
         monkeypatch.setenv("GRADEQ_COMPILE", "0")
-        monkeypatch.setattr(compiling, "_ready", {})
         plain = learner.run(learner.start(3), rows, labels, offsets)
-        monkeypatch.delenv("GRADEQ_COMPILE")
-        monkeypatch.setattr(compiling, "COMPILE_FROM", 500)
+        monkeypatch.setenv("GRADEQ_COMPILE", "1")
+        monkeypatch.setattr(compiling, "_ready", {})
         fast = learner.run(learner.start(3), rows, labels, offsets)
         assert compiling._ready
         assert fast.served.tolist() == plain.served.tolist()
@@ -237,7 +236,7 @@ class Looked:
 
 
 def test_a_loss_that_cannot_be_compiled_is_interpreted(monkeypatch):
-    monkeypatch.setattr(compiling, "COMPILE_FROM", 10)
+    monkeypatch.setenv("GRADEQ_COMPILE", "1")
     _, labels, offsets = columns(50)
     learner = Learner(Looked(), 0.1)
     run = learner.run(learner.start(), None, labels, offsets)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from gradeq import BadInput, MultiQuantileTracker, QuantileTracker, from_json
-from gradeq.kernels import compile as compiling
 from layers.late_reference import AutoTracker
 
 GROUPS = ([], ["g"], ["g", "h"])
@@ -95,7 +94,6 @@ def test_events_columns_pieces_and_compiled_code_agree_to_the_last_bit(
         more = {name: column[part] for name, column in when.items()}
         return layer.run(f[part], y[part], cut, weights=w[part], **more).served
 
-    monkeypatch.setattr(compiling, "_ready", {})
     monkeypatch.setenv("GRADEQ_COMPILE", "0")
     whole, cut, pieces = made(kind, groups), made(kind, groups), []
     served = run(whole)
@@ -113,8 +111,7 @@ def test_events_columns_pieces_and_compiled_code_agree_to_the_last_bit(
             waiting.append((i + wait[i], i)) if late else events.update(y[i], id=i)
     assert np.array_equal(served, one_by_one)
     if pytest.importorskip("numba"):
-        monkeypatch.delenv("GRADEQ_COMPILE")
-        monkeypatch.setattr(compiling, "COMPILE_FROM", 1)
+        monkeypatch.setenv("GRADEQ_COMPILE", "1")
         fast = made(kind, groups)
         assert np.array_equal(run(fast), served) and fast.to_json() == whole.to_json()
 

@@ -6,6 +6,7 @@ remembered first, and only that.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from gradeq.engine.flight import Flight, norm_of
 from gradeq.engine.names import Placed
 from gradeq.engine.tickets import Book, Waiting
 from gradeq.errors import BadInput
+from gradeq.kernels import choice
 from gradeq.kernels import descent as loops
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.finite import is_finite
@@ -25,6 +27,7 @@ from gradeq.ledger.batch import (
     Floats,
     Ints,
     Order,
+    Rows,
     listed,
     posted_at_once,
     posted_when_due,
@@ -73,6 +76,32 @@ class Engine(NamedTuple):
 
 def run_columns(engine: Engine, columns: Columns) -> Ran:
     """Serve every row and post every label that is due; the caller undoes all if this raises."""
+    n, rows = len(columns.base), columns.placed.rows
+    if getattr(engine.rule, "by_events", False) or not n:
+        return passed(engine, columns)
+    entries = len(rows.params) // n if isinstance(rows, Rows) else 2
+    given = columns.weights is None, columns.label_times is None
+    kind = choice.kind_of(engine.rule, engine.rule.width, entries, *given)
+    few = engine.state.counts["parameter"] <= 4 * n  # else a copy costs more than it tells
+    if few and choice.is_unknown(kind, n):
+        tried(engine, columns, kind)
+    with choice.one_run(kind, n):
+        return passed(engine, columns)
+
+
+def tried(engine: Engine, columns: Columns, kind: Any) -> None:
+    """Run a few rows on a copy: which loops such a run takes, and for how long, is known then."""
+    some = in_order(columns, np.arange(choice.TRIAL))
+    if columns.label_times is not None:  # labels that come later would go untimed
+        some = some._replace(label_times=some.times)
+    twin = engine._replace(state=engine.state.copy(), book=Book(engine.book.ttl))
+    # What is wrong with these rows is told by the run itself.
+    with suppress(Exception), choice.one_run(kind, choice.TRIAL):
+        passed(twin, some)
+
+
+def passed(engine: Engine, columns: Columns) -> Ran:
+    """One pass over all rows."""
     rule, state, flight, book = engine.rule, engine.state, engine.flight, engine.book
     order = serving_order(columns.times)
     if order is not None:

@@ -21,7 +21,7 @@ from gradeq.engine.columns import steps_at
 from gradeq.engine.learned import Run, State
 from gradeq.engine.rows import Table, table
 from gradeq.errors import BadInput, Diverging
-from gradeq.kernels.finite import is_finite
+from gradeq.kernels import choice
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.constants import filled, numbers, ones, zeros
 from gradeq.ledger.state import State as Columns
@@ -56,12 +56,17 @@ def run_rows(
             same_length(column, name, len(y))
     columns = state._columns.copy()
     later, served, traced = State(columns), np.empty(len(y)), []
-    for first in range(0, len(y), trace or BLOCK):
-        cut = slice(first, min(first + (trace or BLOCK), len(y)))
+    kind = choice.kind_of(rule, state.dimension, made.rows.dense, w is None)
+    first = 0
+    while first < len(y):
+        trial = trace is None and choice.is_unknown(kind, len(y))
+        cut = slice(first, min(first + (trace or (choice.TRIAL if trial else BLOCK)), len(y)))
         if trace is not None:
             traced.append(later.theta.copy())
         own = (None if column is None else column[cut] for column in (f, w))
-        served[cut] = block(rule, label_range, columns, made, cut, y[cut], *own)
+        with choice.one_run(kind, cut.stop - first, len(y) - cut.stop):
+            served[cut] = block(rule, label_range, columns, made, cut, y[cut], *own)
+        first = cut.stop
     thetas = np.array(traced).reshape(-1, state.dimension) if trace is not None else None
     return Run(served, later, thetas)
 
@@ -101,13 +106,13 @@ def block(
         made.check(first, cut.stop)
         raise diverging(float(etas.max())) from None
     columns.served[0] += n
-    if not is_finite(served):
+    if not np.isfinite(served).all():
         made.check(first, cut.stop)
         i = int(np.argmax(~np.isfinite(served)))
         raise Diverging(
             f"row {first + i} would be served {served[i]}; use a smaller step, or check the link"
         )
-    if rows.dense and not is_finite(columns.view("sums")):
+    if rows.dense and not np.isfinite(columns.view("sums")).all():
         made.check(first, cut.stop)
         raise diverging(float(etas.max()))
     return served

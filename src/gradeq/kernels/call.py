@@ -1,4 +1,4 @@
-"""Run a loop: compiled on arrays when the input is long, else interpreted, with the same result."""
+"""Run a loop: compiled on arrays where that is quicker (``choice``), else interpreted, with the same result."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gradeq.kernels.compile import fields, kernel
-
-_refused: set[tuple[Any, ...]] = set()
+from gradeq.kernels import choice
+from gradeq.kernels.compile import fields
 
 
 def run_loop(
@@ -24,19 +23,19 @@ def run_loop(
     batch (the state of a million keys) is read and written where it lies. A part that the compiler refuses (a
     user's own loss that looks something up) is interpreted from then on.
     """
-    key = (loop, *(type(part) for part in parts))
-    fast = None if key in _refused else kernel(loop, parts, rows)
+    fast = choice.kernel(loop, parts, rows)
     if fast is not None:
         try:
             return fast(*(fields(part) for part in parts), *arrays)
         except Exception as error:
             if not is_refusal(error):
                 raise
-            _refused.add(key)
-    short = 4 * rows + 1024
+            choice.refuse(loop, parts)
+    start, short = choice.clock(), 4 * rows + 1024
     plain = [_readable(a, short) for a in arrays]
     result = loop(*parts, *plain)
     _write_back(arrays, plain)
+    choice.note(loop, parts, choice.clock() - start)
     return result
 
 

@@ -22,6 +22,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -30,43 +31,53 @@ import numpy as np
 from gradeq._version import __version__
 from gradeq.kernels.inline import inlined
 
-COMPILE_FROM = 200_000  # rows; below, interpreting is quicker than loading the compiler
-REUSE_FROM = 50  # rows; a kernel that is already in memory pays from here at the latest
+Key = tuple[Any, ...]  # a loop and the types of its parts
 
-_ready: dict[tuple[Any, ...], Callable[..., Any]] = {}
-_interpreted: dict[
-    tuple[Any, ...], int
-] = {}  # rows so far: many short pieces add up to a long input
+_ready: dict[Key, Callable[..., Any]] = {}
+_texts: dict[Key, str | None] = {}
 
 
-def kernel(
-    loop: Callable[..., Any], parts: tuple[object, ...], rows: int
-) -> Callable[..., Any] | None:
-    """The compiled loop for these parts, or None when interpreting is the better choice."""
-    key = (loop, *(type(part) for part in parts))
-    found = _ready.get(key)
-    if found is not None:
-        return found if rows >= REUSE_FROM else None
-    total = _interpreted[key] = _interpreted.get(key, 0) + rows
-    if total < COMPILE_FROM or os.environ.get("GRADEQ_COMPILE") == "0":
-        return None
-    return compiled(loop, parts)
+def key_of(loop: Callable[..., Any], parts: tuple[object, ...]) -> Key:
+    """What is compiled once: a loop with parts of these types."""
+    return (loop, *(type(part) for part in parts))
+
+
+def in_memory(key: Key | None = None) -> bool:
+    """Whether this loop (None: any) is compiled and loaded."""
+    return bool(_ready) if key is None else key in _ready
 
 
 def compiled(loop: Callable[..., Any], parts: tuple[object, ...]) -> Callable[..., Any] | None:
     """Compile the loop for these parts now; None without numba or without the parts' source text."""
-    key = (loop, *(type(part) for part in parts))
+    key = key_of(loop, parts)
     if key not in _ready:
         try:
             import numba  # noqa: F401
         except ImportError:
             return None
-        try:
-            text = fused_source(loop, parts)
-        except (OSError, TypeError):  # a part typed into a prompt has no source: interpret it
+        text = text_of(loop, parts)
+        if text is None:
             return None
         _ready[key] = load(text, loop.__name__)
     return _ready[key]
+
+
+def text_of(loop: Callable[..., Any], parts: tuple[object, ...]) -> str | None:
+    """The text to compile, made once; None for a part typed into a prompt, which has no source."""
+    key = key_of(loop, parts)
+    if key not in _texts:
+        try:
+            _texts[key] = fused_source(loop, parts)
+        except (OSError, TypeError):
+            _texts[key] = None
+    return _texts[key]
+
+
+def is_cached(text: str, name: str) -> bool:
+    """Whether the machine code of this text lies on the disk."""
+    folder = _cache_folder()
+    found = () if folder is None else folder.glob(f"__pycache__/{_title(text, name)}.*.nbi")
+    return any(True for _ in found)
 
 
 def fields(part: object) -> tuple[Any, ...]:
@@ -119,11 +130,7 @@ def _called(tree: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> set
 
 def load(text: str, name: str) -> Callable[..., Any]:
     """Import the generated module, from the cache folder where one can be written."""
-    import numba
-
-    stamp = f"{__version__}|{numba.__version__}|{sys.version}|{text}"
-    title = f"gradeq_kernel_{name}_{hashlib.sha256(stamp.encode()).hexdigest()[:16]}"
-    folder = _cache_folder()
+    title, folder = _title(text, name), _cache_folder()
     if folder is not None:
         try:
             return _load_file(folder / f"{title}.py", text, title)
@@ -132,6 +139,16 @@ def load(text: str, name: str) -> Callable[..., Any]:
     module = types.ModuleType(title)
     exec(compile(text.replace("CACHE", "False"), f"<{title}>", "exec"), module.__dict__)
     return module.loop  # type: ignore[no-any-return]
+
+
+def _title(text: str, name: str) -> str:
+    """The name of the module: a change of text, package, numba or Python gives another."""
+    try:
+        compiler = version("numba")
+    except PackageNotFoundError:  # bundled without its papers; numba looks at its version itself
+        compiler = ""
+    stamp = f"{__version__}|{compiler}|{sys.version}|{text}"
+    return f"gradeq_kernel_{name}_{hashlib.sha256(stamp.encode()).hexdigest()[:16]}"
 
 
 def _load_file(path: Path, text: str, title: str) -> Callable[..., Any]:

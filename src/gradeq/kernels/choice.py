@@ -1,0 +1,143 @@
+"""Compile or interpret: decided by seconds, once for all loops of a run; the answers are the same bits either way.
+
+Interpreted loops are timed, so what a kind of run takes a row is known after its first rows: those of an earlier run,
+or a short trial. A loop is compiled when interpreting it for this run would take longer than compiling it (or loading
+it, where the machine code is cached on disk), and when all that is gained so outweighs starting the compiler. Many
+short runs add up: what was spent on interpreting a loop counts as if it lay ahead.
+
+``GRADEQ_COMPILE=0`` always interprets, ``GRADEQ_COMPILE=1`` always compiles.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from gradeq.kernels.compile import Key, compiled, in_memory, is_cached, key_of, text_of
+
+# Seconds of CPU, as measured on one machine; only their ratio to interpreted rows matters.
+START = 0.75  # importing numba and its first call, once in a process
+LOAD, LOAD_LETTER = 0.01, 5e-6  # machine code from the disk, and for each letter of the text
+BUILD, BUILD_LETTER = 0.3, 8e-4  # making it
+GUESS = 1e-6  # a row of a loop that was never timed
+
+REUSE_FROM = 50  # rows; a kernel that is already in memory pays from here at the latest
+LONG = 10_000  # rows; a shorter run costs less than a trial could save
+TRIAL = 256  # rows
+
+clock = time.thread_time  # CPU of this thread: other work on the machine does not count
+
+
+class Lap(NamedTuple):
+    """A loop that was interpreted, and for how long."""
+
+    loop: Callable[..., Any]
+    parts: tuple[object, ...]
+    seconds: float
+
+
+class Run(NamedTuple):
+    """The run that is under way: loops already decided on, and what is interpreted."""
+
+    decided: frozenset[Key]
+    laps: dict[Key, Lap]
+
+
+_plans: dict[Hashable, dict[Key, Lap]] = {}  # of each kind of run: seconds a row
+_spent: dict[Key, float] = {}
+_chosen: set[Key] = set()
+_refused: set[Key] = set()
+_run: ContextVar[Run | None] = ContextVar("run", default=None)
+
+
+def kind_of(rule: Any, *more: Hashable) -> Hashable:
+    """Runs of one kind take the same loops: the types of a rule and its parts, and what else tells them apart."""
+    if not dataclasses.is_dataclass(rule):
+        return (type(rule), *more)
+    return (type(rule), *(kind_of(part) for part in vars(rule).values()), *more)
+
+
+def is_unknown(kind: Hashable, rows: int) -> bool:
+    """Whether a trial of ``TRIAL`` rows should tell how long a row of such a run takes."""
+    return rows >= LONG and kind not in _plans and "GRADEQ_COMPILE" not in os.environ
+
+
+@contextmanager
+def one_run(kind: Hashable, rows: int, ahead: int = 0) -> Iterator[None]:
+    """Decide for a run of ``rows`` (and so many more of the kind ahead), and note what it interprets."""
+    plan = _plans.setdefault(kind, {})
+    total = rows + ahead
+    choose({key: lap._replace(seconds=lap.seconds * total) for key, lap in plan.items()})
+    run = Run(frozenset(plan), {})
+    token = _run.set(run)
+    try:
+        yield
+    finally:
+        _run.reset(token)
+        if rows >= REUSE_FROM:
+            for key, lap in run.laps.items():
+                plan[key] = lap._replace(seconds=lap.seconds / rows)
+
+
+def kernel(
+    loop: Callable[..., Any], parts: tuple[object, ...], rows: int
+) -> Callable[..., Any] | None:
+    """The compiled loop for these parts, or None when interpreting is the better choice."""
+    told, key, run = os.environ.get("GRADEQ_COMPILE"), key_of(loop, parts), _run.get()
+    if told == "0" or rows == 0 or key in _refused:
+        return None
+    if told != "1":
+        if in_memory(key):
+            return compiled(loop, parts) if rows >= REUSE_FROM else None
+        if run is None or key not in run.decided:
+            choose({key: Lap(loop, parts, GUESS * rows)})
+        if key not in _chosen:
+            return None
+    return compiled(loop, parts)
+
+
+def choose(wanted: dict[Key, Lap]) -> None:
+    """Choose which of these loops to compile, given the seconds that interpreting each would take."""
+    start = 0.0 if in_memory() else START
+    seconds = {
+        key: max(lap.seconds, _spent.get(key, 0.0))
+        for key, lap in wanted.items()
+        if not (in_memory(key) or key in _refused)
+    }
+    if sum(seconds.values()) <= start:  # the usual end: no text is looked at
+        return
+    gains = {key: own - price(*wanted[key][:2]) for key, own in seconds.items()}
+    gainful = {key: gain for key, gain in gains.items() if gain > 0.0}
+    if sum(gainful.values()) > start:
+        _chosen.update(gainful)
+
+
+def price(loop: Callable[..., Any], parts: tuple[object, ...]) -> float:
+    """Seconds until the loop is in memory, compiled."""
+    text = text_of(loop, parts)
+    if text is None or find_spec("numba") is None:
+        return math.inf
+    if is_cached(text, loop.__name__):
+        return LOAD + LOAD_LETTER * len(text)
+    return BUILD + BUILD_LETTER * len(text)
+
+
+def note(loop: Callable[..., Any], parts: tuple[object, ...], seconds: float) -> None:
+    """The loop was interpreted for so long."""
+    key, run = key_of(loop, parts), _run.get()
+    _spent[key] = _spent.get(key, 0.0) + seconds
+    if run is not None:
+        before = run.laps[key].seconds if key in run.laps else 0.0
+        run.laps[key] = Lap(loop, parts, before + seconds)
+
+
+def refuse(loop: Callable[..., Any], parts: tuple[object, ...]) -> None:
+    """The compiler refused the loop with these parts: it is interpreted from now on."""
+    _refused.add(key_of(loop, parts))

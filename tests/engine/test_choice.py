@@ -1,0 +1,178 @@
+"""Compile or interpret: by seconds, once for a run. Clocks and prices are made up here; nothing is timed."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gradeq import Debiaser, Elo, Keyed, MultiQuantileTracker, QuantileTracker, Ridge
+from gradeq.engine.learner import Learner
+from gradeq.kernels import choice
+from gradeq.kernels.compile import key_of
+from gradeq.losses import Squared
+
+N = 2_000
+WHEN = {"times": np.arange(N), "label_times": np.arange(N) + 40.5}
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    """A process that has compiled nothing: starting costs 1 s; a loop takes 1 s to load, its name ``dear`` 10."""
+    monkeypatch.delenv("GRADEQ_COMPILE", raising=False)
+    for name, empty in (("_plans", {}), ("_spent", {}), ("_chosen", set()), ("_refused", set())):
+        monkeypatch.setattr(choice, name, empty)
+    monkeypatch.setattr(choice, "START", 1.0)
+    monkeypatch.setattr(choice, "in_memory", lambda key=None: False)
+    monkeypatch.setattr(choice, "price", lambda loop, parts: 10.0 if loop is dear else 1.0)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The names of loops that were to be compiled; none is."""
+    names = []
+    monkeypatch.setattr(choice, "compiled", lambda loop, parts: names.append(loop.__name__))
+    return names
+
+
+def one():
+    """Stands for a loop."""
+
+
+def two():
+    """Stands for a loop."""
+
+
+def dear():
+    """Stands for a loop with a long text."""
+
+
+def chosen(**seconds):
+    """Which of the loops are chosen when interpreting each takes so long."""
+    choice.choose(
+        {key_of(globals()[k], ()): choice.Lap(globals()[k], (), s) for k, s in seconds.items()}
+    )
+    return {key[0].__name__ for key in choice._chosen}
+
+
+def tick(monkeypatch, seconds):
+    """Every look at the clock is so much later than the last."""
+    count = itertools.count()
+    monkeypatch.setattr(choice, "clock", lambda: seconds * next(count))
+
+
+def test_a_loop_is_compiled_when_interpreting_would_take_longer_than_start_and_load():
+    assert chosen(one=1.9) == set()
+    assert chosen(one=2.1) == {"one"}
+
+
+def test_the_start_is_shared_by_the_loops_of_a_run():
+    assert chosen(one=1.6, two=1.3) == set()
+    assert chosen(one=1.6, two=1.6) == {"one", "two"}
+
+
+def test_a_loop_that_costs_more_than_it_saves_is_interpreted_beside_compiled_ones():
+    assert chosen(one=5.0, dear=9.0) == {"one"}
+
+
+def test_once_started_only_the_loop_itself_has_to_pay(monkeypatch):
+    monkeypatch.setattr(choice, "in_memory", lambda key=None: key is None)
+    assert chosen(one=0.9, two=1.1) == {"two"}
+
+
+def test_short_pieces_add_up():
+    for _ in range(3):
+        assert chosen(one=0.5) == set()
+        choice.note(one, (), 0.75)
+    assert chosen(one=0.5) == {"one"}
+
+
+def test_a_refused_loop_is_never_chosen_again():
+    choice.refuse(one, ())
+    assert chosen(one=100.0) == set()
+
+
+def test_what_is_cached_on_disk_is_cheaper_and_what_has_no_text_has_no_price(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(choice, "text_of", lambda loop, parts: None if loop is dear else "text")
+    monkeypatch.setattr(choice, "is_cached", lambda text, name: name == "one")
+    assert choice.price(one, ()) < 0.1 < choice.price(two, ()) < choice.price(dear, ())
+    monkeypatch.setattr(choice, "find_spec", lambda name: None)
+    assert choice.price(one, ()) == float("inf")
+
+
+def overlapping(n):
+    """A layer of two group columns, and rows for it."""
+    rng = np.random.default_rng(0)
+    groups = {"a": rng.integers(0, 5, n), "b": rng.integers(0, 3, n)}
+    return Debiaser(eta=0.05, groups=["a", "b"]), rng.normal(size=n), rng.normal(size=n), groups
+
+
+def test_all_loops_of_a_long_run_are_compiled_or_none(monkeypatch, asked):
+    for seconds, expected in ((0.01, set()), (0.1, {"sparse", "tally"})):
+        choice._plans.clear()
+        tick(monkeypatch, seconds)  # for the rows of the trial: for this run it is 40 times as long
+        layer, f, y, groups = overlapping(40 * choice.TRIAL)
+        layer.run(f, y, groups)
+        assert set(asked) == expected
+
+
+def test_a_short_run_needs_no_trial_and_tells_the_next(monkeypatch, asked):
+    tick(monkeypatch, 1.0)
+    layer, f, y, groups = overlapping(N)
+    layer.run(f, y, groups)
+    assert not asked
+    assert all(lap.seconds >= 1.0 / N for plan in choice._plans.values() for lap in plan.values())
+    layer.run(np.tile(f, 3), np.tile(y, 3), {k: np.tile(v, 3) for k, v in groups.items()})
+    assert {"sparse", "tally"} <= set(asked)
+
+
+def test_a_learner_tries_its_own_first_rows(monkeypatch, asked):
+    tick(monkeypatch, 0.1)
+    learner = Learner(Squared(), 0.1)
+    run = learner.run(learner.start(), None, np.ones(40 * choice.TRIAL))
+    assert run.state.n == 40 * choice.TRIAL
+    assert asked
+
+
+def layers():
+    """Every kind of run whose trial has something of its own to undo."""
+    rng = np.random.default_rng(1)
+    f, y, g = rng.normal(size=N), rng.normal(size=N), rng.integers(0, 4, N)
+    groups, weights = {"g": g}, 1.0 + rng.random(N)
+    return {
+        "scalar": (lambda: Debiaser(eta=0.05), (f, y), {}),
+        "weights": (lambda: Debiaser(eta=0.05), (f, y), {"weights": weights}),
+        "late groups": (lambda: Debiaser(eta=0.05, groups=["g"]), (f, y, groups), WHEN),
+        "ridge": (lambda: Debiaser(0.05, groups=["g"], penalty=Ridge(0.01)), (f, y, groups), {}),
+        "auto": (lambda: Debiaser("auto", groups=["g"]), (f, y, groups), {}),
+        "late auto": (lambda: Debiaser("auto", groups=["g"]), (f, y, groups), WHEN),
+        "keyed": (lambda: Keyed(Debiaser(eta=0.05)), (f, y, np.arange(N) % 900), {}),
+        "sinh": (lambda: QuantileTracker(0.9, eta=0.1), (f, y), {}),
+        "levels": (lambda: MultiQuantileTracker([0.1, 0.9], eta=0.1), (f, y), WHEN),
+        "elo": (lambda: Elo(0.1), (g, g + 1 + g % 2, (y > 0.0) * 1.0), {}),
+    }
+
+
+@pytest.mark.parametrize("name", layers())
+def test_a_trial_leaves_nothing_behind(name, monkeypatch):
+    make, columns, more = layers()[name]
+    tick(monkeypatch, 0.0)
+    plain, tried = make(), make()
+    expected = [np.asarray(plain.run(*columns, **more).served) for _ in range(2 - bool(more))]
+    monkeypatch.setattr(choice, "LONG", 500)
+    for served in expected:
+        choice._plans.clear()
+        assert np.array_equal(tried.run(*columns, **more).served, served)
+    assert tried.to_json() == plain.to_json()
+
+
+def test_a_trial_that_fails_is_told_by_the_run_itself(monkeypatch):
+    tick(monkeypatch, 0.0)
+    monkeypatch.setattr(choice, "LONG", 500)
+    f, y = np.zeros(N), np.full(N, 1e308)
+    layer = Debiaser(eta=1.9)
+    before = layer.to_json()
+    y[::2] = -1e308
+    with pytest.raises(ValueError, match=r"step|finite|range"):
+        layer.run(f, y)
+    assert layer.to_json() == before
