@@ -1,4 +1,7 @@
-"""``python -m benchmarks [NAME ...] [--large]``: every benchmark, or those named."""
+"""``python -m benchmarks [NAME ...] [--large]``: every benchmark, or those named.
+
+``python -m benchmarks --against /path/to/other/src [CASE ...]``: this source beside another, case by case.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,22 @@ from benchmarks.timing import show
 
 # Whole processes come first: a child's peak memory counts what its parent held when it was started.
 ALL = {
-    "startup": "Start-up (seconds, whole processes)",
-    "files": "File to file",
-    "engine": "Compiled batch (ns a row; ratio = how many times faster than the yardstick)",
-    "peers": "End to end from arrays (ns a row)",
-    "events": "One event at a time (ns an event)",
-    "elo": "Elo (ns a game)",
-    "levels": "Quantile levels (ns a row)",
+    "startup": "Whole processes (CPU, clock)",
+    "files": "File to file (CPU and clock, a row)",
+    "columns": "Columns from arrays, in memory (CPU and clock, a row; ratio: how many times faster)",
+    "events": "One event at a time (CPU and clock, an event; ratio: how many times as long)",
+    "elo": "Elo: penalties and steps (CPU and clock, a game)",
 }
 LARGE = {"files"}
 
 
 def main() -> None:
     """Run and print; a JSON line with machine and figures at the end."""
+    if "--against" in sys.argv:
+        from benchmarks.against import main as against
+
+        at = sys.argv.index("--against")
+        return against(sys.argv[at + 1], sys.argv[1:at] + sys.argv[at + 2 :])
     wanted = [name for name in sys.argv[1:] if not name.startswith("-")] or list(ALL)
     large = "--large" in sys.argv
     if large:
@@ -31,10 +37,8 @@ def main() -> None:
     figures = {}
     for name in wanted:
         module = importlib.import_module(f"benchmarks.{name}")
-        rows = module.large() if large else module.main()
-        if rows:
-            show(ALL[name], rows)
-            figures[name] = [row._asdict() for row in rows]
+        rows = show(ALL[name], module.large() if large else module.main())
+        figures[name] = [row._asdict() for row in rows]
     machine = f"{platform.processor() or platform.machine()}, Python {platform.python_version()}"
     print(json.dumps({"machine": machine, "figures": figures}))
 

@@ -1,119 +1,82 @@
-"""One event at a time: predict and update of a scalar layer against a class written by hand for just this."""
+"""One event at a time: predict, then update, beside river and beside a class written by hand for just this."""
 
 from __future__ import annotations
 
-import random
-from collections import deque
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
+from benchmarks.by_hand import HANDS
+from benchmarks.cases import EVENTS, SEVERAL, TEN, Data, columns, happened
+from benchmarks.rivals import INSTALLED, intercept, linear, quantile, served
+from benchmarks.timing import Row, best, compare
 
-from benchmarks.timing import Row, best
-from gradeq import Debiaser, IntervalTracker, Keyed, QuantileTracker
-
-N, FEW, KEYS = 100_000, 20_000, 200_000
-MOST = 1.7976931348623157e308
-
-
-class ByHand:
-    """Input checked, ticket, late-label cap, sum of gradients, bias and loss before and after, as in the layer."""
-
-    __slots__ = (
-        "before", "eta", "gradient", "high", "loss_after", "loss_before", "low", "moved", "peak", "queue", "rows",
-        "served", "theta",
-    )  # fmt: skip
-
-    def __init__(self, eta: float) -> None:
-        self.theta, self.eta, self.gradient, self.moved, self.before = 0.0, eta, 0.0, 0.0, 0.0
-        self.loss_before, self.loss_after, self.low, self.high = 0.0, 0.0, 1e300, -1e300
-        self.rows = self.served = 0
-        self.peak = 1
-        self.queue: deque[tuple[float, float, float]] = deque()
-
-    def predict(self, f: float) -> float:
-        if not -MOST <= f <= MOST:
-            raise ValueError(f)
-        s = f + self.theta
-        queue, eta = self.queue, self.eta
-        waiting = len(queue) + 1
-        if waiting > self.peak:
-            self.peak = waiting
-        if self.peak >= 2:
-            eta = min(eta, 0.1 / self.peak)
-        queue.append((f, s, eta))
-        self.served += 1
-        return s
-
-    def update(self, y: float) -> None:
-        if not -MOST <= y <= MOST:
-            raise ValueError(y)
-        f, s, eta = self.queue.popleft()
-        g = s - y
-        self.theta -= eta * g
-        self.rows += 1
-        self.gradient += g
-        self.moved += eta * g
-        r = y - f
-        self.before -= r
-        self.loss_before += 0.5 * r * r
-        self.loss_after += 0.5 * g * g
-        if r < self.low:
-            self.low = r
-        if r > self.high:
-            self.high = r
+N = 20_000
 
 
-def drive(layer: Any, data: list[tuple[float, float]]) -> float:
-    predict, update = layer.predict, layer.update
-    s = 0.0
-    for f, y in data:
-        s = predict(f)
-        update(y)
-    return s
+def main() -> Iterator[Row]:
+    if not INSTALLED:
+        print("  river is not installed: the ratios to it are left out")
+    if find_spec("elote") is None:
+        print("  elote is not installed: the ratio to it is left out")
+    data = columns(N)
+    for name in EVENTS:
+        yield measured(name, data)
 
 
-def main() -> list[Row]:
-    rnd = random.Random(0)
-    data = [(rnd.random(), rnd.random()) for _ in range(N)]
-    if drive(ByHand(0.05), data) != drive(Debiaser(eta=0.05), data):
-        raise AssertionError("the layer and the class written by hand differ")
-    times = best(
-        {
-            "gradeq": lambda: drive(Debiaser(eta=0.05), data),
-            "by hand": lambda: drive(ByHand(0.05), data),
-        },
-        N,
-    )
-    return [
-        Row("predict + update, one parameter", times["gradeq"],
-            {"of by hand": times["gradeq"] / times["by hand"]}, "<= 1.3x, <= 1,000 ns"),
-        *others(data[:FEW]),
-    ]  # fmt: skip
+def measured(name: str, data: Data) -> Row:
+    """One kind of event; outputs are compared, except with a peer that does something simpler."""
+    kind = EVENTS[name]
+    ours = happened(kind, data)
+    expected, gap, remark = ours(), None, ""
+    jobs: dict[str, Callable[[], Any]] = {"gradeq": ours}
+    if name in HANDS:
+        jobs["by hand"] = happened(kind._replace(make=HANDS[name]), data)
+        gap = compare(f"{name}, by hand", expected, jobs["by hand"]())
+    peer = by_river(name, data)
+    if peer is not None:
+        jobs["river"] = peer
+        if name == "quantile, sinh":
+            remark = "river's link is linear"
+        else:
+            gap = max(gap or 0.0, compare(f"{name}, river", expected, peer()))
+    if name == "Elo" and find_spec("elote") is not None:
+        jobs["elote"] = by_elote(data)
+        remark = "elote's ratings have another scale"
+    times = best(jobs, N, 5)
+    mine = times.pop("gradeq")
+    ratios = {other: mine.cpu / took.cpu for other, took in times.items()}
+    return Row(name, mine, ratios, kind.goal, remark, gap)
 
 
-def others(data: list[tuple[float, float]]) -> list[Row]:
-    """What does not fit the quick lane: tickets on the desk, accounts of groups, levels and keys."""
-    many = Keyed(Debiaser(eta=0.05))
-    keys = np.arange(KEYS)
-    many.run(np.zeros(KEYS), np.zeros(KEYS), key=keys)
+def by_river(name: str, data: Data) -> Callable[[], list[float]] | None:
+    """The same events through river, where it has the algorithm."""
+    if not INSTALLED or name in ("interval", "auto", "Elo"):
+        return None
+    f, y = data["f"].tolist(), data["y"].tolist()
+    own: Callable[[int], Any] = {
+        "ten disjoint groups": lambda i: dict.fromkeys(TEN[i % 10].items(), 1.0),
+        "three overlapping groups": lambda i: dict.fromkeys(SEVERAL[i % 210].items(), 1.0),
+        "keyed": lambda i: {i % 1_000: 1.0},
+    }.get(name, lambda i: {})
+    rows = [own(i) for i in range(N)]
+    make = quantile if name.startswith("quantile") else linear if rows[0] else intercept
+    return lambda: served(make(), rows, f, y)
 
-    def drive_by(layer: Any, events: list[tuple[Any, ...]], ids: bool = False) -> None:
-        for i, (y, *given) in enumerate(events):
-            layer.predict(*given, id=i if ids else None)
-            layer.update(y, id=i if ids else None)
 
-    plain = [(y, f) for f, y in data]
-    grouped = [(y, f, {"g": i % 10}) for i, (f, y) in enumerate(data)]
-    keyed = [(y, f, i % 1_000) for i, (f, y) in enumerate(data)]
-    times = best(
-        {
-            "ten groups": lambda: drive_by(Debiaser(eta=0.05, groups=["g"]), grouped),
-            "with ids": lambda: drive_by(Debiaser(eta=0.05), plain, ids=True),
-            "quantile, sinh link": lambda: drive_by(QuantileTracker(0.9, eta=0.05), plain),
-            "interval": lambda: drive_by(IntervalTracker(0.8, eta=0.05), plain),
-            f"one of {KEYS:,} keys": lambda: drive_by(many, keyed),
-        },
-        len(data),
-        3,
-    )
-    return [Row(f"predict + update, {name}", ns, {}) for name, ns in times.items()]
+def by_elote(data: Data) -> Callable[[], None]:
+    """The same games through elote."""
+    from elote import EloCompetitor
+
+    games = list(zip(data["a"].tolist(), data["b"].tolist(), data["score"].tolist(), strict=True))
+
+    def play() -> None:
+        players = {k: EloCompetitor(initial_rating=1500) for k in range(150)}
+        for a, b, score in games:
+            players[a].expected_score(players[b])
+            if score == 0.5:
+                players[a].tied(players[b])
+            else:
+                players[a if score else b].beat(players[b if score else a])
+
+    return play

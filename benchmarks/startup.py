@@ -1,68 +1,83 @@
-"""Start-up in new processes: help, a small job, the import, the first compiled call from the cache."""
+"""New processes: help, a small job, the import; a first run with an empty cache, a full one, and interpreted."""
 
 from __future__ import annotations
 
 import csv
+import os
 import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.process import bytecode, gradeq, least, python
-from benchmarks.timing import Row
+from benchmarks.rivals import INSTALLED
+from benchmarks.timing import Row, Took
 
-ROUNDS = 7
-ROWS = 5_000
+ROUNDS, ROWS = 5, 5_000
+SIZES = (4_000, 1_000_000)
+FIRST = {"scalar": True, "groups, integers": True, "quantile, sinh": False}  # whether river has it
 IMPORT = """
 import time, numpy
-wall, cpu = time.perf_counter(), time.process_time()
+cpu, wall = time.process_time(), time.perf_counter()
 import gradeq
-print(time.perf_counter() - wall, time.process_time() - cpu)
-"""
-ABSENT = "import sys; sys.modules['scipy'] = None"
-FIRST_CALL = """
-import time, numpy as np
-from gradeq import Debiaser
-f = np.linspace(0.0, 1.0, 300_000)
-layer = Debiaser(eta=0.05)
-wall, cpu = time.perf_counter(), time.process_time()
-layer.run(f, f + 1.0)
-print(time.perf_counter() - wall, time.process_time() - cpu)
+print(time.process_time() - cpu, time.perf_counter() - wall)
 """
 
 
-def main() -> list[Row]:
+def main() -> Iterator[Row]:
     with bytecode():
-        return [
-            *commands(),
-            inside("import gradeq, beyond numpy", IMPORT, "< 60 ms"),
-            inside("first compiled call, cached", FIRST_CALL, "<= 500 ms"),
-            inside(
-                "the same without scipy, which numba imports if it is there",
-                ABSENT + FIRST_CALL,
-                "<= 500 ms",
-            ),
-        ]
+        yield from commands()
+        yield Row("import gradeq, beyond numpy", inside(python(IMPORT), ROUNDS), {}, "< 60 ms")
+        for name, known in FIRST.items():
+            for rows in SIZES:
+                yield from first_runs(name, rows, known and INSTALLED)
 
 
-def commands() -> list[Row]:
-    """Whole processes."""
+def commands() -> Iterator[Row]:
+    """The command line."""
     with tempfile.TemporaryDirectory(prefix="gradeq-bench-") as folder:
         table, out = Path(folder) / "rows.csv", Path(folder) / "out.csv"
         write_rows(table)
         job = ("debias", str(table), "--prediction", "f", "--label", "y", "-o", str(out))
         no_compiler(job)
         took = least({"help": gradeq("--help"), "job": gradeq(*job)}, ROUNDS)
-    return [
-        row("gradeq --help", took["help"].wall, took["help"].cpu, "< 150 ms"),
-        row(f"gradeq debias, {ROWS:,} rows of CSV", took["job"].wall, took["job"].cpu, "< 600 ms"),
-    ]
+    named = (
+        ("help", "gradeq --help", "< 150 ms"),
+        ("job", "gradeq debias, 5,000 rows of CSV", "< 600 ms"),
+    )
+    for key, name, goal in named:
+        yield Row(name, Took(took[key].cpu * 1e9, took[key].wall * 1e9), {}, goal)
 
 
-def row(name: str, wall: float, cpu: float, target: str) -> Row:
-    """Seconds by the clock and of CPU; on a busy machine the clock says little."""
-    return Row(name, wall * 1e9, {}, target, f"CPU {cpu * 1e3:.0f} ms")
+def first_runs(name: str, rows: int, river: bool) -> Iterator[Row]:
+    """Import and first run; with an empty cache it must not take longer than interpreting it."""
+    with tempfile.TemporaryDirectory(prefix="gradeq-bench-") as cache:
+        child = [sys.executable, "-m", "benchmarks.child", name, str(rows)]
+        once = 1 if rows > 100_000 else 3
+        own = [*child, "gradeq"]
+        interpreted = inside(own, once, GRADEQ_CACHE=cache, GRADEQ_COMPILE="0")
+        empty = inside(own, 1, GRADEQ_CACHE=cache)
+        inside([*child[:-1], "4000", "gradeq"], 1, GRADEQ_CACHE=cache, GRADEQ_COMPILE="1")
+        full = inside(own, once, GRADEQ_CACHE=cache)
+    theirs = {"river": inside([*child, "river"], once)} if river else {}
+    theirs["interpreted"] = interpreted
+    for kind, took, goal in (("empty", empty, "<= interpreted"), ("full", full, "")):
+        ratios = {other: own.cpu / took.cpu for other, own in theirs.items()}
+        yield Row(f"{name}, {rows:,} rows, {kind} cache", took, ratios, goal)
+
+
+def inside(command: list[str], rounds: int, **told: str) -> Took:
+    """What a part of a new process takes, by its own clocks."""
+    seen = []
+    environment = {k: v for k, v in os.environ.items() if k != "GRADEQ_COMPILE"} | told
+    for _ in range(rounds):
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        if done.returncode:
+            raise RuntimeError(f"{command} ended with {done.returncode}: {done.stderr}")
+        seen.append([float(word) * 1e9 for word in done.stdout.split()])
+    return Took(*map(min, zip(*seen, strict=True)))
 
 
 def write_rows(path: Path) -> None:
@@ -83,13 +98,3 @@ def no_compiler(job: tuple[str, ...]) -> None:
     heavy = [name for name in ("numba", "llvmlite", "pandas", "scipy") if f" {name}." in told]
     if heavy or " gradeq.cli" not in told:
         raise AssertionError(f"gradeq debias on {ROWS} rows imports {heavy}")
-
-
-def inside(name: str, code: str, target: str) -> Row:
-    """What a part of a new process takes, by its own clocks; the first of them fills the caches."""
-    seconds = []
-    for _ in range(1 + ROUNDS):
-        done = subprocess.run(python(code), capture_output=True, text=True, check=True)
-        seconds.append([float(word) for word in done.stdout.split()])
-    wall, cpu = (min(column) for column in zip(*seconds[1:], strict=True))
-    return row(name, wall, cpu, target)

@@ -1,0 +1,32 @@
+"""``python -m benchmarks.child CASE ROWS PEER``: seconds that a new process takes to import and run."""
+
+import sys
+import time
+
+
+def now() -> tuple[float, float]:
+    return time.process_time(), time.perf_counter()
+
+
+def main(name: str, rows: int, peer: str) -> None:
+    import numpy  # noqa: F401 - what both need
+
+    before = now()
+    if peer == "river":
+        import river.linear_model  # noqa: F401
+    else:
+        import gradeq  # noqa: F401
+    imported = now()
+    from benchmarks.cases import COLUMNS, columns, ran
+    from benchmarks.rivals import by_river
+
+    data = columns(rows)
+    job = by_river(name, data) if peer == "river" else ran(COLUMNS[name], data)
+    assert job is not None
+    start = now()
+    job()
+    print(*(i - b + e - s for b, i, s, e in zip(before, imported, start, now(), strict=True)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
