@@ -58,7 +58,7 @@ def first_runs(name: str, rows: int, river: bool) -> Iterator[Row]:
         once = 1 if rows > 100_000 else 3
         own = [*child, "gradeq"]
         interpreted = inside(own, once, GRADEQ_CACHE=cache, GRADEQ_COMPILE="0")
-        empty = inside(own, 1, GRADEQ_CACHE=cache)
+        empty = inside(own, once, GRADEQ_CACHE=cache)
         inside([*child[:-1], "4000", "gradeq"], 1, GRADEQ_CACHE=cache, GRADEQ_COMPILE="1")
         full = inside(own, once, GRADEQ_CACHE=cache)
     theirs = {"river": inside([*child, "river"], once)} if river else {}

@@ -74,8 +74,9 @@ def one_run(kind: Hashable, rows: int, ahead: int = 0) -> Iterator[None]:
     """Decide for a run of ``rows`` (and so many more of the kind ahead), and note what it interprets."""
     plan = _plans.setdefault(kind, {})
     total = rows + ahead
-    choose({key: lap._replace(seconds=lap.seconds * total) for key, lap in plan.items()})
-    run = Run(frozenset(plan), {})
+    known = dict(plan)  # another thread may add to it
+    choose({key: lap._replace(seconds=lap.seconds * total) for key, lap in known.items()})
+    run = Run(frozenset(known), {})
     token = _run.set(run)
     try:
         yield
