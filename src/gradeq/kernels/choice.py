@@ -24,8 +24,9 @@ from gradeq.kernels.compile import Key, compiled, in_memory, is_cached, key_of, 
 
 # Seconds of CPU, as measured on one machine; only their ratio to interpreted rows matters.
 START = 0.75  # importing numba and its first call, once in a process
-LOAD, LOAD_LETTER = 0.01, 5e-6  # machine code from the disk, and for each letter of the text
-BUILD, BUILD_LETTER = 0.3, 8e-4  # making it
+LOAD, LOAD_LETTER = 0.01, 1e-5  # machine code from the disk, and for each letter of the text
+BUILD, BUILD_LETTER = 0.3, 3e-4  # making it
+LOOK = 0.08  # making the text of a loop, which its price needs
 GUESS = 1e-6  # a row of a loop that was never timed
 
 REUSE_FROM = 50  # rows; a kernel that is already in memory pays from here at the latest
@@ -112,7 +113,7 @@ def choose(wanted: dict[Key, Lap]) -> None:
         for key, lap in wanted.items()
         if not (in_memory(key) or key in _refused)
     }
-    if sum(seconds.values()) <= start:  # the usual end: no text is looked at
+    if sum(seconds.values()) <= start + LOOK * len(seconds):  # the usual end: nothing to gain
         return
     gains = {key: own - price(*wanted[key][:2]) for key, own in seconds.items()}
     gainful = {key: gain for key, gain in gains.items() if gain > 0.0}
