@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradeq.errors import BadInput
+from gradeq.kernels.finite import is_finite
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -117,7 +118,7 @@ def same_length(values: NDArray[Any], what: str, count: int) -> None:
 
 def check_finite(block: Floats, what: str, first: int = 0, unit: str = "row") -> None:
     """Refuse nan and inf."""
-    if not np.isfinite(block).all():
+    if not is_finite(block):
         cells = np.isfinite(block)
         bad = ~(cells if block.ndim == 1 else cells.all(axis=1))
         i = int(np.argmax(bad))
@@ -131,7 +132,7 @@ def check_labels(
     block: Floats, first: int = 0, low: float = -math.inf, high: float = math.inf
 ) -> bool:
     """Refuse an infinite label or one outside [low, high]; answers whether none is missing (nan)."""
-    complete = bool(np.isfinite(block).all())
+    complete = is_finite(block)
     if not complete:
         bad = np.isinf(block)
         if bad.any():

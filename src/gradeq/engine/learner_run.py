@@ -22,6 +22,7 @@ from gradeq.engine.learned import Run, State
 from gradeq.engine.rows import Table, table
 from gradeq.errors import BadInput, Diverging
 from gradeq.kernels import choice
+from gradeq.kernels.finite import is_finite
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.constants import filled, numbers, ones, zeros
 from gradeq.ledger.state import State as Columns
@@ -106,13 +107,13 @@ def block(
         made.check(first, cut.stop)
         raise diverging(float(etas.max())) from None
     columns.served[0] += n
-    if not np.isfinite(served).all():
+    if not is_finite(served):
         made.check(first, cut.stop)
         i = int(np.argmax(~np.isfinite(served)))
         raise Diverging(
             f"row {first + i} would be served {served[i]}; use a smaller step, or check the link"
         )
-    if rows.dense and not np.isfinite(columns.view("sums")).all():
+    if rows.dense and not is_finite(columns.view("sums")):
         made.check(first, cut.stop)
         raise diverging(float(etas.max()))
     return served
