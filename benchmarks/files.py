@@ -121,7 +121,7 @@ def compare(source: Path, folder: Path) -> None:
     given = head(pq, source, ["key", "f", "y"], cut)
     served = head(pq, folder / "adjusted.parquet", ["adjusted"], cut)[0]
     theta = dict.fromkeys(given[0].tolist(), 0.0)
-    expected = np.empty(cut)
+    expected = np.empty(len(served))
     for i, (key, f, y) in enumerate(zip(*(column.tolist() for column in given), strict=True)):
         s = expected[i] = f + theta[key]
         theta[key] -= 0.05 * (s - y)
