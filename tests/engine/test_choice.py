@@ -5,14 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
-from gradeq import Debiaser, Elo, Keyed, MultiQuantileTracker, QuantileTracker, Ridge
+from gradeq import Debiaser
+from gradeq.engine import learner_run
 from gradeq.engine.learner import Learner
 from gradeq.kernels import choice
 from gradeq.kernels.compile import key_of
 from gradeq.losses import Squared
 
 N = 2_000
-WHEN = {"times": np.arange(N), "label_times": np.arange(N) + 40.5}
 
 
 @pytest.fixture(autouse=True)
@@ -107,18 +107,20 @@ def overlapping(n):
     return Debiaser(eta=0.05, groups=["a", "b"]), rng.normal(size=n), rng.normal(size=n), groups
 
 
-def test_all_loops_of_a_long_run_are_compiled_or_none(monkeypatch, asked):
-    for seconds, compiled in ((0.001, False), (0.1, True)):
+def test_a_first_run_starts_the_compiler_once_for_all_its_loops(monkeypatch, asked):
+    tick(monkeypatch, 0.0)
+    monkeypatch.setattr(
+        choice, "GUESS", 1.1 / N
+    )  # each loop pays for itself, but not for the start
+    for run, compiled in ((0.9 / N, False), (1.1 / N, True)):
         choice._plans.clear()
-        choice._spent.clear()
-        tick(monkeypatch, seconds)  # for the rows of the trial: for this run it is 40 times as long
-        layer, f, y, groups = overlapping(40 * choice.TRIAL)
+        monkeypatch.setattr(choice, "GUESS_RUN", run)
+        layer, f, y, groups = overlapping(N)
         layer.run(f, y, groups)
-        loops = {key[0].__name__ for plan in choice._plans.values() for key in plan}
-        assert loops and set(asked) == (loops if compiled else set())
+        assert bool(asked) == compiled
 
 
-def test_a_short_run_needs_no_trial_and_tells_the_next(monkeypatch, asked):
+def test_a_run_tells_the_next_how_long_a_row_takes(monkeypatch, asked):
     tick(monkeypatch, 1.0)
     layer, f, y, groups = overlapping(N)
     layer.run(f, y, groups)
@@ -128,53 +130,10 @@ def test_a_short_run_needs_no_trial_and_tells_the_next(monkeypatch, asked):
     assert asked
 
 
-def test_a_learner_tries_its_own_first_rows(monkeypatch, asked):
+def test_a_learner_counts_the_blocks_that_are_still_to_come(monkeypatch, asked):
     tick(monkeypatch, 0.1)
+    monkeypatch.setattr(learner_run, "BLOCK", 100)
     learner = Learner(Squared(), 0.1)
-    run = learner.run(learner.start(), None, np.ones(40 * choice.TRIAL))
-    assert run.state.n == 40 * choice.TRIAL
+    run = learner.run(learner.start(), None, np.ones(4_000))
+    assert run.state.n == 4_000
     assert asked
-
-
-def layers():
-    """Every kind of run whose trial has something of its own to undo."""
-    rng = np.random.default_rng(1)
-    f, y, g = rng.normal(size=N), rng.normal(size=N), rng.integers(0, 4, N)
-    groups, weights = {"g": g}, 1.0 + rng.random(N)
-    return {
-        "scalar": (lambda: Debiaser(eta=0.05), (f, y), {}),
-        "weights": (lambda: Debiaser(eta=0.05), (f, y), {"weights": weights}),
-        "late groups": (lambda: Debiaser(eta=0.05, groups=["g"]), (f, y, groups), WHEN),
-        "ridge": (lambda: Debiaser(0.05, groups=["g"], penalty=Ridge(0.01)), (f, y, groups), {}),
-        "auto": (lambda: Debiaser("auto", groups=["g"]), (f, y, groups), {}),
-        "late auto": (lambda: Debiaser("auto", groups=["g"]), (f, y, groups), WHEN),
-        "keyed": (lambda: Keyed(Debiaser(eta=0.05)), (f, y, np.arange(N) % 900), {}),
-        "sinh": (lambda: QuantileTracker(0.9, eta=0.1), (f, y), {}),
-        "levels": (lambda: MultiQuantileTracker([0.1, 0.9], eta=0.1), (f, y), WHEN),
-        "elo": (lambda: Elo(0.1), (g, g + 1 + g % 2, (y > 0.0) * 1.0), {}),
-    }
-
-
-@pytest.mark.parametrize("name", layers())
-def test_a_trial_leaves_nothing_behind(name, monkeypatch):
-    make, columns, more = layers()[name]
-    tick(monkeypatch, 0.0)
-    plain, tried = make(), make()
-    expected = [np.asarray(plain.run(*columns, **more).served) for _ in range(2 - bool(more))]
-    monkeypatch.setattr(choice, "LONG", 500)
-    for served in expected:
-        choice._plans.clear()
-        assert np.array_equal(tried.run(*columns, **more).served, served)
-    assert tried.to_json() == plain.to_json()
-
-
-def test_a_trial_that_fails_is_told_by_the_run_itself(monkeypatch):
-    tick(monkeypatch, 0.0)
-    monkeypatch.setattr(choice, "LONG", 500)
-    f, y = np.zeros(N), np.full(N, 1e308)
-    layer = Debiaser(eta=1.9)
-    before = layer.to_json()
-    y[::2] = -1e308
-    with pytest.raises(ValueError, match=r"step|finite|range"):
-        layer.run(f, y)
-    assert layer.to_json() == before

@@ -6,7 +6,6 @@ remembered first, and only that.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -82,22 +81,8 @@ def run_columns(engine: Engine, columns: Columns) -> Ran:
     entries = len(rows.params) // n if isinstance(rows, Rows) else 2
     given = columns.weights is None, columns.label_times is None
     kind = choice.kind_of(engine.rule, engine.rule.width, entries, *given)
-    few = engine.state.counts["parameter"] <= 4 * n  # else a copy costs more than it tells
-    if few and choice.is_unknown(kind, n):
-        tried(engine, columns, kind)
     with choice.one_run(kind, n):
         return passed(engine, columns)
-
-
-def tried(engine: Engine, columns: Columns, kind: Any) -> None:
-    """Run a few rows on a copy: which loops such a run takes, and for how long, is known then."""
-    some = in_order(columns, np.arange(choice.TRIAL))
-    if columns.label_times is not None:  # labels that come later would go untimed
-        some = some._replace(label_times=some.times)
-    twin = engine._replace(state=engine.state.copy(), book=Book(engine.book.ttl))
-    # What is wrong with these rows is told by the run itself.
-    with suppress(Exception), choice.one_run(kind, choice.TRIAL):
-        passed(twin, some)
 
 
 def passed(engine: Engine, columns: Columns) -> Ran:

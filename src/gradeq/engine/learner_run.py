@@ -58,16 +58,13 @@ def run_rows(
     columns = state._columns.copy()
     later, served, traced = State(columns), np.empty(len(y)), []
     kind = choice.kind_of(rule, state.dimension, made.rows.dense, w is None)
-    first = 0
-    while first < len(y):
-        trial = trace is None and choice.is_unknown(kind, len(y))
-        cut = slice(first, min(first + (trace or (choice.TRIAL if trial else BLOCK)), len(y)))
+    for first in range(0, len(y), trace or BLOCK):
+        cut = slice(first, min(first + (trace or BLOCK), len(y)))
         if trace is not None:
             traced.append(later.theta.copy())
         own = (None if column is None else column[cut] for column in (f, w))
         with choice.one_run(kind, cut.stop - first, len(y) - cut.stop):
             served[cut] = block(rule, label_range, columns, made, cut, y[cut], *own)
-        first = cut.stop
     thetas = np.array(traced).reshape(-1, state.dimension) if trace is not None else None
     return Run(served, later, thetas)
 

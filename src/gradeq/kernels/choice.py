@@ -1,9 +1,9 @@
 """Compile or interpret: decided by seconds, once for all loops of a run; the answers are the same bits either way.
 
-Interpreted loops are timed, so what a kind of run takes a row is known after its first rows: those of an earlier run,
-or a short trial. A loop is compiled when interpreting it for this run would take longer than compiling it (or loading
-it, where the machine code is cached on disk), and when all that is gained so outweighs starting the compiler. Many
-short runs add up: what was spent on interpreting a loop counts as if it lay ahead.
+Interpreted loops are timed, so what a row takes is known after the first run of a kind, and guessed before. A loop
+is compiled when interpreting it for this run would take longer than compiling it (or loading it, where the machine
+code is cached on disk), and when all that is gained so outweighs starting the compiler. Many short runs add up: what
+was spent on interpreting a loop counts as if it lay ahead.
 
 ``GRADEQ_COMPILE=0`` always interprets, ``GRADEQ_COMPILE=1`` always compiles.
 """
@@ -27,11 +27,10 @@ START = 0.75  # importing numba and its first call, once in a process
 LOAD, LOAD_LETTER = 0.01, 1e-5  # machine code from the disk, and for each letter of the text
 BUILD, BUILD_LETTER = 0.3, 3e-4  # making it
 LOOK = 0.08  # making the text of a loop, which its price needs
-GUESS = 1e-6  # a row of a loop that was never timed
+GUESS = 1e-6  # a row of a loop that was never timed; on the low side, so that compiling is no loss
+GUESS_RUN = 2e-6  # a row of all loops of a run of which none was
 
 REUSE_FROM = 50  # rows; a kernel that is already in memory pays from here at the latest
-LONG = 10_000  # rows; a shorter run costs less than a trial could save
-TRIAL = 256  # rows
 
 clock = time.thread_time  # CPU of this thread: other work on the machine does not count
 
@@ -45,10 +44,11 @@ class Lap(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The run that is under way: loops already decided on, and what is interpreted."""
+    """The run that is under way: loops already decided on, what is interpreted, whether starting is worth it."""
 
     decided: frozenset[Key]
     laps: dict[Key, Lap]
+    starts: bool
 
 
 _plans: dict[Hashable, dict[Key, Lap]] = {}  # of each kind of run: seconds a row
@@ -65,11 +65,6 @@ def kind_of(rule: Any, *more: Hashable) -> Hashable:
     return (type(rule), *(kind_of(part) for part in vars(rule).values()), *more)
 
 
-def is_unknown(kind: Hashable, rows: int) -> bool:
-    """Whether a trial of ``TRIAL`` rows should tell how long a row of such a run takes."""
-    return rows >= LONG and kind not in _plans and "GRADEQ_COMPILE" not in os.environ
-
-
 @contextmanager
 def one_run(kind: Hashable, rows: int, ahead: int = 0) -> Iterator[None]:
     """Decide for a run of ``rows`` (and so many more of the kind ahead), and note what it interprets."""
@@ -77,7 +72,7 @@ def one_run(kind: Hashable, rows: int, ahead: int = 0) -> Iterator[None]:
     total = rows + ahead
     known = dict(plan)  # another thread may add to it
     choose({key: lap._replace(seconds=lap.seconds * total) for key, lap in known.items()})
-    run = Run(frozenset(known), {})
+    run = Run(frozenset(known), {}, not known and GUESS_RUN * total > START)
     token = _run.set(run)
     try:
         yield
@@ -99,15 +94,15 @@ def kernel(
         if in_memory(key):
             return compiled(loop, parts) if rows >= REUSE_FROM else None
         if run is None or key not in run.decided:
-            choose({key: Lap(loop, parts, GUESS * rows)})
+            choose({key: Lap(loop, parts, GUESS * rows)}, run is not None and run.starts)
         if key not in _chosen:
             return None
     return compiled(loop, parts)
 
 
-def choose(wanted: dict[Key, Lap]) -> None:
+def choose(wanted: dict[Key, Lap], starts: bool = False) -> None:
     """Choose which of these loops to compile, given the seconds that interpreting each would take."""
-    start = 0.0 if in_memory() else START
+    start = 0.0 if starts or in_memory() else START
     seconds = {
         key: max(lap.seconds, _spent.get(key, 0.0))
         for key, lap in wanted.items()
