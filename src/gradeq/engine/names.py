@@ -7,6 +7,7 @@ values ("race=Caucasian"), each feature one parameter with its name; no intercep
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +20,8 @@ from gradeq.ledger.values import Place, Row, new
 from gradeq.naming import name_of
 
 ALL = "(all)"
+REMEMBERED = 100_000  # rows and places that are not made anew at every event
+EXACT = {str, int, bool}  # equal values of one of these types have one name; -0.0 and 0.0 have two
 
 
 class Placed(NamedTuple):
@@ -72,7 +75,10 @@ class Roster:
     ``together``: labels' lateness is counted for the whole layer, as it is with features and with a penalty.
     """
 
-    __slots__ = ("clocked", "disjoint", "features", "groups", "index", "ones", "scalar", "together")
+    __slots__ = (
+        "clocked", "disjoint", "features", "groups", "index", "ones", "picked", "places", "rows", "scalar",
+        "together",
+    )  # fmt: skip
 
     keys = 1
 
@@ -99,6 +105,10 @@ class Roster:
         self.clocked = "rows" if self.scalar or self.disjoint != self.together else "clock"
         self.ones = (1.0,) * len(self.groups)
         self.index: dict[str, int] = {}
+        self.places: dict[tuple[str, ...], Place] = {}  # of the names of a row, as they are asked for
+        self.rows: dict[Any, Row] = {}  # of the values of the group columns and their types
+        # The values of all group columns, one of them twice: a tuple also where there is just one.
+        self.picked = itemgetter(*self.groups, self.groups[0]) if self.groups else None
         if self.scalar:
             self.index[ALL] = 0
         for name in self.features:
@@ -132,30 +142,52 @@ class Roster:
             if groups or features:
                 raise BadInput("this layer has no groups or features; name them when you make it")
             return SCALAR
-        given = groups or {}
-        if len(given) != len(self.groups) or not all(map(given.__contains__, self.groups)):
-            named(groups, self.groups, "group")
-        names = [f"{column}={group_name(given[column])}" for column in self.groups]
+        row = self._grouped(groups) if self.picked is not None or groups else NO_GROUP
         if not self.features and not features:
-            return new(Row, (tuple(names), self.ones, None))
-        values = list(self.ones)
+            return row
         own = named(features, self.features, "feature")
-        for name, x in zip(self.features, own, strict=True):
-            names.append(name)
-            values.append(number(x, f"feature {name}"))
-        return Row(tuple(names), tuple(values))
+        values = tuple(
+            [
+                number(x, f"feature {name}")
+                for name, x in zip(self.features, own, strict=True)
+            ]
+        )
+        return new(Row, (row.names + self.features, row.values + values, None))
+
+    def _grouped(self, groups: Mapping[str, Any] | None) -> Row:
+        """The row of these groups, without features."""
+        try:
+            if type(groups) is not dict or len(groups) != len(self.groups) or not self.picked:
+                raise KeyError
+            values = self.picked(groups)
+        except KeyError:
+            values = tuple(named(groups, self.groups, "group"))
+        key = (values, tuple(map(type, values)))
+        try:
+            row = self.rows.get(key)
+        except TypeError:  # a list, say, has a name as well
+            row = None
+        if row is None:
+            pairs = zip(self.groups, values, strict=False)
+            names = tuple([f"{column}={group_name(value)}" for column, value in pairs])
+            row = new(Row, (names, self.ones, None))
+            if EXACT.issuperset(key[1]):
+                remember(self.rows, key, row)
+        return row
 
     def known(self, row: Row) -> Place | None:
         """Where a row belongs, None if one of its groups was never seen."""
-        if self.scalar:
-            return FIRST
-        index = self.index
+        place = self.places.get(row.names)
+        if place is not None:
+            return place
         try:
-            params = tuple(map(index.__getitem__, row.names))
+            params = tuple(map(self.index.__getitem__, row.names))
         except KeyError:
             return None
         clock = params[0] if self.disjoint else 0
-        return new(Place, (params, (0,) if self.together else params, clock, 0))
+        place = Place(params, (0,) if self.together else params, clock, 0)
+        remember(self.places, row.names, place)
+        return place
 
     def place(self, row: Row) -> Place:
         """Where a row belongs; groups not seen before are entered."""
@@ -185,6 +217,7 @@ class Roster:
 
     def forget(self, mark: Any) -> None:
         """Forget the groups entered since ``mark`` was taken."""
+        self.places.clear()
         while len(self.index) > mark:
             self.index.popitem()
 
@@ -244,6 +277,7 @@ class Roster:
         if names[: len(self.features)] != list(self.features) or (self.scalar and names != [ALL]):
             raise StateError("the state is damaged: its names are not those of this layer")
         self.index = {name: j for j, name in enumerate(names)}
+        self.places.clear()
 
     def merged(self, other: Roster) -> tuple[list[int], list[int]]:
         """Enter another partition's names: where its parameters and series are here."""
@@ -262,5 +296,12 @@ def named(given: Mapping[str, Any] | None, wanted: Sequence[str], what: str) -> 
     raise BadInput(f"{what} {absent[0]!r} is missing; this layer needs {list(wanted)}")
 
 
+def remember(found: dict[Any, Any], key: Any, value: Any) -> None:
+    """Keep what would be made anew at every event; so many at most that it is no burden."""
+    if len(found) >= REMEMBERED:
+        found.clear()
+    found[key] = value
+
+
 SCALAR = Row((ALL,), (1.0,))
-FIRST = Place((0,), (0,), 0, 0)
+NO_GROUP = Row((), ())

@@ -24,11 +24,11 @@ class Tickets(Protocol):
         """Keep a ticket that was just opened."""
         ...
 
-    def find(self, id: Id | None) -> Ticket:
+    def find(self, id: Id | None) -> Opened:
         """The open ticket of this id, or the oldest open one; it stays open."""
         ...
 
-    def close(self, ticket: Ticket, posting: Posting) -> None:
+    def close(self, opened: Opened, posting: Posting) -> None:
         """The label came: the ticket is closed, its id, label and posting are remembered."""
         ...
 
@@ -58,7 +58,7 @@ class Book:
     """Open tickets by number and by id, the last ``remember`` closed and expired ids."""
 
     __slots__ = (
-        "by_id", "closed", "lapsed", "now", "oldest_of", "opened", "remember", "timed", "ttl", "waiting",
+        "by_id", "by_key", "closed", "lapsed", "now", "opened", "remember", "timed", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(self, ttl: float | None, remember: int = 10_000) -> None:
@@ -67,7 +67,8 @@ class Book:
         self.ttl, self.remember = ttl, remember
         self.opened: OrderedDict[int, Opened] = OrderedDict()  # by number, oldest first
         self.by_id: dict[Id, int] = {}
-        self.oldest_of: dict[str, dict[int, None]] = {}  # numbers of a key's open tickets
+        # The numbers of each key's open tickets, from the first time that a key is asked for.
+        self.by_key: dict[str, OrderedDict[int, None]] | None = None
         self.timed: list[
             tuple[float, int]
         ] = []  # a heap of when tickets were served; some are closed by now
@@ -90,46 +91,51 @@ class Book:
 
     def put(self, ticket: Ticket, id: Id | None = None, time: float | None = None) -> None:
         """Keep a ticket that was just opened."""
-        number, key = ticket.number, ticket.row.key
+        number = ticket.number
         self.opened[number] = new(Opened, (ticket, id, time))
         if id is not None:
             self.by_id[id] = number
-        if key is not None:
-            own = self.oldest_of.get(key)
-            if own is None:
-                self.oldest_of[key] = {number: None}
-            else:
-                own[number] = None
+        if self.by_key is not None:
+            self._enter(ticket)
         if time is not None and self.ttl is not None:
             if len(self.timed) > 64 + 2 * len(self.opened):
                 self.timed = [entry for entry in self.timed if entry[1] in self.opened]
                 heapify(self.timed)
             heappush(self.timed, (time, number))
 
-    def find(self, id: Id | None = None, key: str | None = None) -> Ticket:
+    def _enter(self, ticket: Ticket) -> None:
+        if self.by_key is not None and ticket.row.key is not None:
+            self.by_key.setdefault(ticket.row.key, OrderedDict())[ticket.number] = None
+
+    def find(self, id: Id | None = None, key: str | None = None) -> Opened:
         """The open ticket of this id, or the oldest open one (of this key); it stays open."""
         if id is not None:
             number = self.by_id.get(id)
             if number is not None:
-                return self.opened[number].ticket
+                return self.opened[number]
             if id in self.lapsed:
                 raise ExpiredTicket(
                     f"id {id!r} has expired (ttl {self.ttl}); its label is not used"
                 )
             raise UnknownTicket(f"id {id!r} was never served here; predict with this id first")
         if key is not None:
-            for number in self.oldest_of.get(key, ()):
-                return self.opened[number].ticket
+            if self.by_key is None:
+                self.by_key = {}
+                for opened in self.opened.values():
+                    self._enter(opened.ticket)
+            for number in self.by_key.get(key, ()):
+                return self.opened[number]
             raise UnknownTicket(
                 f"no prediction of key {key!r} waits for a label; call predict first"
             )
         for opened in self.opened.values():
-            return opened.ticket
+            return opened
         raise UnknownTicket("no prediction waits for a label; call predict first")
 
-    def close(self, ticket: Ticket, posting: Posting) -> None:
+    def close(self, opened: Opened, posting: Posting) -> None:
         """The label came: the ticket is closed; its id is remembered with label and posting, without slopes."""
-        id = self._drop(ticket).id
+        self._drop(opened)
+        id = opened.id
         if id is not None:
             self.closed[id] = posting._replace(slopes=()) if posting.slopes else posting
             if len(self.closed) > self.remember:
@@ -145,7 +151,8 @@ class Book:
         while self.timed and now - self.timed[0][0] > self.ttl:
             opened = self.opened.get(heappop(self.timed)[1])
             if opened is not None:
-                dropped.append(self._drop(opened.ticket))
+                self._drop(opened)
+                dropped.append(opened)
         for opened in dropped:
             if opened.id is not None:
                 self.lapsed[opened.id] = None
@@ -153,17 +160,16 @@ class Book:
                     self.lapsed.popitem(last=False)
         return dropped
 
-    def _drop(self, ticket: Ticket) -> Opened:
-        opened = self.opened.pop(ticket.number)
-        if opened.id is not None:
-            del self.by_id[opened.id]
-        key = ticket.row.key
-        if key is not None:
-            own = self.oldest_of[key]
+    def _drop(self, opened: Opened) -> None:
+        ticket, id, _ = opened
+        del self.opened[ticket.number]
+        if id is not None:
+            del self.by_id[id]
+        if self.by_key is not None and ticket.row.key is not None:
+            own = self.by_key[ticket.row.key]
             del own[ticket.number]
             if not own:
-                del self.oldest_of[key]
-        return opened
+                del self.by_key[ticket.row.key]
 
     def state(self) -> dict[str, Any]:
         """Everything, ready for the codec."""

@@ -100,12 +100,20 @@ class Codebook:
         result: Int64s = codes[rows]
         return result
 
-    def _code(self, name: str) -> int:
+    def find(self, name: str) -> int | None:
+        """The code of a name, None if it was never seen."""
+        return self._by_name().get(name)
+
+    def _by_name(self) -> dict[str, int]:
         if self._codes is None:
             self._codes = {known: code for code, known in enumerate(self.names)}
-        code = self._codes.get(name)
+        return self._codes
+
+    def _code(self, name: str) -> int:
+        codes = self._by_name()
+        code = codes.get(name)
         if code is None:
-            code = self._codes[name] = self._length
+            code = codes[name] = self._length
             self.names.append(name)
             self._length += 1
             if self._integers is not None and _is_integer(name):

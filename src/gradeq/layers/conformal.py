@@ -135,7 +135,8 @@ class Conformal(Single, Tracker):
         self, x: Any, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> PredictionSet:
         """The set of labels to expect; a ticket stays open until the label comes."""
-        served: PredictionSet = self._ask(id, time, x, weight)
+        time = self._admitted(id, time)
+        served: PredictionSet = self._kept(self.open(x, weight), id, time)
         return served
 
     @property

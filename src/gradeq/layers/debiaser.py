@@ -19,6 +19,7 @@ from gradeq.losses import Squared
 from gradeq.penalties import Penalty
 from gradeq.rules.descent import Descent
 from gradeq.rules.relative import Relative
+from gradeq.rules.rule import MOST
 from gradeq.schedules import Constant, Schedule
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ TASKS = {
     "shift": "probability_shift",
     "exp": "poisson",
 }
+SMALLEST = 5e-324  # the smallest positive float
 CAP = {"real": 0.1, "binary": 0.5}  # c of the late-label cap
 
 
@@ -97,6 +99,10 @@ class Debiaser(Grouped[float]):
         own = [*groups, COLUMN] if bins is not None and not isinstance(groups, str) else groups
         names = Roster(own, features, together=penalty is not None)
         self._limited = self.link_name == "identity"
+        if outcome == "binary":
+            self._bases = self._labels = (0.0, 1.0)
+        elif self.link_name == "exp":
+            self._bases = (SMALLEST, MOST)
         self.eta, self.schedule = self._chosen_step(eta, schedule, names)
         limit = late_limit(late_cap, CAP[outcome])
         self._build(self._made_rule(names), names, limit, in_flight, ttl)

@@ -90,7 +90,8 @@ class QuantileEnsemble(Single):
         self, f: Any, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> float:
         """The adjusted quantile; a ticket stays open until its label comes."""
-        served: float = self._ask(id, time, f, weight)
+        time = self._admitted(id, time)
+        served: float = self._kept(self.open(f, weight), id, time)
         return served
 
     @property

@@ -102,7 +102,9 @@ class Grouped(Stepped, Generic[Served]):
         weight: float = 1.0,
     ) -> Ticket:
         """Serve a prediction and leave its ticket with the caller; ``ticket.served`` is a number, or one a level."""
-        f = self._prediction(f)
+        low, high = self._bases
+        if type(f) is not float or not low <= f <= high:
+            f = self._prediction(f)
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         if self.bins is not None:
             groups = self.bins.added(groups, f)
@@ -120,7 +122,9 @@ class Grouped(Stepped, Generic[Served]):
         time: float | None = None,
     ) -> Served:
         """The adjusted prediction, or all levels in increasing order; a ticket stays open until its label comes."""
-        served: Served = self._ask(id, time, f, groups, features, weight)
+        if id is not None or time is not None:
+            time = self._admitted(id, time)
+        served: Served = self._kept(self.open(f, groups, features, weight), id, time)
         return served
 
     def run(

@@ -83,6 +83,7 @@ class Keyed(Predicting):
         )
         self.layer: Any = layer.copy()
         self.shadow, self._limited = layer.shadow, layer._limited
+        self._bases, self._labels = self.layer._bases, layer._labels
         self.bins = getattr(layer, "bins", None)
         own = (layer._limit, layer._in_flight, layer._ttl)
         self._build(layer._rule, Keys(self.layer._names), *own)
@@ -96,7 +97,9 @@ class Keyed(Predicting):
         weight: float = 1.0,
     ) -> Ticket:
         """Serve a prediction of this key's own layer and leave its ticket with the caller."""
-        f = self.layer._prediction(f)
+        low, high = self._bases
+        if type(f) is not float or not low <= f <= high:
+            f = self.layer._prediction(f)
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         if self.bins is not None:
             groups = self.bins.added(groups, f)
@@ -113,7 +116,9 @@ class Keyed(Predicting):
         time: float | None = None,
     ) -> Any:
         """The adjusted prediction of this key's own layer."""
-        return self._ask(id, time, f, key, groups, features, weight)
+        if id is not None or time is not None:
+            time = self._admitted(id, time)
+        return self._kept(self.open(f, key, groups, features, weight), id, time)
 
     def run(
         self,
@@ -139,10 +144,10 @@ class Keyed(Predicting):
         """Learn from a label: of the ticket with this id, or of the oldest open one (of this key, if given)."""
         if key is None or id is not None:
             return super().update(y, id)
-        y = self._label(y)
+        y, book = self._label(y), self._book
         name = self.keys[self._names.code(key)]
-        ticket = self._book.find(None, name)
-        self._book.close(ticket, self._post(ticket, y))
+        opened = book.find(None, name)
+        book.close(opened, self._post(opened.ticket, y))
         return "applied"
 
     def set_step(self, eta: float) -> None:

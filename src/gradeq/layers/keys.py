@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.engine.names import SCALAR, Placed, Roster, group_name
+from gradeq.engine.names import EXACT, SCALAR, Placed, Roster, group_name, remember
 from gradeq.errors import BadInput, StateError
 from gradeq.files.codebook import Codebook
 from gradeq.ledger.batch import Floats, Ints, Rows, single
@@ -22,11 +22,12 @@ class Keys:
     Without groups and features a key is its parameter; else parameters are coded as key * SPAN + place in ``own``.
     """
 
-    __slots__ = ("book", "codes", "own", "pairs")
+    __slots__ = ("book", "own", "pairs", "places", "rows")
 
     def __init__(self, own: Roster) -> None:
         self.own, self.book, self.pairs = own, Codebook(), Codebook()
-        self.codes: dict[str | None, int] = {}
+        self.rows: dict[Any, Row] = {}  # of a key and its type, without groups and features
+        self.places: dict[Any, Place] = {}  # of the key and names of a row, as they are asked for
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -84,31 +85,36 @@ class Keys:
         self, key: Any, groups: Mapping[str, Any] | None, features: Mapping[str, Any] | None
     ) -> Row:
         """Where one event belongs, by name; nothing is entered."""
-        plain = self.own.scalar and not groups and not features
-        names, values, _ = SCALAR if plain else self.own.row(groups, features)
-        return new(Row, (names, values, group_name(key)))
+        if not self.own.scalar or groups or features:
+            names, values, _ = self.own.row(groups, features)
+            return new(Row, (names, values, group_name(key)))
+        kind = type(key)
+        row = self.rows.get((key, kind)) if kind in EXACT else None
+        if row is None:
+            row = SCALAR._replace(key=group_name(key))
+            if kind in EXACT:
+                remember(self.rows, (key, kind), row)
+        return row
 
     def known(self, row: Row) -> Place | None:
-        """Where a row belongs, None if its key (or one of its groups) was never seen."""
-        k = self.codes.get(row.key)
-        if k is None or not self.own.scalar:
-            return None
-        return new(Place, ((k,), (k,), k, k))
+        """Where a row belongs, None if its key and groups were not asked for before (or are forgotten)."""
+        return self.places.get((row.key, row.names))
 
     def place(self, row: Row) -> Place:
         """Where a row belongs; a key and groups not seen before are entered."""
-        key = row.key
-        assert key is not None
-        k = self.codes.get(key)
-        if k is None:
-            k = self.codes[key] = int(self.book.of_cells([key])[0])
-        if self.own.scalar:
-            return Place((k,), (k,), k, k)
-        own = self.own.place(row)
-        codes = self.pairs.of_keys(np.array([k * SPAN + j for j in own.params], dtype=np.int64))
-        params = tuple(codes.tolist())
+        place = self.known(row)
+        if place is not None:
+            return place
+        k = int(self.book.of_cells([row.key])[0])
+        params: tuple[int, ...] = (k,)
+        if not self.own.scalar:
+            own = self.own.place(row)
+            codes = self.pairs.of_keys(np.array([k * SPAN + j for j in own.params], dtype=np.int64))
+            params = tuple(codes.tolist())
         clock = params[0] if self.own.disjoint else k
-        return Place(params, (k,) if self.own.together else params, clock, k)
+        place = Place(params, (k,) if self.own.together else params, clock, k)
+        remember(self.places, (row.key, row.names), place)
+        return place
 
     def knows(self, row: Row) -> None:
         """Refuse a row that cannot be one of this layer's."""
@@ -120,12 +126,10 @@ class Keys:
 
     def code(self, key: Any) -> int:
         """The place of a key that was seen."""
-        name = group_name(key)
-        if name not in self.codes:
-            if name not in set(self.book.names):
-                raise BadInput(f"key {key!r} was never seen here")
-            self.codes[name] = int(self.book.of_cells([name])[0])
-        return self.codes[name]
+        found = self.book.find(group_name(key))
+        if found is None:
+            raise BadInput(f"key {key!r} was never seen here")
+        return found
 
     def mark(self) -> Any:
         """What ``forget`` goes back to."""
@@ -134,9 +138,9 @@ class Keys:
     def forget(self, mark: Any) -> None:
         """Forget the keys and groups entered since ``mark`` was taken."""
         keys, pairs, own = mark
+        self.places.clear()
         if len(self.book) > keys:
             self.book = Codebook(self.book.names[:keys])
-            self.codes = {name: k for name, k in self.codes.items() if k < keys}
         if len(self.pairs) > pairs:
             self.pairs = Codebook(self.pairs.names[:pairs])
         self.own.forget(own)
@@ -179,7 +183,8 @@ class Keys:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up saved keys and names."""
-        self.book, self.codes = Codebook(state["keys"]), {}
+        self.book = Codebook(state["keys"])
+        self.places.clear()
         if self.own.scalar:
             return
         self.own.restore(state)

@@ -35,17 +35,20 @@ if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
 
 Id = str | int
+ANY, NONE = (-MOST, MOST), (MOST, -MOST)  # ranges of floats that need no further look
 
 
 class Layer(ABC):
     """A layer: subclasses say what goes in, which rule serves it, and what comes out.
 
+    ``_labels``: floats from the first to the second are good labels; all others are for ``_label`` to judge.
     ``_limited``: whether a row can be too large for its step (squared error, link identity): its ticket then gets a
     smaller one.
     """
 
     kind: str
     shadow: bool = False
+    _labels: tuple[float, float] = NONE
     _limited: bool = False
     _learns: Any = None  # whether a label is one to learn from at all; None: every one is
     _limit: float | None
@@ -65,6 +68,7 @@ class Layer(ABC):
         self._names = names
         # Steps of rows of weight 1 and known size were checked when the layer was made.
         self._sized = type(rule.schedule) is Constant and not getattr(names, "features", ())
+        self._constant = rule.schedule.eta if type(rule.schedule) is Constant else None
         self._limit, self._in_flight, self._ttl = limit, in_flight, ttl
         per = "key" if names.together else "parameter"
         featured = bool(getattr(names, "features", ()))
@@ -97,11 +101,10 @@ class Layer(ABC):
             place = self._entered(row)
         try:
             served, memo, slopes = (serve or rule.serve)(state, place, row.values, f)
-            schedule = rule.schedule
-            if type(schedule) is Constant:
-                step = schedule.eta
-            else:
-                step = schedule.step(int(getattr(state, names.clocked)[place.clock]) + 1)
+            step = self._constant
+            if step is None:
+                t = int(getattr(state, names.clocked)[place.clock]) + 1
+                step = rule.schedule.step(t)
             if type(served) is not float or not -MOST <= served <= MOST:
                 check_served(served, step)
         except Exception:
@@ -193,11 +196,14 @@ class Layer(ABC):
         Returns ``applied``, or ``duplicate`` when the same label of the same id was posted before; another value
         for the same id raises ``LabelConflict``.
         """
-        y, book = self._label(y), self._book
+        low, high = self._labels
+        if type(y) is not float or not low <= y <= high:
+            y = self._label(y)
+        book = self._book
         if id is not None and id in book.closed:
             return self._duplicate(y, id)
-        ticket = book.find(id)
-        book.close(ticket, self._post(ticket, y))
+        opened = book.find(id)
+        book.close(opened, self._post(opened.ticket, y))
         return "applied"
 
     def _duplicate(self, y: Any, id: Id) -> str:
@@ -264,6 +270,7 @@ class Layer(ABC):
         """Use another step from now on; the steps that labels are given are followed, so bounds allow for it."""
         self._note(f"step {self._rule.schedule} to {schedule}")
         self._rule = with_step(self._rule, schedule)
+        self._constant = schedule.eta
 
     # Whole columns
 

@@ -11,7 +11,7 @@ from gradeq import codec
 from gradeq.engine import checks
 from gradeq.errors import BadInput
 from gradeq.layers import columns
-from gradeq.layers.layer import Id, Layer
+from gradeq.layers.layer import ANY, Id, Layer
 from gradeq.layers.making import revive
 from gradeq.layers.run import Run, run_layer
 from gradeq.ledger.values import Ticket
@@ -21,17 +21,22 @@ if TYPE_CHECKING:
 
 
 class Predicting(Layer):
-    """A layer on top of a prediction; predictions and labels are numbers, unless it says otherwise."""
+    """A layer on top of a prediction; predictions and labels are numbers, unless it says otherwise.
+
+    ``_bases``: floats from the first to the second are good predictions; all others are for ``_prediction`` to judge.
+    """
+
+    _bases = ANY
+    _labels = ANY
 
     @abstractmethod
     def open(self, *args: Any, **kwargs: Any) -> Ticket:
         """Serve a row and leave its ticket with the caller."""
 
-    def _ask(self, id: Id | None, time: float | None, *row: Any) -> Any:
-        """Serve a row, given as ``open`` takes it, and keep its ticket until its label comes."""
+    def _admitted(self, id: Id | None, time: float | None) -> float | None:
+        """The time of a prediction, checked with its id."""
         self._book.check_new(id)
-        when = None if time is None else checks.number(time, "time")
-        return self._kept(self.open(*row), id, when)
+        return None if time is None else checks.number(time, "time")
 
     def _prediction(self, f: Any) -> Any:
         return checks.number(f, "prediction")

@@ -94,7 +94,8 @@ class RiskControl(Predicting):
         self, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> float:
         """The knob to use now; a ticket stays open until the label comes."""
-        served: float = self._ask(id, time, weight)
+        time = self._admitted(id, time)
+        served: float = self._kept(self.open(weight), id, time)
         return served
 
     def run(

@@ -11,6 +11,7 @@ from gradeq.engine import checks
 from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
 from gradeq.layers.grouped import Stepped
+from gradeq.layers.layer import NONE
 from gradeq.layers.making import late_limit
 from gradeq.links import Identity
 from gradeq.losses import Quantile
@@ -58,6 +59,8 @@ class Tracker(Stepped):
         if link not in ("sinh", "linear"):
             raise BadInput(f"link={link!r}: must be sinh (steps without a unit) or linear")
         self.levels = checked_levels(levels)
+        if len(self.levels) > 1:
+            self._bases = NONE
         self.link_name, self.penalty, self.late_cap, self.shadow = link, penalty, late_cap, shadow
         names = Roster(groups, features, together=penalty is not None)
         self.eta, self.schedule = self._chosen_step(eta, schedule, names)
