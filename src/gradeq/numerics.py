@@ -51,7 +51,9 @@ def bounded_sinh(u: float) -> float:
     >>> bounded_sinh(0.0)
     0.0
     """
-    return math.sinh(min(700.0, max(-700.0, u)))
+    if -700.0 <= u <= 700.0:
+        return math.sinh(u)
+    return math.sinh(700.0 if u > 0.0 else -700.0)
 
 
 def bounded_exp(u: float) -> float:
@@ -60,7 +62,7 @@ def bounded_exp(u: float) -> float:
     >>> bounded_exp(0.0)
     1.0
     """
-    return math.exp(min(700.0, u))
+    return math.exp(u if u <= 700.0 else 700.0)
 
 
 def sign(u: float) -> float:

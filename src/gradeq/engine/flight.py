@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -45,18 +45,12 @@ from gradeq.ledger.facts import (
 )
 from gradeq.ledger.pairs import Pairs
 from gradeq.ledger.state import MOST, SUM, Column, State, column
-from gradeq.ledger.values import Place, Posting, Ticket, new
+from gradeq.ledger.values import Place, Posting, Ticket
 
+# What the coming of a label means: how late it is, the step it gets, and the cells' numbers after it.
+Arrival = tuple[tuple[int, ...], float, Sequence[list[float]]]
 AT_ONCE = (1,)
 FOREIGN = "this ticket counts other rows than this layer; post it where it was served"
-
-
-class Arrival(NamedTuple):
-    """What the coming of a label means: how late it is, the step it gets, and the cells' numbers after it."""
-
-    late: tuple[int, ...]
-    eta: float
-    cells: Sequence[list[float]]
 
 
 class Flight:
@@ -66,7 +60,7 @@ class Flight:
     cap also counts the largest squared norm of a row.
     """
 
-    __slots__ = ("featured", "in_flight", "limit", "per", "stride")
+    __slots__ = ("featured", "in_flight", "limit", "per", "stride", "usual")
 
     def __init__(
         self, limit: float | None, in_flight: int, per: str, featured: bool, stride: int
@@ -77,6 +71,8 @@ class Flight:
             )
         self.limit, self.in_flight, self.per, self.featured = limit, int(in_flight), per, featured
         self.stride = stride
+        # Weight, steps and values of a label whose facts are known: the same again at once brings no new ones.
+        self.usual: tuple[Any, ...] = ()
 
     @property
     def lazy(self) -> bool:
@@ -98,13 +94,14 @@ class Flight:
 
     def serve(self, state: State, place: Place) -> tuple[int, tuple[int, ...]]:
         """Count a row that is served: its number and the counts of its cells go on its ticket."""
-        rows, facts = state.rows, state.facts
-        counts: tuple[int, ...] = ()
-        for cell in place.cells:
-            rows[cell] = count = rows[cell] + 1.0
-            counts += (int(count),)
+        rows, facts, cells = state.rows, state.facts, place.cells
         facts[SERVED] = number = facts[SERVED] + 1.0
-        return int(number), counts
+        if len(cells) == 1:
+            rows[cells[0]] = count = rows[cells[0]] + 1.0
+            return int(number), (int(count),)
+        for cell in cells:
+            rows[cell] = rows[cell] + 1.0
+        return int(number), tuple([int(rows[cell]) for cell in cells])
 
     def unserve(self, state: State, place: Place) -> None:
         """Take back the count of a row that was served for a label which is then refused."""
@@ -113,23 +110,20 @@ class Flight:
         state.facts[fact.SERVED] -= 1.0
 
     def arrive(
-        self, state: State, place: Place, ticket: Ticket | Any, late: tuple[int, ...] | None
+        self, state: State, place: Place, ticket: Ticket | Any, late: tuple[int, ...] = ()
     ) -> Arrival:
-        """What a label would be given now; nothing is changed. ``late`` None: as late as its ticket's counts say.
+        """What a label would be given now; nothing is changed. ``late`` left out: as late as its ticket's counts say.
 
         The lateness in a cell is how many of its rows were served from the ticket until now, its own included.
         """
-        if late is None:
-            rows, cells, counts = state.rows, place.cells, ticket.counts
-            if not state.late and tuple(map(rows.__getitem__, cells)) == counts:
-                return new(Arrival, (AT_ONCE * len(counts), ticket.step, ()))
-            if len(counts) != len(cells):
-                raise BadInput(FOREIGN)
-            served = zip(cells, counts, strict=True)
-            # A ticket of another replica may be ahead of this one.
-            late = tuple([max(1, int(rows[c]) - k + 1) for c, k in served])
-        if not state.late and max(late) == 1:
-            return Arrival(late, ticket.step, ())
+        if not late:
+            cells, counts = place.cells, ticket.counts
+            if len(cells) == 1 == len(counts) and state.rows[cells[0]] == counts[0]:
+                late = AT_ONCE
+            else:
+                late = lateness(state.rows, cells, counts)
+        if not state.late and (late is AT_ONCE or max(late) == 1):
+            return late, ticket.step, ()
         noted = [self._cell(state, cell) for cell in place.cells]
         for numbers, d in zip(noted, late, strict=True):
             note(numbers, 0, float(d))
@@ -140,18 +134,22 @@ class Flight:
             if self.featured:
                 norm = max(state.norms[place.key], norm_of(ticket.row.values))
             eta = capped(eta, self.limit, ticket.weight, sum(peaks), max(peaks), norm)
-        return Arrival(late, eta, noted)
+        return late, eta, noted
 
     def settle(
         self, state: State, place: Place, ticket: Ticket | Posting, arrival: Arrival, sign: float
     ) -> None:
         """Write down what a posted label means for later ones and for the bounds."""
-        weight, (late, eta, cells) = ticket.weight, arrival
+        late, eta, cells = arrival
+        weight = ticket.weight
         if weight == 0.0:  # nothing was learned; whole columns do not count it either
             return
         facts = state.facts
         delay = facts[SERVED] - ticket.number
-        facts[POSTED] += 1.0
+        facts[POSTED] = facts[POSTED] + 1.0
+        same = (weight, eta, ticket.step, ticket.row.values, sign)
+        if same == self.usual and delay <= 0.0 and not cells and not state.path:
+            return
         if delay > 0.0:
             facts[fact.DELAY_SUM] += delay
             facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], delay)
@@ -183,6 +181,8 @@ class Flight:
             facts[NORM] = norm
         if eta < ticket.step:
             facts[fact.HELD] += 1.0
+        elif not self.featured:
+            self.usual = same
 
     def correct(self, state: State, place: Place, posting: Posting) -> None:
         """A label that comes in the place of one that taught nothing (a dropped tie) may bring a step of its own."""
@@ -357,6 +357,17 @@ def calm(labels: Any) -> Any:
     made[:, LENGTH] = EPOCH * (past + 1.0)
     made[:, RECENT] = np.where(made[:, COUNT] > 0.0, 1.0, 0.0)
     return made
+
+
+def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[int]) -> tuple[int, ...]:
+    """How many rows of each cell were served since it had this count, the ticket's own included."""
+    if len(counts) != len(cells):
+        raise BadInput(FOREIGN)
+    late = []
+    for cell, count in zip(cells, counts, strict=True):
+        d = int(rows[cell]) - count + 1
+        late.append(d if d > 1 else 1)  # a ticket of another replica may be ahead of this one
+    return tuple(late)
 
 
 def norm_of(values: Sequence[float]) -> float:

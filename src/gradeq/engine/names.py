@@ -105,7 +105,9 @@ class Roster:
         self.clocked = "rows" if self.scalar or self.disjoint != self.together else "clock"
         self.ones = (1.0,) * len(self.groups)
         self.index: dict[str, int] = {}
-        self.places: dict[tuple[str, ...], Place] = {}  # of the names of a row, as they are asked for
+        self.places: dict[
+            tuple[str, ...], Place
+        ] = {}  # of the names of a row, as they are asked for
         self.rows: dict[Any, Row] = {}  # of the values of the group columns and their types
         # The values of all group columns, one of them twice: a tuple also where there is just one.
         self.picked = itemgetter(*self.groups, self.groups[0]) if self.groups else None
@@ -147,10 +149,7 @@ class Roster:
             return row
         own = named(features, self.features, "feature")
         values = tuple(
-            [
-                number(x, f"feature {name}")
-                for name, x in zip(self.features, own, strict=True)
-            ]
+            [number(x, f"feature {name}") for name, x in zip(self.features, own, strict=True)]
         )
         return new(Row, (row.names + self.features, row.values + values, None))
 

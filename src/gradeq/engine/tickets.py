@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
 from gradeq.errors import BadInput, ExpiredTicket, StateError, UnknownTicket
-from gradeq.ledger.values import Posting, Row, Ticket, new
+from gradeq.ledger.values import Posting, Row, Ticket
 
 Id = str | int
 
@@ -46,12 +46,8 @@ class Waiting(NamedTuple):
     time: float
 
 
-class Opened(NamedTuple):
-    """A ticket in the book, with the id and the time it was served under."""
-
-    ticket: Ticket
-    id: Id | None
-    time: float | None
+# A ticket in the book, with the id and the time it was served under.
+Opened = tuple[Ticket, Id | None, float | None]
 
 
 class Book:
@@ -92,7 +88,7 @@ class Book:
     def put(self, ticket: Ticket, id: Id | None = None, time: float | None = None) -> None:
         """Keep a ticket that was just opened."""
         number = ticket.number
-        self.opened[number] = new(Opened, (ticket, id, time))
+        self.opened[number] = (ticket, id, time)
         if id is not None:
             self.by_id[id] = number
         if self.by_key is not None:
@@ -121,8 +117,8 @@ class Book:
         if key is not None:
             if self.by_key is None:
                 self.by_key = {}
-                for opened in self.opened.values():
-                    self._enter(opened.ticket)
+                for ticket, _, _ in self.opened.values():
+                    self._enter(ticket)
             for number in self.by_key.get(key, ()):
                 return self.opened[number]
             raise UnknownTicket(
@@ -134,8 +130,10 @@ class Book:
 
     def close(self, opened: Opened, posting: Posting) -> None:
         """The label came: the ticket is closed; its id is remembered with label and posting, without slopes."""
-        self._drop(opened)
-        id = opened.id
+        ticket, id, _ = opened
+        del self.opened[ticket.number]
+        if id is not None or self.by_key is not None:
+            self._unlist(ticket, id)
         if id is not None:
             self.closed[id] = posting._replace(slopes=()) if posting.slopes else posting
             if len(self.closed) > self.remember:
@@ -149,20 +147,18 @@ class Book:
             return []
         dropped = []
         while self.timed and now - self.timed[0][0] > self.ttl:
-            opened = self.opened.get(heappop(self.timed)[1])
+            opened = self.opened.pop(heappop(self.timed)[1], None)
             if opened is not None:
-                self._drop(opened)
+                self._unlist(*opened[:2])
                 dropped.append(opened)
-        for opened in dropped:
-            if opened.id is not None:
-                self.lapsed[opened.id] = None
+        for _, id, _ in dropped:
+            if id is not None:
+                self.lapsed[id] = None
                 if len(self.lapsed) > self.remember:
                     self.lapsed.popitem(last=False)
         return dropped
 
-    def _drop(self, opened: Opened) -> None:
-        ticket, id, _ = opened
-        del self.opened[ticket.number]
+    def _unlist(self, ticket: Ticket, id: Id | None) -> None:
         if id is not None:
             del self.by_id[id]
         if self.by_key is not None and ticket.row.key is not None:

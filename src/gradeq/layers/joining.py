@@ -36,8 +36,8 @@ def merge(layer: Any, other: Any) -> None:
         number = ticket.number + served
         return ticket._replace(number=number, counts=counts, slopes=tuple(slopes))
 
-    for opened in other._book.opened.values():
-        layer._book.put(moved(opened.ticket), opened.id, opened.time)
+    for ticket, id, time in other._book.opened.values():
+        layer._book.put(moved(ticket), id, time)
     layer._book.closed.update(other._book.closed)
     layer._book.lapsed.update(other._book.lapsed)
     layer._book.waiting.extend(

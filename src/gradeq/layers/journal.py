@@ -57,4 +57,4 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
         state.facts[fact.CORRECTED] += float(entry.sign < 0.0 < entry.weight)
         flight.correct(state, place, entry)
     elif layer._learns is None or layer._learns(entry.y):
-        flight.settle(state, place, entry, arrival._replace(eta=entry.eta), entry.sign)
+        flight.settle(state, place, entry, (arrival[0], entry.eta, arrival[2]), entry.sign)

@@ -71,7 +71,7 @@ class Keyed(Predicting):
     kind = "keyed"
 
     def __init__(self, layer: Layer) -> None:
-        if not isinstance(layer, Layer) or layer.kind not in KINDS:
+        if not isinstance(layer, Predicting) or layer.kind not in KINDS:
             raise BadInput(
                 f"{type(layer).__name__} cannot be keyed; give a Debiaser or a quantile tracker"
             )
@@ -83,7 +83,7 @@ class Keyed(Predicting):
         )
         self.layer: Any = layer.copy()
         self.shadow, self._limited = layer.shadow, layer._limited
-        self._bases, self._labels = self.layer._bases, layer._labels
+        self._bases, self._labels = layer._bases, layer._labels
         self.bins = getattr(layer, "bins", None)
         own = (layer._limit, layer._in_flight, layer._ttl)
         self._build(layer._rule, Keys(self.layer._names), *own)
@@ -147,7 +147,7 @@ class Keyed(Predicting):
         y, book = self._label(y), self._book
         name = self.keys[self._names.code(key)]
         opened = book.find(None, name)
-        book.close(opened, self._post(opened.ticket, y))
+        book.close(opened, self._post(opened[0], y))
         return "applied"
 
     def set_step(self, eta: float) -> None:

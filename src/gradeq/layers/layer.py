@@ -67,8 +67,8 @@ class Layer(ABC):
         self._rule: Rule = rule
         self._names = names
         # Steps of rows of weight 1 and known size were checked when the layer was made.
-        self._sized = type(rule.schedule) is Constant and not getattr(names, "features", ())
         self._constant = rule.schedule.eta if type(rule.schedule) is Constant else None
+        self._sized = self._constant is not None and not getattr(names, "features", ())
         self._limit, self._in_flight, self._ttl = limit, in_flight, ttl
         per = "key" if names.together else "parameter"
         featured = bool(getattr(names, "features", ()))
@@ -93,18 +93,20 @@ class Layer(ABC):
 
     def _open(self, row: Row, f: Any, weight: float, serve: Any = None) -> Ticket:
         """Serve one row, checked before (by ``Rule.serve`` or what stands for it): refused means unchanged."""
-        names, state, rule = self._names, self._state, self._rule
-        place = names.known(row)
-        mark = None
+        state, mark = self._state, None
+        place = self._names.known(row)
         if place is None:
-            mark = names.mark()
+            mark = self._names.mark()
             place = self._entered(row)
         try:
-            served, memo, slopes = (serve or rule.serve)(state, place, row.values, f)
+            if serve is None:
+                served, memo, slopes = self._rule.serve(state, place, row.values, f)
+            else:
+                served, memo, slopes = serve(state, place, row.values, f)
             step = self._constant
             if step is None:
-                t = int(getattr(state, names.clocked)[place.clock]) + 1
-                step = rule.schedule.step(t)
+                t = int(getattr(state, self._names.clocked)[place.clock]) + 1
+                step = self._rule.schedule.step(t)
             if type(served) is not float or not -MOST <= served <= MOST:
                 check_served(served, step)
         except Exception:
@@ -148,16 +150,14 @@ class Layer(ABC):
         return self._post(ticket, y)
 
     def _post(self, ticket: Ticket, y: Any) -> Posting:
-        state, names, rule = self._state, self._names, self._rule
-        place = names.known(ticket.row)
-        mark = None
+        state, rule, mark = self._state, self._rule, None
+        place = self._names.known(ticket.row)
         if place is None:  # a ticket of another replica may bring a new group
-            mark = names.mark()
+            mark = self._names.mark()
             place = self._entered(ticket.row)
         try:
-            arrival = self._flight.arrive(state, place, ticket, None)
-            late, eta, _ = arrival
-            posting = rule.judge(ticket, y, eta, late)
+            arrival = self._flight.arrive(state, place, ticket)
+            posting = rule.judge(ticket, y, arrival[1], arrival[0])
             if self._frozen:
                 posting = posting._replace(sign=0.0)
             elif ticket.weight > 0.0:
@@ -203,7 +203,7 @@ class Layer(ABC):
         if id is not None and id in book.closed:
             return self._duplicate(y, id)
         opened = book.find(id)
-        book.close(opened, self._post(opened.ticket, y))
+        book.close(opened, self._post(opened[0], y))
         return "applied"
 
     def _duplicate(self, y: Any, id: Id) -> str:

@@ -93,8 +93,19 @@ class Descent:
         self, state: State, place: Place, values: tuple[float, ...], f: float
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """link(f, z'u)."""
-        s = self.link.serve(f, margin(state.u, place.params, values, 0, len(values)))
-        return s, (), () if self.penalty is None else slopes_at(self.penalty, state.u)
+        u, params = state.u, place.params
+        if len(params) == 1:  # the margin of one entry, without a loop
+            s = self.link.serve(f, 0.0 + u[params[0]] * values[0])
+        else:
+            s = self.link.serve(f, margin(u, params, values, 0, len(params)))
+        return s, (), () if self.penalty is None else slopes_at(self.penalty, u)
+
+    def measure(
+        self, s: float, f: float, y: float, memo: tuple[float, ...] = ()
+    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The errors and losses of what was served and of the base prediction."""
+        loss = self.loss
+        return (loss.slope(s, y), loss.slope(f, y)), (loss.value(s, y), loss.value(f, y))
 
     def judge(
         self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
@@ -102,42 +113,53 @@ class Descent:
         """The error and loss of what was served, and of the base prediction."""
         if self.lean:
             return judged(self.loss, ticket, y, eta, late)
-        loss, s, f = self.loss, ticket.served, ticket.base
-        errors = (loss.slope(s, y), loss.slope(f, y))
-        return posting_of(ticket, y, eta, late, errors, (loss.value(s, y), loss.value(f, y)))
+        return posting_of(ticket, y, eta, late, *self.measure(ticket.served, ticket.base, y))
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
-        """u <- u - eta (w e) z, and the accounts."""
+    def add(
+        self, state: State, place: Place, posting: Posting, about: tuple[float, float] | None = None
+    ) -> None:
+        """u <- u - eta (w e) z, and the accounts; ``about``: the base and the label that z'u tracks, if others."""
         _, row, f, _, w, _, eta, _, y, errors, losses, _, _, sign = posting
-        params, values, residual, error = place.params, row.values, y - f, errors[0]
-        u, e = state.u, sign * (w * error)
+        if about is not None:
+            f, y = about
+        params, values, error, u = place.params, row.values, errors[0], state.u
+        e, near = sign * (w * error), NEAR * abs(y - f)  # the leash is never shorter
         if self.penalty is not None and posting.first:
-            widest = self.widest(state, params, posting, abs(residual))
+            widest = self.widest(state, params, posting, abs(y - f))
             dragged(state, params, values, posting, e, widest)
+        elif len(params) == 1:  # the move of one entry, without a loop
+            j = params[0]
+            old = u[j]
+            u[j] = x = old - eta * (e * values[0])
+            if not -near <= x <= near or near > MOST:
+                self._hold(state, params, posting, abs(y - f), [old])
         else:
-            old = list(map(u.__getitem__, params))
+            kept = [u[j] for j in params]
             move(u, params, values, 0, len(params), eta, e)
-            near = min(MOST, NEAR * abs(residual))  # the leash is never shorter
             for j in params:
-                if not -near <= u[j] <= near:
-                    self._hold(state, params, posting, old)
+                if not -near <= u[j] <= near or near > MOST:
+                    self._hold(state, params, posting, abs(y - f), kept)
         if self.lean:
             entered(state, params, posting)
             return
-        raw, (after, before), reach = errors[1], losses, w * self.link.reach(f)
-        r, blur = self.link.tracked(f, y), ROUND * (abs(f) + abs(y))
-        sums = state.sums
-        for j, z in zip(params, values, strict=True):
-            at = j * COLUMNS
-            enter(sums, at, error, raw, after, before, r, blur, reach, w, z, eta, sign)
+        link, sums, raw, (after, before) = self.link, state.sums, errors[1], losses
+        r, blur, reach = link.tracked(f, y), ROUND * (abs(f) + abs(y)), w * link.reach(f)
         if self.totals:
             enter(state.total, 0, error, raw, after, before, r, blur, reach, w, 1.0, eta, sign)
+        for k, j in enumerate(params):
+            z = values[k]
+            enter(sums, j * COLUMNS, error, raw, after, before, r, blur, reach, w, z, eta, sign)
 
     def _hold(
-        self, state: State, params: tuple[int, ...], posting: Posting, old: list[float]
+        self,
+        state: State,
+        params: tuple[int, ...],
+        posting: Posting,
+        residual: float,
+        old: list[float],
     ) -> None:
         """Refuse a move beyond the leash, and take it back."""
-        u, widest = state.u, self.widest(state, params, posting, abs(posting.y - posting.base))
+        u, widest = state.u, self.widest(state, params, posting, residual)
         if not all(-widest <= u[j] <= widest for j in params):
             for j, x in zip(params, old, strict=True):
                 u[j] = x

@@ -26,7 +26,7 @@ from gradeq.losses import Quantile
 from gradeq.rules.descent import Descent
 from gradeq.rules.levels import Levels
 from gradeq.rules.passes import given, kept, tallied
-from gradeq.rules.rule import MOST, diverging
+from gradeq.rules.rule import MOST, diverging, posting_of
 from gradeq.schedules import Constant, Schedule
 
 
@@ -107,8 +107,8 @@ class Ensemble:
             )
         if self.final is None:
             return self._plain.judge(ticket, y, eta, late)
-        bare = ticket._replace(memo=ticket.memo[:last])
-        return self.final.judge(bare, y, eta, late)._replace(memo=ticket.memo)
+        measured = self.final.measure(ticket.served, ticket.base, y, ticket.memo[:last])
+        return posting_of(ticket, y, eta, late, *measured)
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """The final tracker moves; a first label also teaches trackers and weights."""
@@ -122,7 +122,7 @@ class Ensemble:
             if not all(-MOST <= x <= MOST for own in learned for x in own):
                 raise diverging(max(self.nus))
         if self.final is not None:
-            self.final.add(state, place, posting._replace(base=q, memo=memo[:last]))
+            self.final.add(state, place, posting, (q, y))
         else:
             (error, raw), (after, before) = posting.errors, posting.losses
             r, blur = y - f, ROUND * (abs(f) + abs(y))

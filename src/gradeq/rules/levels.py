@@ -79,7 +79,11 @@ class Levels:
         slopes = () if self.penalty is None else slopes_at(self.penalty, state.u)
         if count == 1 and curved:  # the forecast is where its unit begins, and nothing can cross
             if scale > 0.0:
-                f = SINH.serve(f, margin(state.u, params, values, 0, len(values)), scale)
+                u = state.u
+                if len(params) == 1:  # the margin of one entry, without a loop
+                    f = SINH.serve(f, 0.0 + u[params[0]] * values[0], scale)
+                else:
+                    f = SINH.serve(f, margin(u, params, values, 0, len(values)), scale)
             return f, (scale,), slopes
         a, wish, theta, served = [0.0] * count, [0.0] * count, [0.0] * count, [0.0] * count
         loops.place(SINH, curved, count, base, 0, m, scale, a)
@@ -89,42 +93,67 @@ class Levels:
         )  # fmt: skip
         return served[0] if count == 1 else tuple(served), (scale,), slopes
 
+    def measure(
+        self, served: Any, base: Any, y: float, memo: tuple[float, ...]
+    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The miss and the pinball loss of each level, then of each base forecast."""
+        taus, alike = self.taus, len(memo) == 1
+        if len(taus) == 1 and alike and type(served) is float is type(base):
+            tau = taus[0]
+            errors = (pinball_slope(tau, served, y), pinball_slope(tau, base, y))
+            return errors, (pinball(tau, served, y), pinball(tau, base, y))
+        base, served = listed(base), listed(served)
+        if not alike or not len(base) == len(served) == len(taus):
+            raise BadInput(
+                "this ticket has other levels than this layer; post it where it was served"
+            )
+        missed, lost = [0.0] * (2 * len(taus)), [0.0] * (2 * len(taus))
+        loops.judge(len(taus), taus, base, served, 0, y, missed, lost)
+        return tuple(missed), tuple(lost)
+
     def judge(
         self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
     ) -> Posting:
         """The miss and the pinball loss of each level, then of each base forecast."""
-        base, served, taus = listed(ticket.base), listed(ticket.served), self.taus
-        if not len(base) == len(served) == len(taus) or len(ticket.memo) != 1:
-            raise BadInput(
-                "this ticket has other levels than this layer; post it where it was served"
-            )
-        if len(taus) == 1:
-            tau, s, f = taus[0], served[0], base[0]
-            errors = (pinball_slope(tau, s, y), pinball_slope(tau, f, y))
-            return posting_of(
-                ticket, y, eta, late, errors, (pinball(tau, s, y), pinball(tau, f, y))
-            )
-        missed, lost = [0.0] * (2 * len(taus)), [0.0] * (2 * len(taus))
-        loops.judge(len(taus), taus, base, served, 0, y, missed, lost)
-        return posting_of(ticket, y, eta, late, tuple(missed), tuple(lost))
+        measured = self.measure(ticket.served, ticket.base, y, ticket.memo)
+        return posting_of(ticket, y, eta, late, *measured)
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
-        """u_k <- u_k - eta (w e_k) z, the accounts, and (for a first label) the running scale."""
-        _, row, f, _, w, _, eta, late, y, errors, losses, (scale,), _, sign = posting
+    def add(
+        self, state: State, place: Place, posting: Posting, about: tuple[Any, float] | None = None
+    ) -> None:
+        """u_k <- u_k - eta (w e_k) z, the accounts, and (for a first label) the running scale.
+
+        ``about``: the forecasts and the label that z'u tracks, if others than those of the posting.
+        """
+        _, row, f, _, w, _, eta, late, y, errors, losses, memo, _, sign = posting
+        if about is not None:
+            f, y = about
         count, curved, params, values = len(self.taus), self.curved, place.params, row.values
-        base, a = f if count > 1 else (f,), [0.0] * count
+        scale, base, a = memo[0], f if count > 1 else (f,), [0.0] * count
         m = base[count // 2]
         if self.penalty is not None and sign > 0.0 and late:
             dragged(state, params, values, posting, sign * w * errors[0], MOST)
+        elif len(params) == 1 == count:  # the move of one entry, without a loop
+            u, j = state.u, params[0]
+            old = u[j]
+            u[j] = x = old - eta * (sign * w * errors[0] * values[0])
+            if not -MOST <= x <= MOST:
+                u[j] = old
+                raise diverging(eta)
         else:
             self._move(state, params, values, errors, eta, sign * w)
         if count > 1 or not curved:
             loops.place(SINH, curved, count, base, 0, m, scale, a)
-        loops.tally(
-            count, a, loops.target_of(SINH, curved, y, m, scale), loops.looseness(curved), errors, losses, w,
-            eta, sign, params, values, 0, len(params), state.sums, state.gaps if count > 1 else (),
-            state.total if self.totals else (),
-        )  # fmt: skip
+        target, loose = loops.target_of(SINH, curved, y, m, scale), loops.looseness(curved)
+        if len(params) == 1 == count and not self.totals:
+            loops.enter_levels(
+                1, a, target, loose, errors, losses, w, values[0], eta, sign, state.sums, params[0]
+            )
+        else:
+            loops.tally(
+                count, a, target, loose, errors, losses, w, eta, sign, params, values, 0, len(params),
+                state.sums, state.gaps if count > 1 else (), state.total if self.totals else (),
+            )  # fmt: skip
         if curved and sign > 0.0 and late:
             loops.fade(state.nums, state.dens, place.key, m, y)
 

@@ -119,7 +119,7 @@ class Mixed:
         f, y, w, memo = posting.base, posting.y, posting.weight, posting.memo
         if not -FARTHEST <= y - f <= FARTHEST:
             raise diverging(posting.eta)
-        self.final.add(state, place, posting._replace(base=memo[SAID]))
+        self.final.add(state, place, posting, (memo[SAID], y))
         loss, lost = self.final.loss, [0.0] * SAID
         if not posting.first:
             loops.judge(loss, memo, 0, w, y, lost)

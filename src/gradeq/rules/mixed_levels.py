@@ -23,7 +23,7 @@ from gradeq.ledger.state import MEAN, Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
 from gradeq.rules.levels import SINH, Levels, listed
 from gradeq.rules.mixed import mixing_columns
-from gradeq.rules.rule import diverging
+from gradeq.rules.rule import diverging, posting_of
 from gradeq.schedules import Schedule
 
 RATES = [0.003, 0.01, 0.03, 0.1, 0.3]
@@ -105,21 +105,32 @@ class MixedLevels:
         served, last, slopes = self.final.serve(state, place, values, centre)
         return served, (*last, *said, *mix), slopes
 
+    def measure(
+        self, served: Any, base: Any, y: float, memo: tuple[float, ...]
+    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The miss and the pinball loss of each level, then of each raw forecast."""
+        if len(memo) != self.noted + self.width:
+            raise BadInput("this ticket does not say what was mixed; post it where it was served")
+        return self.final.measure(served, base, y, memo[:SCALE])
+
     def judge(
         self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
     ) -> Posting:
         """The miss and the pinball loss of each level, then of each raw forecast."""
-        if len(ticket.memo) != self.noted + self.width:
-            raise BadInput("this ticket does not say what was mixed; post it where it was served")
-        bare = ticket._replace(memo=ticket.memo[:SCALE])
-        return self.final.judge(bare, y, eta, late)._replace(memo=ticket.memo)
+        measured = self.measure(ticket.served, ticket.base, y, ticket.memo)
+        return posting_of(ticket, y, eta, late, *measured)
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
-        """The final tracker moves; a first label also teaches weights and experts, a correction the losses alone."""
-        count, y, w, memo = self.width, posting.y, posting.weight, posting.memo
-        mix = memo[self.noted :]
-        centre = mix[0] if count == 1 else mix
-        self.final.add(state, place, posting._replace(base=centre, memo=memo[:SCALE]))
+    def add(
+        self, state: State, place: Place, posting: Posting, about: tuple[Any, float] | None = None
+    ) -> None:
+        """The final tracker moves; a first label also teaches weights and experts, a correction the losses alone.
+
+        ``about``: the base forecasts and the label, if others than those of the posting.
+        """
+        count, w, memo = self.width, posting.weight, posting.memo
+        base, y = (posting.base, posting.y) if about is None else about
+        mix = memo[self.noted : self.noted + count]
+        self.final.add(state, place, posting, (mix[0] if count == 1 else mix, y))
         lost = [0.0] * self.experts
         if not posting.first:
             loops.weighed(count, self.final.taus, memo, SCALE, w, y, lost)
@@ -128,7 +139,7 @@ class MixedLevels:
             return
         waited = max(0.0, state.facts[SERVED] - posting.number)
         arguments: tuple[Any, ...] = (
-            SINH, count, self.final.taus, self.groups, RATES, listed(posting.base), 0, y, w, waited,
+            SINH, count, self.final.taus, self.groups, RATES, listed(base), 0, y, w, waited,
             memo, SCALE, self.groups > 0.0, place.params, 0, len(place.params),
             *(getattr(state, name) if name else () for name in self._learned), [0.0] * count,
             [0.0] * self.experts, lost,

@@ -18,6 +18,7 @@ from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting, Ticket
 from gradeq.penalties import Penalty
 from gradeq.rules.descent import Descent
+from gradeq.rules.rule import posting_of
 from gradeq.schedules import Schedule
 
 
@@ -64,14 +65,11 @@ class Relative:
             raise BadInput(
                 f"label {y} is too large beside a prediction of {ticket.base}: drop the row"
             )
-        own = ticket._replace(base=1.0, served=ticket.memo[0])
-        found = self.inner.judge(own, ratio, eta, late)
-        return found._replace(base=ticket.base, served=ticket.served, y=y)
+        return posting_of(ticket, y, eta, late, *self.inner.measure(ticket.memo[0], 1.0, ratio))
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """Learn from the relative error."""
-        ratio = posting.y / posting.base
-        self.inner.add(state, place, posting._replace(base=1.0, served=posting.memo[0], y=ratio))
+        self.inner.add(state, place, posting, (1.0, posting.y / posting.base))
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass in units of the predictions."""

@@ -14,6 +14,7 @@ from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting, Ticket
 from gradeq.links import Identity
 from gradeq.rules.descent import Descent
+from gradeq.rules.rule import posting_of
 from gradeq.schedules import Schedule
 
 
@@ -68,11 +69,12 @@ class Risk:
         e = float(self.error(ticket.served, y))
         if not 0.0 <= e <= self.most:
             raise BadInput(f"the error of label {y!r} is {e}; it must lie in [0, {self.most:g}]")
-        return self._inner.judge(ticket, e, eta, late)._replace(y=y, memo=(e,))
+        measured = self._inner.measure(ticket.served, ticket.base, e)
+        return posting_of(ticket, y, eta, late, *measured, (e,))
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """Learn from the error that was noted."""
-        self._inner.add(state, place, posting._replace(y=posting.memo[0]))
+        self._inner.add(state, place, posting, (posting.base, posting.memo[0]))
 
     def run(self, state: State, batch: Batch) -> NoReturn:
         """Never: see ``by_events``."""

@@ -92,9 +92,11 @@ def posting_of(
     late: tuple[int, ...],
     errors: tuple[float, ...],
     losses: tuple[float, ...],
+    memo: tuple[float, ...] | None = None,
 ) -> Posting:
-    """The posting of a ticket, or of an earlier posting that is judged again."""
-    learned = (eta, late, y, errors, losses, ticket.memo, ticket.slopes, 1.0)
+    """The posting of a ticket, or of an earlier posting that is judged again; ``memo`` if it notes anything else."""
+    own = ticket.memo if memo is None else memo
+    learned = (eta, late, y, errors, losses, own, ticket.slopes, 1.0)
     return new(Posting, ticket[:6] + learned)  # number to step come first in both
 
 

@@ -13,6 +13,7 @@ from gradeq.errors import BadInput
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.rules.rule import posting_of
 from gradeq.schedules import Schedule
 
 
@@ -57,13 +58,12 @@ class Scored:
         """The score of the label, judged against the threshold."""
         memo = ticket.memo[:-1] if isinstance(ticket, Posting) else ticket.memo
         s = finite(self.score(ticket.base, y), y)
-        inner: Posting = self.inner.judge(ticket._replace(base=0.0, memo=memo), s, eta, late)
-        return inner._replace(base=ticket.base, y=y, memo=(*memo, s))
+        errors, losses = self.inner.measure(ticket.served, 0.0, s, memo)
+        return posting_of(ticket, y, eta, late, errors, losses, (*memo, s))
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """Learn from the score that was noted."""
-        *memo, s = posting.memo
-        self.inner.add(state, place, posting._replace(base=0.0, y=s, memo=tuple(memo)))
+        self.inner.add(state, place, posting, (0.0, posting.memo[-1]))
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """All scores first (they do not depend on what is served), then one pass of the tracker."""
