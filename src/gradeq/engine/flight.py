@@ -103,6 +103,14 @@ class Flight:
             rows[cell] = rows[cell] + 1.0
         return int(number), tuple([int(rows[cell]) for cell in cells])
 
+    def limited(self, state: State, step: float, values: tuple[float, ...], weight: float) -> float:
+        """1 / (w ||z||^2) for a row too large for its step: eta w ||z||^2 must be below 2 (results 3.2, 5.2, D3)."""
+        size = weight * norm_of(values)
+        if step * size >= 2.0:
+            state.facts[fact.RESIZED] += 1.0
+            return 1.0 / size
+        return step
+
     def unserve(self, state: State, place: Place) -> None:
         """Take back the count of a row that was served for a label which is then refused."""
         for cell in place.cells:

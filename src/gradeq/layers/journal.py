@@ -45,7 +45,7 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
         clock = getattr(state, names.clocked)
         if layer._limited:
             scheduled = layer._rule.schedule.step(int(clock[place.clock]) + 1)
-            layer._limited_step(scheduled, entry.row.values, entry.weight)
+            flight.limited(state, scheduled, entry.row.values, entry.weight)
         if names.clocked == "clock":
             clock[place.clock] += 1.0
         flight.serve(state, place)

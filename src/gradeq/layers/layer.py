@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gradeq import codec
 from gradeq.certificate import certify, more_labels, reading_of
 from gradeq.engine.columns import Columns, Engine, Ran, run_columns
-from gradeq.engine.flight import Flight, norm_of
+from gradeq.engine.flight import Flight
 from gradeq.engine.tickets import Book
 from gradeq.errors import LabelConflict, UnknownTicket
 from gradeq.kernels.flight import LATENESS
@@ -99,10 +99,7 @@ class Layer(ABC):
             mark = self._names.mark()
             place = self._entered(row)
         try:
-            if serve is None:
-                served, memo, slopes = self._rule.serve(state, place, row.values, f)
-            else:
-                served, memo, slopes = serve(state, place, row.values, f)
+            served, memo, slopes = (serve or self._rule.serve)(state, place, row.values, f)
             step = self._constant
             if step is None:
                 t = int(getattr(state, self._names.clocked)[place.clock]) + 1
@@ -113,7 +110,7 @@ class Layer(ABC):
             self._forget(mark)
             raise
         if self._limited and (weight != 1.0 or not self._sized):
-            step = self._limited_step(step, row.values, weight)
+            step = self._flight.limited(state, step, row.values, weight)
         if self._ticking:
             state.clock[place.clock] += 1.0
         number, counts = self._flight.serve(state, place)
@@ -131,14 +128,6 @@ class Layer(ABC):
         if mark is not None:
             self._names.forget(mark)
             self._state.shrink(self._names.count, self._names.keys)
-
-    def _limited_step(self, step: float, values: tuple[float, ...], weight: float) -> float:
-        """1 / (w ||z||^2) for a row too large for its step: eta w ||z||^2 must be below 2 (results 3.2, 5.2, D3)."""
-        size = weight * norm_of(values)
-        if step * size >= 2.0:
-            self._state.facts[fact.RESIZED] += 1.0
-            return 1.0 / size
-        return step
 
     def post(self, ticket: Ticket, y: Any) -> Posting:
         """Learn from the label of a ticket: what it added. Nothing has changed if this raises.

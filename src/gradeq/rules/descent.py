@@ -113,7 +113,8 @@ class Descent:
         """The error and loss of what was served, and of the base prediction."""
         if self.lean:
             return judged(self.loss, ticket, y, eta, late)
-        return posting_of(ticket, y, eta, late, *self.measure(ticket.served, ticket.base, y))
+        errors, losses = self.measure(ticket.served, ticket.base, y)
+        return posting_of(ticket, y, eta, late, errors, losses)
 
     def add(
         self, state: State, place: Place, posting: Posting, about: tuple[float, float] | None = None

@@ -97,26 +97,28 @@ class Levels:
         self, served: Any, base: Any, y: float, memo: tuple[float, ...]
     ) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The miss and the pinball loss of each level, then of each base forecast."""
-        taus, alike = self.taus, len(memo) == 1
-        if len(taus) == 1 and alike and type(served) is float is type(base):
-            tau = taus[0]
-            errors = (pinball_slope(tau, served, y), pinball_slope(tau, base, y))
-            return errors, (pinball(tau, served, y), pinball(tau, base, y))
-        base, served = listed(base), listed(served)
-        if not alike or not len(base) == len(served) == len(taus):
+        taus = self.taus
+        count = len(taus)
+        base = base if type(base) is tuple else (base,)
+        served = served if type(served) is tuple else (served,)
+        if not len(base) == len(served) == count or len(memo) != 1:
             raise BadInput(
                 "this ticket has other levels than this layer; post it where it was served"
             )
-        missed, lost = [0.0] * (2 * len(taus)), [0.0] * (2 * len(taus))
-        loops.judge(len(taus), taus, base, served, 0, y, missed, lost)
+        if count == 1:
+            tau, s, f = taus[0], served[0], base[0]
+            errors = (pinball_slope(tau, s, y), pinball_slope(tau, f, y))
+            return errors, (pinball(tau, s, y), pinball(tau, f, y))
+        missed, lost = [0.0] * (2 * count), [0.0] * (2 * count)
+        loops.judge(count, taus, base, served, 0, y, missed, lost)
         return tuple(missed), tuple(lost)
 
     def judge(
         self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
     ) -> Posting:
         """The miss and the pinball loss of each level, then of each base forecast."""
-        measured = self.measure(ticket.served, ticket.base, y, ticket.memo)
-        return posting_of(ticket, y, eta, late, *measured)
+        errors, losses = self.measure(ticket.served, ticket.base, y, ticket.memo)
+        return posting_of(ticket, y, eta, late, errors, losses)
 
     def add(
         self, state: State, place: Place, posting: Posting, about: tuple[Any, float] | None = None
@@ -133,13 +135,8 @@ class Levels:
         m = base[count // 2]
         if self.penalty is not None and sign > 0.0 and late:
             dragged(state, params, values, posting, sign * w * errors[0], MOST)
-        elif len(params) == 1 == count:  # the move of one entry, without a loop
-            u, j = state.u, params[0]
-            old = u[j]
-            u[j] = x = old - eta * (sign * w * errors[0] * values[0])
-            if not -MOST <= x <= MOST:
-                u[j] = old
-                raise diverging(eta)
+        elif len(params) == 1:  # the moves of one parameter, without loops
+            self._move_one(state.u, params[0] * count, values[0], errors, eta, sign * w)
         else:
             self._move(state, params, values, errors, eta, sign * w)
         if count > 1 or not curved:
@@ -156,6 +153,16 @@ class Levels:
             )  # fmt: skip
         if curved and sign > 0.0 and late:
             loops.fade(state.nums, state.dens, place.key, m, y)
+
+    def _move_one(
+        self, u: Any, at: int, z: float, errors: tuple[float, ...], eta: float, w: float
+    ) -> None:
+        old = u[at : at + len(self.taus)]
+        for k, before in enumerate(old):
+            u[at + k] = x = before - eta * (w * errors[k] * z)
+            if not -MOST <= x <= MOST:
+                u[at : at + len(old)] = old
+                raise diverging(eta)
 
     def _move(
         self,
