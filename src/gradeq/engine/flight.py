@@ -99,9 +99,11 @@ class Flight:
         if len(cells) == 1:
             rows[cells[0]] = count = rows[cells[0]] + 1.0
             return int(number), (int(count),)
+        counts = []
         for cell in cells:
-            rows[cell] = rows[cell] + 1.0
-        return int(number), tuple([int(rows[cell]) for cell in cells])
+            rows[cell] = count = rows[cell] + 1.0
+            counts.append(int(count))
+        return int(number), tuple(counts)
 
     def limited(self, state: State, step: float, values: tuple[float, ...], weight: float) -> float:
         """1 / (w ||z||^2) for a row too large for its step: eta w ||z||^2 must be below 2 (results 3.2, 5.2, D3)."""
@@ -373,8 +375,8 @@ def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[int]) -> tuple
         raise BadInput(FOREIGN)
     late = []
     for cell, count in zip(cells, counts, strict=True):
-        d = int(rows[cell]) - count + 1
-        late.append(d if d > 1 else 1)  # a ticket of another replica may be ahead of this one
+        now = rows[cell]  # a ticket of another replica may be ahead of this one
+        late.append(int(now) - count + 1 if now > count else 1)
     return tuple(late)
 
 
