@@ -257,8 +257,9 @@ def _added_up(setting: Setting, whole: Bound, width: int) -> list[Bound]:
         ]
         total = None if None in values else math.fsum(v for v in values if v is not None)
         value = None if total is None else over(total, setting.average_over)
-        vacuous = value is None or not value < whole.trivial
-        bounds.append(whole._replace(value=value, vacuous=vacuous))
+        trivial = max(bound.trivial for bound in own)
+        vacuous = value is None or not value < trivial
+        bounds.append(whole._replace(value=value, trivial=trivial, vacuous=vacuous))
     return bounds
 
 
@@ -368,9 +369,8 @@ def seen(reading: Reading, j: int | None) -> dict[str, Any]:
     return facts
 
 
-def more_labels(layer: Any, bound: float) -> int | None:
+def more_labels(reading: Reading, bound: float) -> int | None:
     """How many more labels until the proven bound falls below this, if things go on as they were."""
-    reading = reading_of(layer)
     setting = setting_of(reading)
     if reading.refusal is not None:
         return None

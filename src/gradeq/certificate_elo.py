@@ -158,10 +158,11 @@ def more_games(elo: Any, target: float) -> int | None:
     reading = reading_of(elo)
     setting = certificate.setting_of(reading)
     shares = [own / setting.weights for own in setting.counts[int(elo._names.home) :] if own]
-    if not shares or elo.proximal is not None or reading.refusal is not None:
+    if not shares or reading.refusal is not None:
         return None
-    # A player's bound is the whole's divided by the player's share of the games.
-    needed = labels_until(replace(setting, counts=()), target * min(shares))
+    # A player's bound is the whole's, and what a proximal lasso adds, divided by the player's share of the games.
+    added = (elo.proximal or 0.0) * setting.n / setting.weights
+    needed = labels_until(replace(setting, counts=()), target * min(shares) - added)
     return None if needed is None else max(0, needed - int(setting.n))
 
 

@@ -3,44 +3,65 @@
 import argparse
 import sys
 import time
+import traceback
 
 import numpy as np
 
-from fuzz.check import Broken, check
-from fuzz.life import Life
+from fuzz.check import check
+from fuzz.life import lived
 from fuzz.paths import check_paths
 from fuzz.settings import case
+from fuzz.telling import Broken
 
 
-def run(seed):
-    """One life: its equilibrium, if it is one of those where everything printed is checked."""
+def life(seed, sizes=(60, 150)):
+    """One life under an adversary, everything printed checked now and then: what it ended in."""
     rng = np.random.default_rng(seed)
-    if seed % 4 == 3:  # one in four: not what is printed, but whether every path gives the same
-        check_paths(case(rng), rng)
-        return None
-    return check(Life(case(rng), rng, int(rng.choice([60, 150, 300]))))
+    made = case(rng, seed)
+    try:
+        return check(lived(made, rng, int(rng.choice(sizes)), lambda own: check(own, whole=False)))
+    except Exception as error:
+        raise told(error, made) from error
+
+
+def paths(seed):
+    """One stream by every path."""
+    rng = np.random.default_rng(10**9 + seed)
+    made = case(rng, seed)
+    try:
+        check_paths(made, rng)
+    except Exception as error:
+        raise told(error, made) from error
+
+
+def told(error, made):
+    """A failure with what the layer was."""
+    what = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
+    return Broken(f"{what} in {tuple(made.combination)} {made.told}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--trace", action="store_true", help="print where a failure came from")
     given = parser.parse_args()
     bounded = failed = 0
     began = time.monotonic()
     for seed in range(given.seed, given.seed + given.runs):
-        try:
-            result = run(seed)
-            bounded += result is not None and result.bound is not None
+        try:  # every third: not what is printed, but whether every path gives the same
+            if seed % 3 == 2:
+                paths(seed // 3)
+            else:
+                result = life(seed - seed // 3, (60, 150, 300))
+                bounded += result.bound is not None
         except Broken as error:
             failed += 1
             print(f"seed {seed}: {error}")
-        except Exception as error:
-            failed += 1
-            print(f"seed {seed}: crashed with {type(error).__name__}: {error}")
-    print(
-        f"{given.runs} lives, {bounded} with a bound, {failed} broken, {time.monotonic() - began:.0f} s"
-    )
+            if given.trace:
+                traceback.print_exception(error.__cause__)
+    seconds = time.monotonic() - began
+    print(f"{given.runs} runs, {bounded} with a bound, {failed} broken, {seconds:.0f} s")
     return 1 if failed else 0
 
 

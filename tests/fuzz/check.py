@@ -1,126 +1,168 @@
 """Everything that a layer prints, computed again by hand from what was served and what was said."""
 
 import math
+from typing import NamedTuple
 
-from gradeq.errors import BadInput
-
-ROUNDING = 1e-9
-
-
-class Broken(AssertionError):
-    """A number that a run contradicts."""
-
-
-def expect(holds, what, *numbers):
-    if not holds:
-        raise Broken(f"{what}: {numbers}")
-
-
-def close(a, b, size):
-    return abs(a - b) <= ROUNDING * max(size, 1e-300) + ROUNDING * abs(b)
+from fuzz.promises import harm, labels_until, vacuous
+from fuzz.telling import ROUNDING, Broken, close, expect
+from gradeq.errors import BadInput, OtherSettings
 
 
 def learned(life):
     return [row for row in life.rows if row.learned]
 
 
+class Sums(NamedTuple):
+    """By hand: sums of w e z by coordinate and level, weights by coordinate, sums over all rows, losses."""
+
+    gradients: dict
+    before: dict
+    weights: dict
+    rows: dict
+    losses: dict
+    total: dict
+    weight: float
+    loss: tuple
+
+
 def by_hand(life, rows):
-    """Sums of w e z by coordinate (and level), sums over all rows, and losses, before and after."""
-    case, sums, weights, total, before, after = life.case, {}, {}, {}, 0.0, 0.0
-    terms, level_terms, losses = {}, {}, ([], [])
+    """What these rows add up to, as the outside world saw them."""
+    case, terms, raw, level_terms = life.case, {}, {}, {}
+    weights, counts, losses, loss = {}, {}, {}, ([], [])
     for row in rows:
-        y = abs(row.y - row.base) if case.kind == "conformal" else row.y
-        errors = case.error(row.served, y, row.base)
-        for k, e in enumerate(errors):
+        base = case.raw(row.base)
+        errors = case.error(row.served, row.y, row.base)
+        firsts = case.error(base, row.y, row.base) if case.kind != "risk" else errors
+        costs = tuple(row.w * case.loss(s, row.y, row.base) for s in (base, row.served))
+        for own, cost in zip(loss, costs, strict=True):
+            own.append(cost)
+        for k, (e, first) in enumerate(zip(errors, firsts, strict=True)):
             level_terms.setdefault(k, []).append(row.w * e)
             for name, z in zip(row.coords, row.z, strict=True):
                 terms.setdefault((name, k), []).append(row.w * e * z)
+                raw.setdefault((name, k), []).append(row.w * first * z)
         for name, z in zip(row.coords, row.z, strict=True):
             if z != 0.0 or not case.games:  # nobody at home: no game of the first side
-                weights[name] = weights.get(name, 0.0) + row.w
-        base = row.base
-        if case.kind == "conformal":
-            base = 0.0
-        elif case.forecasts == 1 and len(case.levels) > 1:
-            base = (row.base,) * len(case.levels)
-        losses[0].append(row.w * case.loss(base, y, row.base))
-        losses[1].append(row.w * case.loss(row.served, y, row.base))
-    sums = {key: math.fsum(values) for key, values in terms.items()}
-    total = {k: math.fsum(values) for k, values in level_terms.items()}
-    before, after = (sum(own) for own in losses)
-    return sums, weights, total, before, after
-
-
-def check(life):
-    """Compare all that is printed with what was seen; raises ``Broken`` with the numbers."""
-    layer, case, rows = life.layer, life.case, learned(life)
-    result = layer.equilibrium()
+                weights.setdefault(name, []).append(row.w)
+                counts[name] = counts.get(name, 0) + 1
+                for k, cost in enumerate(costs):
+                    losses.setdefault((name, k), []).append(cost)
+    found = [
+        {key: added(own) for key, own in group.items()}
+        for group in (terms, raw, weights, losses, level_terms)
+    ]
+    gradients, before, weights, losses, total = found
     weight = math.fsum(row.w for row in rows)
+    return Sums(gradients, before, weights, counts, losses, total, weight, tuple(map(added, loss)))
+
+
+def added(terms):
+    """Their sum, nan if that is too large for a number."""
+    try:
+        return math.fsum(terms)
+    except OverflowError:
+        return math.nan
+
+
+def check(life, whole=True):
+    """Compare all that is printed with what was seen; raises ``Broken`` with the numbers."""
+    layer, rows = life.layer, learned(life)
+    result = layer.equilibrium()
     expect(result.rows == len(rows), "rows", result.rows, len(rows))
-    if not rows or not weight:
+    traffic(life)
+    own = by_hand(life, rows)
+    if not rows or not own.weight:
         return result
-    sums, weights, total, before, after = by_hand(life, rows)
-    errors = [abs(e) for row in rows for e in errors_of(life, row)]
-    size = max(errors) * max(max(map(abs, row.z)) for row in rows)
-    largest = 0.0
+    size = averages(life, result, rows, own)
+    vacuous(life, result, rows)
+    coverage(life, own)
+    harm(life, rows, own)
+    window(life)
+    leaderboard(life, own)
+    keys(life, rows)
+    if life.case.kind == "risk":
+        risk = own.loss[1] / own.weight
+        expect(close(layer.risk, risk, life.case.told["most"]), "risk", layer.risk, risk)
+    # The identity: exact but for rounding, which is relative to what was summed up (in u, with steps that varied).
+    u = max((abs(x) for x in flat(layer.theta)), default=0.0) if not life.case.games else 50.0
+    size += pull(life.case)
+    tolerance = ROUNDING * (size + u + layer.steps["largest"] * size * own.weight)
+    expect(result.gap <= tolerance, "gap", result.gap, tolerance)
+    if whole:
+        labels_until(life, result, rows)
+    return result
+
+
+def place(case, name):
+    """Coordinate and level of a printed name."""
+    coordinate, _, level = name.partition(" @ ")
+    return coordinate, 0 if not level else [f"{tau:g}" for tau in case.levels].index(level)
+
+
+def averages(life, result, rows, own):
+    """Averages, bias, losses and bounds of the whole and of every coordinate; the size of what was added up."""
+    case, weight = life.case, own.weight
+    largest = error_size(case, rows)
+    size = largest * max(max(map(abs, row.z)) for row in rows)
+    most = 0.0
     for c in result.coordinates:
-        name, _, level = c.name.partition(" @ ")
-        k = 0 if not level else [f"{tau:g}" for tau in case.levels].index(level)
-        if (name, k) not in sums:
+        name, k = place(case, c.name)
+        if (name, k) not in own.gradients or not own.weights.get(name):
             expect(c.rows == 0 or c.average_gradient == 0.0, "a coordinate that no row had", c)
             continue
-        own = sums[name, k]
+        total, mine = own.gradients[name, k], own.weights[name]
+        if not math.isfinite(total) or not math.isfinite(own.before[name, k]):
+            expect(c.bound is None, "a bound on what is no number", c)
+            continue
+        slack = size * weight / mine
+        most = max(most, abs(total) / weight)
+        expect(c.rows == own.rows[name], "rows of", c.name, c.rows, own.rows[name])
+        expect(close(c.weight, mine, mine), "weight of", c.name, c.weight, mine)
+        average = total / weight
         expect(
-            close(c.average_gradient, own / weight, size),
-            "average",
-            c.name,
-            c.average_gradient,
-            own / weight,
+            close(c.average_gradient, average, size), "average", c.name, c.average_gradient, average
         )
-        largest = max(largest, abs(own) / weight)
-        bias = own / weights[name]
-        expect(
-            close(c.bias_after, bias, size * weight / weights[name]),
-            "bias",
-            c.name,
-            c.bias_after,
-            bias,
-        )
+        expect(close(c.bias_after, total / mine, slack), "bias", c.name, c.bias_after, total / mine)
+        if c.bias_before is not None:
+            raw = own.before[name, k] / mine
+            scale = slack + abs(raw) + case.scale * max(map(abs, rows[0].z)) * weight / mine
+            expect(close(c.bias_before, raw, scale), "bias before", c.name, c.bias_before, raw)
+        if len(case.levels) < 2:
+            for said, at in ((c.loss_before, 0), (c.loss_after, 1)):
+                alike(f"loss of {c.name}", said, own.losses[name, at], mine)
         if c.bound is not None:
-            slack = ROUNDING * size * weight / weights[name]
-            expect(
-                abs(bias) <= c.bound * (1 + ROUNDING) + slack,
-                "bound of a coordinate",
-                c.name,
-                bias,
-                c.bound,
-            )
+            within("bound of a coordinate", total / mine, c.bound, slack, c.name, result.bound_from)
     if result.bound is not None:
-        expect(
-            largest <= result.bound * (1 + ROUNDING) + ROUNDING * size,
-            "bound",
-            largest,
-            result.bound,
-            result.bound_from,
-        )
-    # The identity: exact but for rounding, which is relative to what was summed up (in u, with steps that varied).
-    u = max((abs(x) for x in flat(life.layer.theta)), default=0.0) if not case.games else 50.0
-    tolerance = ROUNDING * (size + u + life.layer.steps["largest"] * size * weight)
-    expect(result.gap <= tolerance, "gap", result.gap, tolerance)
+        within("bound", most, result.bound, size, result.bound_from)
     if result.bias_after is not None and not case.games:
-        expect(
-            close(result.bias_after, total[0] / weight, size),
-            "overall bias",
-            result.bias_after,
-            total[0] / weight,
-        )
-    for said, own in ((result.loss_before, before), (result.loss_after, after)):
-        if said is not None and math.isfinite(own) and math.isfinite(said):
-            expect(close(said, own / weight, abs(own / weight)), "loss", said, own / weight)
-    coverage(life, total, weight)
-    harm(life, before, after)
-    window(life)
-    return result
+        bias = own.total[0] / weight
+        expect(close(result.bias_after, bias, largest), "overall bias", result.bias_after, bias)
+    for said, total in zip((result.loss_before, result.loss_after), own.loss, strict=True):
+        alike("loss", said, total, weight)
+    return size
+
+
+def error_size(case, rows):
+    """The largest error; with link exp what was served was rounded before it was compared."""
+    largest = max(abs(e) for row in rows for e in case.error(row.served, row.y, row.base))
+    return largest + (1e-7 * max(row.served / row.base for row in rows) if case.positive else 0.0)
+
+
+def within(what, value, bound, size, *more):
+    expect(abs(value) <= bound * (1 + ROUNDING) + ROUNDING * size, what, value, bound, *more)
+
+
+def alike(what, said, total, weight):
+    """A mean of losses, where it is a number at all."""
+    if said is not None and math.isfinite(total) and math.isfinite(said):
+        mean = total / weight
+        expect(close(said, mean, abs(mean) + 1e-22), what, said, mean)
+
+
+def pull(case):
+    """How strongly a penalty pulls beside the errors."""
+    shrinking = case.told.get("penalty")
+    return case.told.get("proximal", 0.0) if shrinking is None else shrinking.strength
 
 
 def flat(theta):
@@ -129,64 +171,68 @@ def flat(theta):
         yield from value if isinstance(value, tuple) else (value,)
 
 
-def coverage(life, total, weight):
+def traffic(life):
+    """How many were served and heard, and how long labels took, in predictions served in between."""
+    said = life.layer.in_flight
+    expect(said["served"] == life.served, "served", said, life.served)
+    if not (life.corrected and life.case.games):  # a tie that was dropped may be a game after all
+        expect(said["labelled"] == life.heard, "labelled", said, life.heard)
+        mean = sum(life.waited) / life.heard if life.heard else 0.0
+        expect(close(said["mean_delay"], mean, 1.0), "mean delay", said, mean)
+        expect(said["longest_delay"] == max(life.waited, default=0), "longest delay", said)
+    waiting = sum(row.y is None and row.id is not None and not row.lapsed for row in life.rows)
+    expect(said["open"] == waiting, "open", said, waiting)
+
+
+def coverage(life, own):
     """Coverage of every level (or of the interval), and its bound over all rows."""
     found = getattr(life.layer, "coverage", None)
-    if found is None or not life.case.levels:
+    case, weight = life.case, own.weight
+    if found is None or not case.levels:
         return
-    case = life.case
     if case.kind == "interval":
-        upper, lower = total[1] / weight + case.levels[1], total[0] / weight + case.levels[0]
+        upper, lower = (
+            own.total[1] / weight + case.levels[1],
+            own.total[0] / weight + case.levels[0],
+        )
         pairs = [(found, upper - lower - found.target)]
     else:
         listed = found if isinstance(found, list) else [found]
-        pairs = [(own, total[k] / weight) for k, own in enumerate(listed)]
-    for own, error in pairs:
-        expect(abs(own.after - own.target - error) < 1e-8, "coverage", own, error)
-        if own.bound is not None:
-            expect(
-                abs(error) <= own.bound * (1 + ROUNDING) + ROUNDING, "bound of coverage", own, error
-            )
+        pairs = [(one, own.total[k] / weight) for k, one in enumerate(listed)]
+    for one, error in pairs:
+        expect(abs(one.after - one.target - error) < 1e-8, "coverage", one, error)
+        expect(one.bound is not None or one.vacuous, "no bound and not vacuous", one)
+        if one.bound is not None:
+            within("bound of coverage", error, one.bound, 1.0, one)
+            trivial = max(one.target, 1.0 - one.target)
+            if abs(one.bound - trivial) > 1e-9:
+                expect(one.vacuous == (one.bound > trivial), "vacuous coverage", one)
 
 
-def harm(life, before, after):
-    """What the step can cost at most, where that is proven."""
-    if not hasattr(life.layer, "harm_cap"):
+def leaderboard(life, own):
+    """What is shown of each player."""
+    for one in life.layer.leaderboard() if life.case.games else ():
+        mine = own.weights[one.player]
+        bias = own.gradients[one.player, 0] / mine
+        expect(one.games == own.rows[one.player], "games", one)
+        expect(close(one.bias, bias, own.weight / mine), "bias of a player", one, bias)
+        won = 0.5 - own.before[one.player, 0] / mine
+        expect(close(one.win_rate, won, own.weight / mine), "win rate", one, won)
+        if one.bound is not None:
+            within("bound of a player", bias, one.bound, own.weight / mine, one)
+
+
+def keys(life, rows):
+    """Each key by itself: its own averages and its own bound."""
+    case = life.case
+    if not case.keyed or (case.features and not case.groups):
         return
-    cap = life.layer.harm_cap()
-    if life.case.binary and not life.case.games:
-        log_harm(life, cap)
-        return
-    weight = math.fsum(row.w for row in learned(life))
-    if cap.factor is not None and not life.case.games:
-        expect(
-            after <= before * cap.factor * (1 + ROUNDING) + 1e-280, "harm cap", before, after, cap
-        )
-    if cap.added is not None and life.case.levels:
-        expect(
-            after / weight <= before / weight + cap.added * (1 + ROUNDING),
-            "harm cap",
-            before,
-            after,
-            cap,
-        )
-
-
-def log_harm(life, cap):
-    """With link logit the cap speaks of the log loss of 0/1 labels."""
-    rows = learned(life)
-    if cap.factor is None or any(row.y not in (0.0, 1.0) for row in rows):
-        return
-    clip = life.case.told.get("clip", 1e-6)
-
-    def cost(p, y):
-        return -math.log(p if y == 1.0 else 1.0 - p)
-
-    before = math.fsum(row.w * cost(min(1 - clip, max(clip, row.base)), row.y) for row in rows)
-    after = math.fsum(row.w * cost(min(1 - 1e-16, max(1e-300, row.served)), row.y) for row in rows)
-    expect(
-        after <= before * cap.factor * (1 + 1e-6), "harm cap of the log loss", before, after, cap
-    )
+    for key in sorted({row.key for row in rows}):
+        mine = [row for row in rows if row.key == key]
+        own, result = by_hand(life, mine), life.layer.equilibrium(key)
+        expect(result.rows == len(mine), "rows of a key", key, result.rows, len(mine))
+        if own.weight:
+            averages(life, result, mine, own)
 
 
 def window(life):
@@ -197,34 +243,40 @@ def window(life):
         between = life.layer.since(life.earlier)
     except BadInput:
         return
-    except Exception as error:
-        if type(error).__name__ == "OtherSettings" and life.stepped:
-            return
-        raise
+    except OtherSettings:
+        expect(life.stepped, "a window of other settings")
+        return
     expect(math.isfinite(between.gap), "gap of a window", between.gap)
-    if life.corrected or life.stepped:
+    if life.corrected:
         return
     expect(between.rows == len(life.later), "rows of a window", between.rows, len(life.later))
-    if not math.fsum(row.w for row in life.later):
+    own = by_hand(life, life.later)
+    if not own.weight:
         return
-    sums, weights, _, _, _ = by_hand(life, life.later)
-    everything = learned(life)
-    largest = max(abs(e) for row in everything for e in errors_of(life, row))
-    largest *= max(max(map(abs, row.z)) for row in everything)
+    case, everything = life.case, learned(life)
+    largest = error_size(case, everything) * max(max(map(abs, row.z)) for row in everything)
+    largest += pull(case)
     whole = math.fsum(row.w for row in everything) * largest
     for name, value in between.bias.items():
-        coordinate, _, level = name.partition(" @ ")
-        k = 0 if not level else [f"{tau:g}" for tau in life.case.levels].index(level)
-        if (coordinate, k) in sums and weights.get(coordinate):
-            own = sums[coordinate, k] / weights[coordinate]
-            # A difference of two sums: rounding is relative to the whole, and so is that of the weights.
-            slack = 1e-11 * whole / weights[coordinate]
-            expect(
-                abs(value - own) <= 1e-9 * abs(own) + slack, "bias of a window", name, value, own
-            )
+        coordinate, k = place(case, name)
+        total, mine = own.gradients.get((coordinate, k), 0.0), own.weights.get(coordinate, 0.0)
+        # A difference of two sums: rounding is relative to the whole, and so is that of the weights.
+        for what, said, weight in (
+            ("bias", value, mine), ("average", between.average_gradient[name], own.weight),
+        ):  # fmt: skip
+            if weight and math.isfinite(whole):
+                mean, slack = total / weight, 1e-11 * whole / weight
+                expect(
+                    abs(said - mean) <= 1e-9 * abs(mean) + slack,
+                    f"{what} of a window",
+                    name,
+                    said,
+                    mean,
+                )
+    u = max((abs(x) for x in flat(life.layer.theta)), default=0.0) if not case.games else 50.0
+    steps = life.layer.steps["largest"]
+    tolerance = 1e-9 * (largest + u + steps * whole) + 1e-11 * (whole + u / steps) / own.weight
+    expect(between.gap <= tolerance, "gap of a window", between.gap, tolerance)
 
 
-def errors_of(life, row):
-    """The errors of one row, by level."""
-    y = abs(row.y - row.base) if life.case.kind == "conformal" else row.y
-    return life.case.error(row.served, y, row.base)
+__all__ = ["Broken", "check"]

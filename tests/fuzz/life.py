@@ -3,208 +3,338 @@
 import numpy as np
 
 import gradeq as gq
+from fuzz.adversary import STYLES, label
 from fuzz.settings import GROUPS
-
-STYLES = ("away", "away", "constant", "turning", "random", "ties", "extreme")
 
 
 class Row:
     """A row as the outside world saw it."""
 
-    __slots__ = ("base", "coords", "game", "id", "key", "learned", "served", "w", "y", "z")
+    __slots__ = (
+        "base", "coords", "frozen", "game", "id", "key", "lapsed", "learned", "number", "posting", "served",
+        "step", "ticket", "time", "w", "where", "y", "z",
+    )  # fmt: skip
 
-    def __init__(self, base, served, w, coords, z, key, id):
-        self.base, self.served, self.w, self.coords, self.z = base, served, w, coords, z
-        self.key, self.id, self.y, self.learned, self.game = key, id, None, False, None
+    def __init__(self, base, w, where, coords, z, key):
+        self.base, self.w, self.where, self.coords, self.z, self.key = (
+            base,
+            w,
+            where,
+            coords,
+            z,
+            key,
+        )
+        self.served = self.y = self.id = self.time = self.ticket = self.posting = self.game = None
+        self.learned = self.lapsed = self.frozen = False
+        self.number, self.step = 0, 1.0
 
 
 class Life:
-    """Serve, hold, release, correct, freeze, change steps; everything learned is written down by hand."""
+    """Serve, hold, release, correct, freeze, change steps; everything learned is written down by hand.
 
-    def __init__(self, case, rng, rows):
-        self.case, self.rng, self.layer = case, rng, case.make()
-        self.rows, self.open, self.clock, self.frozen = [], [], 0.0, False
+    ``look`` is called with the life now and then; ``part``: what the names of groups, players and keys end with;
+    ``alone``: not to be merged with another, so that steps may be changed and tickets kept in hand.
+    """
+
+    def __init__(self, case, rng, rows, look=None, part="", first=0, alone=True):
+        self.case, self.rng, self.layer, self.part, self.alone = case, rng, case.make(), part, alone
+        self.rows, self.open, self.clock, self.frozen, self.number = [], [], 0.0, False, first
         self.style = str(rng.choice(STYLES))
-        self.wild = rng.random() < 0.35  # corrections, steps, freezing, resets
-        self.late = float(rng.choice([0.0, 0.0, 0.3, 0.9])) if "proximal" not in case.told else 0.0
-        self.lost = float(rng.choice([0.0, 0.1, 0.5]))
-        self.corrected = self.stepped = False
-        self.players = int(rng.integers(2, 6))
+        self.wild = rng.random() < 0.4  # corrections, steps, freezing, resets, columns
+        self.late = 0.0 if case.at_once else float(rng.choice([0.0, 0.0, 0.3, 0.9]))
+        self.lost = float(rng.choice([0.0, 0.0, 0.1, 0.5]))
+        self.in_hand = alone and not case.at_once and rng.random() < 0.3
+        self.corrected = self.stepped = self.merged = False
+        self.players, self.turn = int(rng.integers(2, 6)), int(rng.choice([10, 60, 1000]))
+        self.fresh = int(rng.choice([0, 0, 50]))  # until then only the first names are seen
+        self.size = float(rng.choice([1.0, 1.0, 1e3, 1e-3]))  # of features
+        self.sums, self.usual = {}, 0.0
+        self.served, self.waited, self.heard = 0, [], 0
         self.earlier, self.later = None, []
+        moments = set(rng.integers(3, rows, 2).tolist()) if look else ()
         for t in range(rows):
             self.step(t)
+            if t in moments:
+                look(self)
+
+    # What is served
 
     def weight(self):
-        how, rng = self.case.weights, self.rng
-        if how == "mild":
-            return float(rng.uniform(0.5, 2.0))
-        if how == "wild":
-            return float(10.0 ** rng.uniform(-12, 3))
-        if how == "zeros":
-            return float(rng.choice([0.0, 1.0]))
-        return 1.0
+        rng = self.rng
+        return {
+            "mild": lambda: float(rng.uniform(0.5, 2.0)),
+            "heavy": lambda: float(rng.choice([1.0, 3.0, 50.0])),
+            "light": lambda: float(rng.uniform(0.01, 1.0)),
+            "wild": lambda: float(10.0 ** rng.uniform(-12, 3)),
+            "zeros": lambda: float(rng.choice([0.0, 1.0])),
+            "none": lambda: 1.0,
+        }[self.case.weights]()
 
     def base(self):
         case, rng = self.case, self.rng
+        if case.kind == "risk":
+            return case.told["start"]
+        if case.games:
+            return 0.5
         if case.binary:
-            return (
-                float(rng.choice([0.0, 1.0, rng.uniform()]))
-                if rng.random() < 0.1
-                else float(rng.uniform(0.02, 0.98))
-            )
+            wild = rng.random() < 0.1
+            return float(rng.choice([0.0, 1.0, rng.uniform()]) if wild else rng.uniform(0.02, 0.98))
         if case.positive:
             return float(case.scale * rng.uniform(0.5, 2.0))
         if case.forecasts > 1:
             return tuple(float(case.scale * x) for x in np.sort(rng.normal(size=case.forecasts)))
         return float(case.scale * rng.normal())
 
-    def label(self, row, t):
-        """What the adversary says, having seen what was served."""
-        case, rng, s = self.case, self.rng, row.served
-        if case.kind == "conformal":
-            return row.base + float(case.scale * rng.normal())
-        middle = s[len(s) // 2] if isinstance(s, tuple) else s
-        if case.binary:
-            high, low, centre = 1.0, 0.0, 0.5
-        elif case.positive:
-            high, low, centre = 2.0 * row.base, 0.5 * row.base, row.base
-            if self.style == "extreme":
-                return float(row.base * rng.choice([0.0, 0.1, 3.0]))
-        else:
-            f = row.base[0] if isinstance(row.base, tuple) else row.base
-            high, low, centre = f + case.scale, f - case.scale, f
-        style = self.style
-        if style == "away":
-            return low if middle > centre else high
-        if style == "constant":
-            return high
-        if style == "turning":
-            return high if (t // 25) % 2 else low
-        if style == "ties":
-            return middle if not case.binary else float(rng.choice([low, high]))
-        if style == "extreme":
-            return (
-                centre + (high - centre) * 30.0 * float(rng.normal())
-                if not case.binary
-                else float(rng.random() < 0.9)
-            )
-        return (
-            float(rng.uniform(low, high)) if not case.games else float(rng.choice([0.0, 0.5, 1.0]))
-        )
-
-    def serve(self, id):
-        """Serve one row and write it down."""
-        case, rng, layer = self.case, self.rng, self.layer
-        w = self.weight()
-        given = {"weight": w, "id": id}
-        if rng.random() < 0.5:
-            given["time"] = self.clock
+    def row(self, t):
+        """A row that is about to be served."""
+        case, rng, where, coords, z, key = self.case, self.rng, {}, [], [], None
+        few = 1 if t < self.fresh else 9
         if case.games:
-            a, b = rng.choice(self.players, 2, replace=False)
-            a, b = f"p{a}", f"p{b}"
-            coords, z = [a, b], [1.0, -1.0]
+            pair = rng.choice(2 if t < self.fresh else self.players, 2, replace=False)
+            coords, z = [f"p{k}{self.part}" for k in pair], [1.0, -1.0]
             if case.home:
-                given["home"] = float(rng.choice([1.0, 0.0, -1.0]))
-                coords, z = [*coords, "(first side)"], [*z, given["home"]]
-            if "proximal" not in case.told:
-                return Row(0.5, layer.predict(a, b, **given), w, coords, z, None, id)
-            side = {"home": given["home"]} if case.home else {}
-            row = Row(0.5, layer.predict(a, b, **side), w, coords, z, None, id)
-            row.game = (a, b, w, side)  # this form takes scores at once only
-            return row
-        f = self.base()
-        coords, z = [], []
+                where["home"] = float(rng.choice([1.0, 0.0, -1.0]))
+                coords, z = [*coords, "(first side)"], [*z, where["home"]]
         if case.groups:
-            given["groups"] = {name: str(rng.choice(list(GROUPS[name]))) for name in case.groups}
-            coords += [f"{name}={value}" for name, value in given["groups"].items()]
-            z += [1.0] * len(case.groups)
+            own = {
+                name: str(rng.choice(list(GROUPS[name][:few]))) + self.part for name in case.groups
+            }
+            where["groups"], coords = own, [f"{name}={value}" for name, value in own.items()]
+            z = [1.0] * len(coords)
         if case.features:
-            x = float(rng.normal()) * (100.0 if rng.random() < 0.02 else 1.0)
-            given["features"] = {"x": x}
-            coords, z = [*coords, "x"], [*z, x]
-        if not coords:
-            coords, z = ["(all)"], [1.0]
-        key = None
+            far = self.size * (100.0 if rng.random() < 0.02 else 1.0)
+            own = {name: far * float(rng.normal()) for name in case.features}
+            where["features"], coords, z = own, [*coords, *own], [*z, *own.values()]
         if case.keyed:
-            key = given["key"] = str(rng.integers(3))
-        if case.kind in ("ensemble", "conformal"):
-            given.pop("time", None)
-        served = layer.predict(f, **given)
-        if case.kind == "conformal":
-            served = served.threshold
-        return Row(f, served, w, coords, z, key, id)
+            key = where["key"] = str(rng.integers(min(few, 3))) + self.part
+        coords, z = (coords, z) if coords else (["(all)"], [1.0])
+        return Row(self.base(), self.weight(), where, coords, z, key)
+
+    def serve(self, row):
+        """Serve one row and write it down."""
+        case, layer, given = self.case, self.layer, dict(row.where)
+        args = tuple(row.coords[:2]) if case.games else () if case.kind == "risk" else (row.base,)
+        if case.at_once:  # this form takes scores at once only
+            row.game, row.served = (args, given), layer.predict(*args, **given)
+            return
+        given["weight"] = row.w
+        if self.in_hand:
+            row.ticket = layer.open(*args, **given)
+            row.served, row.step = row.ticket.served, row.ticket.step
+            self.usual = (row.step * max(self.usual, row.step / 30.0)) ** 0.5
+        else:
+            row.id, self.number = self.number, self.number + 1
+            if self.rng.random() < 0.5:
+                given["time"] = row.time = self.clock
+            row.served = layer.predict(*args, id=row.id, **given)
+            if case.kind == "conformal":
+                row.served = row.served.threshold
+            row.step = self.rng.random()
+        self.counted(row)
+        if row.time is not None:
+            self.lapse(row.time)
+
+    def counted(self, row):
+        self.served += 1
+        row.number = self.served
+        self.rows.append(row)
+
+    def lapse(self, now):
+        """By hand: the tickets that are too old from now on."""
+        ttl = self.case.told.get("ttl")
+        for row in self.rows if ttl is not None else ():
+            if row.time is not None and row.y is None and now - row.time > ttl:
+                row.lapsed = True
+
+    # What is learned
 
     def learn(self, row, y):
         """Post a label and write it down."""
-        verb = self.layer.settle if self.case.games else self.layer.update
-        try:
-            if row.game is not None:
-                a, b, w, side = row.game
-                outcome = self.layer.update(a, b, y, w, **side)
-            else:
+        layer, outcome = self.layer, ""
+        if row.game is not None:
+            args, given = row.game
+            outcome = layer.update(*args, y, row.w, **given)
+            self.counted(row)
+        elif row.ticket is not None:
+            row.posting = layer.post(row.ticket, y)
+        else:
+            verb = layer.settle if self.case.games else layer.update
+            try:
                 outcome = verb(y, id=row.id)
-        except gq.ExpiredTicket:
-            return
-        dropped = outcome == "dropped"
-        row.y, row.learned = y, not self.frozen and row.w > 0.0 and not dropped
-        if self.earlier is not None and row.learned:
-            self.later.append(row)
+            except gq.ExpiredTicket:
+                assert row.lapsed, f"expired too early: {row.time}, {self.clock}"
+                return
+        assert not row.lapsed, f"an expired label was taken: {row.time}, {self.clock}, {outcome}"
+        self.said(row, y)
+
+    def said(self, row, y):
+        """By hand: what a label that was taken means."""
+        row.y, row.frozen = y, self.frozen
+        row.learned = not self.frozen and row.w > 0.0 and not self.dropped(y)
+        if row.w > 0.0 and not self.dropped(y):
+            self.heard += 1
+            self.waited.append(self.served - row.number)
+        if row.learned:
+            self.entered(row, 1.0)
+            if self.earlier is not None:
+                self.later.append(row)
+
+    def dropped(self, y):
+        return self.case.told.get("ties") == "drop" and y == 0.5
+
+    def entered(self, row, sign):
+        for k, e in enumerate(self.case.error(row.served, row.y, row.base)):
+            for name, z in zip(row.coords, row.z, strict=True):
+                self.sums[name, k] = self.sums.get((name, k), 0.0) + sign * row.w * e * z
 
     def step(self, t):
-        rng, layer = self.rng, self.layer
+        rng = self.rng
         self.clock += 1.0
         try:
-            row = self.serve(t)
-            self.rows.append(row)
+            row = self.row(t)
+            self.serve(row)
             if rng.random() >= self.lost:
                 if rng.random() < self.late:
                     self.open.append(row)
                 else:
-                    self.learn(row, self.label(row, t))
+                    self.learn(row, label(self, row, t))
             if self.open and (len(self.open) > 40 or rng.random() < 0.1):
-                order = [
-                    self.open,
-                    self.open[::-1],
-                    list(rng.permutation(np.array(self.open, dtype=object))),
-                ]
-                released = order[int(rng.integers(3))]
-                self.open = []
-                for held in released:
-                    self.learn(held, self.label(held, t))
+                self.release(t)
             if self.wild:
                 self.meddle(t)
         except gq.Diverging:
             self.open = [row for row in self.open if row.y is None]
-        if t == 40:
-            self.earlier = layer.copy()
-            self.before = len([r for r in self.rows if r.learned])
+        if t == 40 and not self.merged:
+            self.earlier, self.later = self.layer.copy(), []
+
+    def release(self, t):
+        """All labels that were held back, in one of several orders."""
+        order, held = int(self.rng.integers(3)), self.open
+        self.open = []
+        if order == 2:
+            held = [held[i] for i in self.rng.permutation(len(held))]
+        for row in held[::-1] if order == 1 else held:
+            self.learn(row, label(self, row, t))
+
+    # What is done by hand
 
     def meddle(self, t):
         rng, layer = self.rng, self.layer
         pick = rng.random()
         if pick < 0.02:
-            done = [row for row in self.rows[-200:] if row.y is not None and row.game is None]
-            if done:
-                row = done[int(rng.integers(len(done)))]
-                y = self.label(row, t)
-                if y != row.y and not (self.case.games and 0.5 in (y, row.y)):
-                    layer.correct(row.id, y)
-                    self.corrected |= row.learned
-                    row.y = y
+            self.correct(t)
         elif pick < 0.03 and not self.frozen:
             layer.freeze()
             self.frozen = True
         elif pick < 0.06 and self.frozen:
-            layer.resume()
-            self.frozen = False
+            self.resume()
         elif pick < 0.07:
             layer.reset_in_flight()
-        elif (
-            pick < 0.08
-            and isinstance(self.case.told.get("eta"), float)
-            and hasattr(layer, "set_step")
-        ):
-            layer.set_step(self.case.told["eta"] * float(rng.choice([1.0, 0.1, 0.5])))
-            self.stepped = True
-        elif pick < 0.1 and self.case.kind != "risk":
-            self.layer = gq.from_json(layer.to_json())
+        elif pick < 0.09 and self.alone and self.case.constant and hasattr(layer, "set_step"):
+            self.change_step()
+        elif pick < 0.11:
+            self.layer = self.case.revive(layer.to_json())
+        elif pick < 0.13:
+            self.columns(t)
+        elif pick < 0.14:
+            layer.expire(self.clock)
+            self.lapse(self.clock)
+
+    def resume(self):
+        self.layer.resume()
+        self.frozen = False
+
+    def correct(self, t):
+        done = [
+            row
+            for row in self.rows[-200:]
+            if row.y is not None and (row.id, row.ticket) != (None, None)
+        ]
+        if not done:
+            return
+        row = done[int(self.rng.integers(len(done)))]
+        y = label(self, row, t)
+        if y == row.y:
+            return
+        if row.posting is not None:
+            row.posting = self.layer.repost(row.posting, y)[1]
+        else:
+            self.layer.correct(row.id, y)
+        moved = row.w > 0.0 and not row.frozen
+        self.corrected |= moved
+        if row.learned:
+            self.entered(row, -1.0)
+        row.y, row.learned = y, moved and not self.dropped(y)
+        if row.learned:
+            self.entered(row, 1.0)
+
+    def change_step(self):
+        """Another step, and all that was held back after it was raised."""
+        known = self.layer.step
+        if self.usual == 0.0:
+            self.usual = known
+        try:
+            self.layer.set_step(known * float(self.rng.choice([1.0, 0.1, 0.5, 2.0, 10.0])))
+        except (gq.StepTooLarge, gq.BadInput):
+            return
+        self.stepped = True
+        if self.rng.random() < 0.5:
+            self.release(0)
+
+    def columns(self, t):
+        """A few rows as columns, labels at once; the adversary says them blindly."""
+        case, rows = self.case, [self.row(t) for _ in range(int(self.rng.integers(1, 8)))]
+        for row in rows:
+            row.served = case.raw(row.base)
+            row.y = label(self, row, t) if self.rng.random() >= self.lost else None
+        given = {"weights": [row.w for row in rows]}
+        labels = [np.nan if row.y is None else row.y for row in rows]
+        for what in ("groups", "features"):
+            if what in rows[0].where:
+                given[what] = {k: [r.where[what][k] for r in rows] for k in rows[0].where[what]}
+        for what in ("key", "home"):
+            if what in rows[0].where:
+                given[what] = [row.where[what] for row in rows]
+        if case.games:
+            args = ([row.coords[0] for row in rows], [row.coords[1] for row in rows], labels)
+        else:
+            bases = [row.base for row in rows]
+            args = (labels,) if case.kind == "risk" else (np.array(bases), labels)
+        served = np.asarray(self.layer.run(*args, **given).values).tolist()
+        for row, value in zip(rows, served, strict=True):
+            row.served = tuple(value) if isinstance(value, list) else value
+            y, row.y = row.y, None
+            self.counted(row)
+            if y is not None:
+                self.said(row, y)
+
+    # Two partitions
+
+    def join(self, other, rows):
+        """Merge the layer of another life into this one's, and go on with both."""
+        for life in (self, other):
+            life.resume()
+        self.layer.merge(other.layer)
+        for row in other.rows:
+            row.number += self.served
+        self.rows += other.rows
+        self.open += other.open
+        self.served, self.heard = self.served + other.served, self.heard + other.heard
+        self.waited += other.waited
+        self.clock, self.number = max(self.clock, other.clock), max(self.number, other.number)
+        self.corrected |= other.corrected
+        self.merged, self.earlier = True, None
+        for name, total in other.sums.items():
+            self.sums[name] = self.sums.get(name, 0.0) + total
+        for t in range(rows):
+            self.step(t)
+
+
+def lived(case, rng, rows, look=None):
+    """A whole life; one in eight is two partitions that are merged, about the same names or about others."""
+    if rng.random() >= 0.125:
+        return Life(case, rng, rows, look)
+    part = str(rng.choice(["", "2", "2"]))
+    one = Life(case, rng, rows // 2, alone=False)
+    one.join(Life(case, rng, rows // 2, part=part, first=10**6, alone=False), 25)
+    return one

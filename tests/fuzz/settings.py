@@ -2,53 +2,90 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import gradeq as gq
+from fuzz.table import Combination, picked
 
 GROUPS = {"g": "abc", "h": "xy", "i": "uv"}
+LEVELS = (0.1, 0.5, 0.9)
 
 
 @dataclass
 class Case:
     """A layer with random settings, and what a run of it needs to know."""
 
-    make: object
-    kind: str
+    make: Any
+    combination: Combination
     scale: float = 1.0  # of predictions and labels
     groups: tuple = ()
     features: tuple = ()
     levels: tuple = ()
     forecasts: int = 1
-    binary: bool = False
-    keyed: bool = False
-    games: bool = False
-    home: bool = False
     weights: str = "none"
-    positive: bool = False
     told: dict = field(default_factory=dict)
+    error_of: Any = (
+        None  # risk control: the user's error, its target and what lies between its ends
+    )
+    target: float = 0.0
+    ends: tuple = ()
 
-    def error(self, served, y, base=None):
+    def __post_init__(self):
+        own = self.combination
+        self.kind, self.keyed = own.kind, own.keyed == "keyed"
+        self.games, self.home = own.kind == "elo", own.warm == "home"
+        self.binary = self.games or own.link in ("logit", "shift")
+        self.positive = own.link == "exp"
+        self.auto, self.at_once = own.step == "auto", own.penalty == "proximal"
+        self.constant = own.step in ("eta", "no step", "k")
+
+    def revive(self, text):
+        """The layer read back from JSON."""
+        return (
+            gq.from_json(text)
+            if self.kind != "risk"
+            else gq.RiskControl.from_json(text, self.error_of)
+        )
+
+    def heard(self, base, y):
+        """The label as the layer tracks it: a score for conformal prediction."""
+        if self.kind != "conformal":
+            return y
+        return max(base[0] - y, y - base[1]) if isinstance(base, tuple) else abs(y - base)
+
+    def error(self, served, y, base):
         """What must average to zero, level by level; relative to the prediction with link exp."""
+        if self.kind == "risk":
+            return [self.target - self.error_of(served, y)]
         if self.positive:
             return [served / base - y / base]
         if self.levels:
-            values = served if isinstance(served, tuple) else (served,)
+            y, values = self.heard(base, y), served if isinstance(served, tuple) else (served,)
             return [float(y <= s) - tau for s, tau in zip(values, self.levels, strict=True)]
         return [served - y]
 
-    def loss(self, served, y, base=None):
+    def raw(self, base):
+        """What would have been served without the layer."""
+        if self.kind == "conformal":
+            return 0.0
+        return (base,) * len(self.levels) if self.forecasts < len(self.levels) else base
+
+    def loss(self, served, y, base):
         """The loss of one row, as the layer reports it."""
+        if self.kind == "risk":
+            return self.error_of(served, y)
         if self.positive:
-            return (served / base - y / base) ** 2
+            return (served / base - y / base) * (served / base - y / base)
         if self.games:
             p = min(1 - 1e-6, max(1e-6, served))
             return -y * math.log(p) - (1 - y) * math.log(1 - p)
         if not self.levels:
             return (served - y) * (served - y)
-        values = served if isinstance(served, tuple) else (served,)
+        y, values = self.heard(base, y), served if isinstance(served, tuple) else (served,)
         pairs = zip(values, self.levels, strict=True)
-        total = math.fsum(max(tau * (y - s), (tau - 1) * (y - s)) for s, tau in pairs)
-        return total / len(self.levels)
+        return math.fsum(max(tau * (y - s), (tau - 1) * (y - s)) for s, tau in pairs) / len(
+            self.levels
+        )
 
 
 def eta(rng, most):
@@ -56,8 +93,33 @@ def eta(rng, most):
     return float(most * 10 ** -rng.uniform(0, 3))
 
 
-def groups_of(rng):
-    return tuple(list(GROUPS)[: int(rng.choice([0, 0, 1, 1, 2, 3]))])
+def steps(rng, step, most, unit=1.0):
+    """The settings for one choice of step; schedules fall, rise and fall, or rise past what is stable."""
+    if step == "no step":
+        return {}
+    if step == "auto":
+        return {"eta": "auto"}
+    first = eta(rng, most)
+    if step == "eta":
+        return {"eta": first * unit}
+    if step == "k":
+        return {"k": 400.0 / math.log(10.0) * first}
+    shape = int(rng.integers(4))
+    if shape < 2:
+        return {"schedule": gq.Power(first * unit, float(rng.uniform(0.0, 0.9)))}
+    if shape == 2:
+        return {"schedule": gq.Piecewise((first * unit, first * unit / 7, first * unit), (10, 30))}
+    rising = tuple(first * unit * by for by in (0.1, 30.0, 0.3, 8.0, 0.1))
+    return {"schedule": gq.Piecewise(rising, (15, 25, 50, 90))}
+
+
+def shrunk(rng, penalty):
+    """The settings for one choice of penalty."""
+    strength = float(10 ** -rng.uniform(0.5, 3))
+    made = {"ridge": gq.Ridge, "lasso": gq.Lasso}
+    if penalty == "proximal":
+        return {"proximal": strength}
+    return {"penalty": made[penalty](strength)} if penalty else {}
 
 
 def late(rng):
@@ -65,7 +127,7 @@ def late(rng):
     found = {}
     if rng.random() < 0.2:
         found["late_cap"] = None if rng.random() < 0.5 else float(rng.uniform(0.01, 1.0))
-    if rng.random() < 0.2:
+    if rng.random() < 0.15:
         found["in_flight"] = int(rng.integers(1, 30))
     if rng.random() < 0.2:
         found["ttl"] = float(rng.integers(3, 40))
@@ -73,154 +135,123 @@ def late(rng):
 
 
 def weighted(rng):
-    return str(rng.choice(["none", "none", "none", "mild", "wild", "zeros"]))
+    return str(rng.choice(["none", "none", "none", "mild", "heavy", "light", "wild", "zeros"]))
 
 
 def scaled(rng):
     """The size of numbers: mostly ordinary, sometimes absurd."""
-    return (
-        float(10.0 ** rng.uniform(-300, 290))
-        if rng.random() < 0.2
-        else float(10.0 ** rng.uniform(-3, 3))
-    )
+    if rng.random() < 0.2:
+        return float(10.0 ** rng.uniform(-300, 290))
+    return float(10.0 ** rng.uniform(-3, 3))
 
 
-def debias(rng):
-    groups = groups_of(rng)
-    features = ("x",) if rng.random() < 0.15 else ()
-    size = max(1, len(groups)) + (4 if features else 0)
+def columns_of(rng, rows):
+    """The names of the group columns and of the features."""
+    count = {"": 0, "groups": 1, "overlap": int(rng.integers(2, 4)), "features": 0}.get(rows, 1)
+    features = ("x", "z")[: int(rng.integers(1, 3))] if "features" in rows else ()
+    return tuple(list(GROUPS)[:count]), features
+
+
+def debias(rng, own):
+    groups, features = columns_of(rng, own.rows)
     settings = {"groups": list(groups), "features": list(features), **late(rng)}
-    binary = rng.random() < 0.4
-    link = None
+    binary = own.link in ("logit", "shift")
     if binary:
-        settings["outcome"] = "binary"
-        link = str(rng.choice(["logit", "logit", "shift"]))
-        settings["link"] = link
-    exp = not binary and not features and rng.random() < 0.15
-    if exp:
-        link = settings["link"] = "exp"
-    step = eta(rng, 3.0 if binary else 0.2 if exp else 1.9 / size)
-    choice = rng.random()
-    if choice < 0.12 and not features and link not in ("shift", "exp"):
-        settings["eta"] = "auto"
-    elif choice < 0.25:
-        settings["schedule"] = gq.Power(step, float(rng.uniform(0.0, 0.9)))
-    elif choice < 0.3:
-        settings["schedule"] = gq.Piecewise((step, step / 7, step), (10, 30))
-    else:
-        settings["eta"] = step
-    if settings.get("eta") != "auto" and not exp and rng.random() < 0.2:
-        strength = float(10 ** -rng.uniform(0.5, 3))
-        settings["penalty"] = gq.Ridge(strength) if rng.random() < 0.5 else gq.Lasso(strength)
-    keyed = "penalty" not in settings and settings.get("eta") != "auto" and rng.random() < 0.2
-    scale = 1.0 if binary else scaled(rng)
-    if isinstance(settings.get("penalty"), gq.Lasso) and not binary:
-        scale = 1.0
-    made = (
-        (lambda: gq.Keyed(gq.Debiaser(**settings))) if keyed else (lambda: gq.Debiaser(**settings))
-    )
+        settings |= {"outcome": "binary"}
+        settings |= {"clip": float(rng.choice([1e-6, 0.01, 0.2]))} if rng.random() < 0.3 else {}
+    settings["link"] = own.link
+    size = max(1, len(groups)) + (4 * len(features) if features else 0)
+    most = 3.0 if binary else 0.2 if own.link == "exp" else 1.9 / size
+    settings |= steps(rng, own.step, most) | shrunk(rng, own.penalty)
+    plain = binary or own.penalty == "lasso"  # a lasso has the unit of the labels
     return Case(
-        made, "debias", scale, groups, features, binary=binary, keyed=keyed, weights=weighted(rng),
-        positive=exp, told=settings,
-    )  # fmt: skip
-
-
-def quantile(rng):
-    groups = groups_of(rng)
-    features = ("x",) if rng.random() < 0.15 else ()
-    link = str(rng.choice(["sinh", "sinh", "linear"]))
-    scale = scaled(rng)
-    unit = scale if link == "linear" else 1.0
-    settings = {"groups": list(groups), "features": list(features), "link": link, **late(rng)}
-    choice = rng.random()
-    if choice < 0.12 and link == "sinh" and not features:
-        settings["eta"] = "auto"
-    elif choice < 0.25:
-        settings["schedule"] = gq.Power(eta(rng, 2.0) * unit, float(rng.uniform(0.0, 0.9)))
-    else:
-        settings["eta"] = eta(rng, 2.0) * unit
-    which = str(rng.choice(["one", "several", "interval"]))
-    if which == "one":
-        level = float(rng.choice([0.1, 0.5, 0.9, 0.99]))
-        levels, cls, first = (level,), gq.QuantileTracker, level
-        if settings.get("eta") != "auto" and rng.random() < 0.15 and scale == 1.0:
-            settings["penalty"] = gq.Ridge(0.05)
-        if link == "sinh" and not features and rng.random() < 0.2:
-            settings["warm"] = True
-    elif which == "several":
-        levels, cls = (0.1, 0.5, 0.9), gq.MultiQuantileTracker
-        first = levels
-    else:
-        first = float(rng.choice([0.5, 0.8, 0.95]))
-        levels, cls = ((1 - first) / 2, (1 + first) / 2), gq.IntervalTracker
-    forecasts = len(levels) if len(levels) > 1 and rng.random() < 0.5 else 1
-    keyed = "penalty" not in settings and settings.get("eta") != "auto" and rng.random() < 0.2
-    made = (lambda: gq.Keyed(cls(first, **settings))) if keyed else (lambda: cls(first, **settings))
-    return Case(
-        made, which, scale, groups, features, levels, forecasts, keyed=keyed, weights=weighted(rng),
-        told={"first": first, **settings},
-    )  # fmt: skip
-
-
-def elo(rng):
-    settings = late(rng)
-    choice = rng.random()
-    if choice < 0.1:
-        settings["eta"] = "auto"
-    elif choice < 0.25:
-        settings["schedule"] = gq.Power(eta(rng, 1.0), float(rng.uniform(0.0, 0.9)))
-    else:
-        settings["eta"] = eta(rng, 1.0)
-    home = rng.random() < 0.3
-    settings["home_advantage"] = home
-    if settings.get("eta") != "auto" and rng.random() < 0.3:
-        strength = float(10 ** -rng.uniform(0.5, 3))
-        which = rng.random()
-        if which < 0.4:
-            settings["penalty"] = gq.Ridge(min(strength, 0.5))
-        elif which < 0.7:
-            settings["penalty"] = gq.Lasso(strength)
-        else:
-            settings["proximal"] = strength
-    settings["ties"] = str(rng.choice(["half", "half", "drop"]))
-    return Case(
-        lambda: gq.Elo(**settings), "elo", games=True, home=home, binary=True,
+        keyed(own, gq.Debiaser, settings), own, 1.0 if plain else scaled(rng), groups, features,
         weights=weighted(rng), told=settings,
     )  # fmt: skip
 
 
-def other(rng):
-    if rng.random() < 0.5:
-        final = None if rng.random() < 0.3 else eta(rng, 0.5)
-        scale = scaled(rng)
-        settings = {
-            "etas": [0.05 * scale, 0.5 * scale],
-            "ensemble_eta": 0.1 / scale,
-            "final_eta": final,
-        }
-        return Case(
-            lambda: gq.QuantileEnsemble(0.9, **settings), "ensemble", scale, levels=(0.9,),
-            weights=weighted(rng), told=settings,
-        )  # fmt: skip
-    settings = {
-        "coverage": 0.8,
-        "eta": "auto" if rng.random() < 0.2 else eta(rng, 1.0),
-        **late(rng),
-    }
+def keyed(own, cls, settings, *first):
+    if own.keyed:
+        return lambda: gq.Keyed(cls(*first, **settings))
+    return lambda: cls(*first, **settings)
+
+
+def quantile(rng, own):
+    groups, features = columns_of(rng, own.rows)
+    scale = 1.0 if own.penalty else scaled(rng)
+    settings = {"groups": list(groups), "features": list(features), "link": own.link, **late(rng)}
+    settings |= steps(rng, own.step, 2.0, scale if own.link == "linear" else 1.0)
+    settings |= shrunk(rng, own.penalty) | ({"warm": True} if own.warm else {})
+    if own.kind == "quantile":
+        first = float(rng.choice([0.1, 0.5, 0.9, 0.99]))
+        levels, cls = (first,), gq.QuantileTracker
+    elif own.kind == "quantiles":
+        first = levels = LEVELS
+        cls = gq.MultiQuantileTracker
+    else:
+        first = float(rng.choice([0.5, 0.8, 0.95]))
+        levels, cls = ((1 - first) / 2, (1 + first) / 2), gq.IntervalTracker
+    forecasts = len(levels) if len(levels) > 1 and rng.random() < 0.5 else 1
     return Case(
-        lambda: gq.Conformal("absolute", **settings),
-        "conformal",
-        scaled(rng),
-        levels=(0.8,),
-        told=settings,
-    )
+        keyed(own, cls, settings, first), own, scale, groups, features, levels, forecasts,
+        weighted(rng), {"first": first, **settings},
+    )  # fmt: skip
 
 
-def case(rng):
-    """One of them."""
-    pick = rng.random()
-    if pick < 0.5:
-        return debias(rng)
-    if pick < 0.8:
-        return quantile(rng)
-    return elo(rng) if pick < 0.93 else other(rng)
+def elo(rng, own):
+    settings = late(rng) | steps(rng, own.step, 1.0) | shrunk(rng, own.penalty)
+    settings |= {"home_advantage": own.warm == "home", "ties": own.more}
+    return Case(lambda: gq.Elo(**settings), own, weights=weighted(rng), told=settings)
+
+
+def conformal(rng, own):
+    settings = {"coverage": 0.8, "warm": bool(own.warm), **late(rng), **steps(rng, own.step, 1.0)}
+    return Case(
+        lambda: gq.Conformal(own.more, **settings), own, scaled(rng), levels=(0.8,),
+        forecasts=2 if own.more == "cqr" else 1, weights=weighted(rng), told=settings,
+    )  # fmt: skip
+
+
+def ensemble(rng, own):
+    scale = scaled(rng)
+    unit = scale if own.link == "linear" else 1.0
+    settings = {"etas": [0.05 * scale, 0.5 * scale], "ensemble_eta": 0.1 / scale, "link": own.link}
+    settings |= {"final_eta": None if own.more == "plain" else unit * eta(rng, 0.5)}
+    settings |= {"floor": float(rng.choice([0.0, 0.05]))} | late(rng)
+    return Case(
+        lambda: gq.QuantileEnsemble(0.9, **settings), own, scale, levels=(0.9,),
+        weights=weighted(rng), told=settings,
+    )  # fmt: skip
+
+
+def risk(rng, own):
+    """An error that falls as the knob grows: all or nothing, or along a slope; labels lie between two ends."""
+    scale, most = scaled(rng), float(10.0 ** rng.uniform(-2, 2))
+    start, width = scale * float(rng.normal()), scale * float(rng.uniform(0.01, 2.0))
+    low, high = start - scale * float(rng.uniform(0, 2)), start + scale * float(rng.uniform(0, 2))
+
+    def error(knob, y):
+        if own.link == "step":
+            return most * float(y > knob)
+        return most * min(1.0, max(0.0, (y - knob) / width))
+
+    target = most * float(rng.uniform(0.05, 0.95))
+    span = None if own.more else (low - (width if own.link == "slope" else 0.0), high)
+    settings = {"target": target, "eta": eta(rng, 2.0) * scale / most, "start": start}
+    settings |= {"span": span, "most": most, **late(rng)}
+    return Case(
+        lambda: gq.RiskControl(error, **settings), own, scale, weights=weighted(rng), told=settings,
+        error_of=error, target=target, ends=(low, high),
+    )  # fmt: skip
+
+
+MAKERS = {
+    "debias": debias, "quantile": quantile, "quantiles": quantile, "interval": quantile, "elo": elo,
+    "conformal": conformal, "ensemble": ensemble, "risk": risk,
+}  # fmt: skip
+
+
+def case(rng, turn=1):
+    """One of them: an even turn takes its place in the table, an odd one is drawn by chance."""
+    own = picked(rng, turn)
+    return MAKERS[own.kind](rng, own)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradeq.certificate import Reading, certificate, reading_of, setting_of
+from gradeq.certificate import Reading, certificate, more_labels, reading_of, setting_of
 from gradeq.engine import checks
 from gradeq.errors import BadInput
 from gradeq.kernels.account import (
@@ -217,6 +217,10 @@ class Keyed(Predicting):
         return dataclasses.replace(
             one, coordinates=tuple(coordinates), bound=bound, bound_from=source, vacuous=vacuous
         )
+
+    def labels_until(self, bound: float) -> int | None:
+        """How many more labels until the proven bound of all keys together falls below this."""
+        return more_labels(self._gathered(None), bound / max(1, self._names.keys))
 
     def _gathered(self, key: Any) -> Reading:
         """What a certificate is read from: all keys added up, or one of them."""

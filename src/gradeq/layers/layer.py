@@ -304,7 +304,7 @@ class Layer(ABC):
 
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound falls below this, if things go on as they were."""
-        return more_labels(self, bound)
+        return more_labels(reading_of(self), bound)
 
     def since(self, earlier: Self) -> Window:
         """The averages over the labels posted since an earlier state of this layer, exactly, from the two states."""

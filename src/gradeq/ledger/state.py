@@ -249,4 +249,5 @@ def _join(mine: Any, added: Any, at: Any, each: Column) -> None:
         elif how == MOST:
             np.maximum.at(mine[:, c], at, added[:, c])
         else:
-            np.add.at(mine[:, c], at, added[:, c] - each.start[c] if how == MOVE else added[:, c])
+            with np.errstate(over="ignore"):  # of losses, which may be squares of anything
+                np.add.at(mine[:, c], at, added[:, c] - each.start[c] if how == MOVE else added[:, c])

@@ -18,7 +18,7 @@ from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting, Ticket
 from gradeq.penalties import Penalty
 from gradeq.rules.descent import Descent
-from gradeq.rules.rule import posting_of
+from gradeq.rules.rule import diverging, posting_of
 from gradeq.schedules import Schedule
 
 
@@ -84,4 +84,8 @@ class Relative:
         carried = [ticket._replace(base=1.0, served=ticket.memo[0]) for ticket in batch.carried]
         own = batch._replace(base=np.ones(len(batch.base)), labels=ratios, carried=carried)
         factors, _ = self.inner.run(state, own)
-        return batch.base * factors, factors[:, None]
+        with np.errstate(over="ignore"):
+            served = batch.base * factors
+        if not np.isfinite(served).all():
+            raise diverging(float(batch.etas.max()))
+        return served, factors[:, None]

@@ -78,12 +78,12 @@ def labels_until(setting: Setting, target: float) -> int | None:
         value = best_bound(_after(setting, n)).value
         return value is not None and value < target
 
-    high = 1
-    while not reached(high):
-        high *= 2
+    now = max(1, math.ceil(setting.n))
+    low, high = (0, now) if reached(now) else (now, 2 * now)
+    while low and not reached(high):
+        low, high = high, 2 * high
         if high > 10**15:
             return None
-    low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if reached(middle) else (middle, high)
@@ -208,10 +208,12 @@ def _after(setting: Setting, n: float) -> Setting:
     """The same layer after n labels, everything that adds up scaled with n."""
     if not setting.n:
         return replace(setting, n=n)
+    if n == setting.n:
+        return setting
     by = n / setting.n
 
     def scaled(total: float | None) -> float | None:
-        return None if total is None else total * by
+        return None if total is None else n * (total / setting.n)  # n labels of weight 1 weigh n
 
     last = setting.eta_last
     if setting.decay > 0.0:

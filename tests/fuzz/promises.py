@@ -1,0 +1,147 @@
+"""What is promised for later or at worst, held against what came: vacuous, the harm cap, labels_until."""
+
+import math
+
+from fuzz.telling import ROUNDING, expect
+
+NEAR = 1e-6  # ranges are widened by rounding
+
+
+def trivial(case, rows, k=None):
+    """What an average error cannot exceed whatever is learned: of one level, or of any."""
+    if case.kind == "risk":
+        return max(case.target, case.told["most"] - case.target)
+    if case.levels:
+        return max(max(tau, 1.0 - tau) for tau in (case.levels if k is None else (case.levels[k],)))
+    if case.binary:
+        return 2.0 if case.combination.link == "shift" else 1.0
+    if case.positive:
+        return max(abs(row.y / row.base - 1.0) for row in rows)
+    return max(abs(row.y - row.base) for row in rows)
+
+
+def vacuous(life, result, rows):
+    """A bound is called vacuous exactly if it says no more than holds without learning anything."""
+    case = life.case
+    shown = [(result.bound, result.vacuous, None)]
+    shown += [(c.bound, c.vacuous, c.name) for c in result.coordinates]
+    for bound, said, name in shown:
+        expect(bound is not None or said, "no bound and not vacuous", name)
+    # With auto the range is that of what the mix left; of a key's group nobody outside knows the range.
+    plain = case.combination.rows in ("", "features", "overlap", "groups features")
+    if (
+        result.bound is None
+        or life.corrected
+        or (case.auto and not case.levels and not case.binary)
+    ):
+        return
+    known = trivial(case, rows) * max(
+        [max(map(abs, row.z)) for row in rows] if case.features else [1.0]
+    )
+    digits = 1.0 if case.positive else max(abs(x) for row in rows for x in (row.y, *ends(row.base)))
+    blur = NEAR * known + (0.0 if case.levels or case.binary else 1e-14 * digits)
+    for bound, said, name in (
+        shown if plain and not case.keyed and len(case.levels) < 2 else shown[:1]
+    ):
+        if bound is not None and abs(bound - known) > blur:
+            expect(said == (bound > known), "vacuous", name, bound, known, said)
+
+
+def ends(base):
+    return base if isinstance(base, tuple) else (base,)
+
+
+def harm(life, rows, own):
+    """What the step can cost at most, where that is proven."""
+    if not hasattr(life.layer, "harm_cap"):
+        return
+    cap, case, (before, after) = life.layer.harm_cap(), life.case, own.loss
+    if case.binary and case.combination.link != "shift":
+        before, after = log_losses(case, rows)
+        if cap.factor is not None and any(row.y not in (0.0, 1.0) for row in rows):
+            return  # it speaks of 0/1 labels
+    lost = 1e-280 * own.weight
+    if cap.factor is not None:
+        room = before * cap.factor * (1 + NEAR) + lost
+        expect(after <= room, "harm cap", before, after, cap)
+    if cap.added is not None:
+        room = before / own.weight * (1 + ROUNDING) + cap.added * (1 + NEAR)
+        expect(after / own.weight <= room, "harm cap", before / own.weight, after / own.weight, cap)
+
+
+def log_losses(case, rows):
+    """The log loss of the clipped forecast (Elo: of a coin) and of what was served."""
+    clip = case.told.get("clip", 1e-6)
+
+    def cost(p, y):
+        return -y * math.log(max(p, 1e-300)) - (1.0 - y) * math.log(max(1.0 - p, 1e-16))
+
+    before = math.fsum(row.w * cost(min(1 - clip, max(clip, row.base)), row.y) for row in rows)
+    return before, math.fsum(row.w * cost(row.served, row.y) for row in rows)
+
+
+def labels_until(life, result, rows):
+    """How many more labels: none for what is reached, some for what is not, and the truth about doing all again."""
+    case, layer = life.case, life.layer
+    bound = told(life, result)
+    if bound is None or not 1e-290 < bound < 1e290:
+        answer = layer.labels_until(0.1 * case.scale)
+        expect(answer is None or answer >= 0, "labels until", answer)
+        return
+    exact = case.constant and not (any(life.waited) or life.stepped or life.merged)
+    exact = exact and layer.steps["smallest"] == layer.steps["largest"]
+    reached, missing = (layer.labels_until(bound * by) for by in (1 + NEAR, 1 - NEAR))
+    expect(reached == 0, "labels until what is reached", bound, reached)
+    expect(missing is None or missing > 0, "labels until what is not reached", bound, missing)
+    further = layer.labels_until(bound * 0.1)
+    expect(
+        further is None or (missing is not None and further >= missing), "further", missing, further
+    )
+    ranged = case.kind not in ("ensemble", "conformal") and case.told.get("link") != "sinh"
+    if exact and ranged and case.weights != "zeros" and life.rng.random() < 0.5 and not life.frozen:
+        again(life, bound, rows)
+
+
+def told(life, result):
+    """The bound that ``labels_until`` speaks of: the whole's, in games the worst of the players."""
+    if not life.case.games:
+        return result.bound
+    bounds = [one.bound for one in life.layer.leaderboard()]
+    return None if not bounds or None in bounds else max(bounds)
+
+
+def again(life, bound, rows):
+    """All rows once more, on a copy: the bound is then what labels_until said of as many more labels."""
+    case, layer, n = life.case, life.layer.copy(), len(rows)
+    if case.games:
+        for row in rows:
+            side = {"home": row.where["home"]} if case.home else {}
+            layer.update(*row.coords[:2], row.y, row.w, **side)
+    else:
+        for row in rows:
+            ticket = layer.open(
+                *(() if case.kind == "risk" else (row.base,)), **row.where, weight=row.w
+            )
+            layer.post(ticket, row.y)
+    result = layer.equilibrium()
+    then = result.bound if not case.games else max(one.bound for one in layer.leaderboard())
+    enough, short = (
+        life.layer.labels_until(then * (1 + NEAR)),
+        life.layer.labels_until(then * (1 - NEAR)),
+    )
+    expect(
+        enough is not None and enough <= n,
+        "labels until the bound of twice as many",
+        n,
+        enough,
+        then,
+        bound,
+    )
+    expect(
+        short is None or short > n or then >= bound,
+        "labels until less than that",
+        n,
+        short,
+        then,
+        bound,
+    )
