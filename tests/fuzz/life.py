@@ -51,6 +51,7 @@ class Life:
         self.sums, self.usual = {}, 0.0
         self.served, self.waited, self.heard = 0, [], 0
         self.earlier, self.later = None, []
+        self.look = look
         moments = set(rng.integers(3, rows, 2).tolist()) if look else ()
         for t in range(rows):
             self.step(t)
@@ -228,8 +229,8 @@ class Life:
             self.frozen = True
         elif pick < 0.06 and self.frozen:
             self.resume()
-        elif pick < 0.07:
-            layer.reset_in_flight()
+        elif pick < 0.075:
+            self.forget(t)
         elif pick < 0.09 and self.alone and self.case.constant and hasattr(layer, "set_step"):
             self.change_step()
         elif pick < 0.11:
@@ -239,6 +240,13 @@ class Life:
         elif pick < 0.14:
             layer.expire(self.clock)
             self.lapse(self.clock)
+
+    def forget(self, t):
+        """All that was held back, and then the lateness forgotten: what has happened still counts."""
+        self.release(t)
+        self.layer.reset_in_flight()
+        if self.look:
+            self.look(self)
 
     def resume(self):
         self.layer.resume()

@@ -125,7 +125,7 @@ def shrunk(rng, penalty):
 def late(rng):
     """Settings about late labels."""
     found = {}
-    if rng.random() < 0.2:
+    if rng.random() < 0.4:
         found["late_cap"] = None if rng.random() < 0.5 else float(rng.uniform(0.01, 1.0))
     if rng.random() < 0.15:
         found["in_flight"] = int(rng.integers(1, 30))

@@ -22,6 +22,17 @@ def push_away(layer, n, **given):
         layer.update(-1.0 if layer.predict(0.0, **given) > 0.0 else 1.0, **given)
 
 
+def test_corrected_labels_leave_neither_bound_nor_harm_cap():
+    layer = Debiaser(eta=0.5)
+    for i in range(100):
+        layer.predict(0.0, id=i), layer.update(-1.0, id=i)
+    for i in range(100):
+        layer.correct(i, 1.0)
+    result = layer.equilibrium()
+    assert abs(result.largest) > 1.9 and result.bound is None and layer.harm_cap().factor is None
+    assert layer.labels_until(0.1) is None
+
+
 @pytest.mark.parametrize("keyed", [False, True])
 def test_steps_that_rose_and_fell_are_not_forgotten(keyed):
     layer = Keyed(Debiaser(eta=1.0)) if keyed else Debiaser(eta=1.0)
@@ -243,6 +254,47 @@ def test_labels_until_is_reached_where_it_says():
     assert layer.equilibrium().bound <= target
 
 
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Keyed(Debiaser(0.1)), lambda: Debiaser(0.1, groups=["g"], penalty=gq.Ridge(0.05)),
+     lambda: Debiaser(0.1, groups=["g"]), lambda: QuantileTracker(0.9, schedule=gq.Power(0.5, 0.5))],
+)  # fmt: skip
+def test_labels_until_tells_what_is_reached_from_what_is_not(make):
+    """Also of keys together, with a penalty, and where late weights made the steps vary."""
+    layer, n, rng = make(), 70, np.random.default_rng(8)
+    given = {"groups": {"g": rng.choice(list("ab"), n)}} if layer.settings.get("groups") else {}
+    given |= {"key": rng.integers(0, 3, n)} if layer.kind == "keyed" else {}
+    if layer.settings.get("penalty") is None and layer.kind == "debias":
+        given |= {"times": np.arange(n), "label_times": np.arange(n) + rng.integers(0, 9, n)}
+        given |= {"weights": rng.uniform(0.1, 1.0, n)}
+    layer.run(np.zeros(n), rng.choice([-1.0, 1.0], n), **given)
+    bound = layer.equilibrium().bound
+    assert layer.labels_until(1.001 * bound) == 0 != layer.labels_until(0.999 * bound)
+
+
+def test_coverage_of_a_level_is_called_vacuous_by_its_own_level():
+    layer = MultiQuantileTracker([0.1, 0.5, 0.9], 0.1, groups=["g"])
+    rng = np.random.default_rng(9)
+    for _ in range(300):
+        layer.run([0.0], rng.normal(size=1), {"g": rng.choice(list("ab"), 1)})
+        for own in layer.coverage:
+            assert own.vacuous == (not own.bound < max(own.target, 1.0 - own.target))
+
+
+def test_link_exp_serves_no_infinity_in_columns_either():
+    for served in (
+        lambda layer: layer.predict(1e308, features={"x": 1.0}),
+        lambda layer: layer.run([1e308], None, features={"x": [1.0]}),
+    ):
+        layer = Debiaser(0.1, link="exp", features=["x"])
+        for _ in range(9):
+            layer.predict(1.0, features={"x": 1.0}), layer.update(9.0)
+        before = layer.to_json()
+        with pytest.raises(gq.Diverging):
+            served(layer)
+        assert layer.to_json() == before
+
+
 def test_a_ticket_without_a_time_does_not_keep_others_from_expiring():
     layer = Debiaser(eta=0.1, ttl=5.0)
     layer.predict(0.0, id="timeless")
@@ -276,6 +328,25 @@ def test_late_labels_of_overlapping_groups_have_a_bound():
     assert (
         events.equilibrium().bound_from == result.bound_from == "A1"
     )  # not what holds for labels at once
+
+
+def test_unlabelled_rows_do_not_inflate_the_bound_of_late_overlapping_groups():
+    rng, n = np.random.default_rng(10), 200
+    labels = np.where(np.arange(n) < 150, rng.choice([-1.0, 1.0], n), np.nan)
+    groups = {"g": rng.choice(list("ab"), n), "h": rng.choice(list("xyz"), n)}
+    times = np.arange(float(n))
+    found = set()
+    for end in (155, n):  # 45 rows more without a label
+        layer = Debiaser(eta=0.02, groups=["g", "h"])
+        own = {name: column[:end] for name, column in groups.items()}
+        layer.run(np.zeros(end), labels[:end], own, times=times[:end], label_times=times[:end] + 4)
+        events = Debiaser(eta=0.02, groups=["g", "h"])
+        for i in range(end):
+            if 4 <= i < 154:
+                events.update(labels[i - 4], id=i - 4)
+            events.predict(0.0, {name: str(column[i]) for name, column in own.items()}, id=i)
+        found |= {layer.equilibrium().bound, events.equilibrium().bound}
+    assert len(found) == 1 and None not in found
 
 
 def test_a_forecast_too_large_to_move_by_less_than_its_digits_keeps_its_bound():
