@@ -40,7 +40,7 @@ def away(life, row, t):
 
 
 def constant(life, row, t):
-    return ends(life.case, row)[2]
+    return ends(life.case, row)[life.side]
 
 
 def turning(life, row, t):

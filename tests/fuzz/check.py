@@ -143,9 +143,12 @@ def averages(life, result, rows, own):
 
 
 def error_size(case, rows):
-    """The largest error; with link exp what was served was rounded before it was compared."""
+    """The largest error, and a little for what was rounded before it was compared."""
     largest = max(abs(e) for row in rows for e in case.error(row.served, row.y, row.base))
-    return largest + (1e-7 * max(row.served / row.base for row in rows) if case.positive else 0.0)
+    if case.levels or case.kind == "risk":
+        return largest
+    unit = [row.served / row.base if case.positive else row.served for row in rows]
+    return largest + 1e-7 * max(map(abs, unit))
 
 
 def within(what, value, bound, size, *more):

@@ -39,7 +39,7 @@ class Life:
     def __init__(self, case, rng, rows, look=None, part="", first=0, alone=True):
         self.case, self.rng, self.layer, self.part, self.alone = case, rng, case.make(), part, alone
         self.rows, self.open, self.clock, self.frozen, self.number = [], [], 0.0, False, first
-        self.style = str(rng.choice(STYLES))
+        self.style, self.side = str(rng.choice(STYLES)), int(rng.choice([0, 2]))
         self.wild = rng.random() < 0.4  # corrections, steps, freezing, resets, columns
         self.late = 0.0 if case.at_once else float(rng.choice([0.0, 0.0, 0.3, 0.9]))
         self.lost = float(rng.choice([0.0, 0.0, 0.1, 0.5]))
