@@ -41,10 +41,11 @@ class Life:
         self.rows, self.open, self.clock, self.frozen, self.number = [], [], 0.0, False, first
         self.style, self.side = str(rng.choice(STYLES)), int(rng.choice([0, 2]))
         self.wild = rng.random() < 0.4  # corrections, steps, freezing, resets, columns
-        self.late = 0.0 if case.at_once else float(rng.choice([0.0, 0.0, 0.3, 0.9]))
+        self.late = 0.0 if case.at_once else float(rng.choice([0.0, 0.0, 0.3, 0.9, 1.0]))
+        self.hold = int(rng.choice([3, 10, 40]))  # the most labels that are held back
         self.lost = float(rng.choice([0.0, 0.0, 0.1, 0.5]))
         self.in_hand = alone and not case.at_once and rng.random() < 0.3
-        self.corrected = self.stepped = self.merged = False
+        self.corrected = self.stepped = self.merged = self.shared = False
         self.players, self.turn = int(rng.integers(2, 6)), int(rng.choice([10, 60, 1000]))
         self.fresh = int(rng.choice([0, 0, 50]))  # until then only the first names are seen
         self.size = float(rng.choice([1.0, 1.0, 1e3, 1e-3]))  # of features
@@ -199,8 +200,10 @@ class Life:
                     self.open.append(row)
                 else:
                     self.learn(row, label(self, row, t))
-            if self.open and (len(self.open) > 40 or rng.random() < 0.1):
+            if len(self.open) > self.hold or (self.open and self.late < 1.0 and rng.random() < 0.1):
                 self.release(t)
+                if self.look and rng.random() < 0.1:
+                    self.look(self)
             if self.wild:
                 self.meddle(t)
         except gq.Diverging:
@@ -323,6 +326,7 @@ class Life:
         for life in (self, other):
             life.resume()
         self.layer.merge(other.layer)
+        self.shared = bool(self.known() & other.known())
         for row in other.rows:
             row.number += self.served
         self.rows += other.rows
@@ -336,6 +340,16 @@ class Life:
             self.sums[name] = self.sums.get(name, 0.0) + total
         for t in range(rows):
             self.step(t)
+
+    def known(self):
+        """The parameters that something was learned about."""
+        learned = [row for row in self.rows if row.learned]
+        return {
+            (row.key, name)
+            for row in learned
+            for name, z in zip(row.coords, row.z, strict=True)
+            if z != 0.0 or not self.case.games
+        }
 
 
 def lived(case, rng, rows, look=None):

@@ -250,4 +250,6 @@ def _join(mine: Any, added: Any, at: Any, each: Column) -> None:
             np.maximum.at(mine[:, c], at, added[:, c])
         else:
             with np.errstate(over="ignore"):  # of losses, which may be squares of anything
-                np.add.at(mine[:, c], at, added[:, c] - each.start[c] if how == MOVE else added[:, c])
+                np.add.at(
+                    mine[:, c], at, added[:, c] - each.start[c] if how == MOVE else added[:, c]
+                )
