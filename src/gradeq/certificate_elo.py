@@ -51,8 +51,7 @@ class EloReading(Reading):
 def reading_of(elo: Any) -> EloReading:
     """What the certificate is read from: ratings written out, the first side left out where it has no parameter."""
     names, rule = elo._names, elo._rule
-    state = elo._state.copy()
-    rule.write_out(state)
+    state = rule.written(elo._state)
     penalised = elo.penalty is not None or elo.proximal is not None
     skip = 0 if names.home else 1
     sums = state.view("sums").reshape(-1, STRIDE)[skip:]
@@ -116,41 +115,43 @@ def certify(elo: Any) -> Equilibrium:
     found = certificate.certificate(reading)
     coordinates = []
     for c, own in enumerate(found.coordinates):
-        bound, vacuous = raised(elo, reading, own.bound, own.vacuous, reading.account(c)[WEIGHT])
         new: dict[str, Any] = {"loss_before": None, "loss_after": None}
         if elo.proximal is not None:
             new |= {"average_penalty": 0.0, "average_normal": own.average_penalty}
-        coordinates.append(replace(own, bound=bound, vacuous=vacuous, **new))
-    weight = reading.total(0)[WEIGHT]
-    bound, vacuous = raised(elo, reading, found.bound, found.vacuous, weight)
-    return replace(
-        found,
-        coordinates=tuple(coordinates),
-        loss_before=LN2 if found.rows else 0.0,
-        bound=bound,
-        bound_from=found.bound_from if bound == found.bound else f"{found.bound_from} with 7.1",
-        vacuous=vacuous,
-    )
+            new |= raised(elo, reading, own.bound, reading.account(c)[WEIGHT])
+        coordinates.append(replace(own, **new))
+    bound = raised(elo, reading, found.bound, reading.total(0)[WEIGHT])
+    if bound:
+        bound["bound_from"] = f"{found.bound_from} with 7.1"
+    before = LN2 if found.rows else 0.0
+    return replace(found, coordinates=tuple(coordinates), loss_before=before, **bound)
 
 
-def raised(
-    elo: Any, reading: Reading, bound: float | None, vacuous: bool, weight: float
-) -> tuple[float | None, bool]:
-    """The proximal lasso adds at most its strength a game: soft thresholds never lengthen the ratings (7.1)."""
+def raised(elo: Any, reading: Reading, bound: float | None, weight: float) -> dict[str, Any]:
+    """The bound with a proximal lasso."""
     if elo.proximal is None or bound is None or not weight:
-        return bound, vacuous
-    value = bound + elo.proximal * reading.total(0)[ROWS] / weight
-    return value, not value < 1.0
+        return {}
+    value = bound + thresholds(elo, reading) / weight
+    return {"bound": value, "vacuous": not value < 1.0}
 
 
-def player_bounds(elo: Any) -> list[tuple[float | None, bool]]:
-    """The bound on each player's bias over that player's own games, and whether it is vacuous."""
+def thresholds(elo: Any, reading: Reading) -> float:
+    """The proximal lasso adds at most its strength a game: soft thresholds never lengthen the ratings (7.1)."""
+    strength: float = 0.0 if elo.proximal is None else elo.proximal
+    return strength * reading.total(0)[ROWS]  # type: ignore[no-any-return]
+
+
+def player_bounds(elo: Any, weights: Any) -> tuple[Any, Any]:
+    """The bound on the bias of players with so much weight of games, and where it is vacuous; None: not proven."""
     reading = reading_of(elo)
-    bounds = certificate.coordinate_bounds(reading, certificate.setting_of(reading))
-    return [
-        raised(elo, reading, bound.value, bound.vacuous, reading.account(c)[WEIGHT])
-        for c, bound in enumerate(bounds)
-    ][int(elo._names.home) :]
+    setting = replace(certificate.setting_of(reading), counts=(1.0,))
+    one = certificate.coordinate_bounds(reading, setting)[0]  # of a player with one game
+    if one.value is None:
+        return None, np.ones(len(weights), dtype=bool)
+    values = one.value / weights
+    if elo.proximal is not None:
+        values = values + thresholds(elo, reading) / weights
+    return values, ~(values < one.trivial)
 
 
 def more_games(elo: Any, target: float) -> int | None:

@@ -70,15 +70,21 @@ class Players:
 
     def row(self, a: Any, b: Any, home: float) -> Row:
         """Where one game belongs, by name; nothing is entered."""
-        h = self.side(home) if self.home or home != 1.0 else 0.0
-        known = (
-            self.index.get
-        )  # the names of known players are in order; that of the first side has number 0
-        one = a if type(a) is str and known(a) else player_name(a)
-        two = b if type(b) is str and known(b) else player_name(b)
+        h = self.side(home)
+        one, two = player_name(a), player_name(b)
         if one == two:
             raise BadInput(f"player {one!r} against itself is no game; leave it out")
-        return Row((one, two, HOME), (*PAIR, h)) if h else new(Row, ((one, two), PAIR, None))
+        return Row((one, two, HOME), (*PAIR, h)) if h else Row((one, two), PAIR)
+
+    def game(self, a: Any, b: Any, home: float) -> tuple[Row, Place | None]:
+        """Where one game belongs, by name and, if both players were seen before, by place."""
+        if type(a) is type(b) is str and not self.home and home == 1.0:
+            j, k = self.index.get(a), self.index.get(b)
+            if j and k and j != k:  # number 0 is that of the first side, which is no player
+                place = ((j, k), (0,) if self.together else (j, k), 0, 0)
+                return new(Row, ((a, b), PAIR, None)), new(Place, place)
+        row = self.row(a, b, home)
+        return row, self.known(row)
 
     def place(self, row: Row) -> Place:
         """Where a game belongs; players not seen before are entered."""

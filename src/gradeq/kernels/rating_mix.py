@@ -7,10 +7,11 @@ then their mix.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from gradeq.kernels.account import Floats, Ints
 from gradeq.kernels.mixing import blend, weigh
-from gradeq.kernels.rating import Rule, learn, margin, offset, widen, win_chance
+from gradeq.kernels.rating import gap, move, offset, step, win_chance
 from gradeq.losses import Loss
 
 EXPERTS = 7
@@ -20,81 +21,37 @@ BAYES = math.log(EXPERTS)  # with this Delta weights are exp(-L_k): those of Bay
 
 
 def speak(
-    experts: Floats,
-    losses: Floats,
-    a: int,
-    b: int,
-    h: float,
-    weights: Floats,
-    memos: Floats,
-    at: int,
-) -> float:
+    experts: Floats, losses: Floats, a: int, b: int, h: float, weights: Floats, memos: Floats, at: int
+) -> float:  # fmt: skip
     """What each expert says and their mix, noted from ``at`` on; ``weights`` is scratch."""
-    j, k = a * EXPERTS, b * EXPERTS
     for i in range(EXPERTS):
-        memos[at + i] = win_chance((experts[j + i] - experts[k + i]) + h * experts[i])
+        memos[at + i] = win_chance(gap(experts, a * EXPERTS + i, b * EXPERTS + i, i, h))
     weigh(losses, BAYES, weights)
     memos[at + EXPERTS] = blend(weights, memos, at)
     return memos[at + EXPERTS]  # type: ignore[no-any-return]
 
 
 def hear(
-    loss: Loss,
-    rates: Floats,
-    a: int,
-    b: int,
-    h: float,
-    y: float,
-    w: float,
-    eta: float,
-    memos: Floats,
-    at: int,
-    experts: Floats,
-    variances: Floats,
-    losses: Floats,
-) -> None:
+    loss: Loss, rates: Floats, game: Any, memos: Floats, at: int, experts: Floats, variances: Floats, losses: Floats
+) -> None:  # fmt: skip
     """Each expert moves by its own error, by its own rate or by eta if that is less; losses add up."""
+    a, b, h, y, w, eta = game
     for i in range(EXPERTS):
-        p, step = memos[at + i], min(rates[i], eta)
+        p, rate = memos[at + i], min(rates[i], eta)
         e = w * (p - y)
-        j, k = a * EXPERTS + i, b * EXPERTS + i
-        experts[j] = experts[j] - step * e
-        experts[k] = experts[k] + step * e
-        if h != 0.0:
-            experts[i] = experts[i] - step * (e * h)
+        move(experts, a * EXPERTS + i, b * EXPERTS + i, i, h, rate, e, 1.0)
         if i == SHOWN:
-            slope = w * (p * (1.0 - p))
-            widen(variances, a, e, step, slope, 1.0)
-            widen(variances, b, -e, step, slope, 1.0)
+            keep, noise = 1.0 - rate * (w * (p * (1.0 - p))), rate * e
+            variances[a] = keep * keep * variances[a] + noise * noise
+            variances[b] = keep * keep * variances[b] + noise * noise
         losses[i] = losses[i] + loss.value(p, y)
 
 
 def mixed(
-    rule: Rule,
-    loss: Loss,
-    rates: Floats,
-    last: float,
-    home: Floats,
-    a: Ints,
-    b: Ints,
-    scores: Floats,
-    weights: Floats,
-    etas: Floats,
-    first: int,
-    cuts: Ints,
-    posts: Ints,
-    u: Floats,
-    sums: Floats,
-    total: Floats,
-    experts: Floats,
-    variances: Floats,
-    losses: Floats,
-    nothing: Floats,
-    scratch: Floats,
-    apart: int,
-    memos: Floats,
-    served: Floats,
-) -> None:
+    loss: Loss, rates: Floats, last: float, home: Floats, a: Ints, b: Ints, scores: Floats, weights: Floats,
+    etas: Floats, first: int, cuts: Ints, posts: Ints, u: Floats, sums: Floats, total: Floats, experts: Floats,
+    variances: Floats, losses: Floats, scratch: Floats, apart: int, memos: Floats, served: Floats,
+) -> None:  # fmt: skip
     """Scores in any order, as in ``rating.played``; the step on the mix is ``last``, or that of the label if less.
 
     Memos are ``apart`` numbers apart; with 0 there is room for one, which is enough when every score is at once.
@@ -105,12 +62,11 @@ def mixed(
         while p < due:
             k = posts[p]
             j, m, h, y, w, at = a[k], b[k], home[k], scores[k], weights[k], k * apart
-            learn(
-                rule, loss, u, sums, total, nothing, nothing, nothing, nothing, j, m, h,
-                offset(memos[at + EXPERTS]), served[k], y, w, min(last, etas[k]),
-            )  # fmt: skip
-            hear(loss, rates, j, m, h, y, w, etas[k], memos, at, experts, variances, losses)
+            o, eta = offset(memos[at + EXPERTS]), min(last, etas[k])
+            step(loss, u, sums, total, (j, m, h, y, w, eta), o, served[k])
+            game = (j, m, h, y, w, etas[k])
+            hear(loss, rates, game, memos, at, experts, variances, losses)
             p += 1
         if i < len(a):
             o = offset(speak(experts, losses, a[i], b[i], home[i], scratch, memos, i * apart))
-            served[i] = win_chance(o + margin(rule, u, nothing, nothing, a[i], b[i], home[i]))
+            served[i] = win_chance(o + gap(u, a[i], b[i], 0, home[i]))

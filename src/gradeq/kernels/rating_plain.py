@@ -12,18 +12,14 @@ from gradeq.kernels.account import BEFORE, GRADIENT, MOVED, WEIGHT, Floats, Ints
 from gradeq.kernels.rating import (
     DECIDED,
     LOSS,
-    SMALL,
     STRIDE,
     TIED,
-    VARIANCE,
     clipped,
-    decided_factor,
     enter,
+    judged,
+    move,
     plain_score,
-    surprise,
     tie,
-    tied_factor,
-    widen,
     win_chance,
 )
 from gradeq.losses import Loss
@@ -37,51 +33,25 @@ def rated(a: Ints, b: Ints, scores: Floats, eta: float, u: Floats, served: Float
         j, k = a[i], b[i]
         p = win_chance(u[j] - u[k])
         served[i] = p
-        move(u, j, k, eta * (p - scores[i]))
-
-
-def move(u: Floats, a: int, b: int, down: float) -> None:
-    """Move the rating of a down and that of b up."""
-    u[a] = u[a] - down
-    u[b] = u[b] + down
+        move(u, j, k, 0, 0.0, eta, p - scores[i], 1.0)
 
 
 def accounted(
-    loss: Loss,
-    a: Ints,
-    b: Ints,
-    scores: Floats,
-    eta: float,
-    served: Floats,
-    sums: Floats,
-    total: Floats,
-) -> None:
+    loss: Loss, a: Ints, b: Ints, scores: Floats, eta: float, served: Floats, sums: Floats, total: Floats
+) -> None:  # fmt: skip
     """Enter the games into the accounts of both players and of all games."""
     surprised, decided, tied = total[LOSS], total[DECIDED], total[TIED]
     error, moved, before = total[GRADIENT], total[MOVED], total[BEFORE]
     for i in range(len(a)):
         p, y = served[i], scores[i]
         e, even = p - y, 0.5 - y
-        slope = p * (1.0 - p)
-        one, other = a[i] * STRIDE, b[i] * STRIDE
-        enter(sums, one, 1.0, 1.0, e, eta, even)
-        enter(sums, other, 1.0, 1.0, -e, eta, -even)
-        widen(sums, one + VARIANCE, e, eta, slope, 1.0)
-        widen(sums, other + VARIANCE, -e, eta, slope, 1.0)
+        keep, noise = 1.0 - eta * (p * (1.0 - p)), eta * e
+        enter(sums, a[i] * STRIDE, 1.0, 1.0, e, eta, even, keep, noise)
+        enter(sums, b[i] * STRIDE, 1.0, 1.0, -e, eta, -even, keep, noise)
         error = error + e
         moved = moved + eta * e
         before = before + even
-        t = tie(y)
-        if plain_score(t):
-            q = clipped(p)
-            decided = decided * decided_factor(q, y, t)
-            tied = tied * tied_factor(q, t)
-            if decided < SMALL or tied < SMALL:
-                surprised = surprised - surprise(decided, tied)
-                decided = 1.0
-                tied = 1.0
-        else:
-            surprised = surprised + loss.value(p, y)
+        surprised, decided, tied = judged(loss, surprised, decided, tied, p, y, 1.0)
     total[LOSS], total[DECIDED], total[TIED] = surprised, decided, tied
     total[GRADIENT], total[MOVED], total[BEFORE] = error, moved, before
     total[0] = total[0] + len(a)
@@ -89,16 +59,9 @@ def accounted(
 
 
 def swept(
-    loss: Loss,
-    a: Ints,
-    b: Ints,
-    scores: Floats,
-    etas: Floats,
-    u: Floats,
-    losses: Floats,
-    likely: Floats,
+    loss: Loss, a: Ints, b: Ints, scores: Floats, etas: Floats, u: Floats, losses: Floats, likely: Floats,
     chances: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """Many constant steps in one pass: the rating of player j under step s is u[j][s].
 
     ``likely`` (ones at first) are products of squared likelihoods; the caller takes what is left in them. Chances
@@ -110,9 +73,9 @@ def swept(
         for s in range(steps):
             chances[s] = win_chance(first[s] - second[s])
         for s in range(steps):
-            move = etas[s] * (chances[s] - y)
-            first[s] = first[s] - move
-            second[s] = second[s] + move
+            down = etas[s] * (chances[s] - y)
+            first[s] = first[s] - down
+            second[s] = second[s] + down
         t = tie(y)
         if plain_score(t):
             for s in range(steps):

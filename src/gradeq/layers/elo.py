@@ -11,10 +11,11 @@ from gradeq.errors import BadInput
 from gradeq.layers import combinations
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.making import late_limit
-from gradeq.ledger.values import Row, Ticket
+from gradeq.ledger.values import Place, Row, Ticket, new
 from gradeq.penalties import Penalty, check_strength
-from gradeq.rules.rating import AT_ONCE, COIN, Rating
+from gradeq.rules.rating import AT_ONCE, COIN, Rating, sides
 from gradeq.rules.rating_mix import FINAL, RATES, RatingMix
+from gradeq.rules.rule import check_served
 from gradeq.schedules import Constant, Schedule
 from gradeq.theory.elo import step_from_k
 
@@ -118,7 +119,7 @@ class Elo(Layer):
         ground, -1 when b is (with ``home_advantage``).
         """
         if id is None:
-            return self._chance(self._names.row(a, b, home))
+            return self._chance(*self._names.game(a, b, home))
         if self.proximal is not None:
             raise BadInput(AT_ONCE)
         self._book.check_new(id)
@@ -126,12 +127,12 @@ class Elo(Layer):
         shown: float = self._kept(self.open(a, b, home=home, weight=weight), id, when)
         return shown
 
-    def _chance(self, row: Row) -> float:
-        place, mark = self._names.known(row), None
+    def _chance(self, row: Row, place: Place | None) -> float:
+        mark = None
         if place is None:
             mark = self._names.mark()
             place = self._entered(row)
-        p: float = self._rule.chance(self._state, place, row.values)
+        p: float = self._rule.glance(self._state, place, row.values)[0]
         self._forget(mark)
         return p
 
@@ -144,20 +145,39 @@ class Elo(Layer):
         """
         y = self._label(score)
         w = 1.0 if weight == 1.0 else checks.weight(weight)
-        row = self._names.row(a, b, home)
+        row, place = self._names.game(a, b, home)
         learns = self._learns is None or self._learns(y)
         if not learns or w == 0.0:
             self._open(row, COIN, w)
             return "ignored" if learns else "dropped"
-        mark = self._names.mark()
-        ticket = self._open(row, COIN, w, self._rule.glance)
+        self._play(row, place, y, w)
+        return "ignored" if self._frozen else "applied"
+
+    def _play(self, row: Row, place: Place | None, y: float, w: float) -> None:
+        """As ``open`` and ``post`` in one: nobody sees the posting, so the game is learned from without one."""
+        state, rule, flight, mark = self._state, self._rule, self._flight, None
+        if place is None:
+            mark = self._names.mark()
+            place = self._entered(row)
+        number, counts = flight.serve(state, place)
         try:
-            self._post(ticket, y)
+            schedule, values = rule.schedule, row.values
+            step = (
+                schedule.eta
+                if type(schedule) is Constant
+                else schedule.step(int(state.total[0]) + 1)
+            )
+            p, memo = rule.glance(state, place, values)
+            check_served(p, step)
+            ticket = new(Ticket, (number, row, COIN, p, w, step, counts, memo, ()))
+            arrival = flight.arrive(state, place, ticket, None)
+            if not self._frozen:
+                rule.play(state, (*sides(place, values), y, w, arrival[1]), p, memo)
         except Exception:
-            self._flight.unserve(self._state, self._names.place(row))
+            flight.unserve(state, place)
             self._forget(mark)
             raise
-        return "ignored" if self._frozen else "applied"
+        flight.settle(state, place, ticket, arrival, 0.0 if self._frozen else 1.0)
 
     def settle(self, score: Any, id: Id | None = None) -> str:
         """Learn from the score of the game that was predicted under this id, or of the oldest open one.
@@ -245,24 +265,23 @@ class Elo(Layer):
         """Join the state of another partition of the games: sums add up; open tickets come along."""
         mine, theirs = self.copy(), other.copy()
         for layer in (mine, theirs):  # factors and products do not add up
-            layer._rule.write_out(layer._state)
+            layer._state = layer._rule.written(layer._state)
         Layer.merge(mine, theirs)
         self.__dict__.update(mine.__dict__)
 
     @property
     def ratings(self) -> dict[str, float]:
         """The rating of each player in natural log-odds; with ``auto`` those of the plain Elo of step 0.1."""
-        return self._read(self._rule.shown, self._names.players)
+        return self._read(self._rule.shown, 1)
 
     @property
     def theta(self) -> dict[str, float]:
         """The parameters that carry the certificate, by name; with ``auto`` the corrections of the final step."""
-        names = self._names
-        return self._read(self._rule.tracked, names.names if names.home else names.players)
+        return self._read(self._rule.tracked, 0 if self._names.home else 1)
 
-    def _read(self, rating: Any, names: list[str]) -> dict[str, float]:
-        state, index = self._state, self._names.index
-        return {name: rating(state, index[name]) for name in names}
+    def _read(self, column: Any, skip: int) -> dict[str, float]:
+        values = column(self._rule.written(self._state))[skip:].tolist()
+        return dict(zip(self._names.names[skip:], values, strict=True))
 
     @property
     def steps(self) -> dict[str, float]:
@@ -291,6 +310,8 @@ class Elo(Layer):
         }
 
     def _label(self, y: Any) -> float:
+        if type(y) is float and 0.0 <= y <= 1.0:
+            return y
         score = checks.number(y, "score")
         if not 0.0 <= score <= 1.0:
             raise BadInput(

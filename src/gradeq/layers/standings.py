@@ -11,12 +11,14 @@ says how much the rating would differ on other games of the same strengths; whet
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from gradeq.certificate_elo import player_bounds
 from gradeq.kernels.account import BEFORE, GRADIENT, ROWS, WEIGHT
 from gradeq.kernels.rating import STRIDE
+from gradeq.ledger.values import new
 from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
 
 if TYPE_CHECKING:
@@ -60,43 +62,36 @@ class Standing(NamedTuple):
 
 def standings(elo: Elo) -> list[Standing]:
     """Everyone with a game, highest rating first."""
-    state, rule = elo._state, elo._rule
-    bounds = player_bounds(elo)
-    rows = []
-    for j, name in enumerate(elo._names.players, 1):
-        own = state.sums[j * STRIDE : (j + 1) * STRIDE]
-        games, weight = own[ROWS], own[WEIGHT]
-        if not games or not weight:
-            continue
-        rating, bias = rule.shown(state, j), own[GRADIENT] / weight
-        won = 0.5 * weight - own[BEFORE]
-        win_rate = won / weight
-        wins = won if weight == games else win_rate * games
-        points = START + ELO_POINTS_PER_LOGIT * rating
-        low = high = None
-        if games >= FEW:
-            half = WIDTH * ELO_POINTS_PER_LOGIT * math.sqrt(rule.variance(state, j))
-            low, high = points - half, points + half
-        rows.append(
-            Standing(
-                name, rating, points, int(games), wins, win_rate, win_rate + bias, bias,
-                *bounds[j - 1], low, high,
-            )
-        )  # fmt: skip
-    return ranked(sorted(rows, key=lambda row: -row.rating))
-
-
-def ranked(rows: list[Standing]) -> list[Standing]:
-    """The rows with their ranks: by how many intervals lie wholly above and below."""
-    from bisect import bisect_left, bisect_right
-
-    lows = sorted(row.elo_low for row in rows if row.elo_low is not None)
-    highs = sorted(row.elo_high for row in rows if row.elo_high is not None)
-    made = []
-    for row in rows:
-        if row.elo_low is not None and row.elo_high is not None:
-            rank = 1 + len(lows) - bisect_right(lows, row.elo_high)
-            last = len(highs) - bisect_left(highs, row.elo_low)
-            row = row._replace(rank=rank, rank_low=rank, rank_high=last)
-        made.append(row)
-    return made
+    rule = elo._rule
+    state = rule.written(elo._state)
+    sums = state.view("sums").reshape(-1, STRIDE)
+    played = (sums[:, ROWS] != 0.0) & (sums[:, WEIGHT] != 0.0)
+    played[0] = False  # the first side is no player
+    order = np.flatnonzero(played)
+    if not len(order):
+        return []
+    order = order[np.argsort(-rule.shown(state)[order], kind="stable")]
+    own, rating = sums[order], rule.shown(state)[order]
+    games, weight = own[:, ROWS], own[:, WEIGHT]
+    won, bias = 0.5 * weight - own[:, BEFORE], own[:, GRADIENT] / weight
+    win_rate = won / weight
+    wins = np.where(weight == games, won, win_rate * games)
+    points = START + ELO_POINTS_PER_LOGIT * rating
+    bound, vacuous = player_bounds(elo, weight)
+    ranked = games >= FEW
+    half = WIDTH * ELO_POINTS_PER_LOGIT * np.sqrt(rule.variances(state)[order])
+    low, high = points - half, points + half
+    # The rank is by how many intervals lie wholly above, the last that is open by how many lie wholly below.
+    rank = 1 + np.count_nonzero(ranked) - np.searchsorted(np.sort(low[ranked]), high, "right")
+    last = np.count_nonzero(ranked) - np.searchsorted(np.sort(high[ranked]), low, "left")
+    known: list[Any] = [low, high, rank, rank, last]
+    columns = [rating, points, games.astype(np.int64), wins, win_rate, win_rate + bias, bias]
+    rows = zip(
+        [elo._names.names[j] for j in order.tolist()],
+        *(column.tolist() for column in columns),
+        [None] * len(order) if bound is None else bound.tolist(),
+        vacuous.tolist(),
+        *(np.where(ranked, column.astype(object), None).tolist() for column in known),
+        strict=True,
+    )
+    return [new(Standing, row) for row in rows]

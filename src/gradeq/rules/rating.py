@@ -7,7 +7,6 @@ game: a game is told apart from one that others were learned from in between by 
 from __future__ import annotations
 
 import math
-from array import array
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,24 +18,24 @@ from gradeq.kernels import rating as loops
 from gradeq.kernels import rating_plain as quick
 from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.rating import DECIDED, LOSS, STRIDE, TIED
-from gradeq.kernels.rating_rules import MARKS, NOTES, Free, LazyLasso, ScaledRidge
+from gradeq.kernels.rating_rules import MARKS, NOTES, Free, LazyLasso, ScaledRidge, Way
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.pairs import games_of
-from gradeq.ledger.state import MOST, MOVE, SUM, Column, State, column
+from gradeq.ledger.state import MOST as LARGEST
+from gradeq.ledger.state import MOVE, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
 from gradeq.losses import LogLoss
 from gradeq.penalties import Penalty, Ridge
 from gradeq.rules.descent import common_columns
-from gradeq.rules.rule import diverging, posting_of
+from gradeq.rules.rule import MOST, diverging, posting_of, slopes_at
 from gradeq.schedules import Schedule
 
 JUDGE = LogLoss(loops.CLIP)
 COIN = 0.5  # the base prediction of every game, of log loss
 LN2 = math.log(2.0)
 WORK = 5  # a game is worth so many rows of a plain layer when the compiler is weighed
-NOTHING = array("d")
-# The columns of a penalty where there is none.
-FREE: tuple[Any, Any, Any, Any] = (NOTHING, NOTHING, NOTHING, NOTHING)
+OWN = ("drags", "pulls", "marks", "notes")  # what a penalty keeps
+Game = tuple[int, int, float, float, float, float]  # a, b, h, y, w, eta
 AT_ONCE = "the proximal lasso needs scores at once; use penalty=Lasso(...) for late ones"
 
 
@@ -56,7 +55,7 @@ class Rating:
     stride = STRIDE
 
     @cached_property
-    def way(self) -> Free | ScaledRidge | LazyLasso:
+    def way(self) -> Way:
         """How ratings are read and moved under this penalty."""
         if self.proximal is not None:
             return LazyLasso(self.proximal)
@@ -78,7 +77,9 @@ class Rating:
         found = [
             *(each for each in common if each.name != "sums"),
             column("sums", "parameter", (0.0,) * STRIDE),
-            Column("total", "layer", (0.0,) * 6 + (1.0, 1.0, 0.0), (SUM,) * 6 + (MOVE, MOVE, MOST)),
+            Column(
+                "total", "layer", (0.0,) * 6 + (1.0, 1.0, 0.0), (SUM,) * 6 + (MOVE, MOVE, LARGEST)
+            ),
         ]
         if not self.penalised:
             return found
@@ -89,43 +90,36 @@ class Rating:
             column("moves", "layer", (0.0,)),
         ]
 
-    def rating(self, state: State, j: int) -> float:
-        """The rating of j in natural log-odds."""
-        _, _, marks, notes = self._penalty_columns(state)
-        return self.way.read(state.u, j, marks, notes)
+    def shown(self, state: State) -> Any:
+        """The ratings in natural log-odds, of a state that was ``written``; those that carry the certificate too."""
+        return state.view("u")
 
-    tracked = shown = rating
+    tracked = shown
 
-    def variance(self, state: State, j: int) -> float:
-        """The variance of the rating of j."""
-        unit = self.way.unit(self._penalty_columns(state)[3])
-        return unit * unit * float(state.sums[j * STRIDE + loops.VARIANCE])
-
-    def chance(self, state: State, place: Place, values: tuple[float, ...]) -> float:
-        """The probability that the first of the two wins, now."""
-        return self.glance(state, place, values, COIN)[0]
+    def variances(self, state: State) -> Any:
+        """The variances of the ratings, of a state that was ``written``."""
+        return state.view("sums")[loops.VARIANCE :: STRIDE]
 
     def margin(self, state: State, place: Place, values: tuple[float, ...]) -> float:
         """u_a - u_b + h u_0."""
-        _, _, marks, notes = self._penalty_columns(state)
-        return loops.margin(self.way, state.u, marks, notes, *sides(place, values))
+        a, b, h = sides(place, values)
+        if not self.penalised:
+            return loops.gap(state.u, a, b, 0, h)
+        return loops.margin(self.way, state.u, self._own(state), a, b, h)
 
     def glance(
-        self, state: State, place: Place, values: tuple[float, ...], f: float
-    ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
-        """As ``serve``, for a score that comes at once: the slopes of a penalty are not needed."""
-        if not self.penalised and len(values) == 2:  # quicker, the same bits
-            (a, b), u = place.params, state.u
-            return loops.win_chance(u[a] - u[b]), (), ()
+        self, state: State, place: Place, values: tuple[float, ...]
+    ) -> tuple[float, tuple[float, ...]]:
+        """The probability that the first of the two wins; with a penalty the moves so far are noted."""
         p = loops.win_chance(self.margin(state, place, values))
-        return p, tuple(state.moves) if self.penalised else (), ()
+        return p, tuple(state.moves) if self.penalised else ()
 
     def serve(
         self, state: State, place: Place, values: tuple[float, ...], f: float
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
-        """The probability that the first wins; with a penalty the moves so far, and its slopes."""
-        p, memo, _ = self.glance(state, place, values, f)
-        return p, memo, () if self.penalty is None else tuple(self._slopes(state))
+        """The same with the slopes of a penalty, for a score that may be late."""
+        p, memo = self.glance(state, place, values)
+        return p, memo, () if self.penalty is None else self._slopes(state)
 
     def judge(
         self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
@@ -140,40 +134,45 @@ class Rating:
             raise BadInput(
                 "this game was served under another penalty; post it where it was served"
             )
-        self.learn(state, place, posting, posting.eta, 0.0)
-
-    def learn(self, state: State, place: Place, posting: Posting, eta: float, o: float) -> None:
-        """The same with another step, and an offset o of the margin that served."""
-        _, row, _, p, w, _, _, late, y, _, _, memo, _, sign = posting
-        if self.drop and y == 0.5:
+        game = game_of(place, posting)
+        if self.drop and posting.y == COIN:
             return
-        a, b, h = sides(place, row.values)
-        u, sums, total, penalised = state.u, state.sums, state.total, self.penalised
-        own = self._penalty_columns(state) if penalised else FREE
-        unit = self.way.unit(own[3]) if penalised else 1.0
-        if not math.isfinite(abs(u[0]) + abs(u[a]) + abs(u[b]) + eta * w / unit):
-            raise diverging(eta)
-        if not (late and sign > 0.0):
-            loops.amend(self.way, JUDGE, u, sums, total, *own, a, b, h, p, y, w, eta, sign)
-        elif not penalised and w == 1.0 and h == o == 0.0:  # quicker, the same bits
-            quick.move(u, a, b, eta * (p - y))
-            quick.accounted(JUDGE, (a,), (b,), (y,), eta, (p,), sums, total)
+        if posting.first:
+            at_once = not self.penalised or posting.memo[0] == state.moves[0]
+            self.play(state, game, posting.served, (), None if at_once else posting.slopes)
         else:
-            self.check_step(eta)
-            at_once = not penalised or memo[0] == state.moves[0]
-            if self.proximal is not None and not at_once:
-                raise BadInput(AT_ONCE)
-            if at_once and not self.dense:
-                loops.learn(self.way, JUDGE, u, sums, total, *own, a, b, h, o, p, y, w, eta)
-            else:
-                slopes = self._slopes(state) if at_once else list(posting.slopes)
-                slopes += [0.0] * (len(u) - len(slopes))  # players who came since pull at nothing
-                loops.write_out(self.way, u, sums, *own)
-                drags, pulls = own[:2]
-                loops.learn_dense(
-                    JUDGE, slopes, u, sums, total, drags, pulls, a, b, h, p, y, w, eta
-                )
-        if penalised:
+            self.amend(state, game, posting)
+
+    def play(
+        self, state: State, game: Game, p: float, memo: Any, slopes: Any = None, o: float = 0.0
+    ) -> None:
+        """Learn from a game served as p, o being added to its margin.
+
+        ``slopes``: those of the penalty when it was served, if others were learned from since (else None).
+        """
+        own = self._checked(state, game)
+        u, sums, total = state.u, state.sums, state.total
+        if not self.penalised:
+            loops.step(JUDGE, u, sums, total, game, o, p)
+            return
+        self.check_step(game[5])
+        if self.proximal is not None and slopes is not None:
+            raise BadInput(AT_ONCE)
+        if slopes is None and not self.dense:
+            loops.learn(self.way, JUDGE, u, sums, total, own, game, p)
+        else:
+            slopes = list(self._slopes(state) if slopes is None else slopes)
+            slopes += [0.0] * (len(u) - len(slopes))  # players who came since pull at nothing
+            loops.write_out(self.way, u, sums, own)
+            loops.learn_dense(JUDGE, slopes, u, sums, total, own, game, p)
+        state.moves[0] += 1.0
+
+    def amend(self, state: State, game: Game, posting: Posting) -> None:
+        """Take a score back, or put one in its place."""
+        own = self._checked(state, game)
+        p, sign = posting.served, posting.sign
+        loops.amend(self.way, JUDGE, state.u, state.sums, state.total, own, game, p, sign)
+        if self.penalised:
             state.moves[0] += 1.0
 
     def check_step(self, eta: float) -> None:
@@ -184,14 +183,15 @@ class Rating:
                 f"use eta < {1.0 / self.penalty.strength:g}"
             )
 
-    def write_out(self, state: State) -> None:
-        """Make the stored ratings and the log loss what they mean: nothing left to be multiplied, taken or logged."""
-        own = self._penalty_columns(state)
+    def written(self, state: State) -> State:
+        """A copy whose ratings and log loss are what they mean: nothing left to be multiplied, taken or logged."""
+        twin = state.copy()
         if self.penalised:
-            loops.write_out(self.way, state.u, state.sums, *own)
-        total = state.total
+            loops.write_out(self.way, twin.u, twin.sums, self._own(twin))
+        total = twin.total
         total[LOSS] = total[LOSS] - loops.surprise(total[DECIDED], total[TIED])
         total[DECIDED] = total[TIED] = 1.0
+        return twin
 
     def run(self, state: State, batch: Batch) -> tuple[Any, None]:
         """One pass (two for the plain case); the caller undoes it if this raises."""
@@ -210,17 +210,11 @@ class Rating:
             return served, None
         largest = float(batch.etas[posts].max(initial=0.0))
         self.check_step(largest)
-        games = (
-            np.zeros(n) if home is None else home,
-            a,
-            b,
-            batch.labels,
-            batch.weights,
-            batch.etas,
-        )
+        sided = np.zeros(n) if home is None else home
+        games = (sided, a, b, batch.labels, batch.weights, batch.etas)
         own = [np.empty(0)] * 4
         if self.penalised:
-            own = [state.view(name) for name in ("drags", "pulls", "marks", "notes")]
+            own = [state.view(name) for name in OWN]
             state.moves[0] += float(len(posts))
         if self.dense:
             arrays = (*games, u, sums, total, *own[:2], np.empty(len(u)), served)
@@ -232,21 +226,26 @@ class Rating:
         check(u, largest)
         return served, None
 
-    def _penalty_columns(self, state: State) -> tuple[Any, Any, Any, Any]:
-        if not self.penalised:
-            return FREE
-        return state.drags, state.pulls, state.marks, state.notes
+    def _own(self, state: State) -> Any:
+        """What a penalty keeps."""
+        return tuple([getattr(state, name) for name in OWN]) if self.penalised else None
 
-    def _slopes(self, state: State) -> list[float]:
-        assert self.penalty is not None
-        read, slope, u = self.way.read, self.penalty.slope, state.u
-        _, _, marks, notes = self._penalty_columns(state)
-        slopes = [slope(read(u, j, marks, notes)) for j in range(len(u))]
-        while (
-            slopes and not slopes[-1]
-        ):  # players to come pull at nothing: whether they are known by now is chance
-            slopes.pop()
-        return slopes
+    def _checked(self, state: State, game: Game) -> Any:
+        """What a penalty keeps, if the step leaves the ratings finite."""
+        (a, b, _, _, w, eta), u, own = game, state.u, self._own(state)
+        far = abs(u[0]) + abs(u[a]) + abs(u[b]) + eta * w / self.way.unit(own)
+        if not far <= MOST:
+            raise diverging(eta)
+        return own
+
+    def _slopes(self, state: State) -> tuple[float, ...]:
+        read, u, own = self.way.read, state.u, self._own(state)
+        return slopes_at(self.penalty, [read(u, j, own) for j in range(len(u))])
+
+
+def game_of(place: Place, posting: Posting) -> Game:
+    """The game of a posting: both players, the first side, score, weight and step."""
+    return (*sides(place, posting.row.values), posting.y, posting.weight, posting.eta)
 
 
 def sides(place: Place, values: tuple[float, ...]) -> tuple[int, int, float]:

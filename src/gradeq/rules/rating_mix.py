@@ -22,7 +22,7 @@ from gradeq.ledger.batch import Batch
 from gradeq.ledger.pairs import games_of
 from gradeq.ledger.state import MOVE, Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
-from gradeq.rules.rating import JUDGE, WORK, Rating, check, sides
+from gradeq.rules.rating import COIN, JUDGE, WORK, Game, Rating, check, game_of, sides
 from gradeq.rules.rule import diverging
 from gradeq.schedules import Constant
 
@@ -56,33 +56,32 @@ class RatingMix:
             column("losses", "layer", (0.0,) * EXPERTS),
         ]
 
-    def shown(self, state: State, j: int) -> float:
-        """The rating of j by the expert whose ratings are shown."""
-        return float(state.experts[j * EXPERTS + SHOWN])
+    def shown(self, state: State) -> Any:
+        """The ratings by the expert whose ratings are shown."""
+        return state.view("experts")[SHOWN::EXPERTS]
 
-    def tracked(self, state: State, j: int) -> float:
-        """The parameter of j that carries the certificate."""
-        return float(state.u[j])
+    def tracked(self, state: State) -> Any:
+        """The parameters that carry the certificate."""
+        return state.view("u")
 
-    def variance(self, state: State, j: int) -> float:
-        """The variance of the rating shown."""
-        return float(state.variances[j])
+    def variances(self, state: State) -> Any:
+        """The variances of the ratings shown."""
+        return state.view("variances")
 
-    def chance(self, state: State, place: Place, values: tuple[float, ...]) -> float:
-        """The probability that the first of the two wins, now."""
-        return self.serve(state, place, values, 0.5)[0]
-
-    def serve(
-        self, state: State, place: Place, values: tuple[float, ...], f: float
-    ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
+    def glance(
+        self, state: State, place: Place, values: tuple[float, ...]
+    ) -> tuple[float, tuple[float, ...]]:
         """The mix, moved by the final step; noted are what the experts said and their mix."""
         a, b, h = sides(place, values)
         memo, weights = [0.0] * MEMO, [0.0] * EXPERTS
         m = loops.speak(state.experts, state.losses, a, b, h, weights, memo, 0)
-        p = win_chance(offset(m) + self.final.margin(state, place, values))
-        return p, tuple(memo), ()
+        return win_chance(offset(m) + self.final.margin(state, place, values)), tuple(memo)
 
-    glance = serve
+    def serve(
+        self, state: State, place: Place, values: tuple[float, ...], f: float
+    ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
+        """The same: a late score needs no more."""
+        return (*self.glance(state, place, values), ())
 
     def judge(
         self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
@@ -92,28 +91,37 @@ class RatingMix:
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """The final step is taken; a first score also teaches the experts, a correction their losses alone."""
-        y, w, memo = posting.y, posting.weight, posting.memo
+        memo = posting.memo
         if len(memo) != MEMO:
             raise BadInput("this game does not say what was mixed; post it where it was served")
-        if self.drop and y == 0.5:
+        if self.drop and posting.y == COIN:
             return
-        a, b, h = sides(place, posting.row.values)
-        experts = state.experts
-        farthest = sum(abs(experts[j * EXPERTS + EXPERTS - 1]) for j in (0, a, b))
-        if not math.isfinite(farthest + posting.eta * w):
-            raise diverging(posting.eta)
-        step = min(FINAL, posting.eta)
-        self.final.learn(state, place, posting, step, offset(memo[EXPERTS]))
+        game = game_of(place, posting)
         if posting.first:
-            learned = (experts, state.variances, state.losses)
-            loops.hear(JUDGE, RATES, a, b, h, y, w, posting.eta, memo, 0, *learned)
-        else:
-            for k in range(EXPERTS):
-                state.losses[k] += posting.sign * JUDGE.value(memo[k], y)
+            self.play(state, game, posting.served, memo)
+            return
+        self.final.amend(state, self._final_game(state, game), posting)
+        for k in range(EXPERTS):
+            state.losses[k] += posting.sign * JUDGE.value(memo[k], posting.y)
 
-    def write_out(self, state: State) -> None:
-        """Make the stored log loss what it means."""
-        self.final.write_out(state)
+    def play(self, state: State, game: Game, p: float, memo: Any) -> None:
+        """Learn from a game served as p, of which the experts said ``memo``."""
+        final = self._final_game(state, game)
+        self.final.play(state, final, p, (), None, offset(memo[EXPERTS]))
+        learned = (state.experts, state.variances, state.losses)
+        loops.hear(JUDGE, RATES, game, memo, 0, *learned)
+
+    def _final_game(self, state: State, game: Game) -> Game:
+        """The game with the step of the final layer, if its own leaves the experts finite."""
+        (a, b, h, y, w, eta), experts = game, state.experts
+        farthest = sum(abs(experts[j * EXPERTS + EXPERTS - 1]) for j in (0, a, b))
+        if not math.isfinite(farthest + eta * w):
+            raise diverging(eta)
+        return a, b, h, y, w, min(FINAL, eta)
+
+    def written(self, state: State) -> State:
+        """A copy whose log loss is what it means."""
+        return self.final.written(state)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass; the caller undoes it if this raises."""
@@ -129,10 +137,10 @@ class RatingMix:
         arrays = (
             np.array(RATES), FINAL, np.zeros(n) if home is None else home, a, b, batch.labels,
             batch.weights, batch.etas, batch.first, batch.cuts, batch.posts, u,
-            *(state.view(name) for name in names), np.empty(0), np.empty(EXPERTS), apart,
+            *(state.view(name) for name in names), np.empty(EXPERTS), apart,
             memos.reshape(-1), served,
         )  # fmt: skip
-        run_loop(loops.mixed, (self.final.way, JUDGE), arrays, 8 * WORK * n)
+        run_loop(loops.mixed, (JUDGE,), arrays, 8 * WORK * n)
         check(u, FINAL)
         check(state.view("experts"), RATES[-1])
         return served, memos
