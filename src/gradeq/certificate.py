@@ -296,7 +296,7 @@ def setting_of(reading: Reading) -> Setting:
     featured = reading.flight.featured
     return Setting(
         structure="features" if featured else "overlapping",
-        counts=tuple(reading.account(j * width)[WEIGHT] for j in range(count)),
+        counts=tuple(state.sums[WEIGHT :: COLUMNS * width]),
         size=max(facts[fact.NORM], terms.size) if featured else terms.size,
         largest=facts[fact.LARGEST] if featured else 1.0,
         dimension=count * width,

@@ -142,12 +142,12 @@ def thresholds(elo: Any, reading: Reading) -> float:
 
 
 def player_bounds(elo: Any, weights: Any) -> tuple[Any, Any]:
-    """The bound on the bias of players with so much weight of games, and where it is vacuous; None: not proven."""
+    """The bound on the bias of players with so much weight of games, (None: not proven) and where it is vacuous."""
     reading = reading_of(elo)
     setting = replace(certificate.setting_of(reading), counts=(1.0,))
     one = certificate.coordinate_bounds(reading, setting)[0]  # of a player with one game
     if one.value is None:
-        return None, np.ones(len(weights), dtype=bool)
+        return np.full(len(weights), None), np.ones(len(weights), dtype=bool)
     values = one.value / weights
     if elo.proximal is not None:
         values = values + thresholds(elo, reading) / weights

@@ -16,7 +16,7 @@ from typing import Any
 from gradeq.kernels.account import BEFORE, GRADIENT, MOVED, WEIGHT, Floats, Ints
 from gradeq.kernels.rating_rules import TINY, Way
 from gradeq.losses import Loss
-from gradeq.numerics import bounded_exp, logit
+from gradeq.numerics import logit
 from gradeq.penalties import Penalty
 
 # The account of a parameter begins with the five sums that every account begins with.
@@ -31,8 +31,8 @@ SMALL = 1e-200
 
 
 def win_chance(m: float) -> float:
-    """1 / (1 + exp(-m)), in the form without a branch: the sign of m is as hard to guess as the game."""
-    return 1.0 / (1.0 + bounded_exp(-m))
+    """1 / (1 + exp(-m)), in the form without a branch on the sign of m, which is as hard to guess as the game."""
+    return 1.0 / (1.0 + math.exp(-m if m > -700.0 else 700.0))
 
 
 def clipped(p: float) -> float:
@@ -46,13 +46,8 @@ def offset(p: float) -> float:
 
 
 def tie(y: float) -> float:
-    """1 for a score of 1/2, 0 for 0 and 1."""
+    """1 for a score of 1/2, 0 for 0 and 1: t (1 - t) == 0 is nearly always true, and says that y is one of these."""
     return 4.0 * (y * (1.0 - y))
-
-
-def plain_score(t: float) -> bool:
-    """Whether y is 0, 1/2 or 1, in one comparison that is nearly always true; t = tie(y)."""
-    return t * (1.0 - t) == 0.0
 
 
 def judged(
@@ -60,8 +55,8 @@ def judged(
 ) -> tuple[float, float, float]:
     """LOSS, DECIDED and TIED with one more game: without a branch on the score, which nobody could predict."""
     t = tie(y)
-    if w == 1.0 and plain_score(t):
-        q = clipped(p)
+    if w == 1.0 and t * (1.0 - t) == 0.0:
+        q = p if CLIP < p < 1.0 - CLIP else clipped(p)
         h = 1.0 - abs(q - y)
         decided = decided * (h + t * (1.0 - h))  # the likelihood of a win or a loss, 1 for a tie
         tied = tied * (1.0 + t * (q * (1.0 - q) - 1.0))  # that of a tie, squared, else 1
@@ -109,7 +104,11 @@ def count(
     if h != 0.0:
         aside = 1.0 - eta * (slope * (h * h))
         enter(sums, 0, n, w, e * h, eta, even * h, aside, eta * (e * h) / unit)
-    enter(total, 0, n, w, e, eta, even, 1.0, 0.0)
+    total[0] = total[0] + n
+    total[WEIGHT] = total[WEIGHT] + w
+    total[GRADIENT] = total[GRADIENT] + e
+    total[MOVED] = total[MOVED] + eta * e
+    total[BEFORE] = total[BEFORE] + even
 
 
 def account(
@@ -118,7 +117,8 @@ def account(
     """Enter a game that was played: all its sums, the variances of both ratings, the log loss."""
     _, _, _, y, w, _ = game
     count(sums, total, game, 1.0, w * (p - y), w * (p * (1.0 - p)), unit)
-    total[OFFSET] = max(total[OFFSET], abs(o))
+    if abs(o) > total[OFFSET]:
+        total[OFFSET] = abs(o)
     total[LOSS], total[DECIDED], total[TIED] = judged(
         loss, total[LOSS], total[DECIDED], total[TIED], p, y, w
     )

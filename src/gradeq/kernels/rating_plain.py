@@ -18,7 +18,6 @@ from gradeq.kernels.rating import (
     enter,
     judged,
     move,
-    plain_score,
     tie,
     win_chance,
 )
@@ -77,7 +76,7 @@ def swept(
             first[s] = first[s] - down
             second[s] = second[s] + down
         t = tie(y)
-        if plain_score(t):
+        if t * (1.0 - t) == 0.0:
             for s in range(steps):
                 q = clipped(chances[s])
                 h = 1.0 - abs(q - y)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from gradeq.engine import checks
+from gradeq.engine.flight import AT_ONCE
 from gradeq.engine.players import Players
 from gradeq.errors import BadInput
 from gradeq.layers import combinations
@@ -13,7 +14,7 @@ from gradeq.layers.layer import Id, Layer
 from gradeq.layers.making import late_limit
 from gradeq.ledger.values import Place, Row, Ticket, new
 from gradeq.penalties import Penalty, check_strength
-from gradeq.rules.rating import AT_ONCE, COIN, Rating, sides
+from gradeq.rules.rating import COIN, NOT_LATE, Rating, sides
 from gradeq.rules.rating_mix import FINAL, RATES, RatingMix
 from gradeq.rules.rule import check_served
 from gradeq.schedules import Constant, Schedule
@@ -121,7 +122,7 @@ class Elo(Layer):
         if id is None:
             return self._chance(*self._names.game(a, b, home))
         if self.proximal is not None:
-            raise BadInput(AT_ONCE)
+            raise BadInput(NOT_LATE)
         self._book.check_new(id)
         when = None if time is None else checks.number(time, "time")
         shown: float = self._kept(self.open(a, b, home=home, weight=weight), id, when)
@@ -132,7 +133,7 @@ class Elo(Layer):
         if place is None:
             mark = self._names.mark()
             place = self._entered(row)
-        p: float = self._rule.glance(self._state, place, row.values)[0]
+        p: float = self._rule.glance(self._state, *sides(place, row.values))[0]
         self._forget(mark)
         return p
 
@@ -161,18 +162,16 @@ class Elo(Layer):
             place = self._entered(row)
         number, counts = flight.serve(state, place)
         try:
-            schedule, values = rule.schedule, row.values
-            step = (
-                schedule.eta
-                if type(schedule) is Constant
-                else schedule.step(int(state.total[0]) + 1)
+            step, (one, two, h) = (
+                rule.schedule.step(int(state.total[0]) + 1),
+                sides(place, row.values),
             )
-            p, memo = rule.glance(state, place, values)
+            p, memo = rule.glance(state, one, two, h)
             check_served(p, step)
             ticket = new(Ticket, (number, row, COIN, p, w, step, counts, memo, ()))
-            arrival = flight.arrive(state, place, ticket, None)
+            arrival = flight.arrive(state, place, ticket, AT_ONCE * len(counts))
             if not self._frozen:
-                rule.play(state, (*sides(place, values), y, w, arrival[1]), p, memo)
+                rule.play(state, (one, two, h, y, w, arrival[1]), p, memo)
         except Exception:
             flight.unserve(state, place)
             self._forget(mark)

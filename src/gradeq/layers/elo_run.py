@@ -11,7 +11,7 @@ from gradeq.errors import BadInput
 from gradeq.layers import columns as check
 from gradeq.layers.coding import coded
 from gradeq.layers.run import Run, Trace, snapshot, tracer
-from gradeq.rules.rating import AT_ONCE, COIN
+from gradeq.rules.rating import COIN, NOT_LATE
 
 if TYPE_CHECKING:
     from gradeq.layers.elo import Elo
@@ -61,7 +61,7 @@ def run_elo(
     if due is not None and when is None:
         raise BadInput("label_times needs times as well: when each game was served")
     if due is not None and elo.proximal is not None:
-        raise BadInput(AT_ONCE)
+        raise BadInput(NOT_LATE)
     for column, what in ((w, "weights"), (h, "home")):
         if column is not None:
             check.same_length(n, len(column), what)

@@ -11,6 +11,7 @@ says how much the rating would differ on other games of the same strengths; whet
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FEW = 30  # games; with fewer a player has no interval and no rank
 WIDTH = 1.959963984540054  # standard errors on each side: 95 %
 START = 1000.0
+NO_INTERVAL = (None,) * 5
 
 
 class Standing(NamedTuple):
@@ -84,14 +86,13 @@ def standings(elo: Elo) -> list[Standing]:
     # The rank is by how many intervals lie wholly above, the last that is open by how many lie wholly below.
     rank = 1 + np.count_nonzero(ranked) - np.searchsorted(np.sort(low[ranked]), high, "right")
     last = np.count_nonzero(ranked) - np.searchsorted(np.sort(high[ranked]), low, "left")
-    known: list[Any] = [low, high, rank, rank, last]
-    columns = [rating, points, games.astype(np.int64), wins, win_rate, win_rate + bias, bias]
-    rows = zip(
-        [elo._names.names[j] for j in order.tolist()],
-        *(column.tolist() for column in columns),
-        [None] * len(order) if bound is None else bound.tolist(),
-        vacuous.tolist(),
-        *(np.where(ranked, column.astype(object), None).tolist() for column in known),
-        strict=True,
-    )
-    return [new(Standing, row) for row in rows]
+    columns = (
+        rating, points, games.astype(np.int64), wins, win_rate, win_rate + bias, bias, bound, vacuous,
+        low, high, rank, rank, last,
+    )  # fmt: skip
+    names = [elo._names.names[j] for j in order.tolist()]
+    rows = zip(names, *(column.tolist() for column in columns), strict=True)
+    found = list(map(new, repeat(Standing), rows))
+    for k in np.flatnonzero(~ranked).tolist():
+        found[k] = new(Standing, found[k][:10] + NO_INTERVAL)
+    return found

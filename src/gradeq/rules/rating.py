@@ -36,7 +36,7 @@ LN2 = math.log(2.0)
 WORK = 5  # a game is worth so many rows of a plain layer when the compiler is weighed
 OWN = ("drags", "pulls", "marks", "notes")  # what a penalty keeps
 Game = tuple[int, int, float, float, float, float]  # a, b, h, y, w, eta
-AT_ONCE = "the proximal lasso needs scores at once; use penalty=Lasso(...) for late ones"
+NOT_LATE = "the proximal lasso needs scores at once; use penalty=Lasso(...) for late ones"
 
 
 @dataclass(frozen=True)
@@ -100,25 +100,23 @@ class Rating:
         """The variances of the ratings, of a state that was ``written``."""
         return state.view("sums")[loops.VARIANCE :: STRIDE]
 
-    def margin(self, state: State, place: Place, values: tuple[float, ...]) -> float:
+    def margin(self, state: State, a: int, b: int, h: float) -> float:
         """u_a - u_b + h u_0."""
-        a, b, h = sides(place, values)
-        if not self.penalised:
-            return loops.gap(state.u, a, b, 0, h)
-        return loops.margin(self.way, state.u, self._own(state), a, b, h)
+        if self.penalised:
+            return loops.margin(self.way, state.u, self._own(state), a, b, h)
+        return loops.gap(state.u, a, b, 0, h)
 
-    def glance(
-        self, state: State, place: Place, values: tuple[float, ...]
-    ) -> tuple[float, tuple[float, ...]]:
+    def glance(self, state: State, a: int, b: int, h: float) -> tuple[float, tuple[float, ...]]:
         """The probability that the first of the two wins; with a penalty the moves so far are noted."""
-        p = loops.win_chance(self.margin(state, place, values))
-        return p, tuple(state.moves) if self.penalised else ()
+        if self.penalised:
+            return loops.win_chance(self.margin(state, a, b, h)), tuple(state.moves)
+        return loops.win_chance(loops.gap(state.u, a, b, 0, h)), ()
 
     def serve(
         self, state: State, place: Place, values: tuple[float, ...], f: float
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """The same with the slopes of a penalty, for a score that may be late."""
-        p, memo = self.glance(state, place, values)
+        p, memo = self.glance(state, *sides(place, values))
         return p, memo, () if self.penalty is None else self._slopes(state)
 
     def judge(
@@ -150,14 +148,18 @@ class Rating:
 
         ``slopes``: those of the penalty when it was served, if others were learned from since (else None).
         """
-        own = self._checked(state, game)
-        u, sums, total = state.u, state.sums, state.total
-        if not self.penalised:
-            loops.step(JUDGE, u, sums, total, game, o, p)
+        if self.penalised:
+            self._play_penalised(state, game, p, slopes)
             return
+        check_reach(state.u, game, 1.0)
+        loops.step(JUDGE, state.u, state.sums, state.total, game, o, p)
+
+    def _play_penalised(self, state: State, game: Game, p: float, slopes: Any) -> None:
+        u, sums, total, own = state.u, state.sums, state.total, self._own(state)
+        check_reach(u, game, self.way.unit(own))
         self.check_step(game[5])
         if self.proximal is not None and slopes is not None:
-            raise BadInput(AT_ONCE)
+            raise BadInput(NOT_LATE)
         if slopes is None and not self.dense:
             loops.learn(self.way, JUDGE, u, sums, total, own, game, p)
         else:
@@ -169,8 +171,8 @@ class Rating:
 
     def amend(self, state: State, game: Game, posting: Posting) -> None:
         """Take a score back, or put one in its place."""
-        own = self._checked(state, game)
-        p, sign = posting.served, posting.sign
+        own, p, sign = self._own(state), posting.served, posting.sign
+        check_reach(state.u, game, self.way.unit(own))
         loops.amend(self.way, JUDGE, state.u, state.sums, state.total, own, game, p, sign)
         if self.penalised:
             state.moves[0] += 1.0
@@ -230,17 +232,16 @@ class Rating:
         """What a penalty keeps."""
         return tuple([getattr(state, name) for name in OWN]) if self.penalised else None
 
-    def _checked(self, state: State, game: Game) -> Any:
-        """What a penalty keeps, if the step leaves the ratings finite."""
-        (a, b, _, _, w, eta), u, own = game, state.u, self._own(state)
-        far = abs(u[0]) + abs(u[a]) + abs(u[b]) + eta * w / self.way.unit(own)
-        if not far <= MOST:
-            raise diverging(eta)
-        return own
-
     def _slopes(self, state: State) -> tuple[float, ...]:
         read, u, own = self.way.read, state.u, self._own(state)
         return slopes_at(self.penalty, [read(u, j, own) for j in range(len(u))])
+
+
+def check_reach(u: Any, game: Game, unit: float) -> None:
+    """Raise ``Diverging`` when a step would take the ratings out of the finite numbers."""
+    a, b, _, _, w, eta = game
+    if not abs(u[0]) + abs(u[a]) + abs(u[b]) + eta * w / unit <= MOST:
+        raise diverging(eta)
 
 
 def game_of(place: Place, posting: Posting) -> Game:

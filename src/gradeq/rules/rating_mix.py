@@ -68,20 +68,17 @@ class RatingMix:
         """The variances of the ratings shown."""
         return state.view("variances")
 
-    def glance(
-        self, state: State, place: Place, values: tuple[float, ...]
-    ) -> tuple[float, tuple[float, ...]]:
+    def glance(self, state: State, a: int, b: int, h: float) -> tuple[float, tuple[float, ...]]:
         """The mix, moved by the final step; noted are what the experts said and their mix."""
-        a, b, h = sides(place, values)
         memo, weights = [0.0] * MEMO, [0.0] * EXPERTS
         m = loops.speak(state.experts, state.losses, a, b, h, weights, memo, 0)
-        return win_chance(offset(m) + self.final.margin(state, place, values)), tuple(memo)
+        return win_chance(offset(m) + self.final.margin(state, a, b, h)), tuple(memo)
 
     def serve(
         self, state: State, place: Place, values: tuple[float, ...], f: float
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """The same: a late score needs no more."""
-        return (*self.glance(state, place, values), ())
+        return (*self.glance(state, *sides(place, values)), ())
 
     def judge(
         self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
