@@ -152,7 +152,7 @@ class Players:
         for (codes, names), count in zip(own, games, strict=True):
             table = np.array([self.index.get(name, 0) for name in names], dtype=np.int64)
             np.add.at(counts, table, count)
-            sides.append(table[codes] if len(table) else codes)
+            sides.append(table.take(codes) if len(table) else codes)
         a, b = sides
         return Pairs(a, b, counts)
 
