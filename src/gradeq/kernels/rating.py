@@ -5,16 +5,17 @@ p = sigmoid(u_a - u_b + h u_0) is the probability that a wins, y its score, e = 
 with z = -1 at a and y = 1 when b wins.) So the gradient of a player is predicted minus actual result from the
 player's own side, and its average is minus the rating over eta times games (result 8.5). "Before" is a coin, p = 1/2.
 
-A game travels as (a, b, h, y, w, eta), what a penalty keeps (``rating_rules``) as (drags, pulls, marks, notes).
+A game travels as (a, b, h, y, w, eta). ``kept`` is what is learned: a record of arrays, or the state itself.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from gradeq.kernels.account import BEFORE, GRADIENT, MOVED, WEIGHT, Floats, Ints
-from gradeq.kernels.rating_rules import TINY, Way
+from gradeq.kernels.rating_rules import TINY, Pull
 from gradeq.losses import Loss
 from gradeq.numerics import logit
 from gradeq.penalties import Penalty
@@ -28,6 +29,39 @@ LOSS, DECIDED, TIED, OFFSET = range(5, 9)
 TOTALS = 9
 CLIP = 1e-6  # probabilities are judged within [CLIP, 1 - CLIP]
 SMALL = 1e-200
+
+
+class Games(NamedTuple):
+    """What a pass reads of games, and ``served``, which it writes."""
+
+    home: Floats
+    a: Ints
+    b: Ints
+    scores: Floats
+    weights: Floats
+    etas: Floats
+    served: Floats
+
+
+class Kept(NamedTuple):
+    """What a pass writes: ratings, accounts, what a penalty keeps (``rating_rules``), experts (``rating_mix``).
+
+    ``slopes``, ``shares`` and ``memos`` are scratch; what a rule does not keep is empty.
+    """
+
+    u: Floats
+    sums: Floats
+    total: Floats
+    drags: Floats
+    pulls: Floats
+    marks: Floats
+    notes: Floats
+    experts: Floats
+    variances: Floats
+    losses: Floats
+    slopes: Floats
+    shares: Floats
+    memos: Floats
 
 
 def win_chance(m: float) -> float:
@@ -90,14 +124,13 @@ def enter(
     sums[at + VARIANCE] = keep * keep * sums[at + VARIANCE] + noise * noise
 
 
-def count(
-    sums: Floats, total: Floats, game: Any, n: float, e: float, slope: float, unit: float
-) -> None:
+def count(kept: Any, game: Any, n: float, e: float, slope: float, unit: float) -> None:
     """Enter one game into the accounts of both players, of the first side, and of all games.
 
     n is 1, or -1 to take a game back; its weight and e then have that sign too.
     """
     a, b, h, y, w, eta = game
+    sums, total = kept.sums, kept.total
     even, keep, noise = w * (0.5 - y), 1.0 - eta * slope, eta * e / unit
     enter(sums, a * STRIDE, n, w, e, eta, even, keep, noise)
     enter(sums, b * STRIDE, n, w, -e, eta, -even, keep, noise)
@@ -111,12 +144,11 @@ def count(
     total[BEFORE] = total[BEFORE] + even
 
 
-def account(
-    loss: Loss, sums: Floats, total: Floats, game: Any, o: float, p: float, unit: float
-) -> None:
+def account(loss: Loss, kept: Any, game: Any, o: float, p: float, unit: float) -> None:
     """Enter a game that was played: all its sums, the variances of both ratings, the log loss."""
     _, _, _, y, w, _ = game
-    count(sums, total, game, 1.0, w * (p - y), w * (p * (1.0 - p)), unit)
+    total = kept.total
+    count(kept, game, 1.0, w * (p - y), w * (p * (1.0 - p)), unit)
     if abs(o) > total[OFFSET]:
         total[OFFSET] = abs(o)
     total[LOSS], total[DECIDED], total[TIED] = judged(
@@ -138,58 +170,68 @@ def move(u: Floats, a: int, b: int, side: int, h: float, eta: float, e: float, u
         u[side] = u[side] - eta * (e * h) / unit
 
 
-def step(loss: Loss, u: Floats, sums: Floats, total: Floats, game: Any, o: float, p: float) -> None:
+def step(loss: Loss, kept: Any, game: Any, o: float, p: float) -> None:
     """Move both players and the first side against the error of one game, and enter it; o is added to the margin."""
     a, b, h, y, w, eta = game
-    move(u, a, b, 0, h, eta, w * (p - y), 1.0)
-    account(loss, sums, total, game, o, p, 1.0)
+    move(kept.u, a, b, 0, h, eta, w * (p - y), 1.0)
+    account(loss, kept, game, o, p, 1.0)
 
 
-def margin(way: Way, u: Floats, own: Any, a: int, b: int, h: float) -> float:
+def margin(pull: Pull, kept: Any, a: int, b: int, h: float) -> float:
     """u_a - u_b + h u_0, under a penalty."""
-    return (way.read(u, a, own) - way.read(u, b, own)) + h * way.read(u, 0, own)
+    return (pull.read(kept, a) - pull.read(kept, b)) + h * pull.read(kept, 0)
 
 
-def shift(way: Way, u: Floats, own: Any, game: Any, e: float) -> None:
+def shift(pull: Pull, kept: Any, game: Any, e: float) -> None:
     """As ``move``, once what a penalty did to these ratings is in their accounts."""
     a, b, h, _, _, eta = game
-    way.touch(u, a, own)
-    way.touch(u, b, own)
+    pull.touch(kept, a)
+    pull.touch(kept, b)
     if h != 0.0:
-        way.touch(u, 0, own)
-    move(u, a, b, 0, h, eta, e, way.unit(own))
+        pull.touch(kept, 0)
+    move(kept.u, a, b, 0, h, eta, e, pull.unit(kept))
 
 
-def learn(
-    way: Way, loss: Loss, u: Floats, sums: Floats, total: Floats, own: Any, game: Any, p: float
-) -> None:
+def learn(pull: Pull, loss: Loss, kept: Any, game: Any, p: float) -> None:
     """As ``step``, under a penalty."""
     _, _, _, y, w, eta = game
-    way.before(eta, own)
-    shift(way, u, own, game, w * (p - y))
-    account(loss, sums, total, game, 0.0, p, way.unit(own))
-    way.after(eta, own)
-    if way.unit(own) < TINY:
-        write_out(way, u, sums, own)
+    pull.before(kept, eta)
+    shift(pull, kept, game, w * (p - y))
+    account(loss, kept, game, 0.0, p, pull.unit(kept))
+    pull.after(kept, eta)
+    if pull.unit(kept) < TINY:
+        write_out(pull, kept)
 
 
-def amend(
-    way: Way, loss: Loss, u: Floats, sums: Floats, total: Floats, own: Any, game: Any, p: float, sign: float
-) -> None:  # fmt: skip
+def learn_dense(loss: Loss, slopes: Floats, kept: Any, game: Any, p: float) -> None:
+    """The same with the slopes of a penalty that moves every parameter; ``slopes`` is used up."""
+    a, b, h, y, w, eta = game
+    u, e = kept.u, w * (p - y)
+    for j in range(len(u)):
+        kept.pulls[j] = kept.pulls[j] + slopes[j]
+        kept.drags[j] = kept.drags[j] + eta * slopes[j]
+    slopes[a] = slopes[a] + e
+    slopes[b] = slopes[b] - e
+    slopes[0] = slopes[0] + e * h
+    for j in range(len(u)):
+        u[j] = u[j] - eta * slopes[j]
+    account(loss, kept, game, 0.0, p, 1.0)
+
+
+def amend(pull: Pull, loss: Loss, kept: Any, game: Any, p: float, sign: float) -> None:
     """Take one score back (sign -1), or put one in its place: ratings and sums, no penalty, no variance."""
     a, b, h, y, w, eta = game
     e = sign * (w * (p - y))
-    shift(way, u, own, game, e)
-    count(sums, total, (a, b, h, y, sign * w, eta), sign, e, 0.0, math.inf)
-    total[LOSS] = total[LOSS] + sign * (w * loss.value(p, y))
+    shift(pull, kept, game, e)
+    count(kept, (a, b, h, y, sign * w, eta), sign, e, 0.0, math.inf)
+    kept.total[LOSS] = kept.total[LOSS] + sign * (w * loss.value(p, y))
 
 
-def write_out(way: Way, u: Floats, sums: Floats, own: Any) -> None:
+def write_out(pull: Pull, kept: Any) -> None:
     """Bring every rating up to date and multiply the common factor into it; begin again from 1."""
-    _, _, marks, notes = own
-    unit = way.unit(own)
+    u, sums, marks, notes, unit = kept.u, kept.sums, kept.marks, kept.notes, pull.unit(kept)
     for j in range(len(u)):
-        way.touch(u, j, own)
+        pull.touch(kept, j)
         u[j] = u[j] * unit
         at = j * STRIDE + VARIANCE
         sums[at] = sums[at] * (unit * unit)
@@ -200,56 +242,52 @@ def write_out(way: Way, u: Floats, sums: Floats, own: Any) -> None:
     notes[2] = 0.0
 
 
+@dataclass(frozen=True)
+class Pulled:
+    """Games move two ratings, and a penalty all, without touching them."""
+
+    def chance(self, pull: Pull, kept: Any, a: int, b: int, h: float, i: int) -> float:
+        """The probability that a wins game i."""
+        return win_chance(margin(pull, kept, a, b, h))
+
+    def learn(
+        self, pull: Pull, penalty: Penalty, loss: Loss, kept: Any, game: Any, p: float, i: int
+    ) -> None:
+        """Learn from game i, served as p."""
+        learn(pull, loss, kept, game, p)
+
+
+@dataclass(frozen=True)
+class Dense:
+    """The subgradient of a penalty moves every parameter at every game (paper Section 3)."""
+
+    def chance(self, pull: Pull, kept: Any, a: int, b: int, h: float, i: int) -> float:
+        """The probability that a wins game i."""
+        return win_chance(gap(kept.u, a, b, 0, h))
+
+    def learn(
+        self, pull: Pull, penalty: Penalty, loss: Loss, kept: Any, game: Any, p: float, i: int
+    ) -> None:
+        """Learn from game i, served as p."""
+        for j in range(len(kept.u)):
+            kept.slopes[j] = penalty.slope(kept.u[j])
+        learn_dense(loss, kept.slopes, kept, game, p)
+
+
 def played(
-    way: Way, loss: Loss, home: Floats, a: Ints, b: Ints, scores: Floats, weights: Floats, etas: Floats,
-    first: int, cuts: Ints, posts: Ints, u: Floats, sums: Floats, total: Floats, drags: Floats, pulls: Floats,
-    marks: Floats, notes: Floats, served: Floats,
+    way: Any, pull: Pull, penalty: Penalty, loss: Loss, games: Games, kept: Kept, first: int, cuts: Ints, posts: Ints
 ) -> None:  # fmt: skip
     """Scores in any order: before game i is served, posts[: cuts[i]] have been learned from, each as it was served.
 
     Games before ``first`` were served in an earlier run: their ``served`` is given.
     """
-    p, own = 0, (drags, pulls, marks, notes)
+    a, b, home, served, p = games.a, games.b, games.home, games.served, 0
     for i in range(first, len(a) + 1):
         due = cuts[i] if i < len(a) else len(posts)
         while p < due:
             k = posts[p]
-            game = (a[k], b[k], home[k], scores[k], weights[k], etas[k])
-            learn(way, loss, u, sums, total, own, game, served[k])
+            game = (a[k], b[k], home[k], games.scores[k], games.weights[k], games.etas[k])
+            way.learn(pull, penalty, loss, kept, game, served[k], k)
             p += 1
         if i < len(a):
-            served[i] = win_chance(margin(way, u, own, a[i], b[i], home[i]))
-
-
-def learn_dense(
-    loss: Loss, slopes: Floats, u: Floats, sums: Floats, total: Floats, own: Any, game: Any, p: float
-) -> None:  # fmt: skip
-    """As ``learn``, with the slopes of a penalty that moves every parameter; ``slopes`` is used up."""
-    a, b, h, y, w, eta = game
-    drags, pulls, _, _ = own
-    e = w * (p - y)
-    for j in range(len(u)):
-        pulls[j] = pulls[j] + slopes[j]
-        drags[j] = drags[j] + eta * slopes[j]
-    slopes[a] = slopes[a] + e
-    slopes[b] = slopes[b] - e
-    slopes[0] = slopes[0] + e * h
-    for j in range(len(u)):
-        u[j] = u[j] - eta * slopes[j]
-    account(loss, sums, total, game, 0.0, p, 1.0)
-
-
-def played_dense(
-    penalty: Penalty, loss: Loss, home: Floats, a: Ints, b: Ints, scores: Floats, weights: Floats, etas: Floats,
-    u: Floats, sums: Floats, total: Floats, drags: Floats, pulls: Floats, slopes: Floats, served: Floats,
-) -> None:  # fmt: skip
-    """Scores at once or missing (nan), with a penalty whose subgradient moves every parameter (paper Section 3)."""
-    own = (drags, pulls, slopes, slopes)
-    for i in range(len(a)):
-        j, k, h, y, w = a[i], b[i], home[i], scores[i], weights[i]
-        p = win_chance(gap(u, j, k, 0, h))
-        served[i] = p
-        if y == y and w > 0.0:
-            for m in range(len(u)):
-                slopes[m] = penalty.slope(u[m])
-            learn_dense(loss, slopes, u, sums, total, own, (j, k, h, y, w, etas[i]), p)
+            served[i] = way.chance(pull, kept, a[i], b[i], home[i], i)

@@ -7,12 +7,15 @@ then their mix.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
-from gradeq.kernels.account import Floats, Ints
+from gradeq.kernels.account import Floats
 from gradeq.kernels.mixing import blend, weigh
 from gradeq.kernels.rating import gap, move, offset, step, win_chance
+from gradeq.kernels.rating_rules import Pull
 from gradeq.losses import Loss
+from gradeq.penalties import Penalty
 
 EXPERTS = 7
 MEMO = EXPERTS + 1
@@ -20,26 +23,23 @@ SHOWN = 4  # the expert whose ratings are shown; the variances are its own
 BAYES = math.log(EXPERTS)  # with this Delta weights are exp(-L_k): those of Bayes for log loss
 
 
-def speak(
-    experts: Floats, losses: Floats, a: int, b: int, h: float, weights: Floats, memos: Floats, at: int
-) -> float:  # fmt: skip
-    """What each expert says and their mix, noted from ``at`` on; ``weights`` is scratch."""
+def speak(kept: Any, a: int, b: int, h: float, shares: Floats, memo: Floats) -> float:
+    """What each expert says and their mix, noted in ``memo``; ``shares`` is scratch."""
     for i in range(EXPERTS):
-        memos[at + i] = win_chance(gap(experts, a * EXPERTS + i, b * EXPERTS + i, i, h))
-    weigh(losses, BAYES, weights)
-    memos[at + EXPERTS] = blend(weights, memos, at)
-    return memos[at + EXPERTS]  # type: ignore[no-any-return]
+        memo[i] = win_chance(gap(kept.experts, a * EXPERTS + i, b * EXPERTS + i, i, h))
+    weigh(kept.losses, BAYES, shares)
+    memo[EXPERTS] = blend(shares, memo, 0)
+    return memo[EXPERTS]  # type: ignore[no-any-return]
 
 
-def hear(
-    loss: Loss, rates: Floats, game: Any, memos: Floats, at: int, experts: Floats, variances: Floats, losses: Floats
-) -> None:  # fmt: skip
+def hear(loss: Loss, rates: Floats, kept: Any, game: Any, memo: Floats) -> None:
     """Each expert moves by its own error, by its own rate or by eta if that is less; losses add up."""
     a, b, h, y, w, eta = game
+    variances, losses = kept.variances, kept.losses
     for i in range(EXPERTS):
-        p, rate = memos[at + i], min(rates[i], eta)
+        p, rate = memo[i], min(rates[i], eta)
         e = w * (p - y)
-        move(experts, a * EXPERTS + i, b * EXPERTS + i, i, h, rate, e, 1.0)
+        move(kept.experts, a * EXPERTS + i, b * EXPERTS + i, i, h, rate, e, 1.0)
         if i == SHOWN:
             keep, noise = 1.0 - rate * (w * (p * (1.0 - p))), rate * e
             variances[a] = keep * keep * variances[a] + noise * noise
@@ -48,25 +48,28 @@ def hear(
 
 
 def mixed(
-    loss: Loss, rates: Floats, last: float, home: Floats, a: Ints, b: Ints, scores: Floats, weights: Floats,
-    etas: Floats, first: int, cuts: Ints, posts: Ints, u: Floats, sums: Floats, total: Floats, experts: Floats,
-    variances: Floats, losses: Floats, scratch: Floats, apart: int, memos: Floats, served: Floats,
-) -> None:  # fmt: skip
-    """Scores in any order, as in ``rating.played``; the step on the mix is ``last``, or that of the label if less.
+    loss: Loss, rates: Floats, last: float, kept: Any, game: Any, p: float, memo: Floats
+) -> None:
+    """Learn from a game served as p: the step on the mix is ``last``, or that of the label if less."""
+    a, b, h, y, w, eta = game
+    step(loss, kept, (a, b, h, y, w, min(last, eta)), offset(memo[EXPERTS]), p)
+    hear(loss, rates, kept, game, memo)
 
-    Memos are ``apart`` numbers apart; with 0 there is room for one, which is enough when every score is at once.
-    """
-    p = 0
-    for i in range(first, len(a) + 1):
-        due = cuts[i] if i < len(a) else len(posts)
-        while p < due:
-            k = posts[p]
-            j, m, h, y, w, at = a[k], b[k], home[k], scores[k], weights[k], k * apart
-            o, eta = offset(memos[at + EXPERTS]), min(last, etas[k])
-            step(loss, u, sums, total, (j, m, h, y, w, eta), o, served[k])
-            game = (j, m, h, y, w, etas[k])
-            hear(loss, rates, game, memos, at, experts, variances, losses)
-            p += 1
-        if i < len(a):
-            o = offset(speak(experts, losses, a[i], b[i], home[i], scratch, memos, i * apart))
-            served[i] = win_chance(o + gap(u, a[i], b[i], 0, home[i]))
+
+@dataclass(frozen=True)
+class Mix:
+    """A way to play games (``rating.played``); one memo is enough when every score is at once, else each has one."""
+
+    rates: tuple[float, ...]
+    last: float
+
+    def chance(self, pull: Pull, kept: Any, a: int, b: int, h: float, i: int) -> float:
+        """The probability that a wins game i."""
+        o = offset(speak(kept, a, b, h, kept.shares, kept.memos[i % len(kept.memos)]))
+        return win_chance(o + gap(kept.u, a, b, 0, h))
+
+    def learn(
+        self, pull: Pull, penalty: Penalty, loss: Loss, kept: Any, game: Any, p: float, i: int
+    ) -> None:
+        """Learn from game i, served as p."""
+        mixed(loss, self.rates, self.last, kept, game, p, kept.memos[i % len(kept.memos)])

@@ -1,18 +1,16 @@
 """Penalties that move every rating at each game, carried out without touching more than two.
 
-Each keeps (drags, pulls, marks, notes). ``notes`` are a few numbers common to all ratings, ``marks`` two for each:
-where it was last brought up to date. ``drags`` and ``pulls`` gather eta times the penalty's slope, and the slope, for
-the certificate. ``read``: the rating of j now; ``touch``: bring what was done to j since it was last touched into its
-account; ``before`` and ``after``: what is done ahead of a game's step, and once it is taken; ``unit``: what a stored
-rating is multiplied by.
+Of what is kept, ``notes`` are a few numbers common to all ratings, ``marks`` two for each: where it was last brought
+up to date. ``drags`` and ``pulls`` gather eta times the penalty's slope, and the slope, for the certificate.
+``read``: the rating of j now; ``touch``: bring what was done to j since it was last touched into its account;
+``before`` and ``after``: what is done ahead of a game's step, and once it is taken; ``unit``: what a stored rating is
+multiplied by.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-
-from gradeq.kernels.account import Floats
 
 NOTES = 3
 MARKS = 2
@@ -23,21 +21,21 @@ TINY = 1e-4  # below, the common factor of the ridge is multiplied out, before i
 class Free:
     """No penalty: ratings are what is stored."""
 
-    def read(self, u: Floats, j: int, own: Any) -> float:
+    def read(self, kept: Any, j: int) -> float:
         """u_j."""
-        return u[j]  # type: ignore[no-any-return]
+        return kept.u[j]  # type: ignore[no-any-return]
 
-    def touch(self, u: Floats, j: int, own: Any) -> None:
+    def touch(self, kept: Any, j: int) -> None:
         """Nothing happened since."""
         return
 
-    def before(self, eta: float, own: Any) -> None:
+    def before(self, kept: Any, eta: float) -> None:
         """Nothing."""
         return
 
     after = before
 
-    def unit(self, own: Any) -> float:
+    def unit(self, kept: Any) -> float:
         """1."""
         return 1.0
 
@@ -51,33 +49,33 @@ class ScaledRidge:
 
     strength: float
 
-    def read(self, u: Floats, j: int, own: Any) -> float:
+    def read(self, kept: Any, j: int) -> float:
         """The factor times u_j."""
-        return own[3][0] * u[j]  # type: ignore[no-any-return]
+        return kept.notes[0] * kept.u[j]  # type: ignore[no-any-return]
 
-    def touch(self, u: Floats, j: int, own: Any) -> None:
+    def touch(self, kept: Any, j: int) -> None:
         """Enter the shrinking since j was last touched."""
-        drags, pulls, marks, notes = own
+        u, drags, pulls, marks, notes = kept.u, kept.drags, kept.pulls, kept.marks, kept.notes
         pulls[j] = pulls[j] + u[j] * (notes[1] - marks[2 * j])
         drags[j] = drags[j] + u[j] * (notes[2] - marks[2 * j + 1])
         marks[2 * j] = notes[1]
         marks[2 * j + 1] = notes[2]
 
-    def before(self, eta: float, own: Any) -> None:
+    def before(self, kept: Any, eta: float) -> None:
         """Shrink everyone: the slope is taken at the ratings that served the game."""
-        _, _, _, notes = own
-        pull = self.strength * notes[0]
-        notes[1] = notes[1] + pull
-        notes[2] = notes[2] + eta * pull
+        notes = kept.notes
+        drawn = self.strength * notes[0]
+        notes[1] = notes[1] + drawn
+        notes[2] = notes[2] + eta * drawn
         notes[0] = notes[0] * (1.0 - eta * self.strength)
 
-    def after(self, eta: float, own: Any) -> None:
+    def after(self, kept: Any, eta: float) -> None:
         """Nothing."""
         return
 
-    def unit(self, own: Any) -> float:
+    def unit(self, kept: Any) -> float:
         """The factor."""
-        return own[3][0]  # type: ignore[no-any-return]
+        return kept.notes[0]  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -90,14 +88,14 @@ class LazyLasso:
 
     strength: float
 
-    def read(self, u: Floats, j: int, own: Any) -> float:
+    def read(self, kept: Any, j: int) -> float:
         """u_j, moved towards zero by the thresholds since, and to zero if it is nearer."""
-        cut = own[3][1] - own[2][2 * j]
+        u, cut = kept.u, kept.notes[1] - kept.marks[2 * j]
         return max(0.0, u[j] - cut) + min(0.0, u[j] + cut)  # type: ignore[no-any-return]
 
-    def touch(self, u: Floats, j: int, own: Any) -> None:
+    def touch(self, kept: Any, j: int) -> None:
         """Take the thresholds since."""
-        drags, pulls, marks, notes = own
+        u, drags, pulls, marks, notes = kept.u, kept.drags, kept.pulls, kept.marks, kept.notes
         cut = notes[1] - marks[2 * j]
         if cut > 0.0:
             now = max(0.0, u[j] - cut) + min(0.0, u[j] + cut)
@@ -108,19 +106,19 @@ class LazyLasso:
         marks[2 * j] = notes[1]
         marks[2 * j + 1] = notes[2]
 
-    def before(self, eta: float, own: Any) -> None:
+    def before(self, kept: Any, eta: float) -> None:
         """Nothing."""
         return
 
-    def after(self, eta: float, own: Any) -> None:
+    def after(self, kept: Any, eta: float) -> None:
         """Threshold everyone, when they are next read."""
-        notes = own[3]
+        notes = kept.notes
         notes[1] = notes[1] + eta * self.strength
         notes[2] = notes[2] + self.strength
 
-    def unit(self, own: Any) -> float:
+    def unit(self, kept: Any) -> float:
         """1."""
         return 1.0
 
 
-Way = Free | ScaledRidge | LazyLasso
+Pull = Free | ScaledRidge | LazyLasso

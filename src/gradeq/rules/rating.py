@@ -17,16 +17,18 @@ from gradeq.errors import BadInput, StepTooLarge
 from gradeq.kernels import rating as loops
 from gradeq.kernels import rating_plain as quick
 from gradeq.kernels.call import run_loop, unsigned
-from gradeq.kernels.rating import DECIDED, LOSS, STRIDE, TIED
-from gradeq.kernels.rating_rules import MARKS, NOTES, Free, LazyLasso, ScaledRidge, Way
+from gradeq.kernels.rating import DECIDED, LOSS, STRIDE, TIED, Games, Kept
+from gradeq.kernels.rating_rules import MARKS, NOTES, Free, LazyLasso, Pull, ScaledRidge
 from gradeq.ledger.batch import Batch
-from gradeq.ledger.pairs import games_of
+from gradeq.ledger.pairs import Pairs
+from gradeq.ledger.pairs import games_of as players_of
 from gradeq.ledger.state import MOST as LARGEST
 from gradeq.ledger.state import MOVE, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
 from gradeq.losses import LogLoss
 from gradeq.penalties import Penalty, Ridge
 from gradeq.rules.descent import common_columns
+from gradeq.rules.passes import IDLE, NOTHING
 from gradeq.rules.rule import MOST, diverging, posting_of, slopes_at
 from gradeq.schedules import Schedule
 
@@ -34,7 +36,6 @@ JUDGE = LogLoss(loops.CLIP)
 COIN = 0.5  # the base prediction of every game, of log loss
 LN2 = math.log(2.0)
 WORK = 5  # a game is worth so many rows of a plain layer when the compiler is weighed
-OWN = ("drags", "pulls", "marks", "notes")  # what a penalty keeps
 Game = tuple[int, int, float, float, float, float]  # a, b, h, y, w, eta
 NOT_LATE = "the proximal lasso needs scores at once; use penalty=Lasso(...) for late ones"
 
@@ -55,7 +56,7 @@ class Rating:
     stride = STRIDE
 
     @cached_property
-    def way(self) -> Way:
+    def pull(self) -> Pull:
         """How ratings are read and moved under this penalty."""
         if self.proximal is not None:
             return LazyLasso(self.proximal)
@@ -100,16 +101,11 @@ class Rating:
         """The variances of the ratings, of a state that was ``written``."""
         return state.view("sums")[loops.VARIANCE :: STRIDE]
 
-    def margin(self, state: State, a: int, b: int, h: float) -> float:
-        """u_a - u_b + h u_0."""
-        if self.penalised:
-            return loops.margin(self.way, state.u, self._own(state), a, b, h)
-        return loops.gap(state.u, a, b, 0, h)
-
     def glance(self, state: State, a: int, b: int, h: float) -> tuple[float, tuple[float, ...]]:
         """The probability that the first of the two wins; with a penalty the moves so far are noted."""
         if self.penalised:
-            return loops.win_chance(self.margin(state, a, b, h)), tuple(state.moves)
+            m = loops.margin(self.pull, state, a, b, h)
+            return loops.win_chance(m), tuple(state.moves)
         return loops.win_chance(loops.gap(state.u, a, b, 0, h)), ()
 
     def serve(
@@ -152,28 +148,26 @@ class Rating:
             self._play_penalised(state, game, p, slopes)
             return
         check_reach(state.u, game, 1.0)
-        loops.step(JUDGE, state.u, state.sums, state.total, game, o, p)
+        loops.step(JUDGE, state, game, o, p)
 
     def _play_penalised(self, state: State, game: Game, p: float, slopes: Any) -> None:
-        u, sums, total, own = state.u, state.sums, state.total, self._own(state)
-        check_reach(u, game, self.way.unit(own))
+        check_reach(state.u, game, self.pull.unit(state))
         self.check_step(game[5])
         if self.proximal is not None and slopes is not None:
             raise BadInput(NOT_LATE)
         if slopes is None and not self.dense:
-            loops.learn(self.way, JUDGE, u, sums, total, own, game, p)
+            loops.learn(self.pull, JUDGE, state, game, p)
         else:
             slopes = list(self._slopes(state) if slopes is None else slopes)
-            slopes += [0.0] * (len(u) - len(slopes))  # players who came since pull at nothing
-            loops.write_out(self.way, u, sums, own)
-            loops.learn_dense(JUDGE, slopes, u, sums, total, own, game, p)
+            slopes += [0.0] * (len(state.u) - len(slopes))  # players who came since pull at nothing
+            loops.write_out(self.pull, state)
+            loops.learn_dense(JUDGE, slopes, state, game, p)
         state.moves[0] += 1.0
 
     def amend(self, state: State, game: Game, posting: Posting) -> None:
         """Take a score back, or put one in its place."""
-        own, p, sign = self._own(state), posting.served, posting.sign
-        check_reach(state.u, game, self.way.unit(own))
-        loops.amend(self.way, JUDGE, state.u, state.sums, state.total, own, game, p, sign)
+        check_reach(state.u, game, self.pull.unit(state))
+        loops.amend(self.pull, JUDGE, state, game, posting.served, posting.sign)
         if self.penalised:
             state.moves[0] += 1.0
 
@@ -189,7 +183,7 @@ class Rating:
         """A copy whose ratings and log loss are what they mean: nothing left to be multiplied, taken or logged."""
         twin = state.copy()
         if self.penalised:
-            loops.write_out(self.way, twin.u, twin.sums, self._own(twin))
+            loops.write_out(self.pull, twin)
         total = twin.total
         total[LOSS] = total[LOSS] - loops.surprise(total[DECIDED], total[TIED])
         total[DECIDED] = total[TIED] = 1.0
@@ -197,44 +191,50 @@ class Rating:
 
     def run(self, state: State, batch: Batch) -> tuple[Any, None]:
         """One pass (two for the plain case); the caller undoes it if this raises."""
-        n, posts = len(batch.base), batch.posts
-        a, b, home = games_of(batch.rows)
-        served = np.empty(n)
-        for k, ticket in enumerate(batch.carried):
-            served[k] = ticket.served
-        u, sums, total = (state.view(name) for name in ("u", "sums", "total"))
-        if batch.plain and home is None and not self.penalised:
-            eta = float(batch.etas[0]) if n else 1.0
-            run_loop(quick.rated, (), (*unsigned(a, b), batch.labels, eta, u, served), WORK * n)
-            check(u, eta)
-            arrays: Any = (a, b, batch.labels, eta, served, sums, total)
+        games, kept, n = games_of(batch), kept_of(state), len(batch.base)
+        if batch.plain and isinstance(batch.rows, Pairs) and not self.penalised:
+            (_, a, b, scores, _, _, served), eta = games, float(batch.etas[0]) if n else 1.0
+            run_loop(quick.rated, (), (*unsigned(a, b), scores, eta, kept.u, served), WORK * n)
+            check(kept.u, eta)
+            arrays = (a, b, scores, eta, served, kept.sums, kept.total)
             run_loop(quick.accounted, (JUDGE,), arrays, WORK * n)
             return served, None
-        largest = float(batch.etas[posts].max(initial=0.0))
+        largest = float(batch.etas[batch.posts].max(initial=0.0))
         self.check_step(largest)
-        sided = np.zeros(n) if home is None else home
-        games = (sided, a, b, batch.labels, batch.weights, batch.etas)
-        own = [np.empty(0)] * 4
         if self.penalised:
-            own = [state.view(name) for name in OWN]
-            state.moves[0] += float(len(posts))
+            state.moves[0] += float(len(batch.posts))
         if self.dense:
-            arrays = (*games, u, sums, total, *own[:2], np.empty(len(u)), served)
-            run_loop(loops.played_dense, (self.penalty, JUDGE), arrays, WORK * n)
+            way: Any = loops.Dense()
+            kept = kept._replace(slopes=np.empty(len(kept.u)))
         else:
-            order = (batch.first, batch.cuts, posts)
-            arrays = (*games, *order, u, sums, total, *own, served)
-            run_loop(loops.played, (self.way, JUDGE), arrays, WORK * n)
-        check(u, largest)
-        return served, None
-
-    def _own(self, state: State) -> Any:
-        """What a penalty keeps."""
-        return tuple([getattr(state, name) for name in OWN]) if self.penalised else None
+            way = loops.Pulled()
+        play_all((way, self.pull, self.penalty or IDLE), batch, games, kept, WORK)
+        check(kept.u, largest)
+        return games.served, None
 
     def _slopes(self, state: State) -> tuple[float, ...]:
-        read, u, own = self.way.read, state.u, self._own(state)
-        return slopes_at(self.penalty, [read(u, j, own) for j in range(len(u))])
+        read = self.pull.read
+        return slopes_at(self.penalty, [read(state, j) for j in range(len(state.u))])
+
+
+def games_of(batch: Batch) -> Games:
+    """What a pass reads of a batch; games carried over were served before."""
+    (a, b, home), served = players_of(batch.rows), np.empty(len(batch.base))
+    for k, ticket in enumerate(batch.carried):
+        served[k] = ticket.served
+    sided = np.zeros(len(served)) if home is None else home
+    return Games(sided, a, b, batch.labels, batch.weights, batch.etas, served)
+
+
+def kept_of(state: State) -> Kept:
+    """What a pass writes of a state; what is not kept is empty."""
+    return Kept(*(state.view(name) if hasattr(state, name) else NOTHING for name in Kept._fields))
+
+
+def play_all(parts: tuple[Any, ...], batch: Batch, games: Games, kept: Kept, work: int) -> None:
+    """Serve and learn from all games of a batch."""
+    arrays = (games, kept, batch.first, batch.cuts, batch.posts)
+    run_loop(loops.played, (*parts, JUDGE), arrays, work * len(batch.base))
 
 
 def check_reach(u: Any, game: Game, unit: float) -> None:

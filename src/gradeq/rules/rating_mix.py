@@ -15,14 +15,26 @@ import numpy as np
 
 from gradeq.errors import BadInput
 from gradeq.kernels import rating_mix as loops
-from gradeq.kernels.call import run_loop
-from gradeq.kernels.rating import STRIDE, offset, win_chance
+from gradeq.kernels.rating import STRIDE, gap, offset, win_chance
 from gradeq.kernels.rating_mix import EXPERTS, MEMO, SHOWN
 from gradeq.ledger.batch import Batch
-from gradeq.ledger.pairs import games_of
 from gradeq.ledger.state import MOVE, Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
-from gradeq.rules.rating import COIN, JUDGE, WORK, Game, Rating, check, game_of, sides
+from gradeq.rules.passes import IDLE
+from gradeq.rules.rating import (
+    COIN,
+    JUDGE,
+    WORK,
+    Game,
+    Rating,
+    check,
+    check_reach,
+    game_of,
+    games_of,
+    kept_of,
+    play_all,
+    sides,
+)
 from gradeq.rules.rule import diverging
 from gradeq.schedules import Constant
 
@@ -70,9 +82,9 @@ class RatingMix:
 
     def glance(self, state: State, a: int, b: int, h: float) -> tuple[float, tuple[float, ...]]:
         """The mix, moved by the final step; noted are what the experts said and their mix."""
-        memo, weights = [0.0] * MEMO, [0.0] * EXPERTS
-        m = loops.speak(state.experts, state.losses, a, b, h, weights, memo, 0)
-        return win_chance(offset(m) + self.final.margin(state, a, b, h)), tuple(memo)
+        memo = [0.0] * MEMO
+        o = offset(loops.speak(state, a, b, h, [0.0] * EXPERTS, memo))
+        return win_chance(o + gap(state.u, a, b, 0, h)), tuple(memo)
 
     def serve(
         self, state: State, place: Place, values: tuple[float, ...], f: float
@@ -97,24 +109,24 @@ class RatingMix:
         if posting.first:
             self.play(state, game, posting.served, memo)
             return
-        self.final.amend(state, self._final_game(state, game), posting)
+        self._check_reach(state, game)
+        final = (*game[:5], min(FINAL, posting.eta))
+        self.final.amend(state, final, posting)
         for k in range(EXPERTS):
             state.losses[k] += posting.sign * JUDGE.value(memo[k], posting.y)
 
     def play(self, state: State, game: Game, p: float, memo: Any) -> None:
         """Learn from a game served as p, of which the experts said ``memo``."""
-        final = self._final_game(state, game)
-        self.final.play(state, final, p, (), None, offset(memo[EXPERTS]))
-        learned = (state.experts, state.variances, state.losses)
-        loops.hear(JUDGE, RATES, game, memo, 0, *learned)
+        self._check_reach(state, game)
+        loops.mixed(JUDGE, RATES, FINAL, state, game, p, memo)
 
-    def _final_game(self, state: State, game: Game) -> Game:
-        """The game with the step of the final layer, if its own leaves the experts finite."""
-        (a, b, h, y, w, eta), experts = game, state.experts
+    def _check_reach(self, state: State, game: Game) -> None:
+        """The same of the final step, and of the expert that goes farthest."""
+        (a, b, _, _, w, eta), experts = game, state.experts
         farthest = sum(abs(experts[j * EXPERTS + EXPERTS - 1]) for j in (0, a, b))
         if not math.isfinite(farthest + eta * w):
             raise diverging(eta)
-        return a, b, h, y, w, min(FINAL, eta)
+        check_reach(state.u, (*game[:5], min(FINAL, eta)), 1.0)
 
     def written(self, state: State) -> State:
         """A copy whose log loss is what it means."""
@@ -122,22 +134,13 @@ class RatingMix:
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass; the caller undoes it if this raises."""
-        n = len(batch.base)
-        a, b, home = games_of(batch.rows)
-        served = np.empty(n)
-        apart = 0 if batch.at_once else MEMO
-        memos = np.empty((max(n, 1) if apart else 1, MEMO))
+        games, n = games_of(batch), len(batch.base)
+        memos = np.empty((1 if batch.at_once else max(n, 1), MEMO))
         for k, ticket in enumerate(batch.carried):
-            served[k], memos[k] = ticket.served, ticket.memo
-        u = state.view("u")
-        names = ("sums", "total", "experts", "variances", "losses")
-        arrays = (
-            np.array(RATES), FINAL, np.zeros(n) if home is None else home, a, b, batch.labels,
-            batch.weights, batch.etas, batch.first, batch.cuts, batch.posts, u,
-            *(state.view(name) for name in names), np.empty(EXPERTS), apart,
-            memos.reshape(-1), served,
-        )  # fmt: skip
-        run_loop(loops.mixed, (JUDGE,), arrays, 8 * WORK * n)
-        check(u, FINAL)
-        check(state.view("experts"), RATES[-1])
-        return served, memos
+            memos[k] = ticket.memo
+        kept = kept_of(state)._replace(shares=np.empty(EXPERTS), memos=memos)
+        parts = (loops.Mix(RATES, FINAL), self.final.pull, IDLE)
+        play_all(parts, batch, games, kept, 8 * WORK)
+        check(kept.u, FINAL)
+        check(kept.experts, RATES[-1])
+        return games.served, memos
