@@ -33,29 +33,10 @@ class Unpenalised:
 
 
 def proximal(
-    link: Link,
-    loss: Loss,
-    penalty: Penalty,
-    geometry: Geometry,
-    base: Floats,
-    labels: Floats,
-    weights: Floats,
-    etas: Floats,
-    lazy: bool,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
-    last: Floats,
-    u: Floats,
-    theta: Floats,
-    pulls: Floats,
-    drags: Floats,
-    normals: Floats,
-    returned: Floats,
-    served: Floats,
-    gradient: Floats,
-    anchor: Floats,
-) -> None:
+    link: Link, loss: Loss, penalty: Penalty, geometry: Geometry, base: Floats, labels: Floats, weights: Floats,
+    etas: Floats, lazy: bool, starts: Ints, index: Ints, value: Floats, last: Floats, u: Floats, theta: Floats,
+    pulls: Floats, drags: Floats, normals: Floats, returned: Floats, served: Floats, gradient: Floats, anchor: Floats,
+) -> None:  # fmt: skip
     """Sparse rows, labels at once or missing (nan), own step and weight for each row.
 
     ``last`` holds the step before. ``gradient`` and ``anchor`` are scratch space.
@@ -74,17 +55,9 @@ def proximal(
 
 
 def step(
-    geometry: Geometry,
-    gradient: Floats,
-    eta: float,
-    lazy: bool,
-    last: Floats,
-    u: Floats,
-    theta: Floats,
-    normals: Floats,
-    returned: Floats,
-    anchor: Floats,
-) -> None:
+    geometry: Geometry, gradient: Floats, eta: float, lazy: bool, last: Floats, u: Floats, theta: Floats,
+    normals: Floats, returned: Floats, anchor: Floats,
+) -> None:  # fmt: skip
     """One step of size eta along ``gradient``, the penalty's slope included.
 
     ``normals`` sums up the normal parts, ``returned`` what was brought back as it was: eta times them.

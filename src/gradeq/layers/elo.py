@@ -102,7 +102,7 @@ class Elo(Layer):
     def open(self, a: Any, b: Any, *, home: float = 1.0, weight: float = 1.0) -> Ticket:
         """Predict a game and leave its ticket with the caller: ``ticket.served`` is the probability that a wins."""
         w = 1.0 if weight == 1.0 else checks.weight(weight)
-        return self._open(self._names.row(a, b, home), COIN, w)
+        return self._open(self._names.game(a, b, home)[0], COIN, w)
 
     def predict(
         self,
@@ -162,10 +162,8 @@ class Elo(Layer):
             place = self._entered(row)
         number, counts = flight.serve(state, place)
         try:
-            step, (one, two, h) = (
-                rule.schedule.step(int(state.total[0]) + 1),
-                sides(place, row.values),
-            )
+            one, two, h = sides(place, row.values)
+            step = rule.schedule.step(int(state.total[0]) + 1)
             p, memo = rule.glance(state, one, two, h)
             check_served(p, step)
             ticket = new(Ticket, (number, row, COIN, p, w, step, counts, memo, ()))
@@ -185,11 +183,8 @@ class Elo(Layer):
         the same id raises ``LabelConflict``.
         """
         done = super().update(score, id)
-        return (
-            "dropped"
-            if done == "applied" and self._learns is not None and not self._learns(score)
-            else done
-        )
+        learns = self._learns is None or self._learns(score)
+        return done if learns or done != "applied" else "dropped"
 
     def run(
         self,
