@@ -55,14 +55,15 @@ def pool_within(z: Floats, out: Floats) -> None:
     """As ``pool``, without room of its own: z is used up (it comes to hold the sizes of the pooled blocks)."""
     blocks = 0
     for j in range(len(z)):
-        out[blocks] = z[j]
-        z[blocks] = 1.0
-        blocks = blocks + 1
-        while blocks > 1 and out[blocks - 2] > out[blocks - 1]:
-            a, b = z[blocks - 2], z[blocks - 1]
-            out[blocks - 2] = (a * out[blocks - 2] + b * out[blocks - 1]) / (a + b)
-            z[blocks - 2] = a + b
+        level, size = z[j], 1.0
+        while blocks > 0 and out[blocks - 1] > level:
             blocks = blocks - 1
+            more = z[blocks]
+            level = (more * out[blocks] + size * level) / (more + size)
+            size = more + size
+        out[blocks] = level
+        z[blocks] = size
+        blocks = blocks + 1
     j = len(z) - 1
     for k in range(blocks - 1, -1, -1):  # from the end: a mean is read before it is written over
         level = out[k]

@@ -17,7 +17,8 @@ def run_loop(
 ) -> Any:
     """Call ``loop(*parts, *arrays)``; arrays that the loop writes are written in place either way.
 
-    Arrays may come together in a record, a named tuple; the compiler takes it as it is.
+    Arrays may come together in records, named tuples: among the parts (the text is written for them), or after them
+    (the compiler takes those as they are).
 
     Interpreted, columns become lists, since Python reads those quickest; an array much longer than the
     batch (the state of a million keys) is read and written where it lies. A part that the compiler refuses (a
@@ -32,10 +33,12 @@ def run_loop(
                 raise
             choice.refuse(loop, parts)
     start, short = choice.clock(), 4 * rows + 1024
-    plain = [_readable(a, short) for a in arrays]
-    result = loop(*parts, *plain)
-    _write_back(arrays, plain)
-    choice.note(loop, parts, choice.clock() - start)
+    values = (*parts, *arrays)
+    plain = [_readable(a, short) for a in values]
+    result = loop(*plain)
+    _write_back(values, plain)
+    kinds = tuple(part._make(part._fields) if isinstance(part, tuple) else part for part in parts)
+    choice.note(loop, kinds, choice.clock() - start)  # it keeps them: not the arrays of a record
     return result
 
 

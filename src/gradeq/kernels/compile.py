@@ -1,11 +1,12 @@
 """Fuse a loop with its parts and compile it, from the one text of each.
 
-A loop is a plain function whose first arguments are parts (a link, a loss, ...) and which calls them as
-``link.serve(f, m)``; a function it calls may take parts too, under the same names. Interpreted, it runs as it
-stands. For long inputs the same text is rewritten into one module of plain functions: ``link.serve(f, m)`` becomes
-``link_serve(link, f, m)``, a part travels as the tuple of its fields and ``self.level`` becomes ``self[0]``. The
-module is stored under the hash of its own text, so an edited formula never meets a stale cache, and numba caches
-the machine code beside it.
+A loop is a plain function whose first arguments are parts (a link, a loss, ...), which it calls as
+``link.serve(f, m)``, and records (named tuples of arrays), which it reads as ``rows.base``; a function it calls may
+take parts and records too, and name a part of its module that has no fields. Interpreted, it runs as it stands. For
+long inputs the same text is rewritten into one module of plain functions: ``link.serve(f, m)`` becomes
+``link_serve(link, f, m)``, parts and records travel as the tuples of their fields, and ``rows.base`` becomes
+``rows_base``, taken from its tuple once, before the loop. The module is stored under the hash of its own text, so an
+edited formula never meets a stale cache, and numba caches the machine code beside it.
 
 Arithmetic is strict (no fastmath, no fused multiply-add): compiled and interpreted agree to the last bit.
 """
@@ -92,9 +93,10 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
     names = [argument.arg for argument in tree.args.args[: len(parts)]]
     types_by_name = {name: type(part) for name, part in zip(names, parts, strict=True)}
     functions: dict[str, ast.FunctionDef] = {}
-    constants: dict[str, float] = {}
+    constants: dict[str, Any] = {}
+    taken: dict[str, str] = {}
     records = _records(tree, loop.__globals__)
-    _collect(tree, types_by_name, loop.__globals__, functions, constants)
+    _collect(tree, types_by_name, loop.__globals__, functions, constants, taken)
     tree.name = "loop"
     for function in functions.values():  # in the order of calling: those that are called come first
         inlined(function, functions)
@@ -103,11 +105,13 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
     lines = [*records, "import math", "import numba", ""]
     lines += [f"{name} = {value!r}" for name, value in sorted(constants.items())]
     for name in (name for name in functions if name in called):
+        _take(functions[name], taken)
         lines += [
             "@numba.njit(forceinline=True, error_model='numpy')",
             ast.unparse(functions[name]),
             "",
         ]
+    _take(tree, taken)
     lines += ["@numba.njit(cache=CACHE, error_model='numpy', nogil=True)", ast.unparse(tree), ""]
     return "\n".join(lines)
 
@@ -117,6 +121,13 @@ def _records(tree: ast.FunctionDef, scope: dict[str, Any]) -> list[str]:
     kinds = {a.annotation.id for a in tree.args.args if isinstance(a.annotation, ast.Name)}
     found = {kind: getattr(scope.get(kind), "_fields", ()) for kind in sorted(kinds)}
     return [f"# {kind}: {', '.join(names)}" for kind, names in found.items() if names]
+
+
+def _take(tree: ast.FunctionDef, taken: dict[str, str]) -> None:
+    """Take the fields that a function uses from their tuples, once, at its beginning."""
+    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    lines = [f"{name} = {taken[name]}" for name in sorted(used & taken.keys())]
+    tree.body[:0] = ast.parse("\n".join(lines)).body
 
 
 def _called(tree: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> set[str]:
@@ -185,48 +196,51 @@ def _collect(
     parts: dict[str, type],
     scope: dict[str, Any],
     functions: dict[str, ast.FunctionDef],
-    constants: dict[str, float],
+    constants: dict[str, Any],
+    taken: dict[str, str],
 ) -> None:
-    """Rewrite the part calls in ``tree`` and gather, depth first, every function and constant it needs."""
+    """Rewrite the parts in ``tree`` and gather, depth first, every function, constant and field that it needs."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     local = {a.arg for a in tree.args.args} | {
-        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        node.id for node in nodes if isinstance(node.ctx, ast.Store)
     }
-    rewriter = _PartCalls(parts)
+    outside = {name: scope[name] for name in {node.id for node in nodes} - local if name in scope}
+    for name, value in outside.items():
+        if isinstance(value, (float, int)) and not isinstance(value, bool):
+            constants[name] = value
+        elif dataclasses.is_dataclass(value) and not dataclasses.fields(value):
+            constants[name], parts = fields(value), {**parts, name: type(value)}
+    rewriter = _Parts(parts, taken)
     rewriter.visit(tree)
     tree.returns = None
     tree.decorator_list = []
     for argument in tree.args.args:
         argument.annotation = None
     _drop_docstring(tree)
-    for part, method in rewriter.used:
-        name = f"{part}_{method}"
-        if name not in functions:
-            body = getattr(parts[part], method)
-            inner = function_tree(body)
-            inner.name = name
-            kind = parts[part]
-            _FieldIndex(_field_names(kind), inner.args.args[0].arg, part).visit(inner)
-            passed = {a.arg: parts[a.arg] for a in inner.args.args[1:] if a.arg in parts}
-            _collect(inner, {**passed, part: kind}, body.__globals__, functions, constants)
-            functions[name] = inner
+    bodies = {**outside, **rewriter.methods}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id not in local and node.id not in functions:
-            value = scope.get(node.id)
-            if isinstance(value, (float, int)) and not isinstance(value, bool):
-                constants[node.id] = value
-            elif inspect.isfunction(value):
-                inner = function_tree(value)
-                passed = {a.arg: parts[a.arg] for a in inner.args.args if a.arg in parts}
-                _collect(inner, passed, value.__globals__, functions, constants)
-                functions[node.id] = inner
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        name = node.func.id
+        body = bodies.get(name)
+        if name in functions or not inspect.isfunction(body):
+            continue
+        inner = function_tree(body)
+        inner.name = name
+        given = zip(inner.args.args, node.args, strict=True)
+        own = {a.arg: v.id for a, v in given if isinstance(v, ast.Name) and v.id in parts}
+        _Renamed(own).visit(inner)
+        passed = {part: parts[part] for part in own.values()}
+        _collect(inner, passed, body.__globals__, functions, constants, taken)
+        functions[name] = inner
 
 
-class _PartCalls(ast.NodeTransformer):
-    """link.serve(...) becomes link_serve(link, ...)."""
+class _Parts(ast.NodeTransformer):
+    """link.serve(...) becomes link_serve(link, ...), and rows.base becomes rows_base."""
 
-    def __init__(self, parts: dict[str, type]) -> None:
-        self.parts = parts
-        self.used: list[tuple[str, str]] = []
+    def __init__(self, parts: dict[str, type], taken: dict[str, str]) -> None:
+        self.parts, self.taken = parts, taken
+        self.methods: dict[str, Any] = {}
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -237,34 +251,34 @@ class _PartCalls(ast.NodeTransformer):
             and target.value.id in self.parts
         ):
             part = target.value.id
-            self.used.append((part, target.attr))
             node.func = ast.Name(f"{part}_{target.attr}", ast.Load())
             node.args.insert(0, ast.Name(part, ast.Load()))
+            self.methods[node.func.id] = getattr(self.parts[part], target.attr)
         return node
-
-
-class _FieldIndex(ast.NodeTransformer):
-    """self.level becomes part[0]; a call of another method of self is left for _PartCalls."""
-
-    def __init__(self, names: tuple[str, ...], self_name: str, part: str) -> None:
-        self.names, self.self_name, self.part = names, self_name, part
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
-        if (
-            isinstance(node.value, ast.Name)
-            and node.value.id == self.part
-            and node.attr in self.names
-        ):
-            index = ast.Constant(self.names.index(node.attr))
-            return ast.Subscript(ast.Name(self.part, ast.Load()), index, ast.Load())
+        if isinstance(node.value, ast.Name) and node.value.id in self.parts:
+            part = node.value.id
+            names = _field_names(self.parts[part])
+            if node.attr in names:
+                name = f"{part}_{node.attr}"
+                self.taken[name] = f"{part}[{names.index(node.attr)}]"
+                return ast.Name(name, ast.Load())
         return node
 
+
+class _Renamed(ast.NodeTransformer):
+    """What a function calls a part becomes what its caller calls it."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return ast.Name(self.part, node.ctx) if node.id == self.self_name else node
+        return ast.Name(self.names.get(node.id, node.id), node.ctx)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
-        return ast.arg(self.part) if node.arg == self.self_name else node
+        return ast.arg(self.names.get(node.arg, node.arg))
 
 
 def function_tree(function: Callable[..., Any]) -> ast.FunctionDef:
@@ -282,7 +296,10 @@ def _drop_docstring(tree: ast.FunctionDef) -> None:
 
 
 def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+    """The fields of a part (a dataclass) or of a record (a named tuple)."""
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return getattr(kind, "_fields", ())
 
 
 def _plain(value: Any) -> Any:

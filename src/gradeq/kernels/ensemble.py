@@ -6,87 +6,79 @@ of the ensemble, with exponent -nu theta_k times that miss.
 
 from __future__ import annotations
 
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
+
 from gradeq.geometries import EntropicSimplex
-from gradeq.kernels.account import Floats, Ints
+from gradeq.kernels.account import Floats
+from gradeq.kernels.driver import Rows
 from gradeq.losses import Quantile
 
 
-def blend(f: float, ws: Floats, thetas: Floats, held: Floats, to: int) -> float:
-    """f + w'theta, the trackers copied to ``held`` for the label to come."""
-    q = 0.0
-    for k in range(len(thetas)):
-        held[to + k] = thetas[k]
-        q = q + ws[k] * thetas[k]
-    return f + q
+class Learned(namedtuple("Learned", "thetas zs ws")):
+    """The trackers, the logarithms of the weights, and the weights."""
 
 
-def learn(
-    loss: Quantile,
-    geometry: EntropicSimplex,
-    floored: bool,
-    nus: Floats,
-    nu: float,
-    share: float,
-    f: float,
-    q: float,
-    y: float,
-    w: float,
-    held: Floats,
-    to: int,
-    thetas: Floats,
-    zs: Floats,
-    ws: Floats,
-) -> None:
-    """Trackers by their own misses, logarithms of the weights by the ensemble's, all as they were served.
+class Room(namedtuple("Room", "apart held mixed")):
+    """The trackers of every row as they were when it was served, and the ensemble's quantile.
 
-    ``share``: how much of its step the late-label cap leaves to this label, of every step alike.
+    ``apart``: numbers from the trackers of one row to those of the next, 0 when every label comes at once.
     """
-    miss = w * loss.slope(q, y)
-    rate = nu * share
-    for k in range(len(thetas)):
-        own = w * loss.slope(f + held[to + k], y)
-        thetas[k] = thetas[k] - (nus[k] * share) * own
-        zs[k] = zs[k] - rate * (held[to + k] * miss)
-    geometry.primal(zs, rate, ws)
-    if floored:
-        geometry.dual(ws, zs)
 
 
-def blended(
-    loss: Quantile,
-    geometry: EntropicSimplex,
-    floored: bool,
-    nus: Floats,
-    nu: float,
-    base: Floats,
-    labels: Floats,
-    weights: Floats,
-    steps: Floats,
-    etas: Floats,
-    first: int,
-    cuts: Ints,
-    posts: Ints,
-    thetas: Floats,
-    zs: Floats,
-    ws: Floats,
-    apart: int,
-    held: Floats,
-    mixed: Floats,
-) -> None:
-    """Labels at once or in any order: before row i is served, posts[: cuts[i]] have been posted.
+@dataclass(frozen=True)
+class Blend:
+    """The model of ``driven``: trackers with steps ``nus``, weights with step ``nu``; ``floored``: none is below one.
 
-    ``held`` keeps the trackers of every row as they were when it was served, ``apart`` numbers from one row to the
-    next: 0 when every label comes at once.
+    The steps of its rows are shares: how much of its step the late-label cap leaves to a label, of every step alike.
     """
-    p = 0
-    for i in range(first, len(base) + 1):
-        due = cuts[i] if i < len(base) else len(posts)
-        while p < due:
-            r = posts[p]
-            learn(
-                loss, geometry, floored, nus, nu, etas[r] / steps[r], base[r], mixed[r], labels[r],
-                weights[r], held, r * apart, thetas, zs, ws,
-            )  # fmt: skip
-            p += 1
-        if i < len(base):
-            mixed[i] = blend(base[i], ws, thetas, held, i * apart)
+
+    floored: bool
+    nus: tuple[float, ...]
+    nu: float
+
+    def blend(self, state: Any, f: float, held: Floats, to: int) -> float:
+        """f + w'theta, the trackers copied to ``held`` for the label to come."""
+        q = 0.0
+        for k in range(len(self.nus)):
+            held[to + k] = state.thetas[k]
+            q = q + state.ws[k] * state.thetas[k]
+        return f + q
+
+    def learn(
+        self, loss: Quantile, geometry: EntropicSimplex, state: Any, share: float, f: float, q: float, y: float,
+        w: float, held: Floats, to: int,
+    ) -> None:  # fmt: skip
+        """Trackers by their own misses, logarithms of the weights by the ensemble's, all as they were served."""
+        miss = w * loss.slope(q, y)
+        rate = self.nu * share
+        for k in range(len(self.nus)):
+            own = w * loss.slope(f + held[to + k], y)
+            state.thetas[k] = state.thetas[k] - (self.nus[k] * share) * own
+            state.zs[k] = state.zs[k] - rate * (held[to + k] * miss)
+        geometry.primal(state.zs, rate, state.ws)
+        if self.floored:
+            geometry.dual(state.ws, state.zs)
+
+    def post(
+        self, loss: Quantile, geometry: EntropicSimplex, rows: Rows, state: Learned, room: Room, i: int, r: int,
+        fresh: bool,
+    ) -> None:  # fmt: skip
+        """Trackers and weights learn from the label of row r."""
+        self.learn(
+            loss, geometry, state, rows.etas[r], rows.base[r], room.mixed[r], rows.labels[r], rows.weights[r],
+            room.held, r * room.apart,
+        )  # fmt: skip
+
+    def serve(
+        self,
+        loss: Quantile,
+        geometry: EntropicSimplex,
+        rows: Rows,
+        state: Learned,
+        room: Room,
+        i: int,
+    ) -> None:
+        """The ensemble's quantile of row i."""
+        room.mixed[i] = self.blend(state, rows.base[i], room.held, i * room.apart)

@@ -10,11 +10,14 @@ served and then of the base: scratch of one row each. Events call the same funct
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from dataclasses import dataclass
+from typing import Any
 
 from gradeq.geometries.isotonic import pool_within
 from gradeq.kernels.account import COLUMNS, ROUND, Floats, Ints, enter
 from gradeq.kernels.descent import drag
+from gradeq.kernels.driver import Rows
 from gradeq.links import Sinh
 from gradeq.losses import pinball, pinball_slope
 from gradeq.penalties import Penalty
@@ -22,6 +25,7 @@ from gradeq.penalties import Penalty
 FADE = 2.0 ** (-1.0 / 100.0)  # the running scale forgets half of the past in 100 labels
 LEAST = 1e-9  # of |m|: a scale below this would be lost in the digits of m
 MOST = 1e300  # a scale above this would make 0 times infinity
+SINH = Sinh()
 
 
 @dataclass(frozen=True)
@@ -70,56 +74,46 @@ def place(
 
 
 def serve(
-    link: Sinh,
-    curved: bool,
-    count: int,
-    u: Floats,
-    index: Ints,
-    value: Floats,
-    start: int,
-    stop: int,
-    base: Floats,
-    at: int,
-    m: float,
-    scale: float,
-    a: Floats,
-    wish: Floats,
-    theta: Floats,
-    served: Floats,
-) -> None:
+    link: Sinh, curved: bool, count: int, u: Floats, index: Ints, value: Floats, start: int, stop: int, base: Floats,
+    at: int, m: float, scale: float, a: Floats, wish: Floats, theta: Floats, served: Floats,
+) -> None:  # fmt: skip
     """Serve one row: forecasts plus z'u, projected so that levels do not cross; forecasts while the scale is 0."""
     if curved and scale == 0.0:
         for k in range(count):
             served[at + k] = base[at + k]
         return
-    rising = True
     for k in range(count):
-        v = 0.0
-        for i in range(start, stop):
-            v = v + u[index[i] * count + k] * value[i]
-        wish[k] = a[k] + v
-        theta[k] = wish[k]
-        if k > 0 and wish[k - 1] > wish[k]:
+        wish[k] = 0.0
+    for i in range(start, stop):
+        for k in range(count):
+            wish[k] = wish[k] + u[index[i] * count + k] * value[i]
+    rising = True
+    last = -math.inf
+    for k in range(count):
+        x = a[k] + wish[k]
+        wish[k] = x
+        theta[k] = x
+        if x < last:
             rising = False
+        last = x
     if not rising:
         pool_within(wish, theta)
     for k in range(count):
-        s = link.serve(m, theta[k], scale) if curved else theta[k]
-        if k > 0 and s < served[at + k - 1]:  # sinh is monotone but for its last digit
-            s = served[at + k - 1]
-        served[at + k] = s
+        if not curved:
+            served[at + k] = theta[k]
+        elif k > 0 and theta[k] == theta[k - 1]:  # levels that are pooled
+            served[at + k] = served[at + k - 1]
+        else:
+            served[at + k] = link.serve(m, theta[k], scale)
+            if (
+                k > 0 and served[at + k] < served[at + k - 1]
+            ):  # sinh is monotone but for its last digit
+                served[at + k] = served[at + k - 1]
 
 
 def judge(
-    count: int,
-    taus: Floats,
-    base: Floats,
-    served: Floats,
-    at: int,
-    y: float,
-    errors: Floats,
-    losses: Floats,
-) -> None:
+    count: int, taus: Floats, base: Floats, served: Floats, at: int, y: float, errors: Floats, losses: Floats
+) -> None:  # fmt: skip
     """The miss 1{y <= .} - tau and the pinball loss of what was served at each level, then of the base forecasts."""
     for k in range(count):
         tau, s, f = taus[k], served[at + k], base[at + k]
@@ -130,22 +124,13 @@ def judge(
 
 
 def learn(
-    count: int,
-    u: Floats,
-    index: Ints,
-    value: Floats,
-    start: int,
-    stop: int,
-    errors: Floats,
-    eta: float,
-    w: float,
-) -> None:
+    count: int, u: Floats, index: Ints, value: Floats, start: int, stop: int, errors: Floats, eta: float, w: float
+) -> None:  # fmt: skip
     """u_k <- u_k - eta (w e_k) z at every level."""
-    for k in range(count):
-        e = w * errors[k]
-        for i in range(start, stop):
+    for i in range(start, stop):
+        for k in range(count):
             j = index[i] * count + k
-            u[j] = u[j] - eta * (e * value[i])
+            u[j] = u[j] - eta * ((w * errors[k]) * value[i])
 
 
 def looseness(curved: bool) -> float:
@@ -163,23 +148,9 @@ def target_of(link: Sinh, curved: bool, y: float, m: float, scale: float) -> flo
 
 
 def tally(
-    count: int,
-    a: Floats,
-    target: float,
-    loose: float,
-    errors: Floats,
-    losses: Floats,
-    w: float,
-    eta: float,
-    sign: float,
-    index: Ints,
-    value: Floats,
-    start: int,
-    stop: int,
-    sums: Floats,
-    gaps: Floats,
-    total: Floats,
-) -> None:
+    count: int, a: Floats, target: float, loose: float, errors: Floats, losses: Floats, w: float, eta: float,
+    sign: float, index: Ints, value: Floats, start: int, stop: int, sums: Floats, gaps: Floats, total: Floats,
+) -> None:  # fmt: skip
     """Enter one posted row into the accounts of its parameters, and into that of all rows where there is one.
 
     The range of an account is that of the label's distance from the forecast in the tracked unit; its reach counts
@@ -199,19 +170,9 @@ def tally(
 
 
 def enter_levels(
-    count: int,
-    a: Floats,
-    target: float,
-    loose: float,
-    errors: Floats,
-    losses: Floats,
-    w: float,
-    z: float,
-    eta: float,
-    sign: float,
-    sums: Floats,
-    j: int,
-) -> None:
+    count: int, a: Floats, target: float, loose: float, errors: Floats, losses: Floats, w: float, z: float,
+    eta: float, sign: float, sums: Floats, j: int,
+) -> None:  # fmt: skip
     """Enter one posted row into the accounts of parameter j, level by level."""
     reach = 0.0 if target == target else 1.0
     for k in range(count):
@@ -222,78 +183,76 @@ def enter_levels(
         )  # fmt: skip
 
 
-def tracked(
-    link: Sinh,
-    penalty: Penalty,
-    size: One | Several,
-    curved: bool,
-    taus: Floats,
-    base: Floats,
-    labels: Floats,
-    weights: Floats,
-    etas: Floats,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
-    keys: Ints,
-    first: int,
-    cuts: Ints,
-    posts: Ints,
-    u: Floats,
-    nums: Floats,
-    dens: Floats,
-    sums: Floats,
-    gaps: Floats,
-    total: Floats,
-    pulls: Floats,
-    drags: Floats,
-    slopes: Floats,
-    a: Floats,
-    wish: Floats,
-    theta: Floats,
-    errors: Floats,
-    losses: Floats,
-    scales: Floats,
-    served: Floats,
-) -> None:
-    """Labels at once or late, in any order: before row i is served, posts[: cuts[i]] have been posted.
+class Tracking(namedtuple("Tracking", "u nums dens sums gaps total pulls drags")):
+    """What levels learn; a column that a rule does not keep is empty."""
 
-    Rows before ``first`` were served in an earlier run: their ``served`` and ``scales`` are given. A penalty (where
-    ``pulls`` is not empty) goes with one level and labels at once: its slopes are those that served the row.
+
+class Room(namedtuple("Room", "scales served a wish theta errors losses slopes")):
+    """What was served with which scale, row by row (given for rows before the first), and scratch of one row."""
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """The model of ``driven``: levels around the base forecasts."""
+
+    taus: tuple[float, ...]
+    curved: bool
+
+    def post(
+        self, size: One | Several, penalty: Penalty, rows: Rows, state: Any, room: Any, i: int, r: int, fresh: bool
+    ) -> None:  # fmt: skip
+        """One label moves every level and enters the accounts."""
+        count = size.count(self.taus)
+        post_row(self.curved, count, self.taus, penalty, rows, state, room, rows.base, r, fresh)
+
+    def serve(
+        self, size: One | Several, penalty: Penalty, rows: Rows, state: Tracking, room: Room, i: int
+    ) -> None:
+        """The levels of one row."""
+        serve_row(self.curved, size.count(self.taus), rows, state, room, rows.base, i)
+
+
+def serve_row(
+    curved: bool, count: int, rows: Rows, state: Any, room: Any, centre: Floats, i: int
+) -> None:
+    """Serve row i around ``centre``: the base forecasts themselves, or a mix that was made of them."""
+    at = i * count
+    m = centre[at + count // 2]
+    if curved:
+        room.scales[i] = scale_at(state.nums[rows.keys[i]], state.dens[rows.keys[i]], m)
+    place(SINH, curved, count, centre, at, m, room.scales[i], room.a)
+    serve(
+        SINH, curved, count, state.u, rows.index, rows.value, rows.starts[i], rows.starts[i + 1], centre, at, m,
+        room.scales[i], room.a, room.wish, room.theta, room.served,
+    )  # fmt: skip
+
+
+def post_row(
+    curved: bool, count: int, taus: Floats, penalty: Penalty, rows: Rows, state: Any, room: Any, centre: Floats,
+    r: int, fresh: bool,
+) -> None:  # fmt: skip
+    """Post the label of row r; a fresh one finds its row in ``a``.
+
+    A penalty (where ``pulls`` is not empty) goes with one level and labels at once: its slopes are those that served.
     """
-    n, count = len(labels), size.count(taus)
-    p, placed = 0, -1
-    for i in range(first, n + 1):
-        due = cuts[i] if i < n else len(posts)
-        while p < due:
-            r = posts[p]
-            at, start, stop = r * count, starts[r], starts[r + 1]
-            m, scale, y, w, eta = base[at + count // 2], scales[r], labels[r], weights[r], etas[r]
-            if placed != r:  # a label at once finds its own row in ``a``
-                place(link, curved, count, base, at, m, scale, a)
-                placed = r
-            judge(count, taus, base, served, at, y, errors, losses)
-            if len(pulls) > 0:
-                for j in range(len(u)):
-                    slopes[j] = penalty.slope(u[j])
-                drag(u, index, value, start, stop, eta, w * errors[0], slopes, pulls, drags)
-            else:
-                learn(count, u, index, value, start, stop, errors, eta, w)
-            target = target_of(link, curved, y, m, scale)
-            tally(
-                count, a, target, looseness(curved), errors, losses, w, eta, 1.0, index, value, start, stop,
-                sums, gaps, total,
-            )  # fmt: skip
-            if curved:
-                fade(nums, dens, keys[r], m, y)
-            p += 1
-        if i < n:
-            at, m = i * count, base[i * count + count // 2]
-            if curved:
-                scales[i] = scale_at(nums[keys[i]], dens[keys[i]], m)
-            place(link, curved, count, base, at, m, scales[i], a)
-            placed = i
-            serve(
-                link, curved, count, u, index, value, starts[i], starts[i + 1], base, at, m, scales[i], a,
-                wish, theta, served,
-            )  # fmt: skip
+    at, start, stop = r * count, rows.starts[r], rows.starts[r + 1]
+    y, w, eta = rows.labels[r], rows.weights[r], rows.etas[r]
+    m, scale = centre[at + count // 2], room.scales[r]
+    judge(count, taus, rows.base, room.served, at, y, room.errors, room.losses)
+    if len(state.pulls) > 0:
+        for j in range(len(state.u)):
+            room.slopes[j] = penalty.slope(state.u[j])
+        drag(
+            state.u, rows.index, rows.value, start, stop, eta, w * room.errors[0], room.slopes, state.pulls,
+            state.drags,
+        )  # fmt: skip
+    else:
+        learn(count, state.u, rows.index, rows.value, start, stop, room.errors, eta, w)
+    if not fresh:
+        place(SINH, curved, count, centre, at, m, scale, room.a)
+    tally(
+        count, room.a, target_of(SINH, curved, y, m, scale), looseness(curved), room.errors, room.losses, w, eta,
+        1.0, rows.index, rows.value, start, stop, state.sums, state.gaps, state.total,
+    )  # fmt: skip
+    if curved:
+        fade(state.nums, state.dens, rows.keys[r], m, y)

@@ -8,8 +8,12 @@ Entry j * EXPERTS + k belongs to group j and expert k.
 from __future__ import annotations
 
 import math
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
 
 from gradeq.kernels.account import Floats, Ints
+from gradeq.kernels.driver import Rows, waited
 from gradeq.kernels.forms import margin, move
 from gradeq.kernels.mixing import DELTA, LARGEST, blend, settle, weigh
 from gradeq.links import Link
@@ -22,172 +26,136 @@ FLATTEST = 1e-3  # the least curvature of a probability
 HEAVIEST = 1e300  # of a weight: above it a precision would no longer be finite
 
 
-def offset(
-    offsets: Floats, own_offsets: Floats, k: int, grouped: bool, index: Ints, start: int, stop: int
-) -> float:
-    """Where expert k stands for one row: its common offset, and those of the row's groups."""
-    x: float = offsets[k]
-    if grouped:
-        for a in range(start, stop):
-            x = x + own_offsets[index[a] * EXPERTS + k]
-    return x
+class Means(
+    namedtuple(
+        "Means",
+        "u offsets precisions losses hedge heard guard own_offsets own_precisions own_last",
+    )
+):
+    """What the final layer, the means and their weights learn; without groups there is nothing by group."""
 
 
-def speak(
-    link: Link,
-    bounded: bool,
-    f: float,
-    offsets: Floats,
-    own_offsets: Floats,
-    guard: Floats,
-    grouped: bool,
-    index: Ints,
-    start: int,
-    stop: int,
-    losses: Floats,
-    hedge: Floats,
-    weights: Floats,
-    memo: Floats,
-    to: int,
-) -> float:
-    """What each expert says of one row, raw first, and their mix, which is given back.
+class Room(namedtuple("Room", "apart memos mixes served weights lost")):
+    """What was said, mixed and served, row by row (given for rows before the first), and scratch of one row.
 
-    Where labels have no bounds an expert's offset stays within the residuals seen, and the mix with it.
+    ``apart``: numbers from what was said of one row to that of the next, 0 when every label comes at once.
     """
-    memo[to] = f
-    for k in range(EXPERTS):
-        x = offset(offsets, own_offsets, k, grouped, index, start, stop)
-        if not bounded:
-            x = min(max(x, guard[0]), guard[1])
-        memo[to + 1 + k] = link.serve(f, x)
-    weigh(losses, hedge[DELTA], weights)
-    return blend(weights, memo, to)
+
+
+@dataclass(frozen=True)
+class Mix:
+    """The model of ``driven``: ``groups`` is the number of group columns, 0 without any.
+
+    ``bounded``: predictions are probabilities. ``keeps``: 1 - 1 / memory of each expert, ``fades`` their logarithms.
+    """
+
+    bounded: bool
+    groups: float
+    keeps: tuple[float, ...]
+    fades: tuple[float, ...]
+
+    def offset(self, state: Any, k: int, index: Ints, start: int, stop: int) -> float:
+        """Where expert k stands for one row: its common offset, and those of the row's groups."""
+        x: float = state.offsets[k]
+        if self.groups > 0.0:
+            for a in range(start, stop):
+                x = x + state.own_offsets[index[a] * EXPERTS + k]
+        return x
+
+    def speak(
+        self, link: Link, state: Any, f: float, index: Ints, start: int, stop: int, weights: Floats, memo: Floats,
+        to: int,
+    ) -> float:  # fmt: skip
+        """What each expert says of one row, raw first, and their mix, which is given back.
+
+        Where labels have no bounds an expert's offset stays within the residuals seen, and the mix with it.
+        """
+        memo[to] = f
+        for k in range(EXPERTS):
+            x = self.offset(state, k, index, start, stop)
+            if not self.bounded:
+                x = min(max(x, state.guard[0]), state.guard[1])
+            memo[to + 1 + k] = link.serve(f, x)
+        weigh(state.losses, state.hedge[DELTA], weights)
+        return blend(weights, memo, to)
+
+    def hear(
+        self, link: Link, loss: Loss, state: Any, f: float, y: float, w: float, late: float, fresh: bool,
+        memo: Floats, at: int, index: Ints, start: int, stop: int, weights: Floats, lost: Floats,
+    ) -> None:  # fmt: skip
+        """One label, ``late`` rows late: weights learn from what was said when its row was served, experts from now.
+
+        Of a fresh label nothing has changed since. ``weights`` and ``lost`` are scratch.
+        """
+        state.guard[0] = min(state.guard[0], y - f)
+        state.guard[1] = max(state.guard[1], y - f)
+        judge(loss, memo, at, w, y, lost)
+        settle(state, late, lost, weights, fresh)
+        labels, w = state.heard[0], min(HEAVIEST, w)
+        for k in range(EXPERTS):
+            if self.bounded and fresh:
+                q = memo[at + 1 + k]
+            else:
+                q = link.serve(f, self.offset(state, k, index, start, stop))
+            e = q - y
+            v = w * max(q * (1.0 - q), FLATTEST) if self.bounded else w
+            state.precisions[k] = self.keeps[k] * state.precisions[k] + v
+            state.offsets[k] = state.offsets[k] - e * (w / (state.precisions[k] + PRIOR))
+            if self.groups > 0.0:
+                for a in range(start, stop):
+                    j = index[a]
+                    c = j * EXPERTS + k
+                    faded = (
+                        math.exp(self.fades[k] * (labels - state.own_last[j]))
+                        * state.own_precisions[c]
+                    )
+                    state.own_precisions[c] = faded + v
+                    step = e * (w / (state.own_precisions[c] + PRIOR)) / self.groups
+                    state.own_offsets[c] = state.own_offsets[c] - step
+        if self.groups > 0.0:
+            for a in range(start, stop):
+                state.own_last[index[a]] = labels
+
+    def post(
+        self,
+        link: Link,
+        loss: Loss,
+        rows: Rows,
+        state: Means,
+        room: Room,
+        i: int,
+        r: int,
+        fresh: bool,
+    ) -> None:
+        """The final layer moves by the error of what was served, then weights and experts learn."""
+        y, w, start, stop = rows.labels[r], rows.weights[r], rows.starts[r], rows.starts[r + 1]
+        e = w * loss.slope(room.served[r], y)
+        move(state.u, rows.index, rows.value, start, stop, rows.etas[r], e)
+        self.hear(
+            link, loss, state, rows.base[r], y, w, waited(rows, i, r), fresh, room.memos, r * room.apart,
+            rows.index, start, stop, room.weights, room.lost,
+        )  # fmt: skip
+
+    def serve(self, link: Link, loss: Loss, rows: Rows, state: Means, room: Room, i: int) -> None:
+        """The mix of row i, moved by the final layer."""
+        start, stop = rows.starts[i], rows.starts[i + 1]
+        room.mixes[i] = self.speak(
+            link,
+            state,
+            rows.base[i],
+            rows.index,
+            start,
+            stop,
+            room.weights,
+            room.memos,
+            i * room.apart,
+        )
+        room.served[i] = link.serve(
+            room.mixes[i], margin(state.u, rows.index, rows.value, start, stop)
+        )
 
 
 def judge(loss: Loss, memo: Floats, at: int, w: float, y: float, lost: Floats) -> None:
     """What each expert lost by what it said when the row was served."""
     for k in range(SAID):
         lost[k] = min(LARGEST, w * loss.value(memo[at + k], y))
-
-
-def hear(
-    link: Link,
-    loss: Loss,
-    bounded: bool,
-    groups: float,
-    keeps: Floats,
-    fades: Floats,
-    f: float,
-    y: float,
-    w: float,
-    waited: float,
-    memo: Floats,
-    at: int,
-    grouped: bool,
-    index: Ints,
-    start: int,
-    stop: int,
-    offsets: Floats,
-    precisions: Floats,
-    losses: Floats,
-    hedge: Floats,
-    heard: Floats,
-    guard: Floats,
-    own_offsets: Floats,
-    own_precisions: Floats,
-    own_last: Floats,
-    weights: Floats,
-    lost: Floats,
-) -> None:
-    """One label: the weights learn from what was said when the row was served, the experts from what they say now.
-
-    ``keeps``: 1 - 1 / memory of each expert, ``fades`` their logarithms; ``weights`` and ``lost`` are scratch.
-    """
-    guard[0] = min(guard[0], y - f)
-    guard[1] = max(guard[1], y - f)
-    judge(loss, memo, at, w, y, lost)
-    settle(losses, hedge, heard, waited, lost, weights)
-    labels, w = heard[0], min(HEAVIEST, w)
-    for k in range(EXPERTS):
-        q = link.serve(f, offset(offsets, own_offsets, k, grouped, index, start, stop))
-        e = q - y
-        v = w * max(q * (1.0 - q), FLATTEST) if bounded else w
-        precisions[k] = keeps[k] * precisions[k] + v
-        offsets[k] = offsets[k] - e * (w / (precisions[k] + PRIOR))
-        if grouped:
-            for a in range(start, stop):
-                j = index[a]
-                c = j * EXPERTS + k
-                faded = math.exp(fades[k] * (labels - own_last[j])) * own_precisions[c]
-                own_precisions[c] = faded + v
-                own_offsets[c] = own_offsets[c] - e * (w / (own_precisions[c] + PRIOR)) / groups
-    if grouped:
-        for a in range(start, stop):
-            own_last[index[a]] = labels
-
-
-def mixed(
-    link: Link,
-    loss: Loss,
-    bounded: bool,
-    groups: float,
-    keeps: Floats,
-    fades: Floats,
-    base: Floats,
-    labels: Floats,
-    weighing: Floats,
-    etas: Floats,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
-    first: int,
-    cuts: Ints,
-    posts: Ints,
-    numbers: Floats,
-    before: float,
-    offsets: Floats,
-    precisions: Floats,
-    losses: Floats,
-    hedge: Floats,
-    heard: Floats,
-    guard: Floats,
-    own_offsets: Floats,
-    own_precisions: Floats,
-    own_last: Floats,
-    weights: Floats,
-    lost: Floats,
-    u: Floats,
-    apart: int,
-    memos: Floats,
-    mixes: Floats,
-    served: Floats,
-) -> None:
-    """Labels at once or in any order: before row i is served, posts[: cuts[i]] have been posted.
-
-    Rows before ``first`` were served in an earlier run, as rows ``numbers`` of the layer; ``before`` rows were served
-    before row ``first``. ``apart``: numbers from one row's memo to the next, 0 when every label comes at once.
-    """
-    grouped = groups > 0.0
-    p = 0
-    for i in range(first, len(base) + 1):
-        due = cuts[i] if i < len(base) else len(posts)
-        while p < due:
-            r = posts[p]
-            f, y, w = base[r], labels[r], weighing[r]
-            start, stop = starts[r], starts[r + 1]
-            number = numbers[r] if r < first else before + (r - first) + 1.0
-            waited = max(0.0, before + (i - first) - number)
-            move(u, index, value, start, stop, etas[r], w * loss.slope(served[r], y))
-            hear(
-                link, loss, bounded, groups, keeps, fades, f, y, w, waited, memos, r * apart, grouped,
-                index, start, stop, offsets, precisions, losses, hedge, heard, guard, own_offsets, own_precisions,
-                own_last, weights, lost,
-            )  # fmt: skip
-            p += 1
-        if i < len(base):
-            start, stop = starts[i], starts[i + 1]
-            mixes[i] = speak(
-                link, bounded, base[i], offsets, own_offsets, guard, grouped, index, start, stop,
-                losses, hedge, weights, memos, i * apart,
-            )  # fmt: skip
-            served[i] = link.serve(mixes[i], margin(u, index, value, start, stop))

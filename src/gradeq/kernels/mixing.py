@@ -8,6 +8,7 @@ rounding and does not count: else two builds that round differently would go apa
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from gradeq.kernels.account import Floats
 
@@ -66,16 +67,16 @@ def cost(weights: Floats, lost: Floats, rate: float) -> float:
     return more if more > ROUNDING * h else 0.0
 
 
-def settle(
-    losses: Floats, hedge: Floats, heard: Floats, waited: float, lost: Floats, weights: Floats
-) -> None:
-    """Enter what each expert lost by one label, ``waited`` rows late; ``weights`` is scratch."""
-    heard[0] = heard[0] + 1.0
-    mean = hedge[LATENESS]
-    mean = mean + (waited - mean) / min(heard[0], max(RECENT, 4.0 * mean))
-    hedge[LATENESS] = mean
-    weigh(losses, hedge[DELTA], weights)
-    more = cost(weights, lost, learning_rate(hedge[DELTA], len(losses)))
-    hedge[DELTA] = hedge[DELTA] + more * (1.0 + 2.0 * mean)
-    for k in range(len(losses)):
-        losses[k] = losses[k] + lost[k]
+def settle(state: Any, waited: float, lost: Floats, weights: Floats, fresh: bool) -> None:
+    """Enter what each expert lost by one label, ``waited`` rows late; a fresh one finds its ``weights`` there."""
+    state.heard[0] = state.heard[0] + 1.0
+    mean = state.hedge[LATENESS]
+    mean = mean + (waited - mean) / min(state.heard[0], max(RECENT, 4.0 * mean))
+    state.hedge[LATENESS] = mean
+    delta = state.hedge[DELTA]
+    if not fresh:
+        weigh(state.losses, delta, weights)
+    more = cost(weights, lost, learning_rate(delta, len(state.losses)))
+    state.hedge[DELTA] = delta + more * (1.0 + 2.0 * mean)
+    for k in range(len(state.losses)):
+        state.losses[k] = state.losses[k] + lost[k]

@@ -3,30 +3,24 @@
 An expert is an offset in asinh units for each level, common and by group; its unit is the running scale of |y - f|.
 It learns from a label as if it had come at once: by whether its PRESENT state, the scale included, covers it. Judged
 in the scale of its ticket it would answer a rise of the scale twice, and without end where the ticket had none.
-Entry (j * trackers + e) * count + k belongs to group j, tracker e and level k. A row's memo has the scale of the
-final tracker and what each expert said level by level (raw first, where there is one).
+Entry (j * trackers + e) * count + k belongs to group j, tracker e and level k. A row's memo is what each
+expert said level by level (raw first, where there is one).
 """
 
 from __future__ import annotations
 
-from gradeq.geometries.isotonic import pool
-from gradeq.kernels.account import Floats, Ints
-from gradeq.kernels.levels import (
-    fade,
-    judge,
-    learn,
-    looseness,
-    place,
-    scale_at,
-    serve,
-    tally,
-    target_of,
-)
-from gradeq.kernels.mixing import DELTA, LARGEST, settle, weigh
-from gradeq.links import Sinh
-from gradeq.losses import pinball, pinball_slope
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
 
-SCALE = 1  # a memo begins with the scale of the final tracker
+from gradeq.geometries.isotonic import pool_within
+from gradeq.kernels.account import Floats, Ints
+from gradeq.kernels.driver import Rows, waited
+from gradeq.kernels.levels import SINH, One, Several, fade, place, post_row, scale_at, serve_row
+from gradeq.kernels.mixing import DELTA, LARGEST, settle, weigh
+from gradeq.losses import pinball, pinball_slope
+from gradeq.penalties import Penalty
+
 FARTHEST = 1e300
 COMMON = 10.0  # labels after which a common step is no longer that of a mean, if its rate is 0
 OWN = 30.0  # the same for the offset of a group
@@ -37,88 +31,151 @@ def bounded(x: float) -> float:
     return min(FARTHEST, max(-FARTHEST, x))
 
 
-def said(
-    link: Sinh,
-    count: int,
-    base: Floats,
-    at: int,
-    scale: float,
-    a: Floats,
-    offsets: Floats,
-    own_offsets: Floats,
-    c: int,
-    k: int,
-    grouped: bool,
-    index: Ints,
-    start: int,
-    stop: int,
-) -> float:
-    """What a tracker says at level k (its entry c) with this scale: the forecast while there is none."""
-    if scale == 0.0:
-        f: float = base[at + k]
-        return f
-    x = offsets[c]
-    if grouped:
-        for i in range(start, stop):
-            x = x + own_offsets[index[i] * len(offsets) + c]
-    return bounded(link.serve(base[at + count // 2], a[k] + x, scale))
+class Trackers(
+    namedtuple(
+        "Trackers",
+        "u nums dens sums gaps total pulls drags "
+        "offsets losses hedge heard scale_num scale_den own_offsets own_heard",
+    )
+):
+    """What the final tracker learns, then the experts and their weights; a column that is not kept is empty."""
 
 
-def speak(
-    link: Sinh,
-    raw: int,
-    count: int,
-    base: Floats,
-    at: int,
-    scale: float,
-    a: Floats,
-    offsets: Floats,
-    own_offsets: Floats,
-    grouped: bool,
-    index: Ints,
-    start: int,
-    stop: int,
-    losses: Floats,
-    hedge: Floats,
-    weights: Floats,
-    memo: Floats,
-    to: int,
-    wish: Floats,
-    theta: Floats,
-    mixes: Floats,
-) -> None:
-    """What each expert says of one row, level by level, and their mix, projected so that levels do not cross.
+class Room(
+    namedtuple(
+        "Room",
+        "scales served a wish theta errors losses slopes apart memos mixes b weights lost",
+    )
+):
+    """As that of levels, with what was said and mixed, and scratch for it.
 
-    One forecast for several levels is a quantile of none of them: raw then says what the others say together, which
-    leaves the mix to them.
+    ``apart``: numbers from what was said of one row to that of the next, 0 when every label comes at once.
     """
-    place(link, True, count, base, at, base[at + count // 2], scale, a)
-    weigh(losses, hedge[DELTA], weights)
-    others = 0.0
-    for e in range(raw, len(losses)):
-        others = others + weights[e]
-    asleep = raw > 0 and count > 1 and base[at] == base[at + count - 1] and others > 0.0
-    rising = True
-    for k in range(count):
-        m = 0.0
-        for e in range(raw, len(losses)):
-            x = said(
-                link, count, base, at, scale, a, offsets, own_offsets, (e - raw) * count + k, k,
-                grouped, index, start, stop,
-            )  # fmt: skip
-            memo[to + e * count + k] = x
-            m = m + weights[e] * x
-        if raw > 0:
-            memo[to + k] = m / others if asleep else base[at + k]
-            m = m + weights[0] * memo[to + k]
-        wish[k] = m if scale > 0.0 else base[at + k]
-        theta[k] = wish[k]
-        if k > 0 and wish[k - 1] > wish[k]:
-            rising = False
-    if not rising:
-        pool(wish, theta)
-    for k in range(count):
-        mixes[at + k] = theta[k]
+
+
+@dataclass(frozen=True)
+class Mix:
+    """The model of ``driven``: ``groups`` is the number of group columns, ``raw`` 1 if forecasts are an expert."""
+
+    taus: tuple[float, ...]
+    raw: int
+    groups: float
+    rates: tuple[float, ...]
+
+    def said(
+        self, count: int, state: Any, base: Floats, at: int, scale: float, b: Floats, c: int, k: int, index: Ints,
+        start: int, stop: int,
+    ) -> float:  # fmt: skip
+        """What a tracker says at level k (its entry c) with this scale: the forecast while there is none."""
+        if scale == 0.0:
+            f: float = base[at + k]
+            return f
+        x = state.offsets[c]
+        if self.groups > 0.0:
+            for i in range(start, stop):
+                x = x + state.own_offsets[index[i] * len(state.offsets) + c]
+        return bounded(SINH.serve(base[at + count // 2], b[k] + x, scale))
+
+    def speak(
+        self, count: int, state: Any, base: Floats, at: int, index: Ints, start: int, stop: int, weights: Floats,
+        memo: Floats, to: int, b: Floats, wish: Floats, theta: Floats, mixes: Floats,
+    ) -> None:  # fmt: skip
+        """What each expert says of one row, level by level, and their mix, projected so that levels do not cross.
+
+        One forecast for several levels is a quantile of none of them: raw then says what the others say together,
+        which leaves the mix to them.
+        """
+        f, raw = base[at + count // 2], self.raw
+        scale = scale_at(state.scale_num[0], state.scale_den[0], f)
+        place(SINH, True, count, base, at, f, scale, b)
+        weigh(state.losses, state.hedge[DELTA], weights)
+        others = 0.0
+        for e in range(raw, len(weights)):
+            others = others + weights[e]
+        asleep = raw > 0 and count > 1 and base[at] == base[at + count - 1] and others > 0.0
+        rising = True
+        for k in range(count):
+            m = 0.0
+            for e in range(raw, len(weights)):
+                x = self.said(
+                    count, state, base, at, scale, b, (e - raw) * count + k, k, index, start, stop
+                )
+                memo[to + e * count + k] = x
+                m = m + weights[e] * x
+            if raw > 0:
+                memo[to + k] = m / others if asleep else base[at + k]
+                m = m + weights[0] * memo[to + k]
+            wish[k] = m if scale > 0.0 else base[at + k]
+            theta[k] = wish[k]
+            if k > 0 and wish[k - 1] > wish[k]:
+                rising = False
+        if not rising:
+            pool_within(wish, theta)
+        for k in range(count):
+            mixes[at + k] = theta[k]
+
+    def hear(
+        self, count: int, state: Any, base: Floats, at: int, y: float, w: float, late: float, fresh: bool,
+        memo: Floats, to: int, index: Ints, start: int, stop: int, b: Floats, weights: Floats, lost: Floats,
+    ) -> None:  # fmt: skip
+        """One label, ``late`` rows late: weights learn from what was said when its row was served, experts from now.
+
+        The first label to differ from its forecast makes the scale that it is judged in; before it there is nothing
+        to learn. Of a fresh label nothing has changed since. ``b``, ``weights`` and ``lost`` are scratch.
+        """
+        f, labels = base[at + count // 2], state.heard[0]
+        weighed(count, self.taus, memo, to, w, y, lost)
+        settle(state, late, lost, weights, fresh)
+        scale = scale_at(state.scale_num[0], state.scale_den[0], f)
+        fade(state.scale_num, state.scale_den, 0, f, y)
+        known = fresh and scale > 0.0
+        if scale == 0.0:
+            scale = scale_at(state.scale_num[0], state.scale_den[0], f)
+        if not known:
+            place(SINH, True, count, base, at, f, scale, b)
+        for e in range(len(self.rates) if scale > 0.0 else 0):
+            common = max(self.rates[e], 1.0 / (labels + COMMON))
+            for k in range(count):
+                c = e * count + k
+                if known:
+                    x = memo[to + self.raw * count + c]
+                else:
+                    x = self.said(count, state, base, at, scale, b, c, k, index, start, stop)
+                miss = w * pinball_slope(self.taus[k], x, y)
+                state.offsets[c] = bounded(state.offsets[c] - common * miss)
+                if self.groups > 0.0:
+                    for i in range(start, stop):
+                        j = index[i]
+                        own = max(self.rates[e], 1.0 / (state.own_heard[j] + OWN)) / self.groups
+                        d = j * len(state.offsets) + c
+                        state.own_offsets[d] = bounded(state.own_offsets[d] - own * miss)
+        if self.groups > 0.0:
+            for i in range(start, stop):
+                state.own_heard[index[i]] = state.own_heard[index[i]] + 1.0
+
+    def post(
+        self, size: One | Several, penalty: Penalty, rows: Rows, state: Trackers, room: Room, i: int, r: int,
+        fresh: bool,
+    ) -> None:  # fmt: skip
+        """The final tracker moves by what was served, then weights and experts learn."""
+        count = size.count(self.taus)
+        post_row(True, count, self.taus, penalty, rows, state, room, room.mixes, r, fresh)
+        self.hear(
+            count, state, rows.base, r * count, rows.labels[r], rows.weights[r], waited(rows, i, r), fresh,
+            room.memos, r * room.apart, rows.index, rows.starts[r], rows.starts[r + 1], room.b, room.weights,
+            room.lost,
+        )  # fmt: skip
+
+    def serve(
+        self, size: One | Several, penalty: Penalty, rows: Rows, state: Trackers, room: Room, i: int
+    ) -> None:
+        """The mix of row i, moved by the final tracker."""
+        count = size.count(self.taus)
+        self.speak(
+            count, state, rows.base, i * count, rows.index, rows.starts[i], rows.starts[i + 1], room.weights,
+            room.memos, i * room.apart, room.b, room.wish, room.theta, room.mixes,
+        )  # fmt: skip
+        serve_row(True, count, rows, state, room, room.mixes, i)
 
 
 def weighed(
@@ -130,158 +187,3 @@ def weighed(
         for k in range(count):
             total = total + pinball(taus[k], memo[at + e * count + k], y)
         lost[e] = min(LARGEST, w * total)
-
-
-def hear(
-    link: Sinh,
-    count: int,
-    taus: Floats,
-    groups: float,
-    rates: Floats,
-    base: Floats,
-    at: int,
-    y: float,
-    w: float,
-    waited: float,
-    memo: Floats,
-    to: int,
-    grouped: bool,
-    index: Ints,
-    start: int,
-    stop: int,
-    offsets: Floats,
-    losses: Floats,
-    hedge: Floats,
-    heard: Floats,
-    scale_num: Floats,
-    scale_den: Floats,
-    own_offsets: Floats,
-    own_heard: Floats,
-    a: Floats,
-    weights: Floats,
-    lost: Floats,
-) -> None:
-    """One label: the weights learn from what was said when the row was served, the experts from what they say now.
-
-    The first label to differ from its forecast makes the scale that it is judged in; before it there is nothing to
-    learn. ``a``, ``weights`` and ``lost`` are scratch.
-    """
-    m = base[at + count // 2]
-    labels = heard[0]
-    weighed(count, taus, memo, to, w, y, lost)
-    settle(losses, hedge, heard, waited, lost, weights)
-    scale = scale_at(scale_num[0], scale_den[0], m)
-    fade(scale_num, scale_den, 0, m, y)
-    if scale == 0.0:
-        scale = scale_at(scale_num[0], scale_den[0], m)
-    place(link, True, count, base, at, m, scale, a)
-    for e in range(len(rates) if scale > 0.0 else 0):
-        common = max(rates[e], 1.0 / (labels + COMMON))
-        for k in range(count):
-            c = e * count + k
-            x = said(
-                link, count, base, at, scale, a, offsets, own_offsets, c, k, grouped, index, start, stop,
-            )  # fmt: skip
-            miss = w * pinball_slope(taus[k], x, y)
-            offsets[c] = bounded(offsets[c] - common * miss)
-            if grouped:
-                for i in range(start, stop):
-                    j = index[i]
-                    own = max(rates[e], 1.0 / (own_heard[j] + OWN)) / groups
-                    d = j * len(offsets) + c
-                    own_offsets[d] = bounded(own_offsets[d] - own * miss)
-    if grouped:
-        for i in range(start, stop):
-            own_heard[index[i]] = own_heard[index[i]] + 1.0
-
-
-def mixed(
-    link: Sinh,
-    raw: int,
-    count: int,
-    taus: Floats,
-    groups: float,
-    rates: Floats,
-    base: Floats,
-    labels: Floats,
-    weighing: Floats,
-    etas: Floats,
-    starts: Ints,
-    index: Ints,
-    value: Floats,
-    keys: Ints,
-    first: int,
-    cuts: Ints,
-    posts: Ints,
-    numbers: Floats,
-    before: float,
-    offsets: Floats,
-    losses: Floats,
-    hedge: Floats,
-    heard: Floats,
-    scale_num: Floats,
-    scale_den: Floats,
-    own_offsets: Floats,
-    own_heard: Floats,
-    u: Floats,
-    nums: Floats,
-    dens: Floats,
-    sums: Floats,
-    gaps: Floats,
-    total: Floats,
-    a: Floats,
-    wish: Floats,
-    theta: Floats,
-    errors: Floats,
-    lost_levels: Floats,
-    weights: Floats,
-    lost: Floats,
-    apart: int,
-    memos: Floats,
-    mixes: Floats,
-    served: Floats,
-) -> None:
-    """Labels at once or in any order: before row i is served, posts[: cuts[i]] have been posted.
-
-    Rows before ``first`` were served in an earlier run, as rows ``numbers`` of the layer; ``before`` rows were served
-    before row ``first``. ``apart``: numbers from one row's memo to the next, 0 when every label comes at once.
-    """
-    grouped = groups > 0.0
-    n = len(labels)
-    p = 0
-    for i in range(first, n + 1):
-        due = cuts[i] if i < n else len(posts)
-        while p < due:
-            r = posts[p]
-            at, to, start, stop = r * count, r * apart, starts[r], starts[r + 1]
-            y, w, eta = labels[r], weighing[r], etas[r]
-            m, scale = mixes[at + count // 2], memos[to]
-            judge(count, taus, base, served, at, y, errors, lost_levels)
-            learn(count, u, index, value, start, stop, errors, eta, w)
-            place(link, True, count, mixes, at, m, scale, a)
-            tally(
-                count, a, target_of(link, True, y, m, scale), looseness(True), errors, lost_levels, w, eta,
-                1.0, index, value, start, stop, sums, gaps, total,
-            )  # fmt: skip
-            fade(nums, dens, keys[r], m, y)
-            number = numbers[r] if r < first else before + (r - first) + 1.0
-            hear(
-                link, count, taus, groups, rates, base, at, y, w, max(0.0, before + (i - first) - number),
-                memos, to + SCALE, grouped, index, start, stop, offsets, losses, hedge, heard, scale_num,
-                scale_den, own_offsets, own_heard, a, weights, lost,
-            )  # fmt: skip
-            p += 1
-        if i < n:
-            at, to, start, stop = i * count, i * apart, starts[i], starts[i + 1]
-            scale = scale_at(scale_num[0], scale_den[0], base[at + count // 2])
-            speak(
-                link, raw, count, base, at, scale, a, offsets, own_offsets, grouped, index, start, stop,
-                losses, hedge, weights, memos, to + SCALE, wish, theta, mixes,
-            )  # fmt: skip
-            m = mixes[at + count // 2]
-            memos[to] = scale_at(nums[keys[i]], dens[keys[i]], m)
-            place(link, True, count, mixes, at, m, memos[to], a)
-            serve(
-                link, True, count, u, index, value, start, stop, mixes, at, m, memos[to], a, wish,
-                theta, served,
-            )  # fmt: skip

@@ -18,6 +18,10 @@ def forecasts(predictions: Any, count: int) -> Floats:
 
     Takes one column, a list of ``count`` columns, an (n, count) array, or a dataframe of ``count`` columns.
     """
+    if is_table(predictions) and predictions.shape[1] == count > 1:
+        # One look at all of it; what is not finite is told below, column by column.
+        if np.isfinite(predictions).all():
+            return in_order(predictions)
     columns = split(predictions)
     if columns is None:
         one = door.numbers(predictions, "prediction")
@@ -32,7 +36,21 @@ def forecasts(predictions: Any, count: int) -> Floats:
     if count == 1:
         return checked[0]
     checked = checked * count if len(checked) == 1 else checked
-    return np.sort(np.stack(checked, axis=1), axis=1)
+    return in_order(np.stack(checked, axis=1))
+
+
+def is_table(predictions: Any) -> bool:
+    """Whether this is a two-dimensional array of float64."""
+    return (
+        isinstance(predictions, np.ndarray)
+        and predictions.ndim == 2
+        and predictions.dtype == np.float64
+    )
+
+
+def in_order(table: Floats) -> Floats:
+    """Each row sorted: mostly it is already, and looking costs a fraction of sorting."""
+    return table if (table[:, 1:] >= table[:, :-1]).all() else np.sort(table, axis=1)
 
 
 def split(predictions: Any) -> list[Any] | None:

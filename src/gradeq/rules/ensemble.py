@@ -17,6 +17,7 @@ from gradeq.geometries import EntropicSimplex
 from gradeq.kernels import ensemble as loops
 from gradeq.kernels.account import BEFORE, COLUMNS, LOSS_BEFORE, ROUND, enter
 from gradeq.kernels.call import run_loop
+from gradeq.kernels.driver import driven
 from gradeq.kernels.forms import Full
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MEAN, Column, State, column
@@ -26,7 +27,7 @@ from gradeq.losses import Quantile
 from gradeq.rules.descent import Descent
 from gradeq.rules.levels import Levels
 from gradeq.rules.passes import given, kept, tallied
-from gradeq.rules.rule import MOST, diverging, posting_of
+from gradeq.rules.rule import MOST, diverging, posting_of, rows_of, views
 from gradeq.schedules import Constant, Schedule
 
 
@@ -60,6 +61,10 @@ class Ensemble:
         return EntropicSimplex(self.floor)
 
     @cached_property
+    def _blend(self) -> loops.Blend:
+        return loops.Blend(self.floor > 0.0, self.nus, self.nu)
+
+    @cached_property
     def _plain(self) -> Descent:
         """What keeps the account where no final tracker does."""
         return Descent(Identity(), self._loss, Constant(self.nu))
@@ -90,7 +95,7 @@ class Ensemble:
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """The ensemble's quantile, moved by the final tracker."""
         held = [0.0] * len(self.nus)
-        q = loops.blend(f, state.ws, state.thetas, held, 0)
+        q = self._blend.blend(state, f, held, 0)
         if self.final is None:
             return q, (q, *held), ()
         served, memo, slopes = self.final.serve(state, place, values, q)
@@ -113,12 +118,12 @@ class Ensemble:
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """The final tracker moves; a first label also teaches trackers and weights."""
         f, y, w, memo, last = posting.base, posting.y, posting.weight, posting.memo, self._last
-        q, learned = memo[last], (state.thetas[:], state.zs[:], state.ws[:])
+        q, learned = memo[last], loops.Learned(state.thetas[:], state.zs[:], state.ws[:])
         if posting.first:
-            loops.learn(
-                self._loss, self._geometry, self.floor > 0.0, self.nus, self.nu,
-                posting.eta / posting.step, f, q, y, w, memo, last + 1, *learned,
-            )  # fmt: skip
+            share = posting.eta / posting.step
+            self._blend.learn(
+                self._loss, self._geometry, learned, share, f, q, y, w, memo, last + 1
+            )
             if not all(-MOST <= x <= MOST for own in learned for x in own):
                 raise diverging(max(self.nus))
         if self.final is not None:
@@ -139,12 +144,10 @@ class Ensemble:
         for k, ticket in enumerate(batch.carried):
             mixed[k], held[k] = ticket.memo[last], ticket.memo[last + 1 :]
             carried.append(ticket._replace(base=ticket.memo[last], memo=ticket.memo[:last]))
-        arrays = (
-            self.floor > 0.0, np.array(self.nus), self.nu, batch.base, batch.labels, batch.weights,
-            batch.steps, batch.etas, batch.first, batch.cuts, batch.posts, state.view("thetas"),
-            state.view("zs"), state.view("ws"), 0 if batch.at_once else count, held.reshape(-1), mixed,
-        )  # fmt: skip
-        run_loop(loops.blended, (self._loss, self._geometry), arrays, n * count)
+        room = loops.Room(0 if batch.at_once else count, held.reshape(-1), mixed)
+        rows = rows_of(state, batch)._replace(etas=batch.etas / batch.steps)
+        parts = (self._blend, self._loss, self._geometry, rows, views(loops.Learned, state), room)
+        run_loop(driven, parts, (), n * count)
         state.heard[0] += float(len(batch.posts))
         if not all(np.isfinite(state.view(name)).all() for name in ("thetas", "zs", "ws")):
             raise diverging(max(self.nus))

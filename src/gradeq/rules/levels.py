@@ -16,20 +16,20 @@ from gradeq.errors import BadInput
 from gradeq.kernels import levels as loops
 from gradeq.kernels.account import COLUMNS
 from gradeq.kernels.call import run_loop
+from gradeq.kernels.driver import driven
 from gradeq.kernels.forms import margin
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MOST as LARGER
 from gradeq.ledger.state import Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
-from gradeq.links import Sinh
 from gradeq.losses import pinball, pinball_slope
-from gradeq.penalties import Penalty, Ridge
+from gradeq.penalties import Penalty
 from gradeq.rules.descent import common_columns, dragged
-from gradeq.rules.rule import MOST, diverging, posting_of, slopes_at
+from gradeq.rules.passes import IDLE
+from gradeq.rules.rule import MOST, diverging, posting_of, rows_of, slopes_at, views
 from gradeq.schedules import Schedule
 
-SINH = Sinh()
-IDLE = Ridge(1.0)  # stands where a compiled loop expects a penalty that it does not use
+SINH = loops.SINH
 
 
 @dataclass(frozen=True)
@@ -185,32 +185,33 @@ class Levels:
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass serves, learns and keeps the accounts; the caller undoes it if this raises."""
-        n, count, rows = len(batch.base), self.width, batch.rows
-        served, scales = np.empty((n, count)), np.ones(n)
+        n, count, params = len(batch.base), self.width, batch.rows.params
+        served, scales, u = np.empty((n, count)), np.ones(n), state.view("u")
         for k, ticket in enumerate(batch.carried):
             served[k], scales[k] = ticket.served, ticket.memo[0]
-        nothing = np.empty(0)
-        u = state.view("u")
-
-        def kept(name: str, wanted: bool) -> Any:
-            return state.view(name) if wanted else nothing
-
-        penalised = self.penalty is not None
-        arrays = (
-            self.curved, np.array(self.taus), np.ascontiguousarray(batch.base).reshape(-1),
-            batch.labels, batch.weights, batch.etas, rows.starts, rows.params, rows.values, batch.keys,
-            batch.first, batch.cuts, batch.posts, u, kept("nums", self.curved), kept("dens", self.curved),
-            state.view("sums"), kept("gaps", count > 1), kept("total", self.totals),
-            kept("pulls", penalised), kept("drags", penalised), np.empty(len(u) if penalised else 0),
-            *(np.empty(count) for _ in range(3)), np.empty(2 * count), np.empty(2 * count), scales,
-            served.reshape(-1),
-        )  # fmt: skip
-        parts = (SINH, self.penalty or IDLE, loops.One() if count == 1 else loops.Several())
-        run_loop(loops.tracked, parts, arrays, n * count)
-        touched = u.reshape(-1, count)[rows.params] if len(rows.params) * count < len(u) else u
+        parts = (loops.Tracked(self.taus, self.curved), size_of(count), self.penalty or IDLE)
+        records = (
+            rows_of(state, batch),
+            views(loops.Tracking, state),
+            room_of(scales, served, len(u)),
+        )
+        run_loop(driven, (*parts, *records), (), n * count)
+        touched = u.reshape(-1, count)[params] if len(params) * count < len(u) else u
         if not (np.isfinite(touched).all() and np.isfinite(served).all()):
             raise diverging(float(batch.etas.max(initial=0.0)))
         return served[:, 0] if count == 1 else served, scales[:, None]
+
+
+def size_of(count: int) -> loops.One | loops.Several:
+    """The part that tells a loop how many levels there are."""
+    return loops.One() if count == 1 else loops.Several()
+
+
+def room_of(scales: Any, served: Any, slopes: int) -> loops.Room:
+    """Where a run notes its rows, and its scratch."""
+    count = served.shape[1]
+    scratch = [np.empty(size) for size in (count, count, count, 2 * count, 2 * count, slopes)]
+    return loops.Room(scales, served.reshape(-1), *scratch)
 
 
 def listed(values: Any) -> tuple[float, ...]:

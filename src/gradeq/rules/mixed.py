@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from gradeq.errors import BadInput
 from gradeq.kernels import means as loops
 from gradeq.kernels.account import COLUMNS
 from gradeq.kernels.call import run_loop
+from gradeq.kernels.driver import driven
 from gradeq.kernels.means import EXPERTS, SAID
 from gradeq.kernels.mixing import HEDGE, weigh
 from gradeq.ledger.batch import Batch
@@ -25,12 +27,12 @@ from gradeq.ledger.state import LEAST, MEAN, MOST, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
 from gradeq.links import Logit
 from gradeq.rules.descent import Descent
-from gradeq.rules.rule import diverging
+from gradeq.rules.rule import diverging, rows_of, views
 from gradeq.schedules import Schedule
 
 MEMORIES = (10, 30, 100, 300, 1000, 3000, 10000, 30000)  # labels of the layer
-KEEPS = [1.0 - 1.0 / memory for memory in MEMORIES]
-FADES = [math.log(keep) for keep in KEEPS]
+KEEPS = tuple(1.0 - 1.0 / memory for memory in MEMORIES)
+FADES = tuple(math.log(keep) for keep in KEEPS)
 FARTHEST = 1e300  # a residual beyond it would leave the finite numbers
 
 
@@ -69,10 +71,9 @@ class Mixed:
         """That of the final layer."""
         return self.final.schedule
 
-    @property
-    def bounded(self) -> bool:
-        """Whether predictions are probabilities."""
-        return isinstance(self.final.link, Logit)
+    @cached_property
+    def _mix(self) -> loops.Mix:
+        return loops.Mix(isinstance(self.final.link, Logit), self.groups, KEEPS, FADES)
 
     def columns(self) -> list[Column]:
         """Those of the final layer; offsets and precisions of the means; the weights'."""
@@ -98,11 +99,8 @@ class Mixed:
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """The mix, moved by the final layer."""
         memo, weights = [0.0] * SAID, [0.0] * SAID
-        own = state.own_offsets if self.groups else ()
-        m = loops.speak(
-            self.final.link, self.bounded, f, state.offsets, own, state.guard, self.groups > 0.0,
-            place.params, 0, len(place.params), state.losses, state.hedge, weights, memo, 0,
-        )  # fmt: skip
+        params = place.params
+        m = self._mix.speak(self.final.link, state, f, params, 0, len(params), weights, memo, 0)
         s, _, slopes = self.final.serve(state, place, values, m)
         return s, (*memo, m), slopes
 
@@ -127,21 +125,14 @@ class Mixed:
                 state.losses[k] = state.losses[k] + posting.sign * own
             return
         waited = max(0.0, state.facts[SERVED] - posting.number)
-        arguments: tuple[Any, ...] = (
-            self.final.link, loss, self.bounded, self.groups, KEEPS, FADES, f, y, w, waited, memo, 0,
-            self.groups > 0.0, place.params, 0, len(place.params),
-            *(getattr(state, name) if name else () for name in self._learned), [0.0] * SAID, lost,
+        self._mix.hear(
+            self.final.link, loss, state, f, y, w, waited, False, memo, 0, place.params, 0, len(place.params),
+            [0.0] * SAID, lost,
         )  # fmt: skip
-        loops.hear(*arguments)
-
-    @property
-    def _learned(self) -> tuple[str, ...]:
-        own = ("own_offsets", "own_precisions", "own_last") if self.groups else ("", "", "")
-        return ("offsets", "precisions", "losses", "hedge", "heard", "guard", *own)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass serves and learns, a second keeps the accounts; the caller undoes both if this raises."""
-        n, first, rows, posts = len(batch.base), batch.first, batch.rows, batch.posts
+        n, posts = len(batch.base), batch.posts
         with np.errstate(over="ignore"):
             residuals = batch.labels[posts] - batch.base[posts]
         if not (np.abs(residuals) <= FARTHEST).all():
@@ -150,17 +141,10 @@ class Mixed:
         memos = np.empty((1 if batch.at_once else n, SAID))
         for k, ticket in enumerate(batch.carried):
             served[k], memos[k], mixes[k] = ticket.served, ticket.memo[:SAID], ticket.memo[SAID]
-        nothing = np.empty(0)
-        arrays = (
-            self.bounded, self.groups, np.array(KEEPS), np.array(FADES), batch.base, batch.labels,
-            batch.weights, batch.etas, rows.starts, rows.params, rows.values, first, batch.cuts, posts,
-            np.array([float(ticket.number) for ticket in batch.carried]),
-            state.facts[SERVED] - (n - first),
-            *(state.view(name) if name else nothing for name in self._learned),
-            np.empty(SAID), np.empty(SAID), state.view("u"), 0 if batch.at_once else SAID,
-            memos.reshape(-1), mixes, served,
-        )  # fmt: skip
-        run_loop(loops.mixed, (self.final.link, self.final.loss), arrays, n)
+        apart, scratch = 0 if batch.at_once else SAID, (np.empty(SAID), np.empty(SAID))
+        room = loops.Room(apart, memos.reshape(-1), mixes, served, *scratch)
+        parts = (self._mix, self.final.link, self.final.loss)
+        run_loop(driven, (*parts, rows_of(state, batch), views(loops.Means, state), room), (), n)
         top = float(batch.etas.max(initial=0.0))
         if not np.isfinite(served).all():
             raise diverging(top)

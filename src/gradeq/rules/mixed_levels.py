@@ -8,6 +8,7 @@ certificate is the layer's. Trackers and weights only choose what is served next
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,19 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.kernels import trackers as loops
 from gradeq.kernels.call import run_loop
-from gradeq.kernels.levels import scale_at
-from gradeq.kernels.trackers import SCALE
+from gradeq.kernels.driver import driven
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import MEAN, Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
-from gradeq.rules.levels import SINH, Levels, listed
+from gradeq.rules.levels import Levels, listed, room_of, size_of
 from gradeq.rules.mixed import mixing_columns
-from gradeq.rules.rule import diverging, posting_of
+from gradeq.rules.passes import IDLE
+from gradeq.rules.rule import diverging, posting_of, rows_of, views
 from gradeq.schedules import Schedule
 
-RATES = [0.003, 0.01, 0.03, 0.1, 0.3]
+RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
+SCALE = 1  # a memo begins with the scale of the final tracker
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,10 @@ class MixedLevels:
     def stride(self) -> int:
         """One account for each level."""
         return self.final.stride
+
+    @cached_property
+    def _mix(self) -> loops.Mix:
+        return loops.Mix(self.final.taus, int(self.raw), self.groups, RATES)
 
     @property
     def experts(self) -> int:
@@ -93,14 +99,12 @@ class MixedLevels:
     ) -> tuple[Any, tuple[float, ...], tuple[float, ...]]:
         """The mix, moved by the final tracker."""
         count, base = self.width, listed(f)
-        scale = scale_at(state.scale_num[0], state.scale_den[0], base[count // 2])
         said, weights = [0.0] * (self.experts * count), [0.0] * self.experts
-        a, wish, theta, mix = ([0.0] * count for _ in range(4))
-        loops.speak(
-            SINH, int(self.raw), count, base, 0, scale, a, state.offsets,
-            state.own_offsets if self.groups else (), self.groups > 0.0, place.params, 0,
-            len(place.params), state.losses, state.hedge, weights, said, 0, wish, theta, mix,
-        )  # fmt: skip
+        b, wish, theta, mix = ([0.0] * count for _ in range(4))
+        params = place.params
+        self._mix.speak(
+            count, state, base, 0, params, 0, len(params), weights, said, 0, b, wish, theta, mix
+        )
         centre = mix[0] if count == 1 else tuple(mix)
         served, last, slopes = self.final.serve(state, place, values, centre)
         return served, (*last, *said, *mix), slopes
@@ -138,46 +142,31 @@ class MixedLevels:
                 state.losses[e] = state.losses[e] + posting.sign * own
             return
         waited = max(0.0, state.facts[SERVED] - posting.number)
-        arguments: tuple[Any, ...] = (
-            SINH, count, self.final.taus, self.groups, RATES, listed(base), 0, y, w, waited,
-            memo, SCALE, self.groups > 0.0, place.params, 0, len(place.params),
-            *(getattr(state, name) if name else () for name in self._learned), [0.0] * count,
-            [0.0] * self.experts, lost,
+        self._mix.hear(
+            count, state, listed(base), 0, y, w, waited, False, memo, SCALE, place.params, 0,
+            len(place.params), [0.0] * count, [0.0] * self.experts, lost,
         )  # fmt: skip
-        loops.hear(*arguments)
-
-    @property
-    def _learned(self) -> tuple[str, ...]:
-        own = ("own_offsets", "own_heard") if self.groups else ("", "")
-        return ("offsets", "losses", "hedge", "heard", "scale_num", "scale_den", *own)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass serves, learns and keeps the accounts; the caller undoes it if this raises."""
-        n, first, rows = len(batch.base), batch.first, batch.rows
-        count, final = self.width, self.final
-        served, mixes = np.empty((n, count)), np.empty((n, count))
-        memos = np.empty((1 if batch.at_once else n, self.noted))
+        n, count = len(batch.base), self.width
+        served, mixes, scales = np.empty((n, count)), np.empty((n, count)), np.empty(n)
+        said = self.experts * count
+        memos = np.empty((1 if batch.at_once else n, said))
         for k, ticket in enumerate(batch.carried):
-            served[k], memos[k] = ticket.served, ticket.memo[: self.noted]
-            mixes[k] = ticket.memo[self.noted :]
-        nothing = np.empty(0)
-
-        def kept(name: str, wanted: bool = True) -> Any:
-            return state.view(name) if wanted else nothing
-
-        arrays = (
-            int(self.raw), count, np.array(final.taus), self.groups, np.array(RATES),
-            np.ascontiguousarray(batch.base).reshape(-1), batch.labels, batch.weights, batch.etas,
-            rows.starts, rows.params, rows.values, batch.keys, first, batch.cuts, batch.posts,
-            np.array([float(ticket.number) for ticket in batch.carried]),
-            state.facts[SERVED] - (n - first), *(kept(name, bool(name)) for name in self._learned),
-            kept("u"), kept("nums"), kept("dens"), kept("sums"), kept("gaps", count > 1),
-            kept("total", final.totals), *(np.empty(count) for _ in range(3)),
-            *(np.empty(2 * count) for _ in range(2)), *(np.empty(self.experts) for _ in range(2)),
-            0 if batch.at_once else self.noted, memos.reshape(-1), mixes.reshape(-1), served.reshape(-1),
-        )  # fmt: skip
-        run_loop(loops.mixed, (SINH,), arrays, n * count)
+            served[k], scales[k] = ticket.served, ticket.memo[0]
+            memos[k], mixes[k] = ticket.memo[SCALE : self.noted], ticket.memo[self.noted :]
+        scratch = [np.empty(size) for size in (count, self.experts, self.experts)]
+        notes = (0 if batch.at_once else said, memos.reshape(-1), mixes.reshape(-1))
+        room = loops.Room(*room_of(scales, served, 0), *notes, *scratch)
+        parts = (self._mix, size_of(count), IDLE)
+        run_loop(
+            driven,
+            (*parts, rows_of(state, batch), views(loops.Trackers, state), room),
+            (),
+            n * count,
+        )
         if not (np.isfinite(state.view("u")).all() and np.isfinite(served).all()):
             raise diverging(float(batch.etas.max(initial=0.0)))
-        table = None if batch.at_once else np.concatenate([memos, mixes], axis=1)
+        table = None if batch.at_once else np.column_stack([scales, memos, mixes])
         return served[:, 0] if count == 1 else served, table

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from gradeq.errors import Diverging
+from gradeq.kernels.driver import Rows
 from gradeq.ledger.batch import Batch
+from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting, Ticket, new
 from gradeq.penalties import Penalty
@@ -116,3 +120,19 @@ def with_step(rule: Any, schedule: Schedule) -> Any:
     if hasattr(rule, "inner"):
         return replace(rule, inner=with_step(rule.inner, schedule))
     return replace(rule, schedule=schedule)
+
+
+def rows_of(state: State, batch: Batch) -> Rows:
+    """The rows of a batch as ``driven`` takes them; forecasts of several levels flat, row after row."""
+    flat, rows = np.ascontiguousarray(batch.base).reshape(-1), batch.rows
+    numbers = np.array([float(ticket.number) for ticket in batch.carried])
+    before = state.facts[SERVED] - (len(batch.base) - batch.first)
+    return Rows(
+        flat, batch.labels, batch.weights, batch.etas, rows.starts, rows.params, rows.values, batch.keys,
+        batch.first, batch.cuts, batch.posts, numbers, before,
+    )  # fmt: skip
+
+
+def views(kind: Any, state: State) -> Any:
+    """The columns of a state as a record of arrays on the same memory; those that it does not keep are empty."""
+    return kind(*(state.view(n) if hasattr(state, n) else np.empty(0) for n in kind._fields))
