@@ -18,10 +18,8 @@ def forecasts(predictions: Any, count: int) -> Floats:
 
     Takes one column, a list of ``count`` columns, an (n, count) array, or a dataframe of ``count`` columns.
     """
-    if is_table(predictions) and predictions.shape[1] == count > 1:
-        # One look at all of it; what is not finite is told below, column by column.
-        if np.isfinite(predictions).all():
-            return in_order(predictions)
+    if is_table(predictions, count) and np.isfinite(predictions).all():
+        return in_order(predictions)  # one look at all of it; what is wrong is told by column
     columns = split(predictions)
     if columns is None:
         one = door.numbers(predictions, "prediction")
@@ -39,13 +37,10 @@ def forecasts(predictions: Any, count: int) -> Floats:
     return in_order(np.stack(checked, axis=1))
 
 
-def is_table(predictions: Any) -> bool:
-    """Whether this is a two-dimensional array of float64."""
-    return (
-        isinstance(predictions, np.ndarray)
-        and predictions.ndim == 2
-        and predictions.dtype == np.float64
-    )
+def is_table(predictions: Any, count: int) -> bool:
+    """Whether this is an array of float64 with a column for each of several levels."""
+    array = isinstance(predictions, np.ndarray) and predictions.dtype == np.float64
+    return array and predictions.ndim == 2 and predictions.shape[1] == count > 1
 
 
 def in_order(table: Floats) -> Floats:
