@@ -37,8 +37,7 @@ def run_loop(
     plain = [_readable(a, short) for a in values]
     result = loop(*plain)
     _write_back(values, plain)
-    kinds = tuple(part._make(part._fields) if isinstance(part, tuple) else part for part in parts)
-    choice.note(loop, kinds, choice.clock() - start)  # it keeps them: not the arrays of a record
+    choice.note(loop, tuple(map(_kind, parts)), choice.clock() - start)
     return result
 
 
@@ -50,6 +49,11 @@ def unsigned(*indices: NDArray[np.int64]) -> tuple[NDArray[np.uint64], ...]:
 def is_refusal(error: Exception) -> bool:
     """Whether the compiler refused the text, which is before any of it ran."""
     return type(error).__module__.split(".")[0] == "numba"
+
+
+def _kind(part: Any) -> Any:
+    """What is remembered of a part: not the arrays of a record."""
+    return part._make(part._fields) if isinstance(part, tuple) else part  # type: ignore[attr-defined]
 
 
 def _write_back(arrays: Any, plain: Any) -> None:
