@@ -195,15 +195,6 @@ def _not_a_derivative(loss: Any, ys: list[float]) -> str | None:
 def _compiles(loss: Any, ys: list[float]) -> Finding:
     """Long columns run compiled; if the loss cannot be, they are interpreted, some 30 times slower."""
     what = "compiles"
-    parts = (Identity(), loss, Ridge(1.0), Alone(), Same(), Free(), Later())
-    try:
-        loop = compiled(at_once, parts)
-    except Exception as error:
-        return Finding(what, False, f"interpreted instead: {_one_line(error)}")
-    if loop is None:
-        return Finding(
-            what, False, "not tried: numba or the source text is not at hand; interpreted instead"
-        )
     base = np.array([u for u in POINTS for _ in ys])
     labels = np.array([y for _ in POINTS for y in ys])
     eta = 0.01 / max(1.0, float(abs(labels).max()))  # small enough for a margin and large counts
@@ -212,8 +203,17 @@ def _compiles(loss: Any, ys: list[float]) -> Finding:
     given = Given(base, base, labels, none, step, index, index, none, np.empty(len(base)))
     kept = Kept(np.zeros(1), *[none] * 5)
     plain, u = Given(*map(np.ndarray.tolist, given)), Kept([0.0], *[[]] * 5)
+    parts = (Identity(), loss, Ridge(1.0), Alone(), Same(), Free(), Later())
     try:
-        loop(*(fields(part) for part in parts), given, kept)
+        loop = compiled(at_once, (*parts, given, kept))
+    except Exception as error:
+        return Finding(what, False, f"interpreted instead: {_one_line(error)}")
+    if loop is None:
+        return Finding(
+            what, False, "not tried: numba or the source text is not at hand; interpreted instead"
+        )
+    try:
+        loop(*(fields(part) for part in (*parts, given, kept)))
     except Exception as error:
         if is_refusal(error):
             return Finding(what, False, f"interpreted instead: {_one_line(error)}")

@@ -131,8 +131,9 @@ def assert_same_pass(loop, parts):
     given, kept, order = inputs(loop, rows, terms, account)
     plain, own = (type(each)(*(a.tolist() for a in each)) for each in (given, kept))
     loop(*parts, plain, own, *(a.tolist() if isinstance(a, np.ndarray) else a for a in order))
+    parts = (*parts, given, kept)
     fast = compiled(loop, parts)
-    fast(*(fields(part) for part in parts), given, kept, *order)
+    fast(*(fields(part) for part in parts), *order)
     assert given.served.tolist() == plain.served
     assert [a.tolist() for a in kept] == list(own)
 

@@ -17,8 +17,7 @@ def run_loop(
 ) -> Any:
     """Call ``loop(*parts, *arrays)``; arrays that the loop writes are written in place either way.
 
-    Arrays may come together in records, named tuples: among the parts (the text is written for them), or after them
-    (the compiler takes those as they are).
+    Arrays may come together in records, named tuples, among the parts.
 
     Interpreted, columns become lists, since Python reads those quickest; an array much longer than the
     batch (the state of a million keys) is read and written where it lies. A part that the compiler refuses (a

@@ -95,14 +95,13 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
     functions: dict[str, ast.FunctionDef] = {}
     constants: dict[str, Any] = {}
     taken: dict[str, str] = {}
-    records = _records(tree, loop.__globals__)
     _collect(tree, types_by_name, loop.__globals__, functions, constants, taken)
     tree.name = "loop"
     for function in functions.values():  # in the order of calling: those that are called come first
         inlined(function, functions)
     inlined(tree, functions)
     called = _called(tree, functions)
-    lines = [*records, "import math", "import numba", ""]
+    lines = ["import math", "import numba", ""]
     lines += [f"{name} = {value!r}" for name, value in sorted(constants.items())]
     for name in (name for name in functions if name in called):
         _take(functions[name], taken)
@@ -114,13 +113,6 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
     _take(tree, taken)
     lines += ["@numba.njit(cache=CACHE, error_model='numpy', nogil=True)", ast.unparse(tree), ""]
     return "\n".join(lines)
-
-
-def _records(tree: ast.FunctionDef, scope: dict[str, Any]) -> list[str]:
-    """A line for each record that the loop takes: other fields make another text, and so another cache."""
-    kinds = {a.annotation.id for a in tree.args.args if isinstance(a.annotation, ast.Name)}
-    found = {kind: getattr(scope.get(kind), "_fields", ()) for kind in sorted(kinds)}
-    return [f"# {kind}: {', '.join(names)}" for kind, names in found.items() if names]
 
 
 def _take(tree: ast.FunctionDef, taken: dict[str, str]) -> None:

@@ -205,12 +205,13 @@ class Descent:
         pull = loops.Free() if penalty is None else loops.Pulled()
         rows, terms = forms_of(batch, state.counts["parameter"])
         parts = (self.link, self.loss, penalty or IDLE, rows, terms, pull, account)
-        arrays = (given(batch, served), kept(state))
+        records = (given(batch, served), kept(state))
         if batch.at_once:
-            run_loop(loops.at_once, parts, arrays, n)
+            run_loop(loops.at_once, (*parts, *records), (), n)
         else:
-            run_loop(loops.late, parts, (*arrays, batch.first, batch.cuts, batch.posts), n)
-        del arrays  # a column that somebody looks at cannot grow
+            order = (batch.first, batch.cuts, batch.posts)
+            run_loop(loops.late, (*parts, *records), order, n)
+        del records  # a column that somebody looks at cannot grow
         later = type(account) is Later
         self.check(state, batch, not later)
         if later:

@@ -50,5 +50,5 @@ def kept(state: State) -> Kept:
 
 def tallied(link: Link, loss: Loss, account: Any, batch: Batch, columns: Given, sums: Kept) -> None:
     """Enter the posted rows of a batch into accounts: a pass of its own."""
-    parts = (link, loss, *forms_of(batch, len(sums.u)), account)
-    run_loop(tally, parts, (columns, sums, *unsigned(batch.posts)), len(batch.base))
+    parts = (link, loss, *forms_of(batch, len(sums.u)), account, columns, sums)
+    run_loop(tally, parts, unsigned(batch.posts), len(batch.base))

@@ -233,8 +233,8 @@ def kept_of(state: State) -> Kept:
 
 def play_all(parts: tuple[Any, ...], batch: Batch, games: Games, kept: Kept, work: int) -> None:
     """Serve and learn from all games of a batch."""
-    arrays = (games, kept, batch.first, batch.cuts, batch.posts)
-    run_loop(loops.played, (*parts, JUDGE), arrays, work * len(batch.base))
+    order = (batch.first, batch.cuts, batch.posts)
+    run_loop(loops.played, (*parts, JUDGE, games, kept), order, work * len(batch.base))
 
 
 def check_reach(u: Any, game: Game, unit: float) -> None:
