@@ -1,6 +1,8 @@
 """Columns of numpy, lists, pandas, polars and pyarrow: one meaning, and the same type back."""
 
 import datetime as dt
+import enum
+import math
 import subprocess
 import sys
 from decimal import Decimal
@@ -161,6 +163,41 @@ def test_mixed_values_have_the_names_python_prints(cells: list[Any]) -> None:
     ):
         found = frames.codes(column, "g")
         assert [found.names[code] for code in found.codes] == expected
+
+
+class Colour(str, enum.Enum):  # noqa: UP042 (the kind that prints itself as Colour.RED)
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    "few",
+    [
+        ["b", "a", "", "b"],
+        ["b", None, "a\0", "b"],
+        ["b", "\ud800", "b", "é"],
+        ["b", 1, True, "1"],
+        ["b", float("nan"), "", None],
+        [Colour.RED, "red", np.str_("red"), "a"],
+    ],
+)
+def test_long_columns_have_the_names_of_short_ones(few: list[Any]) -> None:
+    short, cells = frames.codes(few, "g"), few * 500
+    for column in (cells, tuple(cells), np.array([*cells, None], dtype=object)[:-1]):
+        long = frames.codes(column, "g")
+        assert long.names == short.names
+        assert long.codes.tolist() == short.codes.tolist() * 500
+
+
+@pytest.mark.parametrize(
+    "few", [["b", "", "é", "b"], [True, False], [0.0, -0.0, math.nan, 0.5], [b"a", b""], [2**63, 1]]
+)
+def test_long_arrays_have_the_names_of_their_cells(few: list[Any]) -> None:
+    array = np.array(few * 600, dtype=np.uint64 if 2**63 in few else None)
+    for column in (array, array[::-1]):
+        found = frames.codes(column, "g")
+        spelled = [frames.name_of(cell) for cell in column.tolist()]
+        assert [found.names[code] for code in found.codes] == spelled
+        assert found.names == list(dict.fromkeys(spelled))
 
 
 def test_integer_groups_have_one_name_in_every_library() -> None:

@@ -94,14 +94,18 @@ def codes(column: Any, name: str, book: Codebook | None = None) -> Codes:
 
 def coded(column: Any, name: str, book: Codebook) -> Int64s:
     """The codes alone: the names of a million keys need not be spelled out for every batch."""
+    if isinstance(column, list | tuple):
+        found = book.of_texts(column)
+        if found is None:
+            _array(column, name)  # rows of several values are refused
+            found = book.of_cells(
+                column
+            )  # and not as numpy has them, to which True beside 1 is one
+        return found
     if _is_plain(column):
         values = _array(column, name)
-        # A list may hold True beside 1, which numpy would make one.
-        listed = isinstance(column, list | tuple)
-        if not listed and values.dtype.kind in "iu" and values.dtype != np.uint64:
-            return book.of_keys(np.ascontiguousarray(values, np.int64))
-        cells = column.tolist() if isinstance(column, np.ndarray) else column
-        return book.of_cells(cells)
+        masked = isinstance(column, np.ma.MaskedArray)
+        return book.of_cells(column.tolist()) if masked else book.of_array(values)
     arrow = _arrow(column)
     if arrow is None:
         return book.of_cells(_array(column, name).tolist())

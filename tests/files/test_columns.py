@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradeq.errors import BadInput
-from gradeq.files import Clock, Codebook, is_missing, numeric
+from gradeq.files import Clock, Codebook, codebook, is_missing, numeric
+from gradeq.kernels.compile import compiled
+from gradeq.kernels.texts import code_texts
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -217,6 +219,50 @@ def test_many_integer_keys_keep_their_codes_as_the_table_grows() -> None:
     codes = np.concatenate([book.codes(pa.array(part)) for part in np.array_split(stream, 17)])
     index: dict[int, int] = {}
     assert codes.tolist() == [index.setdefault(key, len(index)) for key in stream.tolist()]
+
+
+def looked_up(cells: list[Any], cuts: list[int], loop: Any) -> tuple[list[int], list[str]]:
+    """Codes and names of a column in parts, every text looked up by this loop (None: arrow's way)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codebook, "SAMPLE", 0)
+        patch.setattr(codebook, "kernel", lambda *_: loop)
+        book = Codebook()
+        parts = [book.codes(part).tolist() for part in cut(pa.array(cells, pa.string()), cuts)]
+    return [code for part in parts for code in part], book.names
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.text("aé€\0", max_size=9))),
+    st.lists(st.integers(0, 100), max_size=4),
+)
+def test_a_table_of_texts_gives_the_codes_of_a_dictionary(
+    cells: list[Any], cuts: list[int]
+) -> None:
+    assert looked_up(cells, cuts, code_texts) == looked_up(cells, cuts, None)
+
+
+def test_many_texts_have_the_same_codes_compiled_and_interpreted() -> None:
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(7)
+    cells = [f"{'series' * (k % 5)} {k}" for k in rng.integers(0, 20_000, 30_000).tolist()]
+    index: dict[str, int] = {}
+    codes = [index.setdefault(cell, len(index)) for cell in cells]
+    for loop in (code_texts, compiled(code_texts, ())):
+        assert looked_up(cells, [9_000], loop) == (codes, list(index))
+
+
+def test_tables_of_integers_texts_and_single_names_are_one_book() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codebook, "SAMPLE", 0)
+        patch.setattr(codebook, "kernel", lambda *_: code_texts)
+        book = Codebook(["a"])
+        assert book.code("\ud800") == 1
+        assert book.codes(pa.array([7, 8])).tolist() == [2, 3]
+        assert book.codes(pa.array(["8", "b", "a", "9"])).tolist() == [3, 4, 0, 5]
+        assert book.codes(pa.array([9, None, 10])).tolist() == [5, 6, 7]
+        assert book.codes(pa.array(["10", "", "c"])).tolist() == [7, 6, 8]
+        assert [book.code("c"), book.code("d")] == [8, 9]
+    assert book.names == ["a", "\ud800", "7", "8", "b", "9", "(missing)", "10", "c", "d"]
 
 
 def test_a_nested_column_names_no_group() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradeq.engine.checks import number
 from gradeq.errors import BadInput, StateError
-from gradeq.ledger.batch import Floats, Ints, Rows, joined, single
+from gradeq.ledger.batch import Floats, Ints, Rows, first_rows, joined, single
 from gradeq.ledger.constants import zeros
 from gradeq.ledger.values import Place, Row, new
 from gradeq.naming import name_of
@@ -243,19 +243,18 @@ class Roster:
     def entered(self, groups: Sequence[tuple[Ints, list[str]]]) -> list[Ints]:
         """Parameters of group columns; new groups are numbered as they would be one row at a time."""
         fresh = []
+        spelled = []
         for c, (codes, labels) in enumerate(groups):
-            seen, first = np.unique(codes, return_index=True)
-            for code, row in zip(seen.tolist(), first.tolist(), strict=True):
-                if f"{self.groups[c]}={labels[code]}" not in self.index:
-                    fresh.append((row, c, labels[code]))
-        for _, c, label in sorted(fresh):
-            self.index.setdefault(f"{self.groups[c]}={label}", len(self.index))
+            names = [f"{self.groups[c]}={label}" for label in labels]
+            spelled.append(names)
+            if not all(map(self.index.__contains__, names)):
+                for code, row in first_rows(codes, len(names)):
+                    fresh.append((row, c, names[code]))
+        for _, _, name in sorted(fresh):
+            self.index.setdefault(name, len(self.index))
         indices = []
-        for c, (codes, labels) in enumerate(groups):
-            table = np.array(
-                [self.index.get(f"{self.groups[c]}={label}", -1) for label in labels],
-                dtype=np.int64,
-            )
+        for (codes, _), names in zip(groups, spelled, strict=True):
+            table = np.array([self.index.get(name, -1) for name in names], dtype=np.int64)
             indices.append(table[codes] if len(table) else codes.astype(np.int64))
         return indices
 

@@ -10,7 +10,7 @@ import numpy as np
 from gradeq.engine.checks import number
 from gradeq.engine.names import Placed
 from gradeq.errors import BadInput, StateError
-from gradeq.ledger.batch import Floats, Ints, Rows, single
+from gradeq.ledger.batch import Floats, Ints, Rows, first_rows, single
 from gradeq.ledger.constants import zeros
 from gradeq.ledger.pairs import PAIR, Pairs
 from gradeq.ledger.values import Place, Row, new
@@ -141,7 +141,7 @@ class Players:
         games = [np.bincount(codes, minlength=len(names)) for codes, names in own]
         for side, (codes, names) in enumerate(own):
             new = {name for name in names if name == HOME or name not in self.index}
-            for code, row in first_rows(codes, games[side]) if new else ():
+            for code, row in first_rows(codes, len(names)) if new else ():
                 if names[code] in new:
                     name, place = player_name(names[code]), 2 * row + side
                     fresh[name] = min(place, fresh.get(name, place))
@@ -189,15 +189,3 @@ class Players:
     def merged(self, other: Players) -> tuple[list[int], list[int]]:
         """Enter another partition's players: where its parameters and series are here."""
         return [self.number_of(name) for name in other.names], [0]
-
-
-def first_rows(codes: Ints, counts: Ints) -> list[tuple[int, int]]:
-    """Each code that has a row, and its first; most are found near the beginning."""
-    first = np.full(len(counts), -1, dtype=np.int64)
-    present = np.flatnonzero(counts)
-    stop = min(len(codes), 16 * len(counts) + 1024)
-    while True:
-        first[codes[:stop][::-1]] = np.arange(stop - 1, -1, -1)
-        if stop == len(codes) or (first[present] >= 0).all():
-            return list(zip(present.tolist(), first[present].tolist(), strict=True))
-        stop = len(codes)

@@ -61,14 +61,63 @@ def from_numpy(values: npt.NDArray[Any], present: npt.NDArray[np.bool_] | None =
     return pa.Array.from_buffers(kind, len(data), [bitmap, pa.py_buffer(data)])
 
 
-def texts(cells: Sequence[str]) -> pa.Array:
-    """A column of text."""
+def texts(cells: Sequence[str], errors: str = "strict") -> pa.Array:
+    """A column of text; ``errors`` says what becomes of text that is none in UTF-8."""
     import pyarrow as pa
 
-    encoded = [cell.encode("utf-8") for cell in cells]
+    encoded = [cell.encode("utf-8", errors) for cell in cells]
     ends = np.cumsum([0, *(len(cell) for cell in encoded)], dtype=np.int64)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
+
+
+def joined_texts(cells: Sequence[Any]) -> pa.Array | None:
+    """A column of text, each cell followed by one more byte; None when not all cells are text or None.
+
+    Made of one long text, which takes half as long as cell by cell.
+    """
+    import pyarrow as pa
+
+    try:
+        try:
+            text = "\0".join(cells)
+        except TypeError:
+            text = "\0".join(["" if cell is None else cell for cell in cells])
+        data = f"{text}\0".encode()
+    except (TypeError, UnicodeEncodeError):
+        return None
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
+    if len(ends) != len(cells):  # a cell holds the byte that separates them
+        return None
+    starts = np.concatenate([[0], ends + 1])
+    buffers = [None, pa.py_buffer(starts), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_string(), len(cells), buffers)
+
+
+def text_bytes(
+    column: pa.Array, gap: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Where each text of a column begins, where it ends (``gap`` bytes before the next), and all bytes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_string_view(column.type):
+        column = pc.cast(column, pa.large_string())
+    _, bounds, data = column.buffers()
+    kind = np.int32 if pa.types.is_string(column.type) else np.int64
+    last = column.offset + len(column) + 1
+    at = np.frombuffer(bounds, kind, last)[column.offset :].astype(np.int64, copy=False)
+    text = np.frombuffer(data or b"", np.uint8)
+    return at[:-1], at[1:] - gap, text
+
+
+def sized_bytes(values: npt.NDArray[Any]) -> pa.Array:
+    """An array of values of one size as a column of their bytes."""
+    import pyarrow as pa
+
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    kind = pa.binary(values.dtype.itemsize)
+    return pa.Array.from_buffers(kind, len(values), [None, data])
 
 
 def without(column: pa.Array, absent: npt.NDArray[np.bool_]) -> pa.Array:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gradeq.errors import BadInput
-from gradeq.files.arrays import integers, valid
+from gradeq.files.arrays import integers, joined_texts, sized_bytes, text_bytes, texts, valid
 from gradeq.files.integers import IntegerCodes
 from gradeq.files.numbers import is_text
+from gradeq.files.texts import TextCodes
+from gradeq.kernels.compile import kernel
+from gradeq.kernels.texts import code_texts
+from gradeq.ledger.batch import first_rows
 from gradeq.naming import MISSING_NAME, name_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Int64s = npt.NDArray[np.int64]
+
+MANY = 1024  # cells; fewer are looked up one by one, without arrow
+SAMPLE = 4096  # texts; when half of them differ, there are many
 
 
 class Codebook:
@@ -26,15 +35,18 @@ class Codebook:
     Batches in any cut give the codes of the whole column. Text and integers may be mixed: 7 and
     "7" are one name. An absent value, and an empty text cell, is the name "(missing)".
     ``names`` continues a book that was kept.
+
+    Single names, integers and texts have a table each; one is told what the others entered only
+    when it is used itself.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names: list[str] = list(names)
-        self._new_integers: list[Int64s] = []  # names not yet spelled out
+        self._unspelled: list[Int64s | range] = []  # integers, or codes of texts
         self._length = len(self._names)
-        self._codes: dict[str, int] | None = None
-        self._integers: IntegerCodes | None = None
-        self._missing: int | None = None
+        self._codes: dict[str, int] = {}
+        self._integers, self._integers_told = IntegerCodes(), 0
+        self._texts = TextCodes()
         if len(set(self._names)) < self._length:
             raise BadInput("a codebook's names must be distinct; drop the repeated ones")
 
@@ -44,10 +56,19 @@ class Codebook:
     @property
     def names(self) -> list[str]:
         """The name of each code."""
-        for keys in self._new_integers:
-            self._names.extend(map(str, keys.tolist()))
-        self._new_integers.clear()
+        for new in self._unspelled:
+            known = self._texts.spelled(new) if isinstance(new, range) else map(str, new.tolist())
+            self._names.extend(known)
+        self._unspelled.clear()
         return self._names
+
+    def code(self, name: str) -> int:
+        """The code of one name, which is added if it is new."""
+        return self._entered([name])[0]
+
+    def find(self, name: str) -> int | None:
+        """The code of a name, None if it was never seen."""
+        return self._by_name().get(name)
 
     def codes(self, column: pa.Array) -> Int64s:
         """The codes of a column's rows; names not seen before are added."""
@@ -57,84 +78,130 @@ class Codebook:
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         if pa.types.is_integer(column.type) and column.type != pa.uint64():
-            return self._of_integers(pc.cast(column, pa.int64()))
+            present = valid(column) if column.null_count else None
+            return self._around(present, self.of_keys, integers(pc.cast(column, pa.int64())))
         if pa.types.is_dictionary(column.type):
-            return self._of_dictionary(column)
+            names = [*_names(column.dictionary), MISSING_NAME]
+            rows = integers(pc.cast(column.indices, pa.int64()), len(names) - 1)
+            return self.of_places(rows, names)
         if pa.types.is_null(column.type):
             column = pc.cast(column, pa.string())
+        if is_text(column.type):
+            return self._of_texts(column, 0)
         try:
             column = column.dictionary_encode(null_encoding="encode")
         except (pa.ArrowInvalid, NotImplementedError):
             raise BadInput(f"a column of {column.type} values cannot name groups") from None
-        # Arrow's own dictionary is in order of first appearance, an absent value included.
-        codes = np.array([self._code(name) for name in _names(column.dictionary)], np.int64)
-        result: Int64s = codes[integers(column.indices)]
-        return result
+        return self._of_distinct(column.indices, _names(column.dictionary))
 
-    def of_cells(self, cells: Iterable[object]) -> Int64s:
+    def of_cells(self, cells: Sequence[object]) -> Int64s:
         """The same for plain Python values, such as a list."""
-        return np.array([self._code(name_of(cell)) for cell in cells], np.int64)
+        found = self.of_texts(cells)
+        if found is not None:
+            return found
+        return np.array(self._entered(map(name_of, cells)), np.int64)
+
+    def of_texts(self, cells: Sequence[object]) -> Int64s | None:
+        """The same for many cells that are all text or None; None where they are not."""
+        column = joined_texts(cells) if len(cells) >= MANY else None
+        return None if column is None else self._of_texts(column, 1)
+
+    def of_array(self, values: npt.NDArray[Any]) -> Int64s:
+        """The same for an array of values of one size: those of the same bytes have one name."""
+        if values.dtype.kind in "iu" and values.dtype != np.uint64:
+            return self.of_keys(np.ascontiguousarray(values, np.int64))
+        if values.dtype.hasobject or len(values) < MANY:
+            return self.of_cells(values.tolist())
+        found = sized_bytes(values).dictionary_encode()
+        distinct = np.frombuffer(found.dictionary.buffers()[1], values.dtype, len(found.dictionary))
+        return self._of_distinct(found.indices, [name_of(cell) for cell in distinct.tolist()])
 
     def of_keys(self, keys: Int64s) -> Int64s:
         """The same for an array of integers."""
-        if self._integers is None:
-            self._integers = _integer_names(self.names)
+        if self._integers_told < self._length:
+            known = enumerate(self.names[self._integers_told :], self._integers_told)
+            found = [(int(name), code) for code, name in known if _is_integer(name)]
+            if found:
+                self._integers.insert(*np.array(found, np.int64).T.copy())
         codes, new = self._integers(keys, self._length)
         if len(new):
-            self._new_integers.append(new)
+            self._unspelled.append(new)
             self._length += len(new)
-            self._codes = None
+        self._integers_told = self._length
         return codes
 
-    def _of_dictionary(self, column: pa.DictionaryArray) -> Int64s:
-        """A dictionary that came with the data may be in any order and hold unused values."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        names = [*_names(column.dictionary), MISSING_NAME]
-        rows = integers(pc.cast(column.indices, pa.int64()), len(names) - 1)
-        present, first = np.unique(rows, return_index=True)
-        codes = np.full(len(names), -1, np.int64)
-        for k in present[np.argsort(first, kind="stable")].tolist():
-            codes[k] = self._code(names[k])
+    def of_places(self, rows: Int64s, names: Sequence[str]) -> Int64s:
+        """The same for places in a list of names, which may be in any order, repeated or unused."""
+        present = sorted(first_rows(rows, len(names)), key=itemgetter(1))
+        codes = np.empty(len(names), np.int64)
+        codes[[k for k, _ in present]] = self._entered(names[k] for k, _ in present)
         result: Int64s = codes[rows]
         return result
 
-    def find(self, name: str) -> int | None:
-        """The code of a name, None if it was never seen."""
-        return self._by_name().get(name)
-
     def _by_name(self) -> dict[str, int]:
-        if self._codes is None:
-            self._codes = {known: code for code, known in enumerate(self.names)}
-        return self._codes
+        known = self._codes
+        told = len(known)
+        if told < self._length:
+            known.update(zip(self.names[told:], range(told, self._length), strict=True))
+        return known
 
-    def _code(self, name: str) -> int:
-        codes = self._by_name()
-        code = codes.get(name)
-        if code is None:
-            code = codes[name] = self._length
-            self.names.append(name)
-            self._length += 1
-            if self._integers is not None and _is_integer(name):
-                self._integers.insert(np.array([int(name)]), np.array([code]))
-        return code
-
-    def _of_integers(self, column: pa.Array) -> Int64s:
-        if not column.null_count:
-            return self.of_keys(integers(column))
-        absent = ~valid(column)
-        keys = integers(column)
-        codes = np.empty(len(keys), np.int64)
-        # Rows before the first absent one are coded before it, so that order is as in one piece.
-        first = int(np.argmax(absent))
-        codes[:first] = self.of_keys(keys[:first])
-        if self._missing is None:
-            self._missing = self._code(MISSING_NAME)
-        codes[absent] = self._missing
-        rest = np.flatnonzero(~absent[first:]) + first
-        codes[rest] = self.of_keys(keys[rest])
+    def _entered(self, names: Iterable[str]) -> list[int]:
+        """The codes of names one after the other; new ones are added."""
+        known = self._by_name()
+        codes = [known.setdefault(name, len(known)) for name in names]
+        new = len(known) - self._length
+        if new:  # they are the last that the dictionary holds
+            self.names.extend([*islice(reversed(known), new)][::-1])
+            self._length += new
         return codes
+
+    def _of_distinct(self, indices: pa.Array, names: Iterable[str]) -> Int64s:
+        """The same for what arrow made distinct, which is in order of first appearance."""
+        codes = np.array(self._entered(names), np.int64)
+        result: Int64s = codes[integers(indices)]
+        return result
+
+    def _of_texts(self, column: pa.Array, gap: int) -> Int64s:
+        """The same for texts, each followed by ``gap`` bytes that do not belong to it."""
+        loop = kernel(code_texts, (), len(column)) if _many(column) else None
+        if loop is None:
+            found = column.dictionary_encode(null_encoding="encode")
+            names = [cell and cell[: len(cell) - gap] for cell in found.dictionary.to_pylist()]
+            return self._of_distinct(found.indices, [name or MISSING_NAME for name in names])
+        told = self._texts.count
+        if told < self._length:
+            self._texts(*text_bytes(texts(self.names[told:], "surrogatepass"), 0), loop)
+        starts, ends, text = text_bytes(column, gap)
+        empty = starts == ends
+        if column.null_count:
+            empty |= ~valid(column)
+
+        def coded(starts: Int64s, ends: Int64s) -> Int64s:
+            known = self._length
+            codes = self._texts(starts, ends, text, loop)
+            self._length = count = self._texts.count
+            if count > known:
+                self._unspelled.append(range(known, count))
+            return codes
+
+        return self._around(~empty if empty.any() else None, coded, starts, ends)
+
+    def _around(self, present: Any, coded: Callable[..., Int64s], *columns: Int64s) -> Int64s:
+        """The codes of rows some of which are absent, in the order of one row at a time."""
+        if present is None:
+            return coded(*columns)
+        codes = np.empty(len(present), np.int64)
+        first = int(np.argmin(present))
+        codes[:first] = coded(*(column[:first] for column in columns))
+        codes[~present] = self.code(MISSING_NAME)
+        rest = np.flatnonzero(present[first:]) + first
+        codes[rest] = coded(*(column[rest] for column in columns))
+        return codes
+
+
+def _many(column: pa.Array) -> bool:
+    """Whether texts differ so often that arrow's own dictionary of each batch does not pay."""
+    return len(column) > SAMPLE and 2 * len(column[:SAMPLE].unique()) > SAMPLE
 
 
 def _names(values: pa.Array) -> list[str]:
@@ -143,16 +210,6 @@ def _names(values: pa.Array) -> list[str]:
     if is_text(values.type):
         return [cell or MISSING_NAME for cell in cells]
     return [MISSING_NAME if cell is None else name_of(cell) for cell in cells]
-
-
-def _integer_names(names: list[str]) -> IntegerCodes:
-    """The table of those names that spell an integer as str() does."""
-    table = IntegerCodes()
-    found = [(int(name), code) for code, name in enumerate(names) if _is_integer(name)]
-    if found:
-        keys, codes = np.array(found, np.int64).T
-        table.insert(np.ascontiguousarray(keys), np.ascontiguousarray(codes))
-    return table
 
 
 def _is_integer(name: str) -> bool:

@@ -10,6 +10,7 @@ Int64s = npt.NDArray[np.int64]
 # 2^64 over the golden ratio: multiplying by it spreads keys that lie close together.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 SMALL = 1 << 22
+HEAD = 4096  # keys
 
 
 class IntegerCodes:
@@ -27,6 +28,18 @@ class IntegerCodes:
 
     def __call__(self, keys: Int64s, first_code: int) -> tuple[Int64s, Int64s]:
         """Codes of the keys, and the new keys in order; these get first_code, first_code + 1, ..."""
+        codes = np.empty(len(keys), np.int64)
+        added = []
+        start, stop = 0, HEAD
+        while True:  # in growing parts: only the unknown keys of a part are sorted
+            codes[start:stop], new = self._entered(keys[start:stop], first_code)
+            added.append(new)
+            first_code += len(new)
+            if stop >= len(keys):
+                return codes, np.concatenate(added)
+            start, stop = stop, 2 * stop if len(new) else len(keys)
+
+    def _entered(self, keys: Int64s, first_code: int) -> tuple[Int64s, Int64s]:
         codes, unknown = self._find(keys)
         if not len(unknown):
             return codes, keys[:0]

@@ -105,7 +105,8 @@ class Keys:
         place = self.known(row)
         if place is not None:
             return place
-        k = int(self.book.of_cells([row.key])[0])
+        assert row.key is not None
+        k = self.book.code(row.key)
         params: tuple[int, ...] = (k,)
         if not self.own.scalar:
             own = self.own.place(row)

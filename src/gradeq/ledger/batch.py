@@ -109,6 +109,22 @@ def reordered(rows: Rows, order: Ints) -> Rows:
     return Rows(starts, rows.params[take], rows.values[take], rows.single)
 
 
+def first_rows(codes: Ints, count: int) -> list[tuple[int, int]]:
+    """Each of ``count`` codes that has a row, and its first; most are found near the beginning."""
+    first = np.full(count, -1, dtype=np.int64)
+    stop = min(len(codes), 16 * count + 1024)
+    while True:
+        first[codes[:stop][::-1]] = np.arange(stop - 1, -1, -1)
+        if stop == len(codes) or first.min() >= 0:
+            break
+        present = np.flatnonzero(np.bincount(codes, minlength=count))
+        if first[present].min() >= 0:
+            break
+        stop = len(codes)
+    found = np.flatnonzero(first >= 0)
+    return list(zip(found.tolist(), first[found].tolist(), strict=True))
+
+
 class Order(NamedTuple):
     """When labels are posted: posts[: cuts[i]] before row i is served, the rest after the last one."""
 

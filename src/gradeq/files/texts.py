@@ -1,0 +1,69 @@
+"""A hash table from texts to codes, over their bytes as arrow holds them: many at once, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gradeq.kernels.texts import code_texts
+
+Int64s = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+# Texts of one call of the loop: the table has room for all of them as if each were new.
+_BLOCK = 1 << 13
+
+
+class TextCodes:
+    """Code of each text, counted in order of first appearance; grows as texts come."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._entered = 0  # codes that are in the table; the others are entered with the next text
+        self._slots = np.zeros(1, np.int64)
+        self._bounds = np.zeros(1, np.int64)
+        self._names = np.zeros(1, np.uint8)
+
+    def __call__(
+        self, starts: Int64s, ends: Int64s, text: Bytes, loop: Callable[..., Any] = code_texts
+    ) -> Int64s:
+        """Codes of the texts text[starts[i]:ends[i]]; ``loop`` is code_texts, or the same compiled."""
+        codes = np.empty(len(starts), np.int64)
+        marks = np.empty(min(len(starts), _BLOCK), np.int64)
+        for first in range(0, len(starts), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            size = int((ends[part] - starts[part]).sum())
+            self._make_room(len(starts[part]), size)
+            self.count = loop(
+                starts[part], ends[part], text, codes[part], marks,
+                self._slots, self._entered, self.count, self._bounds, self._names,
+            )  # fmt: skip
+            self._entered = self.count
+        return codes
+
+    def spelled(self, codes: range) -> list[str]:
+        """The names of codes that follow each other."""
+        bounds = self._bounds[codes.start : codes.stop + 1].tolist()
+        text = self._names[: bounds[-1]].data
+        return [str(text[a:b], "utf-8", "surrogatepass") for a, b in pairwise(bounds)]
+
+    def _make_room(self, more: int, size: int) -> None:
+        self._bounds = _longer(self._bounds, self.count + 1 + more)
+        self._names = _longer(self._names, int(self._bounds[self.count]) + size + 1)
+        wanted = 2 * (self.count + more)
+        if wanted > len(self._slots):
+            self._slots = np.zeros(1 << wanted.bit_length(), np.int64)
+            self._entered = 0
+
+
+def _longer(values: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
+    """The same values with room for so many, and for half as many again."""
+    if length <= len(values):
+        return values
+    grown = np.empty(length + length // 2, values.dtype)
+    grown[: len(values)] = values
+    return grown
