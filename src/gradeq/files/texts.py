@@ -14,8 +14,9 @@ from gradeq.kernels.texts import code_texts
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-# Texts of one call of the loop: the table has room for all of them as if each were new.
-_BLOCK = 1 << 13
+# Texts of one call of the loop: what they are compared with then fits into the cache, and the table has
+# room for all of them as if each were new.
+_BLOCK = 1 << 10
 
 
 class TextCodes:
