@@ -117,15 +117,15 @@ class Reading(NamedTuple):
         return None
 
 
-def reading_of(layer: Any) -> Reading:
-    """What the certificate of a layer is read from."""
+def reading_of(layer: Any, names: list[str] | None = None) -> Reading:
+    """What the certificate of a layer is read from; with ``names`` its own are not spelled out."""
     if hasattr(layer, "_reading"):
         own: Reading = layer._reading()
         return own
     rule = layer._rule
     return Reading(
-        layer._terms, layer._names.names, layer._state, rule.schedule, rule.penalty,
-        layer._limit, layer._flight,
+        layer._terms, layer._names.names if names is None else names, layer._state,
+        rule.schedule, rule.penalty, layer._limit, layer._flight,
     )  # fmt: skip
 
 

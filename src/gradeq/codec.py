@@ -13,6 +13,7 @@ import json
 import math
 import sys
 from array import array
+from collections.abc import Iterator
 from typing import Any
 
 from gradeq import losses, penalties, schedules
@@ -21,6 +22,9 @@ from gradeq.errors import StateError
 
 FORMAT = 2  # 1: gradeq 0.1, whose states hold other sums
 LONG = 512  # numbers; longer columns are packed
+PIECE = (
+    3 << 12
+)  # cells, characters or numbers at a time; of numbers whole threes, as base64 has them
 
 _PARTS = {
     cls.__name__: cls
@@ -30,17 +34,19 @@ _PARTS = {
 }
 
 
-def dump(kind: str, settings: dict[str, Any], state: dict[str, Any]) -> str:
-    """The state of a layer as one line of canonical JSON with its checksum."""
+def written(kind: str, settings: dict[str, Any], state: dict[str, Any]) -> Iterator[str]:
+    """The state of a layer as one line of canonical JSON with its checksum, in pieces.
+
+    So the state of a million keys need not be in memory a second time as text.
+    """
     body = {
         "format": FORMAT,
         "gradeq": __version__,
         "kind": kind,
-        "settings": plain(settings),
-        "state": plain(state),
+        "settings": settings,
+        "state": state,
     }
-    body["sha256"] = checksum(body)
-    return canonical(body)
+    return pieces({**body, "sha256": checksum(body)})
 
 
 def load(text: str | bytes) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -78,10 +84,43 @@ def other_format(found: Any, version: Any) -> str:
 
 def checksum(body: dict[str, Any]) -> str:
     """SHA-256 of the canonical text."""
-    return hashlib.sha256(canonical(body).encode()).hexdigest()
+    digest = hashlib.sha256()
+    for piece in pieces(body):
+        digest.update(piece.encode())
+    return digest.hexdigest()
 
 
-def canonical(body: dict[str, Any]) -> str:
+def pieces(value: Any) -> Iterator[str]:
+    """The canonical text of a value, in pieces of bounded length.
+
+    >>> "".join(pieces({"b": [1.0, math.inf], "a": ()}))
+    '{"a":[],"b":[1.0,{"$float":"inf"}]}'
+    """
+    if isinstance(value, dict) and value:
+        named = {str(key): item for key, item in value.items()}
+        for k, key in enumerate(sorted(named)):
+            yield f"{',' if k else '{'}{canonical(key)}:"
+            yield from pieces(named[key])
+        yield "}"
+    elif isinstance(value, str) and len(value) > PIECE:
+        yield '"'
+        for k in range(0, len(value), PIECE):
+            yield canonical(value[k : k + PIECE])[1:-1]
+        yield '"'
+    elif isinstance(value, (list, tuple)) and len(value) > PIECE:
+        for k in range(0, len(value), PIECE):
+            yield f"{',' if k else '['}{canonical(plain(value[k : k + PIECE]))[1:-1]}"
+        yield "]"
+    elif isinstance(value, array) and len(value) > LONG:
+        yield f'{{"$array":{canonical(value.typecode)},"base64":"'
+        for k in range(0, len(value), PIECE):
+            yield _base64(value[k : k + PIECE])
+        yield '"}'
+    else:
+        yield canonical(plain(value))
+
+
+def canonical(body: Any) -> str:
     """One spelling for each value: sorted keys, no spaces, shortest exact floats."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -93,7 +132,7 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, array):
-        return _packed(value)
+        return {"$array": value.typecode, "values": [plain(x) for x in value]}
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -125,13 +164,10 @@ def revived(value: Any) -> Any:
     return {key: revived(item) for key, item in value.items()}
 
 
-def _packed(column: array[Any]) -> dict[str, Any]:
-    if len(column) <= LONG:
-        return {"$array": column.typecode, "values": [plain(x) for x in column]}
-    copy = column[:]
+def _base64(column: array[Any]) -> str:
     if sys.byteorder == "big":
-        copy.byteswap()
-    return {"$array": column.typecode, "base64": base64.b64encode(copy.tobytes()).decode()}
+        column.byteswap()
+    return base64.b64encode(column).decode()
 
 
 def _unpacked(value: dict[str, Any]) -> array[Any]:

@@ -196,7 +196,7 @@ def carry_out(
 
             page.write(page_of(outcome, follow, table.paths).encode())
         if place:
-            place.write(layer.to_json().encode())
+            place.writelines(piece.encode() for piece in layer._written())
     return outcome
 
 

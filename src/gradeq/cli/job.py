@@ -135,7 +135,7 @@ def carry_out(task: Task) -> Outcome:
 
             page.write(page_of(outcome, follow, pass_, table.paths).encode())
         if place:
-            place.write(layer.to_json().encode())
+            place.writelines(piece.encode() for piece in layer._written())
     return outcome
 
 

@@ -63,10 +63,12 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from None
 
 
-def write_text(path: str | os.PathLike[str], text: str, inputs: Iterable[str] = ()) -> None:
+def write_text(
+    path: str | os.PathLike[str], pieces: Iterable[str], inputs: Iterable[str] = ()
+) -> None:
     """Write a whole text file in UTF-8, atomically."""
     with atomic(path, inputs) as file, writing(path):
-        file.write(text.encode("utf-8"))
+        file.writelines(piece.encode("utf-8") for piece in pieces)
 
 
 def check_output(path: str | os.PathLike[str], inputs: Iterable[str] = ()) -> None:

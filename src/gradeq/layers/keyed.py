@@ -233,7 +233,7 @@ class Keyed(Predicting):
             state.view("total_path")[VARIATION] = varied.max(initial=0.0)
         if key is not None and "total" in state.__dict__:
             state.total = self._whole(state)
-        return reading_of(self)._replace(names=self._names.own.names, state=state)
+        return reading_of(self, self._names.own.names)._replace(state=state)
 
     def _places(self, key: Any) -> tuple[Any, Any]:
         """The parameters of one key (None: of all), and which parameter of the layer each one is."""

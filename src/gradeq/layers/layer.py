@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from gradeq import codec
@@ -358,16 +359,12 @@ class Layer(ABC):
 
     def to_json(self) -> str:
         """The whole layer as one line of JSON: settings, state, open tickets, checksum."""
-        return codec.dump(self.kind, self.settings, self._saved())
+        return "".join(self._written())
 
-    def _saved(self) -> dict[str, Any]:
-        return {
-            **self._names.state(),
-            "columns": self._state.saved(),
-            "tickets": self._book.state(),
-            "frozen": self._frozen,
-            "log": self._log,
-        }
+    def _written(self) -> Iterator[str]:
+        learned = {"columns": self._state.saved(), "tickets": self._book.state()}
+        done = {"frozen": self._frozen, "log": self._log}
+        return codec.written(self.kind, self.settings, self._names.state() | learned | done)
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._names.restore(state)
@@ -380,7 +377,7 @@ class Layer(ABC):
         """Write the layer to a file, whole or not at all."""
         from gradeq.files.atomic import write_text
 
-        write_text(path, self.to_json() + "\n")
+        write_text(path, chain(self._written(), "\n"))
 
     def copy(self) -> Self:
         """An independent copy, state included."""
