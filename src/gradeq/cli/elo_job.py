@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradeq.cli.games import Games, Sides, parse, without_own
-from gradeq.cli.light import arrow_without_pandas
+from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
 from gradeq.cli.measure import GroupSums, Sums
 from gradeq.cli.notes import whose_step
 from gradeq.cli.options import Common, check_distinct
@@ -140,6 +140,7 @@ def carry_out(
 ) -> EloOutcome:
     """Do what a call asks: outputs appear together at the end, or not at all; the state last."""
     arrow_without_pandas()
+    numba_without_scipy()
     sides = Sides(a, b, winner, score, options.weight, skip_self)
     named = (options.output, options.report, options.state, predictions)
     check_distinct([path for path in named if path is not None])

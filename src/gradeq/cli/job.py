@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.cli.light import arrow_without_pandas
+from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
 from gradeq.cli.measure import GroupSums, Sums
 from gradeq.cli.outcome import Before, Outcome, capping, group_lines
 from gradeq.cli.progress import progress
@@ -91,6 +91,7 @@ class Pass:
 def carry_out(task: Task) -> Outcome:
     """Do what a call asks: outputs appear together at the end, or not at all; the state last."""
     arrow_without_pandas()
+    numba_without_scipy()
     common = task.common
     table = open_table(common.files, spool=common.time is not None)
     table.need(*task.columns)

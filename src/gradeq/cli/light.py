@@ -1,17 +1,21 @@
-"""Keep pandas out of short runs."""
+"""Keep pandas and scipy out of short runs."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 
 class _Absent:
-    """Answers for pandas that it is not installed; all else is left to others."""
+    """Answers for a package that it is not installed, while ``asked`` is true; all else is left to others."""
+
+    def __init__(self, package: str, asked: Callable[[], bool]) -> None:
+        self.package, self.asked = package, asked
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("pandas is not needed here", name=name)
+        if name == self.package and self.asked():
+            raise ModuleNotFoundError(f"{name} is not needed here", name=name)
 
 
 def arrow_without_pandas() -> None:
@@ -25,9 +29,23 @@ def arrow_without_pandas() -> None:
         return
     import pyarrow as pa
 
-    absent = _Absent()
+    absent = _Absent("pandas", lambda: True)
     sys.meta_path.insert(0, absent)
     try:
         pa.array([0.0]).to_numpy()
     finally:
         sys.meta_path.remove(absent)
+
+
+def numba_without_scipy() -> None:
+    """Have numba not find scipy when it looks for matrix products, which no loop of ours has.
+
+    It looks when the first loop is compiled or read from the cache; scipy takes as long to import
+    as that loop takes over a million rows.
+    """
+    sys.meta_path.insert(0, _Absent("scipy", _numba_is_looking))
+
+
+def _numba_is_looking() -> bool:
+    spec = getattr(sys.modules.get("numba.np.arraymath"), "__spec__", None)
+    return bool(getattr(spec, "_initializing", False))

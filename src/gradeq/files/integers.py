@@ -43,11 +43,20 @@ class IntegerCodes:
         codes, unknown = self._find(keys)
         if not len(unknown):
             return codes, keys[:0]
-        distinct, first = np.unique(keys[unknown], return_index=True)
-        new = distinct[np.argsort(first, kind="stable")]
+        new = self._firsts(keys[unknown])
         self.insert(new, np.arange(first_code, first_code + len(new)))
         codes[unknown] = self._find(keys[unknown])[0]
         return codes, new
+
+    def _firsts(self, keys: Int64s) -> Int64s:
+        """Unknown keys, each once, in order of first appearance."""
+        if keys.min() >= 0 and keys.max() < SMALL:
+            # A mark below -1 is no code either. The earliest is written last, and stays.
+            marks = np.arange(-2, -2 - len(keys), -1, np.int32)
+            self._small[keys[::-1]] = marks[::-1]
+            return keys[self._small[keys] == marks]
+        distinct, first = np.unique(keys, return_index=True)
+        return distinct[np.argsort(first, kind="stable")]
 
     def _clear(self, bits: int) -> None:
         self._bits = bits
