@@ -52,9 +52,10 @@ class IntegerCodes:
         """Unknown keys, each once, in order of first appearance."""
         if keys.min() >= 0 and keys.max() < SMALL:
             # A mark below -1 is no code either. The earliest is written last, and stays.
-            marks = np.arange(-2, -2 - len(keys), -1, np.int32)
+            marks = np.arange(-2, -2 - len(keys), -1, dtype=np.int32)
             self._small[keys[::-1]] = marks[::-1]
-            return keys[self._small[keys] == marks]
+            new: Int64s = keys[self._small[keys] == marks]
+            return new
         distinct, first = np.unique(keys, return_index=True)
         return distinct[np.argsort(first, kind="stable")]
 
