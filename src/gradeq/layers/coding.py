@@ -20,8 +20,6 @@ def coded(column: Any, what: str) -> tuple[Ints, list[str]]:
     if isinstance(column, np.ndarray) and column.ndim == 1:
         if column.dtype.kind in "iu" and column.dtype != np.uint64:
             found = of_integers(column)
-        elif column.dtype.kind in "UO":
-            found = of_text(column)
     elif type(column).__module__.partition(".")[0] == "pyarrow":
         found = of_dictionary(column)
     codes, names = found if found is not None else frames.codes(column, what)
@@ -41,17 +39,6 @@ def of_integers(column: Any) -> tuple[Ints, list[str]] | None:
         return None
     codes = column.astype(np.int64) - low
     return codes, [str(low + code) for code in range(high - low + 1)]
-
-
-def of_text(column: Any) -> tuple[Ints, list[str]] | None:
-    """An array of text, through arrow's dictionary; None when anything else is in it."""
-    import pyarrow as pa
-
-    try:
-        text = pa.array(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return None
-    return of_dictionary(text.dictionary_encode()) if pa.types.is_string(text.type) else None
 
 
 def of_dictionary(column: Any) -> tuple[Ints, list[str]] | None:
