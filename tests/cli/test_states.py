@@ -1,15 +1,19 @@
 """The state in its file: never damaged, never overwritten by what does not fit; kills leave no halves."""
 
+import base64
 import json
+import math
 import os
 import signal
 import subprocess
 import time
+from array import array
 from pathlib import Path
 
 import pytest
 
 from cli.calling import gradeq, here, installed, ok, refused, scores, write
+from gradeq import codec
 
 BASE = ("--prediction", "score", "--label", "outcome")
 
@@ -24,6 +28,17 @@ def state(file, tmp_path: Path) -> Path:
     path = tmp_path / "state.json"
     ok(here("debias", file, *BASE, "--by", "sex", "--state", path, "--quiet"))
     return path
+
+
+def test_the_pieces_of_a_long_state_are_its_canonical_text() -> None:
+    column, name = array("d", range(30_000)), 'é"' * 20_000
+    names = [f"é {k}" for k in range(30_000)]
+    found = "".join(
+        codec.pieces({"n": names, "c": column, "t": name, "e": {}, "f": (1, None, math.inf)})
+    )
+    packed = {"$array": "d", "base64": base64.b64encode(column.tobytes()).decode()}
+    few = [1, None, {"$float": "inf"}]
+    assert found == codec.canonical({"n": names, "c": packed, "t": name, "e": {}, "f": few})
 
 
 def as_json(text: str, **changed: object) -> str:
@@ -95,7 +110,6 @@ def test_audit_says_what_it_checked(state, tmp_path):
 
 
 def test_audit_sees_a_parameter_that_does_not_fit_its_gradients(state):
-    from gradeq import codec
 
     body = json.loads(state.read_text())
     del body["sha256"]

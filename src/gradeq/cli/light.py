@@ -8,7 +8,7 @@ from typing import Any
 
 
 class _Absent:
-    """Answers for a package that it is not installed, while ``asked`` is true; all else is left to others."""
+    """Answers for a package that it is not there, while ``asked`` is true; all else is left to others."""
 
     def __init__(self, package: str, asked: Callable[[], bool]) -> None:
         self.package, self.asked = package, asked
@@ -38,12 +38,12 @@ def arrow_without_pandas() -> None:
 
 
 def numba_without_scipy() -> None:
-    """Have numba not find scipy when it looks for matrix products, which no loop of ours has.
+    """Have numba not find scipy's matrix products when it looks for them; no loop of ours has any.
 
-    It looks when the first loop is compiled or read from the cache; scipy takes as long to import
-    as that loop takes over a million rows.
+    It looks when the first loop is compiled or read from the cache, and importing them takes half
+    as long as importing numba.
     """
-    sys.meta_path.insert(0, _Absent("scipy", _numba_is_looking))
+    sys.meta_path.insert(0, _Absent("scipy.linalg", _numba_is_looking))
 
 
 def _numba_is_looking() -> bool:
