@@ -15,7 +15,7 @@ from gradeq.files.arrays import integers, joined_texts, sized_bytes, text_bytes,
 from gradeq.files.integers import IntegerCodes
 from gradeq.files.numbers import is_text
 from gradeq.files.texts import TextCodes
-from gradeq.kernels.compile import kernel
+from gradeq.kernels.choice import clock, kernel, note
 from gradeq.kernels.texts import code_texts
 from gradeq.ledger.batch import first_rows
 from gradeq.naming import MISSING_NAME, name_of
@@ -163,11 +163,15 @@ class Codebook:
 
     def _of_texts(self, column: pa.Array, gap: int) -> Int64s:
         """The same for texts, each followed by ``gap`` bytes that do not belong to it."""
-        loop = kernel(code_texts, (), len(column)) if _many(column) else None
+        many, begun = _many(column), clock()
+        loop = kernel(code_texts, (), len(column)) if many else None
         if loop is None:
             found = column.dictionary_encode(null_encoding="encode")
             names = [cell and cell[: len(cell) - gap] for cell in found.dictionary.to_pylist()]
-            return self._of_distinct(found.indices, [name or MISSING_NAME for name in names])
+            codes = self._of_distinct(found.indices, [name or MISSING_NAME for name in names])
+            if many:
+                note(code_texts, (), clock() - begun)
+            return codes
         told = self._texts.count
         if told < self._length:
             self._texts(*text_bytes(texts(self.names[told:], "surrogatepass"), 0), loop)
