@@ -164,7 +164,8 @@ class Codebook:
     def _of_texts(self, column: pa.Array, gap: int) -> Int64s:
         """The same for texts, each followed by ``gap`` bytes that do not belong to it."""
         many, begun = _many(column), clock()
-        loop = kernel(code_texts, (), len(column)) if many else None
+        # Names that become Python objects take about as long as two rows of a loop.
+        loop = kernel(code_texts, (), 2 * len(column)) if many else None
         if loop is None:
             found = column.dictionary_encode(null_encoding="encode")
             names = [cell and cell[: len(cell) - gap] for cell in found.dictionary.to_pylist()]
