@@ -24,6 +24,7 @@ from gradeq.files import (
 )
 from gradeq.files.cells import row_name
 from gradeq.files.numbers import Floats
+from gradeq.kernels.choice import expecting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,8 +140,10 @@ class Reading:
                     if not whole:
                         self._name_the_row(read)
                     raise
-                put(chunk.batch, answer(parsed))
                 rows += chunk.rows
+                with expecting(self._still(rows)):
+                    answered = answer(parsed)
+                put(chunk.batch, answered)
         return rows
 
     def _sorted(
@@ -165,7 +168,8 @@ class Reading:
                 except BadInput:
                     self._name_the_row(read)
                     raise
-                results = answer(parsed)
+                with expecting(count - served):
+                    results = answer(parsed)
                 if kept is not None:
                     kept.put(rows, dict(results))
                 self._served = served = served + len(rows)
@@ -173,6 +177,13 @@ class Reading:
             for chunk in self.table.batches():
                 writer.write(chunk.batch, kept.get(chunk.start, chunk.start + chunk.rows))
         return served
+
+    def _still(self, rows: int) -> int:
+        """How many rows are still to come after these, as far as the files tell."""
+        if self.table.rows is not None:
+            return self.table.rows - rows
+        read = self.table.progress()
+        return int(rows / read) - rows if read else 0
 
     def _name_the_row(self, read: Callable[[Piece], Any]) -> None:
         """Rows sorted or of several files have lost their numbers: find the first bad one."""

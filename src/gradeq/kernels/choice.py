@@ -56,6 +56,7 @@ _spent: dict[Key, float] = {}
 _chosen: set[Key] = set()
 _refused: set[Key] = set()
 _run: ContextVar[Run | None] = ContextVar("run", default=None)
+_ahead: ContextVar[int] = ContextVar("ahead", default=0)
 
 
 def kind_of(rule: Any, *more: Hashable) -> Hashable:
@@ -66,10 +67,20 @@ def kind_of(rule: Any, *more: Hashable) -> Hashable:
 
 
 @contextmanager
+def expecting(rows: int) -> Iterator[None]:
+    """Of the runs inside, each is a piece of something longer: so many rows are still to come after it."""
+    token = _ahead.set(rows)
+    try:
+        yield
+    finally:
+        _ahead.reset(token)
+
+
+@contextmanager
 def one_run(kind: Hashable, rows: int, ahead: int = 0) -> Iterator[None]:
     """Decide for a run of ``rows`` (and so many more of the kind ahead), and note what it interprets."""
     plan = _plans.setdefault(kind, {})
-    total = rows + ahead
+    total = rows + max(ahead, _ahead.get())
     known = dict(plan)  # another thread may add to it
     choose({key: lap._replace(seconds=lap.seconds * total) for key, lap in known.items()})
     run = Run(frozenset(known), {}, not known and GUESS_RUN * total > START)
@@ -94,7 +105,8 @@ def kernel(
         if in_memory(key):
             return compiled(loop, parts) if rows >= REUSE_FROM else None
         if run is None or key not in run.decided:
-            choose({key: Lap(loop, parts, GUESS * rows)}, run is not None and run.starts)
+            coming = GUESS * (rows + _ahead.get())
+            choose({key: Lap(loop, parts, coming)}, run is not None and run.starts)
         if key not in _chosen:
             return None
     return compiled(loop, parts)

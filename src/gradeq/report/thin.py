@@ -103,8 +103,13 @@ class Blocks:
                 self._double()
             stop = min(length, start + self.size * self._last.size - self.rows)
             index = np.arange(self.rows, self.rows + stop - start) // self.size
+            begun = min((-self.rows) % self.size, stop - start)  # rows of a block begun before
             for row, column in zip(self._sums, stack, strict=True):
-                np.add.at(row, index, column[start:stop])
+                np.add.at(row, index[:begun], column[start : start + begun])
+                if start + begun < stop:
+                    first = index[begun]
+                    sums = np.bincount(index[begun:] - first, column[start + begun : stop])
+                    row[first : first + len(sums)] = sums
             opens = slice((-self.rows) % self.size, None, self.size)
             self._first[index[opens]] = places[start:stop][opens]
             self._last[index] = places[start:stop]
