@@ -125,13 +125,23 @@ def why_none(setting: Setting) -> str:
     return "the observed ranges fit no result"
 
 
-def _largest_total(setting: Setting) -> tuple[float | None, str, tuple[str, ...]]:
-    """The largest |sum of gradients| over coordinates, its result, its assumptions."""
+Total = tuple[float | None, str, tuple[str, ...]]
+
+
+def _largest_total(setting: Setting) -> Total:
+    """The largest |sum of gradients| over coordinates, its result, its assumptions; worked out once for a setting."""
+    found: Total | None = vars(setting).get("_total")
+    if found is None:
+        found = vars(setting)["_total"] = _found_total(setting)
+    return found
+
+
+def _found_total(setting: Setting) -> Total:
     if not setting.n or not setting.weights:
         return 0.0, "no labels", ()
     setting = without_unit(setting)
     if setting.structure == "disjoint" and setting.penalty is None:
-        worst: tuple[float | None, str, tuple[str, ...]] = (0.0, "no labels", ())
+        worst: Total = (0.0, "no labels", ())
         for group in _as_groups(setting):
             found = _largest_total(group)
             if found[0] is None:

@@ -145,6 +145,8 @@ class Setting:
     @property
     def top_eta(self) -> float:
         """Largest step, without weights."""
+        if self.eta_last is None and self.eta_max is None:
+            return self.eta
         return max(e for e in (self.eta, self.eta_last, self.eta_max) if e is not None)
 
     @property
@@ -199,7 +201,8 @@ class Setting:
     @property
     def latest(self) -> int:
         """Largest lateness of a posted label, of any group; 1 when all came at once."""
-        return max([self.lateness or 1, *(group.latest for group in self.groups)])
+        own = self.lateness or 1
+        return max(own, *(group.latest for group in self.groups)) if self.groups else own
 
     @property
     def has_late_labels(self) -> bool:
