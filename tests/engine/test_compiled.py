@@ -245,6 +245,35 @@ def test_a_loss_that_cannot_be_compiled_is_interpreted(monkeypatch):
     assert set(run.state.gradients.tolist()) <= {float(k) for k in range(-50, 51)}
 
 
+def halved(x, by=2.0):
+    return x / by
+
+
+@dataclass(frozen=True)
+class Named:
+    """A loss with defaults, early returns, and names that the loops use too."""
+
+    def value(self, u: float, y: float, i: float = 0.5) -> float:
+        return i * (u - y) ** 2
+
+    def slope(self, u: float, y: float, i: float = 2.0) -> float:
+        given, kept = u, y
+        if given > kept:
+            return halved(i * (given - kept))
+        u = kept - given
+        return -u
+
+
+def test_a_loss_with_defaults_and_names_of_the_loops_is_compiled(monkeypatch):
+    _, labels, offsets = columns(80)
+    learner, runs = Learner(Named(), 0.1), []
+    for told in "01":
+        monkeypatch.setenv("GRADEQ_COMPILE", told)
+        runs.append(learner.run(learner.start(), None, labels, offsets))
+    assert runs[0].served.tolist() == runs[1].served.tolist()
+    assert any(Named in key for key in compiling._ready)
+
+
 def test_interpreted_loops_leave_read_only_columns_alone():
     etas, ticks = np.zeros(3), np.arange(1, 4)
     ticks.flags.writeable = False

@@ -219,7 +219,7 @@ def _collect(
             continue
         inner = function_tree(body)
         inner.name = name
-        given = zip(inner.args.args, node.args, strict=True)
+        given = zip(inner.args.args, node.args, strict=False)  # some may have defaults
         own = {a.arg: v.id for a, v in given if isinstance(v, ast.Name) and v.id in parts}
         _Renamed(own).visit(inner)
         passed = {part: parts[part] for part in own.values()}

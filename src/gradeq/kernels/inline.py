@@ -61,10 +61,13 @@ class _WriteOut(ast.NodeTransformer):
         return _Renamed(given).visit(copy.deepcopy(value))  # type: ignore[no-any-return]
 
     def function(self, node: ast.Call) -> ast.FunctionDef | None:
-        """The function that is called, if it is one of ours."""
+        """The function that is called, if it is one of ours and given all it takes."""
         if not isinstance(node.func, ast.Name) or node.keywords:
             return None
-        return self.functions.get(node.func.id)
+        found = self.functions.get(node.func.id)
+        if found is None or found.args.kwonlyargs or len(found.args.args) != len(node.args):
+            return None
+        return found
 
     def written(self, node: ast.stmt, call: ast.Call, body: ast.FunctionDef) -> list[ast.stmt]:
         """The statements of a call: its arguments by new names, its body, then what became of its value."""
