@@ -47,8 +47,8 @@ from gradeq.ledger.pairs import Pairs
 from gradeq.ledger.state import MOST, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting, Ticket
 
-# What the coming of a label means: how late it is, the step it gets, and the cells' numbers after it.
-Arrival = tuple[tuple[int, ...], float, Sequence[list[float]]]
+# What the coming of a label means: how late it is, and the step it gets.
+Arrival = tuple[tuple[int, ...], float]
 AT_ONCE = (1,)
 FOREIGN = "this ticket counts other rows than this layer; post it where it was served"
 
@@ -120,61 +120,56 @@ class Flight:
         state.facts[fact.SERVED] -= 1.0
 
     def arrive(
-        self, state: State, place: Place, ticket: Ticket | Any, late: tuple[int, ...] = ()
+        self, state: State, place: Place, ticket: Ticket, late: tuple[int, ...] = ()
     ) -> Arrival:
         """What a label would be given now; nothing is changed. ``late`` left out: as late as its ticket's counts say.
 
         The lateness in a cell is how many of its rows were served from the ticket until now, its own included.
         """
+        cells, known, eta = place.cells, state.late, ticket.step
         if not late:
-            cells, counts = place.cells, ticket.counts
+            counts = ticket.counts
             if len(cells) == 1 == len(counts) and state.rows[cells[0]] == counts[0]:
                 late = AT_ONCE
             else:
                 late = lateness(state.rows, cells, counts)
-        if not state.late and (late is AT_ONCE or max(late) == 1):
-            return late, ticket.step, ()
-        noted = [self._cell(state, cell) for cell in place.cells]
-        for numbers, d in zip(noted, late, strict=True):
-            note(numbers, 0, float(d))
-        eta = ticket.step
+        calm = late is AT_ONCE or max(late) == 1
+        if calm and (not known or len(cells) == 1 and known[cells[0] * LATENESS] < 2.0):
+            return late, eta
         if self.limit is not None and ticket.weight > 0.0:
-            peaks = [numbers[PEAK] for numbers in noted]
+            peaks = peaks_after(known, cells, late) if known else late
             norm = 1.0
             if self.featured:
                 norm = max(state.norms[place.key], norm_of(ticket.row.values))
             eta = capped(eta, self.limit, ticket.weight, sum(peaks), max(peaks), norm)
-        return late, eta, noted
+        return late, eta
 
     def settle(
         self, state: State, place: Place, ticket: Ticket | Posting, arrival: Arrival, sign: float
     ) -> None:
         """Write down what a posted label means for later ones and for the bounds."""
-        late, eta, cells = arrival
-        weight = ticket.weight
+        late, eta = arrival
+        weight, facts = ticket.weight, state.facts
         if weight == 0.0:  # nothing was learned; whole columns do not count it either
             return
-        facts = state.facts
+        facts[POSTED] += 1.0
         delay = facts[SERVED] - ticket.number
-        facts[POSTED] = facts[POSTED] + 1.0
-        same = (weight, eta, ticket.step, ticket.row.values, sign)
-        if same == self.usual and delay <= 0.0 and not cells and not state.path:
-            return
         if delay > 0.0:
             facts[fact.DELAY_SUM] += delay
             facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], delay)
         if sign == 0.0:
             facts[fact.SKIPPED] += 1.0
             return
-        if cells:  # else every label was at once so far
+        if state.late or (late is not AT_ONCE and max(late) > 1):  # else all were at once so far
             if not state.late:
-                self.awake(state)
-            for cell, numbers in zip(place.cells, cells, strict=True):
-                at = cell * LATENESS
-                for k, number in enumerate(numbers):
-                    state.late[at + k] = number
-            facts[fact.LATEST] = max(facts[fact.LATEST], float(max(late)))
+                self.awake(state, place.cells)
+            for cell, d in zip(place.cells, late, strict=True):
+                note(state.late, cell * LATENESS, float(d))
+                facts[fact.LATEST] = max(facts[fact.LATEST], float(d))
         values = ticket.row.values
+        same = (weight, eta, ticket.step, values)
+        if same == self.usual and not state.path:
+            return
         norm, largest = float(len(values)), 1.0
         if self.featured:
             norm, largest = norm_of(values), max(map(abs, values))
@@ -332,17 +327,16 @@ class Flight:
 
     # Columns that are kept only once they are needed
 
-    def _cell(self, state: State, cell: int) -> list[float]:
-        """The numbers of one cell, also before they are kept."""
-        if len(state.late):
-            return list(state.late[cell * LATENESS : (cell + 1) * LATENESS])
-        return calm(np.array([state.sums[cell * self.stride]]))[0].tolist()  # type: ignore[no-any-return]
+    def awake(self, state: State, entered: Sequence[int] = ()) -> None:
+        """Begin to keep lateness: so far every label was at once, so all follows from how many there were.
 
-    def awake(self, state: State) -> None:
-        """Begin to keep lateness: so far every label was at once, so all follows from how many there were."""
-        labels = state.view("sums")[:: self.stride] * (state.view("rows") > 0.0)
+        The one that was late is ``entered`` into the accounts of these cells already.
+        """
+        labels, counted = np.array(state.view("sums")[:: self.stride]), state.view("rows") > 0.0
+        labels[list(entered)] -= 1.0
+        counted[list(entered)] = True
         state.bear("late")
-        state.view("late").reshape(-1, LATENESS)[:] = calm(labels)
+        state.view("late").reshape(-1, LATENESS)[:] = calm(labels * counted)
 
     def awake_path(self, state: State, eta: float, entered: Sequence[int] = ()) -> None:
         """Begin to follow steps: so far every label had the same one, ``eta``; the last is ``entered`` already."""
@@ -367,6 +361,16 @@ def calm(labels: Any) -> Any:
     made[:, LENGTH] = EPOCH * (past + 1.0)
     made[:, RECENT] = np.where(made[:, COUNT] > 0.0, 1.0, 0.0)
     return made
+
+
+def peaks_after(known: Floats, cells: Sequence[int], late: Sequence[int]) -> list[float]:
+    """The peak lateness of each cell once these labels are noted."""
+    peaks = []
+    for cell, d in zip(cells, late, strict=True):
+        own = list(known[cell * LATENESS : (cell + 1) * LATENESS])
+        note(own, 0, float(d))
+        peaks.append(own[PEAK])
+    return peaks
 
 
 def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[int]) -> tuple[int, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gradeq.engine.flight import FOREIGN
+from gradeq.errors import BadInput
 from gradeq.ledger import facts as fact
 from gradeq.ledger.values import Posting, Ticket
 
@@ -50,11 +52,12 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
             clock[place.clock] += 1.0
         flight.serve(state, place)
         return
-    arrival = flight.arrive(state, place, entry, entry.late) if entry.late else None
+    if len(entry.late) not in (0, len(place.cells)):
+        raise BadInput(FOREIGN)
     if entry.sign != 0.0 and entry.weight > 0.0:
         layer._rule.add(state, place, entry)
-    if arrival is None:
+    if not entry.late:
         state.facts[fact.CORRECTED] += float(entry.sign < 0.0 < entry.weight)
         flight.correct(state, place, entry)
     elif layer._learns is None or layer._learns(entry.y):
-        flight.settle(state, place, entry, (arrival[0], entry.eta, arrival[2]), entry.sign)
+        flight.settle(state, place, entry, (entry.late, entry.eta), entry.sign)
