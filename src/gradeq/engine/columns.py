@@ -36,7 +36,7 @@ from gradeq.ledger.batch import (
 from gradeq.ledger.constants import filled, ones
 from gradeq.ledger.state import State
 from gradeq.ledger.values import Ticket
-from gradeq.rules.rule import Rule
+from gradeq.rules.rule import Rule, posting_of
 from gradeq.schedules import Constant, Power, Schedule
 
 
@@ -321,7 +321,7 @@ def by_events(
     def post(k: int) -> None:
         ticket = tickets[k]
         late = int(delays[k]) if len(delays) else 1
-        posting = rule.judge(ticket, labels[k], etas[k], (late,))
+        posting = posting_of(rule, ticket, labels[k], etas[k], (late,))
         rule.add(state, names.place(ticket.row), posting)
 
     posts, done = batch.posts.tolist(), 0

@@ -134,7 +134,7 @@ class Flight:
             else:
                 late = lateness(state.rows, cells, counts)
         calm = late is AT_ONCE or max(late) == 1
-        if calm and (not known or len(cells) == 1 and known[cells[0] * LATENESS] < 2.0):
+        if calm and (not known or (len(cells) == 1 and known[cells[0] * LATENESS] < 2.0)):
             return late, eta
         if self.limit is not None and ticket.weight > 0.0:
             peaks = peaks_after(known, cells, late) if known else late

@@ -152,7 +152,7 @@ class Learner:
         if math.isnan(y) or w == 0.0:
             return state
         weighted = ticket._replace(weight=w)
-        return self._added(state, self._rule.judge(weighted, y, ticket.step, AT_ONCE))
+        return self._added(state, posting_of(self._rule, weighted, y, ticket.step, AT_ONCE))
 
     def descend(self, state: State, gradient: Any) -> State:
         """The state after one step along a gradient of your own, taken at ``state.theta``."""
@@ -163,7 +163,8 @@ class Learner:
             )
         checks.check_finite(g, "gradient")
         state, ticket = self._ticket(state, tuple(range(len(g))), tuple(g.tolist()), 0.0)
-        return self._added(state, posting_of(ticket, 0.0, ticket.step, AT_ONCE, (1.0,), ()))
+        eta, memo, slopes = ticket.step, ticket.memo, ticket.slopes
+        return self._added(state, Posting(*ticket[:6], eta, AT_ONCE, 0.0, (1.0,), (), memo, slopes))
 
     def run(
         self,

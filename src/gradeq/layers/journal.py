@@ -8,6 +8,7 @@ from gradeq.engine.flight import FOREIGN
 from gradeq.errors import BadInput
 from gradeq.ledger import facts as fact
 from gradeq.ledger.values import Posting, Ticket
+from gradeq.rules.rule import posting_of
 
 if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
@@ -20,7 +21,7 @@ def repost(layer: Layer, posting: Posting, y: Any) -> tuple[Posting, Posting]:
     """
     state, rule = layer._state, layer._rule
     old = posting._replace(sign=-posting.sign, late=(), slopes=())
-    new = rule.judge(posting, y, posting.eta, ())._replace(sign=posting.sign, slopes=())
+    new = posting_of(rule, posting, y, posting.eta, ())._replace(sign=posting.sign, slopes=())
     if posting.sign != 0.0 and posting.weight > 0.0:
         layer._names.knows(posting.row)
         place = layer._names.place(posting.row)

@@ -28,7 +28,7 @@ from gradeq.layers.making import check_same_settings, described
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State, column
 from gradeq.ledger.values import Place, Posting, Row, Ticket, new
-from gradeq.rules.rule import MOST, Rule, check_served, with_step
+from gradeq.rules.rule import MOST, Rule, check_served, posting_of, with_step
 from gradeq.schedules import Constant
 from gradeq.windows import Window, window
 
@@ -146,8 +146,8 @@ class Layer(ABC):
             mark = self._names.mark()
             place = self._entered(ticket.row)
         try:
-            arrival = self._flight.arrive(state, place, ticket)
-            posting = rule.judge(ticket, y, arrival[1], arrival[0])
+            late, eta = arrival = self._flight.arrive(state, place, ticket)
+            posting = posting_of(rule, ticket, y, eta, late)
             if self._frozen:
                 posting = posting._replace(sign=0.0)
             elif ticket.weight > 0.0:

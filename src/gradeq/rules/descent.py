@@ -20,13 +20,13 @@ from gradeq.ledger.facts import CORRECTED, HEAVIEST, LATEST
 from gradeq.ledger.facts import MERGED as JOINED
 from gradeq.ledger.state import MOST as LARGER
 from gradeq.ledger.state import MOVE, SUM, Column, State, column
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
-from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, counted, entered, judged
+from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, counted, entered
 from gradeq.rules.passes import IDLE, forms_of, given, kept, tallied
-from gradeq.rules.rule import MOST, diverging, posting_of, slopes_at
+from gradeq.rules.rule import MOST, Measured, diverging, slopes_at
 from gradeq.schedules import Schedule
 
 
@@ -100,21 +100,12 @@ class Descent:
             s = self.link.serve(f, margin(u, params, values, 0, len(params)))
         return s, (), () if self.penalty is None else slopes_at(self.penalty, u)
 
-    def measure(
-        self, s: float, f: float, y: float, memo: tuple[float, ...] = ()
-    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def measure(self, s: float, f: float, y: float, memo: tuple[float, ...]) -> Measured:
         """The errors and losses of what was served and of the base prediction."""
         loss = self.loss
-        return (loss.slope(s, y), loss.slope(f, y)), (loss.value(s, y), loss.value(f, y))
-
-    def judge(
-        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
-    ) -> Posting:
-        """The error and loss of what was served, and of the base prediction."""
         if self.lean:
-            return judged(self.loss, ticket, y, eta, late)
-        errors, losses = self.measure(ticket.served, ticket.base, y)
-        return posting_of(ticket, y, eta, late, errors, losses)
+            return (loss.slope(s, y),), (), memo
+        return (loss.slope(s, y), loss.slope(f, y)), (loss.value(s, y), loss.value(f, y)), memo
 
     def add(
         self, state: State, place: Place, posting: Posting, about: tuple[float, float] | None = None

@@ -21,13 +21,13 @@ from gradeq.kernels.driver import driven
 from gradeq.kernels.forms import Full
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MEAN, Column, State, column
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting
 from gradeq.links import Identity
 from gradeq.losses import Quantile
 from gradeq.rules.descent import Descent
 from gradeq.rules.levels import Levels
 from gradeq.rules.passes import given, kept, tallied
-from gradeq.rules.rule import MOST, diverging, posting_of, rows_of, views
+from gradeq.rules.rule import MOST, Measured, diverging, rows_of, views
 from gradeq.schedules import Constant, Schedule
 
 
@@ -101,19 +101,15 @@ class Ensemble:
         served, memo, slopes = self.final.serve(state, place, values, q)
         return served, (*memo, q, *held), slopes
 
-    def judge(
-        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
-    ) -> Posting:
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
         """The miss and loss of what was served, and of the base forecast."""
         last = self._last
-        if len(ticket.memo) != last + 1 + len(self.nus):
+        if len(memo) != last + 1 + len(self.nus):
             raise BadInput(
                 "this ticket has other trackers than this layer; post it where it was served"
             )
-        if self.final is None:
-            return self._plain.judge(ticket, y, eta, late)
-        measured = self.final.measure(ticket.served, ticket.base, y, ticket.memo[:last])
-        return posting_of(ticket, y, eta, late, *measured)
+        errors, losses, _ = (self.final or self._plain).measure(served, base, y, memo[:last])
+        return errors, losses, memo
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """The final tracker moves; a first label also teaches trackers and weights."""

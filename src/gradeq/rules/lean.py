@@ -10,9 +10,7 @@ import numpy as np
 from gradeq.kernels.account import LEAN, ROWS, WEIGHT, enter_lean
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MOST, MOVE, SUM, Column, State, column
-from gradeq.ledger.values import Posting, Ticket
-from gradeq.losses import Loss
-from gradeq.rules.rule import posting_of
+from gradeq.ledger.values import Posting
 
 STEP = 2  # beside ROWS and WEIGHT in the column ``heard``: the last step taken
 
@@ -22,13 +20,6 @@ LEAN_COLUMNS = (
     Column("heard", "layer", (0.0, 0.0, 0.0), (SUM, SUM, MOST)),
 )
 PENALTY_COLUMNS = (column("pulls", "parameter", (0.0,)), column("drags", "parameter", (0.0,)))
-
-
-def judged(
-    loss: Loss, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
-) -> Posting:
-    """The error of what was served, and nothing else."""
-    return posting_of(ticket, y, eta, late, (loss.slope(ticket.served, y),), ())
 
 
 def entered(state: State, params: tuple[int, ...], posting: Posting) -> None:

@@ -21,12 +21,12 @@ from gradeq.kernels.forms import margin
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MOST as LARGER
 from gradeq.ledger.state import Column, State, column
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting
 from gradeq.losses import pinball, pinball_slope
 from gradeq.penalties import Penalty
 from gradeq.rules.descent import common_columns, dragged
 from gradeq.rules.passes import IDLE
-from gradeq.rules.rule import MOST, diverging, posting_of, rows_of, slopes_at, views
+from gradeq.rules.rule import MOST, Measured, diverging, rows_of, slopes_at, views
 from gradeq.schedules import Schedule
 
 SINH = loops.SINH
@@ -46,6 +46,8 @@ class Levels:
     start: tuple[float, ...] = (0.0,)
     penalty: Penalty | None = None
     totals: bool = False
+
+    notes = 1  # numbers of a memo: the scale
 
     @property
     def width(self) -> int:
@@ -93,9 +95,7 @@ class Levels:
         )  # fmt: skip
         return served[0] if count == 1 else tuple(served), (scale,), slopes
 
-    def measure(
-        self, served: Any, base: Any, y: float, memo: tuple[float, ...]
-    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def measure(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Measured:
         """The miss and the pinball loss of each level, then of each base forecast."""
         taus = self.taus
         count = len(taus)
@@ -108,17 +108,10 @@ class Levels:
         if count == 1:
             tau, s, f = taus[0], served[0], base[0]
             errors = (pinball_slope(tau, s, y), pinball_slope(tau, f, y))
-            return errors, (pinball(tau, s, y), pinball(tau, f, y))
+            return errors, (pinball(tau, s, y), pinball(tau, f, y)), memo
         missed, lost = [0.0] * (2 * count), [0.0] * (2 * count)
         loops.judge(count, taus, base, served, 0, y, missed, lost)
-        return tuple(missed), tuple(lost)
-
-    def judge(
-        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
-    ) -> Posting:
-        """The miss and the pinball loss of each level, then of each base forecast."""
-        errors, losses = self.measure(ticket.served, ticket.base, y, ticket.memo)
-        return posting_of(ticket, y, eta, late, errors, losses)
+        return tuple(missed), tuple(lost), memo
 
     def add(
         self, state: State, place: Place, posting: Posting, about: tuple[Any, float] | None = None

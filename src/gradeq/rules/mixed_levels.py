@@ -20,11 +20,11 @@ from gradeq.kernels.driver import driven
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import MEAN, Column, State, column
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting
 from gradeq.rules.levels import Levels, listed, room_of, size_of
 from gradeq.rules.mixed import mixing_columns
 from gradeq.rules.passes import IDLE
-from gradeq.rules.rule import diverging, posting_of, rows_of, views
+from gradeq.rules.rule import Measured, diverging, rows_of, views
 from gradeq.schedules import Schedule
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
@@ -109,20 +109,17 @@ class MixedLevels:
         served, last, slopes = self.final.serve(state, place, values, centre)
         return served, (*last, *said, *mix), slopes
 
-    def measure(
-        self, served: Any, base: Any, y: float, memo: tuple[float, ...]
-    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The miss and the pinball loss of each level, then of each raw forecast."""
-        if len(memo) != self.noted + self.width:
-            raise BadInput("this ticket does not say what was mixed; post it where it was served")
-        return self.final.measure(served, base, y, memo[:SCALE])
+    @property
+    def notes(self) -> int:
+        """How many numbers a memo has."""
+        return self.noted + self.width
 
-    def judge(
-        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
-    ) -> Posting:
+    def measure(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Measured:
         """The miss and the pinball loss of each level, then of each raw forecast."""
-        measured = self.measure(ticket.served, ticket.base, y, ticket.memo)
-        return posting_of(ticket, y, eta, late, *measured)
+        if len(memo) != self.notes:
+            raise BadInput("this ticket does not say what was mixed; post it where it was served")
+        errors, losses, _ = self.final.measure(served, base, y, memo[:SCALE])
+        return errors, losses, memo
 
     def add(
         self, state: State, place: Place, posting: Posting, about: tuple[Any, float] | None = None

@@ -16,13 +16,13 @@ from gradeq.kernels.forms import Lean, margin
 from gradeq.kernels.proximal import Unpenalised, proximal, step
 from gradeq.ledger.batch import Batch, spelled
 from gradeq.ledger.state import MOVE, Column, State, column
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
-from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, STEP, counted, entered, judged
+from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, STEP, counted, entered
 from gradeq.rules.passes import given, kept, tallied
-from gradeq.rules.rule import MOST, diverging
+from gradeq.rules.rule import MOST, Measured, diverging
 from gradeq.schedules import Schedule
 
 PROXIMAL_COLUMNS = (
@@ -64,11 +64,9 @@ class Proximal:
         slopes = () if penalty is None else tuple(penalty.slope(x) for x in theta)
         return s, (state.heard[ROWS],), slopes
 
-    def judge(
-        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
-    ) -> Posting:
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
         """The error of what was served."""
-        return judged(self.loss, ticket, y, eta, late)
+        return (self.loss.slope(served, y),), (), memo
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """One step of mirror descent, and the accounts."""

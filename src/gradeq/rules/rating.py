@@ -24,12 +24,12 @@ from gradeq.ledger.pairs import Pairs
 from gradeq.ledger.pairs import games_of as players_of
 from gradeq.ledger.state import MOST as LARGEST
 from gradeq.ledger.state import MOVE, SUM, Column, State, column
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting
 from gradeq.losses import LogLoss
 from gradeq.penalties import Penalty, Ridge
 from gradeq.rules.descent import common_columns
 from gradeq.rules.passes import IDLE, NOTHING
-from gradeq.rules.rule import MOST, diverging, posting_of, slopes_at
+from gradeq.rules.rule import MOST, Measured, diverging, slopes_at
 from gradeq.schedules import Schedule
 
 JUDGE = LogLoss(loops.CLIP)
@@ -115,12 +115,9 @@ class Rating:
         p, memo = self.glance(state, *sides(place, values))
         return p, memo, () if self.penalty is None else self._slopes(state)
 
-    def judge(
-        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
-    ) -> Posting:
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
         """The error and log loss of what was served, and of a coin."""
-        p, f = ticket.served, ticket.base
-        return posting_of(ticket, y, eta, late, (p - y, f - y), (JUDGE.value(p, y), LN2))
+        return (served - y, base - y), (JUDGE.value(served, y), LN2), memo
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """Move the two ratings (with a penalty all), and enter the game."""

@@ -19,7 +19,7 @@ from gradeq.kernels.rating import STRIDE, gap, offset, win_chance
 from gradeq.kernels.rating_mix import EXPERTS, MEMO, SHOWN
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MOVE, Column, State, column
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting
 from gradeq.rules.passes import IDLE
 from gradeq.rules.rating import (
     COIN,
@@ -35,7 +35,7 @@ from gradeq.rules.rating import (
     play_all,
     sides,
 )
-from gradeq.rules.rule import diverging
+from gradeq.rules.rule import Measured, diverging
 from gradeq.schedules import Constant
 
 RATES = (0.003, 0.01, 0.023, 0.05, 0.1, 0.2, 0.4)
@@ -92,11 +92,9 @@ class RatingMix:
         """The same: a late score needs no more."""
         return (*self.glance(state, *sides(place, values)), ())
 
-    def judge(
-        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
-    ) -> Posting:
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
         """The error and log loss of what was served, and of a coin."""
-        return self.final.judge(ticket, y, eta, late)
+        return self.final.measure(served, base, y, memo)
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """The final step is taken; a first score also teaches the experts, a correction their losses alone."""

@@ -15,10 +15,10 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import Column, State
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting
 from gradeq.penalties import Penalty
 from gradeq.rules.descent import Descent
-from gradeq.rules.rule import diverging, posting_of
+from gradeq.rules.rule import Measured, diverging
 from gradeq.schedules import Schedule
 
 
@@ -56,16 +56,12 @@ class Relative:
         factor, _, slopes = self.inner.serve(state, place, values, 1.0)
         return f * factor, (factor,), slopes
 
-    def judge(
-        self, ticket: Ticket | Posting, y: float, eta: float, late: tuple[int, ...]
-    ) -> Posting:
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
         """The error and the squared error, both relative to the prediction."""
-        ratio = y / ticket.base
+        ratio = y / base
         if not math.isfinite(ratio):
-            raise BadInput(
-                f"label {y} is too large beside a prediction of {ticket.base}: drop the row"
-            )
-        return posting_of(ticket, y, eta, late, *self.inner.measure(ticket.memo[0], 1.0, ratio))
+            raise BadInput(f"label {y} is too large beside a prediction of {base}: drop the row")
+        return self.inner.measure(memo[0], 1.0, ratio, memo)
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """Learn from the relative error."""

@@ -11,10 +11,10 @@ from gradeq.errors import BadInput
 from gradeq.kernels.account import COLUMNS
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import Column, State
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting
 from gradeq.links import Identity
 from gradeq.rules.descent import Descent
-from gradeq.rules.rule import posting_of
+from gradeq.rules.rule import Measured
 from gradeq.schedules import Schedule
 
 
@@ -64,13 +64,12 @@ class Risk:
         """The knob."""
         return self._inner.serve(state, place, values, f)
 
-    def judge(self, ticket: Ticket | Posting, y: Any, eta: float, late: tuple[int, ...]) -> Posting:
+    def measure(self, served: float, base: float, y: Any, memo: tuple[float, ...]) -> Measured:
         """The error of what was served."""
-        e = float(self.error(ticket.served, y))
+        e = float(self.error(served, y))
         if not 0.0 <= e <= self.most:
             raise BadInput(f"the error of label {y!r} is {e}; it must lie in [0, {self.most:g}]")
-        measured = self._inner.measure(ticket.served, ticket.base, e)
-        return posting_of(ticket, y, eta, late, *measured, (e,))
+        return self._inner.measure(served, base, e, (e,))
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """Learn from the error that was noted."""

@@ -1,4 +1,4 @@
-"""What a layer asks of its rule: ``serve`` reads, ``judge`` is pure, ``add`` alone writes what is learned."""
+"""What a layer asks of its rule: ``serve`` reads, ``measure`` is pure, ``add`` alone writes what is learned."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ from gradeq.schedules import Schedule
 MOST = (
     1.7976931348623157e308  # the largest finite float: -MOST <= x <= MOST is false for nan and inf
 )
+
+
+# Of one label: the errors, the losses, and the memo of its posting.
+Measured = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
 
 
 class Rule(Protocol):
@@ -58,8 +62,8 @@ class Rule(Protocol):
         """The served value, the memo for its label, and the penalty's slopes; nothing is changed."""
         ...
 
-    def judge(self, ticket: Ticket | Posting, y: Any, eta: float, late: tuple[int, ...]) -> Posting:
-        """What this label adds; a posting may be judged again with another label."""
+    def measure(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Measured:
+        """Errors and losses of what was served, then of the base; a posting may be measured again."""
         ...
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
@@ -90,17 +94,11 @@ def slopes_at(penalty: Penalty | None, u: Any) -> tuple[float, ...]:
 
 
 def posting_of(
-    ticket: Any,
-    y: Any,
-    eta: float,
-    late: tuple[int, ...],
-    errors: tuple[float, ...],
-    losses: tuple[float, ...],
-    memo: tuple[float, ...] | None = None,
+    rule: Rule, ticket: Ticket | Posting, y: Any, eta: float, late: tuple[int, ...]
 ) -> Posting:
-    """The posting of a ticket, or of an earlier posting that is judged again; ``memo`` if it notes anything else."""
-    own = ticket.memo if memo is None else memo
-    learned = (eta, late, y, errors, losses, own, ticket.slopes, 1.0)
+    """What a label adds: of a ticket, or of an earlier posting that is judged again."""
+    errors, losses, memo = rule.measure(ticket.served, ticket.base, y, ticket.memo)
+    learned = (eta, late, y, errors, losses, memo, ticket.slopes, 1.0)
     return new(Posting, ticket[:6] + learned)  # number to step come first in both
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import Column, State
-from gradeq.ledger.values import Place, Posting, Ticket
-from gradeq.rules.rule import posting_of
+from gradeq.ledger.values import Place, Posting
+from gradeq.rules.rule import Measured
 from gradeq.schedules import Schedule
 
 
@@ -54,12 +54,12 @@ class Scored:
         served = self.inner.serve(state, place, values, 0.0)
         return served
 
-    def judge(self, ticket: Ticket | Posting, y: Any, eta: float, late: tuple[int, ...]) -> Posting:
+    def measure(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Measured:
         """The score of the label, judged against the threshold."""
-        memo = ticket.memo[:-1] if isinstance(ticket, Posting) else ticket.memo
-        s = finite(self.score(ticket.base, y), y)
-        errors, losses = self.inner.measure(ticket.served, 0.0, s, memo)
-        return posting_of(ticket, y, eta, late, errors, losses, (*memo, s))
+        own = memo if len(memo) == self.inner.notes else memo[:-1]  # a posting's has the old score
+        s = finite(self.score(base, y), y)
+        errors, losses, _ = self.inner.measure(served, 0.0, s, own)
+        return errors, losses, (*own, s)
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """Learn from the score that was noted."""
