@@ -7,6 +7,7 @@ values ("race=Caucasian"), each feature one parameter with its name; no intercep
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -138,20 +139,22 @@ class Roster:
 
     def row(
         self, groups: Mapping[str, Any] | None = None, features: Mapping[str, Any] | None = None
-    ) -> Row:
-        """Where one event belongs, by name; nothing is entered."""
+    ) -> tuple[Row, Place | None]:
+        """Where one event belongs, by name and, if it is remembered, by place; nothing is entered."""
         if self.scalar:
             if groups or features:
                 raise BadInput("this layer has no groups or features; name them when you make it")
-            return SCALAR
+            return SCALAR, self.places.get(SCALAR.names)
         row = self._grouped(groups) if self.picked is not None or groups else NO_GROUP
         if not self.features and not features:
-            return row
+            return row, self.places.get(row.names)
         own = named(features, self.features, "feature")
-        values = tuple(
-            [number(x, f"feature {name}") for name, x in zip(self.features, own, strict=True)]
-        )
-        return new(Row, (row.names + self.features, row.values + values, None))
+        values = [
+            x if type(x) is float and isfinite(x) else number(x, f"feature {name}")
+            for name, x in zip(self.features, own, strict=True)
+        ]
+        names = row.names + self.features
+        return new(Row, (names, row.values + tuple(values), None)), self.places.get(names)
 
     def _grouped(self, groups: Mapping[str, Any] | None) -> Row:
         """The row of these groups, without features."""
@@ -285,8 +288,8 @@ class Roster:
 def named(given: Mapping[str, Any] | None, wanted: Sequence[str], what: str) -> list[Any]:
     """The values of all wanted columns, in order; a missing or unknown column is refused."""
     given = given or {}
-    if len(given) == len(wanted) and all(name in given for name in wanted):
-        return [given[name] for name in wanted]
+    if len(given) == len(wanted) and all(map(given.__contains__, wanted)):
+        return list(map(given.__getitem__, wanted))
     extra = sorted(set(given) - set(wanted), key=str)
     if extra:
         raise BadInput(f"{what} {extra[0]!r} is not one of this layer's: {list(wanted)}")

@@ -44,19 +44,19 @@ def enter(
 
     A residual of nan has no range; ``blur`` is what rounding may hide of it: f + u need not move with u.
     """
-    sums[at] = sums[at] + sign
-    sums[at + WEIGHT] = sums[at + WEIGHT] + sign * w
+    sums[at] += sign
+    sums[at + WEIGHT] += sign * w
     g = sign * ((w * error) * z)
-    sums[at + GRADIENT] = sums[at + GRADIENT] + g
-    sums[at + MOVED] = sums[at + MOVED] + eta * g
-    sums[at + BEFORE] = sums[at + BEFORE] + sign * ((w * raw) * z)
-    sums[at + LOSS_BEFORE] = sums[at + LOSS_BEFORE] + sign * (w * before)
-    sums[at + LOSS_AFTER] = sums[at + LOSS_AFTER] + sign * (w * after)
+    sums[at + GRADIENT] += g
+    sums[at + MOVED] += eta * g
+    sums[at + BEFORE] += sign * ((w * raw) * z)
+    sums[at + LOSS_BEFORE] += sign * (w * before)
+    sums[at + LOSS_AFTER] += sign * (w * after)
     if residual - blur < sums[at + LOW]:
         sums[at + LOW] = residual - blur
     if residual + blur > sums[at + HIGH]:
         sums[at + HIGH] = residual + blur
-    sums[at + REACH] = sums[at + REACH] + sign * reach
+    sums[at + REACH] += sign * reach
 
 
 def enter_lean(sums: Floats, at: int, e: float, z: float, eta: float, sign: float) -> None:

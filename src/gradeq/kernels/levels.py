@@ -25,6 +25,7 @@ from gradeq.penalties import Penalty
 FADE = 2.0 ** (-1.0 / 100.0)  # the running scale forgets half of the past in 100 labels
 LEAST = 1e-9  # of |m|: a scale below this would be lost in the digits of m
 MOST = 1e300  # a scale above this would make 0 times infinity
+LOOSE = 1e-6  # of a place in asinh units: the scale is at least 1e-9 of the forecast
 SINH = Sinh()
 
 
@@ -82,33 +83,28 @@ def serve(
         for k in range(count):
             served[at + k] = base[at + k]
         return
+    rising, last = True, -math.inf
     for k in range(count):
-        wish[k] = 0.0
-    for i in range(start, stop):
-        for k in range(count):
-            wish[k] = wish[k] + u[index[i] * count + k] * value[i]
-    rising = True
-    last = -math.inf
-    for k in range(count):
-        x = a[k] + wish[k]
-        wish[k] = x
-        theta[k] = x
+        x = 0.0
+        for i in range(start, stop):
+            x = x + u[index[i] * count + k] * value[i]
+        x = a[k] + x
+        wish[k] = theta[k] = x
         if x < last:
             rising = False
         last = x
     if not rising:
         pool_within(wish, theta)
+    last, x = math.nan, -math.inf
     for k in range(count):
         if not curved:
-            served[at + k] = theta[k]
-        elif k > 0 and theta[k] == theta[k - 1]:  # levels that are pooled
-            served[at + k] = served[at + k - 1]
-        else:
-            served[at + k] = link.serve(m, theta[k], scale)
-            if (
-                k > 0 and served[at + k] < served[at + k - 1]
-            ):  # sinh is monotone but for its last digit
-                served[at + k] = served[at + k - 1]
+            x = theta[k]
+        elif theta[k] != last:  # else levels that are pooled
+            last, below = theta[k], x
+            x = link.serve(m, last, scale)
+            if x < below:  # sinh is monotone but for its last digit
+                x = below
+        served[at + k] = x
 
 
 def judge(
@@ -133,18 +129,13 @@ def learn(
             u[j] = u[j] - eta * ((w * errors[k]) * value[i])
 
 
-def looseness(curved: bool) -> float:
-    """What rounding may hide of a label's place in asinh units: the scale is at least 1e-9 of the forecast."""
-    return 1e-6 if curved else 0.0
-
-
-def target_of(link: Sinh, curved: bool, y: float, m: float, scale: float) -> float:
-    """The label in the tracked unit; nan while there is no scale."""
+def target_of(link: Sinh, curved: bool, y: float, m: float, scale: float) -> tuple[float, float]:
+    """The label in the tracked unit (nan while there is no scale), and what rounding may hide of it."""
     if not curved:
-        return y
+        return y, 0.0
     if scale == 0.0:
-        return math.nan
-    return link.margin(y, m, scale)
+        return math.nan, LOOSE
+    return link.margin(y, m, scale), LOOSE
 
 
 def tally(
@@ -250,9 +241,10 @@ def post_row(
         learn(count, state.u, rows.index, rows.value, start, stop, room.errors, eta, w)
     if not fresh:
         place(SINH, curved, count, centre, at, m, scale, room.a)
+    target, loose = target_of(SINH, curved, y, m, scale)
     tally(
-        count, room.a, target_of(SINH, curved, y, m, scale), looseness(curved), room.errors, room.losses, w, eta,
-        1.0, rows.index, rows.value, start, stop, state.sums, state.gaps, state.total,
+        count, room.a, target, loose, room.errors, room.losses, w, eta, 1.0, rows.index, rows.value, start, stop,
+        state.sums, state.gaps, state.total,
     )  # fmt: skip
     if curved:
         fade(state.nums, state.dens, rows.keys[r], m, y)

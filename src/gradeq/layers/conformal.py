@@ -10,7 +10,7 @@ import numpy as np
 
 from gradeq.coverage import Coverage, coverages
 from gradeq.engine import checks
-from gradeq.engine.names import SCALAR, Roster
+from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
 from gradeq.layers import columns
 from gradeq.layers.layer import Id
@@ -129,13 +129,15 @@ class Conformal(Single, Tracker):
         """Serve a threshold for x and leave its ticket with the caller; ``ticket.served`` is the threshold."""
         x = self._prediction(x)
         w = 1.0 if weight == 1.0 else checks.weight(weight)
-        return self._open(SCALAR, x, w)
+        row, place = self._names.row()
+        return self._open(row, place, x, w)
 
     def predict(
         self, x: Any, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> PredictionSet:
         """The set of labels to expect; a ticket stays open until the label comes."""
-        time = self._admitted(id, time)
+        if id is not None or time is not None:
+            time = self._admitted(id, time)
         served: PredictionSet = self._kept(self.open(x, weight), id, time)
         return served
 

@@ -117,9 +117,9 @@ class Debiaser(Grouped[float]):
         return Mixed(final, names.size if names.groups else 0.0)
 
     def _descent(self, schedule: Schedule, names: Roster) -> Descent:
-        leash = self.link_name == "identity" and self.penalty is None
+        ranged = self.link_name == "identity" and self.penalty is None
         totals = not names.scalar
-        return Descent(self.link, Squared(), schedule, self.penalty, totals, leash)
+        return Descent(self.link, Squared(), schedule, self.penalty, totals, ranged)
 
     def sweep(
         self,

@@ -102,7 +102,8 @@ class Elo(Layer):
     def open(self, a: Any, b: Any, *, home: float = 1.0, weight: float = 1.0) -> Ticket:
         """Predict a game and leave its ticket with the caller: ``ticket.served`` is the probability that a wins."""
         w = 1.0 if weight == 1.0 else checks.weight(weight)
-        return self._open(self._names.game(a, b, home)[0], COIN, w)
+        row, place = self._names.game(a, b, home)
+        return self._open(row, place, COIN, w)
 
     def predict(
         self,
@@ -149,7 +150,7 @@ class Elo(Layer):
         row, place = self._names.game(a, b, home)
         learns = self._learns is None or self._learns(y)
         if not learns or w == 0.0:
-            self._open(row, COIN, w)
+            self._open(row, place, COIN, w)
             return "ignored" if learns else "dropped"
         self._play(row, place, y, w)
         return "ignored" if self._frozen else "applied"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gradeq.certificate import Terms
 from gradeq.coverage import Coverage, coverages
 from gradeq.engine import checks
-from gradeq.engine.names import SCALAR, Roster
+from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
 from gradeq.layers.layer import Id
 from gradeq.layers.making import late_limit
@@ -84,13 +84,15 @@ class QuantileEnsemble(Single):
     def open(self, f: Any, weight: float = 1.0) -> Ticket:
         """Serve a forecast and leave its ticket with the caller; ``ticket.served`` is the adjusted quantile."""
         w = 1.0 if weight == 1.0 else checks.weight(weight)
-        return self._open(SCALAR, checks.number(f, "prediction"), w)
+        row, place = self._names.row()
+        return self._open(row, place, checks.number(f, "prediction"), w)
 
     def predict(
         self, f: Any, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> float:
         """The adjusted quantile; a ticket stays open until its label comes."""
-        time = self._admitted(id, time)
+        if id is not None or time is not None:
+            time = self._admitted(id, time)
         served: float = self._kept(self.open(f, weight), id, time)
         return served
 

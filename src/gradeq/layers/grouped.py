@@ -108,9 +108,9 @@ class Grouped(Stepped, Generic[Served]):
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         if self.bins is not None:
             groups = self.bins.added(groups, f)
-        row = self._names.row(groups, features)
+        row, place = self._names.row(groups, features)
         self._last = row.names
-        return self._open(row, f, w)
+        return self._open(row, place, f, w)
 
     def predict(
         self,

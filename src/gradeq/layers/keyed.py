@@ -103,7 +103,8 @@ class Keyed(Predicting):
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         if self.bins is not None:
             groups = self.bins.added(groups, f)
-        return self._open(self._names.row(key, groups, features), f, w)
+        row, place = self._names.row(key, groups, features)
+        return self._open(row, place, f, w)
 
     def predict(
         self,

@@ -83,18 +83,19 @@ class Keys:
 
     def row(
         self, key: Any, groups: Mapping[str, Any] | None, features: Mapping[str, Any] | None
-    ) -> Row:
-        """Where one event belongs, by name; nothing is entered."""
+    ) -> tuple[Row, Place | None]:
+        """Where one event belongs, by name and, if it is remembered, by place; nothing is entered."""
         if not self.own.scalar or groups or features:
-            names, values, _ = self.own.row(groups, features)
-            return new(Row, (names, values, group_name(key)))
+            (names, values, _), _ = self.own.row(groups, features)
+            own = group_name(key)
+            return new(Row, (names, values, own)), self.places.get((own, names))
         kind = type(key)
         row = self.rows.get((key, kind)) if kind in EXACT else None
         if row is None:
             row = SCALAR._replace(key=group_name(key))
             if kind in EXACT:
                 remember(self.rows, (key, kind), row)
-        return row
+        return row, self.places.get((row.key, row.names))
 
     def known(self, row: Row) -> Place | None:
         """Where a row belongs, None if its key and groups were not asked for before (or are forgotten)."""

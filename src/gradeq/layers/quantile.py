@@ -45,7 +45,12 @@ class ForecastTracker(Grouped[Served], Tracker):
         count = len(self.levels)
         if count == 1:
             return checks.number(f, "prediction")
-        if not hasattr(f, "__len__") or isinstance(f, (str, bytes)) or getattr(f, "ndim", 1) == 0:
+        if (
+            type(f) is float
+            or not hasattr(f, "__len__")
+            or isinstance(f, (str, bytes))
+            or getattr(f, "ndim", 1) == 0
+        ):
             return (checks.number(f, "prediction"),) * count
         if len(f) not in (1, count):
             raise BadInput(

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradeq.certificate import Terms, certify, proven, reading_of, setting_of
 from gradeq.engine import checks
-from gradeq.engine.names import SCALAR, Roster
+from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
 from gradeq.kernels.account import GRADIENT, WEIGHT
 from gradeq.layers.layer import Id
@@ -88,13 +88,15 @@ class RiskControl(Predicting):
     def open(self, weight: float = 1.0) -> Ticket:
         """Serve the knob and leave its ticket with the caller; ``ticket.served`` is the knob to use now."""
         w = 1.0 if weight == 1.0 else checks.weight(weight)
-        return self._open(SCALAR, self.start, w)
+        row, place = self._names.row()
+        return self._open(row, place, self.start, w)
 
     def predict(
         self, weight: float = 1.0, id: Id | None = None, time: float | None = None
     ) -> float:
         """The knob to use now; a ticket stays open until the label comes."""
-        time = self._admitted(id, time)
+        if id is not None or time is not None:
+            time = self._admitted(id, time)
         served: float = self._kept(self.open(weight), id, time)
         return served
 

@@ -64,7 +64,7 @@ def corrected(state: State) -> bool:
 class Descent:
     """One margin a row. ``totals``: keep an account of all rows beside those of the parameters.
 
-    ``leash``: a parameter that leaves every proven range counts as diverging (squared error, link identity).
+    ``ranged``: a parameter that leaves every proven range counts as diverging (squared error, link identity).
     ``lean``: keep the accounts of a ``Learner``, which know nothing of the base prediction.
     """
 
@@ -73,7 +73,7 @@ class Descent:
     schedule: Schedule
     penalty: Penalty | None = None
     totals: bool = False
-    leash: bool = False
+    ranged: bool = False
     lean: bool = False
 
     width = 1
@@ -115,7 +115,8 @@ class Descent:
         if about is not None:
             f, y = about
         params, values, error, u = place.params, row.values, errors[0], state.u
-        e, near = sign * (w * error), NEAR * abs(y - f)  # the leash is never shorter
+        e = sign * (w * error)
+        near = NEAR * abs(y - f) if self.ranged else MOST  # no range is smaller
         if self.penalty is not None and posting.first:
             widest = self.widest(state, params, posting, abs(y - f))
             dragged(state, params, values, posting, e, widest)
@@ -138,8 +139,7 @@ class Descent:
         r, blur, reach = link.tracked(f, y), ROUND * (abs(f) + abs(y)), w * link.reach(f)
         if self.totals:
             enter(state.total, 0, error, raw, after, before, r, blur, reach, w, 1.0, eta, sign)
-        for k, j in enumerate(params):
-            z = values[k]
+        for j, z in zip(params, values, strict=True):
             enter(sums, j * COLUMNS, error, raw, after, before, r, blur, reach, w, z, eta, sign)
 
     def _hold(
@@ -150,7 +150,7 @@ class Descent:
         residual: float,
         old: list[float],
     ) -> None:
-        """Refuse a move beyond the leash, and take it back."""
+        """Refuse a move that leaves the proven range, and take it back."""
         u, widest = state.u, self.widest(state, params, posting, residual)
         if not all(-widest <= u[j] <= widest for j in params):
             for j, x in zip(params, old, strict=True):
@@ -160,20 +160,20 @@ class Descent:
     def widest(
         self, state: State, params: tuple[int, ...], posting: Posting, residual: float
     ) -> float:
-        """How far a parameter may go before the layer counts as diverging; any finite number without a leash.
+        """How far a parameter may go before the layer counts as diverging; any finite number unless ``ranged``.
 
         10 D b (times sqrt n where groups overlap), D the largest lateness so far: well beyond every radius that is
         proven for the squared error.
         """
-        if not self.leash or not posting.first or corrected(state):
+        if not self.ranged or not posting.first or corrected(state):
             return MOST
         sums = state.sums
         for j in params:
             residual = max(residual, sums[j * COLUMNS + HIGH], -sums[j * COLUMNS + LOW])
         late, heavy = max(posting.late, default=1), max(1.0, posting.weight)
-        return min(MOST, self._leash(state, 1.0) * late * heavy * residual)
+        return min(MOST, self._radius(state, 1.0) * late * heavy * residual)
 
-    def _leash(self, state: State, more: float) -> float:
+    def _radius(self, state: State, more: float) -> float:
         spread = math.sqrt(state.total[0] + more) if self.totals else 1.0
         step = min(1.99, self.schedule.step(1))
         over = max(1.0, step / (2.0 - step))
@@ -228,19 +228,17 @@ class Descent:
         if not np.isfinite(touched).all():
             raise diverging(float(batch.etas.max(initial=0.0)))
         posts = batch.posts
-        if not self.leash or not len(posts) or corrected(state):
+        if not self.ranged or not len(posts) or corrected(state):
             return
         weight = 1.0 if batch.plain else max(1.0, float(batch.weights.max(initial=1.0)))
-        leash, farthest = (
-            self._leash(state, len(posts) + 1.0) * weight,
-            float(np.abs(touched).max()),
-        )
+        radius = self._radius(state, len(posts) + 1.0) * weight
+        farthest = float(np.abs(touched).max())
         own = 0.0 if entered else float(np.abs(batch.labels[posts] - batch.base[posts]).max())
-        if farthest <= leash * own:  # the account of all rows need not be looked through
+        if farthest <= radius * own:  # the account of all rows need not be looked through
             return
         sums = state.view("sums").reshape(-1, COLUMNS)
         widest = float(np.maximum(sums[:, HIGH], -sums[:, LOW]).max(initial=own))
-        if not farthest <= leash * widest:
+        if not farthest <= radius * widest:
             raise diverging(float(batch.etas.max(initial=0.0)))
 
 

@@ -134,7 +134,7 @@ class Levels:
             self._move(state, params, values, errors, eta, sign * w)
         if count > 1 or not curved:
             loops.place(SINH, curved, count, base, 0, m, scale, a)
-        target, loose = loops.target_of(SINH, curved, y, m, scale), loops.looseness(curved)
+        target, loose = loops.target_of(SINH, curved, y, m, scale)
         if len(params) == 1 == count and not self.totals:
             loops.enter_levels(
                 1, a, target, loose, errors, losses, w, values[0], eta, sign, state.sums, params[0]

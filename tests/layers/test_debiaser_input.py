@@ -1,4 +1,4 @@
-"""What a layer refuses at the door, in one line and with nothing changed."""
+"""What a layer refuses, in one line and with nothing changed."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Bad input is refused at the door in one line, with the state unchanged; odd but good input is taken as it is."""
+"""Bad input is refused in one line, with the state unchanged; odd but good input is taken as it is."""
 
 import math
 from decimal import Decimal
