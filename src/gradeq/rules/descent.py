@@ -26,7 +26,7 @@ from gradeq.losses import Loss
 from gradeq.penalties import Penalty
 from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, counted, entered
 from gradeq.rules.passes import IDLE, forms_of, given, kept, tallied
-from gradeq.rules.rule import MOST, Measured, diverging, slopes_at
+from gradeq.rules.rule import MOST, Judged, diverging, slopes_at
 from gradeq.schedules import Schedule
 
 
@@ -100,7 +100,7 @@ class Descent:
             s = self.link.serve(f, margin(u, params, values, 0, len(params)))
         return s, (), () if self.penalty is None else slopes_at(self.penalty, u)
 
-    def measure(self, s: float, f: float, y: float, memo: tuple[float, ...]) -> Measured:
+    def judge(self, s: float, f: float, y: float, memo: tuple[float, ...]) -> Judged:
         """The errors and losses of what was served and of the base prediction."""
         loss = self.loss
         if self.lean:

@@ -27,7 +27,7 @@ from gradeq.losses import Quantile
 from gradeq.rules.descent import Descent
 from gradeq.rules.levels import Levels
 from gradeq.rules.passes import given, kept, tallied
-from gradeq.rules.rule import MOST, Measured, diverging, rows_of, views
+from gradeq.rules.rule import MOST, Judged, diverging, rows_of, views
 from gradeq.schedules import Constant, Schedule
 
 
@@ -101,14 +101,14 @@ class Ensemble:
         served, memo, slopes = self.final.serve(state, place, values, q)
         return served, (*memo, q, *held), slopes
 
-    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+    def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
         """The miss and loss of what was served, and of the base forecast."""
         last = self._last
         if len(memo) != last + 1 + len(self.nus):
             raise BadInput(
                 "this ticket has other trackers than this layer; post it where it was served"
             )
-        errors, losses, _ = (self.final or self._plain).measure(served, base, y, memo[:last])
+        errors, losses, _ = (self.final or self._plain).judge(served, base, y, memo[:last])
         return errors, losses, memo
 
     def add(self, state: State, place: Place, posting: Posting) -> None:

@@ -26,7 +26,7 @@ from gradeq.losses import pinball, pinball_slope
 from gradeq.penalties import Penalty
 from gradeq.rules.descent import common_columns, dragged
 from gradeq.rules.passes import IDLE
-from gradeq.rules.rule import MOST, Measured, diverging, rows_of, slopes_at, views
+from gradeq.rules.rule import MOST, Judged, diverging, rows_of, slopes_at, views
 from gradeq.schedules import Schedule
 
 SINH = loops.SINH
@@ -95,7 +95,7 @@ class Levels:
         )  # fmt: skip
         return served[0] if count == 1 else tuple(served), (scale,), slopes
 
-    def measure(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Measured:
+    def judge(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Judged:
         """The miss and the pinball loss of each level, then of each base forecast."""
         taus = self.taus
         count = len(taus)

@@ -27,7 +27,7 @@ from gradeq.ledger.state import LEAST, MEAN, MOST, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting
 from gradeq.links import Logit
 from gradeq.rules.descent import Descent
-from gradeq.rules.rule import Measured, diverging, rows_of, views
+from gradeq.rules.rule import Judged, diverging, rows_of, views
 from gradeq.schedules import Schedule
 
 MEMORIES = (10, 30, 100, 300, 1000, 3000, 10000, 30000)  # labels of the layer
@@ -104,11 +104,11 @@ class Mixed:
         s, _, slopes = self.final.serve(state, place, values, m)
         return s, (*memo, m), slopes
 
-    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+    def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
         """The error and loss of what was served, and of the raw prediction."""
         if len(memo) != SAID + 1:
             raise BadInput("this ticket does not say what was mixed; post it where it was served")
-        return self.final.measure(served, base, y, memo)
+        return self.final.judge(served, base, y, memo)
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """The final layer moves; a first label also teaches weights and means, a correction the losses alone."""

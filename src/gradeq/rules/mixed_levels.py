@@ -24,7 +24,7 @@ from gradeq.ledger.values import Place, Posting
 from gradeq.rules.levels import Levels, listed, room_of, size_of
 from gradeq.rules.mixed import mixing_columns
 from gradeq.rules.passes import IDLE
-from gradeq.rules.rule import Measured, diverging, rows_of, views
+from gradeq.rules.rule import Judged, diverging, rows_of, views
 from gradeq.schedules import Schedule
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
@@ -114,11 +114,11 @@ class MixedLevels:
         """How many numbers a memo has."""
         return self.noted + self.width
 
-    def measure(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Measured:
+    def judge(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Judged:
         """The miss and the pinball loss of each level, then of each raw forecast."""
         if len(memo) != self.notes:
             raise BadInput("this ticket does not say what was mixed; post it where it was served")
-        errors, losses, _ = self.final.measure(served, base, y, memo[:SCALE])
+        errors, losses, _ = self.final.judge(served, base, y, memo[:SCALE])
         return errors, losses, memo
 
     def add(

@@ -22,7 +22,7 @@ from gradeq.losses import Loss
 from gradeq.penalties import Penalty
 from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, STEP, counted, entered
 from gradeq.rules.passes import given, kept, tallied
-from gradeq.rules.rule import MOST, Measured, diverging
+from gradeq.rules.rule import MOST, Judged, diverging
 from gradeq.schedules import Schedule
 
 PROXIMAL_COLUMNS = (
@@ -64,7 +64,7 @@ class Proximal:
         slopes = () if penalty is None else tuple(penalty.slope(x) for x in theta)
         return s, (state.heard[ROWS],), slopes
 
-    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+    def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
         """The error of what was served."""
         return (self.loss.slope(served, y),), (), memo
 

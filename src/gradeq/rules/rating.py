@@ -29,7 +29,7 @@ from gradeq.losses import LogLoss
 from gradeq.penalties import Penalty, Ridge
 from gradeq.rules.descent import common_columns
 from gradeq.rules.passes import IDLE, NOTHING
-from gradeq.rules.rule import MOST, Measured, diverging, slopes_at
+from gradeq.rules.rule import MOST, Judged, diverging, slopes_at
 from gradeq.schedules import Schedule
 
 JUDGE = LogLoss(loops.CLIP)
@@ -115,7 +115,7 @@ class Rating:
         p, memo = self.glance(state, *sides(place, values))
         return p, memo, () if self.penalty is None else self._slopes(state)
 
-    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+    def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
         """The error and log loss of what was served, and of a coin."""
         return (served - y, base - y), (JUDGE.value(served, y), LN2), memo
 

@@ -35,7 +35,7 @@ from gradeq.rules.rating import (
     play_all,
     sides,
 )
-from gradeq.rules.rule import Measured, diverging
+from gradeq.rules.rule import Judged, diverging
 from gradeq.schedules import Constant
 
 RATES = (0.003, 0.01, 0.023, 0.05, 0.1, 0.2, 0.4)
@@ -92,9 +92,9 @@ class RatingMix:
         """The same: a late score needs no more."""
         return (*self.glance(state, *sides(place, values)), ())
 
-    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+    def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
         """The error and log loss of what was served, and of a coin."""
-        return self.final.measure(served, base, y, memo)
+        return self.final.judge(served, base, y, memo)
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """The final step is taken; a first score also teaches the experts, a correction their losses alone."""

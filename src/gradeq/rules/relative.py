@@ -18,7 +18,7 @@ from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting
 from gradeq.penalties import Penalty
 from gradeq.rules.descent import Descent
-from gradeq.rules.rule import Measured, diverging
+from gradeq.rules.rule import Judged, diverging
 from gradeq.schedules import Schedule
 
 
@@ -56,12 +56,12 @@ class Relative:
         factor, _, slopes = self.inner.serve(state, place, values, 1.0)
         return f * factor, (factor,), slopes
 
-    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+    def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
         """The error and the squared error, both relative to the prediction."""
         ratio = y / base
         if not math.isfinite(ratio):
             raise BadInput(f"label {y} is too large beside a prediction of {base}: drop the row")
-        return self.inner.measure(memo[0], 1.0, ratio, memo)
+        return self.inner.judge(memo[0], 1.0, ratio, memo)
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """Learn from the relative error."""

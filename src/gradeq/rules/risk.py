@@ -14,7 +14,7 @@ from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting
 from gradeq.links import Identity
 from gradeq.rules.descent import Descent
-from gradeq.rules.rule import Measured
+from gradeq.rules.rule import Judged
 from gradeq.schedules import Schedule
 
 
@@ -64,12 +64,12 @@ class Risk:
         """The knob."""
         return self._inner.serve(state, place, values, f)
 
-    def measure(self, served: float, base: float, y: Any, memo: tuple[float, ...]) -> Measured:
+    def judge(self, served: float, base: float, y: Any, memo: tuple[float, ...]) -> Judged:
         """The error of what was served."""
         e = float(self.error(served, y))
         if not 0.0 <= e <= self.most:
             raise BadInput(f"the error of label {y!r} is {e}; it must lie in [0, {self.most:g}]")
-        return self._inner.measure(served, base, e, (e,))
+        return self._inner.judge(served, base, e, (e,))
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """Learn from the error that was noted."""

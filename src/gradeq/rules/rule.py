@@ -1,4 +1,4 @@
-"""What a layer asks of its rule: ``serve`` reads, ``measure`` is pure, ``add`` alone writes what is learned."""
+"""What a layer asks of its rule: ``serve`` reads, ``judge`` is pure, ``add`` alone writes what is learned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST = (
 
 
 # Of one label: the errors, the losses, and the memo of its posting.
-Measured = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
+Judged = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
 
 
 class Rule(Protocol):
@@ -62,8 +62,8 @@ class Rule(Protocol):
         """The served value, the memo for its label, and the penalty's slopes; nothing is changed."""
         ...
 
-    def measure(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Measured:
-        """Errors and losses of what was served, then of the base; a posting may be measured again."""
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+        """Errors and losses of what was served, then of the base; a posting may be judged again."""
         ...
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
@@ -97,7 +97,7 @@ def posting_of(
     rule: Rule, ticket: Ticket | Posting, y: Any, eta: float, late: tuple[int, ...]
 ) -> Posting:
     """What a label adds: of a ticket, or of an earlier posting that is judged again."""
-    errors, losses, memo = rule.measure(ticket.served, ticket.base, y, ticket.memo)
+    errors, losses, memo = rule.judge(ticket.served, ticket.base, y, ticket.memo)
     learned = (eta, late, y, errors, losses, memo, ticket.slopes, 1.0)
     return new(Posting, ticket[:6] + learned)  # number to step come first in both
 

@@ -13,7 +13,7 @@ from gradeq.errors import BadInput
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting
-from gradeq.rules.rule import Measured
+from gradeq.rules.rule import Judged
 from gradeq.schedules import Schedule
 
 
@@ -54,11 +54,11 @@ class Scored:
         served = self.inner.serve(state, place, values, 0.0)
         return served
 
-    def measure(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Measured:
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
         """The score of the label, judged against the threshold."""
         own = memo if len(memo) == self.inner.notes else memo[:-1]  # a posting's has the old score
         s = finite(self.score(base, y), y)
-        errors, losses, _ = self.inner.measure(served, 0.0, s, own)
+        errors, losses, _ = self.inner.judge(served, 0.0, s, own)
         return errors, losses, (*own, s)
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
