@@ -25,6 +25,7 @@ from gradeq.kernels.flight import (
     capped,
     flown,
     note,
+    peak_after,
 )
 from gradeq.kernels.flight import (
     LATEST as LATEST_OF_CELL,
@@ -137,7 +138,10 @@ class Flight:
         if calm and (not known or (len(cells) == 1 and known[cells[0] * LATENESS] < 2.0)):
             return late, eta
         if self.limit is not None and ticket.weight > 0.0:
-            peaks = peaks_after(known, cells, late) if known else late
+            peaks: Sequence[float] = late
+            if known:
+                own = zip(cells, late, strict=True)
+                peaks = [peak_after(known, cell * LATENESS, float(d)) for cell, d in own]
             norm = 1.0
             if self.featured:
                 norm = max(state.norms[place.key], norm_of(ticket.row.values))
@@ -177,7 +181,8 @@ class Flight:
         low, high = facts[STEP_LOW], facts[STEP_HIGH]
         if not low == eta == high or state.path:
             self.follow(state, place.params, eta, low, high)
-            facts[fact.STEP_LOW], facts[fact.STEP_HIGH] = min(low, eta), max(high, eta)
+            if not low <= eta <= high:
+                facts[STEP_LOW], facts[STEP_HIGH] = min(low, eta), max(high, eta)
         if weight > facts[HEAVIEST]:
             facts[HEAVIEST] = weight
         if largest > facts[LARGEST]:
@@ -361,16 +366,6 @@ def calm(labels: Any) -> Any:
     made[:, LENGTH] = EPOCH * (past + 1.0)
     made[:, RECENT] = np.where(made[:, COUNT] > 0.0, 1.0, 0.0)
     return made
-
-
-def peaks_after(known: Floats, cells: Sequence[int], late: Sequence[int]) -> list[float]:
-    """The peak lateness of each cell once these labels are noted."""
-    peaks = []
-    for cell, d in zip(cells, late, strict=True):
-        own = list(known[cell * LATENESS : (cell + 1) * LATENESS])
-        note(own, 0, float(d))
-        peaks.append(own[PEAK])
-    return peaks
 
 
 def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[int]) -> tuple[int, ...]:

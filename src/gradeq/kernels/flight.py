@@ -15,14 +15,20 @@ LATENESS = 5
 EPOCH = 50.0  # labels of the first epoch; later ones are longer by as much, and at least four times the peak
 
 
+def peak_after(late: Floats, at: int, d: float) -> float:
+    """The peak of a cell once a label of lateness d is posted: with the last label of an epoch, that epoch's own."""
+    ends = late[at + COUNT] + 1.0 >= late[at + LENGTH]
+    peak: float = max(late[at + RECENT] if ends else late[at], d)
+    return peak
+
+
 def note(late: Floats, at: int, d: float) -> None:
     """A label of lateness d was posted in the cell whose numbers begin at ``at``."""
+    late[at] = peak_after(late, at, d)
     late[at + RECENT] = max(late[at + RECENT], d)
-    late[at] = max(late[at], d)
     late[at + LATEST] = max(late[at + LATEST], d)
     late[at + COUNT] = late[at + COUNT] + 1.0
     if late[at + COUNT] >= late[at + LENGTH]:
-        late[at] = late[at + RECENT]
         late[at + RECENT] = 0.0
         late[at + COUNT] = 0.0
         late[at + LENGTH] = max(late[at + LENGTH] + EPOCH, 4.0 * late[at])
