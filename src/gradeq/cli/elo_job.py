@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradeq.cli.delay import RowClock, clock_of, times_of
 from gradeq.cli.games import Games, Sides, parse, without_own
 from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
 from gradeq.cli.measure import GroupSums, Sums
@@ -15,12 +16,12 @@ from gradeq.cli.notes import whose_step
 from gradeq.cli.options import Common, check_distinct
 from gradeq.cli.outcome import Before, Capped, capping
 from gradeq.cli.progress import progress
-from gradeq.cli.reading import Reading
+from gradeq.cli.reading import reading_of
 from gradeq.cli.state_file import check_place, read_state
 from gradeq.cli.steps import penalty_of, stepped
 from gradeq.cli.task import step_of
 from gradeq.errors import BadInput
-from gradeq.files import Clock, Codebook, Writer, atomic, guard_formula, open_table
+from gradeq.files import Codebook, Writer, atomic, guard_formula, open_table
 from gradeq.files.numbers import Floats
 from gradeq.report.numerals import some
 
@@ -69,8 +70,11 @@ class EloOutcome:
 class EloPass:
     """One run over the games: the ratings move on, the sums grow."""
 
-    def __init__(self, layer: Any, sides: Sides, drop: bool, follow: Any, new: str) -> None:
+    def __init__(
+        self, layer: Any, sides: Sides, drop: bool, follow: Any, new: str, clock: RowClock | None
+    ) -> None:
         self.layer, self.sides, self.drop, self.new = layer, sides, drop, new
+        self.clock = clock
         self.follow = follow
         self.rows = self.ties = self.skipped = self.weighing = self.waiting = 0
         self.sums = Sums(["bias_before", "bias_after", "loss"])
@@ -90,10 +94,9 @@ class EloPass:
         piece, y = games.piece, games.scores
         if piece.never is not None and piece.never.any():
             y = np.where(piece.never, np.nan, y)
-        given: dict[str, Any] = {"weights": games.weights}
-        if piece.times is not None:
-            given |= {"times": piece.times, "label_times": piece.due}
-        run = self.layer.run(games.a, games.b, y, **given)
+        turns = None if self.clock is None else self.clock.turns(len(y), None)
+        when = times_of(self.clock, turns, piece, self.layer)
+        run = self.layer.run(games.a, games.b, y, weights=games.weights, **when)
         p: Floats = np.asarray(run.values)
         self.waiting = run.waiting
         self._add(games, p, run)
@@ -146,12 +149,7 @@ def carry_out(
     check_distinct([path for path in named if path is not None])
     table = open_table(options.files, spool=options.time is not None)
     table.need(*sides.columns)
-    reading = Reading(
-        table,
-        sides.columns,
-        None if options.time is None else Clock(options.time),
-        None if options.label_time is None else Clock(options.label_time),
-    )
+    reading = reading_of(table, sides.columns, options)
     ttl = reading.ttl(options.ttl)
     if options.state is not None:
         check_place(options.state)
@@ -161,7 +159,8 @@ def carry_out(
         from gradeq.cli.elo_follow import EloFollow
 
         follow = EloFollow(reading)
-    pass_ = EloPass(layer, sides, ties == "drop", follow, column_name)
+    clock, now = clock_of(options, layer), layer._book.now
+    pass_ = EloPass(layer, sides, ties == "drop", follow, column_name, clock)
     before = Before.of(layer) if continued else Before()
     with ExitStack() as stack:
         import pyarrow as pa
@@ -197,6 +196,8 @@ def carry_out(
 
             page.write(page_of(outcome, follow, table.paths).encode())
         if place:
+            if clock is not None:
+                clock.lay_down(layer, now)
             place.writelines(piece.encode() for piece in layer._written())
     return outcome
 

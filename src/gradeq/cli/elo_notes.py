@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradeq.cli.notes import BROKEN, stepping, unlearned
+from gradeq.cli.notes import BROKEN, stepping, taken_at_once, unlearned
 from gradeq.report import notices as say
 from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Notice
@@ -17,6 +17,9 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     late = unlearned(outcome, outcome.options, pass_.weighing, pass_.waiting)
     if late is not None:
         found.append(late)
+    at_once = taken_at_once(outcome, outcome.options)
+    if at_once is not None:
+        found.append(at_once)
     if outcome.labelled < FEW:
         found.append(say.few_labels(outcome.labelled))
     found += stepping(outcome, outcome.options, outcome.whose_step)

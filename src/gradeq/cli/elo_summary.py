@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gradeq.cli.delay import labels_words
 from gradeq.cli.elo_job import EloOutcome
 from gradeq.cli.json_summary import concluding, dumped
 from gradeq.cli.summary import auto, certified, plain, short
@@ -101,6 +102,7 @@ def as_json(outcome: EloOutcome) -> str:
         "rows": outcome.rows,
         "labelled": outcome.labelled,
         "learned": outcome.learned,
+        "labels": labels_words(outcome.options),
         "players": len(outcome.board),
         "ties": outcome.ties,
         "skipped": outcome.skipped,

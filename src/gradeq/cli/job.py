@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from gradeq.cli.delay import clock_of
 from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
 from gradeq.cli.measure import GroupSums, Sums
 from gradeq.cli.outcome import Before, Outcome, capping, group_lines
 from gradeq.cli.progress import progress
-from gradeq.cli.reading import Reading
+from gradeq.cli.reading import reading_of
 from gradeq.cli.state_file import check_place
 from gradeq.cli.task import Parsed, Task, books, learn, parse, starting_layer, step_of
 from gradeq.cli.trend import Trend, axis_of, positions
-from gradeq.files import Clock, Writer, atomic, open_table
+from gradeq.files import Writer, atomic, open_table
 from gradeq.files.numbers import Floats
 from gradeq.report.story import Axis
 
@@ -38,9 +39,15 @@ class Pass:
         self.axis = axis
         self.outside = 0
         self.extremes = (math.inf, -math.inf)
+        self.clock = clock_of(task.common, layer)
+        self.now = layer._book.now
 
     def answer(self, rows: Parsed) -> dict[str, Floats]:
         """Serve a piece: the new columns."""
+        if self.clock is not None:
+            key = None if self.task.key is None else rows.piece.cells(self.task.key)
+            turns = self.clock.turns(len(rows.y), key)
+            rows = rows._replace(clock=self.clock, turns=turns)
         run = learn(self.task, self.layer, rows)
         served = np.asarray(run.served)
         served = served if served.ndim == 2 else served[:, None]
@@ -95,12 +102,7 @@ def carry_out(task: Task) -> Outcome:
     common = task.common
     table = open_table(common.files, spool=common.time is not None)
     table.need(*task.columns)
-    reading = Reading(
-        table,
-        task.columns,
-        None if common.time is None else Clock(common.time),
-        None if common.label_time is None else Clock(common.label_time),
-    )
+    reading = reading_of(table, task.columns, common)
     ttl = reading.ttl(common.ttl)
     if common.state is not None:
         check_place(common.state)
@@ -136,6 +138,8 @@ def carry_out(task: Task) -> Outcome:
 
             page.write(page_of(outcome, follow, pass_, table.paths).encode())
         if place:
+            if pass_.clock is not None:
+                pass_.clock.lay_down(layer, pass_.now)
             place.writelines(piece.encode() for piece in layer._written())
     return outcome
 

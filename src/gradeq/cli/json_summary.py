@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+from gradeq.cli.delay import labels_words
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.task import Task, final_step
 
@@ -18,6 +19,7 @@ def as_json(outcome: Outcome) -> str:
         "rows": outcome.rows,
         "labelled": outcome.labelled,
         "learned": outcome.learned,
+        "labels": labels_words(task.common),
         "eta": outcome.eta,
         "decay": task.common.decay,
         "capped": None if outcome.capped is None else outcome.capped._asdict(),

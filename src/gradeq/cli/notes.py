@@ -27,6 +27,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
         found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome))]
     options = outcome.task.common
     found.append(unlearned(outcome, options, outcome.counted, pass_.waiting))
+    found.append(taken_at_once(outcome, options))
     found += stepping(outcome, options, whose_step(options.eta is not None, outcome.continued))
     found += [*ranges(outcome), *crowds(outcome)]
     if outcome.eta is None:  # an ensemble without a final tracker
@@ -88,7 +89,7 @@ def unlearned(outcome: Any, options: Common, counted: int, waiting: int) -> Noti
         reason = "The layer of this state is frozen: labels are heard and move nothing."
         return say.not_learned(0, counted, reason, "Call its `resume()` in Python, and save it.")
     missed = counted - learned
-    if options.label_time is None or 2 * missed <= counted:
+    if (options.label_time is None and options.delay is None) or 2 * missed <= counted:
         return None
     if 2 * waiting >= missed:
         return say.not_due(learned, learned + waiting, not learned, options.state is not None)
@@ -96,6 +97,12 @@ def unlearned(outcome: Any, options: Common, counted: int, waiting: int) -> Noti
     reason += " or came later than --ttl allows." if options.ttl is not None else "."
     remedy = "Fill in when labels became known, or leave out `--label-time`."
     return say.not_learned(learned, counted, reason, remedy)
+
+
+def taken_at_once(outcome: Any, options: Common) -> Notice | None:
+    """Nothing was said of when labels come, so each was taken as known before the next row."""
+    said = options.label_time is not None or options.delay is not None
+    return None if said or not outcome.labelled else say.labels_at_once()
 
 
 def stepping(outcome: Any, options: Common, whose: str) -> list[Notice]:

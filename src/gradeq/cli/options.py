@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     _Kind = click.ParamType[Any]
 else:  # click before 8.4 has no parameter there
     _Kind = click.ParamType
+
+
+class Delay(NamedTuple):
+    """How long after its row every label comes: so many rows, or so many seconds."""
+
+    text: str
+    rows: int | None
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,7 @@ class Common:
     strength: float | None = None
     time: str | None = None
     label_time: str | None = None
+    delay: Delay | None = None
     ttl: str | None = None
     in_flight: int = 1
     no_cap: bool = False
@@ -44,6 +53,8 @@ class Common:
             raise click.UsageError(
                 "--label-time needs --time, the column that says when rows are served"
             )
+        if self.delay is not None:
+            self._check_delay(self.delay)
         if self.ttl is not None and self.time is None:
             raise click.UsageError("--ttl is counted in the unit of --time; give --time as well")
         if (self.penalty is None) != (self.strength is None):
@@ -54,6 +65,23 @@ class Common:
             )
         outputs = [p for p in (self.output, self.report, self.state) if p is not None]
         check_distinct(outputs)
+
+    def _check_delay(self, delay: Delay) -> None:
+        given = f"--delay {delay.text}"
+        if self.label_time is not None:
+            raise click.UsageError(
+                f"{given} and --label-time both say when labels come; leave out one of the two"
+            )
+        if delay.rows is None and self.time is None:
+            raise click.UsageError(
+                f"{given} is a span of time and needs --time, a column of dates; "
+                "or give a number of rows"
+            )
+        if self.ttl is not None:
+            raise click.UsageError(
+                f"with {given} every label comes exactly that late, so none outlives --ttl; "
+                "leave out one of the two"
+            )
 
 
 def check_distinct(outputs: list[str]) -> None:
@@ -74,6 +102,47 @@ class Step(_Kind):
     ) -> float | str:
         """The step as a number, or the word auto."""
         return "auto" if value == "auto" else positive(self, value, param, ctx)
+
+
+class Late(_Kind):
+    """A delay: a number of rows, or a span of time with a unit."""
+
+    name = "ROWS|DURATION"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Delay:
+        """The delay."""
+        text = str(value).strip()
+        if text.isascii() and text.isdigit() and len(text) < 16:
+            return Delay(text, int(text), 0.0)
+        seconds = duration(text)
+        if seconds is None or not 0.0 < seconds <= LONGEST:
+            self.fail(
+                f"{value!r} is neither a number of rows nor a span of time; "
+                "give 0, 250, 90s, 15m, 36h or 7d.",
+                param,
+                ctx,
+            )
+        return Delay(text, None, seconds)
+
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+LONGEST = 100.0 * 366.0 * 86400.0
+
+
+def duration(text: str) -> float | None:
+    """Seconds of a span of time with a unit; None for anything else.
+
+    >>> duration("36h"), duration("1.5d"), duration("7")
+    (129600.0, 129600.0, None)
+    """
+    if text[-1:] not in UNITS:
+        return None
+    try:
+        return float(text[:-1]) * UNITS[text[-1]]
+    except ValueError:
+        return None
 
 
 class Positive(_Kind):
@@ -182,6 +251,16 @@ _SHARED = (
             "When each label became known. A label is learned from before the first later "
             "row whose time has reached it; labels not due by the last row are not learned "
             "from (with --state: kept until due)."
+        ),
+    ),
+    click.option(
+        "--delay",
+        type=Late(),
+        metavar="ROWS|DURATION",
+        help=(
+            "Every label comes this much later than its row: so many rows (with --key of its "
+            "series), or a span such as 12h or 3d (needs --time with dates). Without it and "
+            "without --label-time, a label counts as known before the next row."
         ),
     ),
     click.option(

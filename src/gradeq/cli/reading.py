@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from gradeq.cli.options import UNITS, Common, Delay
 from gradeq.cli.overlap import ahead, behind
 from gradeq.errors import BadInput
 from gradeq.files import (
@@ -38,8 +39,6 @@ _ROWS = 1 << 19
 _BYTES = 128 << 20
 # Files of more bytes than this are read ahead and written behind; never a pipe, which may block.
 _LONG = 32 << 20
-
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Piece(NamedTuple):
@@ -77,6 +76,17 @@ class Piece(NamedTuple):
             raise BadInput(f"{row}: column {name!r} has {float(values[i])!r}, which {rule}")
 
 
+def reading_of(table: Table, columns: Sequence[str], options: Common) -> Reading:
+    """The pass over a table that the shared options ask for."""
+    return Reading(
+        table,
+        columns,
+        None if options.time is None else Clock(options.time),
+        None if options.label_time is None else Clock(options.label_time),
+        options.delay,
+    )
+
+
 @dataclass
 class Reading:
     """One pass over a table in the order of serving.
@@ -90,11 +100,24 @@ class Reading:
     columns: Sequence[str]
     time: Clock | None = None
     label_time: Clock | None = None
+    delay: Delay | None = None
 
     def __post_init__(self) -> None:
         self.table.need(*self.columns)
         self.streams = self.time is None or in_time_order(self.table, self.time)
         self._served = self._count = 0
+        self._later = self._span(self.delay)
+
+    def _span(self, delay: Delay | None) -> int | None:
+        """How much later than its row a label comes, in nanoseconds; None where no span is given."""
+        if delay is None or delay.rows is not None or self.time is None:
+            return None
+        if self.time.kind not in ("time", None):
+            raise BadInput(
+                f"--delay {delay.text} is a span of time, but column {self.time.name!r} holds numbers; "
+                "give --time a column of dates, or a number of rows"
+            )
+        return round(delay.seconds * 1e9)
 
     def progress(self) -> float | None:
         """How much is done, in [0, 1]; None where that cannot be known."""
@@ -106,8 +129,8 @@ class Reading:
             return None
         dates = self.time is not None and self.time.kind == "time"
         number, unit = text.strip(), 1.0
-        if dates and number[-1:] in _UNITS:
-            number, unit = number[:-1], _UNITS[number[-1]]
+        if dates and number[-1:] in UNITS:
+            number, unit = number[:-1], UNITS[number[-1]]
         try:
             span = float(number)
         except ValueError:
@@ -193,6 +216,8 @@ class Reading:
     def _piece(self, chunk: Chunk, start: int, times: Any = None, rows: Any = None) -> Piece:
         if self.time is not None and times is None:
             times = chunk.times(self.time).values
+        if self._later is not None:
+            return Piece(chunk, start, times, after(times, self._later), rows=rows)
         if self.label_time is None:
             return Piece(chunk, start, times, rows=rows)
         due = chunk.times(self.label_time, missing=True)
@@ -206,6 +231,12 @@ class Reading:
     def _wanted(self) -> list[str]:
         clocks = [clock.name for clock in (self.time, self.label_time) if clock is not None]
         return list(dict.fromkeys([*self.columns, *clocks]))
+
+
+def after(times: Any, span: int) -> Any:
+    """So much later, at the latest the last moment that can be told."""
+    last = np.iinfo(np.int64).max - span
+    return np.minimum(times, last) + span
 
 
 def joined_chunks(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, bool]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradeq.cli.delay import RowClock, Turns, times_of
 from gradeq.cli.judge import Judge
 from gradeq.cli.options import Common
 from gradeq.cli.reading import Piece
@@ -56,6 +57,8 @@ class Parsed(NamedTuple):
     y: Floats
     weights: Floats | None
     features: Floats | None
+    clock: RowClock | None = None
+    turns: Turns | None = None
 
     @property
     def counted(self) -> Any:
@@ -99,10 +102,9 @@ def learn(task: Task, layer: Any, rows: Parsed) -> Any:
     """Serve a piece and learn from its labels: the layer's run."""
     piece, y = rows.piece, rows.y
     given: dict[str, Any] = {"weights": rows.weights}
+    given |= times_of(rows.clock, rows.turns, piece, layer)
     if piece.never is not None and piece.never.any():
         y = np.where(piece.never, np.nan, y)
-    if piece.times is not None:
-        given |= {"times": piece.times, "label_times": piece.due}
     if task.key is not None:
         given["key"] = piece.cells(task.key)
     if task.by:

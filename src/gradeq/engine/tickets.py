@@ -54,7 +54,7 @@ class Book:
     """Open tickets by number and by id, the last ``remember`` closed and expired ids."""
 
     __slots__ = (
-        "by_id", "by_key", "closed", "lapsed", "now", "opened", "remember", "timed", "ttl", "waiting",
+        "by_id", "by_key", "closed", "desk", "lapsed", "now", "opened", "remember", "timed", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(self, ttl: float | None, remember: int = 10_000) -> None:
@@ -72,6 +72,7 @@ class Book:
         self.lapsed: OrderedDict[Id, None] = OrderedDict()
         self.waiting: list[Waiting] = []  # labels of earlier runs that are known but not yet due
         self.now: float | None = None
+        self.desk: dict[str, Any] = {}  # what the command line notes from run to run
 
     def __len__(self) -> int:
         return len(self.opened) + len(self.waiting)
@@ -175,6 +176,7 @@ class Book:
             "lapsed": list(self.lapsed),
             "waiting": self.waiting,
             "now": self.now,
+            **({"desk": self.desk} if self.desk else {}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -191,7 +193,7 @@ class Book:
         for name in self.__slots__:
             if name not in ("ttl", "remember"):
                 setattr(self, name, getattr(fresh, name))
-        self.now = state["now"]
+        self.now, self.desk = state["now"], dict(state.get("desk", {}))
 
 
 def as_ticket(entry: Sequence[Any]) -> Ticket:

@@ -116,6 +116,16 @@ def steps_held(
     )
 
 
+def labels_at_once() -> Notice:
+    """Nobody said when labels come, and the figures are those of labels that come before the next row."""
+    return Notice(
+        "note",
+        "Each label was taken as known before the next row.",
+        "If labels come later, less can be learned than is shown here.",
+        "Say when they come with `--delay` (rows, or a span such as 3d) or `--label-time`.",
+    )
+
+
 def no_cap_with_late_labels(eta: float, late: int) -> Notice:
     """Labels are late and the cap is off."""
     return Notice(
