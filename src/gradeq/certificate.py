@@ -33,6 +33,7 @@ from gradeq.kernels.account import (
 )
 from gradeq.kernels.flight import LATENESS
 from gradeq.kernels.flight import LATEST as LATEST_OF_CELL
+from gradeq.learning import learning_of
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State
 from gradeq.penalties import Lasso, Penalty, Ridge
@@ -131,7 +132,7 @@ def reading_of(layer: Any, names: list[str] | None = None) -> Reading:
 
 def certify(layer: Any) -> Equilibrium:
     """Everything that can be said about what a layer has served so far."""
-    return certificate(reading_of(layer))
+    return replace(certificate(reading_of(layer)), learning=learning_of(layer))
 
 
 def certificate(reading: Reading) -> Equilibrium:

@@ -17,8 +17,10 @@ from gradeq.errors import BadInput
 if TYPE_CHECKING:
     from gradeq.engine.learned import State
     from gradeq.engine.learner import Learner
+    from gradeq.learning import Learning
 
 SHOWN = 20  # rows of a printed table
+HARM = 0.02  # of the raw loss: more is said
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Equilibrium:
     ``gap`` is the largest disagreement between the summed averages and the state; rounding apart it is 0. ``exact``:
     one constant step, so the averages follow from two states alone. ``bound`` bounds the largest average gradient
     by the result named ``bound_from``; ``vacuous`` when it says no more than what holds without learning.
+    ``learning``: the step in force, how late labels came, how long ``auto`` remembers, rows without a label.
 
     >>> print(Equilibrium(rows=3, coordinates=(Coordinate("(all)", 3, -0.9, from_state=-0.9),)))
     largest average gradient -0.9 over 3 rows; certificate exact (gap 0); no bound applies
@@ -75,6 +78,7 @@ class Equilibrium:
     bound_from: str = ""
     vacuous: bool = False
     exact: bool = True
+    learning: Learning | None = None
 
     @property
     def largest(self) -> float:
@@ -110,12 +114,21 @@ class Equilibrium:
             parts = [f"largest average gradient {figure(self.largest)} over {rows}"]
         if self.loss_after is not None:
             before = "" if self.loss_before is None else f"{figure(self.loss_before)} -> "
-            worse = " (worse)" if self.loss_got_worse else ""
+            worse = f" ({self._worse})" if self.loss_got_worse else ""
             parts.append(f"{self.loss_name} {before}{figure(self.loss_after)}{worse}")
         kind = "exact" if self.exact else "from the stored sums"
         parts.append(f"certificate {kind} (gap {figure(self.gap)})")
         parts.append(self._bound_in_words())
         return "; ".join(parts)
+
+    @property
+    def _worse(self) -> str:
+        """That the loss got worse; how much, and what moves less, where ``auto`` costs over 2 %."""
+        auto = self.learning is not None and self.learning.method == "auto"
+        before, after = self.loss_before or 0.0, self.loss_after or 0.0
+        if not auto or before <= 0.0 or after <= (1.0 + HARM) * before:
+            return "worse"
+        return f"worse than raw by {100.0 * (after / before - 1.0):.0f} %: eta='plain' moves less"
 
     def _bound_in_words(self) -> str:
         if self.bound is None or not math.isfinite(self.bound):
@@ -142,6 +155,7 @@ class Equilibrium:
             },
             "coordinates": [{k: plain(v) for k, v in asdict(c).items()} for c in self.coordinates],
             "certificate": self.certificate,
+            "learning": None if self.learning is None else self.learning._asdict(),
         }
 
     @property

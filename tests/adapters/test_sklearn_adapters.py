@@ -128,8 +128,10 @@ def test_any_cut_of_the_rows_gives_the_same_layer() -> None:
 
 def test_fit_teaches_the_layer_nothing_and_predict_changes_nothing() -> None:
     X, y = stream()
-    model = DebiasedRegressor(numeric(LinearRegression()), groups=["region"]).fit(X, y + 5.0)
-    assert model.layer_.to_json() == gq.Debiaser(groups=["region"]).to_json()
+    model = DebiasedRegressor(numeric(LinearRegression()), eta="plain", groups=["region"]).fit(
+        X, y + 5.0
+    )
+    assert model.layer_.to_json() == gq.Debiaser("plain", groups=["region"]).to_json()
     model.partial_fit(X, y)
     before = model.layer_.to_json()
     stranger = X.assign(region="east")

@@ -37,7 +37,7 @@ def test_one_level_is_the_tracker_s_and_its_coverage_is_counted(file, rows, tmp_
     run = QuantileTracker(0.9).run(numbers(rows, "forecast"), y)
     served = np.array(column(out, "adjusted"))
     np.testing.assert_array_equal(served, run.served)
-    assert found["eta"] == 0.1 and found["command"] == "quantile"
+    assert found["eta"] == 0.03 and found["command"] == "quantile"
     assert found["coverage"]["target"] == 0.9
     assert found["coverage"]["after"] == pytest.approx((y <= served).mean(), abs=1e-15)
     assert found["coverage"]["before"] == pytest.approx(

@@ -21,7 +21,7 @@ from gradeq import (
 PATTERNS = [
     lambda: Debiaser(eta=0.1),
     lambda: Debiaser(outcome="real", schedule=Power(0.5, 0.5)),
-    lambda: Debiaser(outcome="binary"),
+    lambda: Debiaser("plain", outcome="binary"),
     lambda: QuantileTracker(0.9, eta=0.2),
     lambda: QuantileTracker(0.9, eta=0.2, link="linear"),
     lambda: MultiQuantileTracker([0.1, 0.5, 0.9], eta=0.2),

@@ -33,7 +33,7 @@ def test_each_weekday_of_elec2_is_covered_within_its_bound(data_dir):
     week = 336
     f, y = power.nswdemand[:-week], power.nswdemand[week:]
     day = power.day[week:]
-    layer = IntervalTracker(0.9, groups=["day"])
+    layer = IntervalTracker(0.9, "plain", groups=["day"])
     lower, upper = layer.run(f, y, {"day": day}).served.T
     held = (lower < y) & (y <= upper)
     bounds = {c.name: c.bound for c in layer.equilibrium().coordinates}
@@ -48,7 +48,7 @@ def test_each_weekday_of_elec2_is_covered_within_its_bound(data_dir):
 def test_covid_levels_never_cross_and_every_level_is_within_its_bound(forecasts, horizon):
     rows = np.flatnonzero(forecasts.horizon == horizon)
     rows = rows[np.argsort(forecasts.target_date[rows], kind="stable")]
-    layer = MultiQuantileTracker(LEVELS)
+    layer = MultiQuantileTracker(LEVELS, "plain")
     served = layer.run(forecasts.quantiles[rows], forecasts.deaths[rows]).served
     assert (np.diff(served, axis=1) >= 0.0).all()
     for c in layer.coverage:
@@ -95,7 +95,7 @@ def test_scores_are_covered_and_auto_is_near_the_best_step(scores, name):
 def test_where_there_is_nothing_to_follow_the_sinh_link_costs_little(scores):
     """Shuffled scores have no trend to follow: the loss of sinh .1 stays within 4 % of the best constant."""
     s = np.random.default_rng(0).permutation(scores["french prices"])
-    layer = QuantileTracker(0.9, warm=True)
+    layer = QuantileTracker(0.9, "plain", warm=True)
     layer.run(np.zeros(len(s)), s)
     constant = np.quantile(s, 0.9)
     best = np.mean(np.maximum(0.9 * (s - constant), -0.1 * (s - constant)))

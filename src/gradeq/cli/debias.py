@@ -70,9 +70,13 @@ def command(**given: Any) -> None:
     of what was served equals the mean label: over all rows, or in each group of each --by column.
     Whatever the data do, the bias falls at least as fast as the bound in the summary says.
 
-    Without --eta the step is 0.01 (binary: 0.03) divided by the number of --by columns. With
-    labels at once it can raise the squared error by at most 1 % (binary with link logit: the log
-    loss of 0/1 labels by at most 0.62 %), whatever comes. With --feature a step is required.
+    Without --eta, running means of the known errors (overall and by group) and the raw prediction
+    are mixed by their loss (auto): it follows drift, also where labels come late, and needs about
+    500 labels to pay off. --eta plain is one step of 0.01 (binary: 0.03) divided by the number of
+    --by columns; with labels known before the next row it can raise the squared error by at most
+    1 % (binary with link logit: the log loss of 0/1 labels by at most 0.62 %), whatever comes. A
+    step left out is plain with --key, --decay, --penalty or --link shift or exp, and required
+    with --feature.
 
     FILE is .csv, .csv.gz or .parquet, several of one kind, or - for CSV on stdin. Cells are
     copied unchanged; files larger than memory are streamed.

@@ -227,7 +227,8 @@ def starting_layer(
     from gradeq.theory.elo import step_from_k
 
     saved = read_state(options.state) if options.state is not None else None
-    eta = step_from_k(k) if k is not None else options.eta
+    eta = DEFAULT_ETA if options.eta == "plain" else options.eta
+    eta = step_from_k(k) if k is not None else eta
     if saved is not None and eta is None:
         eta = step_of(saved)
     layer = Elo(

@@ -9,7 +9,6 @@ from gradeq.cli.delay import labels_words
 from gradeq.cli.elo_job import EloOutcome
 from gradeq.cli.json_summary import concluding, dumped
 from gradeq.cli.summary import auto, certified, plain, short
-from gradeq.cli.task import final_step
 from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
@@ -97,32 +96,32 @@ def as_json(outcome: EloOutcome) -> str:
 
     eta, some = outcome.eta, outcome.labelled > 0
     mean = outcome.sums.mean
-    found: dict[str, Any] = {
-        "command": "elo",
-        "rows": outcome.rows,
-        "labelled": outcome.labelled,
-        "learned": outcome.learned,
-        "labels": labels_words(outcome.options),
-        "players": len(outcome.board),
-        "ties": outcome.ties,
-        "skipped": outcome.skipped,
-        "eta": eta,
-        "k": eta / step_from_k(1.0) if isinstance(eta, float) else None,
-        "decay": outcome.options.decay,
-        "capped": None if outcome.capped is None else outcome.capped._asdict(),
-        "resized": outcome.resized,
-        "bias": {
-            "before": mean("bias_before") if some else None,
-            "after": mean("bias_after") if some else None,
-        },
-        "loss": {"name": "log loss", "before": LN2, "after": mean("loss") if some else None},
-        "theta": outcome.layer.theta,
-        "groups": [player(outcome, row) for row in outcome.board],
-        **concluding(outcome),
-    }
-    if eta == "auto":
-        found["final_eta"] = final_step(outcome.layer)
-    return dumped(found)
+    return dumped(
+        {
+            "command": "elo",
+            "rows": outcome.rows,
+            "labelled": outcome.labelled,
+            "learned": outcome.learned,
+            "labels": labels_words(outcome.options),
+            "players": len(outcome.board),
+            "ties": outcome.ties,
+            "skipped": outcome.skipped,
+            "eta": outcome.layer.step if eta == "auto" else eta,
+            "method": "auto" if eta == "auto" else "plain",
+            "k": eta / step_from_k(1.0) if isinstance(eta, float) else None,
+            "decay": outcome.options.decay,
+            "capped": None if outcome.capped is None else outcome.capped._asdict(),
+            "resized": outcome.resized,
+            "bias": {
+                "before": mean("bias_before") if some else None,
+                "after": mean("bias_after") if some else None,
+            },
+            "loss": {"name": "log loss", "before": LN2, "after": mean("loss") if some else None},
+            "theta": outcome.layer.theta,
+            "groups": [player(outcome, row) for row in outcome.board],
+            **concluding(outcome),
+        }
+    )
 
 
 def player(outcome: EloOutcome, row: Any) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from gradeq.cli.delay import labels_words
 from gradeq.cli.outcome import GroupLine, Outcome
-from gradeq.cli.task import Task, final_step
+from gradeq.cli.task import Task
+from gradeq.learning import learning_of
 
 
 def as_json(outcome: Outcome) -> str:
@@ -20,13 +21,13 @@ def as_json(outcome: Outcome) -> str:
         "labelled": outcome.labelled,
         "learned": outcome.learned,
         "labels": labels_words(task.common),
-        "eta": outcome.eta,
+        "eta": outcome.layer.step if outcome.eta == "auto" else outcome.eta,
+        "method": "auto" if outcome.eta == "auto" else "plain",
         "decay": task.common.decay,
         "capped": None if outcome.capped is None else outcome.capped._asdict(),
         "resized": outcome.resized,
     }
-    if outcome.eta == "auto":
-        found["final_eta"] = final_step(outcome.layer)
+    found["learning"] = learning_of(outcome.layer)._asdict()
     if task.common.weight is not None:
         found["weight"] = task.common.weight
     found |= measured(task, outcome.sums.mean, outcome.counted)

@@ -24,7 +24,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     if outcome.counted < FEW:
         found.append(say.few_labels(outcome.counted))
     else:
-        found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome))]
+        found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome), moves_less(outcome))]
     options = outcome.task.common
     found.append(unlearned(outcome, options, outcome.counted, pass_.waiting))
     found.append(taken_at_once(outcome, options))
@@ -45,6 +45,13 @@ def loss_of(outcome: Outcome) -> Loss:
     """The loss before and after, named."""
     name = "squared error" if outcome.task.command == "debias" else "pinball loss"
     return Loss(name, *outcome.pair("loss"))
+
+
+def moves_less(outcome: Outcome) -> str:
+    """What costs less where the loss got worse."""
+    if outcome.eta != "auto":
+        return ""
+    return "`--eta plain` moves less, with a proven limit on what it costs; raw is what you have."
 
 
 def changed(outcome: Outcome, pass_: Any) -> list[Notice]:
@@ -107,7 +114,7 @@ def taken_at_once(outcome: Any, options: Common) -> Notice | None:
 
 def stepping(outcome: Any, options: Common, whose: str) -> list[Notice]:
     """Steps were held down for late labels, or should have been; rows were too large for them."""
-    eta = outcome.eta if isinstance(outcome.eta, float) else None
+    eta = outcome.layer.step if outcome.eta == "auto" else outcome.eta
     held, late = outcome.capped, outcome.layer.in_flight["longest_delay"]
     found = []
     if held is not None:

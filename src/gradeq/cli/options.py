@@ -93,15 +93,15 @@ def check_distinct(outputs: list[str]) -> None:
 
 
 class Step(_Kind):
-    """A step: a positive number, or auto."""
+    """A step: a positive number, auto or plain."""
 
-    name = "F|auto"
+    name = "F|auto|plain"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | str:
-        """The step as a number, or the word auto."""
-        return "auto" if value == "auto" else positive(self, value, param, ctx)
+        """The step as a number, or the word."""
+        return value if value in ("auto", "plain") else positive(self, value, param, ctx)
 
 
 class Late(_Kind):
@@ -215,10 +215,11 @@ _SHARED = (
     click.option(
         "--eta",
         type=Step(),
-        metavar="F|auto",
+        metavar="F|auto|plain",
         help=(
-            "The step size, above 0. Left out: the default named above, or the step of the "
-            "state. `auto` weighs running corrections and the raw prediction by their loss."
+            "The step size, above 0; `auto` weighs running corrections and the raw prediction by "
+            "their loss; `plain` is one constant step. Left out: as said above, or the step of "
+            "the state."
         ),
     ),
     click.option(

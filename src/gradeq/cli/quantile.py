@@ -91,9 +91,11 @@ def command(**given: Any) -> None:
     labels at or below the served value is the level that was asked for: overall, or in each
     group of each --by column. Several levels never cross.
 
-    Without --eta the step is 0.1 with link sinh; link linear needs a step in the unit of the
-    labels. An --ensemble without --eta ends with its weights, and its coverage is then not
-    guaranteed; with --eta a final tracker of that step restores the guarantee.
+    Without --eta, trackers of five rates and the raw forecast are mixed by their loss (auto).
+    --eta plain is one tracker with a step of 0.1, and so is a step left out with --key, --decay
+    or --penalty. --feature needs a step, link linear one in the unit of the labels. An --ensemble
+    without --eta ends with its weights, and its coverage is then not guaranteed; with --eta a
+    final tracker of that step restores the guarantee.
 
     New columns: adjusted; with several levels adjusted_<level>; with --interval lower and upper.
 
@@ -246,7 +248,7 @@ def check(
     if ensemble is not None:
         if wanted != 1 or interval is not None:
             raise click.UsageError("--ensemble tracks one level; give one --level")
-        if options.eta == "auto" or options.decay is not None or options.penalty is not None:
+        if isinstance(options.eta, str) or options.decay is not None or options.penalty is not None:
             raise click.UsageError(
-                "--ensemble goes with a constant --eta; leave out auto, --decay, --penalty"
+                "--ensemble goes with a number for --eta; leave out auto, plain, --decay, --penalty"
             )

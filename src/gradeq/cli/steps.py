@@ -14,7 +14,7 @@ def stepped(options: Common, eta: float | str | None, default: float | None) -> 
     """The layer's arguments for the step: eta, or a schedule that falls from it."""
     if options.decay is None:
         return {"eta": eta}
-    start = default if eta is None else eta
+    start = default if eta in (None, "plain") else eta
     if start is None:
         raise BadInput("--feature needs --eta: the size of features is not known in advance")
     if isinstance(start, str):

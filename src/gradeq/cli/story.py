@@ -302,6 +302,8 @@ def facts(outcome: Outcome, follow: Follow, pass_: Any) -> tuple[told.Fact, ...]
         zero = f"; {some(none, 'label')} of weight 0 left out" if none else ""
         weights = f"`{task.common.weight}`: averages on this page are weighted by it{zero}"
         found.append(told.Fact("Weight", weights))
+    if outcome.eta is not None:
+        found.append(told.Fact("Learning", str(outcome.equilibrium.learning)))
     if task.by:
         each = [f"{count(sum(g.by == by for g in outcome.groups))} of `{by}`" for by in task.by]
         found.append(told.Fact("Groups", ", ".join(each)))

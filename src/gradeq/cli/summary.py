@@ -19,7 +19,7 @@ _PLAIN = str.maketrans({"\u2212": "-", "\u2192": "->", "\u2013": "-", "`": None}
 
 def terminal(outcome: Outcome) -> str:
     """Everything the terminal shows after a run."""
-    parts = [figures(outcome), in_words(outcome)]
+    parts = [figures(outcome), in_words(outcome), learning(outcome)]
     if outcome.groups:
         parts.append("\n".join(group_table(outcome.groups, outcome)))
     for notice in outcome.notices:
@@ -96,6 +96,14 @@ def step(outcome: Outcome) -> str:
         return f"step {eta}"
     held = outcome.capped
     return f"step {eta}, held down to {held.least:.2g} for {some(held.rows, 'label')}"
+
+
+def learning(outcome: Outcome) -> str:
+    """How it learned, and how late labels came: one line."""
+    if not outcome.labelled or outcome.eta is None:
+        return ""
+    said = str(outcome.equilibrium.learning)
+    return f"Learning: {said}{' (since the state began)' if outcome.continued else ''}."
 
 
 def auto(outcome: Any) -> str:

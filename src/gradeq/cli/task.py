@@ -123,7 +123,8 @@ def starting_layer(task: Task, ttl: float | None) -> tuple[Layer, bool]:
     if saved is None:
         return task.make(task.common.eta, ttl), False
     eta = task.common.eta if task.common.eta is not None else step_of(saved)
-    fresh = task.make(eta, ttl)
+    # Left out it is auto again where that applies; where it does not, the settings differ.
+    fresh = task.make(None if task.common.eta is None and eta == "auto" else eta, ttl)
     inner, outer = getattr(fresh, "layer", fresh), getattr(saved, "layer", saved)
     if fresh.kind == saved.kind:
         check_same_settings(inner, outer)

@@ -25,7 +25,7 @@ def run(source: Source) -> Result:
         rows = np.flatnonzero((data.horizon == horizon) & np.isfinite(data.deaths))
         rows = rows[np.argsort(data.forecast_date[rows], kind="stable")]
         raw, y = np.sort(data.quantiles[rows], axis=1), data.deaths[rows]
-        tracker = MultiQuantileTracker(LEVELS)
+        tracker = MultiQuantileTracker(LEVELS, "plain")
         served = np.asarray(
             tracker.run(raw, y, times=data.forecast_date[rows], label_times=data.target_date[rows]).served
         )  # fmt: skip

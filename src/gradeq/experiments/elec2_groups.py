@@ -31,8 +31,8 @@ def run(source: Source) -> Result:
     """The forecast of a half-hour is the demand a week before; intervals learn from every half-hour."""
     data = source.load(elec2.load)
     f, y, day = data.nswdemand[:-WEEK], data.nswdemand[WEEK:], data.day[WEEK:]
-    marginal = track(IntervalTracker(COVERAGE), f, y, None)
-    grouped = track(IntervalTracker(COVERAGE, groups=["day"]), f, y, day)
+    marginal = track(IntervalTracker(COVERAGE, "plain"), f, y, None)
+    grouped = track(IntervalTracker(COVERAGE, "plain", groups=["day"]), f, y, day)
     numbers, by_day = [], {}
     for name, held in (("marginal", marginal), ("by weekday", grouped)):
         by_day[name] = np.array([held.covered[day == d].mean() for d in range(1, 8)])

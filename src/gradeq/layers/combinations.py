@@ -88,8 +88,17 @@ def refusal(kind: str, options: set[str]) -> str | None:
     return None
 
 
+def fits(kind: str, **given: bool) -> bool:
+    """Whether options go together; names have _ for spaces (``link_exp``)."""
+    return refusal(kind, _spelled(given)) is None
+
+
+def _spelled(given: dict[str, bool]) -> set[str]:
+    return {name.replace("_", " ") for name, there in given.items() if there}
+
+
 def check(kind: str, **given: bool) -> None:
-    """Refuse options that do not go together; names have _ for spaces (``link_exp``)."""
-    reason = refusal(kind, {name.replace("_", " ") for name, there in given.items() if there})
+    """Refuse options that do not go together."""
+    reason = refusal(kind, _spelled(given))
     if reason is not None:
         raise BadInput(reason)

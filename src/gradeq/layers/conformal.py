@@ -115,7 +115,8 @@ class Conformal(Single, Tracker):
         self.score_name = score if isinstance(score, str) else None
         self.score: Score = SCORES[score] if isinstance(score, str) else score
         self.warm = score == "absolute" if warm is None else warm
-        super().__init__([coverage], eta, late_cap=late_cap, in_flight=in_flight, ttl=ttl)
+        step: Step = "plain" if eta is None else eta
+        super().__init__([coverage], step, late_cap=late_cap, in_flight=in_flight, ttl=ttl)
 
     def _made_rule(self, names: Roster) -> Scored:
         return Scored(super()._made_rule(names), self.score)

@@ -60,11 +60,13 @@ class Debiaser(Grouped[float]):
     prediction itself one more group column. ``features``: numeric columns; the served error is made uncorrelated with
     each (and with all linear functions of them: multiaccuracy).
 
-    ``eta`` left out: 0.01 / c^2 for real, 0.03 / c^2 for binary outcomes, c^2 the number of group columns. With
-    labels at once and link identity this step can raise the squared error by at most 1 % (result B1), with link logit
-    the log loss of 0/1 labels by at most 0.62 % (result C4), whatever comes; ``harm_cap()`` says it for any step.
-    With features the step is required. ``eta="auto"`` mixes the raw prediction and running means of the residuals by
-    their loss and lets one small constant step carry the certificate (result B5); it needs about 500 labels to pay.
+    ``eta`` left out: ``"auto"``, which mixes the raw prediction and running means of the residuals by their loss and
+    lets one small constant step carry the certificate (result B5); it follows drift and late labels, and needs about
+    500 labels to pay off. ``eta="plain"``: that constant step alone, 0.01 / c^2 for real, 0.03 / c^2 for binary
+    outcomes, c^2 the number of group columns. With labels at once and link identity it can raise the squared error by
+    at most 1 % (result B1), with link logit the log loss of 0/1 labels by at most 0.62 % (result C4), whatever comes;
+    ``harm_cap()`` says it for any step. With a penalty or the links shift and exp a step left out is plain, with
+    features it is required.
 
     Guaranteed for any sequence: |average served error| <= b / (eta T) with one parameter or disjoint groups,
     O(1 / sqrt T) with overlapping groups or features. The bound is vacuous for short runs.
@@ -76,7 +78,7 @@ class Debiaser(Grouped[float]):
 
     def __init__(
         self,
-        eta: float | Literal["auto"] | None = None,
+        eta: float | Literal["auto", "plain"] | None = None,
         *,
         outcome: Outcome = "real",
         link: LinkName | None = None,

@@ -11,7 +11,7 @@ from gradeq.engine import checks
 from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
 from gradeq.layers.bins import Bins
-from gradeq.layers.combinations import check
+from gradeq.layers.combinations import check, fits
 from gradeq.layers.layer import Id
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
@@ -26,33 +26,39 @@ Served = TypeVar("Served")
 
 
 class Stepped(Predicting):
-    """A layer whose step is a number, a schedule or "auto" (``schedule`` None), or left out for the task's own."""
+    """A layer whose step is a number, a schedule, "auto" (``schedule`` None) or "plain", the task's own constant.
+
+    Left out it is auto where that applies, else plain; ``_left_out`` says that auto was not asked for by name.
+    """
 
     link_name: str
     penalty: Penalty | None
     eta: Any
     schedule: Schedule | None
     _auto_harm: str  # what can be said of the harm that "auto" may do
+    _left_out = False
 
     def _chosen_step(
         self, eta: Any, schedule: Schedule | None, names: Roster
     ) -> tuple[Any, Schedule | None]:
-        auto = isinstance(eta, str) and eta == "auto"
+        named = eta if isinstance(eta, str) else None
         options = {
-            "auto": auto,
-            "eta": eta is not None and not auto,
+            "auto": named == "auto",
+            "eta": eta is not None and named != "auto",
             "schedule": schedule is not None,
-            "no_step": eta is None and schedule is None,
             "features": bool(names.features),
             "penalty": self.penalty is not None,
             "warm": bool(getattr(self, "warm", False)),
             f"link_{self.link_name}": True,
         }
-        check(self.kind, **options)
-        if auto:
+        if eta is None and schedule is None:
+            self._left_out = options["auto"] = fits(self.kind, **options | {"auto": True})
+        own = schedule is None and not options["auto"] and (eta is None or named == "plain")
+        check(self.kind, **options, no_step=own)
+        if options["auto"]:
             return "auto", None
         if schedule is None:
-            eta = checks.number(self._default_eta(names) if eta is None else eta, "eta")
+            eta = checks.number(self._default_eta(names) if own else eta, "eta")
             schedule = Constant(eta)
         self._check_step(schedule, names)
         return eta, schedule

@@ -28,6 +28,7 @@ from gradeq.layers.keys import Keys
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
+from gradeq.learning import learning_of
 from gradeq.ledger import facts as fact
 from gradeq.ledger.values import Ticket
 from gradeq.theory import best_bound
@@ -61,7 +62,8 @@ class Keyed(Predicting):
     >>> many.predict(10.0, key="shop 1"), many.predict(10.0, key="shop 2")
     (11.0, 10.0)
 
-    The layer given is a pattern: one that has seen nothing, a ``Debiaser`` or a quantile tracker with a fixed step.
+    The layer given is a pattern: one that has seen nothing, a ``Debiaser`` or a quantile tracker (its step left out:
+    plain).
     Keys may be integers or text (7 and "7" are one key) and may appear at any time. Every key has the guarantee of
     its own layer, over its own rows; for keys with few labels that bound is vacuous. Groups and features are each
     key's own. A layer with a penalty cannot be keyed (name the key as one more group instead), nor one with
@@ -77,6 +79,8 @@ class Keyed(Predicting):
             )
         if layer._state.facts[fact.SERVED]:
             raise BadInput("Keyed needs a fresh layer as its pattern, one that has served nothing")
+        if getattr(layer, "_left_out", False):  # a key has too few labels for auto
+            layer = type(layer)(**{**layer.settings, "eta": "plain"})
         auto = getattr(layer, "eta", None) == "auto"
         combinations.check(
             layer.kind, keyed=True, penalty=layer._rule.penalty is not None, auto=auto
@@ -199,7 +203,7 @@ class Keyed(Predicting):
         which had all rows, times the number of keys.
         """
         reading = self._gathered(key)
-        one = certificate(reading)
+        one = dataclasses.replace(certificate(reading), learning=learning_of(self))
         count = self._names.keys
         if key is not None or count < 2:
             return one

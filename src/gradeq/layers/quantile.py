@@ -77,9 +77,10 @@ class QuantileTracker(ForecastTracker[float]):
     no unit, and a jump by any factor is caught up with in logarithmic time (result B3). ``link="linear"`` is the
     paper's f + u, its step in the unit of the labels. ``groups`` and ``features`` give every group its coverage and
     make misses uncorrelated with every feature. ``warm=True`` is for nonnegative scores without a base forecast:
-    predict(0.0), and u starts as if scores were exponential. ``eta="auto"`` mixes trackers of several rates and the
-    raw forecast by their pinball loss, then one step of 0.03 carries the certificate (result B5); it needs about 500
-    labels to pay.
+    predict(0.0), and u starts as if scores were exponential. ``eta`` left out: ``"auto"``, which mixes trackers of
+    several rates and the raw forecast by their pinball loss, then one step of 0.03 carries the certificate (result
+    B5); it needs about 500 labels to pay off. ``eta="plain"``: one tracker with a step of 0.1 (also what a step left
+    out is with a penalty). With features or link linear the step is required.
 
     Guaranteed for any sequence: |coverage - level| = |u_1 - u| / (eta T) exactly, and at most
     (b + eta max(tau, 1 - tau)) / (eta T), b the largest |asinh((y - f) / s)| (linear: |y - f|); O(1 / sqrt T) with

@@ -23,7 +23,7 @@ from gradeq.theory import warm_start
 
 LinkName = Literal["sinh", "linear"]
 LateCap = Literal["auto"] | float | None
-Step = float | Literal["auto"] | None
+Step = float | Literal["auto", "plain"] | None
 
 DEFAULT_ETA = 0.1  # with the sinh link, also with groups (result B6)
 AUTO_FINAL = 0.03  # the step that carries the certificate of ``auto``

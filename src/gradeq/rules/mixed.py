@@ -65,6 +65,7 @@ class Mixed:
     width = 1
     stride = COLUMNS
     penalty = None
+    memories = (0.0, *map(float, MEMORIES))  # of every expert; the raw prediction has none
 
     @property
     def schedule(self) -> Schedule:

@@ -66,6 +66,11 @@ class MixedLevels:
         return loops.Mix(self.final.taus, int(self.raw), self.groups, RATES)
 
     @property
+    def memories(self) -> tuple[float, ...]:
+        """How many labels every expert remembers; the raw forecast has no memory."""
+        return (0.0,) * self.raw + tuple(1.0 / rate for rate in RATES)
+
+    @property
     def experts(self) -> int:
         """How many are mixed."""
         return len(RATES) + int(self.raw)

@@ -1,0 +1,91 @@
+"""How a layer learns at the moment: by which step, how late its labels came, how long it remembers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from gradeq.kernels.flight import LATENESS
+from gradeq.ledger import facts as fact
+from gradeq.rules.mixed import weights_of
+
+
+class Learning(NamedTuple):
+    """What is in force now.
+
+    ``method``: "auto", or "plain" for a step or schedule of its own. ``eta``: the scheduled step (of auto: of the
+    final layer), ``step``: the smallest that a label would be given now, held down where labels come late. ``late``
+    and ``latest``: rows served between a row and its label, on average and at most. ``memory``: labels that auto
+    remembers, the geometric mean of its experts' by weight; ``raw``: the weight of the raw prediction; both None
+    for other steps. ``unlabelled``: the share of the rows served whose label has not come.
+    """
+
+    method: str
+    eta: float
+    step: float
+    late: float
+    latest: int
+    memory: float | None
+    raw: float | None
+    unlabelled: float
+
+    def __str__(self) -> str:
+        step = f"step {self.eta:.3g}"
+        if self.method == "auto":
+            step = "auto"
+            if self.memory is not None:
+                step += f" with a memory of about {self.memory:,.0f} labels"
+            if self.raw is not None and self.raw >= 0.005:
+                step += f" ({100 * self.raw:.0f} % raw prediction)"
+            step += f"; final step {self.eta:.3g}"
+        if self.step < self.eta * (1.0 - 1e-9):
+            step += f", at the end held down to {self.step:.2g}"
+        late = "labels known before the next row"
+        if self.latest:
+            late = f"labels {self.late:,.3g} rows late on average, {self.latest:,} at most"
+        return f"{step}; {late}; {100 * self.unlabelled:.3g} % of rows without a label"
+
+
+def learning_of(layer: Any) -> Learning:
+    """How a layer learns now."""
+    rule, state = getattr(layer._rule, "inner", layer._rule), layer._state
+    facts = state.facts
+    served, posted = facts[fact.SERVED], facts[fact.POSTED]
+    memories = getattr(rule, "memories", None)
+    memory, raw = (None, None) if memories is None else remembered(state, memories)
+    eta = float(rule.schedule.step(int(served) + 1))
+    return Learning(
+        "plain" if memories is None else "auto",
+        eta,
+        in_force(layer, eta),
+        facts[fact.DELAY_SUM] / posted if posted else 0.0,
+        int(facts[fact.DELAY_MOST]),
+        memory,
+        raw,
+        max(0.0, 1.0 - posted / served) if served else 0.0,
+    )
+
+
+def in_force(layer: Any, eta: float) -> float:
+    """The step of a label of the group (or key) whose labels come latest; a bound from below with several columns."""
+    state, flight = layer._state, layer._flight
+    peaks = state.late[::LATENESS]
+    peak = max(peaks, default=1.0)
+    if flight.limit is None or peak < 2.0:
+        return eta
+    columns = getattr(layer._names, "groups", ()) if flight.per == "parameter" else ()
+    if len(columns) > 1:
+        own = list(zip(layer._names.names, peaks, strict=True))
+        peak = sum(max(p for name, p in own if f"{column}=" in name) for column in columns)
+    size = max(state.norms, default=1.0) if flight.featured else 1.0
+    return min(eta, float(flight.limit / (peak * size))) if size > 0.0 else eta
+
+
+def remembered(state: Any, memories: tuple[float, ...]) -> tuple[float | None, float]:
+    """The memory of experts by their weights, no longer than what was heard; the weight of the raw one (memory 0)."""
+    weights, heard = weights_of(state), max(1.0, state.heard[0])
+    pairs = list(zip(weights, memories, strict=True))
+    own = [(w, min(memory, heard)) for w, memory in pairs if memory]
+    total = sum(w for w, _ in own)
+    memory = math.exp(sum(w * math.log(m) for w, m in own) / total) if total else None
+    return memory, sum(w for w, m in pairs if not m)
