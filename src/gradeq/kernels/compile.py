@@ -83,6 +83,8 @@ def is_cached(text: str, name: str) -> bool:
 
 def fields(part: object) -> tuple[Any, ...]:
     """A part as the tuple of its fields, in the form compiled code takes."""
+    if isinstance(part, tuple):  # the numbers of a record are places and sizes
+        return tuple(np.uint64(each) if isinstance(each, int) else each for each in part)
     values = tuple(_plain(getattr(part, name)) for name in _field_names(type(part)))
     return values or (0.0,)  # an empty tuple has no type to compile for
 
@@ -101,8 +103,8 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
         inlined(function, functions)
     inlined(tree, functions)
     called = _called(tree, functions)
-    lines = ["import math", "import numba", ""]
-    lines += [f"{name} = {value!r}" for name, value in sorted(constants.items())]
+    lines = ["import math", "import numba", "import numpy", ""]
+    lines += [f"{name} = {_unsigned(value)}" for name, value in sorted(constants.items())]
     for name in (name for name in functions if name in called):
         _take(functions[name], taken)
         lines += [
@@ -113,6 +115,11 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
     _take(tree, taken)
     lines += ["@numba.njit(cache=CACHE, error_model='numpy', nogil=True)", ast.unparse(tree), ""]
     return "\n".join(lines)
+
+
+def _unsigned(value: Any) -> str:
+    """A constant; whole numbers are places and sizes, and a signed place would be looked at for its sign every time."""
+    return f"numpy.uint64({value})" if isinstance(value, int) and value >= 0 else repr(value)
 
 
 def _take(tree: ast.FunctionDef, taken: dict[str, str]) -> None:

@@ -13,29 +13,27 @@ from typing import Any
 class Rows(
     namedtuple(
         "Rows",
-        "base labels weights etas starts index value keys first cuts posts numbers before",
+        "base labels weights etas starts index value keys first end cuts posts numbers before",
     )
 ):
     """The rows of a batch: entries starts[i] to starts[i + 1] of ``index`` and ``value`` belong to row i.
 
     Rows before ``first`` were served in an earlier run, as rows ``numbers`` of the layer; ``before`` rows were served
-    before row ``first``.
+    before row ``first``. ``end``: one more than there are rows, since labels may come after the last.
     """
 
 
 def driven(model: Any, one: Any, other: Any, rows: Rows, state: Any, room: Any) -> None:
     """Labels at once or late, in any order; a label is ``fresh`` if nothing was posted since its row was served."""
-    n = len(rows.labels)
     p = 0
-    latest = -1
-    for i in range(rows.first, n + 1):
-        due = rows.cuts[i] if i < n else len(rows.posts)
-        while p < due:
+    latest = rows.end
+    for i in range(rows.first, rows.end):
+        while p < rows.cuts[i]:
             r = rows.posts[p]
             model.post(one, other, rows, state, room, i, r, r == latest)
-            latest = -1
+            latest = rows.end
             p += 1
-        if i < n:
+        if i < len(rows.labels):
             model.serve(one, other, rows, state, room, i)
             latest = i
 

@@ -1,8 +1,9 @@
 """Write small functions out where they are called, so that the compiler sees one function instead of thirty.
 
 Every compiled function costs numba about as much as all of its callers' lines. Written out are functions that are one
-expression (anywhere), and functions that end in their only ``return``, or have none, where the call is a whole
-statement or its value. The order of arithmetic is kept, so the bits are too.
+expression (anywhere), and functions whose only returns are their end and the end of an ``if``, where the call is a
+whole statement or its value. An array that goes through a call that is left would be counted in and out at every
+row. The order of arithmetic is kept, so the bits are too.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class _WriteOut(ast.NodeTransformer):
         value = getattr(node, "value", None)
         if isinstance(node, (ast.Assign, ast.Expr, ast.Return)) and isinstance(value, ast.Call):
             body = self.function(value)
-            if body is not None and not _is_expression(body) and _ends_in_return(body):
+            if body is not None and not _is_expression(body) and _ends(body.body):
                 value.args = [self.visit(arg) for arg in value.args]
                 return self.written(node, value, body)
         for name, child in ast.iter_fields(node):
@@ -72,6 +73,7 @@ class _WriteOut(ast.NodeTransformer):
     def written(self, node: ast.stmt, call: ast.Call, body: ast.FunctionDef) -> list[ast.stmt]:
         """The statements of a call: its arguments by new names, its body, then what became of its value."""
         self.calls += 1
+        body = _with_one_end(body)
         stored = {
             n.id for n in ast.walk(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
@@ -116,9 +118,41 @@ def _is_expression(function: ast.FunctionDef) -> bool:
     return len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None
 
 
-def _ends_in_return(function: ast.FunctionDef) -> bool:
-    returns = [n for n in ast.walk(function) if isinstance(n, ast.Return)]
-    return not returns or (len(returns) == 1 and function.body[-1] is returns[0])
+def _ends(body: list[ast.stmt]) -> bool:
+    """Whether every return is the end of the body, or of an ``if`` that has no other branch."""
+    inner = [each.body for each in body if isinstance(each, ast.If) and not each.orelse]
+    ends = [each for each in (body, *inner) if _returns(each)]
+    found = [n for each in body for n in ast.walk(each) if isinstance(n, ast.Return)]
+    return len(found) == len(ends)
+
+
+def _with_one_end(function: ast.FunctionDef) -> ast.FunctionDef:
+    """The function with ``else`` after every ``if`` that returns, so that all its ways meet in one return."""
+    if not any(isinstance(each, ast.If) and _returns(each.body) for each in function.body):
+        return function
+    made = copy.deepcopy(function)
+    gives = isinstance(made.body[-1], ast.Return)
+    made.body = _joined(made.body)
+    if gives:
+        made.body.append(ast.Return(ast.Name("ended", ast.Load())))
+    return made
+
+
+def _joined(body: list[ast.stmt]) -> list[ast.stmt]:
+    for at, each in enumerate(body):
+        if isinstance(each, ast.If) and _returns(each.body):
+            each.body, each.orelse = _joined(each.body), _joined(body[at + 1 :])
+            return body[: at + 1]
+    last = body[-1] if body else None
+    if not isinstance(last, ast.Return):
+        return body
+    if last.value is None:
+        return [*body[:-1], ast.Pass()]
+    return [*body[:-1], ast.Assign([ast.Name("ended", ast.Store())], last.value)]
+
+
+def _returns(body: list[ast.stmt]) -> bool:
+    return isinstance(body[-1], ast.Return)
 
 
 def _is_plain(value: ast.expr) -> bool:

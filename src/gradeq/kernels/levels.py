@@ -27,24 +27,26 @@ LEAST = 1e-9  # of |m|: a scale below this would be lost in the digits of m
 MOST = 1e300  # a scale above this would make 0 times infinity
 LOOSE = 1e-6  # of a place in asinh units: the scale is at least 1e-9 of the forecast
 SINH = Sinh()
+ONE = 1
 
 
 @dataclass(frozen=True)
 class One:
     """A part of the loop for one level: its number, known when the loop is compiled, makes it a third quicker."""
 
-    def count(self, taus: Floats) -> int:
+    def count(self, room: Any) -> int:
         """One."""
-        return 1
+        return ONE
 
 
 @dataclass(frozen=True)
 class Several:
     """A part of the loop for any number of levels."""
 
-    def count(self, taus: Floats) -> int:
+    def count(self, room: Any) -> int:
         """As many as there are."""
-        return len(taus)
+        many: int = room.count
+        return many
 
 
 def scale_at(num: float, den: float, m: float) -> float:
@@ -178,7 +180,7 @@ class Tracking(namedtuple("Tracking", "u nums dens sums gaps total pulls drags")
     """What levels learn; a column that a rule does not keep is empty."""
 
 
-class Room(namedtuple("Room", "scales served a wish theta errors losses slopes")):
+class Room(namedtuple("Room", "count scales served a wish theta errors losses slopes")):
     """What was served with which scale, row by row (given for rows before the first), and scratch of one row."""
 
 
@@ -193,14 +195,14 @@ class Tracked:
         self, size: One | Several, penalty: Penalty, rows: Rows, state: Any, room: Any, i: int, r: int, fresh: bool
     ) -> None:  # fmt: skip
         """One label moves every level and enters the accounts."""
-        count = size.count(self.taus)
+        count = size.count(room)
         post_row(self.curved, count, self.taus, penalty, rows, state, room, rows.base, r, fresh)
 
     def serve(
         self, size: One | Several, penalty: Penalty, rows: Rows, state: Tracking, room: Room, i: int
     ) -> None:
         """The levels of one row."""
-        serve_row(self.curved, size.count(self.taus), rows, state, room, rows.base, i)
+        serve_row(self.curved, size.count(room), rows, state, room, rows.base, i)
 
 
 def serve_row(

@@ -44,7 +44,7 @@ class Trackers(
 class Room(
     namedtuple(
         "Room",
-        "scales served a wish theta errors losses slopes apart memos mixes b weights lost",
+        "count scales served a wish theta errors losses slopes apart memos mixes b weights lost",
     )
 ):
     """As that of levels, with what was said and mixed, and scratch for it.
@@ -158,7 +158,7 @@ class Mix:
         fresh: bool,
     ) -> None:  # fmt: skip
         """The final tracker moves by what was served, then weights and experts learn."""
-        count = size.count(self.taus)
+        count = size.count(room)
         post_row(True, count, self.taus, penalty, rows, state, room, room.mixes, r, fresh)
         self.hear(
             count, state, rows.base, r * count, rows.labels[r], rows.weights[r], waited(rows, i, r), fresh,
@@ -170,7 +170,7 @@ class Mix:
         self, size: One | Several, penalty: Penalty, rows: Rows, state: Trackers, room: Room, i: int
     ) -> None:
         """The mix of row i, moved by the final tracker."""
-        count = size.count(self.taus)
+        count = size.count(room)
         self.speak(
             count, state, rows.base, i * count, rows.index, rows.starts[i], rows.starts[i + 1], room.weights,
             room.memos, i * room.apart, room.b, room.wish, room.theta, room.mixes,

@@ -204,7 +204,7 @@ def room_of(scales: Any, served: Any, slopes: int) -> loops.Room:
     """Where a run notes its rows, and its scratch."""
     count = served.shape[1]
     scratch = [np.empty(size) for size in (count, count, count, 2 * count, 2 * count, slopes)]
-    return loops.Room(scales, served.reshape(-1), *scratch)
+    return loops.Room(count, scales, served.reshape(-1), *scratch)
 
 
 def listed(values: Any) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gradeq.errors import Diverging
+from gradeq.kernels.call import unsigned
 from gradeq.kernels.driver import Rows
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.facts import SERVED
@@ -125,9 +126,11 @@ def rows_of(state: State, batch: Batch) -> Rows:
     flat, rows = np.ascontiguousarray(batch.base).reshape(-1), batch.rows
     numbers = np.array([float(ticket.number) for ticket in batch.carried])
     before = state.facts[SERVED] - (len(batch.base) - batch.first)
+    cuts = np.append(batch.cuts, len(batch.posts))
+    starts, index, keys, cuts, posts = unsigned(rows.starts, rows.params, batch.keys, cuts, batch.posts)
     return Rows(
-        flat, batch.labels, batch.weights, batch.etas, rows.starts, rows.params, rows.values, batch.keys,
-        batch.first, batch.cuts, batch.posts, numbers, before,
+        flat, batch.labels, batch.weights, batch.etas, starts, index, rows.values, keys,
+        batch.first, len(batch.base) + 1, cuts, posts, numbers, before,
     )  # fmt: skip
 
 
