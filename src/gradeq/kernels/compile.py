@@ -118,7 +118,7 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
 
 
 def _unsigned(value: Any) -> str:
-    """A constant; whole numbers are places and sizes, and a signed place would be looked at for its sign every time."""
+    """A constant; whole numbers are places and sizes, and a signed place is looked at for its sign every time."""
     return f"numpy.uint64({value})" if isinstance(value, int) and value >= 0 else repr(value)
 
 

@@ -23,6 +23,10 @@ class Rows(
     """
 
 
+class Row(namedtuple("Row", "base labels weights starts index")):
+    """One row as ``Rows`` has it, for an event."""
+
+
 def driven(model: Any, one: Any, other: Any, rows: Rows, state: Any, room: Any) -> None:
     """Labels at once or late, in any order; a label is ``fresh`` if nothing was posted since its row was served."""
     p = 0

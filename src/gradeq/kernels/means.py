@@ -12,10 +12,10 @@ from collections import namedtuple
 from dataclasses import dataclass
 from typing import Any
 
-from gradeq.kernels.account import Floats, Ints
+from gradeq.kernels.account import Floats
 from gradeq.kernels.driver import Rows, waited
 from gradeq.kernels.forms import margin, move
-from gradeq.kernels.mixing import DELTA, LARGEST, blend, settle, weigh
+from gradeq.kernels.mixing import DELTA, LARGEST, SILENT, blend, settle, weigh
 from gradeq.links import Link
 from gradeq.losses import Loss
 
@@ -23,6 +23,7 @@ EXPERTS = 8
 SAID = EXPERTS + 1  # the raw prediction comes first
 PRIOR = 3.0  # the precision that an offset of 0 has before any label
 FLATTEST = 1e-3  # the least curvature of a probability
+GAPS = 256  # labels since a group's last: for fewer, what is left of its past is looked up
 HEAVIEST = 1e300  # of a weight: above it a precision would no longer be finite
 
 
@@ -35,7 +36,7 @@ class Means(
     """What the final layer, the means and their weights learn; without groups there is nothing by group."""
 
 
-class Room(namedtuple("Room", "apart memos mixes served weights lost")):
+class Room(namedtuple("Room", "apart memos mixes served weights lost stands errors curves")):
     """What was said, mixed and served, row by row (given for rows before the first), and scratch of one row.
 
     ``apart``: numbers from what was said of one row to that of the next, 0 when every label comes at once.
@@ -46,116 +47,112 @@ class Room(namedtuple("Room", "apart memos mixes served weights lost")):
 class Mix:
     """The model of ``driven``: ``groups`` is the number of group columns, 0 without any.
 
-    ``bounded``: predictions are probabilities. ``keeps``: 1 - 1 / memory of each expert, ``fades`` their logarithms.
+    ``bounded``: predictions are probabilities. ``keeps``: 1 - 1 / memory of each expert, ``fades`` their logarithms;
+    ``faded``: entry g * EXPERTS + k is the g-th power of keep k.
     """
 
     bounded: bool
     groups: float
     keeps: tuple[float, ...]
     fades: tuple[float, ...]
+    faded: tuple[float, ...]
 
-    def offset(self, state: Any, k: int, index: Ints, start: int, stop: int) -> float:
-        """Where expert k stands for one row: its common offset, and those of the row's groups."""
-        x: float = state.offsets[k]
+    def stand(self, rows: Any, state: Any, room: Any, i: int) -> None:
+        """Where each expert stands for row i: its common offset, and those of the row's groups."""
+        for k in range(EXPERTS):
+            room.stands[k] = state.offsets[k]
         if self.groups > 0.0:
-            for a in range(start, stop):
-                x = x + state.own_offsets[index[a] * EXPERTS + k]
-        return x
+            for a in range(rows.starts[i], rows.starts[i + 1]):
+                c = rows.index[a] * EXPERTS
+                for k in range(EXPERTS):
+                    room.stands[k] = room.stands[k] + state.own_offsets[c + k]
 
-    def speak(
-        self, link: Link, state: Any, f: float, index: Ints, start: int, stop: int, weights: Floats, memo: Floats,
-        to: int,
-    ) -> float:  # fmt: skip
-        """What each expert says of one row, raw first, and their mix, which is given back.
+    def speak(self, link: Link, rows: Any, state: Any, room: Any, i: int) -> float:
+        """What each expert says of row i, raw first, and their mix, which is given back.
 
         Where labels have no bounds an expert's offset stays within the residuals seen, and the mix with it.
         """
-        memo[to] = f
+        f, to = rows.base[i], i * room.apart
+        self.stand(rows, state, room, i)
+        room.memos[to] = f
         for k in range(EXPERTS):
-            x = self.offset(state, k, index, start, stop)
+            x = room.stands[k]
             if not self.bounded:
                 x = min(max(x, state.guard[0]), state.guard[1])
-            memo[to + 1 + k] = link.serve(f, x)
-        weigh(state.losses, state.hedge[DELTA], weights)
-        return blend(weights, memo, to)
+            room.memos[to + 1 + k] = link.serve(f, x)
+        weigh(state.losses, state.hedge[DELTA], SILENT, room.weights)
+        return blend(room.weights, room.memos, to)
 
     def hear(
-        self, link: Link, loss: Loss, state: Any, f: float, y: float, w: float, late: float, fresh: bool,
-        memo: Floats, at: int, index: Ints, start: int, stop: int, weights: Floats, lost: Floats,
+        self, link: Link, loss: Loss, rows: Any, state: Any, room: Any, r: int, late: float, fresh: bool
     ) -> None:  # fmt: skip
         """One label, ``late`` rows late: weights learn from what was said when its row was served, experts from now.
 
-        Of a fresh label nothing has changed since. ``weights`` and ``lost`` are scratch.
+        Of a fresh label nothing has changed since.
         """
+        f, y, w, at = rows.base[r], rows.labels[r], rows.weights[r], r * room.apart
         state.guard[0] = min(state.guard[0], y - f)
         state.guard[1] = max(state.guard[1], y - f)
-        judge(loss, memo, at, w, y, lost)
-        settle(state, late, lost, weights, fresh)
+        judge(loss, room.memos, at, w, y, room.lost)
+        settle(state, late, room.lost, room.weights, fresh)
         labels, w = state.heard[0], min(HEAVIEST, w)
+        if not fresh:
+            self.stand(rows, state, room, r)
         for k in range(EXPERTS):
-            if self.bounded and fresh:
-                q = memo[at + 1 + k]
-            else:
-                q = link.serve(f, self.offset(state, k, index, start, stop))
-            e = q - y
-            v = w * max(q * (1.0 - q), FLATTEST) if self.bounded else w
-            state.precisions[k] = self.keeps[k] * state.precisions[k] + v
-            state.offsets[k] = state.offsets[k] - e * (w / (state.precisions[k] + PRIOR))
-            if self.groups > 0.0:
-                for a in range(start, stop):
-                    j = index[a]
-                    c = j * EXPERTS + k
-                    faded = (
-                        math.exp(self.fades[k] * (labels - state.own_last[j]))
-                        * state.own_precisions[c]
-                    )
-                    state.own_precisions[c] = faded + v
-                    step = e * (w / (state.own_precisions[c] + PRIOR)) / self.groups
-                    state.own_offsets[c] = state.own_offsets[c] - step
+            x = room.stands[k]
+            q = room.memos[at + 1 + k] if self.bounded and fresh else link.serve(f, x)
+            room.errors[k] = q - y
+            room.curves[k] = w * max(q * (1.0 - q), FLATTEST) if self.bounded else w
+        for k in range(EXPERTS):
+            state.precisions[k] = self.keeps[k] * state.precisions[k] + room.curves[k]
+            step = w / (state.precisions[k] + PRIOR)
+            state.offsets[k] = state.offsets[k] - room.errors[k] * step
         if self.groups > 0.0:
-            for a in range(start, stop):
-                state.own_last[index[a]] = labels
+            for a in range(rows.starts[r], rows.starts[r + 1]):
+                j = rows.index[a]
+                self.own(state, room, j * EXPERTS, w, labels - state.own_last[j])
+                state.own_last[j] = labels
+
+    def own(self, state: Any, room: Any, c: int, w: float, gap: float) -> None:
+        """The means of one group, from entry c on, learn from a label, ``gap`` labels after their last."""
+        if gap < GAPS:
+            for k in range(EXPERTS):
+                faded = self.faded[int(gap) * EXPERTS + k]
+                state.own_precisions[c + k] = state.own_precisions[c + k] * faded
+        else:
+            for k in range(EXPERTS):
+                faded = math.exp(self.fades[k] * gap)
+                state.own_precisions[c + k] = state.own_precisions[c + k] * faded
+        for k in range(EXPERTS):
+            state.own_precisions[c + k] = state.own_precisions[c + k] + room.curves[k]
+            step = w / ((state.own_precisions[c + k] + PRIOR) * self.groups)
+            state.own_offsets[c + k] = state.own_offsets[c + k] - room.errors[k] * step
 
     def post(
-        self,
-        link: Link,
-        loss: Loss,
-        rows: Rows,
-        state: Means,
-        room: Room,
-        i: int,
-        r: int,
-        fresh: bool,
-    ) -> None:
+        self, link: Link, loss: Loss, rows: Rows, state: Means, room: Room, i: int, r: int, fresh: bool
+    ) -> None:  # fmt: skip
         """The final layer moves by the error of what was served, then weights and experts learn."""
-        y, w, start, stop = rows.labels[r], rows.weights[r], rows.starts[r], rows.starts[r + 1]
-        e = w * loss.slope(room.served[r], y)
+        e = rows.weights[r] * loss.slope(room.served[r], rows.labels[r])
+        start, stop = rows.starts[r], rows.starts[r + 1]
         move(state.u, rows.index, rows.value, start, stop, rows.etas[r], e)
-        self.hear(
-            link, loss, state, rows.base[r], y, w, waited(rows, i, r), fresh, room.memos, r * room.apart,
-            rows.index, start, stop, room.weights, room.lost,
-        )  # fmt: skip
+        late = waited(rows, i, r)
+        self.hear(link, loss, rows, state, room, r, late, fresh)
 
     def serve(self, link: Link, loss: Loss, rows: Rows, state: Means, room: Room, i: int) -> None:
         """The mix of row i, moved by the final layer."""
-        start, stop = rows.starts[i], rows.starts[i + 1]
-        room.mixes[i] = self.speak(
-            link,
-            state,
-            rows.base[i],
-            rows.index,
-            start,
-            stop,
-            room.weights,
-            room.memos,
-            i * room.apart,
-        )
-        room.served[i] = link.serve(
-            room.mixes[i], margin(state.u, rows.index, rows.value, start, stop)
-        )
+        m = self.speak(link, rows, state, room, i)
+        x = margin(state.u, rows.index, rows.value, rows.starts[i], rows.starts[i + 1])
+        room.mixes[i] = m
+        room.served[i] = link.serve(m, x)
 
 
 def judge(loss: Loss, memo: Floats, at: int, w: float, y: float, lost: Floats) -> None:
     """What each expert lost by what it said when the row was served."""
     for k in range(SAID):
         lost[k] = min(LARGEST, w * loss.value(memo[at + k], y))
+
+
+def room_for(memos: Floats, mixes: Floats, served: Floats, apart: int, empty: Any) -> Room:
+    """Room for the rows of a run or for one event; ``empty`` makes a list or an array of a size."""
+    said, each = (empty(SAID) for _ in range(2)), (empty(EXPERTS) for _ in range(3))
+    return Room(apart, memos, mixes, served, *said, *each)

@@ -17,6 +17,8 @@ DELTA, LATENESS = range(2)
 HEDGE = 2
 ROUNDING = 1e-9
 LARGEST = 1e280  # of a loss: above it sums would no longer be finite
+SILENT = 40.0  # an expert whose weight is e^-40 of the best's changes no digit of the mix,
+SHARP = 4.0  # nor of the mix loss, unless a label costs e^4: then no expert is silent
 RECENT = 1000.0  # labels (or four times the mean lateness, if that is more) over which lateness is averaged
 
 
@@ -25,8 +27,8 @@ def learning_rate(delta: float, experts: int) -> float:
     return min(1e300, math.log(experts) / delta) if delta > 0.0 else 0.0
 
 
-def weigh(losses: Floats, delta: float, weights: Floats) -> None:
-    """The weights that the next row is mixed with."""
+def weigh(losses: Floats, delta: float, silent: float, weights: Floats) -> None:
+    """The weights that the next row is mixed with; 0 for who is e^-silent of the best."""
     experts = len(losses)
     rate = learning_rate(delta, experts)
     least = losses[0]
@@ -35,7 +37,8 @@ def weigh(losses: Floats, delta: float, weights: Floats) -> None:
             least = losses[k]
     mass = 0.0
     for k in range(experts):
-        weights[k] = math.exp(-rate * (losses[k] - least))
+        behind = rate * (losses[k] - least)
+        weights[k] = math.exp(-behind) if behind < silent else 0.0
         mass = mass + weights[k]
     for k in range(experts):
         weights[k] = weights[k] / mass
@@ -49,20 +52,18 @@ def blend(weights: Floats, values: Floats, at: int) -> float:
     return m
 
 
-def cost(weights: Floats, lost: Floats, rate: float) -> float:
+def cost(weights: Floats, lost: Floats, least: float, rate: float) -> float:
     """What mixing costs beyond the mix loss; 0 if it is no more than rounding.
 
     Losses beyond 700 / rate count as no more in the mix loss: a label far larger than all before it ends a rate that
     was far too sharp for it.
     """
     h = 0.0
-    least = lost[0]
     mass = 0.0
     for k in range(len(weights)):
-        h = h + weights[k] * lost[k]
-        if lost[k] < least:
-            least = lost[k]
-        mass = mass + weights[k] * math.exp(-min(700.0, rate * lost[k]))
+        if weights[k] > 0.0:
+            h = h + weights[k] * lost[k]
+            mass = mass + weights[k] * math.exp(-min(700.0, rate * lost[k]))
     more = h - (-math.log(mass + 1e-300) / rate if rate > 0.0 else least)
     return more if more > ROUNDING * h else 0.0
 
@@ -74,9 +75,14 @@ def settle(state: Any, waited: float, lost: Floats, weights: Floats, fresh: bool
     mean = mean + (waited - mean) / min(state.heard[0], max(RECENT, 4.0 * mean))
     state.hedge[LATENESS] = mean
     delta = state.hedge[DELTA]
-    if not fresh:
-        weigh(state.losses, delta, weights)
-    more = cost(weights, lost, learning_rate(delta, len(state.losses)))
+    rate = learning_rate(delta, len(state.losses))
+    least, most = lost[0], lost[0]
+    for k in range(len(lost)):
+        least, most = min(least, lost[k]), max(most, lost[k])
+    sharp = rate * most > SHARP
+    if sharp or not fresh:
+        weigh(state.losses, delta, math.inf if sharp else SILENT, weights)
+    more = cost(weights, lost, least, rate)
     state.hedge[DELTA] = delta + more * (1.0 + 2.0 * mean)
     for k in range(len(state.losses)):
         state.losses[k] = state.losses[k] + lost[k]

@@ -27,7 +27,7 @@ def speak(kept: Any, a: int, b: int, h: float, shares: Floats, memo: Floats) -> 
     """What each expert says and their mix, noted in ``memo``; ``shares`` is scratch."""
     for i in range(EXPERTS):
         memo[i] = win_chance(gap(kept.experts, a * EXPERTS + i, b * EXPERTS + i, i, h))
-    weigh(kept.losses, BAYES, shares)
+    weigh(kept.losses, BAYES, math.inf, shares)
     memo[EXPERTS] = blend(shares, memo, 0)
     return memo[EXPERTS]  # type: ignore[no-any-return]
 

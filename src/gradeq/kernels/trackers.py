@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradeq.geometries.isotonic import pool_within
-from gradeq.kernels.account import Floats, Ints
+from gradeq.kernels.account import Floats
 from gradeq.kernels.driver import Rows, waited
 from gradeq.kernels.levels import SINH, One, Several, fade, place, post_row, scale_at, serve_row
-from gradeq.kernels.mixing import DELTA, LARGEST, settle, weigh
+from gradeq.kernels.mixing import DELTA, LARGEST, SILENT, settle, weigh
 from gradeq.losses import pinball, pinball_slope
 from gradeq.penalties import Penalty
 
@@ -44,12 +44,14 @@ class Trackers(
 class Room(
     namedtuple(
         "Room",
-        "count scales served a wish theta errors losses slopes apart memos mixes b weights lost",
+        "count scales served a wish theta errors losses slopes "
+        "apart memos mixes width b weights lost",
     )
 ):
     """As that of levels, with what was said and mixed, and scratch for it.
 
-    ``apart``: numbers from what was said of one row to that of the next, 0 when every label comes at once.
+    ``apart``: numbers from what was said of one row to that of the next, 0 when every label comes at once;
+    ``width``: offsets of one group.
     """
 
 
@@ -63,95 +65,94 @@ class Mix:
     rates: tuple[float, ...]
 
     def said(
-        self, count: int, state: Any, base: Floats, at: int, scale: float, b: Floats, c: int, k: int, index: Ints,
-        start: int, stop: int,
-    ) -> float:  # fmt: skip
-        """What a tracker says at level k (its entry c) with this scale: the forecast while there is none."""
-        if scale == 0.0:
-            f: float = base[at + k]
-            return f
-        x = state.offsets[c]
-        if self.groups > 0.0:
-            for i in range(start, stop):
-                x = x + state.own_offsets[index[i] * len(state.offsets) + c]
-        return bounded(SINH.serve(base[at + count // 2], b[k] + x, scale))
+        self, count: int, rows: Any, state: Any, room: Any, r: int, scale: float, c: int, k: int
+    ) -> float:
+        """What a tracker says of row r at level k (its entry c) with this scale: the forecast while there is none."""
+        said: float = rows.base[r * count + k]
+        if scale > 0.0:
+            x = state.offsets[c]
+            if self.groups > 0.0:
+                for i in range(rows.starts[r], rows.starts[r + 1]):
+                    x = x + state.own_offsets[rows.index[i] * room.width + c]
+            m = rows.base[r * count + count // 2]
+            said = bounded(SINH.serve(m, room.b[k] + x, scale))
+        return said
 
-    def speak(
-        self, count: int, state: Any, base: Floats, at: int, index: Ints, start: int, stop: int, weights: Floats,
-        memo: Floats, to: int, b: Floats, wish: Floats, theta: Floats, mixes: Floats,
-    ) -> None:  # fmt: skip
-        """What each expert says of one row, level by level, and their mix, projected so that levels do not cross.
+    def speak(self, count: int, rows: Any, state: Any, room: Any, i: int) -> None:
+        """What each expert says of row i, level by level, and their mix, projected so that levels do not cross.
 
         One forecast for several levels is a quantile of none of them: raw then says what the others say together,
         which leaves the mix to them.
         """
-        f, raw = base[at + count // 2], self.raw
+        at, to, raw = i * count, i * room.apart, self.raw
+        f = rows.base[at + count // 2]
         scale = scale_at(state.scale_num[0], state.scale_den[0], f)
-        place(SINH, True, count, base, at, f, scale, b)
-        weigh(state.losses, state.hedge[DELTA], weights)
+        place(SINH, True, count, rows.base, at, f, scale, room.b)
+        weigh(state.losses, state.hedge[DELTA], SILENT, room.weights)
         others = 0.0
-        for e in range(raw, len(weights)):
-            others = others + weights[e]
-        asleep = raw > 0 and count > 1 and base[at] == base[at + count - 1] and others > 0.0
+        for e in range(raw, len(room.weights)):
+            others = others + room.weights[e]
+        last = rows.base[at + count - 1]
+        asleep = raw > 0 and count > 1 and rows.base[at] == last and others > 0.0
         rising = True
         for k in range(count):
             m = 0.0
-            for e in range(raw, len(weights)):
-                x = self.said(
-                    count, state, base, at, scale, b, (e - raw) * count + k, k, index, start, stop
-                )
-                memo[to + e * count + k] = x
-                m = m + weights[e] * x
+            for e in range(raw, len(room.weights)):
+                x = self.said(count, rows, state, room, i, scale, (e - raw) * count + k, k)
+                room.memos[to + e * count + k] = x
+                m = m + room.weights[e] * x
             if raw > 0:
-                memo[to + k] = m / others if asleep else base[at + k]
-                m = m + weights[0] * memo[to + k]
-            wish[k] = m if scale > 0.0 else base[at + k]
-            theta[k] = wish[k]
-            if k > 0 and wish[k - 1] > wish[k]:
+                room.memos[to + k] = m / others if asleep else rows.base[at + k]
+                m = m + room.weights[0] * room.memos[to + k]
+            room.wish[k] = m if scale > 0.0 else rows.base[at + k]
+            room.theta[k] = room.wish[k]
+            if k > 0 and room.wish[k - 1] > room.wish[k]:
                 rising = False
         if not rising:
-            pool_within(wish, theta)
+            pool_within(room.wish, room.theta)
         for k in range(count):
-            mixes[at + k] = theta[k]
+            room.mixes[at + k] = room.theta[k]
 
     def hear(
-        self, count: int, state: Any, base: Floats, at: int, y: float, w: float, late: float, fresh: bool,
-        memo: Floats, to: int, index: Ints, start: int, stop: int, b: Floats, weights: Floats, lost: Floats,
-    ) -> None:  # fmt: skip
+        self, count: int, rows: Any, state: Any, room: Any, r: int, late: float, fresh: bool
+    ) -> None:
         """One label, ``late`` rows late: weights learn from what was said when its row was served, experts from now.
 
         The first label to differ from its forecast makes the scale that it is judged in; before it there is nothing
-        to learn. Of a fresh label nothing has changed since. ``b``, ``weights`` and ``lost`` are scratch.
+        to learn. Of a fresh label nothing has changed since.
         """
-        f, labels = base[at + count // 2], state.heard[0]
-        weighed(count, self.taus, memo, to, w, y, lost)
-        settle(state, late, lost, weights, fresh)
+        y, w, at, to = rows.labels[r], rows.weights[r], r * count, r * room.apart
+        f, labels = rows.base[at + count // 2], state.heard[0]
+        weighed(count, self.taus, room.memos, to, w, y, room.lost)
+        settle(state, late, room.lost, room.weights, fresh)
         scale = scale_at(state.scale_num[0], state.scale_den[0], f)
         fade(state.scale_num, state.scale_den, 0, f, y)
         known = fresh and scale > 0.0
         if scale == 0.0:
             scale = scale_at(state.scale_num[0], state.scale_den[0], f)
         if not known:
-            place(SINH, True, count, base, at, f, scale, b)
+            place(SINH, True, count, rows.base, at, f, scale, room.b)
         for e in range(len(self.rates) if scale > 0.0 else 0):
             common = max(self.rates[e], 1.0 / (labels + COMMON))
             for k in range(count):
-                c = e * count + k
+                c, tau = e * count + k, self.taus[k]
                 if known:
-                    x = memo[to + self.raw * count + c]
+                    x = room.memos[to + self.raw * count + c]
                 else:
-                    x = self.said(count, state, base, at, scale, b, c, k, index, start, stop)
-                miss = w * pinball_slope(self.taus[k], x, y)
-                state.offsets[c] = bounded(state.offsets[c] - common * miss)
-                if self.groups > 0.0:
-                    for i in range(start, stop):
-                        j = index[i]
-                        own = max(self.rates[e], 1.0 / (state.own_heard[j] + OWN)) / self.groups
-                        d = j * len(state.offsets) + c
-                        state.own_offsets[d] = bounded(state.own_offsets[d] - own * miss)
+                    x = self.said(count, rows, state, room, r, scale, c, k)
+                room.errors[k] = w * pinball_slope(tau, x, y)
+                state.offsets[c] = bounded(state.offsets[c] - common * room.errors[k])
+            if self.groups > 0.0:
+                for i in range(rows.starts[r], rows.starts[r + 1]):
+                    j = rows.index[i]
+                    own = max(self.rates[e], 1.0 / (state.own_heard[j] + OWN)) / self.groups
+                    d = j * room.width + e * count
+                    for k in range(count):
+                        x = state.own_offsets[d + k] - own * room.errors[k]
+                        state.own_offsets[d + k] = bounded(x)
         if self.groups > 0.0:
-            for i in range(start, stop):
-                state.own_heard[index[i]] = state.own_heard[index[i]] + 1.0
+            for i in range(rows.starts[r], rows.starts[r + 1]):
+                state.own_heard[rows.index[i]] = state.own_heard[rows.index[i]] + 1.0
 
     def post(
         self, size: One | Several, penalty: Penalty, rows: Rows, state: Trackers, room: Room, i: int, r: int,
@@ -160,21 +161,15 @@ class Mix:
         """The final tracker moves by what was served, then weights and experts learn."""
         count = size.count(room)
         post_row(True, count, self.taus, penalty, rows, state, room, room.mixes, r, fresh)
-        self.hear(
-            count, state, rows.base, r * count, rows.labels[r], rows.weights[r], waited(rows, i, r), fresh,
-            room.memos, r * room.apart, rows.index, rows.starts[r], rows.starts[r + 1], room.b, room.weights,
-            room.lost,
-        )  # fmt: skip
+        late = waited(rows, i, r)
+        self.hear(count, rows, state, room, r, late, fresh)
 
     def serve(
         self, size: One | Several, penalty: Penalty, rows: Rows, state: Trackers, room: Room, i: int
     ) -> None:
         """The mix of row i, moved by the final tracker."""
         count = size.count(room)
-        self.speak(
-            count, state, rows.base, i * count, rows.index, rows.starts[i], rows.starts[i + 1], room.weights,
-            room.memos, i * room.apart, room.b, room.wish, room.theta, room.mixes,
-        )  # fmt: skip
+        self.speak(count, rows, state, room, i)
         serve_row(True, count, rows, state, room, room.mixes, i)
 
 

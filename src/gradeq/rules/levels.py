@@ -186,7 +186,7 @@ class Levels:
         records = (
             rows_of(state, batch),
             views(loops.Tracking, state),
-            room_of(scales, served, len(u)),
+            room_of(count, scales, served.reshape(-1), len(u), np.empty),
         )
         run_loop(driven, (*parts, *records), (), n * count)
         touched = u.reshape(-1, count)[params] if len(params) * count < len(u) else u
@@ -200,11 +200,10 @@ def size_of(count: int) -> loops.One | loops.Several:
     return loops.One() if count == 1 else loops.Several()
 
 
-def room_of(scales: Any, served: Any, slopes: int) -> loops.Room:
-    """Where a run notes its rows, and its scratch."""
-    count = served.shape[1]
-    scratch = [np.empty(size) for size in (count, count, count, 2 * count, 2 * count, slopes)]
-    return loops.Room(count, scales, served.reshape(-1), *scratch)
+def room_of(count: int, scales: Any, served: Any, slopes: int, empty: Any) -> loops.Room:
+    """Where rows are noted, and scratch; ``empty`` makes a list or an array of a size."""
+    scratch = map(empty, (count, count, count, 2 * count, 2 * count, slopes))
+    return loops.Room(count, scales, served, *scratch)
 
 
 def listed(values: Any) -> tuple[float, ...]:

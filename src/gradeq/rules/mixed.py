@@ -18,9 +18,9 @@ from gradeq.errors import BadInput
 from gradeq.kernels import means as loops
 from gradeq.kernels.account import COLUMNS
 from gradeq.kernels.call import run_loop
-from gradeq.kernels.driver import driven
-from gradeq.kernels.means import EXPERTS, SAID
-from gradeq.kernels.mixing import HEDGE, weigh
+from gradeq.kernels.driver import Row, driven
+from gradeq.kernels.means import EXPERTS, GAPS, SAID, room_for
+from gradeq.kernels.mixing import HEDGE, SILENT, weigh
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import LEAST, MEAN, MOST, SUM, Column, State, column
@@ -33,6 +33,7 @@ from gradeq.schedules import Schedule
 MEMORIES = (10, 30, 100, 300, 1000, 3000, 10000, 30000)  # labels of the layer
 KEEPS = tuple(1.0 - 1.0 / memory for memory in MEMORIES)
 FADES = tuple(math.log(keep) for keep in KEEPS)
+FADED = tuple(math.exp(fade * gap) for gap in range(GAPS) for fade in FADES)
 FARTHEST = 1e300  # a residual beyond it would leave the finite numbers
 
 
@@ -48,8 +49,13 @@ def mixing_columns(experts: int) -> list[Column]:
 def weights_of(state: State) -> list[float]:
     """The weights that the next prediction would be mixed with, the raw prediction's first."""
     weights = [0.0] * len(state.losses)
-    weigh(state.losses, state.hedge[0], weights)
+    weigh(state.losses, state.hedge[0], SILENT, weights)
     return weights
+
+
+def listing(size: int) -> list[float]:
+    """Scratch for an event."""
+    return [0.0] * size
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ class Mixed:
 
     @cached_property
     def _mix(self) -> loops.Mix:
-        return loops.Mix(isinstance(self.final.link, Logit), self.groups, KEEPS, FADES)
+        return loops.Mix(isinstance(self.final.link, Logit), self.groups, KEEPS, FADES, FADED)
 
     def columns(self) -> list[Column]:
         """Those of the final layer; offsets and precisions of the means; the weights'."""
@@ -99,9 +105,10 @@ class Mixed:
         self, state: State, place: Place, values: tuple[float, ...], f: float
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """The mix, moved by the final layer."""
-        memo, weights = [0.0] * SAID, [0.0] * SAID
-        params = place.params
-        m = self._mix.speak(self.final.link, state, f, params, 0, len(params), weights, memo, 0)
+        memo = listing(SAID)
+        room = room_for(memo, (), (), 0, listing)
+        row = Row((f,), (), (), (0, len(place.params)), place.params)
+        m = self._mix.speak(self.final.link, row, state, room, 0)
         s, _, slopes = self.final.serve(state, place, values, m)
         return s, (*memo, m), slopes
 
@@ -117,17 +124,17 @@ class Mixed:
         if not -FARTHEST <= y - f <= FARTHEST:
             raise diverging(posting.eta)
         self.final.add(state, place, posting, (memo[SAID], y))
-        loss, lost = self.final.loss, [0.0] * SAID
+        loss = self.final.loss
         if not posting.first:
+            lost = listing(SAID)
             loops.judge(loss, memo, 0, w, y, lost)
             for k, own in enumerate(lost):
                 state.losses[k] = state.losses[k] + posting.sign * own
             return
-        waited = max(0.0, state.facts[SERVED] - posting.number)
-        self._mix.hear(
-            self.final.link, loss, state, f, y, w, waited, False, memo, 0, place.params, 0, len(place.params),
-            [0.0] * SAID, lost,
-        )  # fmt: skip
+        late = max(0.0, state.facts[SERVED] - posting.number)
+        row = Row((f,), (y,), (w,), (0, len(place.params)), place.params)
+        room = room_for(memo, (), (), 0, listing)
+        self._mix.hear(self.final.link, loss, row, state, room, 0, late, False)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass serves and learns, a second keeps the accounts; the caller undoes both if this raises."""
@@ -140,8 +147,7 @@ class Mixed:
         memos = np.empty((1 if batch.at_once else n, SAID))
         for k, ticket in enumerate(batch.carried):
             served[k], memos[k], mixes[k] = ticket.served, ticket.memo[:SAID], ticket.memo[SAID]
-        apart, scratch = 0 if batch.at_once else SAID, (np.empty(SAID), np.empty(SAID))
-        room = loops.Room(apart, memos.reshape(-1), mixes, served, *scratch)
+        room = room_for(memos.reshape(-1), mixes, served, 0 if batch.at_once else SAID, np.empty)
         parts = (self._mix, self.final.link, self.final.loss)
         run_loop(driven, (*parts, rows_of(state, batch), views(loops.Means, state), room), (), n)
         top = float(batch.etas.max(initial=0.0))

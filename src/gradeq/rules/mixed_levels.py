@@ -16,13 +16,13 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.kernels import trackers as loops
 from gradeq.kernels.call import run_loop
-from gradeq.kernels.driver import driven
+from gradeq.kernels.driver import Row, driven
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import MEAN, Column, State, column
 from gradeq.ledger.values import Place, Posting
 from gradeq.rules.levels import Levels, listed, room_of, size_of
-from gradeq.rules.mixed import mixing_columns
+from gradeq.rules.mixed import listing, mixing_columns
 from gradeq.rules.passes import IDLE
 from gradeq.rules.rule import Judged, diverging, rows_of, views
 from gradeq.schedules import Schedule
@@ -104,12 +104,9 @@ class MixedLevels:
     ) -> tuple[Any, tuple[float, ...], tuple[float, ...]]:
         """The mix, moved by the final tracker."""
         count, base = self.width, listed(f)
-        said, weights = [0.0] * (self.experts * count), [0.0] * self.experts
-        b, wish, theta, mix = ([0.0] * count for _ in range(4))
-        params = place.params
-        self._mix.speak(
-            count, state, base, 0, params, 0, len(params), weights, said, 0, b, wish, theta, mix
-        )
+        said, mix = listing(self.experts * count), listing(count)
+        row = Row(base, (), (), (0, len(place.params)), place.params)
+        self._mix.speak(count, row, state, self._room((), (), 0, said, mix, listing), 0)
         centre = mix[0] if count == 1 else tuple(mix)
         served, last, slopes = self.final.serve(state, place, values, centre)
         return served, (*last, *said, *mix), slopes
@@ -137,17 +134,25 @@ class MixedLevels:
         base, y = (posting.base, posting.y) if about is None else about
         mix = memo[self.noted : self.noted + count]
         self.final.add(state, place, posting, (mix[0] if count == 1 else mix, y))
-        lost = [0.0] * self.experts
         if not posting.first:
+            lost = listing(self.experts)
             loops.weighed(count, self.final.taus, memo, SCALE, w, y, lost)
             for e, own in enumerate(lost):
                 state.losses[e] = state.losses[e] + posting.sign * own
             return
-        waited = max(0.0, state.facts[SERVED] - posting.number)
-        self._mix.hear(
-            count, state, listed(base), 0, y, w, waited, False, memo, SCALE, place.params, 0,
-            len(place.params), [0.0] * count, [0.0] * self.experts, lost,
-        )  # fmt: skip
+        late = max(0.0, state.facts[SERVED] - posting.number)
+        row = Row(listed(base), (y,), (w,), (0, len(place.params)), place.params)
+        room = self._room((), (), 0, memo[SCALE:], (), listing)
+        self._mix.hear(count, row, state, room, 0, late, False)
+
+    def _room(
+        self, scales: Any, served: Any, apart: int, memos: Any, mixes: Any, empty: Any
+    ) -> loops.Room:
+        """Room for the rows of a run or for one event; ``empty`` makes a list or an array of a size."""
+        count = self.width
+        notes = (apart, memos, mixes, count * len(RATES), empty(count))
+        shares = (empty(self.experts), empty(self.experts))
+        return loops.Room(*room_of(count, scales, served, 0, empty), *notes, *shares)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass serves, learns and keeps the accounts; the caller undoes it if this raises."""
@@ -158,16 +163,11 @@ class MixedLevels:
         for k, ticket in enumerate(batch.carried):
             served[k], scales[k] = ticket.served, ticket.memo[0]
             memos[k], mixes[k] = ticket.memo[SCALE : self.noted], ticket.memo[self.noted :]
-        scratch = [np.empty(size) for size in (count, self.experts, self.experts)]
-        notes = (0 if batch.at_once else said, memos.reshape(-1), mixes.reshape(-1))
-        room = loops.Room(*room_of(scales, served, 0), *notes, *scratch)
+        apart, flat = 0 if batch.at_once else said, mixes.reshape(-1)
+        room = self._room(scales, served.reshape(-1), apart, memos.reshape(-1), flat, np.empty)
         parts = (self._mix, size_of(count), IDLE)
-        run_loop(
-            driven,
-            (*parts, rows_of(state, batch), views(loops.Trackers, state), room),
-            (),
-            n * count,
-        )
+        records = (rows_of(state, batch), views(loops.Trackers, state), room)
+        run_loop(driven, (*parts, *records), (), n * count)
         if not (np.isfinite(state.view("u")).all() and np.isfinite(served).all()):
             raise diverging(float(batch.etas.max(initial=0.0)))
         table = None if batch.at_once else np.column_stack([scales, memos, mixes])

@@ -127,7 +127,9 @@ def rows_of(state: State, batch: Batch) -> Rows:
     numbers = np.array([float(ticket.number) for ticket in batch.carried])
     before = state.facts[SERVED] - (len(batch.base) - batch.first)
     cuts = np.append(batch.cuts, len(batch.posts))
-    starts, index, keys, cuts, posts = unsigned(rows.starts, rows.params, batch.keys, cuts, batch.posts)
+    starts, index, keys, cuts, posts = unsigned(
+        rows.starts, rows.params, batch.keys, cuts, batch.posts
+    )
     return Rows(
         flat, batch.labels, batch.weights, batch.etas, starts, index, rows.values, keys,
         batch.first, len(batch.base) + 1, cuts, posts, numbers, before,
