@@ -23,8 +23,10 @@ class Rows(
     """
 
 
-class Row(namedtuple("Row", "base labels weights starts index")):
-    """One row as ``Rows`` has it, for an event."""
+class Row(
+    namedtuple("Row", "base labels weights etas starts index", defaults=((), (), (), (), ()))
+):
+    """One row as ``Rows`` has it, for an event: of each column what the event knows."""
 
 
 def driven(model: Any, one: Any, other: Any, rows: Rows, state: Any, room: Any) -> None:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradeq.geometries import EntropicSimplex
-from gradeq.kernels.account import Floats
-from gradeq.kernels.driver import Rows
 from gradeq.losses import Quantile
 
 
@@ -38,47 +36,33 @@ class Blend:
     nus: tuple[float, ...]
     nu: float
 
-    def blend(self, state: Any, f: float, held: Floats, to: int) -> float:
+    def serve(
+        self, loss: Quantile, geometry: EntropicSimplex, rows: Any, state: Any, room: Any, i: int
+    ) -> None:
         """f + w'theta, the trackers copied to ``held`` for the label to come."""
         q = 0.0
         for k in range(len(self.nus)):
-            held[to + k] = state.thetas[k]
+            room.held[i * room.apart + k] = state.thetas[k]
             q = q + state.ws[k] * state.thetas[k]
-        return f + q
+        room.mixed[i] = rows.base[i] + q
 
-    def learn(
-        self, loss: Quantile, geometry: EntropicSimplex, state: Any, share: float, f: float, q: float, y: float,
-        w: float, held: Floats, to: int,
+    def post(
+        self, loss: Quantile, geometry: EntropicSimplex, rows: Any, state: Any, room: Any, i: int, r: int, fresh: bool
     ) -> None:  # fmt: skip
         """Trackers by their own misses, logarithms of the weights by the ensemble's, all as they were served."""
-        miss = w * loss.slope(q, y)
+        f, y, w, share, to = (
+            rows.base[r],
+            rows.labels[r],
+            rows.weights[r],
+            rows.etas[r],
+            r * room.apart,
+        )
+        miss = w * loss.slope(room.mixed[r], y)
         rate = self.nu * share
         for k in range(len(self.nus)):
-            own = w * loss.slope(f + held[to + k], y)
+            own = w * loss.slope(f + room.held[to + k], y)
             state.thetas[k] = state.thetas[k] - (self.nus[k] * share) * own
-            state.zs[k] = state.zs[k] - rate * (held[to + k] * miss)
+            state.zs[k] = state.zs[k] - rate * (room.held[to + k] * miss)
         geometry.primal(state.zs, rate, state.ws)
         if self.floored:
             geometry.dual(state.ws, state.zs)
-
-    def post(
-        self, loss: Quantile, geometry: EntropicSimplex, rows: Rows, state: Learned, room: Room, i: int, r: int,
-        fresh: bool,
-    ) -> None:  # fmt: skip
-        """Trackers and weights learn from the label of row r."""
-        self.learn(
-            loss, geometry, state, rows.etas[r], rows.base[r], room.mixed[r], rows.labels[r], rows.weights[r],
-            room.held, r * room.apart,
-        )  # fmt: skip
-
-    def serve(
-        self,
-        loss: Quantile,
-        geometry: EntropicSimplex,
-        rows: Rows,
-        state: Learned,
-        room: Room,
-        i: int,
-    ) -> None:
-        """The ensemble's quantile of row i."""
-        room.mixed[i] = self.blend(state, rows.base[i], room.held, i * room.apart)

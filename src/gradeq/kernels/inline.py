@@ -39,7 +39,8 @@ class _WriteOut(ast.NodeTransformer):
         value = getattr(node, "value", None)
         if isinstance(node, (ast.Assign, ast.Expr, ast.Return)) and isinstance(value, ast.Call):
             body = self.function(value)
-            if body is not None and not _is_expression(body) and _ends(body.body):
+            body = None if body is None or _is_expression(body) else _with_one_end(body)
+            if body is not None:
                 value.args = [self.visit(arg) for arg in value.args]
                 return self.written(node, value, body)
         for name, child in ast.iter_fields(node):
@@ -73,7 +74,6 @@ class _WriteOut(ast.NodeTransformer):
     def written(self, node: ast.stmt, call: ast.Call, body: ast.FunctionDef) -> list[ast.stmt]:
         """The statements of a call: its arguments by new names, its body, then what became of its value."""
         self.calls += 1
-        body = _with_one_end(body)
         stored = {
             n.id for n in ast.walk(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
@@ -88,11 +88,10 @@ class _WriteOut(ast.NodeTransformer):
             own = f"{argument.arg}_{body.name}_{self.calls}"
             given[argument.arg] = ast.Name(own, ast.Load())
             before.append(ast.Assign([ast.Name(own, ast.Store())], value))
-        copied = copy.deepcopy(body.body)
-        last = copied.pop() if isinstance(copied[-1], ast.Return) else None
-        renamed = [_Renamed(given).visit(each) for each in copied]
-        if isinstance(last, ast.Return) and last.value is not None:
-            node.value = _Renamed(given).visit(last.value)  # type: ignore[attr-defined]
+        last = body.body.pop() if _returns(body.body) else None
+        renamed = [_Renamed(given).visit(each) for each in body.body]
+        if isinstance(last, ast.Return):
+            node.value = _Renamed(given).visit(last).value  # type: ignore[attr-defined]
             return [*before, *renamed, node]
         return [*before, *renamed]
 
@@ -118,37 +117,29 @@ def _is_expression(function: ast.FunctionDef) -> bool:
     return len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None
 
 
-def _ends(body: list[ast.stmt]) -> bool:
-    """Whether every return is the end of the body, or of an ``if`` that has no other branch."""
-    inner = [each.body for each in body if isinstance(each, ast.If) and not each.orelse]
-    ends = [each for each in (body, *inner) if _returns(each)]
-    found = [n for each in body for n in ast.walk(each) if isinstance(n, ast.Return)]
-    return len(found) == len(ends)
-
-
-def _with_one_end(function: ast.FunctionDef) -> ast.FunctionDef:
-    """The function with ``else`` after every ``if`` that returns, so that all its ways meet in one return."""
-    if not any(isinstance(each, ast.If) and _returns(each.body) for each in function.body):
-        return function
+def _with_one_end(function: ast.FunctionDef) -> ast.FunctionDef | None:
+    """A copy with ``else`` after every ``if`` that returns, so that all ways meet in one end; None if they do not."""
     made = copy.deepcopy(function)
-    gives = isinstance(made.body[-1], ast.Return)
+    gives = any(isinstance(each, ast.Return) and each.value for each in ast.walk(made))
     made.body = _joined(made.body)
+    if any(isinstance(each, ast.Return) for each in ast.walk(made)):
+        return None
     if gives:
         made.body.append(ast.Return(ast.Name("ended", ast.Load())))
     return made
 
 
 def _joined(body: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements with each return turned into the name of what it gives."""
     for at, each in enumerate(body):
-        if isinstance(each, ast.If) and _returns(each.body):
+        if isinstance(each, ast.If) and _returns(each.body) and not each.orelse:
             each.body, each.orelse = _joined(each.body), _joined(body[at + 1 :])
             return body[: at + 1]
     last = body[-1] if body else None
     if not isinstance(last, ast.Return):
         return body
-    if last.value is None:
-        return [*body[:-1], ast.Pass()]
-    return [*body[:-1], ast.Assign([ast.Name("ended", ast.Store())], last.value)]
+    given = ast.Assign([ast.Name("ended", ast.Store())], last.value) if last.value else ast.Pass()
+    return [*body[:-1], given]
 
 
 def _returns(body: list[ast.stmt]) -> bool:

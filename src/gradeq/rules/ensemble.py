@@ -17,7 +17,7 @@ from gradeq.geometries import EntropicSimplex
 from gradeq.kernels import ensemble as loops
 from gradeq.kernels.account import BEFORE, COLUMNS, LOSS_BEFORE, ROUND, enter
 from gradeq.kernels.call import run_loop
-from gradeq.kernels.driver import driven
+from gradeq.kernels.driver import Row, driven
 from gradeq.kernels.forms import Full
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MEAN, Column, State, column
@@ -94,8 +94,9 @@ class Ensemble:
         self, state: State, place: Place, values: tuple[float, ...], f: float
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """The ensemble's quantile, moved by the final tracker."""
-        held = [0.0] * len(self.nus)
-        q = self._blend.blend(state, f, held, 0)
+        room = loops.Room(0, [0.0] * len(self.nus), [0.0])
+        self._blend.serve(self._loss, self._geometry, Row((f,)), state, room, 0)
+        held, q = room.held, room.mixed[0]
         if self.final is None:
             return q, (q, *held), ()
         served, memo, slopes = self.final.serve(state, place, values, q)
@@ -116,10 +117,9 @@ class Ensemble:
         f, y, w, memo, last = posting.base, posting.y, posting.weight, posting.memo, self._last
         q, learned = memo[last], loops.Learned(state.thetas[:], state.zs[:], state.ws[:])
         if posting.first:
-            share = posting.eta / posting.step
-            self._blend.learn(
-                self._loss, self._geometry, learned, share, f, q, y, w, memo, last + 1
-            )
+            row = Row((f,), (y,), (w,), (posting.eta / posting.step,))
+            room = loops.Room(0, memo[last + 1 :], (q,))
+            self._blend.post(self._loss, self._geometry, row, learned, room, 0, 0, False)
             if not all(-MOST <= x <= MOST for own in learned for x in own):
                 raise diverging(max(self.nus))
         if self.final is not None:

@@ -107,7 +107,7 @@ class Mixed:
         """The mix, moved by the final layer."""
         memo = listing(SAID)
         room = room_for(memo, (), (), 0, listing)
-        row = Row((f,), (), (), (0, len(place.params)), place.params)
+        row = Row((f,), starts=(0, len(place.params)), index=place.params)
         m = self._mix.speak(self.final.link, row, state, room, 0)
         s, _, slopes = self.final.serve(state, place, values, m)
         return s, (*memo, m), slopes
@@ -132,7 +132,7 @@ class Mixed:
                 state.losses[k] = state.losses[k] + posting.sign * own
             return
         late = max(0.0, state.facts[SERVED] - posting.number)
-        row = Row((f,), (y,), (w,), (0, len(place.params)), place.params)
+        row = Row((f,), (y,), (w,), (), (0, len(place.params)), place.params)
         room = room_for(memo, (), (), 0, listing)
         self._mix.hear(self.final.link, loss, row, state, room, 0, late, False)
 

@@ -105,7 +105,7 @@ class MixedLevels:
         """The mix, moved by the final tracker."""
         count, base = self.width, listed(f)
         said, mix = listing(self.experts * count), listing(count)
-        row = Row(base, (), (), (0, len(place.params)), place.params)
+        row = Row(base, starts=(0, len(place.params)), index=place.params)
         self._mix.speak(count, row, state, self._room((), (), 0, said, mix, listing), 0)
         centre = mix[0] if count == 1 else tuple(mix)
         served, last, slopes = self.final.serve(state, place, values, centre)
@@ -141,7 +141,7 @@ class MixedLevels:
                 state.losses[e] = state.losses[e] + posting.sign * own
             return
         late = max(0.0, state.facts[SERVED] - posting.number)
-        row = Row(listed(base), (y,), (w,), (0, len(place.params)), place.params)
+        row = Row(listed(base), (y,), (w,), (), (0, len(place.params)), place.params)
         room = self._room((), (), 0, memo[SCALE:], (), listing)
         self._mix.hear(count, row, state, room, 0, late, False)
 
