@@ -3,9 +3,10 @@
 import math
 
 STYLES = (
-    "away", "away", "constant", "turning", "random", "ties", "extreme", "flat", "edge", "greedy", "seesaw",
-    "bang", "soft",
+    "away", "away", "constant", "constant", "turning", "random", "ties", "extreme", "flat", "edge", "greedy",
+    "seesaw", "bang", "soft",
 )  # fmt: skip
+SEVERAL = (*STYLES, *("anchor",) * 12)  # where there are several forecasts
 
 
 def ends(case, row):
@@ -109,6 +110,11 @@ def bang(life, row, t):
     return high if t % 2 else low
 
 
+def anchor(life, row, t):
+    """Always the lowest or the highest forecast, which the others leave and meet again (see ``Life.base``)."""
+    return row.base[-1 if life.side else 0]
+
+
 def soft(life, row, t):
     """Well inside the range."""
     low, _, high, _ = ends(life.case, row)
@@ -118,4 +124,5 @@ def soft(life, row, t):
 STYLE = {
     "away": away, "constant": constant, "turning": turning, "random": random, "ties": ties, "extreme": extreme,
     "flat": flat, "edge": edge, "greedy": greedy, "seesaw": seesaw, "bang": bang, "soft": soft,
+    "anchor": anchor,
 }  # fmt: skip

@@ -1,9 +1,11 @@
 """One life of a layer under an adversary who sees what is served, and the books kept by hand beside it."""
 
+import math
+
 import numpy as np
 
 import gradeq as gq
-from fuzz.adversary import STYLES, label
+from fuzz.adversary import SEVERAL, STYLES, label
 from fuzz.settings import GROUPS
 
 
@@ -39,12 +41,16 @@ class Life:
     def __init__(self, case, rng, rows, look=None, part="", first=0, alone=True):
         self.case, self.rng, self.layer, self.part, self.alone = case, rng, case.make(), part, alone
         self.rows, self.open, self.clock, self.frozen, self.number = [], [], 0.0, False, first
-        self.style, self.side = str(rng.choice(STYLES)), int(rng.choice([0, 2]))
+        styles = STYLES if case.forecasts == 1 else SEVERAL
+        self.style, self.side = str(rng.choice(styles)), int(rng.choice([0, 2]))
         self.wild = rng.random() < 0.4  # corrections, steps, freezing, resets, columns
         self.late = 0.0 if case.at_once else float(rng.choice([0.0, 0.0, 0.3, 0.9, 1.0]))
         self.hold = int(rng.choice([3, 10, 40]))  # the most labels that are held back
+        self.quiet = int(rng.choice([0, 30]))  # until then labels come at once
         self.lost = float(rng.choice([0.0, 0.0, 0.1, 0.5]))
         self.in_hand = alone and not case.at_once and rng.random() < 0.3
+        if self.style == "anchor":  # levels are bounded one by one only if all labels come at once
+            self.late = self.lost = 0.0
         self.corrected = self.stepped = self.merged = self.shared = False
         self.players, self.turn = int(rng.integers(2, 6)), int(rng.choice([10, 60, 1000]))
         self.fresh = int(rng.choice([0, 0, 50]))  # until then only the first names are seen
@@ -72,7 +78,7 @@ class Life:
             "none": lambda: 1.0,
         }[self.case.weights]()
 
-    def base(self):
+    def base(self, t):
         case, rng = self.case, self.rng
         if case.kind == "risk":
             return case.told["start"]
@@ -84,7 +90,11 @@ class Life:
         if case.positive:
             return float(case.scale * rng.uniform(0.5, 2.0))
         if case.forecasts > 1:
-            return tuple(float(case.scale * x) for x in np.sort(rng.normal(size=case.forecasts)))
+            own = np.sort(rng.normal(size=case.forecasts))
+            if self.style == "anchor":
+                apart = 1.0 + 30.0 * min(1.0, self.layer.step / case.scale)  # many steps
+                own = own[0] + np.arange(len(own)) * apart * float((t // 40) % 2 == 0)
+            return tuple(float(case.scale * x) for x in own)
         return float(case.scale * rng.normal())
 
     def row(self, t):
@@ -110,7 +120,7 @@ class Life:
         if case.keyed:
             key = where["key"] = str(rng.integers(min(few, 3))) + self.part
         coords, z = (coords, z) if coords else (["(all)"], [1.0])
-        return Row(self.base(), self.weight(), where, coords, z, key)
+        return Row(self.base(t), self.weight(), where, coords, z, key)
 
     def serve(self, row):
         """Serve one row and write it down."""
@@ -152,22 +162,37 @@ class Life:
 
     def learn(self, row, y):
         """Post a label and write it down."""
-        layer, outcome = self.layer, ""
+        if self.rng.random() < 0.02 and not row.lapsed:
+            self.offer(row, math.inf if self.rng.random() < 0.5 else -math.inf)
+        try:
+            self.post(row, y)
+        except gq.ExpiredTicket:
+            assert row.lapsed, f"expired too early: {row.time}, {self.clock}"
+            return
+        assert not row.lapsed, f"an expired label was taken: {row.time}, {self.clock}"
+        if row.game is not None:
+            self.counted(row)
+        self.said(row, y)
+
+    def post(self, row, y):
+        layer = self.layer
         if row.game is not None:
             args, given = row.game
-            outcome = layer.update(*args, y, row.w, **given)
-            self.counted(row)
+            layer.update(*args, y, row.w, **given)
         elif row.ticket is not None:
             row.posting = layer.post(row.ticket, y)
         else:
-            verb = layer.settle if self.case.games else layer.update
-            try:
-                outcome = verb(y, id=row.id)
-            except gq.ExpiredTicket:
-                assert row.lapsed, f"expired too early: {row.time}, {self.clock}"
-                return
-        assert not row.lapsed, f"an expired label was taken: {row.time}, {self.clock}, {outcome}"
-        self.said(row, y)
+            (layer.settle if self.case.games else layer.update)(y, id=row.id)
+
+    def offer(self, row, y):
+        """A label that is out of all bounds is refused, and nothing has changed."""
+        before = self.layer.to_json()
+        try:
+            self.post(row, y)
+        except gq.BadInput:
+            assert self.layer.to_json() == before, f"a label of {y} was refused and left a trace"
+        else:
+            raise AssertionError(f"a label of {y} was taken")
 
     def said(self, row, y):
         """By hand: what a label that was taken means."""
@@ -196,13 +221,13 @@ class Life:
             row = self.row(t)
             self.serve(row)
             if rng.random() >= self.lost:
-                if rng.random() < self.late:
+                if t >= self.quiet and rng.random() < self.late:
                     self.open.append(row)
                 else:
                     self.learn(row, label(self, row, t))
             if len(self.open) > self.hold or (self.open and self.late < 1.0 and rng.random() < 0.1):
                 self.release(t)
-                if self.look and rng.random() < 0.1:
+                if self.look and rng.random() < 0.2:
                     self.look(self)
             if self.wild:
                 self.meddle(t)

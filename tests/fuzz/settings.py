@@ -8,7 +8,7 @@ import gradeq as gq
 from fuzz.table import Combination, picked
 
 GROUPS = {"g": "abc", "h": "xy", "i": "uv"}
-LEVELS = (0.1, 0.5, 0.9)
+LEVELS = ((0.1, 0.5, 0.9), (0.4, 0.5, 0.6))
 
 
 @dataclass
@@ -83,14 +83,12 @@ class Case:
             return (served - y) * (served - y)
         y, values = self.heard(base, y), served if isinstance(served, tuple) else (served,)
         pairs = zip(values, self.levels, strict=True)
-        return math.fsum(max(tau * (y - s), (tau - 1) * (y - s)) for s, tau in pairs) / len(
-            self.levels
-        )
+        return sum(max(tau * (y - s), (tau - 1) * (y - s)) for s, tau in pairs) / len(self.levels)
 
 
 def eta(rng, most):
-    """A step, small or large."""
-    return float(most * 10 ** -rng.uniform(0, 3))
+    """A step, small or large; large ones get to the ends of a range in a short life."""
+    return float(most * 10 ** -rng.uniform(0, rng.choice([1.0, 3.0])))
 
 
 def steps(rng, step, most, unit=1.0):
@@ -125,8 +123,8 @@ def shrunk(rng, penalty):
 def late(rng):
     """Settings about late labels."""
     found = {}
-    if rng.random() < 0.4:
-        found["late_cap"] = None if rng.random() < 0.5 else float(rng.uniform(0.01, 1.0))
+    if rng.random() < 0.5:
+        found["late_cap"] = None if rng.random() < 0.6 else float(rng.uniform(0.01, 1.0))
     if rng.random() < 0.15:
         found["in_flight"] = int(rng.integers(1, 30))
     if rng.random() < 0.2:
@@ -186,12 +184,12 @@ def quantile(rng, own):
         first = float(rng.choice([0.1, 0.5, 0.9, 0.99]))
         levels, cls = (first,), gq.QuantileTracker
     elif own.kind == "quantiles":
-        first = levels = LEVELS
+        first = levels = LEVELS[int(rng.integers(len(LEVELS)))]
         cls = gq.MultiQuantileTracker
     else:
-        first = float(rng.choice([0.5, 0.8, 0.95]))
+        first = float(rng.choice([0.2, 0.5, 0.8, 0.95]))
         levels, cls = ((1 - first) / 2, (1 + first) / 2), gq.IntervalTracker
-    forecasts = len(levels) if len(levels) > 1 and rng.random() < 0.5 else 1
+    forecasts = len(levels) if len(levels) > 1 and rng.random() < 0.7 else 1
     return Case(
         keyed(own, cls, settings, first), own, scale, groups, features, levels, forecasts,
         weighted(rng), {"first": first, **settings},
@@ -228,9 +226,11 @@ def risk(rng, own):
     """An error that falls as the knob grows: all or nothing, or along a slope; labels lie between two ends."""
     scale, most = scaled(rng), float(10.0 ** rng.uniform(-2, 2))
     start, width = scale * float(rng.normal()), scale * float(rng.uniform(0.01, 2.0))
-    low, high = start - scale * float(rng.uniform(0, 2)), start + scale * float(rng.uniform(0, 2))
+    low, high = (start + scale * side * float(rng.choice([0.1, 1.0, 2.0])) for side in (-1.0, 1.0))
 
     def error(knob, y):
+        if math.isinf(y):  # a mistake of the user's, to be refused
+            return math.copysign(1.5, y) * most
         if own.link == "step":
             return most * float(y > knob)
         return most * min(1.0, max(0.0, (y - knob) / width))

@@ -64,7 +64,7 @@ def supported():
             for choice in itertools.product(*axes.values())
         ]
         own = [c for c in own if kind not in TABLE or refusal(kind, c.names) is None]
-        found += own * max(1, 40 // len(own))
+        found += own * max(1, 100 // len(own))
     return found
 
 
@@ -93,4 +93,4 @@ def picked(rng, turn):
     return own[int(rng.choice(len(own), p=[w / sum(weights) for w in weights]))]
 
 
-SHARES = (0.4, 0.2, 0.15, 0.07, 0.07, 0.11)
+SHARES = (0.36, 0.18, 0.14, 0.08, 0.08, 0.16)
