@@ -3,8 +3,8 @@
 import math
 
 STYLES = (
-    "away", "away", "constant", "constant", "turning", "random", "ties", "extreme", "flat", "edge", "greedy",
-    "seesaw", "bang", "soft",
+    "away", "away", "constant", "constant", "constant", "constant", "turning", "random", "ties", "extreme",
+    "flat", "edge", "greedy", "seesaw", "bang", "soft",
 )  # fmt: skip
 SEVERAL = (*STYLES, *("anchor",) * 12)  # where there are several forecasts
 
