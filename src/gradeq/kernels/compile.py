@@ -32,6 +32,7 @@ import numpy as np
 from gradeq._version import __version__
 from gradeq.kernels.inline import inlined
 
+OWN = __name__.rpartition(".")[0]  # the package of our own loops
 Key = tuple[Any, ...]  # a loop and the types of its parts
 
 _ready: dict[Key, Callable[..., Any]] = {}
@@ -95,7 +96,7 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
     names = [argument.arg for argument in tree.args.args[: len(parts)]]
     types_by_name = {name: type(part) for name, part in zip(names, parts, strict=True)}
     functions: dict[str, ast.FunctionDef] = {}
-    constants: dict[str, Any] = {}
+    constants: dict[str, str] = {}
     taken: dict[str, str] = {}
     _collect(tree, types_by_name, loop.__globals__, functions, constants, taken)
     tree.name = "loop"
@@ -104,7 +105,7 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
     inlined(tree, functions)
     called = _called(tree, functions)
     lines = ["import math", "import numba", "import numpy", ""]
-    lines += [f"{name} = {_unsigned(value)}" for name, value in sorted(constants.items())]
+    lines += [f"{name} = {text}" for name, text in sorted(constants.items())]
     for name in (name for name in functions if name in called):
         _take(functions[name], taken)
         lines += [
@@ -117,9 +118,10 @@ def fused_source(loop: Callable[..., Any], parts: tuple[object, ...]) -> str:
     return "\n".join(lines)
 
 
-def _unsigned(value: Any) -> str:
-    """A constant; whole numbers are places and sizes, and a signed place is looked at for its sign every time."""
-    return f"numpy.uint64({value})" if isinstance(value, int) and value >= 0 else repr(value)
+def _constant(value: float, module: str) -> str:
+    """A constant as text; whole numbers of our own loops are places and sizes, whose sign need not be looked at."""
+    place = isinstance(value, int) and value >= 0 and module.startswith(OWN)
+    return f"numpy.uint64({value})" if place else repr(value)
 
 
 def _take(tree: ast.FunctionDef, taken: dict[str, str]) -> None:
@@ -195,7 +197,7 @@ def _collect(
     parts: dict[str, type],
     scope: dict[str, Any],
     functions: dict[str, ast.FunctionDef],
-    constants: dict[str, Any],
+    constants: dict[str, str],
     taken: dict[str, str],
 ) -> None:
     """Rewrite the parts in ``tree`` and gather, depth first, every function, constant and field that it needs."""
@@ -206,9 +208,9 @@ def _collect(
     outside = {name: scope[name] for name in {node.id for node in nodes} - local if name in scope}
     for name, value in outside.items():
         if isinstance(value, (float, int)) and not isinstance(value, bool):
-            constants[name] = value
+            constants[name] = _constant(value, scope["__name__"])
         elif dataclasses.is_dataclass(value) and not dataclasses.fields(value):
-            constants[name], parts = fields(value), {**parts, name: type(value)}
+            constants[name], parts = repr(fields(value)), {**parts, name: type(value)}
     rewriter = _Parts(parts, taken)
     rewriter.visit(tree)
     tree.returns = None
