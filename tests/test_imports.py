@@ -19,7 +19,7 @@ LAYERS = (
     ("rules",),
     ("engine",),
     ("codec",),
-    ("theory",),
+    ("theory", "standings"),
     (
         "equilibrium",
         "certificate",

@@ -17,9 +17,7 @@ from gradeq.certificate import Reading, Terms
 from gradeq.equilibrium import Equilibrium
 from gradeq.kernels.account import (
     COLUMNS,
-    FIRST,
     HIGH,
-    LAST,
     LOSS_AFTER,
     LOSS_BEFORE,
     LOW,
@@ -28,7 +26,6 @@ from gradeq.kernels.account import (
 )
 from gradeq.kernels.rating import LOSS, OFFSET, STRIDE, VARIANCE
 from gradeq.ledger import facts as fact
-from gradeq.rules.rating_mix import FINAL, RatingMix
 from gradeq.theory import HarmCap, labels_until
 
 LN2 = math.log(2.0)
@@ -55,14 +52,13 @@ def reading_of(elo: Any) -> EloReading:
     penalised = elo.penalty is not None or elo.proximal is not None
     skip = 0 if names.home else 1
     sums = state.view("sums").reshape(-1, STRIDE)[skip:]
-    facts, total_path = steps_taken(state, isinstance(rule, RatingMix))
     read = SimpleNamespace(
         u=state.u[skip:],
         sums=accounts(sums[:, :VARIANCE]).ravel().tolist(),
         total=accounts(np.array([state.total[:VARIANCE]]), state.total[LOSS]).ravel().tolist(),
-        facts=facts,
+        facts=state.facts,
         late=state.late,
-        total_path=total_path,
+        total_path=state.total_path,
         pulls=state.pulls[skip:] if penalised else [],
         drags=state.drags[skip:] if penalised else [],
     )
@@ -82,26 +78,10 @@ def accounts(own: Any, loss: float = 0.0) -> Any:
     return made
 
 
-def steps_taken(state: Any, mixed: bool) -> tuple[Any, Any]:
-    """The facts and how steps varied; with auto those of the final step, which is min(0.03, the label's).
-
-    1 / min(a, eta) = max(1 / a, 1 / eta) varies no more than 1 / eta does.
-    """
-    facts, path = state.facts, state.total_path
-    if not mixed:
-        return facts, path
-    facts[fact.STEP_HIGH] = min(FINAL, facts[fact.STEP_HIGH])
-    facts[fact.STEP_LOW] = min(FINAL, facts[fact.STEP_LOW])
-    if not len(path) or facts[fact.STEP_LOW] == FINAL:
-        return facts, path[:0]
-    path[FIRST], path[LAST] = (max(1.0 / FINAL, path[at]) for at in (FIRST, LAST))
-    return facts, path
-
-
 def terms_of(elo: Any, reach: float) -> Terms:
     """As Elo where the sum of the ratings is conserved; else only the norm argument holds, that of any features."""
     home = elo._names.home
-    size = 3.0 if home else 2.0
+    size = 2.0 + elo._names.scale**2 if home else 2.0
     if elo.eta == "auto":
         clip = 1.0 / (1.0 + math.exp(reach)) if reach > 0.0 else 0.49
         return Terms("probability_logit", "features", "log loss", size=size, clip=clip)
@@ -171,4 +151,6 @@ def harm(elo: Any) -> HarmCap:
     """What the step can cost at most against p = 1/2 (result B2: constant step, scores at once)."""
     if elo.proximal is not None:
         return HarmCap(None, None, "no theorem fits", "no harm cap is proven with a penalty")
-    return certificate.harm_of(elo, "auto follows the best of its steps to within ln 7 in all")
+    return certificate.harm_of(
+        elo, "auto follows the best of its forecasters to within ln 10 in all"
+    )

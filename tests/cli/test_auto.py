@@ -31,8 +31,7 @@ def test_theta_over_the_final_step_and_the_labels_is_from_state(tmp_path, comman
     )
     plain = ok(here(command, file, *options, "--eta", "plain", "--json")).json
     assert plain["method"] == "plain"
-    if command != "elo":
-        assert ok(here(command, file, *options, "--json")).json == found
+    assert ok(here(command, file, *options, "--json")).json == found
 
 
 def test_keys_have_too_few_labels_for_auto(tmp_path):

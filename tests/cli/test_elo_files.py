@@ -39,8 +39,11 @@ def test_the_installed_command_rates_as_the_library_does(file, rows, tmp_path):
     found = ok(done).json
     elo, run = played(rows)
     np.testing.assert_array_equal(column(p, "p"), run.values)
-    assert found["theta"] == elo.ratings
+    assert found["theta"] == elo.theta
     assert found["certificate"]["gap"] < 1e-14
+    assert found["headline"] == " ".join(elo.board().lines)
+    assert found["view"]["constant_weight"] == elo.drift()["constant"]
+    assert found["fit"]["residual"] < 1e-9 and found["fit"]["groups"] == 1
     loss = -np.log(
         [
             q if y == 1 else 1 - q if y == 0 else math.sqrt(q * (1 - q))
@@ -49,16 +52,18 @@ def test_the_installed_command_rates_as_the_library_does(file, rows, tmp_path):
     )
     assert found["loss"]["name"] == "log loss"
     assert found["loss"]["after"] == pytest.approx(loss.mean(), abs=1e-12)
-    names = ["player", "rating", "elo", "games", "wins", "win_rate", "predicted_win_rate"]
+    names = "rank,rank_low,rank_high,player,elo,elo_low,elo_high,games,wins,win_rate,"
+    names += "predicted_win_rate,bias,bound,rating,elo_all_time,elo_now,tracked"
     lines = table(board)
-    assert list(lines[0]) == [*names, "bias", "bound"]
+    assert ",".join(lines[0]) == names
     assert {line["player"] for line in lines} >= {"ann", "'=cy", "007"}
     for line in lines:
         name = line["player"].removeprefix("'")
-        rating, number = float(line["rating"]), int(line["games"])
-        assert rating == elo.ratings[name]
-        assert float(line["elo"]) == pytest.approx(1000 + 400 / math.log(10) * rating)
-        assert float(line["bias"]) == pytest.approx(-rating / (0.1 * number), abs=1e-13)
+        tracked, number = float(line["tracked"]), int(line["games"])
+        assert tracked == elo.theta[name]
+        wanted = 1000 + 400 / math.log(10) * float(line["rating"])
+        assert float(line["elo"]) == pytest.approx(wanted)
+        assert float(line["bias"]) == pytest.approx(-tracked / (0.01 * number), abs=1e-13)
         assert float(line["bias"]) == pytest.approx(
             float(line["predicted_win_rate"]) - float(line["win_rate"]), abs=1e-15
         )
@@ -107,7 +112,7 @@ def test_a_game_against_oneself_is_refused_or_left_out(rows, tmp_path):
     p = tmp_path / "p.csv"
     found = ok(here("elo", file, *WINNER, "--skip-self", "--predictions", p, "--json")).json
     elo, run = played(rows)
-    assert found["theta"] == elo.ratings and found["skipped"] == 1
+    assert found["theta"] == elo.theta and found["skipped"] == 1
     assert table(p)[5]["p"] == ""
     assert [x for x in column(p, "p") if not math.isnan(x)] == run.values.tolist()
 
@@ -121,13 +126,13 @@ def test_games_by_time_and_runs_that_continue_equal_one_run(rows, tmp_path):
     elo, run = played([shuffled[i] for i in order])
     p = tmp_path / "p.csv"
     found = ok(here("elo", file, *WINNER, "--time", "day", "--predictions", p, "--json")).json
-    assert found["theta"] == elo.ratings
+    assert found["theta"] == elo.theta
     np.testing.assert_array_equal(np.array(column(p, "p"))[order], run.values)
     state = tmp_path / "elo.json"
     for k, part in enumerate((rows[:100], rows[100:])):
         piece = write(tmp_path / f"{k}.csv", part)
         last = ok(here("elo", piece, *WINNER, "--state", state, "--json")).json
-    assert last["theta"] == played(rows)[0].ratings
+    assert last["theta"] == played(rows)[0].theta
     assert "ok  identity" in ok(here("audit", state)).out
 
 
@@ -138,6 +143,10 @@ def test_games_by_time_and_runs_that_continue_equal_one_run(rows, tmp_path):
         ([*WINNER, "--score", "score"], "--winner or --score"),
         ([*WINNER, "--k", "20", "--eta", "0.1"], "--eta"),
         ([*WINNER, "--k", "0"], "above 0"),
+        ([*WINNER, "--decay", "0.5"], "give --eta or --k"),
+        ([*WINNER, "--penalty", "lasso", "--strength", "0.1"], "give --eta or --k"),
+        ([*WINNER, "--home", "winner"], "which says nothing about who is at home"),
+        ([*WINNER, "--neutral", "day"], "does not say whether the ground is neutral"),
         ([*SIDES, "--winner", "day"], "row 1"),
         ([*SIDES, "--score", "home"], "row 1"),
         ([*SIDES, "--score", "day"], "[0, 1]"),
@@ -202,3 +211,24 @@ def test_theta_is_what_the_certificate_is_about(file, rows):
     found = ok(here("elo", file, *WINNER, "--eta", "auto", "--json")).json
     elo, _ = played(rows, eta="auto")
     assert found["theta"] == elo.theta != elo.ratings
+
+
+def test_who_is_at_home_is_read_from_words_and_learned(rows, tmp_path):
+    ground = [("true", 0.0) if k % 3 == 0 else ("false", 1.0) for k in range(len(rows))]
+    made = [{**row, "neutral": word, "host": "neutral" if word == "true" else "a"}
+            for row, (word, _) in zip(rows, ground, strict=True)]  # fmt: skip
+    file = write(tmp_path / "games.csv", made)
+    elo = Elo(home_advantage=True)
+    columns = ([row[name] for row in rows] for name in ("home", "away", "score"))
+    elo.run(*columns, home=[h for _, h in ground])
+    said = ok(here("elo", file, *WINNER, "--home", "a", "--neutral", "neutral", "--json")).json
+    assert said["theta"] == elo.theta and said["home"] == elo.board().home._asdict()
+    assert said["home"]["bias"] == pytest.approx(said["home"]["from_state"], abs=1e-12)
+    for other in (("--neutral", "neutral"), ("--home", "host")):
+        assert ok(here("elo", file, *WINNER, *other, "--json")).json["theta"] == said["theta"]
+
+
+@pytest.mark.parametrize("view", ["auto", "all-time", "now"])
+def test_the_first_line_says_who_is_first_and_how_sure_that_is(file, rows, view):
+    lines = ok(here("elo", file, *WINNER, "--view", view)).out.splitlines()
+    assert tuple(lines[:2]) == played(rows)[0].board(view).lines

@@ -19,9 +19,9 @@ def test_elo_ratings_and_biases_are_those_of_the_layer(source) -> None:
     rows = {row.player: row for row in layer.leaderboard()}
     for player in games.five:
         row = rows[games.players[player]]
-        assert row.rating == pytest.approx(season.final[player], abs=1e-9)
+        assert row.tracked == pytest.approx(season.final[player], abs=1e-9)
         assert row.bias == pytest.approx(player_bias(games, season, player)[1][-1], abs=1e-9)
-    largest = max(abs(row.rating) for row in rows.values()) / (0.05 * len(games.y))
+    largest = max(abs(row.tracked) for row in rows.values()) / (0.05 * len(games.y))
     assert bias_norm(games, season)[1][-1] == pytest.approx(largest, abs=1e-12)
 
 

@@ -12,18 +12,19 @@ from gradeq.layers.registry import from_json
 from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
 
 KINDS = {
-    "plain": {},
+    "plain": {"eta": 0.1},
     "k": {"k": 24},
-    "drop": {"ties": "drop"},
+    "drop": {"eta": 0.1, "ties": "drop"},
+    "default": {},
     "power": {"schedule": gq.Power(1.0, 0.5)},
     "piecewise": {"schedule": gq.Piecewise((0.2, 0.05, 0.3), (50, 120))},
-    "lasso": {"penalty": gq.Lasso(0.01)},
-    "ridge": {"penalty": gq.Ridge(0.05)},
+    "lasso": {"eta": 0.1, "penalty": gq.Lasso(0.01)},
+    "ridge": {"eta": 0.1, "penalty": gq.Ridge(0.05)},
     "strong ridge": {"penalty": gq.Ridge(2.0), "eta": 0.4},
-    "proximal": {"proximal": 0.002},
-    "home": {"home_advantage": True},
-    "home and ridge": {"home_advantage": True, "penalty": gq.Ridge(0.02)},
-    "auto": {"eta": "auto"},
+    "proximal": {"eta": 0.1, "proximal": 0.002},
+    "home": {"eta": 0.1, "home_advantage": True},
+    "home and ridge": {"eta": 0.1, "home_advantage": True, "penalty": gq.Ridge(0.02)},
+    "default with home": {"home_advantage": True, "home_step": 0.002},
 }
 
 
@@ -109,13 +110,17 @@ def test_numbers_far_apart_and_their_text_are_one_name():
 
 def test_the_sum_of_the_ratings_is_conserved():
     a, b, y = games(5000, seed=3)
-    for settings in ({}, {"schedule": gq.Power(1.0, 0.5)}, {"penalty": gq.Ridge(0.01)}):
+    for settings in (
+        {"eta": 0.1},
+        {"schedule": gq.Power(1.0, 0.5)},
+        {"eta": 0.1, "penalty": gq.Ridge(0.01)},
+    ):
         elo = Elo(**settings)
         elo.run(a, b, y, weights=np.random.default_rng(0).exponential(1.0, len(a)))
         assert abs(math.fsum(elo.ratings.values())) < 1e-12
 
 
-def test_the_bias_of_a_player_is_minus_the_rating_over_eta_times_games():
+def test_the_bias_of_a_player_is_minus_what_is_tracked_over_eta_times_games():
     a, b, y = games(4000, players=30, seed=4)
     elo = Elo(0.07)
     run = elo.run(a, b, y)
@@ -126,19 +131,20 @@ def test_the_bias_of_a_player_is_minus_the_rating_over_eta_times_games():
         won = np.where(a == j, y, 1.0 - y)[mine]
         assert row.games == mine.sum() and row.wins == won.sum()
         assert abs(row.bias - (predicted - won.mean())) < 1e-13
-        assert abs(row.bias + row.rating / (0.07 * row.games)) < 1e-13
+        assert abs(row.bias + row.tracked / (0.07 * row.games)) < 1e-13
+        assert row.tracked == elo.ratings[row.player]
         assert abs(row.predicted_win_rate - row.win_rate - row.bias) < 1e-15
         assert row.elo == 1000.0 + ELO_POINTS_PER_LOGIT * row.rating
 
 
-def test_weighted_bias_is_minus_the_rating_over_eta_times_weight():
+def test_weighted_bias_is_minus_what_is_tracked_over_eta_times_weight():
     a, b, y = games(2000, seed=6)
     w = np.random.default_rng(6).exponential(1.0, len(a))
     elo = Elo(0.05)
     elo.run(a, b, y, weights=w)
     for row in elo.leaderboard():
         mass = w[(a == int(row.player)) | (b == int(row.player))].sum()
-        assert abs(row.bias + row.rating / (0.05 * mass)) < 1e-13
+        assert abs(row.bias + row.tracked / (0.05 * mass)) < 1e-13
 
 
 def test_weight_zero_moves_nothing():
@@ -152,7 +158,7 @@ def test_weight_zero_moves_nothing():
 
 
 def test_a_tie_is_half_a_win_for_both():
-    elo = Elo()
+    elo = Elo(0.1)
     elo.update("a", "b", 0.5)
     assert elo.ratings == {"a": 0.0, "b": 0.0}
     assert [(row.games, row.wins, row.win_rate) for row in elo.leaderboard()] == [(1, 0.5, 0.5)] * 2
@@ -222,7 +228,7 @@ def test_unknown_players_start_even_and_predicting_changes_nothing():
 
 def test_no_score_moves_an_earlier_prediction():
     a, b, y = games(200)
-    for settings in ({}, {"eta": "auto"}, {"penalty": gq.Lasso(0.01)}):
+    for settings in ({}, {"eta": "auto"}, {"eta": 0.1, "penalty": gq.Lasso(0.01)}):
         first = Elo(**settings).run(a, b, y).values
         flipped = y.copy()
         flipped[120] = 1.0 - flipped[120] if flipped[120] != 0.5 else 1.0
@@ -235,7 +241,7 @@ def test_k_is_the_chess_factor():
     elo = Elo(k=32)
     elo.update("a", "b", 1)
     assert elo.eta == 32 * math.log(10) / 400
-    assert abs(elo.leaderboard()[0].elo - 1016.0) < 1e-9
+    assert abs(elo.leaderboard("now")[0].elo - 1016.0) < 1e-9
 
 
 def test_log_loss_is_that_of_the_served_probabilities_and_begins_with_a_coin():
@@ -259,7 +265,7 @@ def test_home_advantage_is_learned_as_a_parameter_of_the_first_side():
     a, b, _ = games(20_000, seed=2)
     home = rng.choice([0.0, 1.0], len(a))
     y = (rng.random(len(a)) < 1 / (1 + np.exp(-0.8 * home))).astype(float)
-    elo = Elo(0.01, home_advantage=True)
+    elo = Elo(0.01, home_advantage=True, home_step=0.001)
     elo.run(a, b, y, home=home)
     assert abs(elo.theta["(first side)"] - 0.8) < 0.15
     assert abs(math.fsum(elo.ratings.values())) < 1e-10
@@ -268,7 +274,12 @@ def test_home_advantage_is_learned_as_a_parameter_of_the_first_side():
     assert found.gap < 1e-14 and found.coordinates[0].name == "(first side)"
     at_home = home == 1.0
     p = Elo(0.01, home_advantage=True).run(a, b, y, home=home).served
-    assert abs(found.coordinates[0].bias_after - (p - y)[at_home].mean()) < 1e-12
+    # The first side enters rows as sqrt(1/10), so its step is a tenth.
+    ours, wanted = found.coordinates[0].bias_after, (p - y)[at_home].mean()
+    assert abs(ours - math.sqrt(0.1) * wanted) < 1e-12
+    told = elo.board().home
+    assert abs(told.bias - wanted) < 1e-12 and abs(told.from_state - wanted) < 1e-12
+    assert told.low < 400 * 0.8 / math.log(10) < told.high
     with pytest.raises(BadInput, match="home_advantage"):
         Elo().predict("a", "b", home=0.0)
 
@@ -341,5 +352,5 @@ def test_no_game_plan_costs_more_log_loss_than_the_harm_cap():
     cap, found = elo.harm_cap(), elo.equilibrium()
     assert cap.factor is not None
     assert found.loss_before < found.loss_after <= cap.factor * found.loss_before
-    for settings in ({"eta": "auto"}, {"schedule": gq.Power(1.0, 0.5)}, {"proximal": 0.1}):
+    for settings in ({}, {"schedule": gq.Power(1.0, 0.5)}, {"eta": 0.1, "proximal": 0.1}):
         assert Elo(**settings).harm_cap().factor is None

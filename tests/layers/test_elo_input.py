@@ -8,7 +8,6 @@ import pytest
 import gradeq as gq
 from gradeq.errors import BadInput, GradeqError, StepTooLarge
 from gradeq.layers.elo import Elo
-from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
 
 
 def games(n: int, players: int, seed: int, ties: float = 0.2):
@@ -21,23 +20,23 @@ def games(n: int, players: int, seed: int, ties: float = 0.2):
     return a, b, y
 
 
-def test_leaderboard_is_sorted_and_players_with_overlapping_intervals_share_ranks():
+def test_leaderboard_is_sorted_and_who_has_few_games_has_no_rank():
     a, b, y = games(6000, players=20, seed=9)
     elo = Elo(0.02)
     elo.run(np.append(a, 99), np.append(b, 0), np.append(y, 1.0))
     rows = elo.leaderboard()
-    assert [row.rating for row in rows] == sorted((row.rating for row in rows), reverse=True)
     some = [row for row in rows if row.rank is not None]
-    for row in some:
-        above = sum(other.elo_low > row.elo_high for other in some)
-        below = sum(other.elo_high < row.elo_low for other in some)
-        assert row.rank == row.rank_low == 1 + above
-        assert row.rank_high == len(some) - below
-    newcomer = next(row for row in rows if row.player == "99")
-    assert newcomer.rank is None and newcomer.elo_low is None and newcomer.games == 1
+    assert rows[: len(some)] == some and [row.rank for row in some] == list(range(1, 21))
+    assert [row.elo for row in some] == sorted((row.elo for row in some), reverse=True)
+    assert abs(np.mean([row.elo for row in some]) - 1000.0) < 1e-9
+    assert all(row.rank_low <= row.rank <= row.rank_high for row in some)
+    newcomer = rows[-1]
+    assert newcomer.player == "99" and newcomer.rank is None and newcomer.games == 1
+    assert newcomer.elo_high - newcomer.elo_low > 5 * (some[0].elo_high - some[0].elo_low)
 
 
-def test_intervals_are_as_wide_as_a_bootstrap_of_the_games():
+@pytest.mark.parametrize("view", ["all-time", "now"])
+def test_intervals_are_as_wide_as_a_bootstrap_of_the_games(view):
     a, b, y = games(9_000, players=12, seed=10, ties=0.25)
     elo = Elo(0.03)
     elo.run(a, b, y)
@@ -47,9 +46,10 @@ def test_intervals_are_as_wide_as_a_bootstrap_of_the_games():
         pick = np.sort(rng.integers(0, len(a), len(a)))
         other = Elo(0.03)
         other.run(a[pick], b[pick], y[pick])
-        again.append([other.ratings[str(j)] for j in range(12)])
-    spread = np.std(again, axis=0, ddof=1) * ELO_POINTS_PER_LOGIT
-    half = {row.player: (row.elo_high - row.elo_low) / 2 / 1.96 for row in elo.leaderboard()}
+        found = {row.player: row.elo for row in other.leaderboard(view)}
+        again.append([found[str(j)] for j in range(12)])
+    spread = np.std(again, axis=0, ddof=1)
+    half = {row.player: (row.elo_high - row.elo_low) / 2 / 1.96 for row in elo.leaderboard(view)}
     ours = np.array([half[str(j)] for j in range(12)])
     assert 0.9 < np.mean(ours / spread) < 1.25
 
@@ -62,8 +62,10 @@ BAD = {
     "ties": ({"ties": "win"}, "half"),
     "k": ({"k": -1}, "positive"),
     "auto": ({"eta": "auto", "penalty": gq.Lasso(0.1)}, "penalty"),
-    "both": ({"penalty": gq.Lasso(0.1), "proximal": 0.1}, "not both"),
-    "strength": ({"proximal": 0.0}, "positive"),
+    "no step": ({"penalty": gq.Lasso(0.1)}, "penalty"),
+    "home step": ({"eta": 0.1, "home_step": 0.2}, "at most the players' step"),
+    "both": ({"eta": 0.1, "penalty": gq.Lasso(0.1), "proximal": 0.1}, "not both"),
+    "strength": ({"eta": 0.1, "proximal": 0.0}, "positive"),
     "ridge": ({"eta": 0.5, "penalty": gq.Ridge(2.0)}, "below 1"),
     "cap": ({"late_cap": 3}, "late_cap"),
 }

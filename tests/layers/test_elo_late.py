@@ -11,14 +11,14 @@ from gradeq.layers.elo import Elo
 from gradeq.layers.registry import from_json
 
 KINDS = {
-    "plain": {},
+    "plain": {"eta": 0.1},
     "no cap": {"late_cap": None},
     "power": {"schedule": gq.Power(1.0, 0.3)},
-    "lasso": {"penalty": gq.Lasso(0.01)},
-    "ridge": {"penalty": gq.Ridge(0.05)},
-    "home": {"home_advantage": True},
+    "lasso": {"eta": 0.1, "penalty": gq.Lasso(0.01)},
+    "ridge": {"eta": 0.1, "penalty": gq.Ridge(0.05)},
+    "home": {"eta": 0.1, "home_advantage": True},
     "auto": {"eta": "auto"},
-    "drop": {"ties": "drop"},
+    "drop": {"eta": 0.1, "ties": "drop"},
 }
 
 
@@ -78,8 +78,8 @@ def test_compiled_and_interpreted_late_scores_agree_to_the_last_bit(settings, mo
 def test_scores_in_any_order_give_the_same_ratings_to_rounding(random):
     """Given steps commute; without the cap every score has the same one."""
     a, b, y, _ = games(40, 2)
-    first, other = Elo(late_cap=None), Elo(late_cap=None)
-    capped = Elo()
+    first, other = Elo(0.1, late_cap=None), Elo(0.1, late_cap=None)
+    capped = Elo(0.1)
     for elo in (first, other, capped):
         for t in range(40):
             elo.predict(a[t], b[t], id=t)
@@ -148,7 +148,7 @@ def test_duplicates_conflicts_unknown_and_expired_scores_are_told_apart():
 def test_a_corrected_score_leaves_what_the_right_one_would_have():
     for ties in ("half", "drop"):
         for wrong, right in ((1.0, 0.0), (0.5, 1.0), (0.0, 0.5)):
-            fixed, straight = Elo(ties=ties), Elo(ties=ties)
+            fixed, straight = Elo(0.1, ties=ties), Elo(0.1, ties=ties)
             for elo, score in ((fixed, wrong), (straight, right)):
                 elo.predict("a", "b", id=1)
                 elo.predict("b", "c", id=2)
@@ -159,10 +159,12 @@ def test_a_corrected_score_leaves_what_the_right_one_would_have():
             ours, theirs = fixed.equilibrium(), straight.equilibrium()
             assert ours.rows == theirs.rows and abs(ours.loss_after - theirs.loss_after) < 1e-12
             assert ours.gap < 1e-15
+            boards = [[row[:8] for row in elo.leaderboard()] for elo in (fixed, straight)]
+            assert boards[0] == boards[1]
 
 
 def test_a_tie_on_a_ticket_is_dropped_and_closes_it():
-    for settings in ({}, {"eta": "auto"}):
+    for settings in ({}, {"eta": 0.1}):
         elo = Elo(ties="drop", **settings)
         elo.predict("a", "b", id=1)
         assert elo.settle(0.5, id=1) == "dropped"
@@ -171,7 +173,7 @@ def test_a_tie_on_a_ticket_is_dropped_and_closes_it():
 
 
 def test_the_proximal_lasso_refuses_late_scores():
-    elo = Elo(proximal=0.01)
+    elo = Elo(0.1, proximal=0.01)
     with pytest.raises(BadInput, match="at once"):
         elo.predict("a", "b", id=1)
     with pytest.raises(BadInput, match="at once"):

@@ -115,6 +115,6 @@ def test_ridge_intervals_shrink_with_the_ratings():
     ridge.run(a, b, y)
 
     def width(elo):
-        return np.mean([row.elo_high - row.elo_low for row in elo.leaderboard()])
+        return np.mean([row.elo_high - row.elo_low for row in elo.leaderboard("now")])
 
     assert 0.3 * width(plain) < width(ridge) < width(plain)

@@ -326,7 +326,7 @@ def arena(data: Path, hostile: str | None = None) -> EloStory:
         method=Method("elo", names[lead], int(games[lead]), 0.0, float(theta[lead]),
                       float(bias[lead]), k * per_k),
         ties=int((y == 0.5).sum()), skipped=10,
-        interval="200 bootstrap samples of the games",
+        lines=(f"{names[lead]} leads.", "All games count alike."),
         notices=(
             say.predicted_off(worst.player, worst.bias, worst.games, off_by_one,
                               len(ranked_rows), "model"),

@@ -144,27 +144,15 @@ def elo(rows, after=0.67):
         made=Made("f.csv", 0.0, "0", "", ""), a="a", b="b", games=1000, players=len(rows),
         loss=Loss("log loss", 0.6931, after), certificate=Certificate(0.0, None, 0.0),
         rows=tuple(rows), k=4.0, eta=0.023, noun="model",
-        method=Method("elo", "x", 10, 0.0, 0.1, 0.0, 0.023),
+        method=Method("elo", "x", 10, 0.0, 0.1, 0.0, 0.023), lines=("x leads.", "All games count."),
     )  # fmt: skip
 
 
-def test_an_elo_verdict_counts_who_is_within_a_point_and_names_the_coin_flip():
+def test_an_elo_page_says_first_who_is_first_then_which_games_count_and_names_the_coin_flip():
     rows = [player("x", 1, 0.01), player("y", 1, -0.0512), player("z", None, 0.4, games=29)]
-    assert words.text(words.elo_headline(elo(rows))) == (
-        "Predicted win rates match actual ones within 1 point for 1 of 2 models. The worst is off "
-        "by 5.1 points. Log loss is 0.670; a coin flip has 0.693."
+    assert words.text(words.elo_headline(elo(rows))) == "x leads."
+    assert words.text(words.elo_qualification(elo(rows))) == (
+        "All games count. Log loss of the forecasts is 0.670; a coin flip has 0.693."
     )
-    assert "no better than a coin flip" in words.text(words.elo_headline(elo(rows, 0.7)))
-
-
-@pytest.mark.parametrize(
-    ("ranks", "start"),
-    [
-        ((1, 1, 3), "2 models share first place"),
-        ((1, 2, 2), "m0 is first"),
-        ((None, None), "No model has the 30 games"),
-    ],
-)
-def test_first_place_is_shared_alone_or_nobodys(ranks, start):
-    rows = [player(f"m{i}", rank, 0.0) for i, rank in enumerate(ranks)]
-    assert words.text(words.elo_qualification(elo(rows))).startswith(start)
+    assert "no better than a coin flip" in words.text(words.elo_qualification(elo(rows, 0.7)))
+    assert words.forecasts_matched(0.0512, 2).endswith("by at most 5.12 points (exact).")

@@ -28,6 +28,19 @@ from gradeq.cli.options import Positive, column, common, shared
     help="A tie is half a win for both, or no game.",
 )
 @click.option("--k", type=Positive(), metavar="K", help="The chess K-factor: eta = K ln 10 / 400.")
+@click.option(
+    "--home",
+    metavar="a|COL",
+    help="Who is at home: a in every game, or a column of 1/0/-1, a/neutral/b or true/false.",
+)
+@column("--neutral", help="Whether the ground is neutral (true/false); elsewhere a is at home.")
+@click.option(
+    "--view",
+    type=click.Choice(["auto", "all-time", "now"]),
+    default="auto",
+    show_default=True,
+    help="All games alike, the strengths of the moment, or what the games say about drift.",
+)
 @click.option("--skip-self", is_flag=True, help="Leave out games of a player against itself.")
 @click.option(
     "--predictions",
@@ -47,17 +60,22 @@ from gradeq.cli.options import Positive, column, common, shared
 def command(**given: Any) -> None:
     """Rate players so that predicted and actual win rates agree.
 
-    Before each game the ratings give the probability that a wins; after it they move by the step
-    times the surprise. Each player's mean predicted win rate approaches the actual one, whatever
-    the games: the difference is -rating / (eta games), exactly, for a constant step.
+    The leaderboard is a Bradley-Terry fit of all games, whatever their order, with 95 %
+    intervals and the ranks they leave open; where strengths drift, recent games count more.
+    1000 is the mean of the players with 30 games or more.
 
-    Without --eta or --k the step is 0.1 (K = 17). -o writes one row per player: player, rating
-    (natural log-odds), elo (1000 + 400/ln 10 * rating), games, wins, win_rate,
-    predicted_win_rate, bias, bound.
+    Before each game a forecast is made: by filters that expect more or less drift, mixed by
+    their log loss, or with --eta or --k by plain Elo. Each player's mean predicted win rate
+    approaches the actual one, whatever the games: the difference is -tracked / (eta games),
+    exactly, for a constant step.
+
+    -o writes one row per player: rank, rank_low, rank_high, player, elo, elo_low, elo_high,
+    games, wins, win_rate, predicted_win_rate, bias, bound, rating (elo in natural log-odds),
+    elo_all_time, elo_now, tracked.
 
     \b
     Examples
-      gradeq elo games.csv --a home --b away --winner winner
+      gradeq elo games.csv --a home --b away --winner winner --home a
       gradeq elo games.csv --a home --b away --winner winner --ties drop --k 20 \\
           -o leaderboard.csv --predictions games-with-p.csv --report elo.html
       gradeq elo games.csv --a home --b away --score score --time day --state elo.json --json

@@ -27,18 +27,27 @@ from gradeq.report.numerals import some
 
 if TYPE_CHECKING:
     from gradeq.layers.elo import Ties
+    from gradeq.standings.words import Seen
 
 TINY = 1e-15
 LEADERBOARD = {
+    "rank": int,
+    "rank_low": int,
+    "rank_high": int,
     "player": str,
-    "rating": float,
     "elo": float,
+    "elo_low": float,
+    "elo_high": float,
     "games": int,
     "wins": float,
     "win_rate": float,
     "predicted_win_rate": float,
     "bias": float,
     "bound": float,
+    "rating": float,
+    "elo_all_time": float,
+    "elo_now": float,
+    "tracked": float,
 }
 
 
@@ -52,6 +61,7 @@ class EloOutcome:
     predictions: str | None
     layer: Any
     equilibrium: Any
+    standing: Any  # the board with what is said about it
     board: list[Any]
     rows: int
     labelled: int
@@ -96,7 +106,8 @@ class EloPass:
             y = np.where(piece.never, np.nan, y)
         turns = None if self.clock is None else self.clock.turns(len(y), None)
         when = times_of(self.clock, turns, piece, self.layer)
-        run = self.layer.run(games.a, games.b, y, weights=games.weights, **when)
+        given: dict[str, Any] = {"weights": games.weights, "home": games.home, **when}
+        run = self.layer.run(games.a, games.b, y, **given)
         p: Floats = np.asarray(run.values)
         self.waiting = run.waiting
         self._add(games, p, run)
@@ -137,6 +148,9 @@ def carry_out(
     score: str | None,
     ties: Ties,
     k: float | None,
+    home: str | None,
+    neutral: str | None,
+    view: Seen,
     skip_self: bool,
     predictions: str | None,
     column_name: str,
@@ -144,7 +158,7 @@ def carry_out(
     """Do what a call asks: outputs appear together at the end, or not at all; the state last."""
     arrow_without_pandas()
     numba_without_scipy()
-    sides = Sides(a, b, winner, score, options.weight, skip_self)
+    sides = Sides(a, b, winner, score, options.weight, skip_self, home, neutral)
     named = (options.output, options.report, options.state, predictions)
     check_distinct([path for path in named if path is not None])
     table = open_table(options.files, spool=options.time is not None)
@@ -153,7 +167,7 @@ def carry_out(
     ttl = reading.ttl(options.ttl)
     if options.state is not None:
         check_place(options.state)
-    layer, continued = starting_layer(options, ties, k, ttl)
+    layer, continued = starting_layer(options, ties, k, sides.sided, ttl)
     follow = None
     if options.report is not None:
         from gradeq.cli.elo_follow import EloFollow
@@ -188,7 +202,7 @@ def carry_out(
         reading.serve(lambda piece: parse(sides, piece), answer, writer, [column_name])
         check_played(pass_)
         whose = whose_step(k is not None or options.eta is not None, continued)
-        outcome = concluded(options, sides, ties, predictions, pass_, before, whose)
+        outcome = concluded(options, sides, ties, predictions, view, pass_, before, whose)
         if board is not None:
             write_board(board, outcome.board)
         if page and follow is not None:
@@ -219,10 +233,10 @@ def check_played(pass_: EloPass) -> None:
 
 
 def starting_layer(
-    options: Common, ties: Ties, k: float | None, ttl: float | None
+    options: Common, ties: Ties, k: float | None, sided: bool, ttl: float | None
 ) -> tuple[Any, bool]:
     """The ratings to begin with, and whether they come from a state."""
-    from gradeq.layers.elo import DEFAULT_ETA, Elo
+    from gradeq.layers.elo import Elo
     from gradeq.layers.making import check_same_settings
     from gradeq.theory.elo import step_from_k
 
@@ -231,9 +245,12 @@ def starting_layer(
     eta = step_from_k(k) if k is not None else eta
     if saved is not None and eta is None:
         eta = step_of(saved)
+    if eta in (None, "auto") and (options.decay is not None or options.penalty is not None):
+        raise BadInput("--decay and --penalty are for plain Elo; give --eta or --k as well")
     layer = Elo(
-        **stepped(options, eta, DEFAULT_ETA),
+        **stepped(options, eta, None),
         ties=ties,
+        home_advantage=sided,
         penalty=penalty_of(options),
         late_cap=None if options.no_cap else "auto",
         in_flight=options.in_flight,
@@ -250,6 +267,7 @@ def concluded(
     sides: Sides,
     ties: Ties,
     predictions: str | None,
+    view: Seen,
     pass_: EloPass,
     before: Before,
     whose: str,
@@ -258,7 +276,7 @@ def concluded(
     from gradeq.cli.elo_notes import notices
 
     layer = pass_.layer
-    equilibrium = layer.equilibrium()
+    equilibrium, standing = layer.equilibrium(), layer.board(view)
     names = pass_.book.names
     losses = {
         name: (pass_.losses.total(code, "loss"), float(pass_.losses.rows[code]))
@@ -271,7 +289,8 @@ def concluded(
         predictions,
         layer,
         equilibrium,
-        layer.leaderboard(),
+        standing,
+        standing.rows,
         pass_.rows,
         pass_.sums.rows,
         equilibrium.rows - before.learned,

@@ -10,6 +10,8 @@ from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Notice
 from gradeq.report.words import FEW, within_a_point
 
+OWN_STEP = "A step of its own (`--k 16`) leaves less bias, at some cost in log loss."
+
 
 def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     """Every warning of an Elo run, the serious ones first."""
@@ -28,9 +30,11 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
         worst = max(ranked, key=lambda row: abs(row.bias))
         if abs(worst.bias) > 0.01:
             off = len(ranked) - within_a_point(ranked)
-            found.append(
-                say.predicted_off(worst.player, worst.bias, worst.games, off, len(ranked), "player")
-            )
+            own = (worst.player, worst.bias, worst.games, off, len(ranked), "player")
+            remedy = "" if isinstance(outcome.eta, float) else OWN_STEP
+            found.append(say.predicted_off(*own, remedy))
+    if len(outcome.standing.groups) > 1:
+        found.append(say.never_met([group[0] for group in outcome.standing.groups]))
     if outcome.options.time is None:
         found.append(say.no_time())
     unlabelled = outcome.rows - outcome.labelled - outcome.skipped

@@ -29,7 +29,7 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
     from gradeq.theory.elo import step_from_k
 
     reached = outcome.equilibrium
-    eta = outcome.eta if isinstance(outcome.eta, float) else 0.1
+    eta = outcome.layer.step
     return told.EloStory(
         made=made(files, outcome.options.state),
         a=outcome.sides.a,
@@ -40,7 +40,7 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
         certificate=told.Certificate(
             abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous,
         ),
-        rows=tuple(player(row) for row in ordered(outcome.board)),
+        rows=tuple(player(row) for row in outcome.board),
         k=eta / step_from_k(1.0),
         eta=eta,
         method=method(outcome),
@@ -48,17 +48,12 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
         ties_rule=outcome.ties_rule,
         skipped=outcome.skipped,
         timed=outcome.options.time is not None,
-        interval="the spread of the games (a sandwich estimate, 95 %)",
+        lines=outcome.standing.lines,
         notices=outcome.notices,
         curves=curves(outcome, follow),
         bins=bins(follow),
         frontier=frontier(outcome, follow, eta),
     )  # fmt: skip
-
-
-def ordered(board: list[Any]) -> list[Any]:
-    """By rank, then Elo; without a rank last."""
-    return sorted(board, key=lambda row: (row.rank is None, row.rank or 0, -row.elo))
 
 
 def player(row: Any) -> told.Player:
@@ -73,11 +68,10 @@ def method(outcome: EloOutcome) -> told.Method:
     """The identity worked through for the first player of the leaderboard."""
     if not outcome.board:
         return told.Method("elo", "", 0, 0.0, 0.0, 0.0, None, 0.0)
-    first = ordered(outcome.board)[0]
-    exact = outcome.equilibrium.exact and isinstance(outcome.eta, float)
-    eta = outcome.eta if exact and isinstance(outcome.eta, float) else None
+    first = outcome.board[0]
+    eta = outcome.layer.step if outcome.equilibrium.exact else None
     return told.Method(
-        "elo", first.player, first.games, 0.0, first.rating, first.bias, eta,
+        "elo", first.player, first.games, 0.0, first.tracked, first.bias, eta,
         first.bias * first.games,
     )  # fmt: skip
 

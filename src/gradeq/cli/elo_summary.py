@@ -12,7 +12,7 @@ from gradeq.cli.summary import auto, certified, plain, short
 from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
-from gradeq.report.words import FEW, within_a_point
+from gradeq.report.words import FEW, forecasts_matched
 
 SHOWN = 20
 LN2 = math.log(2.0)
@@ -20,7 +20,8 @@ LN2 = math.log(2.0)
 
 def terminal(outcome: EloOutcome) -> str:
     """Everything the terminal shows after a run."""
-    parts = [figures(outcome), in_words(outcome), "\n".join(table(outcome))]
+    first = "\n".join(plain(line) for line in outcome.standing.lines if line)
+    parts = [first, "\n".join(table(outcome)), in_words(outcome), figures(outcome)]
     for notice in outcome.notices:
         mark = {"red": "STOP", "amber": "Warning", "note": "Note"}[notice.level]
         remedy = f" {notice.remedy}" if notice.remedy else ""
@@ -58,28 +59,26 @@ def figures(outcome: EloOutcome) -> str:
 
 
 def in_words(outcome: EloOutcome) -> str:
-    """How many players are predicted within a point of their win rate."""
+    """How far the forecasts were from the win rates, exactly."""
     ranked = [row for row in outcome.board if row.games >= FEW]
     if not ranked:
-        return f"Too few games to judge ({outcome.labelled:,})."
-    return (
-        f"Predicted win rates match actual ones within 1 point for {within_a_point(ranked):,} of "
-        f"{some(len(ranked), 'player')} with {FEW} games or more."
-    )
+        return f"Too few games to judge the forecasts ({outcome.labelled:,})."
+    return plain(forecasts_matched(max(abs(row.bias) for row in ranked), len(ranked)))
 
 
 def table(outcome: EloOutcome) -> list[str]:
     """The first players."""
-    heads = ("player", "elo", "games", "win rate", "predicted", "bias", "bound")
+    heads = ("player", "rank", "range", "elo", "+-", "games", "win rate", "predicted")
     cells = [heads] + [
         (
             clean(row.player, 40),
+            "-" if row.rank is None else f"{row.rank}",
+            "-" if row.rank is None else f"{row.rank_low}-{row.rank_high}",
             f"{row.elo:.0f}",
+            f"{(row.elo_high - row.elo_low) / 2.0:.0f}",
             f"{row.games:,}",
             f"{row.win_rate:.3f}",
             f"{row.predicted_win_rate:.3f}",
-            f"{row.bias:+.4f}",
-            "-" if row.bound is None else "vacuous" if row.vacuous else short(row.bound),
         )
         for row in outcome.board[:SHOWN]
     ]
@@ -96,32 +95,44 @@ def as_json(outcome: EloOutcome) -> str:
 
     eta, some = outcome.eta, outcome.labelled > 0
     mean = outcome.sums.mean
-    return dumped(
-        {
-            "command": "elo",
-            "rows": outcome.rows,
-            "labelled": outcome.labelled,
-            "learned": outcome.learned,
-            "labels": labels_words(outcome.options),
-            "players": len(outcome.board),
-            "ties": outcome.ties,
-            "skipped": outcome.skipped,
-            "eta": outcome.layer.step if eta == "auto" else eta,
-            "method": "auto" if eta == "auto" else "plain",
-            "k": eta / step_from_k(1.0) if isinstance(eta, float) else None,
-            "decay": outcome.options.decay,
-            "capped": None if outcome.capped is None else outcome.capped._asdict(),
-            "resized": outcome.resized,
-            "bias": {
-                "before": mean("bias_before") if some else None,
-                "after": mean("bias_after") if some else None,
-            },
-            "loss": {"name": "log loss", "before": LN2, "after": mean("loss") if some else None},
-            "theta": outcome.layer.theta,
-            "groups": [player(outcome, row) for row in outcome.board],
-            **concluding(outcome),
-        }
-    )
+    found: dict[str, Any] = {
+        "command": "elo",
+        "rows": outcome.rows,
+        "labelled": outcome.labelled,
+        "learned": outcome.learned,
+        "labels": labels_words(outcome.options),
+        "players": len(outcome.board),
+        "ties": outcome.ties,
+        "skipped": outcome.skipped,
+        "eta": outcome.layer.step if eta == "auto" else eta,
+        "method": "auto" if eta == "auto" else "plain",
+        "k": eta / step_from_k(1.0) if isinstance(eta, float) else None,
+        "decay": outcome.options.decay,
+        "capped": None if outcome.capped is None else outcome.capped._asdict(),
+        "resized": outcome.resized,
+        "bias": {
+            "before": mean("bias_before") if some else None,
+            "after": mean("bias_after") if some else None,
+        },
+        "loss": {"name": "log loss", "before": LN2, "after": mean("loss") if some else None},
+        **board(outcome.standing),
+        "theta": outcome.layer.theta,
+        "groups": [player(outcome, row) for row in outcome.board],
+        **concluding(outcome),
+    }
+    return dumped(found)
+
+
+def board(standing: Any) -> dict[str, Any]:
+    """Who is first, which games count, how the fit went, and the advantage at home."""
+    leader, fit, home = standing.leader, standing.fit, standing.home
+    return {
+        "headline": " ".join(line for line in standing.lines if line),
+        "leader": None if leader is None else leader._asdict(),
+        "view": {"constant_weight": standing.constant, "drift": standing.drift, "per": "game"},
+        "fit": None if fit is None else fit._asdict(),
+        "home": None if home is None else home._asdict(),
+    }
 
 
 def player(outcome: EloOutcome, row: Any) -> dict[str, Any]:
@@ -130,6 +141,8 @@ def player(outcome: EloOutcome, row: Any) -> dict[str, Any]:
     return {
         "name": row.player,
         "rows": row.games,
+        "rank": row.rank,
+        "elo": row.elo,
         "bias": {"before": 0.5 - row.win_rate, "after": row.bias},
         "loss": {"name": "log loss", "before": LN2, "after": loss / games if games else None},
         "bound": row.bound,

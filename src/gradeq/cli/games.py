@@ -18,11 +18,21 @@ WORDS = {
     **dict.fromkeys(("b", "model_b", "away"), 0.0),
     **dict.fromkeys(("tie", "draw", "tie (bothbad)", "both_bad"), 0.5),
 }
+ALWAYS = "a"  # of --home: a is at home in every game
+AT_HOME = {
+    **dict.fromkeys(("1", "1.0", "a", "model_a", "home", "true", "yes"), 1.0),
+    **dict.fromkeys(("0", "0.0", "neutral", "false", "no"), 0.0),
+    **dict.fromkeys(("-1", "-1.0", "b", "model_b", "away"), -1.0),
+}
+ON_NEUTRAL = {
+    **dict.fromkeys(("1", "1.0", "true", "yes", "neutral"), 0.0),
+    **dict.fromkeys(("0", "0.0", "false", "no", "home"), 1.0),
+}
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Which columns hold the two players, the result and the weight."""
+    """Which columns hold the two players, the result, the weight, and who is at home."""
 
     a: str
     b: str
@@ -30,11 +40,19 @@ class Sides:
     score: str | None
     weight: str | None
     skip_self: bool
+    home: str | None = None
+    neutral: str | None = None
+
+    @property
+    def sided(self) -> bool:
+        """Whether somebody may be at home."""
+        return self.home is not None or self.neutral is not None
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are read."""
-        named = (self.a, self.b, self.winner, self.score, self.weight)
+        """The columns that are read; ``--home a`` names none."""
+        home = None if self.home == ALWAYS else self.home
+        named = (self.a, self.b, self.winner, self.score, self.weight, home, self.neutral)
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -47,6 +65,7 @@ class Games(NamedTuple):
     scores: Floats
     weights: Floats | None
     against_itself: Any
+    home: Floats | None = None
 
 
 def parse(sides: Sides, piece: Piece) -> Games:
@@ -77,7 +96,33 @@ def parse(sides: Sides, piece: Piece) -> Games:
         weights = piece.numbers(sides.weight)
         rule = "is negative; weights are 0 (not learned from) or more"
         piece.refuse(weights < 0.0, weights, sides.weight, rule)
-    return Games(piece, a, b, y, weights, own)
+    return Games(piece, a, b, y, weights, own, at_home(sides, piece) if sides.sided else None)
+
+
+def at_home(sides: Sides, piece: Piece) -> Floats:
+    """1 where a is at home, 0 on neutral ground, -1 where b is."""
+    found = np.ones(piece.length)
+    if sides.home not in (None, ALWAYS):
+        rule = "says nothing about who is at home: give 1, 0 or -1, a, b or neutral, true or false"
+        found = worded(piece, sides.home, AT_HOME, rule)
+    if sides.neutral is not None:
+        rule = "does not say whether the ground is neutral: give true or false"
+        found = found * worded(piece, sides.neutral, ON_NEUTRAL, rule)
+    return found
+
+
+def worded(piece: Piece, column: str | None, words: dict[str, float], rule: str) -> Floats:
+    """A column of words as numbers."""
+    assert column is not None
+    book = Codebook()
+    codes = book.codes(piece.cells(column))
+    values = np.array([words.get(name.strip().lower(), np.nan) for name in book.names])
+    found: Floats = values[codes] if len(values) else np.ones(0)
+    wrong = np.isnan(found)
+    if wrong.any():
+        cell = book.names[codes[int(np.argmax(wrong))]]
+        refuse(piece, wrong, f"column {column!r} has {shown(cell)}, which {rule}")
+    return found
 
 
 def without_own(games: Games) -> Games:
@@ -90,13 +135,13 @@ def without_own(games: Games) -> Games:
     kept = ~own
     mask = pa.array(kept)
     piece = games.piece
-    times, due, never, weights = (
+    times, due, never, weights, home = (
         None if column is None else column[kept]
-        for column in (piece.times, piece.due, piece.never, games.weights)
+        for column in (piece.times, piece.due, piece.never, games.weights, games.home)
     )
     piece = piece._replace(times=times, due=due, never=never)
     a, b = games.a.filter(mask), games.b.filter(mask)
-    return Games(piece, a, b, games.scores[kept], weights, own[kept])
+    return Games(piece, a, b, games.scores[kept], weights, own[kept], home)
 
 
 def won(piece: Piece, winner: str, book: Codebook, first: Any, second: Any, own: Any) -> Floats:

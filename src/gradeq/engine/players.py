@@ -32,16 +32,17 @@ def player_name(player: Any) -> str:
 class Players:
     """Names of players and their parameters; ``home``: the first side has one of its own, at place 0.
 
-    ``together``: scores' lateness is counted for the whole layer, as it is with a penalty.
+    ``together``: scores' lateness is counted for the whole layer, as it is with a penalty. ``scale``: the first side
+    enters rows as h times this, so that its step is ``scale`` squared times that of the players.
     """
 
-    __slots__ = ("home", "index", "names", "together")
+    __slots__ = ("home", "index", "names", "scale", "together")
 
     keys = 1
     clocked = "total"  # time is counted in games learned from, the first number of that account
 
-    def __init__(self, home: bool, together: bool = False) -> None:
-        self.home, self.together = home, together
+    def __init__(self, home: bool, together: bool = False, scale: float = 1.0) -> None:
+        self.home, self.together, self.scale = home, together, scale
         self.index = {HOME: 0}
         self.names = [HOME]
 
@@ -56,7 +57,7 @@ class Players:
         return self.names[1:]
 
     def side(self, home: float) -> float:
-        """Where the first side is: 1 at home, 0 on neutral ground, -1 when the second side is at home."""
+        """Where the first side is: 1 at home, 0 on neutral ground, -1 when the second side is at home; scaled."""
         if not self.home:
             if home != 1.0:
                 raise BadInput(
@@ -66,7 +67,7 @@ class Players:
         value = number(home, "home")
         if not -1.0 <= value <= 1.0:
             raise BadInput(f"home={value}: give 1 (a at home), 0 (neutral) or -1 (b at home)")
-        return value
+        return value * self.scale
 
     def row(self, a: Any, b: Any, home: float) -> Row:
         """Where one game belongs, by name; nothing is entered."""
@@ -164,6 +165,7 @@ class Players:
         if home is None:
             rows: Any = pairs
             return Placed(rows, cells, nothing, nothing, None)
+        home = home * self.scale
         there = np.stack([np.ones(n), np.ones(n), home], axis=1).ravel() != 0.0
         index = np.stack([pairs.a, pairs.b, nothing], axis=1).ravel()[there]
         values = np.stack([np.ones(n), -np.ones(n), home], axis=1).ravel()[there]

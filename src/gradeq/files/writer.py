@@ -202,7 +202,7 @@ def _extended(schema: pa.Schema, new: Mapping[str, type]) -> pa.Schema:
 
 
 def _column(values: Any, kind: Any) -> pa.Array:
-    """The values of a new column; a float that is nan is absent."""
+    """The values of a new column; a float that is nan is absent, and so is a whole number that is None."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -210,6 +210,8 @@ def _column(values: Any, kind: Any) -> pa.Array:
         numbers = np.asarray(values, np.float64)
         return from_numpy(numbers, ~np.isnan(numbers))
     if pa.types.is_integer(kind):
+        if isinstance(values, list):
+            return pa.array(values, kind)
         return from_numpy(np.asarray(values, np.int64))
     return pc.cast(texts(values), kind)
 

@@ -44,9 +44,9 @@ class Games(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a pass writes: ratings, accounts, what a penalty keeps (``rating_rules``), experts (``rating_mix``).
+    """What a pass writes: ratings, accounts, what a penalty keeps (``rating_rules``), filters (``forecaster``).
 
-    ``slopes``, ``shares`` and ``memos`` are scratch; what a rule does not keep is empty.
+    ``slopes`` and ``memos`` are scratch; what a rule does not keep is empty.
     """
 
     u: Floats
@@ -57,10 +57,10 @@ class Kept(NamedTuple):
     marks: Floats
     notes: Floats
     experts: Floats
-    variances: Floats
+    spreads: Floats
+    taught: Floats
     losses: Floats
     slopes: Floats
-    shares: Floats
     memos: Floats
 
 

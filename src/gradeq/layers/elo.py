@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from gradeq.engine import checks
 from gradeq.engine.flight import AT_ONCE
-from gradeq.engine.players import Players
+from gradeq.engine.players import HOME, Players
 from gradeq.errors import BadInput
 from gradeq.layers import combinations
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.making import late_limit
 from gradeq.ledger.values import Place, Row, Ticket, new
 from gradeq.penalties import Penalty, check_strength
+from gradeq.rules.forecaster import FINAL, Forecaster
 from gradeq.rules.rating import COIN, NOT_LATE, Rating, sides
-from gradeq.rules.rating_mix import FINAL, RATES, RatingMix
 from gradeq.rules.rule import check_served
 from gradeq.schedules import Constant, Schedule
 from gradeq.theory.elo import step_from_k
@@ -25,15 +26,16 @@ if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
     from gradeq.layers.elo_run import EloRun
     from gradeq.layers.elo_sweep import EloFrontier
-    from gradeq.layers.standings import Standing
+    from gradeq.layers.standings import Board, Standing
+    from gradeq.standings.words import Seen
     from gradeq.theory import HarmCap
 
 Ties = Literal["half", "drop"]
 
-DEFAULT_ETA = 0.1
+HOME_STEP = 0.1  # of the first side, as a share of the players'
 CAP = 0.3
 
-__all__ = ["DEFAULT_ETA", "RATES", "Elo"]
+__all__ = ["Elo"]
 
 
 class Elo(Layer):
@@ -43,23 +45,25 @@ class Elo(Layer):
     >>> elo.update("ann", "bob", 1)
     'applied'
     >>> round(elo.predict("ann", "bob"), 3)
-    0.525
+    0.613
     >>> [(row.player, row.wins, round(row.bias, 3)) for row in elo.leaderboard()]
     [('ann', 1.0, -0.5), ('bob', 0.0, 0.5)]
 
     In equilibrium each player's mean predicted win rate equals the actual one: the bias of a player is exactly
-    -rating / (eta games) for a constant step without penalty, whatever the games. It is the SIGNED bias from the
+    -tracked / (eta games) for a constant step without penalty, whatever the games. It is the SIGNED bias from the
     player's own side; an unsigned error does not vanish (the paper's introduction prints it so).
     Guaranteed for any sequence: |bias| <= R / (eta games), R of order sqrt(T) and of order players x log T (result
-    8.5); vacuous for players with few games.
+    8.5); vacuous for players with few games. Elo, intervals and ranks of the leaderboard are statistics: a
+    Bradley-Terry fit of all games, the same in any order, or the strengths of the moment where strengths drift.
 
-    ``eta``: 0.1 (K = 17) left out; ``k``: the chess K-factor, eta = K ln 10 / 400; ``schedule``: any other steps,
-    t counts the games learned from; ``eta="auto"``: seven rates mixed by log loss, and one small step on the logit of
-    the mix that carries the certificate (result B5; the leaderboard then shows the ratings of the plain 0.1, bias and
-    predicted win rate of what was served). ``ties``: "half" a win, or "drop" (no game). ``penalty``: ``Lasso`` (the
-    paper's subgradient, every player at every game) or ``Ridge``; ``proximal``: strength of a lasso in proximal form,
-    which sets ratings to exactly zero and costs no more than no penalty. ``home_advantage``: a parameter for the
-    first side. ``late_cap``, ``in_flight``, ``ttl``: late scores, as for every layer; groups are the two players.
+    ``eta`` left out (or "auto"): forecasts are a mixture of filters that expect strengths to drift at six speeds, and
+    one constant step of 0.01 on the logit of the mix that carries the certificate (result B5). ``eta``: plain Elo
+    with that step; ``k``: the chess K-factor, eta = K ln 10 / 400; ``schedule``: any other steps, t counts the games
+    learned from. ``ties``: "half" a win, or "drop" (no game). With a step, ``penalty``: ``Lasso`` (the paper's
+    subgradient, every player at every game) or ``Ridge``; ``proximal``: strength of a lasso in proximal form, which
+    sets ratings to exactly zero and costs no more than no penalty. ``home_advantage``: a parameter for the first
+    side; ``home_step``: its step, a tenth of the players' if left out. ``late_cap``, ``in_flight``, ``ttl``: late
+    scores, as for every layer; groups are the two players.
 
     Paper: sec:pairwise_preference, fig:elo_scores_chatbot; the bounds are results 8.5, 6.1, 6.3 and A1.
     """
@@ -77,6 +81,7 @@ class Elo(Layer):
         penalty: Penalty | None = None,
         proximal: float | None = None,
         home_advantage: bool = False,
+        home_step: float | None = None,
         late_cap: Literal["auto"] | float | None = "auto",
         in_flight: int = 1,
         ttl: float | None = None,
@@ -88,13 +93,26 @@ class Elo(Layer):
         self.ties, self.penalty, self.proximal, self.late_cap = ties, penalty, proximal, late_cap
         self._learns = None if ties == "half" else decided
         self.eta, self.schedule = self._chosen_step(eta, k, schedule)
-        names = Players(bool(home_advantage), together=penalty is not None)
+        self.home_step = home_step
+        names = Players(bool(home_advantage), penalty is not None, self._home_scale())
         self._build(self._made_rule(), names, late_limit(late_cap, CAP), in_flight, ttl)
 
-    def _made_rule(self) -> Rating | RatingMix:
+    def _home_scale(self) -> float:
+        """The first side's row entry: its step is the square of this times that of the players."""
+        if self.home_step is None:
+            return math.sqrt(HOME_STEP)
+        own = FINAL if self.schedule is None else self.schedule.step(1)
+        share = checks.number(self.home_step, "home_step") / own
+        if not 0.0 < share <= 1.0:
+            raise BadInput(
+                f"home_step={self.home_step!r}: must be above 0 and at most the players' step {own:g}"
+            )
+        return math.sqrt(share)
+
+    def _made_rule(self) -> Rating | Forecaster:
         drop = self.ties == "drop"
         if self.schedule is None:
-            return RatingMix(drop)
+            return Forecaster(drop)
         rule = Rating(self.schedule, self.penalty, self.proximal, drop)
         rule.check_step(self.schedule.step(1))
         return rule
@@ -209,11 +227,33 @@ class Elo(Layer):
 
         return run_elo(self, a, b, score, weights, home, times, label_times, skip_self)
 
-    def leaderboard(self) -> list[Standing]:
-        """Everyone who has played, highest rating first, with games, win rates, bias, bound, interval and rank."""
-        from gradeq.layers.standings import standings
+    def leaderboard(self, view: Seen = "auto") -> list[Standing]:
+        """Everyone who has played, ranked players first: Elo with interval and open ranks, win rates, bias, bound.
 
-        return standings(self)
+        ``view``: "all-time", the fit of all games; "now", the strengths of the moment; "auto" averages the two by
+        the weight that the games give to constant strengths (with a step of its own Elo does not look for drift:
+        all-time).
+        """
+        return self.board(view).rows
+
+    def board(self, view: Seen = "auto") -> Board:
+        """The leaderboard with what is said about it: ``lines`` (who is first), ``leader``, ``fit``, ``groups``."""
+        from gradeq.layers.standings import board_of
+
+        return board_of(self, view)
+
+    def drift(self) -> dict[str, Any]:
+        """What the games say about drift: the weight of each speed (variance a game), and of none (``constant``)."""
+        from gradeq.kernels.forecaster import DRIFTS
+
+        if not isinstance(self._rule, Forecaster):
+            raise BadInput("with a step of its own Elo does not look for drift; leave out eta")
+        weights = self._rule.weights(self._state).tolist()
+        return {"weights": dict(zip(DRIFTS, weights, strict=True)), "constant": weights[0]}
+
+    def connected(self) -> list[list[str]]:
+        """The groups of players that are joined by games, the largest first; across groups nobody can be compared."""
+        return self.board().groups
 
     def equilibrium(self) -> Equilibrium:
         """Exact averages for each player, the certificate from the ratings, the proven bound, bias and log loss."""
@@ -266,28 +306,20 @@ class Elo(Layer):
 
     @property
     def ratings(self) -> dict[str, float]:
-        """The rating of each player in natural log-odds; with ``auto`` those of the plain Elo of step 0.1."""
+        """The strength of each player as it stands, in natural log-odds; without a step by the heaviest filter."""
         return self._read(self._rule.shown, 1)
 
     @property
     def theta(self) -> dict[str, float]:
-        """The parameters that carry the certificate, by name; with ``auto`` the corrections of the final step."""
-        return self._read(self._rule.tracked, 0 if self._names.home else 1)
+        """The parameters that carry the certificate, by name; without a step the corrections of the final one."""
+        found = self._read(self._rule.tracked, 0 if self._names.home else 1)
+        if self._names.home:
+            found[HOME] *= self._names.scale
+        return found
 
     def _read(self, column: Any, skip: int) -> dict[str, float]:
         values = column(self._rule.written(self._state))[skip:].tolist()
         return dict(zip(self._names.names[skip:], values, strict=True))
-
-    @property
-    def steps(self) -> dict[str, float]:
-        """The smallest and largest step that a label was given, and how many the late-label cap made smaller.
-
-        With ``auto`` those of the final step; the cap may have held back the larger rates alone.
-        """
-        found = super().steps
-        if self.eta == "auto":
-            found |= {name: min(FINAL, found[name]) for name in ("smallest", "largest")}
-        return found
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -299,6 +331,7 @@ class Elo(Layer):
             "penalty": self.penalty,
             "proximal": self.proximal,
             "home_advantage": self._names.home,
+            "home_step": self.home_step,
             "late_cap": self.late_cap,
             "in_flight": self._in_flight,
             "ttl": self._ttl,
@@ -317,7 +350,8 @@ class Elo(Layer):
     def _chosen_step(
         self, eta: float | str | None, k: float | None, schedule: Schedule | None
     ) -> tuple[float | str | None, Schedule | None]:
-        auto = isinstance(eta, str) and eta == "auto"
+        given = eta is not None or k is not None or schedule is not None
+        auto = not given or (isinstance(eta, str) and eta == "auto")
         options = {"auto": auto, "eta": eta is not None and not auto, "k": k is not None}
         options |= {"schedule": schedule is not None, "penalty": self.penalty is not None}
         combinations.check("elo", **options, proximal=self.proximal is not None)
@@ -328,7 +362,7 @@ class Elo(Layer):
             return "auto", None
         if k is not None:
             eta = step_from_k(checks.number(k, "k"))
-        step = DEFAULT_ETA if eta is None else checks.number(eta, "eta")
+        step = checks.number(eta, "eta")
         return step, Constant(step)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from gradeq.errors import BadInput
 from gradeq.layers.making import check_same_settings
 from gradeq.ledger import facts as fact
+from gradeq.ledger.meetings import joined
 from gradeq.ledger.values import Ticket
 
 
@@ -24,7 +25,8 @@ def merge(layer: Any, other: Any) -> None:
     layer._state.grow(layer._names.count, layer._names.keys)
     before, added, width = layer._state.rows[:], other._state.copy(), layer._rule.width
     layer._flight.join(layer._state, added)
-    layer._state.merge(added, parameters, keys)
+    pairs = joined(layer._state, added, parameters) if hasattr(added, "met") else ()
+    layer._state.merge(added, parameters, keys, pairs)
     layer._state.facts[fact.MERGED] += float(both)
 
     def moved(ticket: Ticket) -> Ticket:

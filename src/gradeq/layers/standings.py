@@ -1,98 +1,221 @@
-"""The leaderboard of Elo: ratings with their intervals and shared ranks, win rates, bias and bound.
+"""The leaderboard of Elo: the fit of all games, the strengths of the moment, or both averaged; ranks, bias and bound.
 
-The interval is that of the rating as it stands, a last iterate that keeps moving. Linearised, a game of step eta
-contracts a deviation by 1 - eta p (1 - p) and adds noise eta e, so its variance obeys
-V <- (1 - eta p (1 - p))^2 V + (eta e)^2, a sandwich with the observed squared errors in the middle. It is carried
-along with each rating, so it costs nothing to ask for, needs no past games, and goes on after a resume. From few
-games it is eta^2 times the sum of e^2, after many about eta/2 times the mean e^2 / (p (1 - p)): what a bootstrap of
-the games gives (a test compares them). Opponents count as known, which errs on the wide side among few players. It
-says how much the rating would differ on other games of the same strengths; whether it has arrived, the bias says.
+The board is the Bradley-Terry fit of the pair table (``standings``): the same for games in any order, with intervals
+for the sampling of games. Where strengths drift the strengths of the moment take its place, by the weight that the
+games give to drift. Elo, intervals and ranks are statistics; win rates, bias, bound and ``tracked`` are exact.
 """
 
 from __future__ import annotations
 
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradeq.certificate_elo import player_bounds
+from gradeq.errors import BadInput
 from gradeq.kernels.account import BEFORE, GRADIENT, ROWS, WEIGHT
 from gradeq.kernels.rating import STRIDE
+from gradeq.ledger.meetings import cells_of
 from gradeq.ledger.values import new
+from gradeq.rules.forecaster import Forecaster
+from gradeq.standings import views
+from gradeq.standings.cells import connected
+from gradeq.standings.ranks import WIDTH, ranks
+from gradeq.standings.views import View
+from gradeq.standings.words import Leader, Seen, headline, two_sided, which_games
 from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
 
 if TYPE_CHECKING:
     from gradeq.layers.elo import Elo
 
-FEW = 30  # games; with fewer a player has no interval and no rank
-WIDTH = 1.959963984540054  # standard errors on each side: 95 %
+FEW = 30  # games; with fewer a player has no rank
+UNSURE = 0.5  # variance of the moment above which a player has no rank
 START = 1000.0
-NO_INTERVAL = (None,) * 5
+VIEWS = ("auto", "all-time", "now")
 
 
 class Standing(NamedTuple):
     """One player. Win rates and bias are from the player's own side, weighted by the games' weights.
 
-    ``rating``: natural log-odds; ``elo``: 1000 + 400/ln 10 rating; ``wins``: ties count half, with weights win_rate
-    times games; ``bias``: predicted_win_rate - win_rate; ``bound``: what it could be at most after any games like
-    these, None where nothing is proven; ``elo_low``, ``elo_high``: 95 % interval; ``rank``: 1 + players whose
-    interval lies wholly above; ``rank_low``, ``rank_high``: the ranks that overlapping intervals leave open. Fewer
-    than 30 games: no interval, no rank.
+    ``elo``: 1000 is the mean of the ranked players; ``elo_low``, ``elo_high``: 95 % interval; ``rank``: position by
+    elo; ``rank_low``, ``rank_high``: the ranks left open (95 %); fewer than 30 games: no rank. ``wins``: ties count
+    half, with weights win_rate times games; ``bias``: predicted_win_rate - win_rate, -tracked / (eta games) for a
+    constant step without penalty; ``bound``: what it could be at most after any games like these, None where nothing
+    is proven; ``rating``: ``elo`` in natural log-odds; ``elo_all_time``, ``elo_now``: the two views; ``tracked``: the
+    online parameter that carries the certificate.
     """
 
+    rank: int | None
+    rank_low: int | None
+    rank_high: int | None
     player: str
-    rating: float
     elo: float
+    elo_low: float
+    elo_high: float
     games: int
     wins: float
     win_rate: float
     predicted_win_rate: float
     bias: float
     bound: float | None
+    rating: float
+    elo_all_time: float
+    elo_now: float
+    tracked: float
     vacuous: bool
-    elo_low: float | None = None
-    elo_high: float | None = None
-    rank: int | None = None
-    rank_low: int | None = None
-    rank_high: int | None = None
 
     def __getitem__(self, key: Any) -> Any:
         """A field by its name as well as by its place: row["player"]."""
         return getattr(self, key) if isinstance(key, str) else tuple.__getitem__(self, key)
 
 
-def standings(elo: Elo) -> list[Standing]:
-    """Everyone with a game, highest rating first."""
+class Fitted(NamedTuple):
+    """How the fit went: what the solver left of its equations, spread of scores next to coins, and counts."""
+
+    residual: float
+    phi: float
+    newton_steps: int
+    cells: int
+    groups: int
+
+
+class Home(NamedTuple):
+    """The advantage of the first side in Elo, its 95 % interval, its bias (mean error of games with one)."""
+
+    elo: float
+    low: float | None
+    high: float | None
+    bias: float
+    from_state: float
+
+
+class Board(NamedTuple):
+    """The rows of a leaderboard and what is said about them, the first line first."""
+
+    rows: list[Standing]
+    lines: tuple[str, str]
+    leader: Leader | None
+    constant: float | None  # weight of constant strengths; None: not asked
+    drift: (
+        float | None
+    )  # variance that strengths gain in a game, by the forecaster that the view follows
+    fit: Fitted | None
+    home: Home | None
+    groups: list[list[str]]
+
+
+def board_of(elo: Elo, view: Seen = "auto") -> Board:
+    """Everyone with a game: the ranked by Elo, then the others."""
+    if view not in VIEWS:
+        raise BadInput(f"view={view!r}: must be auto, all-time or now")
     rule = elo._rule
     state = rule.written(elo._state)
     sums = state.view("sums").reshape(-1, STRIDE)
-    played = (sums[:, ROWS] != 0.0) & (sums[:, WEIGHT] != 0.0)
+    played = (sums[:, ROWS] > 0.0) & (sums[:, WEIGHT] > 0.0)
     played[0] = False  # the first side is no player
-    order = np.flatnonzero(played)
-    if not len(order):
-        return []
-    order = order[np.argsort(-rule.shown(state)[order], kind="stable")]
-    own, rating = sums[order], rule.shown(state)[order]
-    games, weight = own[:, ROWS], own[:, WEIGHT]
-    won, bias = 0.5 * weight - own[:, BEFORE], own[:, GRADIENT] / weight
+    known = elo._names.names
+    own = sorted(np.flatnonzero(played).tolist(), key=known.__getitem__)
+    if not own:
+        return Board([], ("No games yet.", ""), None, None, None, None, None, [])
+    names, players, games = [known[k] for k in own], len(own), sums[own, ROWS]
+    rank = np.zeros(len(known), dtype=np.int64)
+    rank[own] = np.arange(players)
+    cells = cells_of(state, rank)
+    sided = elo._names.home and bool(cells.h.any())
+    constant = float(rule.weights(state)[0]) if isinstance(rule, Forecaster) else None
+    u, variances, drift = rule.now(state)
+    weight = {"all-time": 1.0, "now": 0.0, "auto": 1.0 if constant is None else constant}[view]
+    ranked = (games >= FEW) & ((1.0 - weight) * variances[own] <= UNSURE)
+    past = views.all_time(cells, players, sided, ranked)
+    now = views.momentary(u[own], variances[own], ranked)
+    shown = views.averaged(weight, past.view, now)
+    leader, places = places_of(shown, ranked, names)
+    rows = rows_of(elo, state, own, names, (shown, past.view, now), places)
+    first = None
+    if ranked.any():
+        first = names[int(np.argmax(np.where(ranked, past.view.z, -np.inf)))]
+    total = round(float(games.sum()) / 2.0)
+    lines = headline(leader, FEW), which_games(view, constant, total, first)
+    groups = groups_of(connected(cells, players), names)
+    found = past.fit
+    fitted = Fitted(found.residual, found.phi, found.steps, len(cells.W), len(groups))
+    home = home_of(elo, state, sums[0], past, weight, u[0], variances[0]) if sided else None
+    return Board(
+        rows, lines, leader, constant, None if constant is None else drift, fitted, home, groups
+    )
+
+
+def places_of(shown: View, ranked: Any, names: list[str]) -> tuple[Leader | None, Any]:
+    """Who is first, and rank, lowest and highest open rank of each player (0: none)."""
+    places = np.zeros((len(ranked), 3), dtype=np.int64)
+    among = np.flatnonzero(ranked)
+    if not len(among):
+        return None, places
+    both = None if shown.covariance is None else shown.covariance[np.ix_(among, among)]
+    found = ranks(shown.z[among], shown.variances[among], both)
+    places[among] = np.stack([found.rank, found.low, found.high], axis=1)
+    lead = among[int(np.argmax(shown.z[among]))]
+    others = int(np.count_nonzero(found.low == 1)) - int(places[lead, 1] == 1)
+    return Leader(names[lead], two_sided(found.least), found.verified, others), places
+
+
+def rows_of(
+    elo: Elo,
+    state: Any,
+    own: list[int],
+    names: list[str],
+    shown: tuple[View, View, View],
+    places: Any,
+) -> list[Standing]:
+    """One row for each player."""
+    sums, (view, past, now) = state.view("sums").reshape(-1, STRIDE)[own], shown
+    games, weight = sums[:, ROWS], sums[:, WEIGHT]
+    won, bias = 0.5 * weight - sums[:, BEFORE], sums[:, GRADIENT] / weight
     win_rate = won / weight
     wins = np.where(weight == games, won, win_rate * games)
-    points = START + ELO_POINTS_PER_LOGIT * rating
     bound, vacuous = player_bounds(elo, weight)
-    ranked = games >= FEW
-    half = WIDTH * ELO_POINTS_PER_LOGIT * np.sqrt(rule.variances(state)[order])
-    low, high = points - half, points + half
-    # The rank is by how many intervals lie wholly above, the last that is open by how many lie wholly below.
-    rank = 1 + np.count_nonzero(ranked) - np.searchsorted(np.sort(low[ranked]), high, "right")
-    last = np.count_nonzero(ranked) - np.searchsorted(np.sort(high[ranked]), low, "left")
+    half = WIDTH * np.sqrt(np.maximum(view.variances, 0.0))
+    tracked = elo._rule.tracked(state)[own]
+    points = [
+        START + ELO_POINTS_PER_LOGIT * z
+        for z in (view.z, view.z - half, view.z + half, past.z, now.z)
+    ]
     columns = (
-        rating, points, games.astype(np.int64), wins, win_rate, win_rate + bias, bias, bound, vacuous,
-        low, high, rank, rank, last,
+        points[0], points[1], points[2], games.astype(np.int64), wins, win_rate, win_rate + bias, bias,
+        bound, view.z, points[3], points[4], tracked, vacuous,
     )  # fmt: skip
-    names = [elo._names.names[j] for j in order.tolist()]
-    rows = zip(names, *(column.tolist() for column in columns), strict=True)
-    found = list(map(new, repeat(Standing), rows))
-    for k in np.flatnonzero(~ranked).tolist():
-        found[k] = new(Standing, found[k][:10] + NO_INTERVAL)
-    return found
+    order = np.lexsort((-view.z, places[:, 0] == 0))
+    lists = [column[order].tolist() for column in columns]
+    made = []
+    for k, (at, values) in enumerate(zip(order.tolist(), zip(*lists, strict=True), strict=True)):
+        rank = places[at].tolist() if places[at, 0] else (None,) * 3
+        made.append(new(Standing, (*rank, names[order[k]], *values)))
+    return made
+
+
+def groups_of(first: Any, names: list[str]) -> list[list[str]]:
+    """Players who are joined by games, the largest group first."""
+    found: dict[int, list[str]] = {}
+    for name, group in zip(names, first.tolist(), strict=True):
+        found.setdefault(group, []).append(name)
+    return sorted(found.values(), key=lambda group: (-len(group), group[0]))
+
+
+def home_of(
+    elo: Elo, state: Any, sums: Any, past: Any, weight: float, u: float, variance: float
+) -> Home:
+    """The advantage of the first side, both views averaged as the players' are; its certificate."""
+    scale = elo._names.scale
+    value, spread = past.home
+    z = weight * value + (1.0 - weight) * u
+    spread = (
+        weight * spread + (1.0 - weight) * variance + weight * (1.0 - weight) * (value - u) ** 2
+    )
+    points, half = ELO_POINTS_PER_LOGIT * scale, WIDTH * float(np.sqrt(max(spread, 0.0)))
+    known = bool(np.isfinite(half))
+    count = sums[WEIGHT] * scale
+    moved = -float(elo._rule.tracked(state)[0]) / elo.step
+    return Home(
+        points * z, points * (z - half) if known else None, points * (z + half) if known else None,
+        float(sums[GRADIENT]) / count, moved / count,
+    )  # fmt: skip

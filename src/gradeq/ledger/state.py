@@ -17,8 +17,8 @@ from gradeq.errors import StateError
 Floats = Any
 
 # How two partitions are joined: sums add up, ranges widen, a displacement is added to the common start, of means the
-# mean is taken, weighted by another column.
-SUM, LEAST, MOST, MOVE, MEAN = "sum", "least", "most", "move", "mean"
+# mean is taken, weighted by another column; what names an entry is kept.
+SUM, LEAST, MOST, MOVE, MEAN, KEEP = "sum", "least", "most", "move", "mean", "keep"
 
 
 SHORT = 100_000  # numbers
@@ -27,9 +27,10 @@ SHORT = 100_000  # numbers
 class Column(NamedTuple):
     """A declared column: ``start`` are the numbers of a new entry, ``merge`` says how each is joined.
 
-    ``per``: "parameter", "key" or "layer". ``lazy``: kept only once it is needed; until then it is empty. ``last``:
-    where it is long, a run writes it when nothing can fail any more, so it need not be undone. ``by``: the column of
-    weights of a mean, declared after it; it has as many numbers, or one.
+    ``per``: "parameter", "key", "pair" (of parameters that met: ``meetings``) or "layer". ``lazy``: kept only
+    once it is needed; until then it is empty. ``last``: where it is long, a run writes it when nothing can fail any
+    more, so it need not be undone. ``by``: the column of weights of a mean, declared after it; it has as many,
+    or one.
     """
 
     name: str
@@ -57,11 +58,15 @@ class Memory(NamedTuple):
 
 
 class State:
-    """Columns of float64 by name, as attributes; ``counts`` says how many parameters and keys there are."""
+    """Columns of float64 by name, as attributes; ``counts`` says how many parameters, keys and pairs there are.
+
+    ``index``: where pairs are, found again from their columns whenever it has not all of them (``meetings``).
+    """
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = tuple(columns)
-        self.counts = {"parameter": 0, "key": 0, "layer": 1}
+        self.counts = {"parameter": 0, "key": 0, "pair": 0, "layer": 1}
+        self.index: dict[tuple[float, float, float], int] = {}
         for each in self.columns:
             initial = each.start if each.per == "layer" and not each.lazy else ()
             setattr(self, each.name, array("d", initial))
@@ -81,9 +86,9 @@ class State:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def grow(self, parameters: int, keys: int = 1) -> None:
-        """Room for so many parameters and keys in all; new ones begin at their start."""
-        for per, count in (("parameter", parameters), ("key", keys)):
+    def grow(self, parameters: int, keys: int = 1, pairs: int = 0) -> None:
+        """Room for so many parameters, keys and pairs in all; new ones begin at their start."""
+        for per, count in (("parameter", parameters), ("key", keys), ("pair", pairs)):
             more = count - self.counts[per]
             if more <= 0:
                 continue
@@ -101,7 +106,7 @@ class State:
 
     def shrink(self, parameters: int, keys: int) -> None:
         """Forget what was grown beyond these counts."""
-        counts = {"parameter": parameters, "key": keys, "layer": 1}
+        counts = {**self.counts, "parameter": parameters, "key": keys}
         for each in self.columns:
             if counts[each.per] < self.counts[each.per]:
                 kept = getattr(self, each.name)[: counts[each.per] * len(each.start)]
@@ -169,10 +174,12 @@ class State:
 
     def restore(self, saved: dict[str, Any], parameters: int, keys: int) -> None:
         """Take up saved columns; their lengths must be what the counts say."""
-        counts = {"parameter": parameters, "key": keys, "layer": 1}
+        counts = {"parameter": parameters, "key": keys, "pair": 0, "layer": 1}
         if set(saved) != {each.name for each in self.columns}:
             raise StateError("the state is damaged: its columns are not those of this layer")
         for each in self.columns:
+            if each.per == "pair" and not each.lazy:  # nobody else knows how many pairs there are
+                counts["pair"] = len(saved[each.name]) // len(each.start)
             values, wanted = saved[each.name], counts[each.per] * len(each.start)
             if not isinstance(values, array) or values.typecode != "d":
                 raise StateError(f"the state is damaged: {each.name} is not a column of numbers")
@@ -198,7 +205,7 @@ class State:
         twin.grow(count, 1)
         for each in self.columns:
             values = getattr(self, each.name)
-            if not len(values) or each.per == "key":
+            if not len(values) or each.per in ("key", "pair"):
                 continue
             if each.per == "layer":
                 setattr(twin, each.name, values[:])
@@ -210,8 +217,14 @@ class State:
             _join(mine, table if own is None else table[own], places, each)
         return twin
 
-    def merge(self, other: State, parameters: Sequence[int], keys: Sequence[int]) -> None:
-        """Add the state of another partition; ``parameters`` and ``keys`` are the places of its own entries here.
+    def merge(
+        self,
+        other: State,
+        parameters: Sequence[int],
+        keys: Sequence[int],
+        pairs: Sequence[int] = (),
+    ) -> None:
+        """Add the state of another partition; ``parameters``, ``keys`` and ``pairs`` are where its entries are here.
 
         Room must have been made (``grow``). Sums commute, so the order of merging does not show but in rounding.
         """
@@ -220,6 +233,7 @@ class State:
         places = {
             "parameter": np.asarray(parameters, dtype=np.int64),
             "key": np.asarray(keys, dtype=np.int64),
+            "pair": np.asarray(pairs, dtype=np.int64),
             "layer": np.zeros(1, dtype=np.int64),
         }
         for each in self.columns:
@@ -248,7 +262,7 @@ def _join(mine: Any, added: Any, at: Any, each: Column) -> None:
             np.minimum.at(mine[:, c], at, added[:, c])
         elif how == MOST:
             np.maximum.at(mine[:, c], at, added[:, c])
-        else:
+        elif how != KEEP:
             with np.errstate(over="ignore"):  # of losses, which may be squares of anything
                 np.add.at(
                     mine[:, c], at, added[:, c] - each.start[c] if how == MOVE else added[:, c]

@@ -1,7 +1,7 @@
-"""The Elo page: verdict, warnings, leaderboard, rating curves, calibration, choice of K, method."""
+"""The Elo page: who is first, leaderboard, what is certified, curves, calibration, choice of K, method."""
 
 from gradeq.report import formulas, marks, plots
-from gradeq.report.grouptable import FIRST, bound_cell
+from gradeq.report.grouptable import FIRST
 from gradeq.report.markup import Markup, clean, el, join, name, tidy
 from gradeq.report.method import minus
 from gradeq.report.numerals import count, decimals, gap, number, percent, plain, points, some
@@ -22,7 +22,7 @@ from gradeq.report.parts import (
 from gradeq.report.series import Sheet, coloured, step_name
 from gradeq.report.story import EloStory, Player
 from gradeq.report.ticks import How, Scale, finite, scale, step, ticks
-from gradeq.report.words import FEW, elo_headline, elo_qualification
+from gradeq.report.words import FEW, elo_headline, elo_qualification, forecasts_matched
 
 
 def build(story: EloStory, sheet: Sheet, most: int) -> Markup:
@@ -34,6 +34,7 @@ def build(story: EloStory, sheet: Sheet, most: int) -> Markup:
         _title(story),
         notices(story.notices),
         _leaderboard(story, most),
+        _certified(story),
         _curves(story, sheet),
         pair,
         _method(story),
@@ -56,18 +57,7 @@ def _title(story: EloStory) -> Markup:
 
 
 def _figures(story: EloStory) -> list[Markup]:
-    ranked = [row for row in story.rows if row.games >= FEW]
-    made = []
-    if ranked:
-        worst = max(ranked, key=lambda row: abs(row.bias))
-        made.append(
-            figure(
-                f"Worst bias, {some(len(ranked), f'ranked {story.noun}')}",
-                el("span", f"{points(worst.bias)} points", class_="after"),
-                f"{clean(worst.player, 40)}, {count(worst.games)} games",
-            )
-        )
-    loss = story.loss
+    made, loss = [], story.loss
     places = decimals(loss.before, loss.after)
     value = arrow(number(loss.before, places), number(loss.after, places))
     made.append(figure("Log loss", value, "equal ratings, then Elo"))
@@ -76,6 +66,34 @@ def _figures(story: EloStory) -> list[Markup]:
     if story.skipped:
         facts.append(f"{count(story.skipped)} games of a {story.noun} against itself skipped")
     made.append(figure("Games", el("span", count(story.games)), "; ".join(facts) or "no ties"))
+    return made
+
+
+def _certified(story: EloStory) -> Markup:
+    """What holds for any sequence of games: bias, bound and certificate."""
+    ranked = [row for row in story.rows if row.games >= FEW]
+    made, said = [], "Exact, whatever the games; Elo, intervals and ranks above are statistics."
+    if ranked:
+        worst = max(ranked, key=lambda row: abs(row.bias))
+        said = f"{forecasts_matched(abs(worst.bias), len(ranked), story.noun)} {said}"
+        made.append(
+            figure(
+                f"Worst bias, {some(len(ranked), f'ranked {story.noun}')}",
+                el("span", f"{points(worst.bias)} points", class_="after"),
+                f"{clean(worst.player, 40)}, {count(worst.games)} games",
+            )
+        )
+    proven = [row for row in ranked if row.bound is not None and not row.vacuous]
+    if proven:
+        least = min(proven, key=lambda row: row.bound or 0.0)
+        made.append(
+            figure(
+                "Bound",
+                el("span", f"{points(least.bound or 0.0, False)} points"),
+                f"the largest |bias| any games could have caused, for {clean(least.player, 40)}; "
+                f"not vacuous for {count(len(proven))} of {some(len(ranked), story.noun)}",
+            )
+        )
     held = story.certificate
     trusted = held.gap <= 1e-6
     tick = icon("M2.5 6.5l2.5 2.5 4.5-5.5", 11, 12)
@@ -92,7 +110,7 @@ def _figures(story: EloStory) -> list[Markup]:
     close = ", exactly" if held.gap == 0 else f", to {gap(held.gap)}"
     shown = el("span", "Balanced" if trusted else "Not balanced")
     made.append(figure("Certificate", shown, words + close, tag))
-    return made
+    return section("What is certified", said, el("div", *made, class_="figures"))
 
 
 def _leaderboard(story: EloStory, most: int) -> Markup:
@@ -122,19 +140,17 @@ def _leaderboard(story: EloStory, most: int) -> Markup:
         (join("Win rate predicted"), "wide"),
         (join("Bias, points"), ""),
         (marks.axis(biases, 94.0), "biasbar"),
-        (join("Bound, points"), ""),
     ]
     head = el("tr", *(el("th", inside, scope="col", class_=c or None) for inside, c in heads))
     long = len(rows) > FIRST + 3
     body = [_row(row, ratings, biases, hidden=long and i >= FIRST) for i, row in enumerate(rows)]
     made = el("table", el("thead", head), el("tbody", *body), class_="board", id="board")
     intro = (
-        f"{story.noun.capitalize()}s share a rank when their 95 % intervals overlap: rank = 1 + "
-        f"the number of {story.noun}s whose interval lies wholly above. Bias = predicted − actual "
+        "Rank is the position by Elo; the range beside it is what the differences to all other "
+        f"{story.noun}s leave open (95 %). 1000 is the mean of the ranked. Bias = predicted − actual "
         "win rate, in percentage points."
     )
-    foot = f"± from {story.interval}. " if story.interval else ""
-    foot += "Bound: the largest |bias| any sequence of games could have caused."
+    foot = "± from the spread of the games (a sandwich estimate, 95 %)."
     if any(row.rank is None for row in rows):
         foot += f" Fewer than {FEW} games: no rank."
     if len(rows) < len(order):
@@ -165,7 +181,6 @@ def _row(row: Player, ratings: Scale, biases: Scale, hidden: bool) -> Markup:
         el("td", tidy(percent(row.predicted_win_rate)), class_="wide nowrap"),
         el("td", points(row.bias), class_="bias"),
         el("td", marks.bar(100.0 * row.bias, biases), class_="biasbar"),
-        el("td", bound_cell(row.bound, row.vacuous, False, 100.0, 0)),
         class_="more" if hidden else None,
     )
 
@@ -191,7 +206,7 @@ def _curves(story: EloStory, sheet: Sheet) -> Markup:
     grey = len(curves.lines) - 3
     others = f" and, in grey, {count(grey)} others" if grey > 0 else ""
     intro = (
-        f"Elo after each game, for the {story.noun}s with the highest rating{others}. "
+        f"Strength as it stood after each game, for the {story.noun}s with the highest Elo{others}. "
         "1000 is where everyone starts."
     )
     sub = "by number of games played in the file" if not story.timed else f"by {curves.axis_name}"
@@ -292,7 +307,7 @@ def _method(story: EloStory) -> Markup:
         el("div", formulas.game(), formulas.game_update(), class_="formula"),
         el(
             "p",
-            tidy(f"Elo = 1000 + 173.7 θ, η = K × 0.005756, here K = {plain(story.k)}. {exact}"),
+            tidy(f"η = K × 0.005756, here K = {number(story.k, 1)}. {exact}"),
             *worked,
         ),
         class_="method",

@@ -5,6 +5,7 @@ Numbers in, :class:`Notice` out; the terminal prints the claim and the remedy, t
 
 from collections.abc import Iterable
 
+from gradeq.report.markup import clean
 from gradeq.report.numerals import count, date, decimals, number, percent, plain, points, some
 from gradeq.report.story import Loss, Notice, Pair
 from gradeq.report.words import loss_change, loss_sentence, side, text, too_few
@@ -288,6 +289,18 @@ def predicted_off(
         f"It played {count(games)} games and its rating has not caught up; it ends {moving}. "
         f"{others}",
         remedy or "A larger `--k` follows results faster, at some cost in log loss.",
+    )
+
+
+def never_met(firsts: list[str]) -> Notice:
+    """Groups of players that no game joins, each by one of its players, the largest first."""
+    named = ", ".join(clean(name, 40) for name in firsts[:5])
+    more = f" and {count(len(firsts) - 5)} more" if len(firsts) > 5 else ""
+    return Notice(
+        "amber",
+        f"{count(len(firsts))} groups of players never met.",
+        f"They are those of {named}{more}. Across groups nobody can be compared, and ranks are left open.",
+        "Rate each group alone, or add games between them.",
     )
 
 

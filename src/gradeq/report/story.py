@@ -313,7 +313,7 @@ class Story:
 class Player:
     """A row of the leaderboard. Win rates and bias are fractions, from the player's own side.
 
-    ``rank`` = 1 + players whose interval lies wholly above; None (as are the intervals) with fewer
+    ``rank``: position by Elo; ``rank_low`` to ``rank_high`` are left open (95 %); None with fewer
     than 30 games.
     """
 
@@ -377,7 +377,7 @@ class EloStory:
     ties_rule: Literal["half", "drop"] = "half"
     skipped: int = 0
     timed: bool = False
-    interval: str = ""
+    lines: tuple[str, ...] = ()  # who is first and how sure that is; which games count
     notices: tuple[Notice, ...] = ()
     curves: Curves | None = None
     bins: tuple[Bin, ...] = ()

@@ -167,26 +167,19 @@ def qualification(story: Story) -> Sentence:
 
 
 def elo_headline(story: EloStory) -> Sentence:
-    """The verdict of an Elo run: how far predicted win rates are from actual ones, and the loss."""
-    ranked = [row for row in story.rows if row.games >= FEW]
-    if not ranked:
+    """The first line of an Elo page: who is first, and how sure that is."""
+    if not story.lines:
         return (Run(f"Too few games to judge ({count(story.games)})."),)
-    within = within_a_point(ranked)
-    worst = max(abs(row.bias) for row in ranked)
-    places = decimals(story.loss.before, story.loss.after)
-    better = story.loss.after < story.loss.before
+    return (Run(story.lines[0], "strong"),)
+
+
+def forecasts_matched(worst: float, ranked: int, noun: str = "player") -> str:
+    """What is exact about the forecasts."""
+    who = f"the {noun}" if ranked == 1 else f"each of {count(ranked)} {noun}s"
     return (
-        Run("Predicted win rates match actual ones within "),
-        Run("1 point", "after"),
-        Run(" for "),
-        Run(f"{count(within)} of {count(len(ranked))}", "after"),
-        Run(f" {story.noun}{'' if len(ranked) == 1 else 's'}. The worst is off by "),
-        Run(f"{_points(worst)} points", "after"),
-        Run(". Log loss is "),
-        Run(number(story.loss.after, places), "after"),
-        Run("; a coin flip has " if better else ", no better than a coin flip's "),
-        Run(number(story.loss.before, places), "before"),
-        Run("."),
+        f"Each forecast was made before its game: over all games of {who} with {FEW} games or more "
+        f"the mean forecast differs from the win rate by at most {number(100.0 * worst, 2)} points "
+        "(exact)."
     )
 
 
@@ -196,19 +189,17 @@ def within_a_point(rows: Iterable[Player]) -> int:
 
 
 def elo_qualification(story: EloStory) -> Sentence:
-    """Second line of an Elo page: who is first, alone or together."""
-    first = [row.player for row in story.rows if row.rank == 1]
-    if len(first) > 1:
-        return (
-            Run(f"{count(len(first))} {story.noun}s share first place", "strong"),
-            Run(": their rating intervals overlap with the leader\u2019s."),
-        )
-    if first:
-        return (
-            Run(f"{first[0]} is first", "strong"),
-            Run(": no other rating interval reaches the leader\u2019s."),
-        )
-    return (Run(f"No {story.noun} has the {FEW} games that a rank needs."),)
+    """Second line of an Elo page: which games count, and the loss."""
+    places = decimals(story.loss.before, story.loss.after)
+    better = story.loss.after < story.loss.before
+    return (
+        *(Run(f"{line} ") for line in story.lines[1:]),
+        Run("Log loss of the forecasts is "),
+        Run(number(story.loss.after, places), "after"),
+        Run("; a coin flip has " if better else ", no better than a coin flip\u2019s "),
+        Run(number(story.loss.before, places), "before"),
+        Run("."),
+    )
 
 
 def _points(fraction: float) -> str:

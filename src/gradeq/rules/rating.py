@@ -19,6 +19,7 @@ from gradeq.kernels import rating_plain as quick
 from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.rating import DECIDED, LOSS, STRIDE, TIED, Games, Kept
 from gradeq.kernels.rating_rules import MARKS, NOTES, Free, LazyLasso, Pull, ScaledRidge
+from gradeq.ledger import meetings
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.pairs import Pairs
 from gradeq.ledger.pairs import games_of as players_of
@@ -82,6 +83,7 @@ class Rating:
                 "total", "layer", (0.0,) * 6 + (1.0, 1.0, 0.0), (SUM,) * 6 + (MOVE, MOVE, LARGEST)
             ),
         ]
+        found += meetings.COLUMNS
         if not self.penalised:
             return found
         return [
@@ -97,9 +99,9 @@ class Rating:
 
     tracked = shown
 
-    def variances(self, state: State) -> Any:
-        """The variances of the ratings, of a state that was ``written``."""
-        return state.view("sums")[loops.VARIANCE :: STRIDE]
+    def now(self, state: State) -> tuple[Any, Any, float]:
+        """The ratings as they stand, their variances, and the step, of a state that was ``written``."""
+        return state.view("u"), state.view("sums")[loops.VARIANCE :: STRIDE], self.schedule.step(1)
 
     def glance(self, state: State, a: int, b: int, h: float) -> tuple[float, tuple[float, ...]]:
         """The probability that the first of the two wins; with a penalty the moves so far are noted."""
@@ -143,9 +145,10 @@ class Rating:
         """
         if self.penalised:
             self._play_penalised(state, game, p, slopes)
-            return
-        check_reach(state.u, game, 1.0)
-        loops.step(JUDGE, state, game, o, p)
+        else:
+            check_reach(state.u, game, 1.0)
+            loops.step(JUDGE, state, game, o, p)
+        meetings.tally(state, game)
 
     def _play_penalised(self, state: State, game: Game, p: float, slopes: Any) -> None:
         check_reach(state.u, game, self.pull.unit(state))
@@ -165,6 +168,7 @@ class Rating:
         """Take a score back, or put one in its place."""
         check_reach(state.u, game, self.pull.unit(state))
         loops.amend(self.pull, JUDGE, state, game, posting.served, posting.sign)
+        meetings.tally(state, game, posting.sign)
         if self.penalised:
             state.moves[0] += 1.0
 
@@ -195,6 +199,7 @@ class Rating:
             check(kept.u, eta)
             arrays = (a, b, scores, eta, served, kept.sums, kept.total)
             run_loop(quick.accounted, (JUDGE,), arrays, WORK * n)
+            tally_batch(state, batch, games)
             return served, None
         largest = float(batch.etas[batch.posts].max(initial=0.0))
         self.check_step(largest)
@@ -207,6 +212,7 @@ class Rating:
             way = loops.Pulled()
         play_all((way, self.pull, self.penalty or IDLE), batch, games, kept, WORK)
         check(kept.u, largest)
+        tally_batch(state, batch, games)
         return games.served, None
 
     def _slopes(self, state: State) -> tuple[float, ...]:
@@ -226,6 +232,14 @@ def games_of(batch: Batch) -> Games:
 def kept_of(state: State) -> Kept:
     """What a pass writes of a state; what is not kept is empty."""
     return Kept(*(state.view(name) if hasattr(state, name) else NOTHING for name in Kept._fields))
+
+
+def tally_batch(state: State, batch: Batch, games: Games) -> None:
+    """Enter the games whose scores were posted into the pair table."""
+    own = (games.a, games.b, games.home, games.scores, games.weights)
+    if not batch.at_once or len(batch.posts) < len(games.a):
+        own = tuple(column[batch.posts] for column in own)
+    meetings.tally_many(state, *own)
 
 
 def play_all(parts: tuple[Any, ...], batch: Batch, games: Games, kept: Kept, work: int) -> None:

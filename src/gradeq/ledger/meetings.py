@@ -1,0 +1,165 @@
+"""The pair table: of each pair that met, and where, the sums over its games; all that a leaderboard needs of them.
+
+A cell is (i, j, h), i < j: two players by number, and where i was (h as in the row of a game). Its sums are W of the
+weights, S of w y and Q of w y^2, y the score of i; once a weight was not 1 also those of w^2, w^2 y and w^2 y^2.
+Games enter as multiples of 2^-32, so sums are exact: the table does not depend on the order of games, and a score
+that is taken back leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradeq.ledger.state import KEEP, SUM, Column, Floats, State
+
+GRID = 4294967296.0
+MET = 3  # numbers that name a cell
+COLUMNS = (
+    Column("met", "pair", (0.0,) * MET, (KEEP,) * MET, last=True),
+    Column("tally", "pair", (0.0,) * 3, (SUM,) * 3, last=True),
+    Column("squares", "pair", (0.0,) * 3, (SUM,) * 3, lazy=True, last=True),
+)
+
+
+class Cells(NamedTuple):
+    """The table as columns. ``V``, ``VS``, ``VQ``: the sums with w^2 for w."""
+
+    i: Any
+    j: Any
+    h: Floats
+    W: Floats
+    S: Floats
+    Q: Floats
+    V: Floats
+    VS: Floats
+    VQ: Floats
+
+
+def tally(state: State, game: Any, sign: float = 1.0) -> None:
+    """Enter one game (a, b, h, y, w, ...), or take it back."""
+    a, b, h, y, w = game[:5]
+    at = 3 * place(state, a, b, h)
+    if w != 1.0:
+        bear_squares(state)
+    sums, squares = entry(w, y), entry(w * w, y) if state.born("squares") else None
+    for column, own in ((state.tally, sums), (state.squares, squares)):
+        if own is not None:
+            for k, value in enumerate(own if a < b else turned(*own)):
+                column[at + k] += sign * value
+
+
+def entry(w: float, y: float) -> tuple[float, float, float]:
+    """Weight, w y and w y^2 of one game, to the grid."""
+    return round(w * GRID) / GRID, round(w * y * GRID) / GRID, round(w * y * y * GRID) / GRID
+
+
+def turned(w: Any, s: Any, q: Any) -> tuple[Any, Any, Any]:
+    """The sums of the same games from the other side, exactly."""
+    return w, w - s, w - 2.0 * s + q
+
+
+def place(state: State, a: float, b: float, h: float) -> int:
+    """The cell of a game, entered if new."""
+    cell = (a, b, h) if a < b else (b, a, 0.0 - h)
+    index = indexed(state)
+    found = index.get(cell)
+    if found is None:
+        found = index[cell] = len(index)
+        state.grow(0, 0, found + 1)
+        state.met[MET * found : MET * found + MET] = type(state.met)("d", cell)
+    return found
+
+
+def indexed(state: State) -> dict[tuple[float, float, float], int]:
+    """Where each cell is."""
+    if len(state.index) != state.counts["pair"]:
+        cells = state.view("met").reshape(-1, MET).tolist()
+        state.index = {(i, j, h): k for k, (i, j, h) in enumerate(cells)}
+    return state.index
+
+
+def bear_squares(state: State) -> None:
+    """Keep the sums with squared weights from now on: all weights so far were 1."""
+    if not state.born("squares"):
+        state.squares = state.tally[:]
+
+
+def tally_many(state: State, a: Any, b: Any, h: Floats, y: Floats, w: Floats) -> None:
+    """Enter many games: the same as one at a time, new cells in the order of their first game."""
+    if not len(a):
+        return
+    swap, many = a > b, state.counts["parameter"]
+    low, high = np.where(swap, b, a), np.where(swap, a, b)
+    side, where = np.zeros(1), np.zeros(1, dtype=np.int64)
+    if h.any():
+        side, where = np.unique(np.where(swap, 0.0 - h, h), return_inverse=True)
+    code, size = (low * many + high) * len(side) + where, many * many * len(side)
+    if size > 8 * len(a) + 65536:  # too many cells that might be: number those that are
+        present, code = np.unique(code, return_inverse=True)
+        size = len(present)
+    else:
+        present = np.arange(size)
+    first = np.full(size, -1, dtype=np.int64)
+    first[code[::-1]] = np.arange(len(code) - 1, -1, -1)
+    there = np.flatnonzero(first >= 0)
+    there = there[np.argsort(first[there])]
+    cells = present[there]
+    pairs, sides = np.divmod(cells, len(side))
+    named = np.stack([*np.divmod(pairs, many), side[sides]], axis=1).astype(float)
+    at = places(state, named)
+    if not (w == 1.0).all():
+        bear_squares(state)
+    for name, weight in (("tally", w), ("squares", w * w)):
+        if state.born(name):
+            own = [np.rint(x * GRID) / GRID for x in (weight, weight * y, weight * y * y)]
+            table = state.view(name).reshape(-1, 3)
+            for k, other in enumerate(turned(*own)):
+                table[at, k] += np.bincount(code, np.where(swap, other, own[k]), size)[there]
+
+
+def places(state: State, named: Any) -> Any:
+    """Cells by name, entered where new."""
+    if state.counts["pair"] == 0:
+        state.grow(0, 0, len(named))
+        state.view("met")[:] = named.ravel()
+        state.index = {}
+        return np.arange(len(named))
+    return np.array([place(state, *cell) for cell in named.tolist()], dtype=np.int64)
+
+
+def joined(state: State, other: State, parameters: Any) -> Any:
+    """Where the cells of another partition are here, once its own are turned to the numbers of players here."""
+    named = other.view("met").reshape(-1, MET).copy()
+    here = np.asarray(parameters, dtype=float)
+    named[:, :2] = here[named[:, :2].astype(np.int64)]
+    swap = named[:, 0] > named[:, 1]
+    named[swap] = np.stack([named[swap, 1], named[swap, 0], 0.0 - named[swap, 2]], axis=1)
+    for name in ("tally", "squares"):
+        table = other.view(name).reshape(-1, 3)
+        if len(table):
+            table[swap] = np.stack(turned(*table[swap].T), axis=1)
+    at = places(state, named)
+    for mine, theirs in ((state, other), (other, state)):
+        if theirs.born("squares"):
+            bear_squares(mine)
+    return at
+
+
+def cells_of(state: State, rank: Any) -> Cells:
+    """The table for players by rank (that of parameter k is rank[k]), sorted: the same for games in any order."""
+    met = state.view("met").reshape(-1, MET)
+    sums = state.view("tally").reshape(-1, 3).T
+    squares = state.view("squares").reshape(-1, 3).T if state.born("squares") else sums
+    i, j = (rank[met[:, k].astype(np.int64)] for k in (0, 1))
+    swap = i > j
+    turn = [
+        np.where(swap, t, o)
+        for own in (sums, squares)
+        for o, t in zip(own, turned(*own), strict=True)
+    ]
+    i, j, h = np.where(swap, j, i), np.where(swap, i, j), np.where(swap, 0.0 - met[:, 2], met[:, 2])
+    order = np.lexsort((h, j, i))
+    order = order[turn[0][order] > 0.0]  # games taken back leave empty cells
+    return Cells(*(column[order] for column in (i, j, h, *turn)))

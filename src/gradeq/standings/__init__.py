@@ -1,0 +1,1 @@
+"""Strengths of players from their pair table: fit, intervals, rank ranges, and how two views are averaged."""

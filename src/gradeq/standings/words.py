@@ -1,0 +1,56 @@
+"""What a board says first: who leads and how sure that is, and which games count."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+Seen = Literal["auto", "all-time", "now"]
+SURE = 0.95  # weight of one view from which it alone is told
+
+
+class Leader(NamedTuple):
+    """Who is first. ``p``: of the closest rival being as good; ``may_be_first``: others whose range begins at 1."""
+
+    player: str
+    p: float | None
+    verified: bool
+    may_be_first: int
+
+
+def headline(leader: Leader | None, least: int, noun: str = "player") -> str:
+    """The first line: who is first, or how many may be."""
+    if leader is None:
+        return f"No {noun} has {least} games yet: nobody is ranked."
+    if leader.p is None:
+        return f"{leader.player} is the only {noun} with {least} games or more."
+    if leader.verified:
+        chance = "p < 0.0001" if leader.p < 1e-4 else f"p = {leader.p:.2g}"
+        return f"{leader.player} is first ({chance} against its closest rival)."
+    others = leader.may_be_first
+    if not others:  # the ladder leaves nobody else, the closest rival alone is not verified
+        return f"{leader.player} leads; its closest rival may be first (p = {leader.p:.2g})."
+    return f"{leader.player} leads; {others:,} other{'s' * (others > 1)} may be first (95 %)."
+
+
+def which_games(view: Seen, constant: float | None, games: int, first: str | None) -> str:
+    """The second line: which games count. ``first`` leads the all-time view; ``constant`` None: not asked."""
+    if view == "all-time":
+        return f"All {games:,} games count alike, as asked (all-time view)."
+    if view == "now":
+        return "Recent games count more, as asked (the view of the moment)."
+    if constant is None:
+        return (
+            f"All {games:,} games count alike: with a step of its own Elo does not look for drift."
+        )
+    if constant >= SURE:
+        return f"Strengths look constant: all {games:,} games count alike."
+    if constant > 1.0 - SURE:
+        return "Too early to say whether strengths drift; intervals allow for both."
+    ahead = f"; all-time first is {first}" if first is not None else ""
+    return f"Strengths drift: recent games count more{ahead}."
+
+
+def two_sided(t: float) -> float | None:
+    """The p-value of a difference of t standard errors."""
+    return None if math.isnan(t) else math.erfc(max(t, 0.0) / math.sqrt(2.0))

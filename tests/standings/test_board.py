@@ -1,0 +1,216 @@
+"""The leaderboard: one board for games in any order, intervals and ranks that hold, and what its first line says."""
+
+import csv
+import gzip
+import math
+
+import numpy as np
+import pytest
+
+from gradeq.errors import BadInput
+from gradeq.layers.elo import Elo
+from gradeq.standings.ranks import ladder, ranks, reached
+
+POINTS = 400 / math.log(10)
+
+
+def drawn(rng, theta, a, b, ties=0.27):
+    """Scores of games with these strengths: expected scores are those of Bradley and Terry."""
+    p = 1 / (1 + np.exp(theta[b] - theta[a]))
+    tie = ties * 4 * p * (1 - p)
+    chance = rng.random(len(a))
+    return np.where(chance < tie, 0.5, (chance < tie + p - tie / 2).astype(float))
+
+
+def design(name):
+    """Strengths and who plays whom."""
+    rng = np.random.default_rng(3)
+    if name == "chain":
+        pairs = [(k, k + 1) for k in range(29) for _ in range(40)]
+        return rng.normal(0, 0.3, 30), *np.array(pairs).T, 0.27
+    players, each = {"equal": (30, 10), "small": (12, 4)}[name]
+    pairs = [(i, j) for i in range(players) for j in range(i) for _ in range(each)]
+    spread, ties = (0.05, 0.27) if name == "equal" else (0.8, 0.0)
+    return rng.normal(0, spread, players), *np.array(pairs).T, ties
+
+
+@pytest.mark.parametrize("name", ["equal", "small", "chain"])
+def test_intervals_and_rank_ranges_cover_the_truth(name):
+    theta, a, b, ties = design(name)
+    rng = np.random.default_rng(7)
+    truth = theta - theta.mean()
+    place = np.argsort(np.argsort(-truth)) + 1
+    inside, ranked, wrong = [], [], 0
+    for _ in range(60):
+        elo = Elo(0.1)
+        elo.run(a, b, drawn(rng, theta, a, b, ties))
+        board = elo.board("all-time")
+        for row in board.rows:
+            k = int(row.player)
+            inside.append(row.elo_low <= 1000 + POINTS * truth[k] <= row.elo_high)
+            if row.rank is not None:
+                ranked.append(row.rank_low <= place[k] <= row.rank_high)
+        if board.leader is not None and board.leader.verified:
+            wrong += place[int(board.leader.player)] != 1
+    assert 0.935 < np.mean(inside) < 0.975
+    assert not ranked or np.mean(ranked) > 0.95
+    assert wrong <= 3
+
+
+@pytest.fixture(scope="module")
+def arena(data_dir):
+    scores = {"model_a": 1.0, "model_b": 0.0}
+    with gzip.open(data_dir / "arena_140k.csv.gz", "rt") as file:
+        rows = [
+            (r["model_a"], r["model_b"], scores.get(r["winner"], 0.5)) for r in csv.DictReader(file)
+        ]
+    a, b, y = zip(*(row for row in rows if row[0] != row[1]), strict=True)
+    names, codes = np.unique([a, b], return_inverse=True)
+    codes = codes.reshape(2, -1)
+    return codes[0], codes[1], np.array(y), names.tolist()
+
+
+def test_shuffled_games_give_one_all_time_board_bit_for_bit(arena):
+    a, b, y, names = arena
+    boards = []
+    for seed in range(30):
+        order = np.random.default_rng(seed).permutation(len(a))
+        elo = Elo(0.1)
+        elo.run(a[order], b[order], y[order])
+        boards.append([row[:8] for row in elo.leaderboard()])
+    assert all(board == boards[0] for board in boards)
+    first = boards[0][0]
+    assert (
+        names[int(first[3])] == "gemini-2.5-pro"
+        and first[:3] == (1, 1, 1)
+        and round(first[4]) == 1124
+    )
+
+
+def test_intervals_on_arena_are_those_of_a_bootstrap(arena):
+    a, b, y, _ = arena
+    elo, again = Elo(0.1), []
+    elo.run(a, b, y)
+    rows = {row.player: row for row in elo.leaderboard() if row.rank}
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        pick = rng.integers(0, len(a), len(a))
+        other = Elo(0.1)
+        other.run(a[pick], b[pick], y[pick])
+        found = {row.player: row.elo for row in other.leaderboard()}
+        again.append([found[name] for name in rows])
+    spread = np.std(again, axis=0, ddof=1)
+    half = np.array([(row.elo_high - row.elo_low) / 2 for row in rows.values()])
+    assert abs(np.median(half / (1.96 * spread)) - 1.0) < 0.05
+
+
+def test_soft_scores_weights_and_corrections_leave_exact_sums():
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(0, 5, 200), rng.integers(5, 9, 200)
+    y, w = rng.random(200), rng.exponential(1.0, 200)
+    boards = []
+    for seed in range(3):
+        elo, order = Elo(0.1), np.random.default_rng(seed).permutation(200)
+        for t in order[:100]:
+            elo.predict(str(a[t]), str(b[t]), weight=w[t], id=int(t))
+            elo.settle(0.123, id=int(t))
+            elo.correct(int(t), y[t])
+        rest = order[100:]
+        elo.run(a[rest], b[rest], y[rest], weights=w[rest])
+        boards.append([row[:7] for row in elo.leaderboard()])
+    assert boards[0] == boards[1] == boards[2]
+
+
+def test_merged_partitions_have_the_board_of_the_whole():
+    rng = np.random.default_rng(4)
+    a, b = rng.integers(0, 5, 400), rng.integers(5, 9, 400)
+    y, h = rng.choice([0.0, 0.5, 1.0], 400), rng.choice([-1.0, 0.0, 1.0], 400)
+    w = np.where(np.arange(400) < 200, 1.0, 2.0)
+    whole, one, other = (Elo(0.1, home_advantage=True) for _ in range(3))
+    whole.run(a, b, y, weights=w, home=h)
+    one.run(a[:200], b[:200], y[:200], weights=w[:200], home=h[:200])
+    other.run(b[200:], a[200:], 1 - y[200:], weights=w[200:], home=-h[200:])
+    one.merge(other)
+    ours, theirs = ([row[:8] for row in elo.leaderboard()] for elo in (one, whole))
+    assert ours == theirs
+    assert one.board().home[:3] == whole.board().home[:3]
+
+
+def test_matchmade_players_are_ranked_although_everyone_wins_half():
+    rng = np.random.default_rng(5)
+    players = 4000
+    theta = np.sort(rng.normal(0, 1, players))
+    a = np.repeat(np.arange(players), 30)
+    b = np.clip(a + rng.integers(-200, 201, len(a)), 0, players - 1)
+    a, b = a[a != b], b[a != b]
+    elo = Elo(0.1)
+    elo.run(a, b, drawn(rng, theta, a, b))
+    found = np.zeros(players)
+    for row in elo.leaderboard():
+        found[int(row.player)] = row.elo
+    order = np.argsort(np.argsort(found))
+    assert np.corrcoef(order, np.arange(players))[0, 1] > 0.95
+
+
+def test_drift_is_decided_by_the_games():
+    rng = np.random.default_rng(6)
+    n, players = 20_000, 30
+    a = rng.integers(0, players, n)
+    b = (a + rng.integers(1, players, n)) % players
+    theta = rng.normal(0, 0.5, players)
+    still = Elo()
+    still.run(a, b, drawn(rng, theta, a, b))
+    assert still.drift()["constant"] > 0.95
+    assert still.board().lines[1].startswith("Strengths look constant: all 20,000 games")
+    for ours, fitted in zip(still.leaderboard(), still.leaderboard("all-time"), strict=True):
+        assert ours.player == fitted.player and abs(ours.elo - fitted.elo) < 1.0
+    moving, y = theta.copy(), np.empty(n)
+    for t in range(n):
+        y[t] = drawn(rng, moving, a[t : t + 1], b[t : t + 1])[0]
+        moving[[a[t], b[t]]] += rng.normal(0, 0.07, 2)
+    elo = Elo()
+    elo.run(a, b, y)
+    board = elo.board()
+    assert board.constant < 0.05 and board.drift in (3e-3, 1e-2)
+    assert board.lines[1].startswith("Strengths drift: recent games count more; all-time first is ")
+    truth = moving - moving.mean()
+    inside = [r.elo_low <= 1000 + POINTS * truth[int(r.player)] <= r.elo_high for r in board.rows]
+    assert np.mean(inside) > 0.85
+
+
+def test_groups_that_never_met_are_named_and_their_ranks_left_open():
+    elo = Elo(0.1)
+    elo.run(
+        ["a", "b"] * 100 + ["x", "y"] * 50, ["b", "a"] * 100 + ["y", "x"] * 50, [1.0, 0.0] * 150
+    )
+    assert elo.connected() == [["a", "b"], ["x", "y"]]
+    ranges = {row.player: (row.rank_low, row.rank_high) for row in elo.leaderboard()}
+    assert ranges["x"][0] == 1 and ranges["a"][0] == 1 and ranges["b"][1] == 4
+
+
+def test_first_lines():
+    elo = Elo()
+    assert elo.board().lines[0] == "No games yet." and elo.connected() == []
+    elo.update("a", "b", 1)
+    assert elo.board().lines[0] == "No player has 30 games yet: nobody is ranked."
+    elo.run(["a"] * 40, ["b"] * 40, [0.5] * 40)
+    assert "leads; 1 other may be first" in elo.board().lines[0]
+    elo.run(["a"] * 90, ["b"] * 90, [1.0] * 90)
+    assert elo.board("all-time").lines[0] == "a is first (p < 0.0001 against its closest rival)."
+    with pytest.raises(BadInput, match="all-time"):
+        elo.leaderboard("best")
+    with pytest.raises(BadInput, match="leave out eta"):
+        Elo(0.1).drift()
+
+
+def test_the_ladder_is_holms():
+    rng = np.random.default_rng(8)
+    for _ in range(50):
+        sizes = np.abs(rng.normal(0, 3, 20))
+        steps = ladder(19)
+        order = np.argsort(-sizes)[:19]
+        rejected = np.logical_and.accumulate(sizes[order] > steps)
+        assert (np.sort(order[rejected]) == np.flatnonzero(sizes > reached(sizes, steps))).all()
+    found = ranks(np.array([0.0, 0.0, 9.0]), np.ones(3) * 0.1)
+    assert found.rank.tolist() == [2, 2, 1] and found.verified
+    assert found.low.tolist() == [2, 2, 1] and found.high.tolist() == [3, 3, 1]
