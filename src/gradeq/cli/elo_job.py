@@ -167,7 +167,8 @@ def carry_out(
     ttl = reading.ttl(options.ttl)
     if options.state is not None:
         check_place(options.state)
-    layer, continued = starting_layer(options, ties, k, sides.sided, ttl)
+    dated = reading.time is not None and reading.time.kind == "time"
+    layer, continued = starting_layer(options, ties, k, sides.sided, dated, ttl)
     follow = None
     if options.report is not None:
         from gradeq.cli.elo_follow import EloFollow
@@ -233,7 +234,7 @@ def check_played(pass_: EloPass) -> None:
 
 
 def starting_layer(
-    options: Common, ties: Ties, k: float | None, sided: bool, ttl: float | None
+    options: Common, ties: Ties, k: float | None, sided: bool, dated: bool, ttl: float | None
 ) -> tuple[Any, bool]:
     """The ratings to begin with, and whether they come from a state."""
     from gradeq.layers.elo import Elo
@@ -251,6 +252,7 @@ def starting_layer(
         **stepped(options, eta, None),
         ties=ties,
         home_advantage=sided,
+        dates=dated,
         penalty=penalty_of(options),
         late_cap=None if options.no_cap else "auto",
         in_flight=options.in_flight,

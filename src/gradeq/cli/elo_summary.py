@@ -126,10 +126,11 @@ def as_json(outcome: EloOutcome) -> str:
 def board(standing: Any) -> dict[str, Any]:
     """Who is first, which games count, how the fit went, and the advantage at home."""
     leader, fit, home = standing.leader, standing.fit, standing.home
+    speed, per = standing.drift or (None, None)
     return {
         "headline": " ".join(line for line in standing.lines if line),
         "leader": None if leader is None else leader._asdict(),
-        "view": {"constant_weight": standing.constant, "drift": standing.drift, "per": "game"},
+        "view": {"constant_weight": standing.constant, "drift": speed, "per": per},
         "fit": None if fit is None else fit._asdict(),
         "home": None if home is None else home._asdict(),
     }

@@ -113,7 +113,7 @@ def passed(engine: Engine, columns: Columns) -> Ran:
     tickets = [own.ticket for own in carried]
     batch = Batch(
         full.base, full.labels, weights, steps, steps, full.placed.rows, full.placed.keys, first,
-        posting.cuts, posting.posts, tickets, at_once, False,
+        posting.cuts, posting.posts, tickets, at_once, False, full.times if times is None else times[0],
     )  # fmt: skip
     etas, opened, delays = flight.many(state, batch, full.placed.cells, full.placed.norms)
     constant = type(rule.schedule) is Constant and etas is steps and not resized

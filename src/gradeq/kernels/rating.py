@@ -46,7 +46,7 @@ class Games(NamedTuple):
 class Kept(NamedTuple):
     """What a pass writes: ratings, accounts, what a penalty keeps (``rating_rules``), filters (``forecaster``).
 
-    ``slopes`` and ``memos`` are scratch; what a rule does not keep is empty.
+    ``slopes``, ``memos`` and ``when`` are scratch; what a rule does not keep is empty.
     """
 
     u: Floats
@@ -59,9 +59,11 @@ class Kept(NamedTuple):
     experts: Floats
     spreads: Floats
     taught: Floats
+    last: Floats
     losses: Floats
     slopes: Floats
     memos: Floats
+    when: Floats
 
 
 def win_chance(m: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from gradeq.engine import checks
@@ -62,7 +63,8 @@ class Elo(Layer):
     learned from. ``ties``: "half" a win, or "drop" (no game). With a step, ``penalty``: ``Lasso`` (the paper's
     subgradient, every player at every game) or ``Ridge``; ``proximal``: strength of a lasso in proximal form, which
     sets ratings to exactly zero and costs no more than no penalty. ``home_advantage``: a parameter for the first
-    side; ``home_step``: its step, a tenth of the players' if left out. ``late_cap``, ``in_flight``, ``ttl``: late
+    side; ``home_step``: its step, a tenth of the players' if left out. ``dates``: times are dates (numbers are then
+    nanoseconds since 1970), and strengths may drift by the year. ``late_cap``, ``in_flight``, ``ttl``: late
     scores, as for every layer; groups are the two players.
 
     Paper: sec:pairwise_preference, fig:elo_scores_chatbot; the bounds are results 8.5, 6.1, 6.3 and A1.
@@ -82,6 +84,7 @@ class Elo(Layer):
         proximal: float | None = None,
         home_advantage: bool = False,
         home_step: float | None = None,
+        dates: bool = False,
         late_cap: Literal["auto"] | float | None = "auto",
         in_flight: int = 1,
         ttl: float | None = None,
@@ -93,6 +96,7 @@ class Elo(Layer):
         self.ties, self.penalty, self.proximal, self.late_cap = ties, penalty, proximal, late_cap
         self._learns = None if ties == "half" else decided
         self.eta, self.schedule = self._chosen_step(eta, k, schedule)
+        self.dates = bool(dates) and self.schedule is None  # a step of its own knows no years
         self.home_step = home_step
         names = Players(bool(home_advantage), penalty is not None, self._home_scale())
         self._build(self._made_rule(), names, late_limit(late_cap, CAP), in_flight, ttl)
@@ -112,16 +116,24 @@ class Elo(Layer):
     def _made_rule(self) -> Rating | Forecaster:
         drop = self.ties == "drop"
         if self.schedule is None:
-            return Forecaster(drop)
+            return Forecaster(drop, self.dates)
         rule = Rating(self.schedule, self.penalty, self.proximal, drop)
         rule.check_step(self.schedule.step(1))
         return rule
 
-    def open(self, a: Any, b: Any, *, home: float = 1.0, weight: float = 1.0) -> Ticket:
+    def open(
+        self, a: Any, b: Any, *, home: float = 1.0, weight: float = 1.0, time: float | None = None
+    ) -> Ticket:
         """Predict a game and leave its ticket with the caller: ``ticket.served`` is the probability that a wins."""
         w = 1.0 if weight == 1.0 else checks.weight(weight)
+        when = self._when(time)
+        serve = partial(self._rule.serve, time=when[0]) if when else None
         row, place = self._names.game(a, b, home)
-        return self._open(row, place, COIN, w)
+        return self._open(row, place, COIN, w, serve)
+
+    def _when(self, time: float | None) -> tuple[float, ...]:
+        """The time of a game, where it means anything."""
+        return () if time is None or not self.dates else (checks.number(time, "time"),)
 
     def predict(
         self,
@@ -139,25 +151,32 @@ class Elo(Layer):
         ground, -1 when b is (with ``home_advantage``).
         """
         if id is None:
-            return self._chance(*self._names.game(a, b, home))
+            return self._chance(self._when(time), *self._names.game(a, b, home))
         if self.proximal is not None:
             raise BadInput(NOT_LATE)
         self._book.check_new(id)
         when = None if time is None else checks.number(time, "time")
-        shown: float = self._kept(self.open(a, b, home=home, weight=weight), id, when)
+        shown: float = self._kept(self.open(a, b, home=home, weight=weight, time=when), id, when)
         return shown
 
-    def _chance(self, row: Row, place: Place | None) -> float:
+    def _chance(self, when: tuple[float, ...], row: Row, place: Place | None) -> float:
         mark = None
         if place is None:
             mark = self._names.mark()
             place = self._entered(row)
-        p: float = self._rule.glance(self._state, *sides(place, row.values))[0]
+        p: float = self._rule.glance(self._state, *sides(place, row.values), *when)[0]
         self._forget(mark)
         return p
 
     def update(  # type: ignore[override]  # a game is two players and a score
-        self, a: Any, b: Any, score: Any, weight: float = 1.0, *, home: float = 1.0
+        self,
+        a: Any,
+        b: Any,
+        score: Any,
+        weight: float = 1.0,
+        *,
+        home: float = 1.0,
+        time: float | None = None,
     ) -> str:
         """Learn from a game that was not predicted under an id: a's score is 1, 0, or between (1/2 for a tie).
 
@@ -166,14 +185,17 @@ class Elo(Layer):
         y = self._label(score)
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         row, place = self._names.game(a, b, home)
+        when = self._when(time)
         learns = self._learns is None or self._learns(y)
         if not learns or w == 0.0:
             self._open(row, place, COIN, w)
             return "ignored" if learns else "dropped"
-        self._play(row, place, y, w)
+        self._play(row, place, y, w, when)
         return "ignored" if self._frozen else "applied"
 
-    def _play(self, row: Row, place: Place | None, y: float, w: float) -> None:
+    def _play(
+        self, row: Row, place: Place | None, y: float, w: float, when: tuple[float, ...]
+    ) -> None:
         """As ``open`` and ``post`` in one: nobody sees the posting, so the game is learned from without one."""
         state, rule, flight, mark = self._state, self._rule, self._flight, None
         if place is None:
@@ -183,7 +205,7 @@ class Elo(Layer):
         try:
             one, two, h = sides(place, row.values)
             step = rule.schedule.step(int(state.total[0]) + 1)
-            p, memo = rule.glance(state, one, two, h)
+            p, memo = rule.glance(state, one, two, h, *when)
             check_served(p, step)
             ticket = new(Ticket, (number, row, COIN, p, w, step, counts, memo, ()))
             arrival = flight.arrive(state, place, ticket, AT_ONCE * len(counts))
@@ -244,12 +266,12 @@ class Elo(Layer):
 
     def drift(self) -> dict[str, Any]:
         """What the games say about drift: the weight of each speed (variance a game), and of none (``constant``)."""
-        from gradeq.kernels.forecaster import DRIFTS
-
         if not isinstance(self._rule, Forecaster):
             raise BadInput("with a step of its own Elo does not look for drift; leave out eta")
-        weights = self._rule.weights(self._state).tolist()
-        return {"weights": dict(zip(DRIFTS, weights, strict=True)), "constant": weights[0]}
+        rule = self._rule
+        weights = rule.weights(self._state).tolist()
+        speeds = ["constant", *("{:g} a {}".format(*rule.speed(k)) for k in range(1, rule.filters))]
+        return {"weights": dict(zip(speeds, weights, strict=True)), "constant": weights[0]}
 
     def connected(self) -> list[list[str]]:
         """The groups of players that are joined by games, the largest first; across groups nobody can be compared."""
@@ -332,6 +354,7 @@ class Elo(Layer):
             "proximal": self.proximal,
             "home_advantage": self._names.home,
             "home_step": self.home_step,
+            "dates": self.dates,
             "late_cap": self.late_cap,
             "in_flight": self._in_flight,
             "ttl": self._ttl,

@@ -92,14 +92,19 @@ class Layer(ABC):
 
     # The two verbs that everything rests on
 
-    def _open(self, row: Row, place: Place | None, f: Any, weight: float) -> Ticket:
-        """Serve one row, checked before; ``place`` is where it belongs, if that is known. Refused means unchanged."""
+    def _open(
+        self, row: Row, place: Place | None, f: Any, weight: float, serve: Any = None
+    ) -> Ticket:
+        """Serve one row, checked before (by ``Rule.serve`` or what stands for it): refused means unchanged.
+
+        ``place`` is where it belongs, if that is known.
+        """
         state, mark = self._state, None
         if place is None:
             mark = self._names.mark()
             place = self._entered(row)
         try:
-            served, memo, slopes = self._rule.serve(state, place, row.values, f)
+            served, memo, slopes = (serve or self._rule.serve)(state, place, row.values, f)
             step = self._constant
             if step is None:
                 t = int(getattr(state, self._names.clocked)[place.clock]) + 1

@@ -97,8 +97,8 @@ class Board(NamedTuple):
     leader: Leader | None
     constant: float | None  # weight of constant strengths; None: not asked
     drift: (
-        float | None
-    )  # variance that strengths gain in a game, by the forecaster that the view follows
+        tuple[float, str] | None
+    )  # variance that strengths gain, and in what, by the filter of the moment
     fit: Fitted | None
     home: Home | None
     groups: list[list[str]]
@@ -123,7 +123,8 @@ def board_of(elo: Elo, view: Seen = "auto") -> Board:
     cells = cells_of(state, rank)
     sided = elo._names.home and bool(cells.h.any())
     constant = float(rule.weights(state)[0]) if isinstance(rule, Forecaster) else None
-    u, variances, drift = rule.now(state)
+    u, variances = rule.now(state)
+    drift = rule.speed(rule.drifting(state)) if isinstance(rule, Forecaster) else None
     weight = {"all-time": 1.0, "now": 0.0, "auto": 1.0 if constant is None else constant}[view]
     ranked = (games >= FEW) & ((1.0 - weight) * variances[own] <= UNSURE)
     past = views.all_time(cells, players, sided, ranked)
@@ -139,10 +140,12 @@ def board_of(elo: Elo, view: Seen = "auto") -> Board:
     groups = groups_of(connected(cells, players), names)
     found = past.fit
     fitted = Fitted(found.residual, found.phi, found.steps, len(cells.W), len(groups))
-    home = home_of(elo, state, sums[0], past, weight, u[0], variances[0]) if sided else None
-    return Board(
-        rows, lines, leader, constant, None if constant is None else drift, fitted, home, groups
+    home = (
+        home_of(elo, state, sums[0], past, weight, float(u[0]), float(variances[0]))
+        if sided
+        else None
     )
+    return Board(rows, lines, leader, constant, drift, fitted, home, groups)
 
 
 def places_of(shown: View, ranked: Any, names: list[str]) -> tuple[Leader | None, Any]:
@@ -212,10 +215,7 @@ def home_of(
         weight * spread + (1.0 - weight) * variance + weight * (1.0 - weight) * (value - u) ** 2
     )
     points, half = ELO_POINTS_PER_LOGIT * scale, WIDTH * float(np.sqrt(max(spread, 0.0)))
-    known = bool(np.isfinite(half))
-    count = sums[WEIGHT] * scale
+    low, high = (points * (z + side * half) if np.isfinite(half) else None for side in (-1.0, 1.0))
+    count = float(sums[WEIGHT]) * scale
     moved = -float(elo._rule.tracked(state)[0]) / elo.step
-    return Home(
-        points * z, points * (z - half) if known else None, points * (z + half) if known else None,
-        float(sums[GRADIENT]) / count, moved / count,
-    )  # fmt: skip
+    return Home(points * z, low, high, float(sums[GRADIENT]) / count, moved / count)

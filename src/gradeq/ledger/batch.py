@@ -37,7 +37,7 @@ class Batch(NamedTuple):
     The first ``first`` rows are the tickets ``carried`` over from an earlier run: they only wait for their label.
     posts[: cuts[i]] are posted before row i is served, the rest at the end. ``steps`` are the scheduled ones,
     ``etas`` those that labels are given. ``at_once``: each label right after its row. ``plain``: besides, every row
-    has one, all weights are 1 and all steps ``etas[0]``.
+    has one, all weights are 1 and all steps ``etas[0]``. ``times``: of the rows, carried ones too, if they have any.
     """
 
     base: Floats
@@ -53,6 +53,7 @@ class Batch(NamedTuple):
     carried: list[Ticket]
     at_once: bool
     plain: bool
+    times: Any = None
 
 
 def single(index: Ints) -> Rows:

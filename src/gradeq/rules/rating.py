@@ -99,9 +99,9 @@ class Rating:
 
     tracked = shown
 
-    def now(self, state: State) -> tuple[Any, Any, float]:
-        """The ratings as they stand, their variances, and the step, of a state that was ``written``."""
-        return state.view("u"), state.view("sums")[loops.VARIANCE :: STRIDE], self.schedule.step(1)
+    def now(self, state: State) -> tuple[Any, Any]:
+        """The ratings as they stand and their variances, of a state that was ``written``."""
+        return state.view("u"), state.view("sums")[loops.VARIANCE :: STRIDE]
 
     def glance(self, state: State, a: int, b: int, h: float) -> tuple[float, tuple[float, ...]]:
         """The probability that the first of the two wins; with a penalty the moves so far are noted."""
