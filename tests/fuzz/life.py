@@ -110,7 +110,8 @@ class Life:
             coords, z = [f"p{k}{self.part}" for k in pair], [1.0, -1.0]
             if case.home:
                 where["home"] = float(rng.choice([1.0, 0.0, -1.0]))
-                coords, z = [*coords, "(first side)"], [*z, where["home"]]
+                # Its step is a tenth of the players': it enters rows as the root of that.
+                coords, z = [*coords, "(first side)"], [*z, where["home"] * math.sqrt(0.1)]
         if case.groups:
             own = {
                 name: str(rng.choice(list(GROUPS[name][:few]))) + self.part for name in case.groups

@@ -198,6 +198,8 @@ def quantile(rng, own):
 
 def elo(rng, own):
     settings = late(rng) | steps(rng, own.step, 1.0) | shrunk(rng, own.penalty)
+    if own.penalty and own.step == "no step":  # a penalty needs one
+        settings["eta"] = 0.1
     settings |= {"home_advantage": own.warm == "home", "ties": own.more}
     return Case(lambda: gq.Elo(**settings), own, weights=weighted(rng), told=settings)
 
