@@ -237,12 +237,12 @@ def starting_layer(
     options: Common, ties: Ties, k: float | None, sided: bool, dated: bool, ttl: float | None
 ) -> tuple[Any, bool]:
     """The ratings to begin with, and whether they come from a state."""
-    from gradeq.layers.elo import Elo
+    from gradeq.layers.elo import PLAIN_ETA, Elo
     from gradeq.layers.making import check_same_settings
     from gradeq.theory.elo import step_from_k
 
     saved = read_state(options.state) if options.state is not None else None
-    eta = DEFAULT_ETA if options.eta == "plain" else options.eta
+    eta = PLAIN_ETA if options.eta == "plain" else options.eta
     eta = step_from_k(k) if k is not None else eta
     if saved is not None and eta is None:
         eta = step_of(saved)

@@ -35,6 +35,7 @@ Ties = Literal["half", "drop"]
 
 HOME_STEP = 0.1  # of the first side, as a share of the players'
 CAP = 0.3
+PLAIN_ETA = 0.1  # a constant step for those who ask for one without a number (--eta plain)
 
 __all__ = ["Elo"]
 
