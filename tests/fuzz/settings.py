@@ -37,7 +37,8 @@ class Case:
         self.binary = self.games or own.link in ("logit", "shift")
         self.positive = own.link == "exp"
         self.auto, self.at_once = own.step == "auto", own.penalty == "proximal"
-        self.constant = own.step in ("eta", "no step", "k")
+        self.auto |= self.games and own.step == "no step" and not own.penalty
+        self.constant = own.step in ("eta", "no step", "k") and not self.auto
 
     def revive(self, text):
         """The layer read back from JSON."""
