@@ -36,8 +36,8 @@ class Case:
         self.games, self.home = own.kind == "elo", own.warm == "home"
         self.binary = self.games or own.link in ("logit", "shift")
         self.positive = own.link == "exp"
-        self.auto, self.at_once = own.step == "auto", own.penalty == "proximal"
-        self.auto |= self.games and own.step == "no step" and not own.penalty
+        self.at_once = own.penalty == "proximal"
+        self.auto = getattr(self.make(), "eta", None) == "auto"  # also what "no step" may mean
         self.constant = own.step in ("eta", "no step", "k") and not self.auto
 
     def revive(self, text):
