@@ -47,7 +47,7 @@ class Elo(Layer):
     >>> elo.update("ann", "bob", 1)
     'applied'
     >>> round(elo.predict("ann", "bob"), 3)
-    0.613
+    0.598
     >>> [(row.player, row.wins, round(row.bias, 3)) for row in elo.leaderboard()]
     [('ann', 1.0, -0.5), ('bob', 0.0, 0.5)]
 
