@@ -97,7 +97,9 @@ def test_what_is_cached_on_disk_is_cheaper_and_what_has_no_text_has_no_price(mon
     monkeypatch.setattr(choice, "is_cached", lambda text, name: name == "one")
     assert choice.price(one, ()) < 0.1 < choice.price(two, ()) < choice.price(dear, ())
     monkeypatch.setattr(choice, "find_spec", lambda name: None)
+    choice._prices.clear()
     assert choice.price(one, ()) == float("inf")
+    choice._prices.clear()
 
 
 def overlapping(n):

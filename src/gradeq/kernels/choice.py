@@ -53,6 +53,7 @@ class Run(NamedTuple):
 
 _plans: dict[Hashable, dict[Key, Lap]] = {}  # of each kind of run: seconds a row
 _spent: dict[Key, float] = {}
+_prices: dict[Key, float] = {}
 _chosen: set[Key] = set()
 _refused: set[Key] = set()
 _run: ContextVar[Run | None] = ContextVar("run", default=None)
@@ -129,7 +130,14 @@ def choose(wanted: dict[Key, Lap], starts: bool = False) -> None:
 
 
 def price(loop: Callable[..., Any], parts: tuple[object, ...]) -> float:
-    """Seconds until the loop is in memory, compiled."""
+    """Seconds until the loop is in memory, compiled; looked up once."""
+    key = key_of(loop, parts)
+    if key not in _prices:
+        _prices[key] = _price(loop, parts)
+    return _prices[key]
+
+
+def _price(loop: Callable[..., Any], parts: tuple[object, ...]) -> float:
     text = text_of(loop, parts)
     if text is None or find_spec("numba") is None:
         return math.inf
