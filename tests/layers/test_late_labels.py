@@ -265,18 +265,6 @@ def test_reset_in_flight_relaxes_the_cap_and_is_logged_and_the_facts_do_not_forg
     assert result.bound is None or abs(result.largest) <= result.bound
 
 
-def test_corrected_labels_take_the_bound_away_and_keep_the_certificate():
-    """No theorem speaks of labels that change after others were served: none is printed, and it is said why."""
-    layer = Debiaser(eta=0.5)
-    for i in range(100):
-        layer.predict(0.0, id=i), layer.update(-1.0, id=i)
-    for i in range(100):
-        layer.correct(i, 1.0)
-    result = layer.equilibrium()
-    assert result.bound is None and "corrected" in str(result) and result.gap < 1e-12
-    assert layer.harm_cap().factor is None and layer.labels_until(0.1) is None
-
-
 def test_the_certificate_is_exact_with_varying_steps():
     rng = np.random.default_rng(4)
     n = 500

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradeq.ledger.meetings import Cells
-from gradeq.standings import cells as table
 from gradeq.standings.cells import LEVEL, drawn, laplacian, sigmoid
 from gradeq.standings.solve import solver
 
@@ -104,12 +103,3 @@ def covariance(cells: Cells, players: int, home: bool, found: Fit) -> Any:
     meat[np.arange(size), np.arange(size)] += level
     inverse = np.linalg.inv(bread)
     return inverse @ meat @ inverse
-
-
-def prior_gap(cells: Cells, players: int, found: Fit) -> float:
-    """The largest |expected - actual| win rate that the pseudo-games leave to a player."""
-    d = found.theta[cells.i] - found.theta[cells.j]
-    pull = drawn(cells, players) * (sigmoid(d) - 0.5)
-    own = np.bincount(cells.i, pull, players) - np.bincount(cells.j, pull, players)
-    own += LEVEL * (sigmoid(found.theta[:players]) - 0.5)
-    return float(np.max(np.abs(own) / np.maximum(table.games(cells, players), 1e-300), initial=0.0))
