@@ -21,6 +21,7 @@ from gradeq.report.story import (
     Story,
     Tracked,
     Verdict,
+    Worked,
     Worst,
 )
 from gradeq.report.tally import Tally
@@ -87,8 +88,8 @@ def made_up(rows: int = 3000, groups: int = 2, hostile: str = "", seed: int = 1)
             Pair(float((before - label).mean()), float(error.mean())),
             worst=Worst(was.name, was.before, now.name, now.after),
         ),
-        method=Method("identity", now.name, now.rows, 0.0, -4.0, now.after, None,
-                      now.after * now.rows),
+        method=Method("identity", (Worked(now.name, now.rows, -4.0, now.after, None,
+                                          now.after * now.rows),), exact=False),
         notices=(say.steps_held(0.05, 0.0025, 12_000, 409),
                  Notice("red", f"Learning stopped: {HOSTILE}.", HOSTILE, f"`{HOSTILE}`")),
         rolling=Rolling(
@@ -165,7 +166,7 @@ def interval(rows: int = 20_000, seed: int = 2) -> Story:
             (Coverage("interval", 0.9, float(was.mean()), float(now.mean())),),
             Worst(before.name, before.before - 0.9, after.name, after.after - 0.9),
         ),
-        method=Method("sinh", "Monday", groups[0].rows, 0.0, -1.25, groups[0].after - 0.9, 0.1),
+        method=Method("sinh", (Worked("Monday", groups[0].rows, -1.25, groups[0].after - 0.9, 0.1),)),
         rolling=Rolling(
             "row", "row", s.window, tuple(s.x), numbers(s.means["lower"]), numbers(s.means["low"]),
             numbers(s.means["label"]),

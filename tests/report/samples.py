@@ -33,6 +33,7 @@ from gradeq.report.story import (
     Story,
     Tracked,
     Verdict,
+    Worked,
     Worst,
 )
 from gradeq.report.tally import Tally
@@ -195,8 +196,8 @@ def compas(data: Path, hostile: str | None = None) -> Story:
             loss, Certificate(largest, reach / (eta * n), 2.1e-17), bias,
             worst=Worst(was.name, was.before, now.name, now.after),
         ),
-        method=Method("shift", female.name, female.rows, 0.0, float(run.theta[3]), female.after,
-                      eta),
+        method=Method("shift", (Worked(female.name, female.rows, float(run.theta[3]),
+                                       female.after, eta, tail=", the bias in the table"),)),
         notices=tuple(warnings),
         rolling=Rolling(
             "date", "compas_screening_date", series.window, tuple(series.x),
@@ -323,8 +324,8 @@ def arena(data: Path, hostile: str | None = None) -> EloStory:
         loss=Loss("log loss", math.log(2), log_loss(p, y)),
         certificate=Certificate(float(np.abs(bias).max()), None, 1.2e-15),
         rows=tuple(rows), k=k, eta=k * per_k, noun="model",
-        method=Method("elo", names[lead], int(games[lead]), 0.0, float(theta[lead]),
-                      float(bias[lead]), k * per_k),
+        method=Method("elo", (Worked(names[lead], int(games[lead]), float(theta[lead]),
+                                     float(bias[lead]), k * per_k),)),
         ties=int((y == 0.5).sum()), skipped=10,
         lines=(f"{names[lead]} leads.", "All games count alike."),
         notices=(

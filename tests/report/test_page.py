@@ -183,7 +183,7 @@ def test_a_bare_story_without_optional_parts_still_gives_a_page():
         kind="debias", made=story.made, prediction=("f",), label="y", by=(), outcome="real",
         rows=12, labelled=12, verdict=Verdict(story.verdict.loss, Certificate(0.1, None, 0.0),
                                               Pair(0.1, 0.1)),
-        method=dataclasses.replace(story.method, name=""),
+        method=dataclasses.replace(story.method, worked=()),
     )  # fmt: skip
     page = html(bare)
     assert "Too few labels to judge (12)." in page

@@ -144,7 +144,7 @@ def elo(rows, after=0.67):
         made=Made("f.csv", 0.0, "0", "", ""), a="a", b="b", games=1000, players=len(rows),
         loss=Loss("log loss", 0.6931, after), certificate=Certificate(0.0, None, 0.0),
         rows=tuple(rows), k=4.0, eta=0.023, noun="model",
-        method=Method("elo", "x", 10, 0.0, 0.1, 0.0, 0.023), lines=("x leads.", "All games count."),
+        method=Method("elo"), lines=("x leads.", "All games count."),
     )  # fmt: skip
 
 

@@ -67,13 +67,13 @@ def player(row: Any) -> told.Player:
 def method(outcome: EloOutcome) -> told.Method:
     """The identity worked through for the first player of the leaderboard."""
     if not outcome.board:
-        return told.Method("elo", "", 0, 0.0, 0.0, 0.0, None, 0.0)
-    first = outcome.board[0]
-    eta = outcome.layer.step if outcome.equilibrium.exact else None
-    return told.Method(
-        "elo", first.player, first.games, 0.0, first.tracked, first.bias, eta,
-        first.bias * first.games,
+        return told.Method("elo")
+    first, exact = outcome.board[0], outcome.equilibrium.exact
+    line = told.Worked(
+        first.player, first.games, first.tracked, first.bias,
+        outcome.layer.step if exact else None, first.bias * first.games,
     )  # fmt: skip
+    return told.Method("elo", (line,), exact)
 
 
 def curves(outcome: EloOutcome, follow: EloFollow) -> told.Curves | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradeq._version import __version__
 from gradeq.cli.follow import Follow
+from gradeq.cli.identity import method
 from gradeq.cli.notes import loss_of
 from gradeq.cli.options import command_line
 from gradeq.cli.outcome import GroupLine, Outcome
@@ -252,33 +253,6 @@ def theta_scale(link: str) -> str:
         "exp": "as a log factor",
         "sinh": "in asinh units of the scale",
     }.get(link, "")
-
-
-def method(outcome: Outcome) -> told.Method:
-    """The identity worked through for one parameter: the group with most rows; with weights n is their sum."""
-    reached, link = outcome.equilibrium, outcome.task.link
-    if not reached.coordinates:
-        return told.Method(link, "(all)", 0, 0.0, 0.0, 0.0, None, 0.0)
-    cell = max(reached.coordinates, key=lambda c: c.rows)
-    eta = outcome.layer.steps["largest"] if reached.exact else None
-    own = cell.bias_after or 0.0
-    extra = []
-    if outcome.task.common.weight is not None:
-        extra.append(
-            "Rows have weights: the error of a row is multiplied by its weight, and n is the sum "
-            "of the weights learned from."
-        )
-    if outcome.continued:
-        extra.append(
-            "This is over all labels since the state began; other figures are of this run."
-        )
-    elif reached.rows < outcome.counted:
-        waiting = some(outcome.counted - reached.rows, "label")
-        extra.append(f"This leaves out {waiting} not learned from by the end of the run.")
-    return told.Method(
-        link, cell.name.partition("=")[2] or cell.name, cell.weight, 0.0, -cell.moved, own,
-        eta or None, own * cell.weight, " ".join(extra),
-    )  # fmt: skip
 
 
 def facts(outcome: Outcome, follow: Follow, pass_: Any) -> tuple[told.Fact, ...]:

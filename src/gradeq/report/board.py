@@ -3,13 +3,13 @@
 from gradeq.report import formulas, marks, plots
 from gradeq.report.grouptable import FIRST
 from gradeq.report.markup import Markup, clean, el, join, name, tidy
-from gradeq.report.method import minus
 from gradeq.report.numerals import count, decimals, gap, number, percent, plain, points, some
 from gradeq.report.parts import (
     arrow,
     chart,
     command,
     figure,
+    folded,
     icon,
     notices,
     runs,
@@ -23,6 +23,7 @@ from gradeq.report.series import Sheet, coloured, step_name
 from gradeq.report.story import EloStory, Player
 from gradeq.report.ticks import How, Scale, finite, scale, step, ticks
 from gradeq.report.words import FEW, elo_headline, elo_qualification, forecasts_matched
+from gradeq.report.worked import equation, worked
 
 
 def build(story: EloStory, sheet: Sheet, most: int) -> Markup:
@@ -286,29 +287,23 @@ def _frontier(story: EloStory) -> Markup:
 
 def _method(story: EloStory) -> Markup:
     method = story.method
-    worked: list[str] = []
-    if method.eta is not None and method.n:
-        worked = [
-            " For ",
-            name(method.name, None),
-            f": ({plain(method.u1)} {minus(method.u)}) / ({number(method.eta, 5)} × {count(int(method.n))}) = "
-            f"{number(method.average, 4)}.",
-        ]
     exact = (
         "Hence for each one, exactly: mean predicted − actual win rate = (θ at the start − θ at "
         "the end) / (η × games)."
-        if method.eta is not None
+        if method.exact
         else "The step varies, so each bias is the stored exact sum of errors over its games."
     )
-    return section(
+    lines = [(line.name, worked(line)) for line in method.worked]
+    per = story.k / story.eta
+    k = equation(lambda eta, per: eta * per, "{0} × {1}", (story.eta, per), story.k, 1)
+    return folded(
         "Method",
-        "Before each game p is the probability that a wins; afterwards both ratings move by a "
-        "small step against the error, and their sum stays.",
-        el("div", formulas.game(), formulas.game_update(), class_="formula"),
         el(
             "p",
-            tidy(f"η = K × 0.005756, here K = {number(story.k, 1)}. {exact}"),
-            *worked,
+            "Before each game p is the probability that a wins; afterwards both ratings move by a "
+            "small step against the error, and their sum stays.",
         ),
-        class_="method",
+        el("div", formulas.game(), formulas.game_update(), class_="formula"),
+        el("p", tidy(f"K = η × 400 / ln 10{f', here {k}' if k else ''}. {exact}")),
+        *(el("p", "For ", name(who, None), f": {text}") for who, text in lines if text),
     )

@@ -15,14 +15,14 @@ _ZT = "<msubsup><mi>z</mi><mi>t</mi><mo>⊤</mo></msubsup>" + _sub("θ", _T)
 _ALONE = _sub("θ", _T)
 
 
-def _served(link: str, margin: str) -> str:
-    s, p, f = (_sub(letter, _T) for letter in "spf")
+def _served(link: str, margin: str, letter: str) -> str:
+    s, f = _sub("s", _T), _sub(letter, _T)
     bracket = f"<mo>(</mo>{margin}<mo>)</mo>"
     right = {
         "identity": f"{f}<mo>+</mo>{margin}",
         "linear": f"{f}<mo>+</mo>{margin}",
-        "shift": f"{p}<mo>+</mo><mn>2</mn><mi>σ</mi>{bracket}<mo>−</mo><mn>1</mn>",
-        "logit": f"<mi>σ</mi><mo>(</mo><mi>logit</mi><mspace width='0.15em'/>{p}"
+        "shift": f"{f}<mo>+</mo><mn>2</mn><mi>σ</mi>{bracket}<mo>−</mo><mn>1</mn>",
+        "logit": f"<mi>σ</mi><mo>(</mo><mi>logit</mi><mspace width='0.15em'/>{f}"
         f"<mo>+</mo>{margin}<mo>)</mo>",
         "exp": f"{f}<mspace width='0.15em'/><mi>exp</mi>{bracket}",
         "sinh": f"{f}<mo>+</mo>{_sub('k', _T)}<mspace width='0.15em'/><mi>sinh</mi>{bracket}",
@@ -41,9 +41,9 @@ def _math(inside: str) -> Markup:
     return Markup(f'<math display="block">{inside}</math>')
 
 
-def served(link: str, groups: bool) -> Markup:
-    """The value served, for a link by name."""
-    return _math(_served(link, _ZT if groups else _ALONE))
+def served(link: str, groups: bool, letter: str) -> Markup:
+    """The value served, for a link by name; ``letter`` stands for what is corrected."""
+    return _math(_served(link, _ZT if groups else _ALONE, letter))
 
 
 def update(quantile: bool, groups: bool, varying: bool) -> Markup:

@@ -2,22 +2,26 @@
 
 from gradeq.report import formulas
 from gradeq.report.markup import Markup, el, join, name, prose
-from gradeq.report.numerals import decimals, number, plain
-from gradeq.report.parts import section
-from gradeq.report.story import Story
+from gradeq.report.parts import folded
+from gradeq.report.story import Method, Story
+from gradeq.report.worked import difference, worked
 
 
 def build(story: Story) -> Markup:
     """The section: served, learned, summed, and worked through."""
     method = story.method
     quantile, grouped = story.kind == "quantile", bool(story.by or story.features)
-    varying = method.eta is None
+    varying = not method.exact
+    letter = "m" if method.auto else "p" if method.link in ("shift", "logit") else "f"
     served = {
-        "shift": "Each row is served p plus a shift",
-        "logit": "Each row is served p, moved on the scale of log-odds",
-        "exp": "Each row is served f times a factor",
-        "sinh": "Each row is served f plus a correction in units of the usual error k",
-    }.get(method.link, "Each row is served f plus a correction")
+        "shift": f"Each row is served {letter} plus a shift",
+        "logit": f"Each row is served {letter}, moved on the scale of log-odds",
+        "exp": f"Each row is served {letter} times a factor",
+        "sinh": f"Each row is served {letter} plus a correction in units of the usual error k",
+    }.get(method.link, f"Each row is served {letter} plus a correction")
+    if method.auto:
+        what = "trackers of several speeds" if quantile else "running means of several lengths"
+        served += f", where m mixes the raw prediction with {what} by their past loss"
     moves = "the corrections of its groups move" if grouped else "the correction moves"
     first = f"{served}. When its label is known, {moves} by a small step against the error."
     where = (
@@ -36,20 +40,19 @@ def build(story: Story) -> Markup:
             "the averages on this page are the stored exact sums of errors over the rows. No "
             "assumption about the data is used."
         )
-    return section(
+    return folded(
         "Method",
-        _indexed(first),
+        el("p", _indexed(first)),
         el(
             "div",
-            formulas.served(method.link, grouped),
+            formulas.served(method.link, grouped, letter),
             formulas.update(quantile, grouped, varying),
             class_="formula",
         ),
         el("p", _indexed(second)),
         el("div", formulas.identity(quantile, grouped, varying), class_="formula"),
-        el("p", *_worked(story)),
+        *_worked(method),
         *([el("p", prose(method.extra))] if method.extra else []),
-        class_="method",
     )
 
 
@@ -58,6 +61,7 @@ def _indexed(text: str) -> Markup:
     letters = {
         "n_j": el("i", "n", el("sub", "j")),
         "j": el("i", "j"),
+        "m": el("i", "m"),
         "p": el("i", "p"),
         "f": el("i", "f"),
         "k": el("i", "k"),
@@ -71,27 +75,14 @@ def _indexed(text: str) -> Markup:
     return join(*pieces)
 
 
-def _worked(story: Story) -> list[str]:
-    method = story.method
-    where = [name(method.name, None)] if method.name else ["all rows"]
-    average = number(method.average, max(decimals(method.average), 4))
-    table = "in the table" if story.groups else "above"
-    meaning = "coverage minus target" if story.kind == "quantile" else f"the bias {table}"
-    if method.eta is None:
-        total = method.total if method.total is not None else method.average * method.n
-        sums = f": {number(total, 4)} / {_n(method.n)} = {average}, {meaning}."
-        return ["Here for ", *where, sums]
-    start = plain(method.u1) if method.u1 == round(method.u1, 4) else number(method.u1, 4)
-    moved = f"({start} {minus(method.u)})"
-    share = f"({plain(method.eta)} × {_n(method.n)})"
-    return ["Here for ", *where, f": {moved} / {share} = {average}, {meaning}."]
-
-
-def _n(n: float) -> str:
-    """Rows, or with weights their sum, which need not be whole."""
-    return number(n, 0 if n == round(n) else 4)
-
-
-def minus(value: float) -> str:
-    """Write "− 0.7438", or "+ 1.2500" for minus a negative value."""
-    return f"+ {number(-value, 4)}" if value < 0 else f"− {number(value, 4)}"
+def _worked(method: Method) -> list[Markup]:
+    """The identity in numbers, one line for each parameter given."""
+    lines = [(line.name, worked(line)) for line in method.worked]
+    shown = [el("p", "Here for ", name(who, None), f": {text}") for who, text in lines if text]
+    if method.interval is not None and len(shown) == 2:
+        ends = (method.worked[0], method.worked[1])
+        share = difference(ends, method.interval)
+        shown.append(
+            el("p", f"Covered is what lies at or below the upper end and not the lower: {share}.")
+        )
+    return shown

@@ -172,6 +172,12 @@ def section(title: str, intro: str | Markup, *inside: Markup, class_: str | None
     )
 
 
+def folded(title: str, *inside: Markup) -> Markup:
+    """A headed part of the page that opens on demand."""
+    summary = el("summary", el("h2", title))
+    return el("section", el("details", summary, *inside), class_="method")
+
+
 def chart(id_: str, title: str, sub: str = "") -> Markup:
     """The place of a drawn series: its title, its read-out, and the plot that the script fills."""
     return el(

@@ -11,11 +11,16 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-Values = tuple[float | None, ...]
-"""A plotted series; None where nothing is drawn."""
-
-Axis = Literal["row", "date", "number"]
-"""How x reads: row numbers from 1, seconds since 1970 (UTC), or any other number."""
+from gradeq.report.charts import Axis as Axis
+from gradeq.report.charts import Histogram as Histogram
+from gradeq.report.charts import Line as Line
+from gradeq.report.charts import Panel as Panel
+from gradeq.report.charts import Rolling as Rolling
+from gradeq.report.charts import Span as Span
+from gradeq.report.charts import Spark as Spark
+from gradeq.report.charts import StepPoint as StepPoint
+from gradeq.report.charts import Tracked as Tracked
+from gradeq.report.charts import Values as Values
 
 
 @dataclass(frozen=True)
@@ -104,59 +109,6 @@ class Notice:
 
 
 @dataclass(frozen=True)
-class Tracked:
-    """A rolling error before and after with the line it should follow (0 for a bias)."""
-
-    name: str
-    target: float
-    before: Values
-    after: Values
-
-
-@dataclass(frozen=True)
-class Span:
-    """A shaded stretch of the x axis and the words written in it; ``end`` None: to the end."""
-
-    start: float
-    end: float | None
-    text: str
-
-
-@dataclass(frozen=True)
-class Rolling:
-    """Trailing means over ``window`` labelled rows, at most 420 points, on one x axis.
-
-    before, after   mean raw and served value (of an interval: the lower end);
-    before_upper, after_upper   the upper end, empty otherwise;
-    labels          mean label (of a 0/1 label: the label rate);
-    tracked         rolling bias (target 0) or coverage; the first three are drawn;
-    begin           x of the first row, where the axis starts (the first window ends later).
-    """
-
-    axis: Axis
-    axis_name: str
-    window: int
-    x: tuple[float, ...]
-    before: Values
-    after: Values
-    labels: Values
-    tracked: tuple[Tracked, ...]
-    before_upper: Values = ()
-    after_upper: Values = ()
-    begin: float | None = None
-    span: Span | None = None
-
-
-@dataclass(frozen=True)
-class Spark:
-    """A group's own rolling error, small; x on the axis of :class:`Rolling`."""
-
-    x: tuple[float, ...]
-    before: Values
-    after: Values
-
-
-@dataclass(frozen=True)
 class Group:
     """One group's row. ``before`` and ``after`` are biases, or coverages when ``target`` is given.
 
@@ -191,55 +143,6 @@ class LevelRow:
 
 
 @dataclass(frozen=True)
-class StepPoint:
-    """One step of the sweep: loss and worst |error| had it been used on these same rows.
-
-    ``step`` is eta (K for Elo); 0 stands for no layer.
-    """
-
-    step: float
-    loss: float
-    worst: float
-    chosen: bool = False
-
-
-@dataclass(frozen=True)
-class Line:
-    """A named curve."""
-
-    name: str
-    values: Values
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Theta over time for the parameters of one ``--by`` column ("" when there are no groups)."""
-
-    by: str
-    axis: Axis
-    x: tuple[float, ...]
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Counts of served values between consecutive ``edges``.
-
-    low, high      the range that is allowed, None where there is no limit;
-    below, above   how many values lie outside; minimum, maximum   the extremes served.
-    """
-
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
-    minimum: float
-    maximum: float
-    low: float | None = None
-    high: float | None = None
-    below: int = 0
-    above: int = 0
-
-
-@dataclass(frozen=True)
 class Fact:
     """A term and its text in the Data section; backticks set code."""
 
@@ -248,21 +151,36 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Method:
-    """The numbers of the identity (u1 - u) / (eta n) = average gradient, worked for one group.
+class Worked:
+    """The arithmetic behind one average: (0 - u) / (eta n) = average, worked through for ``name``.
 
-    ``eta`` None: the step varied, and the stored sum of gradients ``total`` is shown instead.
-    ``link`` is identity, shift, logit, exp, sinh, linear; ``extra`` adds a sentence.
+    ``eta`` None: the step varied, and the stored sum of errors ``total`` stands in for the move.
+    ``penalty``: the average slope of a penalty, which moves u too; the average is then over all
+    ``n`` rows, of which ``own`` are those of ``name``. ``tail`` says what the average is.
     """
 
-    link: str
     name: str
     n: float
-    u1: float
     u: float
     average: float
     eta: float | None
-    total: float | None = None
+    total: float = 0.0
+    penalty: float = 0.0
+    own: float | None = None
+    tail: str = ""
+
+
+@dataclass(frozen=True)
+class Method:
+    """How values were served (``link``: identity, shift, logit, exp, sinh, linear, elo) and the
+    identity in the page's own numbers; ``exact``: one constant step; ``auto``: what is moved is a
+    mix; ``interval``: levels whose two worked lines give the coverage; ``extra`` adds a sentence."""
+
+    link: str
+    worked: tuple[Worked, ...] = ()
+    exact: bool = True
+    auto: bool = False
+    interval: tuple[float, float] | None = None
     extra: str = ""
 
 
