@@ -14,7 +14,17 @@ from gradeq.geometries import (
     Simplex,
     SoftThreshold,
 )
-from gradeq.links import Exp, Identity, Logit, Multiplicative, Shift, Sigmoid
+from gradeq.links import (
+    Exp,
+    HeldIdentity,
+    HeldLogit,
+    HeldShift,
+    Identity,
+    Logit,
+    Multiplicative,
+    Shift,
+    Sigmoid,
+)
 from gradeq.losses import (
     Absolute,
     Expectile,
@@ -39,6 +49,7 @@ LOSSES = [
     Expectile(0.7),
     Linear(),
 ]
+HELD = [HeldIdentity(0.2, 0.8), HeldShift(0.2, 0.8), HeldLogit(1e-6, 0.2, 0.8)]
 LINKS = [Identity(), Shift(), Logit(), Sigmoid(), Exp(), Multiplicative()]
 PENALTIES = [Lasso(0.05), Ridge(0.2)]
 EUCLIDEAN = [

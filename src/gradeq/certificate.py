@@ -33,6 +33,7 @@ from gradeq.kernels.account import (
 )
 from gradeq.kernels.flight import LATENESS
 from gradeq.kernels.flight import LATEST as LATEST_OF_CELL
+from gradeq.kernels.limits import CHANGES
 from gradeq.learning import learning_of
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State
@@ -98,6 +99,11 @@ class Reading(NamedTuple):
             own[:, HIGH].max(initial=-math.inf),
         )
         return added.tolist()
+
+    def limited(self, k: int) -> float | None:
+        """How much weight the limits of a support add to the coverage of level k; None without one."""
+        found = getattr(self.state, "total_limited", getattr(self.state, "limited", None))
+        return None if found is None else math.fsum(found[CHANGES * k :: CHANGES * self.width])
 
     @property
     def constant(self) -> bool:

@@ -12,7 +12,8 @@ from gradeq.kernels.account import BEFORE, GRADIENT, WEIGHT
 class Coverage(NamedTuple):
     """The share of labels covered by the base forecast and by what was served, and the bound on |after - target|.
 
-    The bound is that of all rows together; None where none is proven (overlapping groups, features).
+    The bound is that of all rows together; None where none is proven (overlapping groups, features). ``clipped``:
+    with a support the share covered by the values as shown, inside its limits; ``after`` is judged before them.
     """
 
     target: float
@@ -20,6 +21,7 @@ class Coverage(NamedTuple):
     after: float
     bound: float | None
     vacuous: bool
+    clipped: float | None = None
 
 
 def coverages(layer: Any) -> list[Coverage]:
@@ -30,7 +32,9 @@ def coverages(layer: Any) -> list[Coverage]:
         own = reading.total(k)
         weight = own[WEIGHT] if own[WEIGHT] > 0.0 else math.nan
         before, after = share(tau, own[BEFORE] / weight), share(tau, own[GRADIENT] / weight)
-        found.append(Coverage(tau, before, after, bound.value, bound.vacuous))
+        more = reading.limited(k)
+        clipped = None if more is None else share(after, more / weight)
+        found.append(Coverage(tau, before, after, bound.value, bound.vacuous, clipped))
     return found
 
 
@@ -41,7 +45,10 @@ def between(lower: Coverage, upper: Coverage, target: float) -> Coverage:
         bound = lower.bound + upper.bound
     vacuous = bound is None or not bound < max(target, 1.0 - target)
     before, after = share(upper.before, -lower.before), share(upper.after, -lower.after)
-    return Coverage(target, before, after, bound, vacuous)
+    clipped = None
+    if lower.clipped is not None and upper.clipped is not None:
+        clipped = share(upper.clipped, -lower.clipped)
+    return Coverage(target, before, after, bound, vacuous, clipped)
 
 
 def share(a: float, b: float) -> float:

@@ -1,7 +1,11 @@
 """Links: how a margin m = z'theta turns a black-box prediction f into the served value.
 
-Every link is strictly increasing in m, and at m = 0 serves f itself (for ``Logit``, f clipped).
-``Sigmoid`` and ``Exp`` make a prediction out of the margin alone; f is then an offset added to it.
+Every link is increasing in m (strictly, but for those that hold what they serve inside limits), and at m = 0 serves
+f itself (for ``Logit``, f clipped). ``Sigmoid`` and ``Exp`` make a prediction out of the margin alone; f is then an
+offset added to it.
+
+Limits change no bound. The label lies inside them, so the error of the value at the limit is a share, between 0 and
+1, of the error without limits: a step on the same loss, never larger than the one that was taken.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gradeq.errors import BadInput
-from gradeq.numerics import bounded_exp, bounded_sinh, logit, sigmoid
+from gradeq.numerics import bounded_exp, bounded_sinh, logit, sigmoid, within
 
 
 class Link(Protocol):
@@ -93,6 +97,81 @@ class Logit:
     def serve(self, f: float, m: float) -> float:
         """sigmoid(logit f + m)."""
         return sigmoid(logit(min(1.0 - self.clip, max(self.clip, f))) + m)
+
+    def reach(self, f: float) -> float:
+        """The larger of the odds of f and of 1 - f, f clipped."""
+        p = min(1.0 - self.clip, max(self.clip, f))
+        return max(p / (1.0 - p), (1.0 - p) / p)
+
+    def tracked(self, f: float, y: float) -> float:
+        """The label."""
+        return y
+
+
+@dataclass(frozen=True)
+class HeldIdentity:
+    """served = f + m, held inside [low, high].
+
+    >>> HeldIdentity(0.0, 9.0).serve(3.0, -5.0)
+    0.0
+    """
+
+    low: float
+    high: float
+
+    def serve(self, f: float, m: float) -> float:
+        """f + m, or the limit beyond which it lies."""
+        return within(f + m, self.low, self.high)
+
+    def reach(self, f: float) -> float:
+        """1: there is no offset."""
+        return 1.0
+
+    def tracked(self, f: float, y: float) -> float:
+        """y - f."""
+        return y - f
+
+
+@dataclass(frozen=True)
+class HeldShift:
+    """served = f + 2 sigmoid(m) - 1, held inside [low, high].
+
+    >>> HeldShift(0.0, 1.0).serve(0.9, 5.0)
+    1.0
+    """
+
+    low: float
+    high: float
+
+    def serve(self, f: float, m: float) -> float:
+        """f + 2 sigmoid(m) - 1, or the limit beyond which it lies."""
+        return within(f + (2.0 * sigmoid(m) - 1.0), self.low, self.high)
+
+    def reach(self, f: float) -> float:
+        """1: there is no offset."""
+        return 1.0
+
+    def tracked(self, f: float, y: float) -> float:
+        """y - f."""
+        return y - f
+
+
+@dataclass(frozen=True)
+class HeldLogit:
+    """served = sigmoid(logit f + m), held inside [low, high]; f is clipped to [clip, 1 - clip] first.
+
+    >>> HeldLogit(1e-6, 0.1, 0.9).serve(0.5, 5.0)
+    0.9
+    """
+
+    clip: float
+    low: float
+    high: float
+
+    def serve(self, f: float, m: float) -> float:
+        """sigmoid(logit f + m), or the limit beyond which it lies."""
+        s = sigmoid(logit(min(1.0 - self.clip, max(self.clip, f))) + m)
+        return within(s, self.low, self.high)
 
     def reach(self, f: float) -> float:
         """The larger of the odds of f and of 1 - f, f clipped."""

@@ -76,3 +76,16 @@ def sign(u: float) -> float:
     if u < 0.0:
         return -1.0
     return 0.0
+
+
+def within(x: float, low: float, high: float) -> float:
+    """x, or the end of [low, high] that it lies beyond.
+
+    >>> within(-1.0, 0.0, 5.0), within(2.0, 0.0, 5.0)
+    (0.0, 2.0)
+    """
+    if x < low:
+        return low
+    if x > high:
+        return high
+    return x

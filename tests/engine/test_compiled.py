@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from every_part import GEOMETRIES, LINKS, LOSSES, PENALTIES, columns
+from every_part import GEOMETRIES, HELD, LINKS, LOSSES, PENALTIES, columns
 from gradeq.engine.learner import Learner
-from gradeq.kernels import account, descent, flight, forms
+from gradeq.kernels import account, descent, flight, forms, limits
 from gradeq.kernels import compile as compiling
 from gradeq.kernels.account import EMPTY, LEAN
 from gradeq.kernels.call import run_loop
@@ -118,6 +118,39 @@ def named(combination):
 def test_every_loss_behind_every_link_is_the_interpreted_one(loss):
     _, labels, base = columns(N)
     assert_same(every_link, (loss, *LINKS), (base, labels), (np.zeros(6), np.zeros(6 * N)))
+
+
+def test_links_with_limits_are_the_interpreted_ones():
+    _, labels, base = columns(N)
+    parts = (LOSSES[0], *HELD, *HELD)
+    assert_same(every_link, parts, (base, labels), (np.zeros(6), np.zeros(6 * N)))
+
+
+def test_what_limits_change_is_the_interpreted_count():
+    rng, levels = np.random.default_rng(3), 2
+    part = limits.Limits((0.1, 0.9), 0.0, 2.0, True)
+    served, labels = (
+        np.sort(np.round(rng.normal(1, 1.5, (N, levels)), 1)),
+        np.clip(np.round(rng.normal(1, 1.5, N), 1), 0, 2),
+    )
+    index, posts = rng.integers(0, 5, N).astype(np.uint64), rng.permutation(N).astype(np.uint64)
+    reads = (
+        served.reshape(-1),
+        labels,
+        rng.uniform(size=N),
+        np.arange(N + 1, dtype=np.uint64),
+        index,
+        posts,
+    )
+    changes, total = np.zeros(5 * 2 * levels), np.zeros(2 * levels)
+    rows = limits.Posted(levels, *reads, changes, total)
+    compiled(limits.enter_limited, (part, rows))(fields(part), fields(rows))
+    plain = limits.Posted(
+        levels, *(column.tolist() for column in reads), [0.0] * len(changes), [0.0] * len(total)
+    )
+    limits.enter_limited(part, plain)
+    assert changes.any() and changes.tolist() == plain.limited
+    assert total.tolist() == plain.total_limited
 
 
 @pytest.mark.parametrize("combination", COVER, ids=named)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from every_part import LINKS, LOSSES, PENALTIES, SCHEDULES
+from every_part import HELD, LINKS, LOSSES, PENALTIES, SCHEDULES
 from gradeq.errors import GradeqError
 from gradeq.links import Logit, Sigmoid, Sinh
 from gradeq.losses import Expectile, Huber, Logistic, Poisson, Quantile
@@ -68,6 +68,17 @@ def test_links_serve_the_prediction_itself_at_margin_zero(link, f):
     assert Sinh().serve(f, 0.0, 3.0) == f
 
 
+@pytest.mark.parametrize("held, free", list(zip(HELD, LINKS, strict=False)), ids=repr)
+@given(f=st.floats(0.0, 1.0), m=st.floats(-1e6, 1e6), y=st.floats(0.2, 0.8))
+def test_limits_take_a_share_of_the_error_and_never_turn_it(held, free, f, m, y):
+    """What every bound rests on: for a label inside, the error is a share in [0, 1] of that without limits."""
+    inside, whole = held.serve(f, m) - y, free.serve(f, m) - y
+    assert 0.2 <= held.serve(f, m) <= 0.8
+    assert min(0.0, whole) <= inside <= max(0.0, whole)
+    assert inside == whole or held.serve(f, m) in (0.2, 0.8)
+    assert (held.reach(f), held.tracked(f, y)) == (free.reach(f), free.tracked(f, y))
+
+
 @pytest.mark.parametrize("link", LINKS, ids=repr)
 @given(f=st.floats(0.0, 1.0), m=st.floats(-1e6, 1e6))
 def test_links_never_overflow(link, f, m):
@@ -122,7 +133,7 @@ def test_a_part_that_makes_no_sense_is_refused_in_one_line(make):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("part", [*LOSSES, *LINKS, *PENALTIES], ids=repr)
+@pytest.mark.parametrize("part", [*LOSSES, *LINKS, *HELD, *PENALTIES], ids=repr)
 def test_parts_are_values(part):
     again = type(part)(*(getattr(part, name) for name in part.__dataclass_fields__))
     assert again == part

@@ -28,11 +28,11 @@ def ends(case, row):
 
 
 def label(life, row, t):
-    """The label of one row, by the style of the life; games end with 0, 1/2 or 1."""
+    """The label of one row, by the style of the life, inside its limits; games end with 0, 1/2 or 1."""
     y = STYLE[life.style](life, row, t)
     if life.case.games:
         return y if y in (0.0, 0.5, 1.0) else float(y > 0.5)
-    return float(y)
+    return life.case.held(float(y))
 
 
 def away(life, row, t):

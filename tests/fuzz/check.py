@@ -212,6 +212,7 @@ def coverage(life, own):
         and len(case.groups) < 2
         and not (case.groups and case.told.get("penalty"))
     )
+    limits(life, [one for one, _ in pairs])
     for one, error in pairs:
         expect(apart or one.bound is None, "a coordinate's bound as that of coverage", one)
         expect(abs(one.after - one.target - error) < 1e-8, "coverage", one, error)
@@ -221,6 +222,29 @@ def coverage(life, own):
             trivial = max(one.target, 1.0 - one.target)
             if abs(one.bound - trivial) > 1e-9:
                 expect(one.vacuous == (one.bound > trivial), "vacuous coverage", one)
+
+
+def limits(life, found):
+    """The coverage of what was shown, inside the limits; the lower end of an interval is inclusive at one."""
+    case, rows = life.case, learned(life)
+    if "support" not in case.told:
+        expect(all(one.clipped is None for one in found), "clipped without limits", found)
+        return
+    weight = math.fsum(row.w for row in rows)
+    for k, one in enumerate(found):
+        inside = 0.0
+        for row in rows:
+            shown = [
+                case.held(s)
+                for s in (row.served if case.kind in ("quantiles", "interval") else (row.served,))
+            ]
+            covered = row.y <= shown[k]
+            if case.kind == "interval":
+                low, high = shown
+                at_limit = low in case.support and row.y == low
+                covered = (low < row.y or at_limit) and row.y <= high
+            inside += row.w * covered
+        expect(abs(one.clipped - inside / weight) < 1e-8, "clipped coverage", one, inside / weight)
 
 
 def leaderboard(life, own):

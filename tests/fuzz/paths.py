@@ -36,6 +36,7 @@ class Stream:
             self.a = np.array([f"p{k}" for k in rng.integers(0, 4, n)], dtype=object)
             self.b = np.array([f"q{k}" for k in rng.integers(0, 4, n)], dtype=object)
             self.y = rng.choice([0.0, 0.5, 1.0], n)
+        self.y = np.clip(self.y, *case.support)
         self.y[rng.random(n) < 0.1] = np.nan
         heavy = float(rng.choice([3.0, 3.0, 60.0]))
         weights = np.where(rng.random(n) < 0.1, 0.0, rng.uniform(0.2, heavy, n))

@@ -39,6 +39,11 @@ class Case:
         self.at_once = own.penalty == "proximal"
         self.auto = getattr(self.make(), "eta", None) == "auto"  # also what "no step" may mean
         self.constant = own.step in ("eta", "no step", "k") and not self.auto
+        self.support = self.told.get("support", (-math.inf, math.inf))
+
+    def held(self, x):
+        """A value inside the limits of labels: the value itself, or the limit."""
+        return min(self.support[1], max(self.support[0], x))
 
     def revive(self, text):
         """The layer read back from JSON."""
@@ -133,6 +138,16 @@ def late(rng):
     return found
 
 
+def limited(rng, own, scale):
+    """Limits of labels, for one in three: what is served must stay inside, and labels do."""
+    if rng.random() < 2 / 3 or own.link == "exp":
+        return {}
+    if own.link in ("logit", "shift"):
+        return {"support": (0.0, 1.0) if rng.random() < 0.5 else (0.2, 0.7)}
+    low = scale * float(rng.choice([-2.0, -0.5, 0.0]))
+    return {"support": (low, low + scale * float(rng.choice([0.5, 2.0, math.inf])))}
+
+
 def weighted(rng):
     return str(rng.choice(["none", "none", "none", "mild", "heavy", "light", "wild", "zeros"]))
 
@@ -163,9 +178,10 @@ def debias(rng, own):
     most = 3.0 if binary else 0.2 if own.link == "exp" else 1.9 / size
     settings |= steps(rng, own.step, most) | shrunk(rng, own.penalty)
     plain = binary or own.penalty == "lasso"  # a lasso has the unit of the labels
+    scale = 1.0 if plain else scaled(rng)
+    settings |= limited(rng, own, scale)
     return Case(
-        keyed(own, gq.Debiaser, settings), own, 1.0 if plain else scaled(rng), groups, features,
-        weights=weighted(rng), told=settings,
+        keyed(own, gq.Debiaser, settings), own, scale, groups, features, weights=weighted(rng), told=settings,
     )  # fmt: skip
 
 
@@ -181,6 +197,7 @@ def quantile(rng, own):
     settings = {"groups": list(groups), "features": list(features), "link": own.link, **late(rng)}
     settings |= steps(rng, own.step, 2.0, scale if own.link == "linear" else 1.0)
     settings |= shrunk(rng, own.penalty) | ({"warm": True} if own.warm else {})
+    settings |= limited(rng, own, scale)
     if own.kind == "quantile":
         first = float(rng.choice([0.1, 0.5, 0.9, 0.99]))
         levels, cls = (first,), gq.QuantileTracker
@@ -218,7 +235,7 @@ def ensemble(rng, own):
     unit = scale if own.link == "linear" else 1.0
     settings = {"etas": [0.05 * scale, 0.5 * scale], "ensemble_eta": 0.1 / scale, "link": own.link}
     settings |= {"final_eta": None if own.more == "plain" else unit * eta(rng, 0.5)}
-    settings |= {"floor": float(rng.choice([0.0, 0.05]))} | late(rng)
+    settings |= {"floor": float(rng.choice([0.0, 0.05]))} | late(rng) | limited(rng, own, scale)
     return Case(
         lambda: gq.QuantileEnsemble(0.9, **settings), own, scale, levels=(0.9,),
         weights=weighted(rng), told=settings,

@@ -77,7 +77,7 @@ def options_of(kind):
     choices = [
         Combination(kind, **{axis: value}) for axis, values in axes.items() for value in values
     ]
-    return set().union(*(choice.names for choice in choices))
+    return set().union({"support"}, *(choice.names for choice in choices))  # drawn by chance
 
 
 def picked(rng, turn):

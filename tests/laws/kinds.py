@@ -28,6 +28,7 @@ class Kind:
     games: bool = False
     steps: bool = True  # whether set_step makes sense
     weights: bool = True
+    support: tuple = (-np.inf, np.inf)  # labels stay inside
     saved: object = field(default=gq.from_json)
 
     def base(self, rng):
@@ -42,7 +43,8 @@ class Kind:
         """A label."""
         if self.games:
             return float(rng.choice([0.0, 0.5, 1.0]))
-        return float(rng.random() < 0.4) if self.binary else float(rng.normal(0.5, 1.5))
+        y = float(rng.random() < 0.4) if self.binary else float(rng.normal(0.5, 1.5))
+        return float(np.clip(y, *self.support))
 
     def where(self, rng):
         """Groups, features and key of a row."""
@@ -88,6 +90,22 @@ KINDS = {
     "quantiles": of(lambda: gq.MultiQuantileTracker([0.1, 0.5, 0.9], 0.2), forecasts=3),
     "interval": of(lambda: gq.IntervalTracker(0.8, 0.2, groups=["g", "h"]), groups=("g", "h"), forecasts=2),
     "auto quantile": of(lambda: gq.QuantileTracker(0.9, "auto"), steps=False),
+    "limits": of(lambda: gq.Debiaser(0.2, groups=["g"], support=(0, None)), groups=("g",), support=(0.0, np.inf)),
+    "auto limits": of(lambda: gq.Debiaser("auto", support=(0, 2)), steps=False, support=(0.0, 2.0)),
+    "limits binary": of(
+        lambda: gq.Debiaser(0.3, outcome="binary", link="shift", support=(0, 1)), binary=True
+    ),
+    "limits quantile": of(
+        lambda: gq.QuantileTracker(0.3, 0.2, groups=["g"], support=(0, None)), groups=("g",),
+        support=(0.0, np.inf),
+    ),
+    "limits interval": of(
+        lambda: gq.Keyed(gq.IntervalTracker(0.8, 0.2, groups=["g", "h"], support=(0, 2))),
+        groups=("g", "h"), keyed=True, forecasts=2, support=(0.0, 2.0),
+    ),
+    "auto limits quantile": of(
+        lambda: gq.QuantileTracker(0.9, "auto", support=(0, None)), steps=False, support=(0.0, np.inf)
+    ),
     "conformal": of(lambda: gq.Conformal("absolute", 0.8, 0.2), steps=False),
     "ensemble": of(lambda: gq.QuantileEnsemble(0.9, [0.05, 0.5], 0.1), steps=False),
     "plain ensemble": of(lambda: gq.QuantileEnsemble(0.9, [0.05, 0.5], 0.1, None), steps=False),

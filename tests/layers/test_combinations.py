@@ -31,7 +31,7 @@ ROWS = {
     "overlap": {"groups": ["g", "h"]},
     "features": {"features": ["x"]},
 }
-LATE = {"": {}, "late": {"in_flight": 5}, "no cap": {"late_cap": None}}
+LATE = {"": {}, "late": {"in_flight": 5}, "no cap support": {"late_cap": None, "support": (0, 2)}}
 KINDS = {
     "debias": gq.Debiaser,
     "quantile": lambda **s: gq.QuantileTracker(0.9, **s),
@@ -49,6 +49,8 @@ def walk(kind):
         *(d.items() for d in (STEPS, links, PENALTIES, ROWS, LATE, warm, keyed))
     ):
         names = {name.strip() for name, _ in parts if name.strip()}
+        if "no cap support" in names:
+            names |= {"support"}
         settings = {k: v for _, own in parts for k, v in own.items()}
         yield names, settings
 
@@ -131,6 +133,8 @@ def test_elo_options_are_refused_as_the_table_says():
         *(d.items() for d in (steps, schedules, shrink, proximal, rest))
     ):
         names = {name.strip() for name, _ in parts if name.strip()}
+        if "no cap support" in names:
+            names |= {"support"}
         settings = {k: v for _, own in parts for k, v in own.items()}
         # Without a step the forecaster chooses its own.
         reason = refusal("elo", names if names & {"eta", "k", "schedule"} else {*names, "auto"})

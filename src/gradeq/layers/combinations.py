@@ -62,6 +62,11 @@ TABLE: dict[str, tuple[Refusal, ...]] = {
         *_COMMON,
         _refused("eta='auto' is for the links identity and logit, not exp", "auto", "link exp"),
         _refused("eta='auto' is for the links identity and logit, not shift", "auto", "link shift"),
+        _refused(
+            "support does not go with link exp, which stays above 0 by itself; use link identity",
+            "support",
+            "link exp",
+        ),
     ),
     "conformal": _QUANTILE,
     "quantile": _QUANTILE,

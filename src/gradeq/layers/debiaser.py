@@ -14,7 +14,17 @@ from gradeq.layers import columns
 from gradeq.layers.bins import COLUMN, Bins
 from gradeq.layers.grouped import Grouped
 from gradeq.layers.making import late_limit
-from gradeq.links import Identity, Link, Logit, Multiplicative, Shift
+from gradeq.layers.support import Support, check_label, limits_of
+from gradeq.links import (
+    HeldIdentity,
+    HeldLogit,
+    HeldShift,
+    Identity,
+    Link,
+    Logit,
+    Multiplicative,
+    Shift,
+)
 from gradeq.losses import Squared
 from gradeq.penalties import Penalty
 from gradeq.rules.descent import Descent
@@ -58,7 +68,9 @@ class Debiaser(Grouped[float]):
     paper's). ``groups``: names of group columns; each value of each column is kept unbiased, columns may overlap.
     A group without labels yet is served with what is known and named in ``layer.cold``. ``bins``: edges that make the
     prediction itself one more group column. ``features``: numeric columns; the served error is made uncorrelated with
-    each (and with all linear functions of them: multiaccuracy).
+    each (and with all linear functions of them: multiaccuracy). ``support=(lo, hi)``: the limits of the labels (None:
+    no limit on that side). What is served stays inside and is judged there, so certificate and bounds are about it; a
+    label outside is refused.
 
     ``eta`` left out: ``"auto"``, which mixes the raw prediction and running means of the residuals by their loss and
     lets one small constant step carry the certificate (result B5); it follows drift and late labels, and needs about
@@ -91,11 +103,11 @@ class Debiaser(Grouped[float]):
         ttl: float | None = None,
         clip: float = 1e-6,
         bins: Sequence[float] | None = None,
+        support: Support | None = None,
         shadow: bool = False,
     ) -> None:
         self.outcome, self.clip, self.shadow = outcome, clip, shadow
         self.link_name = link or ("identity" if outcome == "real" else "logit")
-        self.link = made_link(outcome, self.link_name, clip)
         self.bins = None if bins is None else Bins(bins)
         self.late_cap, self.penalty = late_cap, penalty
         own = [*groups, COLUMN] if bins is not None and not isinstance(groups, str) else groups
@@ -105,6 +117,8 @@ class Debiaser(Grouped[float]):
             self._bases = self._labels = (0.0, 1.0)
         elif self.link_name == "exp":
             self._bases = (SMALLEST, MOST)
+        self._keep_to(support)
+        self.link = made_link(outcome, self.link_name, clip, self.support)
         self.eta, self.schedule = self._chosen_step(eta, schedule, names)
         limit = late_limit(late_cap, CAP[outcome])
         self._build(self._made_rule(names), names, limit, in_flight, ttl)
@@ -170,8 +184,8 @@ class Debiaser(Grouped[float]):
 
     def _label(self, y: Any) -> float:
         if self.outcome == "binary":
-            return checks.probability(y, "label")
-        return checks.number(y, "label")
+            return check_label(checks.probability(y, "label"), self.support)
+        return float(super()._label(y))
 
     def _base_column(self, predictions: Any) -> Floats:
         base = super()._base_column(predictions)
@@ -201,8 +215,8 @@ class Debiaser(Grouped[float]):
             )
 
 
-def made_link(outcome: str, name: str, clip: float) -> Link:
-    """The link of this name, if it fits the outcome."""
+def made_link(outcome: str, name: str, clip: float, support: Support | None = None) -> Link:
+    """The link of this name, if it fits the outcome; it holds what it serves inside the support."""
     if outcome not in DEFAULT_ETA:
         raise BadInput(f"outcome={outcome!r}: must be real or binary")
     fitting: dict[str, dict[str, Link]] = {
@@ -213,4 +227,8 @@ def made_link(outcome: str, name: str, clip: float) -> Link:
         raise BadInput(
             f"link={name!r} does not fit outcome={outcome!r}: use one of {', '.join(fitting[outcome])}"
         )
-    return fitting[outcome][name]
+    if support is None or name == "exp":
+        return fitting[outcome][name]
+    ends = limits_of(support)
+    held: dict[str, Link] = {"identity": HeldIdentity(*ends), "logit": HeldLogit(clip, *ends)}
+    return held.get(name, HeldShift(*ends))

@@ -13,6 +13,7 @@ from gradeq.errors import BadInput
 from gradeq.layers.layer import Id
 from gradeq.layers.making import late_limit
 from gradeq.layers.predicting import Single
+from gradeq.layers.support import Support, held, held_rule
 from gradeq.layers.tracker import CAP, LateCap, LinkName, checked_levels
 from gradeq.ledger.values import Ticket
 from gradeq.links import Identity
@@ -40,6 +41,7 @@ class QuantileEnsemble(Single):
     ``final_eta`` is the step of the final tracker on the ensemble's quantile (``link`` sinh by default, so without a
     unit); None leaves it out. ``floor``: no weight falls below it (results 7.2, 7.3). Where labels come late,
     trackers and weights take the same share of their steps as the final tracker. A run's ``weights`` are their path.
+    ``support`` as for ``QuantileTracker``.
 
     Guaranteed for any sequence with the final tracker: |coverage - level| = |u| / (final_eta T), bounded as for
     ``QuantileTracker`` with the residuals of the ensemble (result 7.5). WITHOUT it coverage is not guaranteed:
@@ -61,8 +63,10 @@ class QuantileEnsemble(Single):
         late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | None = None,
+        support: Support | None = None,
         shadow: bool = False,
     ) -> None:
+        self._keep_to(support)
         self.levels = checked_levels([level])
         self.etas = [Constant(checks.number(eta, "eta")).eta for eta in etas]
         if not self.etas or len(set(self.etas)) < len(self.etas):
@@ -73,13 +77,18 @@ class QuantileEnsemble(Single):
         self.final_eta, self.floor, self.link_name = final_eta, float(floor), link
         self.late_cap, self.shadow = late_cap, shadow
         final = None if final_eta is None else self._final(Constant(float(final_eta)))
-        rule = Ensemble(self.levels[0], tuple(self.etas), self.ensemble_eta, self.floor, final)
+        rule: Any = Ensemble(self.levels[0], tuple(self.etas), self.ensemble_eta, self.floor, final)
+        if self.support is not None:
+            rule = held_rule(rule, self.levels, self.support, False, False)
         self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl)
 
     def _final(self, schedule: Constant) -> Levels | Descent:
         if self.link_name == "linear":
             return Descent(Identity(), Quantile(self.levels[0]), schedule)
         return Levels(tuple(self.levels), schedule)
+
+    def _shown(self, f: Any, served: Any) -> Any:
+        return f if self.shadow else held(served, self.support)
 
     def open(self, f: Any, weight: float = 1.0) -> Ticket:
         """Serve a forecast and leave its ticket with the caller; ``ticket.served`` is the adjusted quantile."""

@@ -49,6 +49,7 @@ class Stepped(Predicting):
             "features": bool(names.features),
             "penalty": self.penalty is not None,
             "warm": bool(getattr(self, "warm", False)),
+            "support": self.support is not None,
             f"link_{self.link_name}": True,
         }
         if eta is None and schedule is None:

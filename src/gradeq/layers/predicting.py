@@ -14,6 +14,7 @@ from gradeq.layers import columns
 from gradeq.layers.layer import ANY, Id, Layer
 from gradeq.layers.making import revive
 from gradeq.layers.run import Run, run_layer
+from gradeq.layers.support import Support, check_label, check_labels, checked_support, limits_of
 from gradeq.ledger.values import Ticket
 
 if TYPE_CHECKING:
@@ -24,10 +25,12 @@ class Predicting(Layer):
     """A layer on top of a prediction; predictions and labels are numbers, unless it says otherwise.
 
     ``_bases``: floats from the first to the second are good predictions; all others are for ``_prediction`` to judge.
+    ``support``: the limits of labels and of what is shown, if it has any.
     """
 
     _bases = ANY
     _labels = ANY
+    support: Support | None = None
 
     @abstractmethod
     def open(self, *args: Any, **kwargs: Any) -> Ticket:
@@ -42,13 +45,26 @@ class Predicting(Layer):
         return checks.number(f, "prediction")
 
     def _label(self, y: Any) -> Any:
-        return checks.number(y, "label")
+        return check_label(checks.number(y, "label"), self.support)
 
     def _base_column(self, predictions: Any) -> Floats:
         return columns.numbers(predictions, "prediction")
 
     def _label_column(self, labels: Any, n: int) -> Floats:
-        return columns.labels(labels, n)
+        y = columns.labels(labels, n)
+        check_labels(y, self.support)
+        return y
+
+    def _keep_to(self, support: Any) -> None:
+        """Take limits, checked: from now on labels outside are refused."""
+        self.support = checked_support(support)
+        if self.support is not None:
+            (low, high), own = self._labels, limits_of(self.support)
+            self._labels = (max(low, own[0]), min(high, own[1]))
+
+    def shown(self, ticket: Ticket) -> Any:
+        """What to show of a ticket that you keep: inside the support, and the raw prediction in shadow mode."""
+        return self._shown(ticket.base, ticket.served)
 
     @property
     def settings(self) -> dict[str, Any]:

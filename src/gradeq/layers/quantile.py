@@ -10,6 +10,7 @@ from gradeq.engine import checks
 from gradeq.errors import BadInput
 from gradeq.layers.grouped import Grouped, Served
 from gradeq.layers.several import forecasts
+from gradeq.layers.support import Support
 from gradeq.layers.tracker import LateCap, LinkName, Step, Tracker
 from gradeq.penalties import Penalty
 from gradeq.schedules import Schedule
@@ -80,7 +81,10 @@ class QuantileTracker(ForecastTracker[float]):
     predict(0.0), and u starts as if scores were exponential. ``eta`` left out: ``"auto"``, which mixes trackers of
     several rates and the raw forecast by their pinball loss, then one step of 0.03 carries the certificate (result
     B5); it needs about 500 labels to pay off. ``eta="plain"``: one tracker with a step of 0.1 (also what a step left
-    out is with a penalty). With features or link linear the step is required.
+    out is with a penalty). With features or link linear the step is required. ``support=(lo, hi)``: the limits of the
+    labels (None: no limit on that side). What is served stays inside; whether it covers is judged by the value
+    before, as labels that tie at a limit would drive the state away, and ``coverage.clipped`` is that of what was
+    shown.
 
     Guaranteed for any sequence: |coverage - level| = |u_1 - u| / (eta T) exactly, and at most
     (b + eta max(tau, 1 - tau)) / (eta T), b the largest |asinh((y - f) / s)| (linear: |y - f|); O(1 / sqrt T) with
@@ -104,12 +108,13 @@ class QuantileTracker(ForecastTracker[float]):
         in_flight: int = 1,
         ttl: float | None = None,
         warm: bool = False,
+        support: Support | None = None,
         shadow: bool = False,
     ) -> None:
         self.warm = warm
         super().__init__(
             [level], eta, link=link, groups=groups, features=features, schedule=schedule,
-            penalty=penalty, late_cap=late_cap, in_flight=in_flight, ttl=ttl, shadow=shadow,
+            penalty=penalty, late_cap=late_cap, in_flight=in_flight, ttl=ttl, support=support, shadow=shadow,
         )  # fmt: skip
 
     @property
@@ -168,13 +173,15 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
 
     Two levels, (1 - C) / 2 and (1 + C) / 2, tracked as by ``MultiQuantileTracker``: the ends never cross, so that the
     coverage of the interval is exactly the difference of the two. ``predict`` takes one forecast, or a lower and an
-    upper one. Arguments as for ``QuantileTracker`` (no penalty).
+    upper one. Arguments as for ``QuantileTracker`` (no penalty); where the lower end is held at a limit of the
+    ``support``, a label there is inside.
 
     Guaranteed for any sequence, labels at once: |coverage - C| is at most the sum of both ends' bounds
     (results 8.4, 8.6), in every group of disjoint ``groups``. Vacuous for short runs.
     """
 
     kind = "interval"
+    _interval = True
 
     def __init__(
         self,
@@ -189,6 +196,7 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
         late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | None = None,
+        support: Support | None = None,
         shadow: bool = False,
     ) -> None:
         self.target = checks.number(coverage, "coverage")
@@ -197,7 +205,7 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
         super().__init__(
             [(1.0 - self.target) / 2.0, (1.0 + self.target) / 2.0], eta, link=link, groups=groups,
             features=features, schedule=schedule, penalty=penalty, late_cap=late_cap,
-            in_flight=in_flight, ttl=ttl, shadow=shadow,
+            in_flight=in_flight, ttl=ttl, support=support, shadow=shadow,
         )  # fmt: skip
 
     @property

@@ -13,6 +13,7 @@ from gradeq.errors import BadInput
 from gradeq.layers.grouped import Stepped
 from gradeq.layers.layer import NONE
 from gradeq.layers.making import late_limit
+from gradeq.layers.support import Support, held, held_rule
 from gradeq.links import Identity
 from gradeq.losses import Quantile
 from gradeq.penalties import Penalty
@@ -34,11 +35,13 @@ class Tracker(Stepped):
     """What tracks quantiles, of labels or of scores: levels, link, step, and how all that is certified.
 
     ``_forecast``: whether the base is a forecast of the quantile, worth mixing by ``auto``; that of a score is 0.
-    ``warm``: start as if scores were exponential; set before the rest is made.
+    ``warm``: start as if scores were exponential; set before the rest is made. ``_interval``: two levels are the ends
+    of an interval.
     """
 
     warm = False
     _forecast = True
+    _interval = False
     _auto_harm = "auto follows the best of its steps by their pinball loss"
 
     def __init__(
@@ -54,6 +57,7 @@ class Tracker(Stepped):
         late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | None = None,
+        support: Support | None = None,
         shadow: bool = False,
     ) -> None:
         if link not in ("sinh", "linear"):
@@ -62,9 +66,13 @@ class Tracker(Stepped):
         if len(self.levels) > 1:
             self._bases = NONE
         self.link_name, self.penalty, self.late_cap, self.shadow = link, penalty, late_cap, shadow
+        self._keep_to(support)
         names = Roster(groups, features, together=penalty is not None)
         self.eta, self.schedule = self._chosen_step(eta, schedule, names)
-        self._build(self._made_rule(names), names, late_limit(late_cap, CAP), in_flight, ttl)
+        rule = self._made_rule(names)
+        if self.support is not None:
+            rule = held_rule(rule, self.levels, self.support, self._interval, not names.scalar)
+        self._build(rule, names, late_limit(late_cap, CAP), in_flight, ttl)
 
     def _made_rule(self, names: Roster) -> Any:
         if self.schedule is not None:
@@ -87,6 +95,9 @@ class Tracker(Stepped):
     def _warm_start(self, names: Roster) -> tuple[float, ...]:
         """u_1 of each level: 0, or "as if exponential" for scores without a base forecast (result B3)."""
         return tuple(warm_start(tau) / names.size if self.warm else 0.0 for tau in self.levels)
+
+    def _shown(self, f: Any, served: Any) -> Any:
+        return f if self.shadow else held(served, self.support)
 
     @property
     def _terms(self) -> Terms:

@@ -25,7 +25,7 @@ from gradeq.ledger.batch import Batch
 from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import LEAST, MEAN, MOST, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting
-from gradeq.links import Logit
+from gradeq.links import HeldLogit, Logit
 from gradeq.rules.descent import Descent
 from gradeq.rules.rule import Judged, diverging, rows_of, views
 from gradeq.schedules import Schedule
@@ -80,7 +80,8 @@ class Mixed:
 
     @cached_property
     def _mix(self) -> loops.Mix:
-        return loops.Mix(isinstance(self.final.link, Logit), self.groups, KEEPS, FADES, FADED)
+        bounded = isinstance(self.final.link, (Logit, HeldLogit))
+        return loops.Mix(bounded, self.groups, KEEPS, FADES, FADED)
 
     def columns(self) -> list[Column]:
         """Those of the final layer; offsets and precisions of the means; the weights'."""
