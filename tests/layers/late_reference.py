@@ -137,7 +137,7 @@ class AutoDebiaser:
 
 
 class Scale:
-    """The running mean of |y - m| with a half-life of 100 labels."""
+    """The running mean of |y - m|, half-life 100 labels, or 4 times their mean lateness if that is more."""
 
     def __init__(self):
         self.num = self.den = 0.0
@@ -145,8 +145,8 @@ class Scale:
     def at(self, m):
         return max(self.num / self.den, 1e-9 * abs(m)) if self.num else 0.0
 
-    def enter(self, m, y):
-        fade = 2.0**-0.01
+    def enter(self, m, y, lateness=0.0):
+        fade = max(2.0**-0.01, 1.0 - math.log(2.0) / max(4.0, 4.0 * lateness))
         self.num, self.den = fade * self.num + abs(y - m), fade * self.den + 1.0
 
 
@@ -179,12 +179,12 @@ class Tracks:
             for k, f in enumerate(base)
         ]
 
-    def learn(self, names, misses, labels, own_labels):
+    def learn(self, names, misses, w, labels, own_labels):
         for k, miss in enumerate(misses):
-            self.a[k] -= max(self.rate, 1.0 / (labels + 10)) * miss
+            self.a[k] -= min(0.3, w * max(self.rate, 1.0 / (labels + 10))) * miss
             for name in names:
-                step = max(self.rate, 1.0 / (own_labels[name] + 30)) / self.columns
-                self.d[name][k] -= step * miss
+                step = min(0.3, w * max(self.rate, 1.0 / (own_labels[name] + 30)))
+                self.d[name][k] -= step / self.columns * miss
 
 
 class AutoTracker:
@@ -194,7 +194,7 @@ class AutoTracker:
         self.taus, self.raw = taus, raw
         start = start or [0.0] * len(taus)
         self.flight = Lateness(0.03, 0.3)
-        self.trackers = [Tracks(rate, columns, start) for rate in (0.003, 0.01, 0.03, 0.1, 0.3)]
+        self.trackers = [Tracks(rate, columns, start) for rate in (0.0003, 0.001, 0.01, 0.1, 0.3)]
         self.hedge, self.own = Hedge(5 + raw), defaultdict(int)
         self.scale, self.final_scale, self.served = Scale(), Scale(), 0
         self.u = defaultdict(lambda: [0.0] * len(taus))
@@ -246,11 +246,10 @@ class AutoTracker:
         self.hedge.enter([w * self.pinball(values, y) for values in said], self.served - number)
         centre = base[len(base) // 2]
         scale = self.scale.at(centre)  # as it is now
-        self.scale.enter(centre, y)
+        self.scale.enter(centre, y, self.hedge.lateness)
         scale = scale or self.scale.at(centre)
         for own in self.trackers if scale else ():
-            missed = self.misses(own.says(base, scale, names), y)
-            own.learn(names, [w * miss for miss in missed], labels, self.own)
+            own.learn(names, self.misses(own.says(base, scale, names), y), w, labels, self.own)
         for name in names:
             self.own[name] += 1
         self.final_scale.enter(m, y)

@@ -156,6 +156,17 @@ def test_labels_hundreds_of_rows_late_do_no_harm(tau, groups, shape):
     assert np.abs(served).max() <= 3.0 * np.abs(y).max()
 
 
+@pytest.mark.parametrize("heavy", [0.01, 1.0])
+def test_heavy_late_labels_do_not_throw_the_experts_off(heavy):
+    rng = np.random.default_rng(0)
+    n = 3000
+    f, times = rng.normal(size=n), np.arange(float(n))
+    y, w = f + rng.normal(size=n), np.where(rng.random(n) < heavy, 50.0, 1.0)
+    layer = QuantileTracker(0.9, "auto")
+    served = layer.run(f, y, weights=w, times=times, label_times=times + 20).served
+    assert np.abs(served - f).max() < 4.0  # the label itself is within 4 of its forecast
+
+
 @pytest.mark.parametrize("tau", [0.9, 0.1])
 def test_exact_forecasts_teach_the_experts_nothing_before_there_is_a_scale(tau):
     layer = QuantileTracker(tau, "auto")

@@ -71,12 +71,12 @@ def load(folder: Folder = None) -> Flights:
     The base model is additive in carrier, origin, destination and hour, shrunk towards the mean,
     fitted on January to March; it knows nothing of the season, so its bias drifts.
     """
-    table = _table(folder)
-    delay = table.column("arr_delay").to_numpy().astype(np.float64)
+    columns = table(folder)
+    delay = columns.column("arr_delay").to_numpy().astype(np.float64)
     arrived = np.flatnonzero(np.isfinite(delay))
 
     def minutes(name: str) -> npt.NDArray[np.int64]:
-        values: npt.NDArray[np.int64] = table.column(name).to_numpy()[arrived].astype(np.int64)
+        values: npt.NDArray[np.int64] = columns.column(name).to_numpy()[arrived].astype(np.int64)
         return values
 
     month, clock = minutes("month"), minutes("sched_dep_time")
@@ -84,7 +84,7 @@ def load(folder: Folder = None) -> Flights:
     departs = first + ((minutes("day") - 1) * 1440 + clock // 100 * 60 + clock % 100)
     landed = departs + (minutes("dep_delay") + minutes("air_time"))
     names = {
-        name: np.array(table.column(name).to_pylist(), str)[arrived]
+        name: np.array(columns.column(name).to_pylist(), str)[arrived]
         for name in ("carrier", "origin", "dest")
     }
     training = month <= TRAINING_MONTHS
@@ -103,7 +103,7 @@ def load(folder: Folder = None) -> Flights:
     )
 
 
-def _table(folder: Folder) -> pa.Table:
+def table(folder: Folder) -> pa.Table:
     """The columns out of the zip file: in the folder that is given, else in the package."""
     from pyarrow import csv
 

@@ -55,10 +55,10 @@ def scale_at(num: float, den: float, m: float) -> float:
     return 0.0
 
 
-def fade(nums: Floats, dens: Floats, key: int, m: float, y: float) -> None:
-    """Enter |y - m| of a posted label into the running scale."""
-    nums[key] = FADE * nums[key] + abs(y - m)
-    dens[key] = FADE * dens[key] + 1.0
+def fade(nums: Floats, dens: Floats, key: int, keep: float, m: float, y: float) -> None:
+    """Enter |y - m| of a posted label into the running scale, which keeps this much of its past."""
+    nums[key] = keep * nums[key] + abs(y - m)
+    dens[key] = keep * dens[key] + 1.0
 
 
 def place(
@@ -249,4 +249,4 @@ def post_row(
         state.sums, state.gaps, state.total,
     )  # fmt: skip
     if curved:
-        fade(state.nums, state.dens, rows.keys[r], m, y)
+        fade(state.nums, state.dens, rows.keys[r], FADE, m, y)

@@ -2,13 +2,15 @@
 
 An expert is an offset in asinh units for each level, common and by group; its unit is the running scale of |y - f|.
 It learns from a label as if it had come at once: by whether its PRESENT state, the scale included, covers it. Judged
-in the scale of its ticket it would answer a rise of the scale twice, and without end where the ticket had none.
+in the scale of its ticket it would answer a rise of the scale twice, and without end where the ticket had none. Where
+labels come late the last hundred say little of the rows to come, so the scale looks further back.
 Entry (j * trackers + e) * count + k belongs to group j, tracker e and level k. A row's memo is what each
 expert said level by level (raw first, where there is one).
 """
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +18,28 @@ from typing import Any
 from gradeq.geometries.isotonic import pool_within
 from gradeq.kernels.account import Floats
 from gradeq.kernels.driver import Rows, waited
-from gradeq.kernels.levels import SINH, One, Several, fade, place, post_row, scale_at, serve_row
-from gradeq.kernels.mixing import DELTA, LARGEST, SILENT, settle, weigh
+from gradeq.kernels.levels import (
+    FADE,
+    SINH,
+    One,
+    Several,
+    fade,
+    place,
+    post_row,
+    scale_at,
+    serve_row,
+)
+from gradeq.kernels.mixing import DELTA, LARGEST, LATENESS, SILENT, settle, weigh
 from gradeq.losses import pinball, pinball_slope
 from gradeq.penalties import Penalty
 
 FARTHEST = 1e300
 COMMON = 10.0  # labels after which a common step is no longer that of a mean, if its rate is 0
 OWN = 30.0  # the same for the offset of a group
+STRIDE = 0.3  # asinh units: however heavy, no label moves an expert by more
+SPAN = (
+    math.log(2.0) / 4.0
+)  # the experts' scale halves its past in 100 labels, or in four times their mean lateness
 
 
 def bounded(x: float) -> float:
@@ -126,26 +142,28 @@ class Mix:
         weighed(count, self.taus, room.memos, to, w, y, room.lost)
         settle(state, late, room.lost, room.weights, fresh)
         scale = scale_at(state.scale_num[0], state.scale_den[0], f)
-        fade(state.scale_num, state.scale_den, 0, f, y)
+        keep = max(FADE, 1.0 - SPAN / max(1.0, state.hedge[LATENESS]))
+        fade(state.scale_num, state.scale_den, 0, keep, f, y)
         known = fresh and scale > 0.0
         if scale == 0.0:
             scale = scale_at(state.scale_num[0], state.scale_den[0], f)
         if not known:
             place(SINH, True, count, rows.base, at, f, scale, room.b)
         for e in range(len(self.rates) if scale > 0.0 else 0):
-            common = max(self.rates[e], 1.0 / (labels + COMMON))
+            common = min(STRIDE, w * max(self.rates[e], 1.0 / (labels + COMMON)))
             for k in range(count):
                 c, tau = e * count + k, self.taus[k]
                 if known:
                     x = room.memos[to + self.raw * count + c]
                 else:
                     x = self.said(count, rows, state, room, r, scale, c, k)
-                room.errors[k] = w * pinball_slope(tau, x, y)
+                room.errors[k] = pinball_slope(tau, x, y)
                 state.offsets[c] = bounded(state.offsets[c] - common * room.errors[k])
             if self.groups > 0.0:
                 for i in range(rows.starts[r], rows.starts[r + 1]):
                     j = rows.index[i]
-                    own = max(self.rates[e], 1.0 / (state.own_heard[j] + OWN)) / self.groups
+                    own = w * max(self.rates[e], 1.0 / (state.own_heard[j] + OWN))
+                    own = min(STRIDE, own) / self.groups
                     d = j * room.width + e * count
                     for k in range(count):
                         x = state.own_offsets[d + k] - own * room.errors[k]

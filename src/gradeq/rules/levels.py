@@ -145,7 +145,7 @@ class Levels:
                 state.sums, state.gaps if count > 1 else (), state.total if self.totals else (),
             )  # fmt: skip
         if curved and sign > 0.0 and late:
-            loops.fade(state.nums, state.dens, place.key, m, y)
+            loops.fade(state.nums, state.dens, place.key, loops.FADE, m, y)
 
     def _move_one(
         self, u: Any, at: int, z: float, errors: tuple[float, ...], eta: float, w: float

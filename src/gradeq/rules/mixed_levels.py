@@ -27,7 +27,7 @@ from gradeq.rules.passes import IDLE
 from gradeq.rules.rule import Judged, diverging, rows_of, views
 from gradeq.schedules import Schedule
 
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
+RATES = (0.0003, 0.001, 0.01, 0.1, 0.3)
 SCALE = 1  # a memo begins with the scale of the final tracker
 
 
