@@ -235,7 +235,7 @@ def _arrow(column: Any) -> Any:
     if series is None:
         return None
     try:
-        arrow = series.to_arrow()
+        arrow = nw.maybe_reset_index(series).to_arrow()  # pyarrow looks for a row labelled 0
     except (pa.ArrowInvalid, pa.ArrowTypeError):  # objects of several kinds in one column
         return None
     # Objects that arrow brought to one kind would change their names: 1 beside 0.5 is "1.0".
