@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradeq.cli.options import Common, column, common, shared
+from gradeq.cli.options import Common, column, common, limited, shared, support_of
 
 if TYPE_CHECKING:
     from gradeq.layers.debiaser import LinkName, Outcome
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Name of the new column.",
 )
+@limited
 @shared
 def command(**given: Any) -> None:
     """Remove the bias of predictions, overall and in every group.
@@ -77,6 +78,9 @@ def command(**given: Any) -> None:
     1 % (binary with link logit: the log loss of 0/1 labels by at most 0.62 %), whatever comes. A
     step left out is plain with --key, --decay, --penalty or --link shift or exp, and required
     with --feature.
+
+    With --min and --max what is served stays inside and is judged there: bias, certificate and
+    bound are about the values as served.
 
     FILE is .csv, .csv.gz or .parquet, several of one kind, or - for CSV on stdin. Cells are
     copied unchanged; files larger than memory are streamed.
@@ -113,11 +117,19 @@ def task_of(
     key: str | None,
     clip: float,
     column_name: str,
+    low: float | None,
+    high: float | None,
 ) -> Any:
     """The task of a call."""
     from gradeq.cli.judge import Bias
     from gradeq.cli.task import Task
 
+    support = support_of(low, high)
+    if support is not None and link == "exp":
+        raise click.UsageError(
+            "--min and --max do not go with --link exp, which stays above 0 by itself; "
+            "leave them out, or use --link identity"
+        )
     chosen: LinkName = link or ("identity" if outcome == "real" else "logit")
 
     def make(eta: float | str | None, ttl: float | None) -> Any:
@@ -136,6 +148,7 @@ def task_of(
             in_flight=options.in_flight,
             ttl=ttl,
             clip=clip,
+            support=support,
         )
         if key is None:
             return layer
@@ -145,5 +158,5 @@ def task_of(
 
     return Task(
         "debias", options, (prediction,), label, (column_name,), Bias(outcome == "binary"), make,
-        by, features, key, outcome, chosen,
+        by, features, key, outcome, chosen, support=support,
     )  # fmt: skip

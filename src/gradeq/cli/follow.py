@@ -32,7 +32,7 @@ class Other:
 
     def add(self, rows: Parsed, counted: Any, codes: list[Any], weights: Floats | None) -> None:
         """Serve a piece."""
-        served = np.asarray(learn(self.task, self.layer, rows).served)
+        served = np.asarray(learn(self.task, self.layer, rows).values)
         base = rows.base
         if self.task.command == "debias":
             base = base[:, 0]

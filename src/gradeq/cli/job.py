@@ -16,6 +16,7 @@ from gradeq.cli.progress import progress
 from gradeq.cli.reading import reading_of
 from gradeq.cli.state_file import check_place
 from gradeq.cli.task import Parsed, Task, books, learn, parse, starting_layer, step_of
+from gradeq.cli.ties import Ties
 from gradeq.cli.trend import Trend, axis_of, positions
 from gradeq.files import Writer, atomic, open_table
 from gradeq.files.numbers import Floats
@@ -36,6 +37,7 @@ class Pass:
         # A label of weight 0 is one, but no figure is about it.
         self.labels = [GroupSums([]) for _ in task.by] if weighted else self.by_group
         self.trend = Trend(task)
+        self.ties = Ties()
         self.axis = axis
         self.outside = 0
         self.extremes = (math.inf, -math.inf)
@@ -49,14 +51,14 @@ class Pass:
             turns = self.clock.turns(len(rows.y), key)
             rows = rows._replace(clock=self.clock, turns=turns)
         run = learn(self.task, self.layer, rows)
-        served = np.asarray(run.served)
-        served = served if served.ndim == 2 else served[:, None]
-        self._add(rows, served, run)
+        served, judged = (_table(column) for column in (run.served, run.values))
+        self._add(rows, served, judged, run)
         self.rows += len(served)
         self.waiting = run.waiting
         return dict(zip(self.task.new, served.T, strict=True))
 
-    def _add(self, rows: Parsed, served: Floats, run: Any) -> None:
+    def _add(self, rows: Parsed, served: Floats, values: Floats, run: Any) -> None:
+        """Add up a piece; ``values`` are those that labels are judged by, before --min and --max."""
         task = self.task
         base = rows.base
         codes = [
@@ -74,9 +76,11 @@ class Pass:
         weights = None if rows.weights is None else rows.weights[counted]
         picked = [c if whole else c[counted] for c in codes]
         raw, now = (base, served) if whole else (base[counted], served[counted])
-        judged = task.judge.columns(*self._flat(raw, now), y)
+        own = values if whole else values[counted]
+        judged = task.judge.columns(*self._flat(raw, own), y)
         self.labelled += int(np.count_nonzero(known))
         self.sums.add(judged, len(y), weights)
+        self.ties.add(y)
         judged["label"] = y
         for sums, code, book in zip(self.by_group, picked, self.books, strict=True):
             sums.add(code, judged, len(book), weights)
@@ -93,6 +97,12 @@ class Pass:
         if self.task.command == "debias":
             return base[:, 0], served[:, 0]
         return base, served
+
+
+def _table(served: Any) -> Floats:
+    """What was served as a table, one column for each level."""
+    found: Floats = np.asarray(served)
+    return found if found.ndim == 2 else found[:, None]
 
 
 def carry_out(task: Task) -> Outcome:

@@ -50,8 +50,10 @@ def measured(task: Task, mean: Any, rows: int) -> dict[str, Any]:
     """Bias or coverage, then the loss; null over no labels."""
 
     def pair(measure: str, **first: Any) -> dict[str, Any]:
-        before, after = mean(f"{measure}_before"), mean(f"{measure}_after")
-        return first | {"before": before if rows else None, "after": after if rows else None}
+        sides = ["before", "after"]
+        if task.support is not None and task.command == "quantile":
+            sides.append("clipped")  # as served, inside --min and --max
+        return first | {side: mean(f"{measure}_{side}") if rows else None for side in sides}
 
     if task.command == "debias":
         found = {"bias": pair("bias"), "loss": pair("loss", name="squared error")}

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from gradeq.files.numbers import Floats
+from gradeq.layers.support import limits_of
 
 CLIP = 1e-6
 
@@ -59,19 +60,30 @@ class Cover:
 
     levels: tuple[float, ...]
     interval: bool = False
+    support: tuple[float | None, float | None] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """cover_k and loss_k for each level, loss for their mean, inside for an interval."""
+        """cover_k and loss_k for each level, loss for their mean, inside for an interval.
+
+        With limits also of the values as served: ``_after`` is that of the values before.
+        """
         found = ["loss_before", "loss_after"]
         for k in range(len(self.levels)):
             found += [f"cover{k}_before", f"cover{k}_after", f"loss{k}_before", f"loss{k}_after"]
-        return (*found, "inside_before", "inside_after") if self.interval else tuple(found)
+        found += ["inside_before", "inside_after"] if self.interval else []
+        if self.support is None:
+            return tuple(found)
+        return (*found, *(n.replace("_after", "_clipped") for n in found if n.endswith("_after")))
 
     def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
         """Coverage and pinball loss, level by level; base and served have a column for each."""
         found: dict[str, Floats] = {}
-        for when, values in (("before", base), ("after", served)):
+        limits = limits_of(self.support)
+        sides = [("before", base), ("after", served)]
+        if self.support is not None:
+            sides.append(("clipped", np.clip(served, *limits)))
+        for when, values in sides:
             mean = np.zeros(len(y))
             for k, level in enumerate(self.levels):
                 covered = y <= values[:, k]
@@ -81,7 +93,11 @@ class Cover:
                 mean += loss
             found[f"loss_{when}"] = mean / len(self.levels)
             if self.interval:
-                inside = (values[:, 0] < y) & (y <= values[:, -1])
+                lower = values[:, 0]
+                above = lower < y
+                if when == "clipped":  # at a limit the lower end is inclusive
+                    above |= (lower == y) & ((lower == limits[0]) | (lower == limits[1]))
+                inside = above & (y <= values[:, -1])
                 found[f"inside_{when}"] = inside.astype(float)
         return found
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from gradeq.cli.options import Common
 from gradeq.cli.outcome import Outcome
+from gradeq.cli.ties import tie_notices
 from gradeq.cli.trend import weighted
 from gradeq.report import notices as say
 from gradeq.report.change import label_change
@@ -34,7 +35,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
         found.append(say.coverage_not_guaranteed())
     if outcome.labelled < outcome.rows:
         found.append(say.no_label(outcome.rows - outcome.labelled))
-    found += bounds(outcome)
+    found += [*tie_notices(outcome, pass_.ties), *bounds(outcome)]
     reached = outcome.equilibrium
     if reached.gap > BROKEN * max(1.0, abs(reached.largest)):
         found.append(say.identity_broken(spelled(reached.gap)))

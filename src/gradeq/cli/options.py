@@ -326,6 +326,55 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+class Limit(_Kind):
+    """A finite number."""
+
+    name = "F"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number."""
+        number = _number(self, value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(
+                f"{value} is not finite; leave the option out where there is no limit.", param, ctx
+            )
+        return number
+
+
+_LIMITS = (
+    click.option(
+        "--min",
+        "low",
+        type=Limit(),
+        metavar="F",
+        help="Labels are never below this: what is served stays there, a label below is an error.",
+    ),
+    click.option(
+        "--max",
+        "high",
+        type=Limit(),
+        metavar="F",
+        help="Labels are never above this: what is served stays there, a label above is an error.",
+    ),
+)
+
+
+def limited(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the limits of labels to a command's options."""
+    for decorate in reversed(_LIMITS):
+        command = decorate(command)
+    return command
+
+
+def support_of(low: float | None, high: float | None) -> tuple[float | None, float | None] | None:
+    """The limits as a layer takes them; None without any."""
+    if low is not None and high is not None and not low < high:
+        raise click.UsageError(f"--min {low:g} is not below --max {high:g}; give a smaller --min")
+    return None if low is None and high is None else (low, high)
+
+
 def common(given: dict[str, Any]) -> Common:
     """Take the shared options out of all that click gave."""
     return Common(**{field.name: given.pop(field.name) for field in fields(Common)})

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradeq.cli.options import Common, Positive, Share, column, common, shared
+from gradeq.cli.options import (
+    Common,
+    Positive,
+    Share,
+    column,
+    common,
+    limited,
+    shared,
+    support_of,
+)
 
 if TYPE_CHECKING:
     from gradeq.layers.tracker import LinkName
@@ -83,6 +92,7 @@ class Rates(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     help="Name of the new column instead of adjusted; several are NAME_<level>, "
     "or NAME_lower and NAME_upper.",
 )
+@limited
 @shared
 def command(**given: Any) -> None:
     """Make quantile forecasts and intervals cover what they promise.
@@ -96,6 +106,11 @@ def command(**given: Any) -> None:
     or --penalty. --feature needs a step, link linear one in the unit of the labels. An --ensemble
     without --eta ends with its weights, and its coverage is then not guaranteed; with --eta a
     final tracker of that step restores the guarantee.
+
+    With --min and --max what is served stays inside, so that --min 0 keeps quantiles of demand at
+    0 or above. Whether a label was covered is judged by the value before (labels that tie at a
+    limit would drive it away); the coverage as served is shown beside it, and there the lower end
+    of an interval is inclusive where it lies at a limit.
 
     New columns: adjusted; with several levels adjusted_<level>; with --interval lower and upper.
 
@@ -132,11 +147,14 @@ def task_of(
     ensemble: tuple[float, ...] | None,
     ensemble_eta: float | None,
     column_name: str | None,
+    low: float | None,
+    high: float | None,
 ) -> Any:
     """The task of a call."""
     from gradeq.cli.judge import Cover, as_levels
     from gradeq.cli.task import Task
 
+    support = support_of(low, high)
     check(prediction, levels, interval, ensemble, ensemble_eta, options)
     if ensemble is not None and (by or features):
         raise click.UsageError("--ensemble has no groups or features; leave out --by and --feature")
@@ -166,7 +184,9 @@ def task_of(
                 f"--link {own} is that of the final tracker, which --ensemble has with --eta only; "
                 "give --eta, or leave out --link"
             )
-        layer = made(options, eta, ttl, taus, interval, own, by, features, ensemble, ensemble_eta)
+        layer = made(
+            options, eta, ttl, taus, interval, own, by, features, ensemble, ensemble_eta, support
+        )
         if key is None:
             return layer
         from gradeq.layers.keyed import Keyed
@@ -174,8 +194,8 @@ def task_of(
         return Keyed(layer)
 
     return Task(
-        "quantile", options, prediction, label, new, Cover(taus, interval is not None), make,
-        by, features, key, "real", chosen, shown, interval, len(taus) > 1,
+        "quantile", options, prediction, label, new, Cover(taus, interval is not None, support), make,
+        by, features, key, "real", chosen, shown, interval, len(taus) > 1, support,
     )  # fmt: skip
 
 
@@ -190,6 +210,7 @@ def made(
     features: tuple[str, ...],
     ensemble: tuple[float, ...] | None,
     ensemble_eta: float | None,
+    support: tuple[float | None, float | None] | None,
 ) -> Any:
     """The layer that the options ask for."""
     from gradeq.cli.steps import penalty_of, stepped
@@ -200,6 +221,7 @@ def made(
         "late_cap": None if options.no_cap else "auto",
         "in_flight": options.in_flight,
         "ttl": ttl,
+        "support": support,
     }
     if ensemble is not None and ensemble_eta is not None:
         from gradeq.layers.ensemble import QuantileEnsemble

@@ -39,6 +39,7 @@ class Task:
     levels: tuple[str, ...] = ()
     interval: str | None = None
     several: bool = False  # the layer takes and serves one column for each level
+    support: tuple[float | None, float | None] | None = None  # --min and --max
 
     @property
     def columns(self) -> list[str]:
@@ -79,6 +80,7 @@ def parse(task: Task, piece: Piece) -> Parsed:
     if task.link == "exp":
         rule = "is not positive; --link exp needs positive predictions"
         piece.refuse(columns[0] <= 0.0, columns[0], task.prediction[0], rule)
+    check_limits(task, piece, y)
     weights = None
     if task.common.weight is not None:
         weights = piece.numbers(task.common.weight)
@@ -88,6 +90,17 @@ def parse(task: Task, piece: Piece) -> Parsed:
     if task.features:
         features = np.stack([piece.numbers(name) for name in task.features], axis=1)
     return Parsed(piece, forecasts(task, columns), y, weights, features)
+
+
+def check_limits(task: Task, piece: Piece, y: Floats) -> None:
+    """Refuse a label outside --min and --max."""
+    low, high = task.support or (None, None)
+    if low is not None:
+        rule = f"lies below --min {low:g}; correct it, or give a smaller --min"
+        piece.refuse(y < low, y, task.label, rule)
+    if high is not None:
+        rule = f"lies above --max {high:g}; correct it, or give a larger --max"
+        piece.refuse(y > high, y, task.label, rule)
 
 
 def forecasts(task: Task, columns: list[Floats]) -> Floats:

@@ -1,0 +1,65 @@
+"""Notices about limits and ties of labels: what coverage can mean where many labels are one value."""
+
+import math
+from collections.abc import Sequence
+
+from gradeq.report.numerals import percent, plain, target
+from gradeq.report.story import Notice
+
+
+def clipped_coverage(
+    low: float | None, high: float | None, shares: Sequence[tuple[str, float, float]], loss: float
+) -> Notice:
+    """Coverage as served beside the one that is judged; ``shares`` has name, judged and as served."""
+    ends = [f"at {plain(low)} or above"] if low is not None else []
+    ends += [f"at {plain(high)} or below"] if high is not None else []
+    listed = "; ".join(
+        f"{percent(served)} of labels{_named(name)} (judged: {percent(judged)})"
+        for name, judged, served in shares[:9]
+    )
+    return Notice(
+        "note",
+        f"What was served stays {' and '.join(ends)}.",
+        f"As served it covers {listed}; pinball loss {loss:.4g}. Coverage is judged by the value "
+        "before the limit, since labels that tie there would count as covered however low it falls.",
+    )
+
+
+def tied_labels(
+    value: float,
+    below: float,
+    equal: float,
+    levels: Sequence[str],
+    limited: bool,
+    interval: bool = False,
+) -> Notice:
+    """Many labels are one value; ``levels`` are those that no single value can meet.
+
+    ``limited``: what is served is held at that value; ``interval``: the levels are its ends.
+    """
+    shown = plain(value)
+    least = percent(math.floor(1000.0 * (below + equal)) / 1000.0)
+    most = f"at most {percent(math.ceil(1000.0 * below) / 1000.0)}" if below > 0.0 else "none"
+    fact = f"Any value of {shown} or more covers at least {least} of labels, a lower one {most}"
+    each = ", ".join(target(float(level)) for level in levels[:9])
+    remedy = ""
+    if not levels:
+        fact += "; your levels lie outside that range and keep their usual meaning."
+    elif limited and interval:
+        fact += (
+            f". A lower end held at {shown} is inclusive there, so the interval keeps its meaning."
+        )
+    elif limited:
+        fact += f": held at {shown}, what is served covers more than the {each} you ask for."
+        remedy = f"Read it as “{shown} is all you can expect at this level”."
+    else:
+        fact += (
+            f", so no single value covers {each}: it is met on average, by values on both sides."
+        )
+        if below == 0.0:
+            remedy = f"If labels are never below {shown}, say so with `--min {shown}`."
+    return Notice("note", f"{percent(equal, 0)} of the labels are exactly {shown}.", fact, remedy)
+
+
+def _named(name: str) -> str:
+    return "" if name == "interval" else f" at level {name}"

@@ -1,0 +1,119 @@
+"""--min and --max: what is served stays inside, and what is said of it is true; ties of labels are told."""
+
+import numpy as np
+import pytest
+
+from cli.calling import column, here, ok
+from gradeq.cli.ties import Ties
+from gradeq.report.limits import tied_labels
+
+
+@pytest.fixture
+def demand(tmp_path):
+    """Four series of demand, about half of it none, around forecasts that go below 0."""
+    rng = np.random.default_rng(2)
+    lines = ["day,sku,low,high,sold"]
+    for day in range(150):
+        for sku in range(4):
+            f = rng.uniform(0.0, 1.5)
+            lines.append(f"{day},{sku},{f - 1.0:.3f},{f + 0.6:.3f},{rng.poisson(0.2 + 0.4 * sku)}")
+    path = tmp_path / "demand.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def columns(path, *names):
+    return [np.array(column(path, name)) for name in names]
+
+
+@pytest.mark.parametrize("more", [[], ["--key", "sku"], ["--by", "sku"], ["--eta", 0.1]])
+def test_what_debias_serves_is_inside_and_judged_there(demand, tmp_path, more):
+    out = tmp_path / "out.csv"
+    given = ["--prediction", "low", "--label", "sold", "--min", 0, "--max", 9, "-o", out, *more]
+    said = ok(here("debias", demand, *given, "--json")).json
+    served, y = columns(out, "adjusted", "sold")
+    assert served.min() == 0.0 and served.max() <= 9.0
+    assert said["bias"]["after"] == pytest.approx(np.mean(served - y), abs=1e-12)
+    assert said["loss"]["after"] == pytest.approx(np.mean((served - y) ** 2), abs=1e-12)
+    assert said["certificate"]["gap"] < 1e-12
+
+
+@pytest.mark.parametrize("more", [[], ["--key", "sku"], ["--by", "sku"], ["--delay", 3]])
+def test_quantiles_are_judged_before_the_limit_and_shown_inside(demand, tmp_path, more):
+    free, held = tmp_path / "free.csv", tmp_path / "held.csv"
+    given = ["quantile", demand, "--prediction", "low", "--label", "sold", "--level", 0.2, *more]
+    without = ok(here(*given, "-o", free, "--json")).json
+    said = ok(here(*given, "--min", 0, "-o", held, "--json")).json
+    before, y = columns(free, "adjusted", "sold")
+    (shown,) = columns(held, "adjusted")
+    assert before.min() < 0.0 and np.array_equal(shown, np.maximum(before, 0.0))
+    assert {k: said["coverage"][k] for k in without["coverage"]} == without["coverage"]
+    assert said["certificate"] == without["certificate"]
+    assert said["coverage"]["clipped"] == pytest.approx(np.mean(y <= shown), abs=1e-12)
+    loss = np.mean(np.maximum(0.2 * (y - shown), -0.8 * (y - shown)))
+    assert said["loss"]["clipped"] == pytest.approx(loss, abs=1e-12)
+    assert any("stays at 0 or above" in one["claim"] for one in said["warnings"])
+
+
+def test_the_lower_end_of_an_interval_is_inclusive_at_the_limit(demand, tmp_path):
+    out = tmp_path / "out.csv"
+    given = ["--prediction", "low", "--prediction", "high", "--label", "sold", "--interval", 0.8]
+    said = ok(here("quantile", demand, *given, "--min", 0, "-o", out, "--json")).json
+    lower, upper, y = columns(out, "lower", "upper", "sold")
+    inside = ((lower < y) | ((lower == 0.0) & (y == 0.0))) & (y <= upper)
+    assert said["coverage"]["clipped"] == pytest.approx(np.mean(inside), abs=1e-12)
+    assert abs(said["coverage"]["clipped"] - np.mean((lower < y) & (y <= upper))) > 0.2
+
+
+def test_a_state_keeps_its_limits(demand, tmp_path):
+    state = tmp_path / "state.json"
+    given = ["--prediction", "low", "--label", "sold", "--level", 0.2, "--state", state]
+    ok(here("quantile", demand, *given, "--min", 0))
+    kept = state.read_text()
+    other = here("quantile", demand, *given, "--min", 1e-3)
+    assert other.code == 2 and state.read_text() == kept
+    other = here("quantile", demand, *given)
+    assert other.code == 2 and "support" in other.err and state.read_text() == kept
+    ok(here("quantile", demand, *given, "--min", 0))
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (["--min", 1], "column 'sold' has 0.0, which lies below --min 1"),
+        (["--max", 1], "which lies above --max 1; correct it, or give a larger --max"),
+        (["--min", 3, "--max", 2], "--min 3 is not below --max 2"),
+        (["--min", "inf"], "inf is not finite; leave the option out"),
+        (["--max", "nan"], "nan is not finite"),
+        (["--min", "none"], "'none' is not a number"),
+        (["--min", 0, "--link", "exp"], "--min and --max do not go with --link exp"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused_in_one_line(demand, tmp_path, given, said):
+    out = tmp_path / "out.csv"
+    done = here("debias", demand, "--prediction", "high", "--label", "sold", *given, "-o", out)
+    assert done.code == 2 and done.err.count("\n") == 1
+    assert said in done.err
+    assert not out.exists()
+
+
+def test_ties_are_told_and_what_is_told_holds(demand):
+    y = columns(demand, "sold")[0]
+    said = ok(here("quantile", demand, "--prediction", "low", "--label", "sold", "--level", 0.2))
+    assert "labels are exactly 0" in said.out and "no single value covers 20 %" in said.out
+    ties = Ties()
+    for piece in (y[:100], y[:0], y[100:]):
+        ties.add(piece)
+    assert (ties.value, ties.below, ties.equal) == (0.0, 0, np.count_nonzero(y == 0.0))
+    quiet = ok(here("quantile", demand, "--prediction", "low", "--label", "high", "--level", 0.2))
+    assert "exactly" not in quiet.out
+
+
+@pytest.mark.parametrize("below, equal", [(0.0, 0.4026), (0.25049, 0.39951), (0.1, 0.9)])
+def test_shares_of_a_tie_are_never_rounded_to_more_than_is_true(below, equal):
+    said = tied_labels(1.0, below, equal, ["0.3"], False).evidence
+    least, most = (
+        said.partition(word)[2].partition(" %")[0] for word in ("at least ", "at most ")
+    )
+    assert float(least) <= 100.0 * (below + equal) < float(least) + 0.1001
+    assert not below or float(most) >= 100.0 * below
