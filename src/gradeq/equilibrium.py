@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradeq.errors import BadInput
+from gradeq.tables import frame_of
 
 if TYPE_CHECKING:
     from gradeq.engine.learned import State
@@ -157,6 +158,12 @@ class Equilibrium:
             "certificate": self.certificate,
             "learning": None if self.learning is None else self.learning._asdict(),
         }
+
+    def to_frame(self) -> Any:
+        """One row for each parameter, as a data frame of pandas, polars or pyarrow, whichever is there."""
+        return frame_of(
+            {f.name: [getattr(c, f.name) for c in self.coordinates] for f in fields(Coordinate)}
+        )
 
     @property
     def certificate(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ Int64s = npt.NDArray[np.int64]
 __all__ = [
     "MISSING_NAME",
     "Codes",
+    "cells",
     "coded",
     "codes",
     "floats",
@@ -32,6 +33,7 @@ __all__ = [
     "moments",
     "name_of",
     "same_length",
+    "with_columns",
 ]
 
 
@@ -110,6 +112,27 @@ def coded(column: Any, name: str, book: Codebook) -> Int64s:
     if arrow is None:
         return book.of_cells(_array(column, name).tolist())
     return book.codes(arrow)
+
+
+def cells(column: Any, name: str) -> list[Any]:
+    """The cells of a column as Python has them: text, whole numbers, floats, None."""
+    if _is_plain(column) and not isinstance(column, np.ma.MaskedArray):
+        return list(_array(column, name).tolist())
+    series = _series(column)
+    found: list[Any] = _array(column, name).tolist() if series is None else series.to_list()
+    return found
+
+
+def with_columns(frame: Any, new: dict[str, Any]) -> Any:
+    """A frame, as narwhals sees it, with new columns at its end, in the caller's own type."""
+    import narwhals as nw
+
+    one = frame[frame.columns[0]].to_native()
+    made = (like(one, np.asarray(values)) for values in new.values())
+    series = [nw.from_native(column, series_only=True) for column in made]
+    return frame.with_columns(
+        column.alias(name) for name, column in zip(new, series, strict=True)
+    ).to_native()
 
 
 def like(original: Any, values: npt.NDArray[Any]) -> Any:

@@ -131,7 +131,7 @@ def test_steps_that_rise_too_far_are_limited_alike_by_events_and_columns():
     "settings",
     [{"outcome": "count"}, {"link": "logit"}, {"link": "shift"}, {"outcome": "binary", "link": "exp"},
      {"late_cap": 2.0}, {"in_flight": 0}, {"ttl": -1}, {"groups": ["g", "g"]}, {"bins": [1.0, 0.5]},
-     {"eta": "auto", "penalty": gq.Ridge(0.1)}, {"eta": "auto", "features": ["x"]}, {"groups": "race"},
+     {"eta": "auto", "penalty": gq.Ridge(0.1)}, {"eta": "auto", "features": ["x"]}, {"groups": ""},
      {"eta": 0.1, "schedule": gq.Constant(0.1)}],
     ids=repr,
 )  # fmt: skip

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from gradeq.spans import duration
+
 if TYPE_CHECKING:
     _Kind = click.ParamType[Any]
 else:  # click before 8.4 has no parameter there
@@ -127,22 +129,7 @@ class Late(_Kind):
         return Delay(text, None, seconds)
 
 
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST = 100.0 * 366.0 * 86400.0
-
-
-def duration(text: str) -> float | None:
-    """Seconds of a span of time with a unit; None for anything else.
-
-    >>> duration("36h"), duration("1.5d"), duration("7")
-    (129600.0, 129600.0, None)
-    """
-    if text[-1:] not in UNITS:
-        return None
-    try:
-        return float(text[:-1]) * UNITS[text[-1]]
-    except ValueError:
-        return None
 
 
 class Positive(_Kind):

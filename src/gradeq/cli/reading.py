@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from gradeq.cli.options import UNITS, Common, Delay
+from gradeq.cli.options import Common, Delay
 from gradeq.cli.overlap import ahead, behind
 from gradeq.errors import BadInput
 from gradeq.files import (
@@ -26,6 +26,7 @@ from gradeq.files import (
 from gradeq.files.cells import row_name
 from gradeq.files.numbers import Floats
 from gradeq.kernels.choice import expecting
+from gradeq.spans import UNITS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,13 +6,16 @@ remembered first, and only that.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradeq.engine.flight import Flight, norm_of
+from gradeq.engine.keeping import Counted, Kept, enter, kept_with
 from gradeq.engine.names import Placed
 from gradeq.engine.tickets import Book, Waiting
 from gradeq.errors import BadInput
@@ -35,13 +38,16 @@ from gradeq.ledger.batch import (
 )
 from gradeq.ledger.constants import filled, ones
 from gradeq.ledger.state import State
-from gradeq.ledger.values import Ticket
+from gradeq.ledger.values import Row, Ticket
 from gradeq.rules.rule import Rule, posting_of
 from gradeq.schedules import Constant, Power, Schedule
 
 
 class Columns(NamedTuple):
-    """Rows in input order, checked: predictions, labels (nan: none), weights (None: all 1), places, times."""
+    """Rows in input order, checked: predictions, labels (nan: none), weights (None: all 1), places, times.
+
+    ``kept``: the tickets of rows whose label is still to come are kept, under these ids.
+    """
 
     base: Floats  # (n,) or (n, levels)
     labels: Floats
@@ -49,6 +55,7 @@ class Columns(NamedTuple):
     placed: Placed
     times: NDArray[Any] | None = None
     label_times: NDArray[Any] | None = None
+    kept: Kept | None = None
 
 
 class Ran(NamedTuple):
@@ -96,8 +103,9 @@ def passed(engine: Engine, columns: Columns) -> Ran:
     full = with_carried(engine, columns, carried) if first else columns
     weights = ones(n) if full.weights is None else full.weights
     known = labelled(full.labels, full.weights)
-    at_once = columns.label_times is None and not first
-    posting, times = due(book, full, columns, carried, known) if not at_once else (None, None)
+    late = columns.label_times is not None or first > 0
+    at_once = not late and columns.kept is None
+    posting, times = due(book, full, columns, carried, known) if late else (None, None)
     if posting is None:
         posting = posted_at_once(known)
     heard = posting
@@ -123,17 +131,24 @@ def passed(engine: Engine, columns: Columns) -> Ran:
     flight.settle_many(state, batch, full.placed.norms, delays, heard, engine.frozen)
     if engine.frozen:
         batch = batch._replace(labels=np.full(n, np.nan))
-    made: Any
+    tickets_of: Callable[[Ints], list[Ticket]]
     if getattr(rule, "by_events", False) or (rule.penalty is not None and not batch.at_once):
-        served, made = by_events(engine, batch, opened, delays, full)
+        served, events = by_events(engine, batch, opened, delays, full)
+        tickets_of = partial(picked, events)
     else:
         served, memos = rule.run(state, batch)
-        made = None if at_once else Maker(engine, full, batch, served, memos, opened)
+        tickets_of = Maker(engine, full, batch, served, memos, opened).tickets
+    kept = kept_with(columns.kept, carried, columns.labels)
     if columns.times is not None:
         whole = times if times is not None else columns.times
-        book.waiting = still_waiting(full, posting, whole, made)
-        if n > first:
-            book.now = float(columns.times[-1])
+        ids = None if kept is None else kept.ids
+        book.hold(still_waiting(full, posting, whole, tickets_of, ids))
+    if kept is not None:
+        counted = Counted(full.placed.cells, opened, state.view("rows")) if late else None
+        enter(book, rule, kept, batch, heard, tickets_of, counted, engine.frozen)
+    if columns.times is not None and n > first:
+        book.expire(float(columns.times[-1]))
+        book.now = float(columns.times[-1])
     out = served[first:]
     posts = batch.posts[batch.posts >= first] - first if first else batch.posts
     if order is not None:
@@ -171,6 +186,7 @@ def in_order(columns: Columns, order: Ints) -> Columns:
     return Columns(
         columns.base[order], columns.labels[order], picked(columns.weights), placed,
         picked(columns.times), picked(columns.label_times),
+        None if columns.kept is None else columns.kept.ordered(order),
     )  # fmt: skip
 
 
@@ -268,7 +284,7 @@ def limited(
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes the ticket of any row of a run, for those whose label is still to come."""
+    """Makes the tickets of rows of a run, for those whose label is still to come."""
 
     engine: Engine
     full: Columns
@@ -277,36 +293,67 @@ class Maker:
     memos: Any
     opened: Ints
 
-    def __getitem__(self, k: int) -> Ticket:
-        batch, placed = self.batch, self.full.placed
-        if k < batch.first:
-            return batch.carried[k]
-        rows, cells = placed.rows, placed.cells
-        own, counted = slice(*rows.starts[k : k + 2]), slice(*cells.starts[k : k + 2])
-        row = self.engine.names.row_at(
-            rows.params[own].tolist(), rows.values[own].tolist(), int(placed.keys[k])
+    def tickets(self, rows: Ints) -> list[Ticket]:
+        """The tickets of these rows, carried ones among them, in their order."""
+        batch, carried = self.batch, self.batch.carried
+        new = rows[rows >= batch.first]
+        made = self._made(new)
+        if len(new) == len(rows):
+            return list(made)
+        return [carried[k] if k < batch.first else next(made) for k in rows.tolist()]
+
+    def _made(self, rows: Ints) -> Iterator[Ticket]:
+        batch, placed, names = self.batch, self.full.placed, self.engine.names
+        before = int(self.engine.state.facts[fact.SERVED]) - len(batch.base)
+        params, values = (
+            cut(placed.rows, placed.rows.params, rows),
+            cut(placed.rows, placed.rows.values, rows),
         )
-        served_before = int(self.engine.state.facts[fact.SERVED]) - (len(batch.base) - batch.first)
-        return Ticket(
-            served_before + k - batch.first + 1, row, plain(batch.base[k]), plain(self.served[k]),
-            float(batch.weights[k]), float(batch.steps[k]), tuple(self.opened[counted].tolist()),
-            () if self.memos is None else tuple(self.memos[k].tolist()),
+        counts = cut(placed.cells, self.opened, rows)
+        memos = [()] * len(rows) if self.memos is None else plain(self.memos[rows])
+        numbers = zip(
+            (rows + before + 1).tolist(), plain(batch.base[rows]), plain(self.served[rows]),
+            batch.weights[rows].tolist(), batch.steps[rows].tolist(), counts, memos, strict=True,
         )  # fmt: skip
+        known: dict[Any, Row] = {}  # by places and series: few rows have names of their own
+        each = zip(params, values, placed.keys[rows].tolist(), numbers, strict=True)
+        for at, z, key, (number, *rest) in each:
+            row = known.get((at, key))
+            if row is None:
+                row = known[at, key] = names.row_at(at, z, key)
+            yield Ticket(number, row if row.values == z else row._replace(values=z), *rest)
 
 
-def plain(value: Any) -> Any:
-    """A number, or a tuple of numbers."""
-    made = value.tolist()
-    return tuple(made) if isinstance(made, list) else made
+def cut(rows: Any, entries: Any, chosen: Ints) -> list[tuple[Any, ...]]:
+    """The entries of the chosen rows, one tuple each."""
+    flat = entries.tolist() if len(chosen) * 8 > len(rows.starts) else entries
+    starts, ends = rows.starts[chosen].tolist(), rows.starts[chosen + 1].tolist()
+    if flat is entries:
+        return [tuple(flat[a:b].tolist()) for a, b in zip(starts, ends, strict=True)]
+    return [tuple(flat[a:b]) for a, b in zip(starts, ends, strict=True)]
 
 
-def still_waiting(full: Columns, posting: Order, times: Any, tickets: Any) -> list[Waiting]:
+def plain(column: Any) -> list[Any]:
+    """Each row as a number, or a tuple of numbers."""
+    return column.tolist() if column.ndim == 1 else [tuple(row) for row in column.tolist()]
+
+
+def picked(tickets: list[Ticket], rows: Ints) -> list[Ticket]:
+    """The tickets of these rows."""
+    return [tickets[k] for k in rows.tolist()]
+
+
+def still_waiting(
+    full: Columns, posting: Order, times: Any, tickets: Callable[[Ints], list[Ticket]], ids: Any
+) -> list[Waiting]:
     """The tickets whose labels are known but not due by the last row."""
+    rows = posting.waiting
+    if not len(rows):
+        return []
     when, label_times = times if isinstance(times, tuple) else (times, times)
-    return [
-        Waiting(tickets[k], float(full.labels[k]), label_times[k].item(), when[k].item())
-        for k in posting.waiting.tolist()
-    ]
+    columns = (column[rows].tolist() for column in (full.labels, label_times, when))
+    own = [None] * len(rows) if ids is None else [ids[k] for k in rows.tolist()]
+    return list(map(Waiting, tickets(rows), *columns, own))
 
 
 def by_events(
@@ -314,8 +361,9 @@ def by_events(
 ) -> tuple[Floats, list[Ticket]]:
     """Serve and judge row by row: for rules whose tickets carry more than a pass can."""
     rule, state, names = engine.rule, engine.state, engine.names
-    maker = Maker(engine, full, batch, batch.base, None, opened)
     tickets: list[Ticket] = list(batch.carried)
+    rows = np.arange(batch.first, len(batch.base))
+    served_later = Maker(engine, full, batch, batch.base, None, opened).tickets(rows)
     labels, etas = batch.labels.tolist(), batch.etas.tolist()
 
     def post(k: int) -> None:
@@ -329,7 +377,7 @@ def by_events(
         while done < batch.cuts[i]:
             post(posts[done])
             done += 1
-        bare = maker[i]
+        bare = served_later[i - batch.first]
         place = names.place(bare.row)
         served, memo, slopes = rule.serve(state, place, bare.row.values, bare.base)
         tickets.append(bare._replace(served=served, memo=memo, slopes=slopes))

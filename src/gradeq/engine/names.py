@@ -70,6 +70,11 @@ def group_name(value: Any) -> str:
     return name_of(value)
 
 
+def as_names(names: Sequence[str] | str) -> Sequence[str]:
+    """Names of columns; a text is one name."""
+    return (names,) if isinstance(names, str) else names
+
+
 class Roster:
     """Names of groups and features, and the place of each parameter.
 
@@ -84,11 +89,12 @@ class Roster:
     keys = 1
 
     def __init__(
-        self, groups: Sequence[str] = (), features: Sequence[str] = (), together: bool = False
+        self,
+        groups: Sequence[str] | str = (),
+        features: Sequence[str] | str = (),
+        together: bool = False,
     ) -> None:
-        for kind, names in (("groups", groups), ("features", features)):
-            if isinstance(names, str):
-                raise BadInput(f"{kind}={names!r}: give a list of column names, [{names!r}]")
+        groups, features = as_names(groups), as_names(features)
         for name in (*groups, *features):
             if not isinstance(name, str) or not name:
                 raise BadInput(

@@ -44,6 +44,7 @@ class Waiting(NamedTuple):
     y: float
     due: float
     time: float
+    id: Id | None = None
 
 
 # A ticket in the book, with the id and the time it was served under.
@@ -54,7 +55,8 @@ class Book:
     """Open tickets by number and by id, the last ``remember`` closed and expired ids."""
 
     __slots__ = (
-        "by_id", "by_key", "closed", "desk", "lapsed", "now", "opened", "remember", "timed", "ttl", "waiting",
+        "by_id", "by_key", "closed", "desk", "forgotten", "held", "lapsed", "now", "opened", "remember", "timed",
+        "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(self, ttl: float | None, remember: int = 10_000) -> None:
@@ -71,6 +73,8 @@ class Book:
         self.closed: OrderedDict[Id, Posting] = OrderedDict()
         self.lapsed: OrderedDict[Id, None] = OrderedDict()
         self.waiting: list[Waiting] = []  # labels of earlier runs that are known but not yet due
+        self.held: dict[Id, float] = {}  # those of them that have an id
+        self.forgotten = 0  # ids that were closed or expired and are no longer remembered
         self.now: float | None = None
         self.desk: dict[str, Any] = {}  # what the command line notes from run to run
 
@@ -83,8 +87,12 @@ class Book:
             return
         if type(id) is not int and type(id) is not str:
             raise BadInput(f"id {id!r} is neither text nor a whole number; give one of these")
-        if id in self.by_id or id in self.closed or id in self.lapsed:
+        if self.knows(id):
             raise BadInput(f"id {id!r} was already served; every prediction needs an id of its own")
+
+    def knows(self, id: Id) -> bool:
+        """Whether this id is open, closed or expired, as far as is remembered."""
+        return id in self.by_id or id in self.closed or id in self.lapsed or id in self.held
 
     def put(self, ticket: Ticket, id: Id | None = None, time: float | None = None) -> None:
         """Keep a ticket that was just opened."""
@@ -114,6 +122,11 @@ class Book:
                 raise ExpiredTicket(
                     f"id {id!r} has expired (ttl {self.ttl}); its label is not used"
                 )
+            if self.forgotten:
+                raise UnknownTicket(
+                    f"id {id!r} is not known: it was never served here, or it was forgotten "
+                    f"({self.forgotten:,} ids were; the last {self.remember:,} closed ones are kept)"
+                )
             raise UnknownTicket(f"id {id!r} was never served here; predict with this id first")
         if key is not None:
             if self.by_key is None:
@@ -136,9 +149,37 @@ class Book:
         if id is not None or self.by_key is not None:
             self._unlist(ticket, id)
         if id is not None:
-            self.closed[id] = posting._replace(slopes=()) if posting.slopes else posting
-            if len(self.closed) > self.remember:
-                self.closed.popitem(last=False)
+            self.shut(id, posting)
+
+    def shut(self, id: Id, posting: Posting) -> None:
+        """Remember what the label of this id added."""
+        self.closed[id] = posting._replace(slopes=()) if posting.slopes else posting
+        if len(self.closed) > self.remember:
+            self.closed.popitem(last=False)
+            self.forgotten += 1
+
+    def lapse(self, id: Id) -> None:
+        """Remember that the ticket of this id has expired."""
+        self.lapsed[id] = None
+        if len(self.lapsed) > self.remember:
+            self.lapsed.popitem(last=False)
+            self.forgotten += 1
+
+    def hold(self, waiting: list[Waiting]) -> None:
+        """Keep these labels until they are due, instead of those that were kept so far."""
+        self.waiting = waiting
+        self.held = {own.id: own.y for own in waiting if own.id is not None}
+
+    def drop(self, id: Id) -> None:
+        """Forget an id, whatever became of it: an open ticket goes, and so does a label that is not due."""
+        known = self.knows(id)
+        if id in self.by_id:
+            self._unlist(self.opened.pop(self.by_id[id])[0], id)
+        if id in self.held:
+            self.hold([own for own in self.waiting if own.id != id])
+        self.closed.pop(id, None)
+        self.lapsed.pop(id, None)
+        self.forgotten += known
 
     def expire(self, now: float) -> list[Opened]:
         """Drop the tickets that are older than the time to live; a label for them is refused from now on."""
@@ -154,9 +195,7 @@ class Book:
                 dropped.append(opened)
         for _, id, _ in dropped:
             if id is not None:
-                self.lapsed[id] = None
-                if len(self.lapsed) > self.remember:
-                    self.lapsed.popitem(last=False)
+                self.lapse(id)
         return dropped
 
     def _unlist(self, ticket: Ticket, id: Id | None) -> None:
@@ -174,8 +213,9 @@ class Book:
             "open": list(self.opened.values()),
             "closed": [[id, posting] for id, posting in self.closed.items()],
             "lapsed": list(self.lapsed),
-            "waiting": self.waiting,
+            "waiting": [own if own.id is not None else own[:4] for own in self.waiting],
             "now": self.now,
+            **({"forgotten": self.forgotten} if self.forgotten else {}),
             **({"desk": self.desk} if self.desk else {}),
         }
 
@@ -187,9 +227,8 @@ class Book:
             fresh.put(as_ticket(entry), id, time)
         fresh.closed = OrderedDict((id, as_posting(entry)) for id, entry in state["closed"])
         fresh.lapsed = OrderedDict.fromkeys(state["lapsed"])
-        fresh.waiting = [
-            Waiting(as_ticket(entry), y, due, time) for entry, y, due, time in state["waiting"]
-        ]
+        fresh.hold([Waiting(as_ticket(entry), *own) for entry, *own in state["waiting"]])
+        fresh.forgotten = int(state.get("forgotten", 0))
         for name in self.__slots__:
             if name not in ("ttl", "remember"):
                 setattr(self, name, getattr(fresh, name))

@@ -11,7 +11,7 @@ Codebook turns names into dense codes, Clock reads times, sorted_by_time and Sca
 by time and put results back in file order, atomic writes any other file whole or not at all.
 """
 
-from gradeq.files.atomic import atomic, check_output, write_text
+from gradeq.files.atomic import Together, atomic, check_output, write_text
 from gradeq.files.cells import MISSING, guard_formula, is_missing
 from gradeq.files.codebook import Codebook
 from gradeq.files.numbers import numeric
@@ -31,6 +31,7 @@ __all__ = [
     "Scatter",
     "Table",
     "Times",
+    "Together",
     "Writer",
     "atomic",
     "check_output",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
+import signal
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,37 +20,114 @@ _SUFFIX = ".tmp"
 _YOUNG = 60.0
 
 
+class Together:
+    """Files that appear together: each is written beside its place, and all are whole before the first takes it.
+
+    Use as a context manager; ``publish`` puts them in their places, in the order in which they were opened, those
+    opened as ``last`` at the end. After an error or Ctrl-C before that nothing is left; after a kill the temporary
+    files (.gradeq-*.tmp) are removed by the next run that writes into the folder.
+    """
+
+    def __init__(self, inputs: Iterable[str] = ()) -> None:
+        self.inputs = list(inputs)
+        self._drafts: list[_Draft] = []
+
+    def __enter__(self) -> Together:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for draft in self._drafts:
+            draft.discard()
+
+    def open(self, path: str | os.PathLike[str], last: bool = False) -> BinaryIO:
+        """A file to write; refused at once when it is one of the inputs or cannot be written."""
+        check_output(path, self.inputs)
+        self._drafts.append(_Draft(path, last))
+        return self._drafts[-1].file
+
+    def marks(self) -> list[tuple[str, str]]:
+        """The path and the SHA-256 of every file so far, the last ones apart; nothing may be written to them now."""
+        drafts = [draft for draft in self._drafts if not draft.last]
+        for draft in drafts:
+            draft.seal()
+        return [(draft.path, draft.mark()) for draft in drafts]
+
+    def publish(self) -> None:
+        """Put every file in its place; it is too late for Ctrl-C then."""
+        for draft in self._drafts:
+            draft.seal()
+        self._drafts.sort(key=lambda draft: draft.last)
+        with undisturbed():
+            while self._drafts:
+                self._drafts[0].place()
+                del self._drafts[0]
+
+
+class _Draft:
+    """One file beside its place."""
+
+    def __init__(self, path: str | os.PathLike[str], last: bool) -> None:
+        self.path, self.last = os.fspath(path), last
+        self._place = os.path.realpath(self.path)
+        self._folder, name = os.path.split(self._place)
+        _sweep(self._folder)
+        self._temporary = os.path.join(
+            self._folder, f"{_PREFIX}{name[:80]}-{secrets.token_hex(6)}{_SUFFIX}"
+        )
+        with writing(path):
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+            descriptor = os.open(self._temporary, flags, _mode(self._place))
+        self.file = os.fdopen(descriptor, "wb")
+        lock(descriptor)
+
+    def seal(self) -> None:
+        """All of it is on the disk; it stays open, and so locked, until it is in its place."""
+        with writing(self.path):
+            self.file.flush()
+            os.fsync(self.file.fileno())
+
+    def mark(self) -> str:
+        """Its SHA-256."""
+        with writing(self.path), open(self._temporary, "rb") as whole:
+            return hashlib.file_digest(whole, "sha256").hexdigest()
+
+    def place(self) -> None:
+        """Take the place of what was there."""
+        with writing(self.path):
+            if os.name == "nt":  # where an open file cannot be renamed
+                self.file.close()
+            os.replace(self._temporary, self._place)
+            self.file.close()
+        _sync_folder(self._folder)
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        with contextlib.suppress(OSError):
+            self.file.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._temporary)
+
+
 @contextmanager
 def atomic(path: str | os.PathLike[str], inputs: Iterable[str] = ()) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of ``path`` when the block ends without an error.
+    """A file to write that takes the place of ``path`` when the block ends without an error, whole or not at all."""
+    with Together(inputs) as files:
+        yield files.open(path)
+        files.publish()
 
-    Refused at once when it is one of the ``inputs`` or cannot be written. After an error or
-    Ctrl-C nothing is left; after a kill the temporary file (.gradeq-*.tmp) is removed by the
-    next run that writes into the folder.
-    """
-    place = os.path.realpath(os.fspath(path))
-    check_output(path, inputs)
-    folder, name = os.path.split(place)
-    _sweep(folder)
-    temporary = os.path.join(folder, f"{_PREFIX}{name[:80]}-{secrets.token_hex(6)}{_SUFFIX}")
-    with writing(path):
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, _mode(place))
-    file = os.fdopen(descriptor, "wb")
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ctrl-C is not heard within the block: some files in their places and others not would fit nothing."""
     try:
-        _lock(file.fileno())
-        yield file
-        with writing(path):
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            os.replace(temporary, place)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            file.close()
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(folder)
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # only the main thread can say so, and only it is interrupted
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -95,12 +174,12 @@ def _mode(place: str) -> int:
         return 0o666
 
 
-def _lock(descriptor: int) -> bool:
-    """Hold the file until it is closed or the process dies; False when another one holds it."""
+def lock(descriptor: int) -> bool | None:
+    """Hold the file until it is closed or the process dies; False when another one holds it, None without locks."""
     try:
         import fcntl
     except ImportError:  # no such locks on this system: nothing is ever swept
-        return False
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -118,7 +197,7 @@ def _sweep(folder: str) -> None:
                 if time.time() - entry.stat(follow_symlinks=False).st_mtime < _YOUNG:
                     continue
                 with open(entry.path, "rb") as left:
-                    if _lock(left.fileno()):
+                    if lock(left.fileno()):
                         os.unlink(entry.path)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.files import csv_lines
 from gradeq.files.arrays import from_numpy, texts
-from gradeq.files.atomic import atomic, check_output, writing
+from gradeq.files.atomic import Together, atomic, check_output, writing
 from gradeq.files.cells import guard_formula
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class Writer:
 
     Use as a context manager. The file takes its place when the block ends well; after any error
     the old file is as it was. ``new`` maps each new column's name to the Python type of its
-    values (float, int or str); a float that is nan is written as an empty cell.
+    values (float, int or str); a float that is nan is written as an empty cell. ``among``: files
+    that appear together; this one is then in its place when they are.
     """
 
     def __init__(
@@ -40,8 +41,9 @@ class Writer:
         new: Mapping[str, type],
         *,
         inputs: Iterable[str] = (),
+        among: Together | None = None,
     ) -> None:
-        self.path = os.fspath(path)
+        self.path, self._among = os.fspath(path), among
         self._new = dict(new)
         self._inputs = list(inputs)
         self._format = output_format(self.path)
@@ -58,7 +60,10 @@ class Writer:
 
     def __enter__(self) -> Writer:
         with ExitStack() as stack:
-            file = stack.enter_context(atomic(self.path, self._inputs))
+            if self._among is not None:
+                file = self._among.open(self.path)
+            else:
+                file = stack.enter_context(atomic(self.path, self._inputs))
             sink = _ParquetSink if self._format == "parquet" else _CsvSink
             self._sink = sink(file, self.schema, zipped=self._format == "csv.gz")
             self._stack = stack.pop_all()

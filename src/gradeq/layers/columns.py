@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradeq.engine import checks
 from gradeq.errors import BadInput
 from gradeq.kernels.finite import is_finite
 from gradeq.ledger.constants import ones
 
 if TYPE_CHECKING:
     from gradeq.ledger.batch import Floats, Ints
+
+Moment = float | date | np.datetime64  # a datetime is a date
 
 
 def numbers(values: Any, what: str) -> Floats:
@@ -82,6 +86,22 @@ def times(values: Any, n: int, what: str, missing: bool = False) -> Any:
     column, absent = frames.moments(values, what, missing=missing)
     same_length(n, len(column), what)
     return column, absent
+
+
+def cells(column: Any, what: str) -> list[Any]:
+    """The cells of any column, as Python has them."""
+    from gradeq import frames
+
+    return list(column) if type(column) in (list, tuple) else frames.cells(column, what)
+
+
+def moment(value: Moment) -> float:
+    """One time: a number as it is, a date in nanoseconds since 1970."""
+    from gradeq import frames
+
+    if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
+        return float(frames.moments([value], "time").values[0])
+    return checks.number(value, "time")
 
 
 def named(given: Any, wanted: Sequence[str], what: str) -> list[tuple[str, Any]]:

@@ -13,6 +13,7 @@ from gradeq.engine import checks
 from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
 from gradeq.layers import columns
+from gradeq.layers.columns import Moment
 from gradeq.layers.layer import Id
 from gradeq.layers.predicting import Single
 from gradeq.layers.several import split
@@ -104,7 +105,7 @@ class Conformal(Single, Tracker):
         warm: bool | None = None,
         late_cap: LateCap = "auto",
         in_flight: int = 1,
-        ttl: float | None = None,
+        ttl: float | str | None = None,
     ) -> None:
         if isinstance(score, str) and not score:
             raise BadInput(
@@ -134,7 +135,7 @@ class Conformal(Single, Tracker):
         return self._open(row, place, x, w)
 
     def predict(
-        self, x: Any, weight: float = 1.0, id: Id | None = None, time: float | None = None
+        self, x: Any, weight: float = 1.0, id: Id | None = None, time: Moment | None = None
     ) -> PredictionSet:
         """The set of labels to expect; a ticket stays open until the label comes."""
         if id is not None or time is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gradeq.certificate import Terms
 from gradeq.engine import checks
-from gradeq.engine.names import Roster
+from gradeq.engine.names import Roster, as_names
 from gradeq.errors import BadInput, StepTooLarge
 from gradeq.kernels.account import COLUMNS
 from gradeq.layers import columns
@@ -94,13 +94,13 @@ class Debiaser(Grouped[float]):
         *,
         outcome: Outcome = "real",
         link: LinkName | None = None,
-        groups: Sequence[str] = (),
-        features: Sequence[str] = (),
+        groups: Sequence[str] | str = (),
+        features: Sequence[str] | str = (),
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
         late_cap: Literal["auto"] | float | None = "auto",
         in_flight: int = 1,
-        ttl: float | None = None,
+        ttl: float | str | None = None,
         clip: float = 1e-6,
         bins: Sequence[float] | None = None,
         support: Support | None = None,
@@ -110,7 +110,7 @@ class Debiaser(Grouped[float]):
         self.link_name = link or ("identity" if outcome == "real" else "logit")
         self.bins = None if bins is None else Bins(bins)
         self.late_cap, self.penalty = late_cap, penalty
-        own = [*groups, COLUMN] if bins is not None and not isinstance(groups, str) else groups
+        own = groups if bins is None else [*as_names(groups), COLUMN]
         names = Roster(own, features, together=penalty is not None)
         self._limited = self.link_name == "identity"
         if outcome == "binary":

@@ -12,6 +12,8 @@ from gradeq.engine.flight import AT_ONCE
 from gradeq.engine.players import HOME, Players
 from gradeq.errors import BadInput
 from gradeq.layers import combinations
+from gradeq.layers.columns import Moment, moment
+from gradeq.layers.elo_many import ManyGames
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.making import late_limit
 from gradeq.ledger.values import Place, Row, Ticket, new
@@ -40,7 +42,7 @@ PLAIN_ETA = 0.1  # a constant step for those who ask for one without a number (-
 __all__ = ["Elo"]
 
 
-class Elo(Layer):
+class Elo(ManyGames, Layer):
     """Ratings of players in natural log-odds: P(a wins) = sigmoid(rating_a - rating_b), before every game.
 
     >>> elo = Elo()
@@ -88,7 +90,7 @@ class Elo(Layer):
         dates: bool = False,
         late_cap: Literal["auto"] | float | None = "auto",
         in_flight: int = 1,
-        ttl: float | None = None,
+        ttl: float | str | None = None,
     ) -> None:
         if ties not in ("half", "drop"):
             raise BadInput(f"ties={ties!r}: must be half (half a win) or drop (no game)")
@@ -123,7 +125,7 @@ class Elo(Layer):
         return rule
 
     def open(
-        self, a: Any, b: Any, *, home: float = 1.0, weight: float = 1.0, time: float | None = None
+        self, a: Any, b: Any, *, home: float = 1.0, weight: float = 1.0, time: Moment | None = None
     ) -> Ticket:
         """Predict a game and leave its ticket with the caller: ``ticket.served`` is the probability that a wins."""
         w = 1.0 if weight == 1.0 else checks.weight(weight)
@@ -132,9 +134,9 @@ class Elo(Layer):
         row, place = self._names.game(a, b, home)
         return self._open(row, place, COIN, w, serve)
 
-    def _when(self, time: float | None) -> tuple[float, ...]:
+    def _when(self, time: Moment | None) -> tuple[float, ...]:
         """The time of a game, where it means anything."""
-        return () if time is None or not self.dates else (checks.number(time, "time"),)
+        return () if time is None or not self.dates else (moment(time),)
 
     def predict(
         self,
@@ -144,7 +146,7 @@ class Elo(Layer):
         home: float = 1.0,
         weight: float = 1.0,
         id: Id | None = None,
-        time: float | None = None,
+        time: Moment | None = None,
     ) -> float:
         """The probability that a wins. With an ``id`` a ticket stays open until ``settle`` brings the score.
 
@@ -156,7 +158,7 @@ class Elo(Layer):
         if self.proximal is not None:
             raise BadInput(NOT_LATE)
         self._book.check_new(id)
-        when = None if time is None else checks.number(time, "time")
+        when = None if time is None else moment(time)
         shown: float = self._kept(self.open(a, b, home=home, weight=weight, time=when), id, when)
         return shown
 
@@ -177,7 +179,7 @@ class Elo(Layer):
         weight: float = 1.0,
         *,
         home: float = 1.0,
-        time: float | None = None,
+        time: Moment | None = None,
     ) -> str:
         """Learn from a game that was not predicted under an id: a's score is 1, 0, or between (1/2 for a tie).
 
@@ -239,16 +241,17 @@ class Elo(Layer):
         times: Any = None,
         label_times: Any = None,
         skip_self: bool = False,
+        ids: Any = None,
     ) -> EloRun:
         """Play whole columns of games, with the same bits as one game at a time.
 
         ``run.served`` is the probability before each game that a wins, also of dropped ties and of games without a
-        score. A game against oneself is refused; with ``skip_self`` it is left out and served nan. Nothing has
-        changed if this raises.
+        score (with ``ids`` these keep their tickets until ``settle``). A game against oneself is refused; with
+        ``skip_self`` it is left out and served nan. Nothing has changed if this raises.
         """
         from gradeq.layers.elo_run import run_elo
 
-        return run_elo(self, a, b, score, weights, home, times, label_times, skip_self)
+        return run_elo(self, a, b, score, weights, home, times, label_times, skip_self, ids)
 
     def leaderboard(self, view: Seen = "auto") -> list[Standing]:
         """Everyone who has played, ranked players first: Elo with interval and open ranks, win rates, bias, bound.

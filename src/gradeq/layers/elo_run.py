@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradeq.engine.columns import Columns
+from gradeq.engine.keeping import Kept
 from gradeq.errors import BadInput
 from gradeq.layers import columns as check
 from gradeq.layers.coding import coded
-from gradeq.layers.run import Run, Trace, snapshot, tracer
+from gradeq.layers.run import Run, Trace, checked_ids, snapshot, tracer
 from gradeq.rules.rating import COIN, NOT_LATE
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def run_elo(
     times: Any,
     label_times: Any,
     skip_self: bool,
+    ids: Any = None,
 ) -> EloRun:
     """Check everything, then one pass; the layer is unchanged if anything is refused."""
     from gradeq import frames
@@ -60,8 +62,9 @@ def run_elo(
     due, never = check.times(label_times, n, "label times", missing=True)
     if due is not None and when is None:
         raise BadInput("label_times needs times as well: when each game was served")
-    if due is not None and elo.proximal is not None:
+    if (due is not None or ids is not None) and elo.proximal is not None:
         raise BadInput(NOT_LATE)
+    named = None if ids is None else checked_ids(elo, ids, n)
     for column, what in ((w, "weights"), (h, "home")):
         if column is not None:
             check.same_length(n, len(column), what)
@@ -75,6 +78,11 @@ def run_elo(
         if kept is not None:
             columns = [None if column is None else column[kept] for column in columns]
         played, weighing, first, served_at, due_at, lost = columns
+        tickets = None
+        if named is not None:
+            heard = np.where(lost, np.nan, played)
+            played_ids = named if kept is None else [named[k] for k in kept.tolist()]
+            tickets = Kept(played_ids, heard)
         tied = played == 0.5
         ties = int(np.count_nonzero(tied))
         if elo.ties == "drop":  # a dropped tie is no game
@@ -83,7 +91,7 @@ def run_elo(
             played = np.where(lost, np.nan, played)
         base = np.broadcast_to(COIN, len(pairs.a))
         placed = elo._names.columns(pairs, first)
-        return Columns(base, played, weighing, placed, served_at, due_at)
+        return Columns(base, played, weighing, placed, served_at, due_at, tickets)
 
     start = snapshot(elo)
     ran, columns = elo._run(made)

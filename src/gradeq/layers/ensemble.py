@@ -10,6 +10,7 @@ from gradeq.coverage import Coverage, coverages
 from gradeq.engine import checks
 from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
+from gradeq.layers.columns import Moment
 from gradeq.layers.layer import Id
 from gradeq.layers.making import late_limit
 from gradeq.layers.predicting import Single
@@ -62,7 +63,7 @@ class QuantileEnsemble(Single):
         link: LinkName = "sinh",
         late_cap: LateCap = "auto",
         in_flight: int = 1,
-        ttl: float | None = None,
+        ttl: float | str | None = None,
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
@@ -97,7 +98,7 @@ class QuantileEnsemble(Single):
         return self._open(row, place, checks.number(f, "prediction"), w)
 
     def predict(
-        self, f: Any, weight: float = 1.0, id: Id | None = None, time: float | None = None
+        self, f: Any, weight: float = 1.0, id: Id | None = None, time: Moment | None = None
     ) -> float:
         """The adjusted quantile; a ticket stays open until its label comes."""
         if id is not None or time is not None:

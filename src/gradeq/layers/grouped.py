@@ -11,6 +11,7 @@ from gradeq.engine import checks
 from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
 from gradeq.layers.bins import Bins
+from gradeq.layers.columns import Moment
 from gradeq.layers.combinations import check, fits
 from gradeq.layers.layer import Id
 from gradeq.layers.predicting import Predicting
@@ -126,7 +127,7 @@ class Grouped(Stepped, Generic[Served]):
         features: Mapping[str, Any] | None = None,
         weight: float = 1.0,
         id: Id | None = None,
-        time: float | None = None,
+        time: Moment | None = None,
     ) -> Served:
         """The adjusted prediction, or all levels in increasing order; a ticket stays open until its label comes."""
         if id is not None or time is not None:
@@ -143,14 +144,43 @@ class Grouped(Stepped, Generic[Served]):
         times: Any = None,
         label_times: Any = None,
         weights: Any = None,
+        ids: Any = None,
     ) -> Run:
         """Serve and learn from whole columns, with the same bits as one event at a time.
 
         ``predictions``: one column; with several levels one for all, or one for each (a list of columns, an (n, K)
         array, a dataframe). Labels at once unless ``label_times`` says when each came (then ``times`` is needed as
-        well); a missing label is served but not learned from. Nothing has changed if this raises.
+        well); a missing label is served but not learned from. With ``ids`` such a row keeps its ticket, and
+        ``update(y, id)`` brings its label later. Nothing has changed if this raises.
         """
-        return run_layer(self, predictions, labels, groups, features, times, label_times, weights)
+        given = (groups, features, times, label_times, weights)
+        return run_layer(self, predictions, labels, *given, ids=ids)
+
+    def predict_many(
+        self,
+        predictions: Any,
+        groups: Any = None,
+        features: Any = None,
+        weights: Any = None,
+        ids: Any = None,
+        times: Any = None,
+    ) -> Any:
+        """The adjusted predictions of whole columns, as ``predict`` gives them one by one; every ticket stays open.
+
+        Columns in, the same kind out; a frame with a column ``prediction`` (its groups and features under their
+        names, ``id``, ``weight``, ``time`` if there are any) comes back with ``adjusted``. Refused means unchanged.
+        """
+        from gradeq.layers.many import serve_many
+
+        return serve_many(
+            self,
+            predictions,
+            groups=groups,
+            features=features,
+            weights=weights,
+            ids=ids,
+            times=times,
+        )
 
     def set_step(self, eta: float) -> None:
         """Use another constant step from now on; the certificate goes on with the exact sums."""

@@ -14,8 +14,8 @@ from gradeq.ledger.values import Ticket
 def merge(layer: Any, other: Any) -> None:
     """Join the state of another partition into this layer's: ``Layer.merge``."""
     check_same_settings(layer, other)
-    ids = set(other._book.by_id) | set(other._book.closed)
-    if ids & (set(layer._book.by_id) | set(layer._book.closed)):
+    theirs_too = (set(book) for book in (other._book.by_id, other._book.closed, other._book.held))
+    if any(layer._book.knows(id) for id in set().union(*theirs_too)):
         raise BadInput("both partitions have served the same id; ids are unique across partitions")
     mine = labels_by_name(layer)
     theirs = labels_by_name(other)
@@ -42,9 +42,9 @@ def merge(layer: Any, other: Any) -> None:
         layer._book.put(moved(ticket), id, time)
     layer._book.closed.update(other._book.closed)
     layer._book.lapsed.update(other._book.lapsed)
-    layer._book.waiting.extend(
-        own._replace(ticket=moved(own.ticket)) for own in other._book.waiting
-    )
+    waiting = [own._replace(ticket=moved(own.ticket)) for own in other._book.waiting]
+    layer._book.hold([*layer._book.waiting, *waiting])
+    layer._book.forgotten += other._book.forgotten
 
 
 def labels_by_name(layer: Any) -> dict[Any, float]:

@@ -24,6 +24,7 @@ from gradeq.kernels.account import (
     WEIGHT,
 )
 from gradeq.layers import combinations
+from gradeq.layers.columns import Moment
 from gradeq.layers.keys import Keys
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.predicting import Predicting
@@ -118,7 +119,7 @@ class Keyed(Predicting):
         features: Mapping[str, Any] | None = None,
         weight: float = 1.0,
         id: Id | None = None,
-        time: float | None = None,
+        time: Moment | None = None,
     ) -> Any:
         """The adjusted prediction of this key's own layer."""
         if id is not None or time is not None:
@@ -135,15 +136,43 @@ class Keyed(Predicting):
         times: Any = None,
         label_times: Any = None,
         weights: Any = None,
+        ids: Any = None,
     ) -> Run:
-        """Serve and learn from whole columns in one pass, in row order, never sorted by key."""
+        """Serve and learn from whole columns in one pass, in row order, never sorted by key.
+
+        With ``ids`` (unique across keys) a row without a label keeps its ticket; ``update(y, id)`` brings its label.
+        """
         if key is None:
             raise BadInput(
                 "Keyed.run needs key: the column that says to which series each row belongs"
             )
-        return run_layer(
-            self, predictions, labels, groups, features, times, label_times, weights, key
-        )
+        given = (groups, features, times, label_times, weights, key)
+        return run_layer(self, predictions, labels, *given, ids=ids)
+
+    def predict_many(
+        self,
+        predictions: Any,
+        key: Any = None,
+        groups: Any = None,
+        features: Any = None,
+        weights: Any = None,
+        ids: Any = None,
+        times: Any = None,
+    ) -> Any:
+        """The adjusted predictions of whole columns, as ``predict`` gives them one by one; every ticket stays open.
+
+        ``key``: the column of series. A frame with columns ``prediction`` and ``key`` comes back with ``adjusted``.
+        """
+        from gradeq.layers.many import serve_many
+
+        own = {"weights": weights, "ids": ids, "times": times}
+        return serve_many(self, predictions, key=key, groups=groups, features=features, **own)
+
+    def update_many(self, labels: Any, ids: Any = None, key: Any = None) -> Any:
+        """Learn from many labels, as ``update`` does: of these ids, or of the oldest open tickets (of each key)."""
+        from gradeq.layers.many import answer_many
+
+        return answer_many(self.update, labels, {"id": ids, "key": key})
 
     def update(self, y: Any, id: Id | None = None, key: Any = None) -> str:
         """Learn from a label: of the ticket with this id, or of the oldest open one (of this key, if given)."""

@@ -20,11 +20,12 @@ from gradeq.certificate import certify, more_labels, reading_of
 from gradeq.engine.columns import Columns, Engine, Ran, run_columns
 from gradeq.engine.flight import Flight
 from gradeq.engine.tickets import Book
-from gradeq.errors import LabelConflict, UnknownTicket
+from gradeq.errors import LabelConflict
 from gradeq.kernels.flight import LATENESS
+from gradeq.layers.answering import Answering
 from gradeq.layers.joining import merge
 from gradeq.layers.journal import replay, repost
-from gradeq.layers.making import check_same_settings, described
+from gradeq.layers.making import check_same_settings, described, time_to_live
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State, column
 from gradeq.ledger.values import Place, Posting, Row, Ticket, new
@@ -39,7 +40,7 @@ Id = str | int
 ANY, NONE = (-MOST, MOST), (MOST, -MOST)  # ranges of floats that need no further look
 
 
-class Layer(ABC):
+class Layer(Answering, ABC):
     """A layer: subclasses say what goes in, which rule serves it, and what comes out.
 
     ``_labels``: floats from the first to the second are good labels; all others are for ``_label`` to judge.
@@ -62,9 +63,10 @@ class Layer(ABC):
         names: Any,
         limit: float | None,
         in_flight: int,
-        ttl: float | None,
+        ttl: float | str | None,
     ) -> None:
         """Make the parts that serve and learn."""
+        ttl = time_to_live(ttl)
         self._rule: Rule = rule
         self._names = names
         # Steps of rows of weight 1 and known size were checked when the layer was made.
@@ -194,48 +196,24 @@ class Layer(ABC):
         if type(y) is not float or not low <= y <= high:
             y = self._label(y)
         book = self._book
-        if id is not None and id in book.closed:
+        if id is not None and (id in book.closed or id in book.held):
             return self._duplicate(y, id)
         opened = book.find(id)
         book.close(opened, self._post(opened[0], y))
         return "applied"
 
     def _duplicate(self, y: Any, id: Id) -> str:
-        known = self._book.closed[id].y
+        book = self._book
+        known = book.held[id] if id in book.held else book.closed[id].y
         if known == y:
             return "duplicate"
         raise LabelConflict(
             f"id {id!r} already has the label {known!r}, not {y!r}; use correct(id, label) to change it"
         )
 
-    def correct(self, id: Id, y: Any) -> str:
-        """Replace the posted label of this id: the old posting is taken back, the new one put in its place."""
-        y = self._label(y)
-        book = self._book
-        if id not in book.closed:
-            raise UnknownTicket(
-                f"id {id!r} has no posted label to correct (the last {book.remember} are kept)"
-            )
-        if book.closed[id].y == y:
-            return "duplicate"
-        book.closed[id] = self.repost(book.closed[id], y)[1]
-        return "corrected"
-
     def expire(self, now: float) -> int:
         """Drop tickets older than ``ttl``; later labels for them are refused. Returns how many were dropped."""
         return len(self._book.expire(now))
-
-    @property
-    def ids(self) -> dict[Id, str]:
-        """Every id that is remembered, and what became of it: "open", "closed" or "expired"."""
-        book = self._book
-        found = dict.fromkeys(book.closed, "closed") | dict.fromkeys(book.lapsed, "expired")
-        return found | dict.fromkeys(book.by_id, "open")
-
-    def forget(self, id: Id) -> None:
-        """Forget a closed or expired id: its label can no longer be corrected, and the id may come again."""
-        self._book.closed.pop(id, None)
-        self._book.lapsed.pop(id, None)
 
     def reset_in_flight(self) -> None:
         """Forget how late labels came, from now on (logged); the late-label cap relaxes. The facts do not forget."""
@@ -287,7 +265,8 @@ class Layer(ABC):
             names.forget(mark)
             if memory is not None:
                 state.undo(memory)
-            book.waiting, book.now = waiting, now
+            book.hold(waiting)
+            book.now = now
             raise
 
     @property

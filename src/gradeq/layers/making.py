@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradeq import codec
 from gradeq.errors import BadInput, OtherSettings, StateError
 from gradeq.ledger import facts as fact
+from gradeq.spans import duration
 
 if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
@@ -54,6 +56,18 @@ def late_limit(late_cap: Any, default: float) -> float | None:
     ):
         return float(late_cap)
     raise BadInput(f"late_cap={late_cap!r}: give 'auto', None, or a number in (0, 1]")
+
+
+def time_to_live(ttl: float | str | None) -> float | None:
+    """A ticket's time to live in the unit of times; a span such as 14d is for dates, which are nanoseconds."""
+    if not isinstance(ttl, str):
+        return ttl
+    seconds = duration(ttl.strip())
+    if seconds is None or not 0.0 < seconds < math.inf:
+        raise BadInput(
+            f"ttl={ttl!r} is not a span of time; give 90s, 15m, 36h or 14d (times are then dates), or a number"
+        )
+    return seconds * 1e9
 
 
 def described(layer: Layer) -> str:

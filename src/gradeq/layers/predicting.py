@@ -11,6 +11,7 @@ from gradeq import codec
 from gradeq.engine import checks
 from gradeq.errors import BadInput
 from gradeq.layers import columns
+from gradeq.layers.columns import Moment
 from gradeq.layers.layer import ANY, Id, Layer
 from gradeq.layers.making import revive
 from gradeq.layers.run import Run, run_layer
@@ -36,10 +37,10 @@ class Predicting(Layer):
     def open(self, *args: Any, **kwargs: Any) -> Ticket:
         """Serve a row and leave its ticket with the caller."""
 
-    def _admitted(self, id: Id | None, time: float | None) -> float | None:
+    def _admitted(self, id: Id | None, time: Moment | None) -> float | None:
         """The time of a prediction, checked with its id."""
         self._book.check_new(id)
-        return None if time is None else checks.number(time, "time")
+        return None if time is None else columns.moment(time)
 
     def _prediction(self, f: Any) -> Any:
         return checks.number(f, "prediction")
@@ -101,9 +102,26 @@ class Single(Predicting):
         times: Any = None,
         label_times: Any = None,
         weights: Any = None,
+        ids: Any = None,
     ) -> Run:
-        """Serve and learn from whole columns, with the same bits as one event at a time."""
-        return run_layer(self, predictions, labels, None, None, times, label_times, weights)
+        """Serve and learn from whole columns, with the same bits as one event at a time.
+
+        With ``ids`` a row without a label keeps its ticket, and ``update(y, id)`` brings its label later.
+        """
+        given = (None, None, times, label_times, weights)
+        return run_layer(self, predictions, labels, *given, ids=ids)
+
+    def predict_many(
+        self, predictions: Any, weights: Any = None, ids: Any = None, times: Any = None
+    ) -> Any:
+        """What is served for whole columns, as ``predict`` gives it one by one; every ticket stays open.
+
+        A frame with a column ``prediction`` (and ``id``, ``weight``, ``time``) comes back with what was served.
+        """
+        from gradeq.layers.many import serve_many
+
+        own = {"weights": weights, "ids": ids, "times": times}
+        return serve_many(self, predictions, groups=None, features=None, **own)
 
 
 @cache

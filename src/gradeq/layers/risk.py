@@ -14,6 +14,7 @@ from gradeq.engine import checks
 from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
 from gradeq.kernels.account import GRADIENT, WEIGHT
+from gradeq.layers.columns import Moment
 from gradeq.layers.layer import Id
 from gradeq.layers.making import late_limit
 from gradeq.layers.predicting import Predicting
@@ -61,7 +62,7 @@ class RiskControl(Predicting):
         most: float = 1.0,
         late_cap: LateCap = "auto",
         in_flight: int = 1,
-        ttl: float | None = None,
+        ttl: float | str | None = None,
     ) -> None:
         if not callable(error):
             raise BadInput(f"error={error!r}: give a function error(theta, y)")
@@ -92,7 +93,7 @@ class RiskControl(Predicting):
         return self._open(row, place, self.start, w)
 
     def predict(
-        self, weight: float = 1.0, id: Id | None = None, time: float | None = None
+        self, weight: float = 1.0, id: Id | None = None, time: Moment | None = None
     ) -> float:
         """The knob to use now; a ticket stays open until the label comes."""
         if id is not None or time is not None:
@@ -100,12 +101,27 @@ class RiskControl(Predicting):
         served: float = self._kept(self.open(weight), id, time)
         return served
 
+    def predict_many(
+        self, count: int, weights: Any = None, ids: Any = None, times: Any = None
+    ) -> Any:
+        """The knob for so many rows, as ``predict`` gives it one by one; every ticket stays open."""
+        from gradeq.layers.many import serve_many
+
+        start = np.full(count, self.start)
+        own = {"weights": weights, "ids": ids, "times": times}
+        return serve_many(self, start, groups=None, features=None, **own)
+
     def run(
-        self, labels: Any, times: Any = None, label_times: Any = None, weights: Any = None
+        self,
+        labels: Any,
+        times: Any = None,
+        label_times: Any = None,
+        weights: Any = None,
+        ids: Any = None,
     ) -> Run:
         """Serve and learn from a column of numbers as labels; ``run.served`` has the knob of each row."""
         start = np.full(len(labels), self.start)
-        return run_layer(self, start, labels, None, None, times, label_times, weights)
+        return run_layer(self, start, labels, None, None, times, label_times, weights, ids=ids)
 
     @property
     def risk(self) -> float:

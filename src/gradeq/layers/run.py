@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradeq.engine.columns import Columns, Ran, in_order, run_columns, serving_order
-from gradeq.engine.tickets import Book
+from gradeq.engine.keeping import Kept, check_ids
+from gradeq.engine.tickets import Book, Id
 from gradeq.errors import BadInput
 from gradeq.layers import columns as check
 from gradeq.layers.several import answer
@@ -112,19 +113,34 @@ def run_layer(
     label_times: Any,
     weights: Any,
     key: Any = None,
+    ids: Any = None,
 ) -> Run:
     """Check everything, then one pass; the layer is unchanged if anything is refused."""
     base, y, w, when, due = given_columns(layer, predictions, labels, weights, times, label_times)
     rows = (len(base), *grouped(layer, base, groups, features))
     series = () if key is None else (key,)
+    kept = None if ids is None else Kept(checked_ids(layer, ids, len(base)), y)
 
     def made() -> Columns:
-        return Columns(base, y, w, layer._names.columns(*series, *rows), when, due)
+        return Columns(base, y, w, layer._names.columns(*series, *rows), when, due, kept)
 
     start = None if key is not None else snapshot(layer)
     ran, columns = layer._run(made)
     again = no_trace if key is not None else tracer(layer, start, columns)
     return Run(answer(predictions, layer._shown(base, ran.served)), ran.served, ran, again)
+
+
+def checked_ids(layer: Any, ids: Any, n: int) -> list[Id | None]:
+    """A column of ids, text or whole numbers, none of which is known yet; None stands for rows without any."""
+    if ids is None:
+        return [None] * n
+    found = check.cells(ids, "ids")
+    check.same_length(n, len(found), "ids")
+    for row, id in enumerate(found):
+        if id is None or id != id:
+            raise BadInput(f"row {row} has no id; give every row one, or leave out ids")
+    check_ids(layer._book, found)
+    return found
 
 
 def no_trace(_: Any) -> Any:
@@ -170,7 +186,7 @@ def traced(layer: Any, columns: Columns, read: Callable[[Any], dict[str, float]]
     cuts = np.unique(np.linspace(0, n, min(POINTS, n) + 1).astype(int))
     readings = [dict(read(layer))]
     for a, b in pairwise(cuts.tolist()):
-        run_columns(layer._engine, in_order(columns, order[a:b]))
+        run_columns(layer._engine, in_order(columns, order[a:b])._replace(kept=None))
         readings.append(dict(read(layer)))
     names = list(readings[-1])
     table = np.array([[reading.get(name, 0.0) for name in names] for reading in readings])

@@ -1,0 +1,80 @@
+"""What a layer does with the labels of ids: many at once, corrected, forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gradeq.engine.tickets import Book, Id
+from gradeq.errors import (
+    BadInput,
+    ExpiredTicket,
+    GradeqError,
+    LabelConflict,
+    UnknownTicket,
+)
+
+if TYPE_CHECKING:
+    from gradeq.ledger.values import Posting
+
+WORDS: dict[type[GradeqError], str] = {
+    LabelConflict: "conflict",
+    UnknownTicket: "unknown",
+    ExpiredTicket: "expired",
+    BadInput: "rejected",
+}
+
+
+class Answering:
+    """The verbs of a layer whose tickets have ids."""
+
+    _book: Book
+    update: Callable[..., str]
+    repost: Callable[..., tuple[Posting, Posting]]
+    _label: Callable[[Any], Any]
+
+    def update_many(self, labels: Any, ids: Any = None) -> Any:
+        """Learn from many labels in row order, as ``update`` does: the outcome of each row, in the labels' form.
+
+        "applied", "duplicate", "conflict", "unknown", "expired", or "rejected" for what is no label. Without ``ids``
+        labels go to the oldest open tickets. A frame with columns ``label`` and ``id`` comes back with ``outcome``.
+        """
+        from gradeq.layers.many import answer_many
+
+        return answer_many(self.update, labels, {"id": ids})
+
+    def correct(self, id: Id, y: Any) -> str:
+        """Replace the posted label of this id: the old posting is taken back, the new one put in its place."""
+        y = self._label(y)
+        book = self._book
+        waits = id in book.held  # its label is known but not due: the new one waits in its place
+        if id not in book.closed and not waits:
+            raise UnknownTicket(
+                f"id {id!r} has no posted label to correct (the last {book.remember:,} are kept)"
+            )
+        if (book.held[id] if waits else book.closed[id].y) == y:
+            return "duplicate"
+        if waits:
+            book.hold([own._replace(y=y) if own.id == id else own for own in book.waiting])
+        else:
+            book.closed[id] = self.repost(book.closed[id], y)[1]
+        return "corrected"
+
+    @property
+    def ids(self) -> dict[Id, str]:
+        """Every id that is remembered, and what became of it: "open", "closed" or "expired"."""
+        book = self._book
+        found = dict.fromkeys(book.closed, "closed") | dict.fromkeys(book.lapsed, "expired")
+        return found | dict.fromkeys(book.by_id, "open") | dict.fromkeys(book.held, "open")
+
+    def forget(self, id: Id) -> None:
+        """Forget an id: its label is no longer waited for and cannot be corrected, and the id may come again."""
+        self._book.drop(id)
+
+
+def outcome_of(verb: Callable[[], str]) -> str:
+    """What became of a label: what the verb says, or the refusal as one word; others are raised."""
+    try:
+        return verb()
+    except (LabelConflict, UnknownTicket, ExpiredTicket, BadInput) as refusal:
+        return WORDS[type(refusal)]

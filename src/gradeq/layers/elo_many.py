@@ -1,0 +1,75 @@
+"""Many games predicted before they are played, and many scores that come later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradeq.errors import BadInput
+from gradeq.layers import columns as check
+from gradeq.layers.many import answer_many
+from gradeq.layers.run import checked_ids
+from gradeq.rules.rating import NOT_LATE
+
+
+class ManyGames:
+    """The verbs of Elo for whole columns of games whose scores are still to come."""
+
+    predict: Callable[..., float]
+    settle: Callable[..., str]
+    proximal: float | None
+    _names: Any
+
+    def predict_many(
+        self,
+        a: Any,
+        b: Any,
+        *,
+        home: Any = None,
+        weights: Any = None,
+        ids: Any = None,
+        times: Any = None,
+    ) -> Any:
+        """The probability that a wins of every game, as ``predict`` gives it; in the form of ``a``.
+
+        With ``ids`` tickets stay open until ``update_many`` or ``settle`` brings the scores; without nothing changes.
+        """
+        from gradeq import frames
+
+        first, second = check.cells(a, "a"), check.cells(b, "b")
+        n = len(first)
+        check.same_length(n, len(second), "b")
+        if ids is not None and self.proximal is not None:
+            raise BadInput(NOT_LATE)
+        given: dict[str, list[Any]] = {}
+        if home is not None:
+            given["home"] = check.numbers(home, "home").tolist()
+        if weights is not None:
+            given["weight"] = check.weights(weights, n).tolist()
+        for name, column in given.items():
+            check.same_length(n, len(column), name)
+        when, _ = check.times(times, n, "times")
+        if when is not None:
+            given["time"] = [float(time) for time in when.tolist()]
+        if ids is not None:
+            given["id"] = checked_ids(self, ids, n)
+        rows = [{name: cells[k] for name, cells in given.items()} for k in range(n)]
+        for k, (one, two, own) in enumerate(zip(first, second, rows, strict=True)):
+            try:  # every game is looked at before the first is served
+                self._names.game(one, two, own.get("home", 1.0))
+            except BadInput as error:
+                raise BadInput(f"row {k}: {error}") from None
+        chances = [
+            self.predict(one, two, **own) for one, two, own in zip(first, second, rows, strict=True)
+        ]
+        return frames.like(a, np.array(chances))
+
+    def update_many(self, labels: Any, ids: Any = None) -> Any:
+        """Learn from many scores in row order, as ``settle`` does: the outcome of each row, in the scores' form.
+
+        "applied", "dropped" (a tie, where ties are dropped), "duplicate", "conflict", "unknown", "expired", or
+        "rejected" for what is no score.
+        """
+        return answer_many(self.settle, labels, {"id": ids})
