@@ -221,7 +221,7 @@ def _compiles(loss: Any, ys: list[float]) -> Finding:
     at_once(*parts, plain, u)
     if [*kept.u, *given.served] != [*u.u, *plain.served]:
         return Finding(what, False, "compiled and interpreted differ in the last digits")
-    return Finding(what, True, "and agrees with the interpreted formula to the last bit")
+    return Finding(what, True, "and agrees with the interpreted formula bit for bit")
 
 
 def _restorative(loss: Any, ys: list[float]) -> Finding:

@@ -1,6 +1,6 @@
 """State as JSON: versioned, canonical, checksummed, exact; it loads only what it knows and never runs code.
 
-Floats are written so that they read back to the last bit. Long columns are base64 of little-endian 64-bit numbers.
+Floats are written so that they read back bit for bit. Long columns are base64 of little-endian 64-bit numbers.
 The checksum finds accidents, not attackers.
 """
 

@@ -39,7 +39,7 @@ class Learning(NamedTuple):
                 step += f" ({100 * self.raw:.0f} % raw prediction)"
             step += f"; final step {self.eta:.3g}"
         if self.step < self.eta * (1.0 - 1e-9):
-            step += f", at the end held down to {self.step:.2g}"
+            step += f", at the end capped at {self.step:.2g}"
         late = "labels known before the next row"
         if self.latest:
             late = f"labels {self.late:,.3g} rows late on average, {self.latest:,} at most"

@@ -1,7 +1,7 @@
 """Scalar functions that neither overflow nor lose their digits.
 
 Plain ``math`` on purpose: the same text is interpreted event by event and compiled for long runs,
-and both take ``exp`` and ``log`` from the same C library, so they agree to the last bit.
+and both take ``exp`` and ``log`` from the same C library, so they agree bit for bit.
 """
 
 from __future__ import annotations

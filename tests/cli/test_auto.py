@@ -87,7 +87,7 @@ def test_how_it_learned_is_told(tmp_path):
     line = next(
         line for line in said.splitlines() if line.startswith("Learning: auto with a memory")
     )
-    assert "final step 0.03, at the end held down to" in line and "rows late on average" in line
+    assert "final step 0.03, at the end capped at" in line and "rows late on average" in line
     assert "% of rows without a label" in line and "with a memory of about" in page.read_text()
     found = ok(here(*call, "--json")).json["learning"]
     assert found["latest"] == 30 and 10.0 <= found["memory"] <= 400.0
@@ -99,4 +99,4 @@ def test_auto_says_when_it_costs_accuracy(tmp_path):
     file = write(tmp_path / "rows.csv", rows)
     call = ("debias", file, "--prediction", "f", "--label", "y", "--delay", "40")
     said = ok(here(*call)).out
-    assert "Squared error got worse by" in said and "--eta plain moves less" in said
+    assert "Squared error got worse by" in said and "--eta plain makes smaller corrections" in said

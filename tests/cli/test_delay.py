@@ -8,7 +8,7 @@ from cli.calling import column, games, here, ok, prices, refused, scores, table,
 from gradeq import Debiaser, Keyed
 
 COLUMNS = ("--prediction", "f", "--label", "y", "--eta", "0.3")
-LINE = "Each label was taken as known before the next row."
+LINE = "Each label was assumed known before the next prediction."
 
 
 def rows(n=60, seed=5):

@@ -112,8 +112,6 @@ def test_ties_are_told_and_what_is_told_holds(demand):
 @pytest.mark.parametrize("below, equal", [(0.0, 0.4026), (0.25049, 0.39951), (0.1, 0.9)])
 def test_shares_of_a_tie_are_never_rounded_to_more_than_is_true(below, equal):
     said = tied_labels(1.0, below, equal, ["0.3"], False).evidence
-    least, most = (
-        said.partition(word)[2].partition(" %")[0] for word in ("at least ", "at most ")
-    )
+    least, most = (said.partition(word)[2].partition(" %")[0] for word in ("at least ", "at most "))
     assert float(least) <= 100.0 * (below + equal) < float(least) + 0.1001
     assert not below or float(most) >= 100.0 * below

@@ -22,7 +22,7 @@ def test_labels_that_are_never_due_are_a_warning(tmp_path):
     file = write(tmp_path / "late.csv", late(300, 1000))
     claim = "None of the 300 labels was due before the last row: nothing was learned."
     call = ("debias", file, *COLUMNS, *LATE)
-    assert f"amber: {claim} Give a longer file, or `--state`" in "\n".join(warnings(*call))
+    assert f"amber: {claim} Use a longer file, or `--state`" in "\n".join(warnings(*call))
     assert f"Warning: {claim}" in ok(here(*call)).out
     state = tmp_path / "s.json"
     said = warnings(*call, "--state", state)
@@ -40,7 +40,7 @@ def test_few_labels_that_are_due_are_a_warning_and_most_are_none(tmp_path):
 def test_labels_of_weight_0_or_without_a_time_are_a_warning(tmp_path):
     file = write(tmp_path / "none.csv", late(100, 1, w=0))
     said = "\n".join(warnings("debias", file, *COLUMNS, "--weight", "w"))
-    assert "amber: None of 100 labels was learned from. Give rows" in said
+    assert "amber: None of 100 labels was learned from. Give the rows" in said
     assert "nothing to judge" in ok(here("debias", file, *COLUMNS, "--weight", "w")).out
     file = write(tmp_path / "when.csv", [{**row, "known": ""} for row in late(100, 1)])
     said = "\n".join(warnings("debias", file, *COLUMNS, *LATE))
@@ -75,7 +75,9 @@ def test_a_step_that_is_held_down_is_the_default_or_the_one_asked_for(tmp_path, 
     """Labels of rows 0 to 249 are posted 50 rows late, so their step is 0.1 / 50; 50 labels wait."""
     file, state = write(tmp_path / "late.csv", late(300, 50)), tmp_path / "s.json"
     call = ("debias", file, *COLUMNS, *LATE, "--state", state)
-    held = "note: Labels came up to 49 rows late; steps were held down to 0.002 for 250 labels"
+    held = (
+        "note: Labels arrived up to 49 rows late: steps were capped, down to 0.002, for 250 labels"
+    )
     assert f"{held}, {words}. " in warnings(*call, *eta)
     later = write(tmp_path / "later.csv", [{**row, "t": row["t"] + 300} for row in late(300, 350)])
     call = ("debias", later, *call[2:])
@@ -85,7 +87,7 @@ def test_a_step_that_is_held_down_is_the_default_or_the_one_asked_for(tmp_path, 
 def test_late_labels_without_the_cap_are_a_warning(tmp_path):
     file = write(tmp_path / "late.csv", late(300, 3))
     said = "\n".join(warnings("debias", file, *COLUMNS, *LATE, "--no-cap"))
-    assert "amber: Labels came up to 2 rows late and steps were not held down." in said
+    assert "amber: Labels arrived up to 2 rows late and steps were not capped." in said
 
 
 def test_rows_too_large_for_the_step_are_served_and_told(tmp_path):

@@ -62,13 +62,30 @@ def test_a_bias_is_too_low_or_too_high_and_never_a_bare_sign(before, after, unit
         (0.2509, 0.2091, "Squared error fell from 0.251 to 0.209."),
         (0.2297, 0.2304, "Squared error did not change: 0.2297, 0.2304."),
         (0.2000, 0.20099, "Squared error did not change: 0.200, 0.201."),
-        (0.2000, 0.2011, "Squared error rose from 0.200 to 0.201: bias was bought with accuracy."),
+        (
+            0.2000,
+            0.2011,
+            "Squared error rose from 0.200 to 0.201: bias was removed at the cost of accuracy.",
+        ),
         (0.0, 0.0, "Squared error did not change: 0.000, 0.000."),
-        (0.0, 0.5, "Squared error rose from 0.000 to 0.500: bias was bought with accuracy."),
+        (
+            0.0,
+            0.5,
+            "Squared error rose from 0.000 to 0.500: bias was removed at the cost of accuracy.",
+        ),
     ],
 )
 def test_a_loss_fell_did_not_change_or_rose_at_a_price(before, after, sentence):
-    assert words.text(words.loss_sentence(Loss("squared error", before, after))) == sentence
+    gained = words.gain(Pair(1.0, 0.01))
+    assert words.text(words.loss_sentence(Loss("squared error", before, after), gained)) == sentence
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.1, 0.09), (0.1, -0.2), (0.0, 0.1)])
+def test_a_loss_that_rose_for_nothing_gained_names_no_gain(before, after):
+    said = words.text(
+        words.loss_sentence(Loss("squared error", 1, 2), words.gain(Pair(before, after)))
+    )
+    assert said == "Squared error rose from 1.00 to 2.00."
 
 
 def test_an_interval_says_its_coverage_its_labels_and_its_target():

@@ -168,7 +168,7 @@ def test_bias_and_excess_loss_cannot_both_be_small() -> None:
 
 def test_the_cap_of_a_layer_is_a_sentence() -> None:
     cap = harm_cap(Setting(task="mean", eta=step_from_budget(0.01)))
-    assert cap.sentence == "this step can raise the squared error by at most 1 %, whatever comes"
+    assert cap.sentence == "this step can raise the squared error by at most 1 %, whatever the data"
     assert cap.factor == pytest.approx(1.01) and cap.result == "B1"
     assert harm_cap(Setting(task="mean", eta=0.01, size=4.0)).factor == pytest.approx(1 / 0.96)
     assert harm_cap(Setting(task="quantile", level=0.9, eta=0.1)).added == pytest.approx(0.0405)

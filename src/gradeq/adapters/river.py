@@ -192,7 +192,7 @@ class DebiasedClassifier(Served, base.Wrapper[Any], base.Classifier):
 
 
 class TrackedInterval(Forecaster):
-    """Any river regressor with intervals that hold the label with frequency ``coverage``, whatever comes.
+    """Any river regressor with intervals that hold the label with frequency ``coverage``, whatever the data.
 
     >>> from river import datasets, linear_model, preprocessing
     >>> model = TrackedInterval(

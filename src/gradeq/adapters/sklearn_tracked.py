@@ -58,7 +58,7 @@ class TrackedQuantile(RegressorMixin, Layered):  # type: ignore[misc]
 
 
 class TrackedInterval(RegressorMixin, Layered):  # type: ignore[misc]
-    """Any regressor with intervals that hold the label with frequency ``coverage``, whatever comes.
+    """Any regressor with intervals that hold the label with frequency ``coverage``, whatever the data.
 
     >>> from sklearn.linear_model import LinearRegression
     >>> model = TrackedInterval(LinearRegression(), coverage=0.8, eta=0.5)

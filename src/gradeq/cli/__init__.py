@@ -21,7 +21,7 @@ COMMANDS = {
     "quantile": "Make quantile forecasts and intervals cover what they promise.",
     "elo": "Rate players so that predicted and actual win rates agree.",
     "audit": "Check a saved state: checksum, version, identity.",
-    "demo": "Run the main job on real flights and open the report.",
+    "demo": "Run the main job on real flights and write the report.",
     "reproduce": "Draw the figures of the paper.",
     "completion": "Print the script that completes gradeq in your shell.",
 }
@@ -70,10 +70,10 @@ class Commands(click.Group):
 def group(ctx: click.Context) -> None:
     """Keep deployed predictions honest.
 
-    gradeq takes a file of predictions and labels, adjusts each prediction with what the labels
-    before it have taught, and writes the file with the adjusted values beside the old ones. In
-    the long run, whatever comes, the bias (or miscoverage, or win-rate error) goes to zero. The
-    summary says how far it got, at what cost in accuracy, and proves the figure from the state.
+    gradeq takes a file of predictions and labels, adjusts each prediction with what it learned
+    from earlier labels, and writes the file with the adjusted values as a new column. In the long
+    run, whatever the data, the bias (or miscoverage, or win-rate error) goes to zero. The summary
+    says how close it got, at what cost in accuracy, and proves the figure from the state.
 
     \b
     gradeq debias scores.csv --prediction score --label outcome --by region -o adjusted.csv

@@ -10,7 +10,7 @@ import click
 @click.command(short_help="Check a saved state: checksum, version, identity.")
 @click.argument("state", type=click.Path(), metavar="STATE")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON object.")
-@click.option("--quiet", is_flag=True, help="Print nothing; the exit code tells.")
+@click.option("--quiet", is_flag=True, help="Print nothing; only set the exit code.")
 def command(state: str, as_json: bool, quiet: bool) -> None:
     """Check a saved state: checksum, version, identity.
 

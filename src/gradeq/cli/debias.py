@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @column(
     "--label",
     required=True,
-    help=("What came true; a row without a label is served but not learned from."),
+    help=("The observed outcome; a row without one is served but not learned from."),
 )
 @click.option(
     "--outcome",
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     "--feature",
     "features",
     multiple=True,
-    help=("A numeric column that the error shall not depend on; may be repeated. Needs --eta."),
+    help=("A numeric column that the error should not depend on; may be repeated. Needs --eta."),
 )
-@column("--key", help="A column of series: each value has a layer of its own.")
+@column("--key", help="A column of series: each value gets its own layer.")
 @click.option(
     "--clip",
     type=click.FloatRange(0.0, 0.5, min_open=True, max_open=True),
@@ -67,15 +67,15 @@ if TYPE_CHECKING:
 def command(**given: Any) -> None:
     """Remove the bias of predictions, overall and in every group.
 
-    Serves each prediction with a correction learned from the labels before it, so that the mean
-    of what was served equals the mean label: over all rows, or in each group of each --by column.
-    Whatever the data do, the bias falls at least as fast as the bound in the summary says.
+    Serves each prediction with a correction learned from earlier labels, so that the mean served
+    value approaches the mean label: over all rows, or in each group of each --by column. Where
+    the summary prints a bound, the bias is at most that, whatever the data.
 
     Without --eta, running means of the known errors (overall and by group) and the raw prediction
-    are mixed by their loss (auto): it follows drift, also where labels come late, and needs about
-    500 labels to pay off. --eta plain is one step of 0.01 (binary: 0.03) divided by the number of
+    are mixed by their loss (auto): it follows drift, also with late labels, and needs about 500
+    labels to pay off. --eta plain is one step of 0.01 (binary: 0.03) divided by the number of
     --by columns; with labels known before the next row it can raise the squared error by at most
-    1 % (binary with link logit: the log loss of 0/1 labels by at most 0.62 %), whatever comes. A
+    1 % (binary with link logit: the log loss of 0/1 labels by at most 0.62 %), whatever the data. A
     step left out is plain with --key, --decay, --penalty or --link shift or exp, and required
     with --feature.
 

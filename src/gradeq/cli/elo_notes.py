@@ -10,7 +10,7 @@ from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Notice
 from gradeq.report.words import FEW, within_a_point
 
-OWN_STEP = "A step of its own (`--k 16`) leaves less bias, at some cost in log loss."
+OWN_STEP = "An explicit step (`--k 16`) leaves less bias, at some cost in log loss."
 
 
 def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
@@ -43,8 +43,11 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
         found.append(say.no_label(unlabelled))
     vacuous = sum(row.vacuous for row in outcome.board)
     if vacuous:
-        held, players = outcome.capped is not None, len(outcome.board)
-        found.append(say.vacuous_bounds(vacuous, players, "player", "games", held))
+        held, fewest = outcome.capped, min(row.games for row in outcome.board if row.vacuous)
+        least = None if held is None else float(f"{held.least:.3g}")
+        delay = 0 if held is None else held.longest_delay
+        why = say.vacuous_because(fewest, outcome.layer.step, least, delay, True, "game")
+        found.append(say.vacuous_bounds(vacuous, len(outcome.board), "player", why))
     if outcome.equilibrium.gap > BROKEN:
         found.append(say.identity_broken(spelled(outcome.equilibrium.gap)))
     return say.ordered(found)

@@ -21,6 +21,7 @@ from gradeq.cli.trend import Trend, axis_of, positions
 from gradeq.files import Writer, atomic, open_table
 from gradeq.files.numbers import Floats
 from gradeq.report.story import Axis
+from gradeq.report.words import FEW
 
 
 class Pass:
@@ -40,6 +41,9 @@ class Pass:
         self.ties = Ties()
         self.axis = axis
         self.outside = 0
+        # Plain numbers that could be probabilities with 0/1 labels, until a row says otherwise.
+        self.probable = task.command == "debias" and task.link == "identity"
+        self.kinds: set[int] = set()  # of evidence: a label 0, a label 1, a prediction between
         self.extremes = (math.inf, -math.inf)
         self.clock = clock_of(task.common, layer)
         self.now = layer._book.now
@@ -66,7 +70,15 @@ class Pass:
         ]
         for sums, code, book in zip(self.seen, codes, self.books, strict=True):
             sums.add(code, {}, len(book))
-        if task.link == "shift":
+        if self.probable:
+            zeros, ones, none = rows.y == 0.0, rows.y == 1.0, np.isnan(rows.y)
+            self.probable = bool(
+                ((base >= 0.0) & (base <= 1.0)).all() and (zeros | ones | none).all()
+            )
+            self.kinds |= {0} if zeros.any() else set()
+            self.kinds |= {1} if ones.any() else set()
+            self.kinds |= {2} if ((base > 0.0) & (base < 1.0)).any() else set()
+        if task.link == "shift" or self.probable:
             self.outside += int(np.count_nonzero((served < 0.0) | (served > 1.0)))
             low, high = self.extremes
             self.extremes = (min(low, float(served.min())), max(high, float(served.max())))
@@ -176,7 +188,8 @@ def concluded(task: Task, pass_: Pass, continued: bool, before: Before) -> Outco
         capping(layer, before),
         layer.steps["resized"] - before.resized,
         continued,
-        pass_.outside,
+        pass_.outside if pass_.probable or task.link == "shift" else 0,
         pass_.extremes,
+        pass_.probable and len(pass_.kinds) == 3 and pass_.labelled >= FEW,
     )
     return replace(outcome, notices=notices(outcome, pass_))

@@ -12,7 +12,7 @@ from gradeq.report import notices as say
 from gradeq.report.change import label_change
 from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Loss, Notice, Pair
-from gradeq.report.words import FEW, subject
+from gradeq.report.words import FEW, loss_change, subject
 
 HARDLY = 0.1  # of the labels: fewer learned from are hardly any
 MANY = 1000  # groups of one column
@@ -30,7 +30,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     found.append(unlearned(outcome, options, outcome.counted, pass_.waiting))
     found.append(taken_at_once(outcome, options))
     found += stepping(outcome, options, whose_step(options.eta is not None, outcome.continued))
-    found += [*ranges(outcome), *crowds(outcome)]
+    found += [*ranges(outcome), *crowds(outcome), worse(outcome)]
     if outcome.eta is None:  # an ensemble without a final tracker
         found.append(say.coverage_not_guaranteed())
     if outcome.labelled < outcome.rows:
@@ -52,7 +52,7 @@ def moves_less(outcome: Outcome) -> str:
     """What costs less where the loss got worse."""
     if outcome.eta != "auto":
         return ""
-    return "`--eta plain` moves less, with a proven limit on what it costs; raw is what you have."
+    return "`--eta plain` makes smaller corrections, with a proven limit on the extra loss."
 
 
 def changed(outcome: Outcome, pass_: Any) -> list[Notice]:
@@ -91,11 +91,13 @@ def unlearned(outcome: Any, options: Common, counted: int, waiting: int) -> Noti
     if not labels or (learned >= FEW and learned >= HARDLY * counted):
         return None
     if not counted:
-        reason = f"Every labelled row has weight 0 in `{options.weight}`, which is served only."
-        return say.not_learned(0, labels, reason, "Give rows to learn from a weight above 0.")
+        reason = f"Every labelled row has weight 0 in `{options.weight}`: such rows are served but not learned from."
+        return say.not_learned(0, labels, reason, "Give the rows to learn from a weight above 0.")
     if outcome.layer.frozen:
-        reason = "The layer of this state is frozen: labels are heard and move nothing."
-        return say.not_learned(0, counted, reason, "Call its `resume()` in Python, and save it.")
+        reason = "The layer in this state is frozen: labels are recorded but change nothing."
+        return say.not_learned(
+            0, counted, reason, "Load it in Python, call `resume()`, and save it."
+        )
     missed = counted - learned
     if (options.label_time is None and options.delay is None) or 2 * missed <= counted:
         return None
@@ -103,7 +105,7 @@ def unlearned(outcome: Any, options: Common, counted: int, waiting: int) -> Noti
         return say.not_due(learned, learned + waiting, not learned, options.state is not None)
     reason = f"The others have no time in `{options.label_time}`"
     reason += " or came later than --ttl allows." if options.ttl is not None else "."
-    remedy = "Fill in when labels became known, or leave out `--label-time`."
+    remedy = "Fill in when labels became known, or drop `--label-time`."
     return say.not_learned(learned, counted, reason, remedy)
 
 
@@ -132,8 +134,57 @@ def whose_step(given: bool, continued: bool) -> str:
     return "you asked for" if given else "the state has" if continued else "the default is"
 
 
+def because(outcome: Outcome, rows: int) -> str:
+    """Why a bound over these rows is vacuous."""
+    held, several = outcome.capped, len(outcome.task.by) + len(outcome.task.features) > 1
+    late = 0 if held is None else held.longest_delay
+    least = None if held is None else float(f"{held.least:.3g}")
+    return say.vacuous_because(rows, outcome.layer.step, least, late, several)
+
+
+def worse(outcome: Outcome) -> Notice | None:
+    """The groups whose bias, coverage or loss got worse, named."""
+    from gradeq.cli.summary import error_of
+
+    groups = [line for line in outcome.groups if line.counted]
+    if len(groups) < 2 or outcome.counted < FEW:
+        return None
+    measure, target = error_of(outcome)
+
+    def off(line: Any, when: str) -> float:
+        return abs(float(line.means[f"{measure}_{when}"]) - target)
+
+    def pair(line: Any, name: str) -> Pair:
+        return Pair(line.means[f"{name}_before"], line.means[f"{name}_after"])
+
+    grown = sorted(
+        (line for line in groups if off(line, "after") > off(line, "before")),
+        key=lambda line: off(line, "before") - off(line, "after"),
+    )
+    dearer = [
+        line for line in groups
+        if loss_change(line.means["loss_before"], line.means["loss_after"]) == "rose"
+    ]  # fmt: skip
+    if not grown and not dearer:
+        return None
+    serious = bool(dearer)
+    for line in grown:
+        spread = target * (1.0 - target) if target else line.means["loss_after"]
+        serious = serious or off(line, "after") > 2.0 * (spread / line.counted) ** 0.5
+    return say.worse_groups(
+        [(line.name, pair(line, measure)) for line in grown],
+        [(line.name, pair(line, "loss")) for line in dearer],
+        len(groups),
+        "Bias" if measure == "bias" else "Coverage",
+        loss_of(outcome).name.capitalize(),
+        serious,
+    )
+
+
 def ranges(outcome: Outcome) -> list[Notice]:
-    """Served values that are not probabilities."""
+    """Served values that are not probabilities, or probabilities that were not said to be such."""
+    if outcome.probable:
+        return [say.looks_like_probabilities(outcome.outside, *outcome.extremes)]
     if not outcome.outside:
         return []
     low, high = outcome.extremes
@@ -156,11 +207,13 @@ def bounds(outcome: Outcome) -> list[Notice]:
     if not outcome.counted or outcome.equilibrium.bound is None:
         return []
     vacuous = [line for line in groups if line.vacuous]
-    late = outcome.capped is not None
     if len(groups) > 1 and vacuous:
-        return [say.vacuous_bounds(len(vacuous), len(groups), "group", late=late)]
+        why = because(outcome, min(line.counted for line in vacuous))
+        return [say.vacuous_bounds(len(vacuous), len(groups), "group", why)]
     if len(groups) <= 1:
-        return [say.vacuous_bound()] if outcome.equilibrium.vacuous else []
+        if not outcome.equilibrium.vacuous:
+            return []
+        return [say.vacuous_bounds(1, 1, "group", because(outcome, outcome.counted))]
     if task.command == "debias":
         loose = [
             line for line in groups

@@ -289,7 +289,7 @@ _SHARED = (
         "--report",
         type=click.Path(),
         metavar="OUT.html",
-        help="Write the report, one HTML page without outside parts.",
+        help="Write the report: one self-contained HTML page.",
     ),
     click.option(
         "--state",

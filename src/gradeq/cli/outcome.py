@@ -85,6 +85,7 @@ class Outcome:
     continued: bool
     outside: int
     extremes: tuple[float, float]
+    probable: bool = False  # probabilities and 0/1 labels that were not said to be such
     notices: tuple[Notice, ...] = ()
 
     @property

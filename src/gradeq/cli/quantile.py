@@ -45,7 +45,7 @@ class Rates(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         "same order; for --interval one, or lower and upper."
     ),
 )
-@column("--label", required=True, help="What came true; may be missing.")
+@column("--label", required=True, help="The observed outcome; may be missing.")
 @click.option(
     "--level",
     "levels",
@@ -73,9 +73,9 @@ class Rates(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     "--feature",
     "features",
     multiple=True,
-    help="A numeric column that misses shall not depend on; may be repeated. Needs --eta.",
+    help="A numeric column that misses should not depend on; may be repeated. Needs --eta.",
 )
-@column("--key", help="A column of series: each value has a layer of its own.")
+@column("--key", help="A column of series: each value gets its own layer.")
 @click.option(
     "--ensemble",
     type=Rates(),

@@ -11,7 +11,15 @@ from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
 from gradeq.report.story import Coverage, Pair
-from gradeq.report.words import FEW, bias_sentence, coverage_sentence, loss_sentence, subject, text
+from gradeq.report.words import (
+    FEW,
+    bias_sentence,
+    coverage_sentence,
+    gain,
+    loss_sentence,
+    subject,
+    text,
+)
 
 SHOWN = 20
 _PLAIN = str.maketrans({"\u2212": "-", "\u2192": "->", "\u2013": "-", "`": None})
@@ -86,7 +94,7 @@ def certified(outcome: Any) -> str:
 
 
 def step(outcome: Outcome) -> str:
-    """step 0.025, held down to 0.001 for 12,000 labels."""
+    """step 0.025, capped down to 0.001 for 12,000 labels."""
     decay = outcome.task.common.decay
     falls = f" * t^-{decay:g}" if decay is not None else ""
     if outcome.eta is None:
@@ -95,7 +103,7 @@ def step(outcome: Outcome) -> str:
     if outcome.capped is None:
         return f"step {eta}"
     held = outcome.capped
-    return f"step {eta}, held down to {held.least:.2g} for {some(held.rows, 'label')}"
+    return f"step {eta}, capped down to {held.least:.2g} for {some(held.rows, 'label')}"
 
 
 def learning(outcome: Outcome) -> str:
@@ -118,12 +126,15 @@ def in_words(outcome: Outcome) -> str:
 
     if outcome.counted < FEW:
         return ""
+    bias, covered = None, []
     if outcome.task.command == "debias":
-        who = subject(outcome.task.prediction)
-        first = bias_sentence(Pair(*outcome.pair("bias")), who)
+        bias = Pair(*outcome.pair("bias"))
+        first = bias_sentence(bias, subject(outcome.task.prediction))
     else:
-        first = coverage_sentence(coverages(outcome), outcome.counted)
-    return plain(f"{text(first)} {text(loss_sentence(loss_of(outcome)))}")
+        covered = coverages(outcome)
+        first = coverage_sentence(covered, outcome.counted)
+    gained = gain(bias, covered)
+    return plain(f"{text(first)} {text(loss_sentence(loss_of(outcome), gained))}")
 
 
 def coverages(outcome: Outcome) -> list[Coverage]:

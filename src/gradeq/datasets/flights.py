@@ -1,4 +1,4 @@
-"""Flights out of New York in 2013: a delay is foretold before departure and known at landing."""
+"""Flights out of New York in 2013: a delay is predicted before departure and known at landing."""
 
 from __future__ import annotations
 

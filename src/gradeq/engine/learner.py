@@ -175,7 +175,7 @@ class Learner:
         weights: Any = None,
         trace: int | None = None,
     ) -> Run:
-        """Serve and learn from whole columns, each label at once: bit for bit what ticket and update give.
+        """Serve and learn from columns, each label before the next row: bit for bit what ticket and update give.
 
         ``rows``: None (one parameter, z = 1), integers (one active parameter a row: groups, keys), a table (rows,
         parameters), ``Sparse`` or ``Pairs``. ``labels``: nan or None where not known. ``offsets``: the black-box

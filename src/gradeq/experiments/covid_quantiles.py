@@ -92,7 +92,7 @@ EXPERIMENT = Experiment(
     chapter="beyond",
     needs=("covid",),
     shows="Can 23 quantile levels be kept covered at once, never crossing, when labels are weeks late?",
-    corrected="The paper tracks one level with labels at once; sorting several trackers afterwards has no guarantee, "
+    corrected="The paper tracks one level with no label delay; sorting several trackers afterwards has no guarantee, "
     "lazy isotonic projection has (result 8.6).",
     run=run,
 )

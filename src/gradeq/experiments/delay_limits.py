@@ -126,7 +126,7 @@ EXPERIMENT = Experiment(
     figure="results 8.1 and A1",
     chapter="theory",
     needs=(),
-    shows="At which step does debiasing with late labels begin to diverge? The paper has labels at once only.",
+    shows="At which step does debiasing with late labels begin to diverge? The paper has no label delay.",
     corrected="",
     run=run,
 )

@@ -83,7 +83,7 @@ def run(source: Source) -> Result:
 
 
 def track(layer: IntervalTracker, f: Floats, y: Floats, day: Any) -> Intervals:
-    """Run the layer with labels at once; covered means lower < y <= upper."""
+    """Run the layer with labels known before the next prediction; covered means lower < y <= upper."""
     groups = None if day is None else {"day": day}
     lower, upper = np.asarray(layer.run(f, y, groups).served).T
     ends = [

@@ -40,7 +40,7 @@ class Stays(NamedTuple):
 
 
 def stays(source: Source) -> Stays:
-    """The last 10,000 stays of MIMIC-IV, or else all flights of 2013 from April on with labels at once."""
+    """The last 10,000 stays of MIMIC-IV, or else all flights of 2013 from April on, without label delay."""
     if source.has(mimic.DATASET):
         data = source.load(mimic.load)
         kinds = {"ethnicity": data.ethnicity, "marital status": data.marital_status}

@@ -41,7 +41,7 @@ def horizons(rounds: int) -> Any:
 
 
 def descend(learner: Learner, state: State, player: Player, rounds: int) -> list[State]:
-    """The states after each of the horizons, every label at once."""
+    """The states after each of the horizons, every label known before the next row."""
     kept, wanted = [], set(horizons(rounds).tolist())
     for t in range(1, rounds + 1):
         row, y = player(state.theta, t)

@@ -73,7 +73,7 @@ class PredictionSet:
 
 
 class Conformal(Single, Tracker):
-    """Sets {y : s(x, y) <= threshold} that hold the label with frequency ``coverage``, whatever comes.
+    """Sets {y : s(x, y) <= threshold} that hold the label with frequency ``coverage``, whatever the data.
 
     >>> layer = Conformal("absolute", coverage=0.8, eta=0.5)
     >>> for y in [1.0, 2.0, 1.5, 3.0]:

@@ -243,7 +243,7 @@ class Elo(ManyGames, Layer):
         skip_self: bool = False,
         ids: Any = None,
     ) -> EloRun:
-        """Play whole columns of games, with the same bits as one game at a time.
+        """Play whole columns of games, bit-for-bit identical to one game at a time.
 
         ``run.served`` is the probability before each game that a wins, also of dropped ties and of games without a
         score (with ``ids`` these keep their tickets until ``settle``). A game against oneself is refused; with
@@ -271,7 +271,7 @@ class Elo(ManyGames, Layer):
     def drift(self) -> dict[str, Any]:
         """What the games say about drift: the weight of each speed (variance a game), and of none (``constant``)."""
         if not isinstance(self._rule, Forecaster):
-            raise BadInput("with a step of its own Elo does not look for drift; leave out eta")
+            raise BadInput("with an explicit step Elo does not look for drift; leave out eta")
         rule = self._rule
         weights = rule.weights(self._state).tolist()
         speeds = ["constant", *("{:g} a {}".format(*rule.speed(k)) for k in range(1, rule.filters))]
@@ -294,7 +294,7 @@ class Elo(ManyGames, Layer):
         return more_games(self, bound)
 
     def harm_cap(self) -> HarmCap:
-        """Most that the step can cost in log loss against a coin, whatever comes; its sentence says when unproven."""
+        """The most that the step can cost in log loss against a coin; its sentence says when nothing is proven."""
         from gradeq.certificate_elo import harm
 
         return harm(self)

@@ -73,7 +73,7 @@ class Stepped(Predicting):
         """Refuse a step that is too large for some sequence."""
 
     def harm_cap(self) -> HarmCap:
-        """Most that the step can cost in loss, whatever comes; its sentence says when nothing is proven."""
+        """Most that the step can cost in loss, whatever the data; its sentence says when nothing is proven."""
         return harm_of(self, self._auto_harm)
 
     @property
@@ -146,10 +146,10 @@ class Grouped(Stepped, Generic[Served]):
         weights: Any = None,
         ids: Any = None,
     ) -> Run:
-        """Serve and learn from whole columns, with the same bits as one event at a time.
+        """Serve and learn from whole columns, bit-for-bit identical to one event at a time.
 
         ``predictions``: one column; with several levels one for all, or one for each (a list of columns, an (n, K)
-        array, a dataframe). Labels at once unless ``label_times`` says when each came (then ``times`` is needed as
+        array, a dataframe). Labels are known before the next row, or at ``label_times`` (then ``times`` is needed as
         well); a missing label is served but not learned from. With ``ids`` such a row keeps its ticket, and
         ``update(y, id)`` brings its label later. Nothing has changed if this raises.
         """

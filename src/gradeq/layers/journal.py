@@ -39,7 +39,7 @@ def repost(layer: Layer, posting: Posting, y: Any) -> tuple[Posting, Posting]:
 
 
 def replay(layer: Layer, entry: Ticket | Posting) -> None:
-    """Do again what one entry of a journal says was done, to the last bit."""
+    """Do again what one entry of a journal says was done, bit for bit."""
     state, names, flight = layer._state, layer._names, layer._flight
     names.knows(entry.row)
     place = names.place(entry.row)

@@ -173,7 +173,7 @@ class Layer(Answering, ABC):
         return repost(self, posting, self._label(y))
 
     def replay(self, journal: Iterable[Ticket | Posting]) -> None:
-        """Do again what a journal of tickets and postings says was done, to the last bit; no ticket is kept."""
+        """Do again what a journal of tickets and postings says was done, bit for bit; no ticket is kept."""
         for entry in journal:
             replay(self, entry)
 

@@ -104,7 +104,7 @@ class Single(Predicting):
         weights: Any = None,
         ids: Any = None,
     ) -> Run:
-        """Serve and learn from whole columns, with the same bits as one event at a time.
+        """Serve and learn from whole columns, bit-for-bit identical to one event at a time.
 
         With ``ids`` a row without a label keeps its ticket, and ``update(y, id)`` brings its label later.
         """

@@ -65,7 +65,7 @@ class ForecastTracker(Grouped[Served], Tracker):
 
 
 class QuantileTracker(ForecastTracker[float]):
-    """Serves a quantile forecast that labels stay at or below with frequency ``level``, whatever comes.
+    """Serves a quantile forecast that labels stay at or below with frequency ``level``, whatever the data.
 
     >>> tracker = QuantileTracker(0.9, eta=0.5)
     >>> for y in [1.0, 2.0, 1.5, 3.0]:
@@ -143,7 +143,7 @@ class MultiQuantileTracker(ForecastTracker[tuple[float, ...]]):
     is never projected, so every level keeps its exact certificate. Arguments as for ``QuantileTracker`` (a penalty
     goes with one level only); crossing forecasts are sorted first.
 
-    Guaranteed for any sequence, labels at once: |coverage_k - tau_k| = |u_k| / (eta T) at every level, at most
+    Guaranteed for any sequence without label delay: |coverage_k - tau_k| = |u_k| / (eta T) at every level, at most
     (b + eta + sum of (G_j + eta)) / (eta T), G_j the widest distance of neighbouring forecasts in the tracked unit
     (result 8.6). With late labels, overlapping groups or features: O(1 / sqrt T). Vacuous for short runs. Paper:
     Section 5.4 tracks one level; several are result 8.6.
@@ -176,7 +176,7 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
     upper one. Arguments as for ``QuantileTracker`` (no penalty); where the lower end is held at a limit of the
     ``support``, a label there is inside.
 
-    Guaranteed for any sequence, labels at once: |coverage - C| is at most the sum of both ends' bounds
+    Guaranteed for any sequence without label delay: |coverage - C| is at most the sum of both ends' bounds
     (results 8.4, 8.6), in every group of disjoint ``groups``. Vacuous for short runs.
     """
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RiskControl(Predicting):
-    """Serves a knob theta such that error(theta, y) averages to ``target``, whatever comes.
+    """Serves a knob theta such that error(theta, y) averages to ``target``, whatever the data.
 
     >>> missed = RiskControl(lambda theta, y: y > theta, target=0.25, eta=0.5)
     >>> for y in [1.0, 2.0, 1.5, 3.0] * 50:

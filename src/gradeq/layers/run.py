@@ -163,7 +163,7 @@ def snapshot(layer: Layer) -> dict[str, Any] | None:
 def tracer(
     layer: Any, start: dict[str, Any] | None, columns: Columns
 ) -> Callable[[Callable[[Any], Any]], Trace]:
-    """Runs again from the start in pieces, reading numbers between them (pieces give the same bits)."""
+    """Runs again from the start in pieces, reading numbers between them (pieces are bit-for-bit identical)."""
     names = layer._names
 
     def again(read: Callable[[Any], Any]) -> Trace:

@@ -67,7 +67,7 @@ def sweep(
     features: Any = None,
     weights: Any = None,
 ) -> Frontier:
-    """Every step from a fresh start over the same rows, labels at once, in one pass."""
+    """Every step from a fresh start over the same rows, labels known before the next prediction, in one pass."""
     steps = np.array(sorted(float(eta) for eta in etas))
     if len(steps) == 0 or not (np.isfinite(steps).all() and steps[0] > 0.0):
         raise BadInput(f"etas {list(etas)}: give at least one step, each positive and finite")

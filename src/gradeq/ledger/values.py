@@ -49,7 +49,7 @@ class Ticket(NamedTuple):
     slopes: tuple[float, ...] = ()
 
     def to_json(self) -> str:
-        """One line of JSON that reads back to the last bit."""
+        """One line of JSON that reads back bit for bit."""
         return _text("ticket", self)
 
     @classmethod
@@ -87,7 +87,7 @@ class Posting(NamedTuple):
         return self.sign > 0.0 and len(self.late) > 0
 
     def to_json(self) -> str:
-        """One line of JSON that reads back to the last bit."""
+        """One line of JSON that reads back bit for bit."""
         return _text("posting", self)
 
     @classmethod

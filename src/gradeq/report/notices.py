@@ -3,12 +3,15 @@
 Numbers in, :class:`Notice` out; the terminal prints the claim and the remedy, the page all three.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gradeq.report.markup import clean
 from gradeq.report.numerals import count, date, decimals, number, percent, plain, points, some
 from gradeq.report.story import Loss, Notice, Pair
 from gradeq.report.words import loss_change, loss_sentence, side, text, too_few
+
+ENOUGH = 10.0
+"""Step times rows below this: the correction has hardly had time to move."""
 
 _ORDER = {"red": 0, "amber": 1, "note": 2}
 
@@ -55,7 +58,7 @@ def labels_changed(
         f"The labels changed {where}.",
         f"{start} {rates}. There {who} was {side(bias.before, places, unit)} and the served value "
         f"{side(bias.after, places, unit)}.",
-        f"Check how late labels were collected. If they are an artefact, end the file before "
+        f"Check how the later labels were collected. If they are an artefact, end the file before "
         f"{position(axis, x)}.",
     )
 
@@ -70,7 +73,7 @@ def error_from_change(axis: str, x: float, labels: int, bias: Pair, loss: Loss) 
         f"Before {position(axis, x)} the bias went from {number(bias.before, places)} to "
         f"{number(bias.after, places)}, and {loss.name} did not improve: "
         f"{number(loss.before, loss_places)} before, {number(loss.after, loss_places)} after.",
-        "Expect less bias, not better accuracy, on stable data. A smaller `--eta` costs less.",
+        "On stable data, expect less bias but not better accuracy. A smaller `--eta` costs less.",
     )
 
 
@@ -84,8 +87,8 @@ def outside_range(
         + ("is no probability." if outside == 1 else "are not probabilities."),
         f"{'It lies' if outside == 1 else 'They lie'} outside [0, 1], "
         f"from {number(minimum, 2)} to {number(maximum, 2)}. "
-        f"The {link} link may do this.",
-        remedy or "`--link logit` stays inside.",
+        f"The {link} link allows this.",
+        remedy or "`--link logit` keeps values inside.",
     )
 
 
@@ -99,7 +102,7 @@ def loss_worse(loss: Loss, remedy: str = "") -> Notice | None:
         "amber",
         f"{name} got worse{more}.",
         text(loss_sentence(loss)),
-        remedy or "Take a smaller `--eta`, or `--eta auto`, which weighs the raw prediction too.",
+        remedy or "Try a smaller `--eta`, or `--eta auto`, which also weighs the raw prediction.",
     )
 
 
@@ -108,12 +111,12 @@ def steps_held(
 ) -> Notice:
     """Labels came late: their steps were held down to stay stable; ``whose`` the step was before."""
     before = "" if asked is None else f", {whose} {plain(asked)}"
-    came = f"Labels came up to {some(late, 'row')} late; steps" if late else "Steps"
+    came = f"Labels arrived up to {some(late, 'row')} late: steps" if late else "Steps"
     return Notice(
         "note",
-        f"{came} were held down to {plain(least)} for {some(labels, 'label')}{before}.",
-        "With larger steps, labels that come late together overshoot. Steps grow again when labels "
-        "come sooner.",
+        f"{came} were capped, down to {plain(least)}, for {some(labels, 'label')}{before}.",
+        "With larger steps, labels that arrive late together overshoot. Steps grow again once labels "
+        "arrive with less delay.",
     )
 
 
@@ -121,9 +124,9 @@ def labels_at_once() -> Notice:
     """Nobody said when labels come, and the figures are those of labels that come before the next row."""
     return Notice(
         "note",
-        "Each label was taken as known before the next row.",
-        "If labels come later, less can be learned than is shown here.",
-        "Say when they come with `--delay` (rows, or a span such as 3d) or `--label-time`.",
+        "Each label was assumed known before the next prediction.",
+        "If labels arrive later, expect less improvement than shown here.",
+        "Use `--delay` (rows, or a duration such as 3d) or `--label-time` to say when they arrive.",
     )
 
 
@@ -131,9 +134,9 @@ def no_cap_with_late_labels(eta: float, late: int) -> Notice:
     """Labels are late and the cap is off."""
     return Notice(
         "amber",
-        f"Labels came up to {some(late, 'row')} late and steps were not held down.",
-        f"With a step of {plain(eta)} and labels this late the corrections can swing or diverge.",
-        "Leave out `--no-cap`.",
+        f"Labels arrived up to {some(late, 'row')} late and steps were not capped.",
+        f"With a step of {plain(eta)} and labels this late, corrections can oscillate or diverge.",
+        "Remove `--no-cap`.",
     )
 
 
@@ -156,9 +159,9 @@ def no_label(rows: int) -> Notice:
     return Notice(
         "note",
         f"{count(rows)} {have} no label: nothing is claimed about {them}.",
-        "It was served with the corrections of the moment and is left out of every average."
+        "It was served with the corrections learned so far and is excluded from every average."
         if rows == 1
-        else "They were served with the corrections of the moment and are left out of every average.",
+        else "They were served with the corrections learned so far and are excluded from every average.",
     )
 
 
@@ -182,7 +185,7 @@ def not_due(learned: int, labels: int, nothing: bool, kept: bool) -> Notice:
         f"{count(wait)} {'has' if wait == 1 else 'have'} no such row.",
         "The state keeps them for the next run."
         if kept
-        else "Give a longer file, or `--state`, which keeps them for the next run.",
+        else "Use a longer file, or `--state`, which keeps them for the next run.",
     )
 
 
@@ -200,8 +203,8 @@ def few_labels(labels: int) -> Notice:
     return Notice(
         "amber",
         too_few(labels),
-        "Averages over so few labels say more about chance than about the prediction.",
-        "Run again with `--state` as labels come in; the layer continues where it stopped.",
+        "Averages over so few labels reflect chance more than the prediction.",
+        "Run again with `--state` as labels arrive; the layer continues where it stopped.",
     )
 
 
@@ -210,7 +213,7 @@ def identity_broken(gap: str) -> Notice:
     return Notice(
         "red",
         f"Rows and state differ by {gap}.",
-        "An update was lost or doubled: the averages on this page cannot be trusted.",
+        "An update was lost or applied twice: the averages on this page cannot be trusted.",
         "Run `gradeq audit` on the state, then rerun from the files.",
     )
 
@@ -219,34 +222,82 @@ def loose_bounds(loose: int, groups: int) -> Notice:
     """The advance bound of some groups is larger than the bias they started with."""
     return Notice(
         "note",
-        f"The advance promise is loose for {count(loose)} of {count(groups)} groups.",
-        "Their worst-case bound is larger than the bias they started with. The measured biases "
-        "are exact all the same.",
+        f"The worst-case bound is loose for {count(loose)} of {count(groups)} groups.",
+        "It is larger than the bias they started with. The measured biases are exact regardless.",
     )
 
 
-def vacuous_bounds(
-    vacuous: int, total: int, noun: str, what: str = "rows", late: bool = False
+def vacuous_bounds(vacuous: int, total: int, noun: str, why: str) -> Notice:
+    """The bound of some groups or players says nothing; ``noun`` is singular; ``why`` a sentence."""
+    of = f" for {count(vacuous)} of {some(total, noun)}" if total > 1 else ""
+    return Notice(
+        "note",
+        f"The worst-case bound is vacuous{of}.",
+        f"It is no smaller than the largest error possible. {why} The measured averages are exact "
+        "regardless.",
+    )
+
+
+def vacuous_because(
+    rows: int, eta: float, capped: float | None, late: int, overlapping: bool, what: str = "row"
+) -> str:
+    """Why a bound is vacuous: steps ``capped`` for late labels, step times rows too small, or overlap."""
+    if capped is not None:
+        return (
+            f"Labels arrived up to {some(late, 'row')} late: steps went down to {plain(capped)}, and "
+            "the bound grows with the delay."
+        )
+    if rows * eta < ENOUGH:
+        size = f"{some(rows, what)}, step {plain(eta)}"
+        return f"It shrinks as step × {what}s grows, which is still small here ({size})."
+    if overlapping:
+        return f"Where {what}s count in several averages, it shrinks only with the square root of their number."
+    return "The range of the data seen is large for the steps taken."
+
+
+def worse_groups(
+    biases: Sequence[tuple[str, Pair]],
+    losses: Sequence[tuple[str, Pair]],
+    total: int,
+    what: str,
+    loss: str,
+    serious: bool,
 ) -> Notice:
-    """The bound of some groups or players says nothing; ``noun`` is singular ("model"); ``late``: steps were held."""
-    plural = noun if total == 1 else noun + "s"
-    why = f"few {what}, or small steps for late labels," if late else f"few {what}"
+    """Groups whose bias (``what``: or coverage) or loss got worse, by name."""
+    names = {name for name, _ in (*biases, *losses)}
+
+    def listed(pairs: Sequence[tuple[str, Pair]]) -> str:
+        places = decimals(*(v for _, p in pairs for v in (p.before, p.after)), 0.0) + 1
+        shown = [
+            f"{clean(name, 40)} ({number(p.before, places)} to {number(p.after, places)})"
+            for name, p in pairs[:5]
+        ]
+        more = f" and {count(len(pairs) - 5)} more" if len(pairs) > 5 else ""
+        return ", ".join(shown) + more
+
+    said = [f"{what}: {listed(biases)}."] if biases else []
+    said += [f"{loss}: {listed(losses)}."] if losses else []
     return Notice(
-        "note",
-        f"The bound is vacuous for {count(vacuous)} of {count(total)} {plural}.",
-        f"With {why} the worst case is no smaller than the largest error possible. Their "
-        "measured bias is exact all the same.",
+        "amber" if serious else "note",
+        f"{count(len(names))} of {some(total, 'group')} got worse.",
+        " ".join(said)
+        + ("" if serious else " The remaining errors are within twice their standard errors."),
     )
 
 
-def vacuous_bound() -> Notice:
-    """The one bound of a run says nothing."""
+def looks_like_probabilities(outside: int, low: float, high: float) -> Notice:
+    """Probabilities with 0/1 labels were corrected as plain numbers."""
+    left = ""
+    if outside:
+        left = (
+            f" {some(outside, 'served value')} left [0, 1], "
+            f"from {number(low, 2)} to {number(high, 2)}."
+        )
     return Notice(
-        "note",
-        "The advance bound is vacuous.",
-        "The worst case is no smaller than the largest error possible. The measured average is "
-        "exact all the same.",
-        "More labels or a larger `--eta` make the bound smaller.",
+        "amber",
+        "These look like probabilities with 0/1 labels, corrected as plain numbers.",
+        f"Every prediction lies in [0, 1] and every label is 0 or 1.{left}",
+        "Add `--outcome binary`: served values then stay in [0, 1], and the log loss is shown.",
     )
 
 
@@ -255,9 +306,9 @@ def many_groups(column: str, groups: int, rows: int) -> Notice:
     return Notice(
         "amber",
         f"{count(groups)} groups in `{column}`.",
-        f"That is {number(rows / max(groups, 1), 1)} rows a group; most corrections have hardly "
-        "begun to learn.",
-        "Bin the column, or leave out this `--by`.",
+        f"That is {number(rows / max(groups, 1), 1)} rows a group; most corrections have "
+        "barely started to learn.",
+        "Bin the column, or drop this `--by`.",
     )
 
 
@@ -286,8 +337,7 @@ def predicted_off(
     return Notice(
         "amber",
         f"{player} is predicted {points(abs(bias), sign=False)} points too {direction}.",
-        f"It played {count(games)} games and its rating has not caught up; it ends {moving}. "
-        f"{others}",
+        f"It played {count(games)} games; its rating was still {moving} at the end. {others}",
         remedy or "A larger `--k` follows results faster, at some cost in log loss.",
     )
 
@@ -299,8 +349,9 @@ def never_met(firsts: list[str]) -> Notice:
     return Notice(
         "amber",
         f"{count(len(firsts))} groups of players never met.",
-        f"They are those of {named}{more}. Across groups nobody can be compared, and ranks are left open.",
-        "Rate each group alone, or add games between them.",
+        f"They are those of {named}{more}. Players of different groups cannot be compared: "
+        "their ranks are left open.",
+        "Rate each group separately, or add games between them.",
     )
 
 

@@ -108,15 +108,18 @@ def arrow(before: str, after: str, unit: str = "") -> Markup:
     )
 
 
-def certificate(held: Certificate, value: str, bound: str, gloss: str) -> Markup:
-    """The certificate's figure: average ≤ bound, and how it was checked."""
+def certificate(
+    held: Certificate, value: str, bound: str, gloss: str, praise: bool = True
+) -> Markup:
+    """The certificate's figure: average ≤ bound, how it was checked; green where there is ``praise``."""
     trusted = held.gap <= 1e-6 * max(1.0, abs(held.value))
     kept = held.bound is None or held.value <= held.bound * (1 + 1e-9) + 1e-9
     check = icon("M2.5 6.5l2.5 2.5 4.5-5.5", 11, 12)
     word = "exact" if held.exact else "balanced"
-    tag = (
-        el("span", check, word, class_="tag ok") if trusted else el("span", "broken", class_="tag bad")
-    )  # fmt: skip
+    sound = (
+        el("span", check, word, class_="tag ok") if praise else el("span", word, class_="tag grey")
+    )
+    tag = sound if trusted else el("span", "broken", class_="tag bad")
     if not kept:
         tag = el("span", "exceeded", class_="tag bad")
     shown: Markup

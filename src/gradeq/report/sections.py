@@ -21,7 +21,7 @@ from gradeq.report.parts import (
 from gradeq.report.series import Sheet, coloured, panel_scale, step_name
 from gradeq.report.story import Line, Pair, Rolling, Story, Values
 from gradeq.report.ticks import How, finite, scale
-from gradeq.report.words import headline, loss_change, qualification, subject
+from gradeq.report.words import headline, improved, loss_change, qualification, subject
 
 
 def build(story: Story, sheet: Sheet, most: int) -> Markup:
@@ -117,7 +117,7 @@ def _figures(story: Story) -> list[Markup]:
     places = decimals(held.value, beside)
     limit = bound_text(held.bound, places)
     gloss = "average gradient and its worst case" if held.bound is not None else "average gradient"
-    made.append(certificate(held, number(held.value, places), limit, gloss))
+    made.append(certificate(held, number(held.value, places), limit, gloss, improved(story)))
     return made
 
 

@@ -87,8 +87,8 @@ def loss_change(before: float, after: float) -> Literal["fell", "same", "rose"]:
     return "fell" if after < before else "rose"
 
 
-def loss_sentence(loss: Loss) -> Sentence:
-    """Loss before and after, in words; a rise says what it was the price of."""
+def loss_sentence(loss: Loss, gained: str = "") -> Sentence:
+    """Loss before and after, in words; a rise says what was ``gained`` for it, if anything was."""
     places = decimals(loss.before, loss.after)
     name = loss.name[:1].upper() + loss.name[1:]
     before = Run(number(loss.before, places), "before")
@@ -96,8 +96,26 @@ def loss_sentence(loss: Loss) -> Sentence:
     change = loss_change(loss.before, loss.after)
     if change == "same":
         return (Run(f"{name} did not change: "), before, Run(", "), after, Run("."))
-    tail = Run(".") if change == "fell" else Run(": bias was bought with accuracy.")
+    cost = f": {gained} at the cost of accuracy" if change == "rose" and gained else ""
+    tail = Run(f"{cost}.")
     return (Run(f"{name} {change} from "), before, Run(" to "), after, tail)
+
+
+def gain(bias: Pair | None, coverage: Sequence[Coverage] = ()) -> str:
+    """What a run gained, to be set against a loss that rose; empty where it gained nothing."""
+    if bias is not None:
+        first = opening(bias.before, bias.after)
+        return f"bias was {first[5:-1]}" if first in ("Bias removed.", "Bias reduced.") else ""
+    off = [[abs(getattr(c, side) - c.target) for c in coverage] for side in ("before", "after")]
+    return "coverage improved" if coverage and max(off[1]) < max(off[0]) else ""
+
+
+def improved(story: Story) -> bool:
+    """Whether the verdict deserves a tick: bias or coverage clearly nearer to its aim, no worse loss."""
+    verdict = story.verdict
+    if story.labelled < FEW or loss_change(verdict.loss.before, verdict.loss.after) == "rose":
+        return False
+    return bool(gain(verdict.bias, verdict.coverage))
 
 
 def coverage_sentence(coverage: Sequence[Coverage], labels: int) -> Sentence:
@@ -139,7 +157,8 @@ def headline(story: Story) -> Sentence:
         first = bias_sentence(verdict.bias, subject(story.prediction), story.unit)
     else:
         first = coverage_sentence(verdict.coverage, story.labelled)
-    return (*first, Run(" "), *loss_sentence(verdict.loss))
+    gained = gain(verdict.bias, verdict.coverage)
+    return (*first, Run(" "), *loss_sentence(verdict.loss, gained))
 
 
 def qualification(story: Story) -> Sentence:

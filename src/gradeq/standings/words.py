@@ -21,7 +21,7 @@ class Leader(NamedTuple):
 def headline(leader: Leader | None, least: int, noun: str = "player") -> str:
     """The first line: who is first, or how many may be."""
     if leader is None:
-        return f"No {noun} has {least} games yet: nobody is ranked."
+        return f"No {noun} has {least} games yet: no one is ranked."
     if leader.p is None:
         return f"{leader.player} is the only {noun} with {least} games or more."
     if leader.verified:
@@ -41,7 +41,7 @@ def which_games(view: Seen, constant: float | None, games: int, first: str | Non
         return "Recent games count more, as asked (the view of the moment)."
     if constant is None:
         return (
-            f"All {games:,} games count alike: with a step of its own Elo does not look for drift."
+            f"All {games:,} games count alike: with an explicit step Elo does not look for drift."
         )
     if constant >= SURE:
         return f"Strengths look constant: all {games:,} games count alike."

@@ -28,13 +28,13 @@ class HarmCap(NamedTuple):
 
 
 def harm_cap(setting: Setting, *, sinh: bool = False) -> HarmCap:
-    """Most that this layer's step can cost, whatever comes (results B1, B2, C4, A6).
+    """Most that this layer's step can cost, whatever the data (results B1, B2, C4, A6).
 
     ``sinh`` says that a quantile is served with the sinh link, which has no cap. With disjoint groups each
     row has one active parameter, so the size of a row is that of the setting (1).
 
     >>> harm_cap(Setting(task="mean", eta=0.0099)).sentence
-    'this step can raise the squared error by at most 1 %, whatever comes'
+    'this step can raise the squared error by at most 1 %, whatever the data'
     """
     if setting.penalty is not None:
         return _none("no harm cap is proven with a penalty")
@@ -84,12 +84,12 @@ def _factor(factor: float, result: str, loss: str) -> HarmCap:
     if not math.isfinite(factor):
         return _none("this step is too large for any harm cap")
     percent = f"{100.0 * (factor - 1.0):.2g}"
-    sentence = f"this step can raise {loss} by at most {percent} %, whatever comes"
+    sentence = f"this step can raise {loss} by at most {percent} %, whatever the data"
     return HarmCap(factor, None, result, sentence)
 
 
 def _added(added: float, result: str, loss: str) -> HarmCap:
-    sentence = f"this step can raise {loss} by at most {added:.2g}, whatever comes"
+    sentence = f"this step can raise {loss} by at most {added:.2g}, whatever the data"
     return HarmCap(None, added, result, sentence)
 
 
