@@ -227,7 +227,8 @@ def parts(case, rng, stream, whole):
     expiring = (
         case.told.get("ttl") is not None and stream.late
     )  # it is the rows of both that let time pass
-    if expiring or not (case.keyed or alone):
+    apart = case.keyed and case.combination.keyed != "pooled"  # keys that share nothing
+    if expiring or not (apart or alone):
         return
     whole = whole.copy()
     stream.flush(whole, mine), stream.flush(whole, ~mine)

@@ -32,12 +32,15 @@ class Case:
 
     def __post_init__(self):
         own = self.combination
-        self.kind, self.keyed = own.kind, own.keyed == "keyed"
+        self.kind, self.keyed = own.kind, own.keyed != ""
         self.games, self.home = own.kind == "elo", own.warm == "home"
         self.binary = self.games or own.link in ("logit", "shift")
         self.positive = own.link == "exp"
         self.at_once = own.penalty == "proximal"
-        self.auto = getattr(self.make(), "eta", None) == "auto"  # also what "no step" may mean
+        made = self.make()
+        self.auto = getattr(made, "eta", None) == "auto" or getattr(
+            made, "pool", False
+        )  # "no step" too
         self.constant = own.step in ("eta", "no step", "k") and not self.auto
         self.support = self.told.get("support", (-math.inf, math.inf))
 
@@ -186,6 +189,8 @@ def debias(rng, own):
 
 
 def keyed(own, cls, settings, *first):
+    if own.keyed == "pooled":
+        return lambda: gq.Keyed(cls(*first, **settings), pool=True)
     if own.keyed:
         return lambda: gq.Keyed(cls(*first, **settings))
     return lambda: cls(*first, **settings)

@@ -21,7 +21,9 @@ class Combination(NamedTuple):
     @property
     def names(self):
         """The options as the layers' table calls them."""
-        found = {self.step, self.warm, self.keyed}
+        found = {self.step, self.warm, *(["keyed"] if self.keyed else [])}
+        if self.keyed == "pooled":
+            found = (found - {"keyed"}) | {"pool"} | ({"groups"} if self.rows else set())
         found |= {"penalty"} if self.penalty in ("ridge", "lasso") else {self.penalty}
         found |= {f"link {self.link}"} if self.link else set()
         found |= {"features"} if "features" in self.rows else set()
@@ -36,15 +38,16 @@ class Combination(NamedTuple):
 STEPS = ("eta", "no step", "auto", "schedule")
 ROWS = ("", "groups", "overlap", "features", "groups features")
 PENALTIES = ("", "ridge", "lasso")
+SERIES = ("", "keyed", "pooled")
 QUANTILES = {"step": STEPS, "link": ("sinh", "linear"), "penalty": PENALTIES, "rows": ROWS}
 AXES = {
     "debias": {
         "step": STEPS, "link": ("identity", "logit", "shift", "exp"), "penalty": PENALTIES, "rows": ROWS,
-        "keyed": ("", "keyed"),
+        "keyed": SERIES,
     },
-    "quantile": {**QUANTILES, "warm": ("", "warm"), "keyed": ("", "keyed")},
-    "quantiles": {**QUANTILES, "keyed": ("", "keyed")},
-    "interval": {**QUANTILES, "keyed": ("", "keyed")},
+    "quantile": {**QUANTILES, "warm": ("", "warm"), "keyed": SERIES},
+    "quantiles": {**QUANTILES, "keyed": SERIES},
+    "interval": {**QUANTILES, "keyed": SERIES},
     "conformal": {"step": STEPS[:3], "warm": ("", "warm"), "more": ("absolute", "cqr")},
     "elo": {
         "step": (*STEPS, "k"), "penalty": (*PENALTIES, "proximal"), "warm": ("", "home"),

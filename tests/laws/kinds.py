@@ -120,6 +120,9 @@ KINDS = {
     "keyed quantiles": of(
         lambda: gq.Keyed(gq.MultiQuantileTracker([0.1, 0.9], 0.2)), keyed=True, forecasts=2
     ),
+    "pooled": of(
+        lambda: gq.Keyed(gq.MultiQuantileTracker([0.1, 0.9]), pool=True), keyed=True, forecasts=2, steps=False
+    ),
     "elo": of(lambda: gq.Elo(0.2), games=True),
     "elo ties dropped": of(lambda: gq.Elo(0.2, ties="drop"), games=True),
     "elo ridge": of(lambda: gq.Elo(0.2, penalty=gq.Ridge(0.05)), games=True),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import gradeq as gq
 from gradeq import (
     BadInput,
     Conformal,
@@ -256,3 +257,75 @@ def test_a_run_that_diverges_leaves_every_key_as_it_was():
     with pytest.raises(Diverging):
         many.run(np.zeros(n), np.ones(n), keys, times=times, label_times=times + 60)
     assert many.to_json() == before
+
+
+def short_series(seed, keys=80, scales=1.0):
+    """Short series whose point forecasts need the same kind of correction, in units of very different size."""
+    rng = np.random.default_rng(seed)
+    size = np.exp(scales * rng.normal(size=keys))
+    key = np.concatenate([rng.permutation(keys) for _ in range(40)])
+    f = size[key] * rng.normal(3.0, 1.0, len(key))
+    y = f + size[key] * (0.3 * rng.normal(size=keys)[key] + rng.normal(size=len(key)))
+    return f, y, key
+
+
+def by_key(key, values):
+    return np.bincount(key, values) / np.bincount(key)
+
+
+def test_pooling_helps_short_series():
+    """Coverage key by key and pinball loss in units of each key: better than apart, and than one layer of all."""
+    f, y, key = short_series(4)
+    level = 0.9
+    make = {
+        "pooled": lambda: gq.Keyed(gq.QuantileTracker(level), pool=True).run(f, y, key=key),
+        "apart": lambda: gq.Keyed(gq.QuantileTracker(level)).run(f, y, key=key),
+        "one": lambda: gq.QuantileTracker(level).run(f, y),
+    }
+    off, loss = {}, {}
+    for name, run in make.items():
+        served = np.asarray(run().served)
+        off[name] = np.abs(by_key(key, (y <= served).astype(float)) - level).mean()
+        pinball = np.maximum(level * (y - served), (level - 1.0) * (y - served))
+        raw = np.maximum(level * (y - f), (level - 1.0) * (y - f))
+        loss[name] = np.log(by_key(key, pinball) / by_key(key, raw)).mean()
+    assert off["pooled"] < 0.6 * min(off["apart"], off["one"])
+    assert loss["pooled"] < min(loss["apart"], loss["one"]) - 0.1
+
+
+def test_a_pooled_key_begins_with_what_the_others_learned_in_its_own_unit():
+    f, y, key = short_series(5)
+    many = gq.Keyed(gq.QuantileTracker(0.9), pool=True)
+    many.run(f, y, key=key)
+    assert many.predict(100.0, key="new") == 100.0  # nothing is known of its scale
+    many.update(140.0)
+    many.predict(100.0, key="other")
+    many.update(100.4)
+    wide, narrow = (many.predict(100.0, key=name) - 100.0 for name in ("new", "other"))
+    assert wide == pytest.approx(100.0 * narrow, rel=0.05) and narrow > 0.2
+
+
+def test_every_pooled_key_has_its_own_exact_certificate():
+    f, y, key = short_series(6)
+    many = gq.Keyed(gq.IntervalTracker(0.8, support=(0, None)), pool=True)
+    many.run(f, np.maximum(y, 0.0), key=key)
+    table = many.table()
+    assert np.allclose(table.bias_after, table.from_state, atol=1e-12)
+    assert gq.from_json(many.to_json()).to_json() == many.to_json()
+    one = many.equilibrium("3")
+    assert one.rows == 40 and one.bound is not None and abs(one.largest) <= one.bound
+
+
+@pytest.mark.parametrize(
+    "layer, said",
+    [
+        (lambda: gq.Debiaser(), "name the key as a group"),
+        (lambda: gq.QuantileTracker(0.9, 0.1), "chooses its own steps"),
+        (lambda: gq.QuantileTracker(0.9, "plain"), "chooses its own steps"),
+        (lambda: gq.QuantileTracker(0.9, groups=["g"]), "not among groups"),
+        (lambda: gq.QuantileTracker(0.9, 0.1, link="linear"), "chooses its own steps"),
+    ],
+)
+def test_what_cannot_be_pooled_says_why(layer, said):
+    with pytest.raises(gq.BadInput, match=said):
+        gq.Keyed(layer(), pool=True)

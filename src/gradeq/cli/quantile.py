@@ -77,6 +77,14 @@ class Rates(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 )
 @column("--key", help="A column of series: each value gets its own layer.")
 @click.option(
+    "--pool",
+    is_flag=True,
+    help=(
+        "Series of --key share what they learn, so that short ones gain: an overall correction "
+        "beside their own. Chooses its own steps."
+    ),
+)
+@click.option(
     "--ensemble",
     type=Rates(),
     metavar="NU1,NU2,...",
@@ -102,8 +110,8 @@ def command(**given: Any) -> None:
     group of each --by column. Several levels never cross.
 
     Without --eta, trackers of five rates and the raw forecast are mixed by their loss (auto).
-    --eta plain is one tracker with a step of 0.1, and so is a step left out with --key, --decay
-    or --penalty. --feature needs a step, link linear one in the unit of the labels. An --ensemble
+    --eta plain is one tracker with a step of 0.1, and so is a step left out with --key (without
+    --pool), --decay or --penalty. --feature needs a step, link linear one in the unit of the labels. An --ensemble
     without --eta ends with its weights, and its coverage is then not guaranteed; with --eta a
     final tracker of that step restores the guarantee.
 
@@ -144,6 +152,7 @@ def task_of(
     by: tuple[str, ...],
     features: tuple[str, ...],
     key: str | None,
+    pool: bool,
     ensemble: tuple[float, ...] | None,
     ensemble_eta: float | None,
     column_name: str | None,
@@ -158,6 +167,8 @@ def task_of(
     check(prediction, levels, interval, ensemble, ensemble_eta, options)
     if ensemble is not None and (by or features):
         raise click.UsageError("--ensemble has no groups or features; leave out --by and --feature")
+    if pool:
+        check_pool(options, link, by, features, key, ensemble)
     if interval is not None:
         share = float(interval)
         taus: tuple[float, ...] = ((1.0 - share) / 2.0, (1.0 + share) / 2.0)
@@ -185,13 +196,23 @@ def task_of(
                 "give --eta, or leave out --link"
             )
         layer = made(
-            options, eta, ttl, taus, interval, own, by, features, ensemble, ensemble_eta, support
+            options,
+            None if pool else eta,
+            ttl,
+            taus,
+            interval,
+            own,
+            by,
+            features,
+            ensemble,
+            ensemble_eta,
+            support,
         )
         if key is None:
             return layer
         from gradeq.layers.keyed import Keyed
 
-        return Keyed(layer)
+        return Keyed(layer, pool)
 
     return Task(
         "quantile", options, prediction, label, new, Cover(taus, interval is not None, support), make,
@@ -244,6 +265,32 @@ def made(
     if len(taus) > 1:
         return MultiQuantileTracker(list(taus), **settings)
     return QuantileTracker(taus[0], **settings)
+
+
+def check_pool(
+    options: Common,
+    link: str | None,
+    by: tuple[str, ...],
+    features: tuple[str, ...],
+    key: str | None,
+    ensemble: tuple[float, ...] | None,
+) -> None:
+    """Refuse options that do not go with --pool."""
+    if key is None:
+        raise click.UsageError("--pool is about the series of --key; give --key as well")
+    given = {
+        "--eta": options.eta is not None,
+        "--decay": options.decay is not None,
+        "--penalty": options.penalty is not None,
+        "--by": bool(by),
+        "--feature": bool(features),
+        "--link linear": link == "linear",
+        "--ensemble": ensemble is not None,
+    }
+    for name in (name for name, there in given.items() if there):
+        raise click.UsageError(
+            f"--pool chooses its own steps and shares among keys alone; leave out {name}"
+        )
 
 
 def check(

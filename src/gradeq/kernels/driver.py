@@ -24,7 +24,9 @@ class Rows(
 
 
 class Row(
-    namedtuple("Row", "base labels weights etas starts index", defaults=((), (), (), (), ()))
+    namedtuple(
+        "Row", "base labels weights etas starts index keys", defaults=((), (), (), (), (), ())
+    )
 ):
     """One row as ``Rows`` has it, for an event: of each column what the event knows."""
 

@@ -1,6 +1,7 @@
 """Experts that track quantiles of the known residuals, mixed by their pinball loss, under a final tracker.
 
-An expert is an offset in asinh units for each level, common and by group; its unit is the running scale of |y - f|.
+An expert is an offset in asinh units for each level, common and by group; its unit is the running scale of |y - f|,
+one for each series.
 It learns from a label as if it had come at once: by whether its PRESENT state, the scale included, covers it. Judged
 in the scale of its ticket it would answer a rise of the scale twice, and without end where the ticket had none. Where
 labels come late the last hundred say little of the rows to come, so the scale looks further back.
@@ -101,8 +102,8 @@ class Mix:
         which leaves the mix to them.
         """
         at, to, raw = i * count, i * room.apart, self.raw
-        f = rows.base[at + count // 2]
-        scale = scale_at(state.scale_num[0], state.scale_den[0], f)
+        f, key = rows.base[at + count // 2], rows.keys[i]
+        scale = scale_at(state.scale_num[key], state.scale_den[key], f)
         place(SINH, True, count, rows.base, at, f, scale, room.b)
         weigh(state.losses, state.hedge[DELTA], SILENT, room.weights)
         others = 0.0
@@ -141,12 +142,13 @@ class Mix:
         f, labels = rows.base[at + count // 2], state.heard[0]
         weighed(count, self.taus, room.memos, to, w, y, room.lost)
         settle(state, late, room.lost, room.weights, fresh)
-        scale = scale_at(state.scale_num[0], state.scale_den[0], f)
+        key = rows.keys[r]
+        scale = scale_at(state.scale_num[key], state.scale_den[key], f)
         keep = max(FADE, 1.0 - SPAN / max(1.0, state.hedge[LATENESS]))
-        fade(state.scale_num, state.scale_den, 0, keep, f, y)
+        fade(state.scale_num, state.scale_den, key, keep, f, y)
         known = fresh and scale > 0.0
         if scale == 0.0:
-            scale = scale_at(state.scale_num[0], state.scale_den[0], f)
+            scale = scale_at(state.scale_num[key], state.scale_den[key], f)
         if not known:
             place(SINH, True, count, rows.base, at, f, scale, room.b)
         for e in range(len(self.rates) if scale > 0.0 else 0):

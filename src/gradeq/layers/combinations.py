@@ -30,6 +30,13 @@ _KEYED_PENALTY = (
     "a layer with a penalty cannot be keyed; name the key as a group of a layer instead"
 )
 _KEYED_AUTO = "eta='auto' cannot be keyed: a key has too few labels; give a number for eta"
+_POOL_STEP = "pool=True chooses its own steps; leave out eta, schedule, penalty and warm"
+_POOL_ROWS = (
+    "pool=True shares what is learned among keys, not among groups or features; leave them out"
+)
+_POOL_MEAN = (
+    "pool=True is for quantile trackers; for means name the key as a group of one Debiaser instead"
+)
 
 _COMMON = (
     _refused(_BOTH, "eta", "schedule"),
@@ -42,6 +49,9 @@ _COMMON = (
 )
 _QUANTILE = (
     *_COMMON,
+    *(_refused(_POOL_STEP, "pool", own) for own in ("eta", "schedule", "penalty", "warm")),
+    *(_refused(_POOL_ROWS, "pool", own) for own in ("groups", "features")),
+    _refused("pool=True needs link='sinh', whose steps have no unit", "pool", "link linear"),
     _refused("eta='auto' needs link='sinh'; give a number for eta", "auto", "link linear"),
     _refused(
         "eta is required with link='linear': it has the unit of the labels",
@@ -60,6 +70,7 @@ _SEVERAL = (
 TABLE: dict[str, tuple[Refusal, ...]] = {
     "debias": (
         *_COMMON,
+        _refused(_POOL_MEAN, "pool"),
         _refused("eta='auto' is for the links identity and logit, not exp", "auto", "link exp"),
         _refused("eta='auto' is for the links identity and logit, not shift", "auto", "link shift"),
         _refused(

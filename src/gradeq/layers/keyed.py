@@ -69,20 +69,27 @@ class Keyed(Predicting):
     its own layer, over its own rows; for keys with few labels that bound is vacuous. Groups and features are each
     key's own. A layer with a penalty cannot be keyed (name the key as one more group instead), nor one with
     ``eta="auto"``, which needs more labels than a key has.
+
+    ``pool=True`` (quantile trackers without a step): keys share what they learn, so that short series gain. An offset
+    of all keys and one of each key, shrunk to it while the key has few labels, in units of the key's own scale, are
+    mixed by their loss as by ``auto``; then each key's own tracker, step 0.03, carries its certificate.
     """
 
     kind = "keyed"
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: Layer, pool: bool = False) -> None:
         if not isinstance(layer, Predicting) or layer.kind not in KINDS:
             raise BadInput(
                 f"{type(layer).__name__} cannot be keyed; give a Debiaser or a quantile tracker"
             )
         if layer._state.facts[fact.SERVED]:
             raise BadInput("Keyed needs a fresh layer as its pattern, one that has served nothing")
-        if getattr(layer, "_left_out", False):  # a key has too few labels for auto
+        self.pool = bool(pool)
+        if self.pool:
+            check_pooled(layer)
+        elif getattr(layer, "_left_out", False):  # a key has too few labels for auto
             layer = type(layer)(**{**layer.settings, "eta": "plain"})
-        auto = getattr(layer, "eta", None) == "auto"
+        auto = getattr(layer, "eta", None) == "auto" and not self.pool
         combinations.check(
             layer.kind, keyed=True, penalty=layer._rule.penalty is not None, auto=auto
         )
@@ -91,7 +98,8 @@ class Keyed(Predicting):
         self._bases, self._labels = layer._bases, layer._labels
         self.bins = getattr(layer, "bins", None)
         own = (layer._limit, layer._in_flight, layer._ttl)
-        self._build(layer._rule, Keys(self.layer._names), *own)
+        rule = pooled(layer._rule) if self.pool else layer._rule
+        self._build(rule, Keys(self.layer._names), *own)
 
     def open(
         self,
@@ -311,4 +319,25 @@ class Keyed(Predicting):
     @property
     def settings(self) -> dict[str, Any]:
         """The kind and settings of the layer that every key has."""
-        return {"kind": self.layer.kind, "settings": self.layer.settings}
+        found = {"kind": self.layer.kind, "settings": self.layer.settings}
+        return found | ({"pool": True} if self.pool else {})
+
+
+def check_pooled(layer: Any) -> None:
+    """Refuse a pattern whose keys cannot share what they learn."""
+    given = layer.settings
+    named = {"groups", "features", "schedule", "penalty", "warm"}
+    combinations.check(
+        layer.kind,
+        pool=True,
+        eta=given.get("eta") not in (None, "auto"),
+        **{name: bool(given.get(name)) for name in named},
+        **{f"link_{layer.link_name}": True},
+    )
+
+
+def pooled(rule: Any) -> Any:
+    """The rule of auto with the key as its group: an offset of all keys, and one of each, shrunk to it."""
+    if hasattr(rule, "inner"):
+        return dataclasses.replace(rule, inner=pooled(rule.inner))
+    return dataclasses.replace(rule, groups=1.0)

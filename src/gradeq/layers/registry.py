@@ -41,7 +41,9 @@ def layer_class(kind: str) -> type[Layer]:
 def make(kind: str, settings: dict[str, Any]) -> Layer:
     """A fresh layer of this kind; the layer inside a keyed one is made first."""
     if kind == "keyed":
-        return layer_class(kind)(make(settings["kind"], settings["settings"]))  # type: ignore[call-arg]
+        from gradeq.layers.keyed import Keyed
+
+        return Keyed(make(settings["kind"], settings["settings"]), settings.get("pool", False))
     return layer_class(kind)(**settings)
 
 

@@ -87,8 +87,8 @@ class MixedLevels:
             *self.final.columns(),
             column("offsets", "layer", (self.start or (0.0,) * width) * trackers, MEAN, by="heard"),
             *mixing_columns(self.experts),
-            column("scale_num", "layer", (0.0,)),
-            column("scale_den", "layer", (0.0,)),
+            column("scale_num", "key", (0.0,)),
+            column("scale_den", "key", (0.0,)),
         ]
         if not self.groups:
             return found
@@ -105,7 +105,7 @@ class MixedLevels:
         """The mix, moved by the final tracker."""
         count, base = self.width, listed(f)
         said, mix = listing(self.experts * count), listing(count)
-        row = Row(base, starts=(0, len(place.params)), index=place.params)
+        row = Row(base, starts=(0, len(place.params)), index=place.params, keys=(place.key,))
         self._mix.speak(count, row, state, self._room((), (), 0, said, mix, listing), 0)
         centre = mix[0] if count == 1 else tuple(mix)
         served, last, slopes = self.final.serve(state, place, values, centre)
@@ -141,7 +141,7 @@ class MixedLevels:
                 state.losses[e] = state.losses[e] + posting.sign * own
             return
         late = max(0.0, state.facts[SERVED] - posting.number)
-        row = Row(listed(base), (y,), (w,), (), (0, len(place.params)), place.params)
+        row = Row(listed(base), (y,), (w,), (), (0, len(place.params)), place.params, (place.key,))
         room = self._room((), (), 0, memo[SCALE:], (), listing)
         self._mix.hear(count, row, state, room, 0, late, False)
 
