@@ -24,7 +24,7 @@ from gradeq.kernels.account import (
     ROWS,
     WEIGHT,
 )
-from gradeq.kernels.rating import LOSS, OFFSET, STRIDE, VARIANCE
+from gradeq.kernels.rating import LOSS, OFFSET, STRIDE
 from gradeq.ledger import facts as fact
 from gradeq.theory import HarmCap, labels_until
 
@@ -54,8 +54,8 @@ def reading_of(elo: Any) -> EloReading:
     sums = state.view("sums").reshape(-1, STRIDE)[skip:]
     read = SimpleNamespace(
         u=state.u[skip:],
-        sums=accounts(sums[:, :VARIANCE]).ravel().tolist(),
-        total=accounts(np.array([state.total[:VARIANCE]]), state.total[LOSS]).ravel().tolist(),
+        sums=accounts(sums).ravel().tolist(),
+        total=accounts(np.array([state.total[:STRIDE]]), state.total[LOSS]).ravel().tolist(),
         facts=state.facts,
         late=state.late,
         total_path=state.total_path,
@@ -72,7 +72,7 @@ def reading_of(elo: Any) -> EloReading:
 def accounts(own: Any, loss: float = 0.0) -> Any:
     """Accounts of Elo as all other layers keep them; scores lie in [0, 1]."""
     made = np.zeros((len(own), COLUMNS))
-    made[:, :VARIANCE] = own
+    made[:, :STRIDE] = own
     made[:, LOW], made[:, HIGH] = 0.0, 1.0
     made[:, LOSS_BEFORE], made[:, LOSS_AFTER] = LN2 * made[:, WEIGHT], loss
     return made

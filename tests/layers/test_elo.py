@@ -241,7 +241,7 @@ def test_k_is_the_chess_factor():
     elo = Elo(k=32)
     elo.update("a", "b", 1)
     assert elo.eta == 32 * math.log(10) / 400
-    assert abs(elo.leaderboard("now")[0].elo - 1016.0) < 1e-9
+    assert abs(elo.leaderboard()[0].tracked * 400 / math.log(10) - 16.0) < 1e-9
 
 
 def test_log_loss_is_that_of_the_served_probabilities_and_begins_with_a_coin():

@@ -159,7 +159,7 @@ def test_a_corrected_score_leaves_what_the_right_one_would_have():
             ours, theirs = fixed.equilibrium(), straight.equilibrium()
             assert ours.rows == theirs.rows and abs(ours.loss_after - theirs.loss_after) < 1e-12
             assert ours.gap < 1e-15
-            boards = [[row[:8] for row in elo.leaderboard()] for elo in (fixed, straight)]
+            boards = [[r[:8] for r in elo.leaderboard("all-time")] for elo in (fixed, straight)]
             assert boards[0] == boards[1]
 
 

@@ -106,15 +106,3 @@ def test_players_who_come_late_do_not_feel_the_past_of_a_penalty():
         late.run(a, b, y)
         late.update(1000, 0, 1.0)
         assert whole.to_json() == late.to_json()
-
-
-def test_ridge_intervals_shrink_with_the_ratings():
-    a, b, y = games(5)
-    plain, ridge = Elo(0.1), Elo(0.1, penalty=gq.Ridge(0.05))
-    plain.run(a, b, y)
-    ridge.run(a, b, y)
-
-    def width(elo):
-        return np.mean([row.elo_high - row.elo_low for row in elo.leaderboard("now")])
-
-    assert 0.3 * width(plain) < width(ridge) < width(plain)

@@ -9,6 +9,7 @@ import pytest
 
 from gradeq.errors import BadInput
 from gradeq.layers.elo import Elo
+from gradeq.penalties import Ridge
 from gradeq.standings.ranks import ladder, ranks, reached
 
 POINTS = 400 / math.log(10)
@@ -77,7 +78,7 @@ def test_shuffled_games_give_one_all_time_board_bit_for_bit(arena):
         order = np.random.default_rng(seed).permutation(len(a))
         elo = Elo(0.1)
         elo.run(a[order], b[order], y[order])
-        boards.append([row[:8] for row in elo.leaderboard()])
+        boards.append([row[:8] for row in elo.leaderboard("all-time")])
     assert all(board == boards[0] for board in boards)
     first = boards[0][0]
     assert (
@@ -91,13 +92,13 @@ def test_intervals_on_arena_are_those_of_a_bootstrap(arena):
     a, b, y, _ = arena
     elo, again = Elo(0.1), []
     elo.run(a, b, y)
-    rows = {row.player: row for row in elo.leaderboard() if row.rank}
+    rows = {row.player: row for row in elo.leaderboard("all-time") if row.rank}
     rng = np.random.default_rng(1)
     for _ in range(40):
         pick = rng.integers(0, len(a), len(a))
         other = Elo(0.1)
         other.run(a[pick], b[pick], y[pick])
-        found = {row.player: row.elo for row in other.leaderboard()}
+        found = {row.player: row.elo for row in other.leaderboard("all-time")}
         again.append([found[name] for name in rows])
     spread = np.std(again, axis=0, ddof=1)
     half = np.array([(row.elo_high - row.elo_low) / 2 for row in rows.values()])
@@ -117,7 +118,7 @@ def test_soft_scores_weights_and_corrections_leave_exact_sums():
             elo.correct(int(t), y[t])
         rest = order[100:]
         elo.run(a[rest], b[rest], y[rest], weights=w[rest])
-        boards.append([row[:7] for row in elo.leaderboard()])
+        boards.append([row[:7] for row in elo.leaderboard("all-time")])
     assert boards[0] == boards[1] == boards[2]
 
 
@@ -131,9 +132,9 @@ def test_merged_partitions_have_the_board_of_the_whole():
     one.run(a[:200], b[:200], y[:200], weights=w[:200], home=h[:200])
     other.run(b[200:], a[200:], 1 - y[200:], weights=w[200:], home=-h[200:])
     one.merge(other)
-    ours, theirs = ([row[:8] for row in elo.leaderboard()] for elo in (one, whole))
+    ours, theirs = ([row[:8] for row in elo.leaderboard("all-time")] for elo in (one, whole))
     assert ours == theirs
-    assert one.board().home[:3] == whole.board().home[:3]
+    assert one.board("all-time").home[:3] == whole.board("all-time").home[:3]
 
 
 def test_matchmade_players_are_ranked_although_everyone_wins_half():
@@ -146,7 +147,7 @@ def test_matchmade_players_are_ranked_although_everyone_wins_half():
     elo = Elo(0.1)
     elo.run(a, b, drawn(rng, theta, a, b))
     found = np.zeros(players)
-    for row in elo.leaderboard():
+    for row in elo.leaderboard("all-time"):
         found[int(row.player)] = row.elo
     order = np.argsort(np.argsort(found))
     assert np.corrcoef(order, np.arange(players))[0, 1] > 0.95
@@ -184,7 +185,7 @@ def test_groups_that_never_met_are_named_and_their_ranks_left_open():
         ["a", "b"] * 100 + ["x", "y"] * 50, ["b", "a"] * 100 + ["y", "x"] * 50, [1.0, 0.0] * 150
     )
     assert elo.connected() == [["a", "b"], ["x", "y"]]
-    ranges = {row.player: (row.rank_low, row.rank_high) for row in elo.leaderboard()}
+    ranges = {row.player: (row.rank_low, row.rank_high) for row in elo.leaderboard("all-time")}
     assert ranges["x"][0] == 1 and ranges["a"][0] == 1 and ranges["b"][1] == 4
 
 
@@ -192,15 +193,40 @@ def test_first_lines():
     elo = Elo()
     assert elo.board().lines[0] == "No games yet." and elo.connected() == []
     elo.update("a", "b", 1)
-    assert elo.board().lines[0] == "No player has 30 games yet: nobody is ranked."
+    assert elo.board().lines[0] == "No player has 30 games yet: no one is ranked."
     elo.run(["a"] * 40, ["b"] * 40, [0.5] * 40)
     assert "leads; 1 other may be first" in elo.board().lines[0]
     elo.run(["a"] * 90, ["b"] * 90, [1.0] * 90)
     assert elo.board("all-time").lines[0] == "a is first (p < 0.0001 against its closest rival)."
     with pytest.raises(BadInput, match="all-time"):
         elo.leaderboard("best")
-    with pytest.raises(BadInput, match="leave out eta"):
-        Elo(0.1).drift()
+
+
+def test_the_board_is_the_same_whatever_forecasts():
+    rng = np.random.default_rng(9)
+    a = rng.integers(0, 8, 600)
+    b = (a + rng.integers(1, 8, 600)) % 8
+    y, h = rng.choice([0.0, 0.5, 1.0], 600), rng.choice([-1.0, 0.0, 1.0], 600)
+    w, days = rng.choice([0.5, 1.0, 2.0], 600), np.sort(rng.integers(0, 9000, 600))
+    given = {
+        "home": h,
+        "weights": w,
+        "times": days.astype("datetime64[D]").astype("datetime64[ns]"),
+    }
+    boards = []
+    for settings in (
+        {},
+        {"eta": 0.1},
+        {"k": 8, "proximal": 1e-3},
+        {"eta": 0.2, "penalty": Ridge(0.01)},
+    ):
+        elo = Elo(**settings, home_advantage=True, dates=True)
+        elo.run(a, b, y, **given)
+        for view in ("auto", "all-time", "now"):
+            board = elo.board(view)
+            rows = [(*row[:8], row.elo_all_time, row.elo_now) for row in board.rows]
+            boards.append((rows, board[1:6], board.home[:3], elo.drift()))
+    assert boards[3:6] == boards[:3] == boards[6:9] == boards[9:]
 
 
 def test_the_ladder_is_holms():

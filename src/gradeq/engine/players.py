@@ -77,15 +77,11 @@ class Players:
             raise BadInput(f"player {one!r} against itself is no game; leave it out")
         return Row((one, two, HOME), (*PAIR, h)) if h else Row((one, two), PAIR)
 
-    def game(self, a: Any, b: Any, home: float) -> tuple[Row, Place | None]:
-        """Where one game belongs, by name and, if both players were seen before, by place."""
-        if type(a) is type(b) is str and not self.home and home == 1.0:
-            j, k = self.index.get(a), self.index.get(b)
-            if j and k and j != k:  # number 0 is that of the first side, which is no player
-                place = ((j, k), (0,) if self.together else (j, k), 0, 0)
-                return new(Row, ((a, b), PAIR, None)), new(Place, place)
-        row = self.row(a, b, home)
-        return row, self.known(row)
+    def pair(self, a: Any, b: Any) -> tuple[int, int] | None:
+        """The numbers of two players that were seen before, None for any others."""
+        j = self.index.get(a if type(a) is str else str(a) if type(a) is int else "")
+        k = self.index.get(b if type(b) is str else str(b) if type(b) is int else "")
+        return (j, k) if j and k and j != k else None  # number 0 is the first side, no player
 
     def place(self, row: Row) -> Place:
         """Where a game belongs; players not seen before are entered."""

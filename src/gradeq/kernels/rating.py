@@ -20,11 +20,10 @@ from gradeq.losses import Loss
 from gradeq.numerics import logit
 from gradeq.penalties import Penalty
 
-# The account of a parameter begins with the five sums that every account begins with.
-VARIANCE = 5
-STRIDE = 6
-# So does that of all games. The log loss is LOSS - log(DECIDED) - log(TIED) / 2: likelihoods are multiplied up, and
-# their logarithm is taken only when a product has become small. OFFSET is the largest |offset| of a margin.
+# The account of a parameter is the five sums that every account begins with.
+STRIDE = 5
+# That of all games begins with them too. The log loss is LOSS - log(DECIDED) - log(TIED) / 2: likelihoods are
+# multiplied up, and the logarithm is taken only when a product is small. OFFSET is the largest |offset| of a margin.
 LOSS, DECIDED, TIED, OFFSET = range(5, 9)
 TOTALS = 9
 CLIP = 1e-6  # probabilities are judged within [CLIP, 1 - CLIP]
@@ -60,7 +59,7 @@ class Kept(NamedTuple):
     spreads: Floats
     taught: Floats
     last: Floats
-    losses: Floats
+    shares: Floats
     slopes: Floats
     memos: Floats
     when: Floats
@@ -110,35 +109,27 @@ def surprise(decided: float, tied: float) -> float:
     return math.log(decided) + 0.5 * math.log(tied)
 
 
-def enter(
-    sums: Floats, at: int, n: float, w: float, g: float, eta: float, before: float, keep: float, noise: float
-) -> None:  # fmt: skip
-    """Enter one game into the account that begins at ``at``: g and ``before`` are from this side, times w.
-
-    The variance of a rating follows the linearised step: what is there contracts by ``keep``, 1 - eta p (1 - p), and
-    the error adds ``noise`` squared, that of eta e; (1, 0) leaves it as it is.
-    """
+def enter(sums: Floats, at: int, n: float, w: float, g: float, eta: float, before: float) -> None:
+    """Enter one game into the account that begins at ``at``: g and ``before`` are from this side, times w."""
     sums[at] = sums[at] + n
     sums[at + WEIGHT] = sums[at + WEIGHT] + w
     sums[at + GRADIENT] = sums[at + GRADIENT] + g
     sums[at + MOVED] = sums[at + MOVED] + eta * g
     sums[at + BEFORE] = sums[at + BEFORE] + before
-    sums[at + VARIANCE] = keep * keep * sums[at + VARIANCE] + noise * noise
 
 
-def count(kept: Any, game: Any, n: float, e: float, slope: float, unit: float) -> None:
+def count(kept: Any, game: Any, n: float, e: float) -> None:
     """Enter one game into the accounts of both players, of the first side, and of all games.
 
     n is 1, or -1 to take a game back; its weight and e then have that sign too.
     """
     a, b, h, y, w, eta = game
     sums, total = kept.sums, kept.total
-    even, keep, noise = w * (0.5 - y), 1.0 - eta * slope, eta * e / unit
-    enter(sums, a * STRIDE, n, w, e, eta, even, keep, noise)
-    enter(sums, b * STRIDE, n, w, -e, eta, -even, keep, noise)
+    even = w * (0.5 - y)
+    enter(sums, a * STRIDE, n, w, e, eta, even)
+    enter(sums, b * STRIDE, n, w, -e, eta, -even)
     if h != 0.0:
-        aside = 1.0 - eta * (slope * (h * h))
-        enter(sums, 0, n, w, e * h, eta, even * h, aside, eta * (e * h) / unit)
+        enter(sums, 0, n, w, e * h, eta, even * h)
     total[0] = total[0] + n
     total[WEIGHT] = total[WEIGHT] + w
     total[GRADIENT] = total[GRADIENT] + e
@@ -146,11 +137,11 @@ def count(kept: Any, game: Any, n: float, e: float, slope: float, unit: float) -
     total[BEFORE] = total[BEFORE] + even
 
 
-def account(loss: Loss, kept: Any, game: Any, o: float, p: float, unit: float) -> None:
-    """Enter a game that was played: all its sums, the variances of both ratings, the log loss."""
+def account(loss: Loss, kept: Any, game: Any, o: float, p: float) -> None:
+    """Enter a game that was played: all its sums, and the log loss."""
     _, _, _, y, w, _ = game
     total = kept.total
-    count(kept, game, 1.0, w * (p - y), w * (p * (1.0 - p)), unit)
+    count(kept, game, 1.0, w * (p - y))
     if abs(o) > total[OFFSET]:
         total[OFFSET] = abs(o)
     total[LOSS], total[DECIDED], total[TIED] = judged(
@@ -176,7 +167,7 @@ def step(loss: Loss, kept: Any, game: Any, o: float, p: float) -> None:
     """Move both players and the first side against the error of one game, and enter it; o is added to the margin."""
     a, b, h, y, w, eta = game
     move(kept.u, a, b, 0, h, eta, w * (p - y), 1.0)
-    account(loss, kept, game, o, p, 1.0)
+    account(loss, kept, game, o, p)
 
 
 def margin(pull: Pull, kept: Any, a: int, b: int, h: float) -> float:
@@ -199,7 +190,7 @@ def learn(pull: Pull, loss: Loss, kept: Any, game: Any, p: float) -> None:
     _, _, _, y, w, eta = game
     pull.before(kept, eta)
     shift(pull, kept, game, w * (p - y))
-    account(loss, kept, game, 0.0, p, pull.unit(kept))
+    account(loss, kept, game, 0.0, p)
     pull.after(kept, eta)
     if pull.unit(kept) < TINY:
         write_out(pull, kept)
@@ -217,26 +208,24 @@ def learn_dense(loss: Loss, slopes: Floats, kept: Any, game: Any, p: float) -> N
     slopes[0] = slopes[0] + e * h
     for j in range(len(u)):
         u[j] = u[j] - eta * slopes[j]
-    account(loss, kept, game, 0.0, p, 1.0)
+    account(loss, kept, game, 0.0, p)
 
 
 def amend(pull: Pull, loss: Loss, kept: Any, game: Any, p: float, sign: float) -> None:
-    """Take one score back (sign -1), or put one in its place: ratings and sums, no penalty, no variance."""
+    """Take one score back (sign -1), or put one in its place: ratings and sums, no penalty."""
     a, b, h, y, w, eta = game
     e = sign * (w * (p - y))
     shift(pull, kept, game, e)
-    count(kept, (a, b, h, y, sign * w, eta), sign, e, 0.0, math.inf)
+    count(kept, (a, b, h, y, sign * w, eta), sign, e)
     kept.total[LOSS] = kept.total[LOSS] + sign * (w * loss.value(p, y))
 
 
 def write_out(pull: Pull, kept: Any) -> None:
     """Bring every rating up to date and multiply the common factor into it; begin again from 1."""
-    u, sums, marks, notes, unit = kept.u, kept.sums, kept.marks, kept.notes, pull.unit(kept)
+    u, marks, notes, unit = kept.u, kept.marks, kept.notes, pull.unit(kept)
     for j in range(len(u)):
         pull.touch(kept, j)
         u[j] = u[j] * unit
-        at = j * STRIDE + VARIANCE
-        sums[at] = sums[at] * (unit * unit)
         marks[2 * j] = 0.0
         marks[2 * j + 1] = 0.0
     notes[0] = 1.0

@@ -44,9 +44,8 @@ def accounted(
     for i in range(len(a)):
         p, y = served[i], scores[i]
         e, even = p - y, 0.5 - y
-        keep, noise = 1.0 - eta * (p * (1.0 - p)), eta * e
-        enter(sums, a[i] * STRIDE, 1.0, 1.0, e, eta, even, keep, noise)
-        enter(sums, b[i] * STRIDE, 1.0, 1.0, -e, eta, -even, keep, noise)
+        enter(sums, a[i] * STRIDE, 1.0, 1.0, e, eta, even)
+        enter(sums, b[i] * STRIDE, 1.0, 1.0, -e, eta, -even)
         error = error + e
         moved = moved + eta * e
         before = before + even

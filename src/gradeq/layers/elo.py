@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from gradeq.engine import checks
-from gradeq.engine.flight import AT_ONCE
 from gradeq.engine.players import HOME, Players
 from gradeq.errors import BadInput
-from gradeq.layers import combinations
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.elo_many import ManyGames
+from gradeq.layers.elo_rally import Rally
+from gradeq.layers.elo_steps import chosen_step, home_scale
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.making import late_limit
-from gradeq.ledger.values import Place, Row, Ticket, new
+from gradeq.ledger.state import State
+from gradeq.ledger.values import Ticket
 from gradeq.penalties import Penalty, check_strength
-from gradeq.rules.forecaster import FINAL, Forecaster
-from gradeq.rules.rating import COIN, NOT_LATE, Rating, sides
-from gradeq.rules.rule import check_served
+from gradeq.rules.drift import Drift
+from gradeq.rules.forecaster import Forecaster
+from gradeq.rules.rating import COIN, NOT_LATE, Rating
 from gradeq.schedules import Constant, Schedule
-from gradeq.theory.elo import step_from_k
 
 if TYPE_CHECKING:
     from gradeq.certificate import Reading
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 
 Ties = Literal["half", "drop"]
 
-HOME_STEP = 0.1  # of the first side, as a share of the players'
 CAP = 0.3
+FINITE = 1e6  # with smaller steps no number of games takes a rating out of the finite numbers
 PLAIN_ETA = 0.1  # a constant step for those who ask for one without a number (--eta plain)
 
 __all__ = ["Elo"]
@@ -75,6 +74,7 @@ class Elo(ManyGames, Layer):
 
     kind = "elo"
     _rule: Any
+    _rally: Rally | None = None
 
     def __init__(
         self,
@@ -98,29 +98,20 @@ class Elo(ManyGames, Layer):
             check_strength("proximal", proximal)
         self.ties, self.penalty, self.proximal, self.late_cap = ties, penalty, proximal, late_cap
         self._learns = None if ties == "half" else decided
-        self.eta, self.schedule = self._chosen_step(eta, k, schedule)
-        self.dates = bool(dates) and self.schedule is None  # a step of its own knows no years
+        self.eta, self.schedule = chosen_step(eta, k, schedule, penalty, proximal)
+        self.dates = bool(dates)
         self.home_step = home_step
-        names = Players(bool(home_advantage), penalty is not None, self._home_scale())
+        names = Players(
+            bool(home_advantage), penalty is not None, home_scale(home_step, self.schedule)
+        )
         self._build(self._made_rule(), names, late_limit(late_cap, CAP), in_flight, ttl)
-
-    def _home_scale(self) -> float:
-        """The first side's row entry: its step is the square of this times that of the players."""
-        if self.home_step is None:
-            return math.sqrt(HOME_STEP)
-        own = FINAL if self.schedule is None else self.schedule.step(1)
-        share = checks.number(self.home_step, "home_step") / own
-        if not 0.0 < share <= 1.0:
-            raise BadInput(
-                f"home_step={self.home_step!r}: must be above 0 and at most the players' step {own:g}"
-            )
-        return math.sqrt(share)
+        self._held.enter = self._rule.enter
 
     def _made_rule(self) -> Rating | Forecaster:
-        drop = self.ties == "drop"
+        drop, drift = self.ties == "drop", Drift(self.dates)
         if self.schedule is None:
-            return Forecaster(drop, self.dates)
-        rule = Rating(self.schedule, self.penalty, self.proximal, drop)
+            return Forecaster(drop, drift)
+        rule = Rating(self.schedule, self.penalty, self.proximal, drop, drift)
         rule.check_step(self.schedule.step(1))
         return rule
 
@@ -129,14 +120,14 @@ class Elo(ManyGames, Layer):
     ) -> Ticket:
         """Predict a game and leave its ticket with the caller: ``ticket.served`` is the probability that a wins."""
         w = 1.0 if weight == 1.0 else checks.weight(weight)
-        when = self._when(time)
-        serve = partial(self._rule.serve, time=when[0]) if when else None
-        row, place = self._names.game(a, b, home)
-        return self._open(row, place, COIN, w, serve)
+        row, serve = self._names.row(a, b, home), self._serve(time)
+        return self._open(row, self._names.known(row), COIN, w, serve)
 
-    def _when(self, time: Moment | None) -> tuple[float, ...]:
-        """The time of a game, where it means anything."""
-        return () if time is None or not self.dates else (moment(time),)
+    def _serve(self, time: Moment | None) -> Any:
+        """How a game of this time is served."""
+        if time is None or not self.dates:
+            return self._rule.serve
+        return partial(self._rule.serve, time=moment(time))
 
     def predict(
         self,
@@ -154,7 +145,7 @@ class Elo(ManyGames, Layer):
         ground, -1 when b is (with ``home_advantage``).
         """
         if id is None:
-            return self._chance(self._when(time), *self._names.game(a, b, home))
+            return self._chance(a, b, home, time)
         if self.proximal is not None:
             raise BadInput(NOT_LATE)
         self._book.check_new(id)
@@ -162,12 +153,17 @@ class Elo(ManyGames, Layer):
         shown: float = self._kept(self.open(a, b, home=home, weight=weight, time=when), id, when)
         return shown
 
-    def _chance(self, when: tuple[float, ...], row: Row, place: Place | None) -> float:
-        mark = None
+    def _chance(self, a: Any, b: Any, home: float, time: Moment | None) -> float:
+        rally = self._rally
+        pair = self._names.pair(a, b) if rally is not None and home == 1.0 else None
+        if rally is not None and pair is not None:
+            return rally.chance(*pair)
+        row, serve, mark = self._names.row(a, b, home), self._serve(time), None
+        place = self._names.known(row)
         if place is None:
             mark = self._names.mark()
             place = self._entered(row)
-        p: float = self._rule.glance(self._state, *sides(place, row.values), *when)[0]
+        p: float = serve(self._state, place, row.values, COIN)[0]
         self._forget(mark)
         return p
 
@@ -186,39 +182,54 @@ class Elo(ManyGames, Layer):
         Returns ``applied``, ``dropped`` for a tie when ties are dropped, ``ignored`` while frozen or for weight 0.
         """
         y = self._label(score)
-        w = 1.0 if weight == 1.0 else checks.weight(weight)
-        row, place = self._names.game(a, b, home)
-        when = self._when(time)
-        learns = self._learns is None or self._learns(y)
-        if not learns or w == 0.0:
-            self._open(row, place, COIN, w)
-            return "ignored" if learns else "dropped"
-        self._play(row, place, y, w, when)
-        return "ignored" if self._frozen else "applied"
-
-    def _play(
-        self, row: Row, place: Place | None, y: float, w: float, when: tuple[float, ...]
-    ) -> None:
-        """As ``open`` and ``post`` in one: nobody sees the posting, so the game is learned from without one."""
-        state, rule, flight, mark = self._state, self._rule, self._flight, None
-        if place is None:
-            mark = self._names.mark()
-            place = self._entered(row)
-        number, counts = flight.serve(state, place)
+        learns, rally = self._learns is None or self._learns(y), self._rally
+        if rally is not None and learns and weight == 1.0 and home == 1.0:
+            pair = self._names.pair(a, b)
+            if pair is not None:
+                if rally.play(pair[0], pair[1], y):
+                    self._end_rally()
+                return "applied"
+        mark = self._names.mark()
+        ticket = self.open(a, b, home=home, weight=weight, time=time)
         try:
-            one, two, h = sides(place, row.values)
-            step = rule.schedule.step(int(state.total[0]) + 1)
-            p, memo = rule.glance(state, one, two, h, *when)
-            check_served(p, step)
-            ticket = new(Ticket, (number, row, COIN, p, w, step, counts, memo, ()))
-            arrival = flight.arrive(state, place, ticket, AT_ONCE * len(counts))
-            if not self._frozen:
-                rule.play(state, (one, two, h, y, w, arrival[1]), p, memo)
+            self._post(ticket, y)
         except Exception:
-            flight.unserve(state, place)
+            self._flight.unserve(self._state, self._names.place(ticket.row))
             self._forget(mark)
             raise
-        flight.settle(state, place, ticket, arrival, 0.0 if self._frozen else 1.0)
+        if self._plain and not self._frozen and not self._held.late:
+            self._rally = Rally(self._held.u, self.step)
+        if not learns:
+            return "dropped"
+        return "ignored" if self._frozen or ticket.weight == 0.0 else "applied"
+
+    @property
+    def _plain(self) -> bool:
+        """Whether games at once need nothing but two ratings and one step to be served and learned from."""
+        if self.eta == "auto" or self._constant is None or self._constant > FINITE:
+            return False
+        return not (self._names.home or self.dates or self._rule.penalised)
+
+    @property
+    def _state(self) -> State:
+        """What was learned: games that wait are entered first."""
+        if self._rally is not None:
+            self._end_rally()
+        return self._held
+
+    @_state.setter
+    def _state(self, state: State) -> None:
+        self._held, self._rally = state, None
+
+    def _end_rally(self) -> None:
+        rally, self._rally = self._rally, None
+        if rally is not None and rally.games:
+            self._run(lambda: rally.columns(self._names))
+
+    def freeze(self) -> None:
+        """Stop learning: scores close their tickets but move nothing, until ``resume``."""
+        self._end_rally()
+        super().freeze()
 
     def settle(self, score: Any, id: Id | None = None) -> str:
         """Learn from the score of the game that was predicted under this id, or of the oldest open one.
@@ -257,8 +268,7 @@ class Elo(ManyGames, Layer):
         """Everyone who has played, ranked players first: Elo with interval and open ranks, win rates, bias, bound.
 
         ``view``: "all-time", the fit of all games; "now", the strengths of the moment; "auto" averages the two by
-        the weight that the games give to constant strengths (with a step of its own Elo does not look for drift:
-        all-time).
+        the weight that the games give to constant strengths. A step of its own changes forecasts, not the board.
         """
         return self.board(view).rows
 
@@ -270,11 +280,9 @@ class Elo(ManyGames, Layer):
 
     def drift(self) -> dict[str, Any]:
         """What the games say about drift: the weight of each speed (variance a game), and of none (``constant``)."""
-        if not isinstance(self._rule, Forecaster):
-            raise BadInput("with an explicit step Elo does not look for drift; leave out eta")
-        rule = self._rule
-        weights = rule.weights(self._state).tolist()
-        speeds = ["constant", *("{:g} a {}".format(*rule.speed(k)) for k in range(1, rule.filters))]
+        drift = self._rule.drift
+        weights = drift.weights(self._state).tolist()
+        speeds = ["constant", *("{:g} a {}".format(*drift.speed(k)) for k in range(1, drift.count))]
         return {"weights": dict(zip(speeds, weights, strict=True)), "constant": weights[0]}
 
     def connected(self) -> list[list[str]]:
@@ -373,24 +381,6 @@ class Elo(ManyGames, Layer):
                 f"score {score} lies outside [0, 1]; a's score is 1 for a win, 0 for a loss, 0.5 for a tie"
             )
         return score
-
-    def _chosen_step(
-        self, eta: float | str | None, k: float | None, schedule: Schedule | None
-    ) -> tuple[float | str | None, Schedule | None]:
-        given = eta is not None or k is not None or schedule is not None
-        auto = not given or (isinstance(eta, str) and eta == "auto")
-        options = {"auto": auto, "eta": eta is not None and not auto, "k": k is not None}
-        options |= {"schedule": schedule is not None, "penalty": self.penalty is not None}
-        combinations.check("elo", **options, proximal=self.proximal is not None)
-        if schedule is not None:
-            schedule.step(1)
-            return None, schedule
-        if auto:
-            return "auto", None
-        if k is not None:
-            eta = step_from_k(checks.number(k, "k"))
-        step = checks.number(eta, "eta")
-        return step, Constant(step)
 
 
 def decided(score: float) -> bool:

@@ -58,7 +58,7 @@ class ManyGames:
         rows = [{name: cells[k] for name, cells in given.items()} for k in range(n)]
         for k, (one, two, own) in enumerate(zip(first, second, rows, strict=True)):
             try:  # every game is looked at before the first is served
-                self._names.game(one, two, own.get("home", 1.0))
+                self._names.row(one, two, own.get("home", 1.0))
             except BadInput as error:
                 raise BadInput(f"row {k}: {error}") from None
         chances = [

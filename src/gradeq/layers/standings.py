@@ -17,7 +17,6 @@ from gradeq.kernels.account import BEFORE, GRADIENT, ROWS, WEIGHT
 from gradeq.kernels.rating import STRIDE
 from gradeq.ledger.meetings import cells_of
 from gradeq.ledger.values import new
-from gradeq.rules.forecaster import Forecaster
 from gradeq.standings import views
 from gradeq.standings.cells import connected
 from gradeq.standings.ranks import WIDTH, ranks
@@ -109,7 +108,7 @@ def board_of(elo: Elo, view: Seen = "auto") -> Board:
     if view not in VIEWS:
         raise BadInput(f"view={view!r}: must be auto, all-time or now")
     rule = elo._rule
-    state = rule.written(elo._state)
+    drift, state = rule.drift, rule.written(elo._state.read())
     sums = state.view("sums").reshape(-1, STRIDE)
     played = (sums[:, ROWS] > 0.0) & (sums[:, WEIGHT] > 0.0)
     played[0] = False  # the first side is no player
@@ -122,10 +121,9 @@ def board_of(elo: Elo, view: Seen = "auto") -> Board:
     rank[own] = np.arange(players)
     cells = cells_of(state, rank)
     sided = elo._names.home and bool(cells.h.any())
-    constant = float(rule.weights(state)[0]) if isinstance(rule, Forecaster) else None
-    u, variances = rule.now(state)
-    drift = rule.speed(rule.drifting(state)) if isinstance(rule, Forecaster) else None
-    weight = {"all-time": 1.0, "now": 0.0, "auto": 1.0 if constant is None else constant}[view]
+    constant = float(drift.weights(state)[0])
+    u, variances = drift.now(state)
+    weight = {"all-time": 1.0, "now": 0.0, "auto": constant}[view]
     ranked = (games >= FEW) & ((1.0 - weight) * variances[own] <= UNSURE)
     past = views.all_time(cells, players, sided, ranked)
     now = views.momentary(u[own], variances[own], ranked)
@@ -145,7 +143,8 @@ def board_of(elo: Elo, view: Seen = "auto") -> Board:
         if sided
         else None
     )
-    return Board(rows, lines, leader, constant, drift, fitted, home, groups)
+    speed = drift.speed(drift.drifting(state))
+    return Board(rows, lines, leader, constant, speed, fitted, home, groups)
 
 
 def places_of(shown: View, ranked: Any, names: list[str]) -> tuple[Leader | None, Any]:

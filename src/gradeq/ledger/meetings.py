@@ -17,9 +17,9 @@ from gradeq.ledger.state import KEEP, SUM, Column, Floats, State
 GRID = 4294967296.0
 MET = 3  # numbers that name a cell
 COLUMNS = (
-    Column("met", "pair", (0.0,) * MET, (KEEP,) * MET, last=True),
-    Column("tally", "pair", (0.0,) * 3, (SUM,) * 3, last=True),
-    Column("squares", "pair", (0.0,) * 3, (SUM,) * 3, lazy=True, last=True),
+    Column("met", "pair", (0.0,) * MET, (KEEP,) * MET),
+    Column("tally", "pair", (0.0,) * 3, (SUM,) * 3),
+    Column("squares", "pair", (0.0,) * 3, (SUM,) * 3, lazy=True),
 )
 
 
@@ -37,47 +37,9 @@ class Cells(NamedTuple):
     VQ: Floats
 
 
-def tally(state: State, game: Any, sign: float = 1.0) -> None:
-    """Enter one game (a, b, h, y, w, ...), or take it back."""
-    a, b, h, y, w = game[:5]
-    at = 3 * place(state, a, b, h)
-    if w != 1.0:
-        bear_squares(state)
-    sums, squares = entry(w, y), entry(w * w, y) if state.born("squares") else None
-    for column, own in ((state.tally, sums), (state.squares, squares)):
-        if own is not None:
-            for k, value in enumerate(own if a < b else turned(*own)):
-                column[at + k] += sign * value
-
-
-def entry(w: float, y: float) -> tuple[float, float, float]:
-    """Weight, w y and w y^2 of one game, to the grid."""
-    return round(w * GRID) / GRID, round(w * y * GRID) / GRID, round(w * y * y * GRID) / GRID
-
-
 def turned(w: Any, s: Any, q: Any) -> tuple[Any, Any, Any]:
     """The sums of the same games from the other side, exactly."""
     return w, w - s, w - 2.0 * s + q
-
-
-def place(state: State, a: float, b: float, h: float) -> int:
-    """The cell of a game, entered if new."""
-    cell = (a, b, h) if a < b else (b, a, 0.0 - h)
-    index = indexed(state)
-    found = index.get(cell)
-    if found is None:
-        found = index[cell] = len(index)
-        state.grow(0, 0, found + 1)
-        state.met[MET * found : MET * found + MET] = type(state.met)("d", cell)
-    return found
-
-
-def indexed(state: State) -> dict[tuple[float, float, float], int]:
-    """Where each cell is."""
-    if len(state.index) != state.counts["pair"]:
-        cells = state.view("met").reshape(-1, MET).tolist()
-        state.index = {(i, j, h): k for k, (i, j, h) in enumerate(cells)}
-    return state.index
 
 
 def bear_squares(state: State) -> None:
@@ -86,10 +48,10 @@ def bear_squares(state: State) -> None:
         state.squares = state.tally[:]
 
 
-def tally_many(state: State, a: Any, b: Any, h: Floats, y: Floats, w: Floats) -> None:
-    """Enter many games: the same as one at a time, new cells in the order of their first game."""
-    if not len(a):
-        return
+def tally(
+    state: State, a: Any, b: Any, h: Floats, y: Floats, w: Floats, sign: Floats | None = None
+) -> None:
+    """Enter games, new cells in the order of their first game; those of sign -1 are taken back."""
     swap, many = a > b, state.counts["parameter"]
     low, high = np.where(swap, b, a), np.where(swap, a, b)
     side, where = np.zeros(1), np.zeros(1, dtype=np.int64)
@@ -114,6 +76,8 @@ def tally_many(state: State, a: Any, b: Any, h: Floats, y: Floats, w: Floats) ->
     for name, weight in (("tally", w), ("squares", w * w)):
         if state.born(name):
             own = [np.rint(x * GRID) / GRID for x in (weight, weight * y, weight * y * y)]
+            if sign is not None:
+                own = [sign * x for x in own]
             table = state.view(name).reshape(-1, 3)
             for k, other in enumerate(turned(*own)):
                 table[at, k] += np.bincount(code, np.where(swap, other, own[k]), size)[there]
@@ -121,16 +85,25 @@ def tally_many(state: State, a: Any, b: Any, h: Floats, y: Floats, w: Floats) ->
 
 def places(state: State, named: Any) -> Any:
     """Cells by name, entered where new."""
-    if state.counts["pair"] == 0:
-        state.grow(0, 0, len(named))
-        state.view("met")[:] = named.ravel()
-        state.index = {}
-        return np.arange(len(named))
-    return np.array([place(state, *cell) for cell in named.tolist()], dtype=np.int64)
+    known = state.counts["pair"]
+    if not known:
+        state.index, at = {}, np.arange(len(named))
+    else:
+        index = state.index
+        if len(index) != known:
+            cells = state.view("met").reshape(-1, MET).tolist()
+            index = state.index = {(i, j, h): k for k, (i, j, h) in enumerate(cells)}
+        own = [index.setdefault((i, j, h), len(index)) for i, j, h in named.tolist()]
+        at = np.array(own, dtype=np.int64)
+    state.grow(0, 0, int(at.max(initial=-1)) + 1)
+    state.view("met").reshape(-1, MET)[at] = named
+    return at
 
 
 def joined(state: State, other: State, parameters: Any) -> Any:
     """Where the cells of another partition are here, once its own are turned to the numbers of players here."""
+    state.read()
+    other.read()
     named = other.view("met").reshape(-1, MET).copy()
     here = np.asarray(parameters, dtype=float)
     named[:, :2] = here[named[:, :2].astype(np.int64)]
@@ -149,7 +122,7 @@ def joined(state: State, other: State, parameters: Any) -> Any:
 
 def cells_of(state: State, rank: Any) -> Cells:
     """The table for players by rank (that of parameter k is rank[k]), sorted: the same for games in any order."""
-    met = state.view("met").reshape(-1, MET)
+    met = state.read().view("met").reshape(-1, MET)
     sums = state.view("tally").reshape(-1, 3).T
     squares = state.view("squares").reshape(-1, 3).T if state.born("squares") else sums
     i, j = (rank[met[:, k].astype(np.int64)] for k in (0, 1))

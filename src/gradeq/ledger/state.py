@@ -7,7 +7,7 @@ a new entry and how two partitions of the same stream are joined.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,11 @@ import numpy as np
 from gradeq.errors import StateError
 
 Floats = Any
+Enter = Callable[["State", list[Any]], None]
 
 # How two partitions are joined: sums add up, ranges widen, a displacement is added to the common start, of means the
-# mean is taken, weighted by another column; what names an entry is kept.
-SUM, LEAST, MOST, MOVE, MEAN, KEEP = "sum", "least", "most", "move", "mean", "keep"
+# mean is taken, weighted by another column, factors of the common start are multiplied; what names an entry is kept.
+SUM, LEAST, MOST, MOVE, MEAN, TIMES, KEEP = "sum", "least", "most", "move", "mean", "times", "keep"
 
 
 SHORT = 100_000  # numbers
@@ -55,16 +56,20 @@ class Memory(NamedTuple):
 
     counts: dict[str, int]
     kept: dict[str, tuple[Any, Any, Any]]
+    unread: list[Any]
 
 
 class State:
     """Columns of float64 by name, as attributes; ``counts`` says how many parameters, keys and pairs there are.
 
     ``index``: where pairs are, found again from their columns whenever it has not all of them (``meetings``).
+    ``unread``: what a rule leaves for when somebody reads the columns that nothing is served from; ``enter`` puts it
+    into them.
     """
 
-    def __init__(self, columns: Sequence[Column]) -> None:
-        self.columns = tuple(columns)
+    def __init__(self, columns: Sequence[Column], enter: Enter | None = None) -> None:
+        self.columns, self.enter = tuple(columns), enter
+        self.unread: list[Any] = []
         self.counts = {"parameter": 0, "key": 0, "pair": 0, "layer": 1}
         self.index: dict[tuple[float, float, float], int] = {}
         for each in self.columns:
@@ -85,6 +90,14 @@ class State:
         return self.counts == other.counts and self.saved() == other.saved()
 
     __hash__ = None  # type: ignore[assignment]
+
+    def read(self) -> State:
+        """The state with nothing left unread."""
+        if self.unread:
+            left, self.unread = self.unread, []
+            assert self.enter is not None
+            self.enter(self, left)
+        return self
 
     def grow(self, parameters: int, keys: int = 1, pairs: int = 0) -> None:
         """Room for so many parameters, keys and pairs in all; new ones begin at their start."""
@@ -127,14 +140,15 @@ class State:
         kept: dict[str, tuple[Any, Any, Any]] = {}
         for each in self.columns:
             values = getattr(self, each.name)
-            if each.last and not self.remembers(each.name):
+            # Pairs are entered when they are read, never by a run.
+            if each.per == "pair" or (each.last and not self.remembers(each.name)):
                 kept[each.name] = (values, np.empty(0, dtype=np.int64), np.empty(0))
             elif each.per in few and len(values):
                 table = self.view(each.name).reshape(-1, len(each.start))
                 kept[each.name] = (values, few[each.per], table[few[each.per]])
             else:
                 kept[each.name] = (values, None, values[:])
-        return Memory(dict(self.counts), kept)
+        return Memory(dict(self.counts), kept, self.unread[:])
 
     def remembers(self, name: str) -> bool:
         """Whether a run may write a ``last`` column as it goes: a short one is remembered like the others."""
@@ -151,7 +165,7 @@ class State:
             setattr(self, each.name, values if len(values) == length else values[:length])
             if len(places):
                 self.view(each.name).reshape(-1, len(each.start))[places] = kept
-        self.counts = dict(memory.counts)
+        self.counts, self.unread = dict(memory.counts), memory.unread
 
     def born(self, name: str) -> bool:
         """Whether a lazy column is kept by now."""
@@ -170,6 +184,7 @@ class State:
 
     def saved(self) -> dict[str, Any]:
         """All columns, ready for the codec."""
+        self.read()
         return {each.name: getattr(self, each.name) for each in self.columns}
 
     def restore(self, saved: dict[str, Any], parameters: int, keys: int) -> None:
@@ -189,12 +204,12 @@ class State:
                 )
         for each in self.columns:
             setattr(self, each.name, saved[each.name])
-        self.counts = counts
+        self.counts, self.unread = counts, []
 
     def copy(self) -> State:
         """An independent copy."""
-        twin = State(self.columns)
-        twin.counts = dict(self.counts)
+        twin = State(self.columns, self.enter)
+        twin.counts, twin.unread = dict(self.counts), self.unread[:]
         for each in self.columns:
             setattr(twin, each.name, getattr(self, each.name)[:])
         return twin
@@ -262,6 +277,8 @@ def _join(mine: Any, added: Any, at: Any, each: Column) -> None:
             np.minimum.at(mine[:, c], at, added[:, c])
         elif how == MOST:
             np.maximum.at(mine[:, c], at, added[:, c])
+        elif how == TIMES:
+            np.multiply.at(mine[:, c], at, added[:, c] / each.start[c])
         elif how != KEEP:
             with np.errstate(over="ignore"):  # of losses, which may be squares of anything
                 np.add.at(

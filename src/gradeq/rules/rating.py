@@ -17,6 +17,7 @@ from gradeq.errors import BadInput, StepTooLarge
 from gradeq.kernels import rating as loops
 from gradeq.kernels import rating_plain as quick
 from gradeq.kernels.call import run_loop, unsigned
+from gradeq.kernels.forecaster import NO_DATE
 from gradeq.kernels.rating import DECIDED, LOSS, STRIDE, TIED, Games, Kept
 from gradeq.kernels.rating_rules import MARKS, NOTES, Free, LazyLasso, Pull, ScaledRidge
 from gradeq.ledger import meetings
@@ -29,6 +30,7 @@ from gradeq.ledger.values import Place, Posting
 from gradeq.losses import LogLoss
 from gradeq.penalties import Penalty, Ridge
 from gradeq.rules.descent import common_columns
+from gradeq.rules.drift import NO_DATES, Drift, enter_scores
 from gradeq.rules.passes import IDLE, NOTHING
 from gradeq.rules.rule import MOST, Judged, diverging, slopes_at
 from gradeq.schedules import Schedule
@@ -45,13 +47,14 @@ NOT_LATE = "the proximal lasso needs scores at once; use penalty=Lasso(...) for 
 class Rating:
     """Ratings u (parameter 0: the first side). ``proximal``: strength of a lasso in proximal form.
 
-    ``drop``: a score of 1/2 is no game and adds nothing.
+    ``drop``: a score of 1/2 is no game and adds nothing. ``drift``: the filters of the leaderboard.
     """
 
     schedule: Schedule
     penalty: Penalty | None = None
     proximal: float | None = None
     drop: bool = False
+    drift: Drift = NO_DATES
 
     width = 1
     stride = STRIDE
@@ -83,7 +86,7 @@ class Rating:
                 "total", "layer", (0.0,) * 6 + (1.0, 1.0, 0.0), (SUM,) * 6 + (MOVE, MOVE, LARGEST)
             ),
         ]
-        found += meetings.COLUMNS
+        found += [*meetings.COLUMNS, *self.drift.columns()]
         if not self.penalised:
             return found
         return [
@@ -99,23 +102,29 @@ class Rating:
 
     tracked = shown
 
-    def now(self, state: State) -> tuple[Any, Any]:
-        """The ratings as they stand and their variances, of a state that was ``written``."""
-        return state.view("u"), state.view("sums")[loops.VARIANCE :: STRIDE]
+    def enter(self, state: State, unread: list[Any]) -> None:
+        """Enter games into what the leaderboard is made from."""
+        self.drift.watch(JUDGE, state, enter_scores(state, unread))
 
-    def glance(self, state: State, a: int, b: int, h: float) -> tuple[float, tuple[float, ...]]:
-        """The probability that the first of the two wins; with a penalty the moves so far are noted."""
+    def glance(self, state: State, a: int, b: int, h: float) -> float:
+        """The probability that the first of the two wins."""
         if self.penalised:
-            m = loops.margin(self.pull, state, a, b, h)
-            return loops.win_chance(m), tuple(state.moves)
-        return loops.win_chance(loops.gap(state.u, a, b, 0, h)), ()
+            return loops.win_chance(loops.margin(self.pull, state, a, b, h))
+        return loops.win_chance(loops.gap(state.u, a, b, 0, h))
 
     def serve(
-        self, state: State, place: Place, values: tuple[float, ...], f: float
+        self,
+        state: State,
+        place: Place,
+        values: tuple[float, ...],
+        f: float,
+        time: float | None = None,
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
-        """The same with the slopes of a penalty, for a score that may be late."""
-        p, memo = self.glance(state, *sides(place, values))
-        return p, memo, () if self.penalty is None else self._slopes(state)
+        """The same, with the slopes of a penalty; noted are the moves so far with one, and with dates the year."""
+        moves = tuple(state.moves) if self.penalised else ()
+        dated = (self.drift.year(time),) if self.drift.dates else ()
+        slopes = () if self.penalty is None else self._slopes(state)
+        return self.glance(state, *sides(place, values)), moves + dated, slopes
 
     def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
         """The error and log loss of what was served, and of a coin."""
@@ -123,34 +132,26 @@ class Rating:
 
     def add(self, state: State, place: Place, posting: Posting) -> None:
         """Move the two ratings (with a penalty all), and enter the game."""
-        if len(posting.memo) != int(self.penalised):
+        memo, dated = posting.memo, self.drift.dates
+        if len(memo) != int(self.penalised) + int(dated):
             raise BadInput(
                 "this game was served under another penalty; post it where it was served"
             )
-        game = game_of(place, posting)
         if self.drop and posting.y == COIN:
             return
-        if posting.first:
-            at_once = not self.penalised or posting.memo[0] == state.moves[0]
-            self.play(state, game, posting.served, (), None if at_once else posting.slopes)
-        else:
+        game = game_of(place, posting)
+        if not posting.first:
             self.amend(state, game, posting)
-
-    def play(
-        self, state: State, game: Game, p: float, memo: Any, slopes: Any = None, o: float = 0.0
-    ) -> None:
-        """Learn from a game served as p, o being added to its margin.
-
-        ``slopes``: those of the penalty when it was served, if others were learned from since (else None).
-        """
-        if self.penalised:
-            self._play_penalised(state, game, p, slopes)
+        elif self.penalised:
+            at_once = memo[0] == state.moves[0]
+            self._play(state, game, posting.served, None if at_once else posting.slopes)
         else:
             check_reach(state.u, game, 1.0)
-            loops.step(JUDGE, state, game, o, p)
-        meetings.tally(state, game)
+            loops.step(JUDGE, state, game, 0.0, posting.served)
+        state.unread.append(entry(game, memo[-1] if dated else NO_DATE, posting))
 
-    def _play_penalised(self, state: State, game: Game, p: float, slopes: Any) -> None:
+    def _play(self, state: State, game: Game, p: float, slopes: Any) -> None:
+        """Learn from a game served as p; ``slopes``: the penalty's at serving, if others were learned from since."""
         check_reach(state.u, game, self.pull.unit(state))
         self.check_step(game[5])
         if self.proximal is not None and slopes is not None:
@@ -168,7 +169,6 @@ class Rating:
         """Take a score back, or put one in its place."""
         check_reach(state.u, game, self.pull.unit(state))
         loops.amend(self.pull, JUDGE, state, game, posting.served, posting.sign)
-        meetings.tally(state, game, posting.sign)
         if self.penalised:
             state.moves[0] += 1.0
 
@@ -190,8 +190,9 @@ class Rating:
         total[DECIDED] = total[TIED] = 1.0
         return twin
 
-    def run(self, state: State, batch: Batch) -> tuple[Any, None]:
+    def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass (two for the plain case); the caller undoes it if this raises."""
+        when = self.drift.years(batch.times, len(batch.base))
         games, kept, n = games_of(batch), kept_of(state), len(batch.base)
         if batch.plain and isinstance(batch.rows, Pairs) and not self.penalised:
             (_, a, b, scores, _, _, served), eta = games, float(batch.etas[0]) if n else 1.0
@@ -199,7 +200,7 @@ class Rating:
             check(kept.u, eta)
             arrays = (a, b, scores, eta, served, kept.sums, kept.total)
             run_loop(quick.accounted, (JUDGE,), arrays, WORK * n)
-            tally_batch(state, batch, games)
+            leave_unread(state, batch, games, when)
             return served, None
         largest = float(batch.etas[batch.posts].max(initial=0.0))
         self.check_step(largest)
@@ -212,8 +213,8 @@ class Rating:
             way = loops.Pulled()
         play_all((way, self.pull, self.penalty or IDLE), batch, games, kept, WORK)
         check(kept.u, largest)
-        tally_batch(state, batch, games)
-        return games.served, None
+        leave_unread(state, batch, games, when)
+        return games.served, when[:, None] if self.drift.dates else None
 
     def _slopes(self, state: State) -> tuple[float, ...]:
         read = self.pull.read
@@ -234,12 +235,19 @@ def kept_of(state: State) -> Kept:
     return Kept(*(state.view(name) if hasattr(state, name) else NOTHING for name in Kept._fields))
 
 
-def tally_batch(state: State, batch: Batch, games: Games) -> None:
-    """Enter the games whose scores were posted into the pair table."""
-    own = (games.a, games.b, games.home, games.scores, games.weights)
+def entry(game: Game, year: float, posting: Posting) -> tuple[float, ...]:
+    """What is left of a posting for the leaderboard; sign 0: a score in the place of another."""
+    sign = posting.sign if posting.first or posting.sign < 0.0 else 0.0
+    return (*game[:5], year, sign)
+
+
+def leave_unread(state: State, batch: Batch, games: Games, when: Any) -> None:
+    """Leave the games whose scores were posted for when the leaderboard is read; the caller may reuse its columns."""
+    own = (games.a, games.b, games.home, games.scores.copy(), games.weights.copy(), when)
     if not batch.at_once or len(batch.posts) < len(games.a):
         own = tuple(column[batch.posts] for column in own)
-    meetings.tally_many(state, *own)
+    if len(own[0]):
+        state.unread.append((*own, np.ones(len(own[0]))))
 
 
 def play_all(parts: tuple[Any, ...], batch: Batch, games: Games, kept: Kept, work: int) -> None:

@@ -33,16 +33,12 @@ def headline(leader: Leader | None, least: int, noun: str = "player") -> str:
     return f"{leader.player} leads; {others:,} other{'s' * (others > 1)} may be first (95 %)."
 
 
-def which_games(view: Seen, constant: float | None, games: int, first: str | None) -> str:
-    """The second line: which games count. ``first`` leads the all-time view; ``constant`` None: not asked."""
+def which_games(view: Seen, constant: float, games: int, first: str | None) -> str:
+    """The second line: which games count. ``first`` leads the all-time view."""
     if view == "all-time":
         return f"All {games:,} games count alike, as asked (all-time view)."
     if view == "now":
         return "Recent games count more, as asked (the view of the moment)."
-    if constant is None:
-        return (
-            f"All {games:,} games count alike: with an explicit step Elo does not look for drift."
-        )
     if constant >= SURE:
         return f"Strengths look constant: all {games:,} games count alike."
     if constant > 1.0 - SURE:
