@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from gradeq.cli.calibration import Bins
 from gradeq.cli.follow import MOST_SWEPT, TRACED, Path
 from gradeq.cli.games import Games
 from gradeq.cli.reading import Reading
 from gradeq.files.numbers import Floats
-
-BINS = 20
 
 
 class EloFollow:
@@ -19,7 +16,7 @@ class EloFollow:
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
-        self.bins = np.zeros((4, BINS))  # games, sums of p, of scores, of their squares
+        self.bins = Bins()
         self.path = Path()
         self.games: list[tuple[Any, Any, Floats]] | None = []
         self.kept = self.pieces = 0
@@ -27,9 +24,7 @@ class EloFollow:
     def add(self, games: Games, p: Floats, counted: Any, first: Any, second: Any, run: Any) -> None:
         """Take a played piece."""
         q, y = p[counted], games.scores[counted]
-        place = np.minimum((q * BINS).astype(np.int64), BINS - 1)
-        for row, values in zip(self.bins, (np.ones(len(q)), q, y, y * y), strict=True):
-            row += np.bincount(place, values, BINS)
+        self.bins.add(q, y)
         self._keep(first[counted], second[counted], y)
         piece = games.piece
         if self.pieces < TRACED:

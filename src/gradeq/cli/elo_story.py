@@ -51,7 +51,7 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
         lines=outcome.standing.lines,
         notices=outcome.notices,
         curves=curves(outcome, follow),
-        bins=bins(follow),
+        bins=follow.bins.bins(),
         frontier=frontier(outcome, follow, eta),
     )  # fmt: skip
 
@@ -97,19 +97,6 @@ def curves(outcome: EloOutcome, follow: EloFollow) -> told.Curves | None:
     axis, title = axis_of(follow.reading)
     title = "game" if axis == "row" else title
     return told.Curves(axis, title, tuple(path.x[i] for i in picked), tuple(lines))
-
-
-def bins(follow: EloFollow) -> tuple[told.Bin, ...]:
-    """Calibration: predicted against actual win rate of side a, with 95 % intervals."""
-    found = []
-    for n, p, y, square in follow.bins.T.tolist():
-        if n < 1:
-            continue
-        mean = y / n
-        half = 1.96 * math.sqrt(max(square / n - mean * mean, 1e-9) / n)
-        low, high = max(mean - half, 0.0), min(mean + half, 1.0)
-        found.append(told.Bin(p / n, mean, int(n), low, high))
-    return tuple(found)
 
 
 def frontier(outcome: EloOutcome, follow: EloFollow, eta: float) -> tuple[told.StepPoint, ...]:

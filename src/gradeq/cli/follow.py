@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from gradeq.cli.calibration import Bins
 from gradeq.cli.measure import WEIGHT, GroupSums, Sums, scaled
+from gradeq.cli.months import Months
 from gradeq.cli.reading import Reading
 from gradeq.cli.task import Parsed, Task, learn, step_of
 from gradeq.errors import GradeqError
 from gradeq.files.numbers import Floats
+from gradeq.learning import learning_of
 from gradeq.report.tally import Tally
 from gradeq.report.thin import GroupBlocks, thin
 
@@ -19,6 +22,12 @@ STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 MOST_SWEPT = 2_000_000  # rows; a longer file is not run again with other steps
 TRACED = 20  # pieces whose path is read finely; later ones are read at their ends
 MOST_PARAMETERS = 200
+STEP = "\0step"  # no parameter has this name
+
+
+def reading_of(layer: Any) -> dict[str, float]:
+    """Parameters and the step in force."""
+    return {**layer.theta, STEP: learning_of(layer).step}
 
 
 class Other:
@@ -80,6 +89,11 @@ class Follow:
         self.labels = [np.inf, -np.inf]
         self.bases = [np.inf, -np.inf]
         self.others = self._others(ttl)
+        self.calibration = (Bins(), Bins()) if bounded else None  # raw, served
+        dated = bool(task.by) and reading.time is not None and reading.time.kind == "time"
+        weighted = task.common.weight is not None
+        self.months = Months(self._drawn(), len(task.by), weighted) if dated else None
+        self.steps: list[tuple[float, float]] = []
 
     def _drawn(self) -> tuple[str, ...]:
         measure = {"debias": "bias"}.get(self.task.command)
@@ -116,6 +130,11 @@ class Follow:
         self.tally.add(served.ravel())
         for part, code in zip(self.parts, codes, strict=True):
             part.add(code, {name: scaled(judged, name, weights) for name in part.names}, x)
+        if self.months is not None and len(x):
+            self.months.add(codes, judged, x, weights)
+        if self.calibration is not None:
+            for bins, p in zip(self.calibration, (rows.base, served), strict=True):
+                bins.add(p[counted, 0], rows.y[counted], weights)
         self._widen(self.bases, rows.base)
         self._widen(self.labels, rows.y[known])
         self._trace(rows, run, x)
@@ -138,13 +157,22 @@ class Follow:
         if self.task.key is not None or not isinstance(theta, dict):
             return
         if self.pieces < TRACED and len(theta) <= MOST_PARAMETERS:
-            trace = run.trace
+            trace = run.path(reading_of)
             for at, values in zip(trace.rows, trace.theta, strict=True):
                 if at and len(x):
-                    place = float(self._place(rows, int(at)))
-                    self.path.add(place, dict(zip(trace.names, values.tolist(), strict=True)))
+                    self._note(
+                        float(self._place(rows, int(at))),
+                        dict(zip(trace.names, values.tolist(), strict=True)),
+                    )
         elif len(x):
-            self.path.add(float(x[-1]), theta)
+            self._note(float(x[-1]), reading_of(self.layer))
+
+    def _note(self, x: float, read: dict[str, float]) -> None:
+        """Keep the parameters and the step in force at x."""
+        self.steps.append((x, read.pop(STEP)))
+        self.path.add(x, read)
+        if len(self.steps) > 4000:
+            self.steps = self.steps[::2]
 
     def _place(self, rows: Parsed, served: int) -> float:
         """x of the last of the first rows of a piece."""

@@ -47,8 +47,9 @@ def line(outcome: Outcome, cell: Coordinate) -> told.Worked:
         penalty, average = cell.average_penalty, cell.average_gradient
     eta = outcome.layer.steps["largest"] if outcome.equilibrium.exact else None
     every = "all keys" if outcome.task.key else "all rows"
+    value = (value or cell.name).replace(" @ ", " at level ")
     return told.Worked(
-        (value or cell.name).replace(EVERY, every), n, -cell.moved, average, eta or None, average * n, penalty, own,
+        value.replace(EVERY, every), n, -cell.moved, average, eta or None, average * n, penalty, own,
         f", {meaning(outcome, cell)}",
     )  # fmt: skip
 

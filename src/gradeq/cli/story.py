@@ -12,7 +12,8 @@ import numpy as np
 
 from gradeq._version import __version__
 from gradeq.cli.follow import Follow
-from gradeq.cli.identity import method
+from gradeq.cli.identity import EVERY, method
+from gradeq.cli.measure import WEIGHT
 from gradeq.cli.notes import loss_of
 from gradeq.cli.options import command_line
 from gradeq.cli.outcome import GroupLine, Outcome
@@ -60,6 +61,10 @@ def story_of(outcome: Outcome, follow: Follow, pass_: Any, files: list[str]) -> 
         theta_scale=theta_scale(task.link),
         histogram=follow.tally.histogram(),
         data=facts(outcome, follow, pass_),
+        width=mean_width(outcome, pass_),
+        reliability=reliability(outcome, follow),
+        heat=heat(outcome, follow),
+        steps=steps(follow),
     )
 
 
@@ -143,6 +148,9 @@ def rolling(outcome: Outcome, follow: Follow, pass_: Any) -> told.Rolling | None
             for c, stem in zip(shown, stems, strict=False)
         ]
     wide = task.interval is not None or len(task.levels) > 1
+    widths = []
+    if task.interval is not None:
+        widths = [numbers(mean[f"upper_{when}"] - mean[when]) for when in ("before", "after")]
     axis, name = axis_of(follow.reading)
     return told.Rolling(
         axis, name, series.window, tuple(series.x.tolist()),
@@ -150,8 +158,42 @@ def rolling(outcome: Outcome, follow: Follow, pass_: Any) -> told.Rolling | None
         tuple(told.Tracked(n, t, numbers(b), numbers(a)) for n, t, b, a in pairs),
         numbers(mean["upper_before"]) if wide else (),
         numbers(mean["upper_after"]) if wide else (),
-        pass_.trend.begin, span(outcome, pass_, axis),
+        pass_.trend.begin, span(outcome, pass_, axis), *widths,
     )  # fmt: skip
+
+
+def mean_width(outcome: Outcome, pass_: Any) -> told.Pair | None:
+    """The mean width of an interval, raw and served."""
+    if outcome.task.interval is None or not outcome.counted:
+        return None
+    counts, _, sums = pass_.trend.blocks.blocks()
+    whole = sums[WEIGHT].sum() if WEIGHT in sums else counts.sum()
+    ends = [(sums[f"upper_{when}"] - sums[when]).sum() for when in ("before", "after")]
+    return told.Pair(*(float(end / whole) for end in ends))
+
+
+def reliability(outcome: Outcome, follow: Follow) -> told.Reliability | None:
+    """Predicted against actual frequency, for probabilities."""
+    if follow.calibration is None or not outcome.counted:
+        return None
+    before, after = (bins.bins() for bins in follow.calibration)
+    return told.Reliability(before, after, outcome.pair("loss"), outcome.pair("log"))
+
+
+def heat(outcome: Outcome, follow: Follow) -> told.HeatMap | None:
+    """Groups by month, where rows have dates."""
+    if follow.months is None:
+        return None
+    return follow.months.heat(outcome.groups, outcome.task.by, error_of(outcome)[1])
+
+
+def steps(follow: Follow) -> told.Panel | None:
+    """The step in force over the run, where it changed."""
+    if len(follow.steps) < 2 or len({round(step, 12) for _, step in follow.steps}) < 2:
+        return None
+    kept = [follow.steps[i] for i in thin(len(follow.steps)).tolist()]
+    x, values = zip(*kept, strict=True)
+    return told.Panel("", axis_of(follow.reading)[0], x, (told.Line("step", values),))
 
 
 def span(outcome: Outcome, pass_: Any, axis: str) -> told.Span | None:
@@ -234,13 +276,30 @@ def panels(outcome: Outcome, follow: Follow) -> tuple[told.Panel, ...]:
     found = []
     for by in outcome.task.by:
         groups = sorted((g for g in outcome.groups if g.by == by), key=lambda g: -g.labelled)
-        lines = [line(g.name, g.value) for g in groups[:8] if g.name in path.thetas[-1]]
-        if lines:
-            found.append(told.Panel(by, axis, x, tuple(lines)))
+        names = [(n, g.value) for g in groups[:8] for n in path.thetas[-1] if stem(n) == g.name]
+        if names:
+            lines = tuple(line(n, spoken(outcome, n, value)) for n, value in names[:8])
+            found.append(told.Panel(by, axis, x, lines))
     rest = [n for n in path.thetas[-1] if "=" not in n or not outcome.task.by]
     if rest:
-        found.append(told.Panel("", axis, x, tuple(line(n, n) for n in rest[:8])))
+        lines = tuple(line(n, spoken(outcome, n, stem(n))) for n in rest[:8])
+        found.append(told.Panel("", axis, x, lines))
     return tuple(found)
+
+
+def stem(name: str) -> str:
+    """A parameter's name without its level."""
+    return name.partition(" @ ")[0]
+
+
+def spoken(outcome: Outcome, name: str, value: str) -> str:
+    """What a line of theta is called: its group, and its level or end of the interval."""
+    level = name.partition(" @ ")[2]
+    if not level:
+        return value
+    if outcome.task.interval is not None:
+        level = "lower end" if float(level) < 0.5 else "upper end"
+    return level if value == EVERY else f"{value}, {level}"
 
 
 def theta_scale(link: str) -> str:

@@ -59,9 +59,13 @@ class Run:
         """The weights of an ensemble over the run, read as ``trace`` reads the parameters."""
         return self._traced("weights")
 
+    def path(self, read: Callable[[Any], dict[str, float]]) -> Trace:
+        """Any numbers of the layer over the run, read at the moments of ``trace``."""
+        return self._again(read)
+
     def _traced(self, name: str) -> Trace:
         if name not in self._traces:
-            self._traces[name] = self._again(lambda layer: getattr(layer, name))
+            self._traces[name] = self.path(lambda layer: getattr(layer, name))
         return self._traces[name]
 
 

@@ -239,7 +239,11 @@ def _calibration(story: EloStory) -> Markup:
     return section(
         "Calibration",
         intro,
-        still("Actual win rate", "of side a", plots.calibration(bins)),
+        still(
+            "Actual win rate",
+            "of side a",
+            plots.calibration(bins, "predicted win rate of side a →", "games"),
+        ),
         table("Show as a table", ("Predicted", "Actual", "95 % interval", "Games"), rows),
     )
 

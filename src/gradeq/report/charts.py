@@ -37,6 +37,7 @@ class Rolling:
     before_upper, after_upper   the upper end, empty otherwise;
     labels          mean label (of a 0/1 label: the label rate);
     tracked         rolling bias (target 0) or coverage; the first three are drawn;
+    width_before, width_after   mean width of an interval, empty otherwise;
     begin           x of the first row, where the axis starts (the first window ends later).
     """
 
@@ -52,6 +53,8 @@ class Rolling:
     after_upper: Values = ()
     begin: float | None = None
     span: Span | None = None
+    width_before: Values = ()
+    width_after: Values = ()
 
 
 @dataclass(frozen=True)
@@ -110,3 +113,46 @@ class Histogram:
     high: float | None = None
     below: int = 0
     above: int = 0
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Rows (of Elo: games) whose predicted probability fell in one bin, with a 95 % interval."""
+
+    predicted: float
+    actual: float
+    games: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Predicted against actual frequency for the raw and the served probabilities, and their scores.
+
+    ``brier`` and ``log``: mean squared error and mean log loss, before and after.
+    """
+
+    before: tuple[Bin, ...]
+    after: tuple[Bin, ...]
+    brier: tuple[float, float]
+    log: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class HeatRow:
+    """One group's error in each period, before and after; None where a period has few labels."""
+
+    by: str
+    name: str
+    rows: tuple[int, ...]
+    before: Values
+    after: Values
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Errors (biases, or coverage minus target) of groups by period, periods in words."""
+
+    periods: tuple[str, ...]
+    rows: tuple[HeatRow, ...]

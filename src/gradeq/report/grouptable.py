@@ -177,7 +177,11 @@ class _Look:
             _cell(self._mean(group.label_mean), "Label rate" if self.binary else "Mean label"),
             _cell(self._error(group.before), "Before", "was"),
             _cell(self._error(group.after), "After", "now"),
-            _cell(marks.bars(before, after, group.bound, self.axis, words), "", "bars"),
+            _cell(
+                marks.bars(before, after, None if group.vacuous else group.bound, self.axis, words),
+                "",
+                "bars",
+            ),
             _cell(
                 bound_cell(
                     group.bound, group.vacuous, loose, *((100.0, 1) if self.covers else (1.0, 2))

@@ -138,28 +138,44 @@ def histogram(data: Histogram) -> Markup:
     return _svg(_WIDTH, height - 12, parts)
 
 
-def calibration(bins: Sequence[Bin]) -> Markup:
-    """Actual against predicted win rate; area is the number of games, bars the intervals."""
-    values = [v for b in bins for v in (b.predicted, b.actual)]
+def calibration(bins: Sequence[Bin], x_title: str, noun: str, before: Sequence[Bin] = ()) -> Markup:
+    """Actual against predicted frequency; area is the number of ``noun``, bars the intervals.
+
+    ``before`` is drawn in grey, below.
+    """
+    values = [v for b in (*bins, *before) for v in (b.predicted, b.actual)]
     low = max(math.floor((min(values) - 0.02) * 10) / 10, 0.0)
     high = min(math.ceil((max(values) + 0.02) * 10) / 10, 1.0)
     side = Scale(low, high, ticks(low, high, 0.1 if high - low <= 0.8 else 0.2, "percent"))
     frame = Frame(side, side, _WIDTH, 420.0, 46.0)
-    parts = frame.axes("predicted win rate of side a →")
+    parts = frame.axes(x_title)
     x0, x1, y0, y1 = frame.px(low), frame.px(high), frame.py(low), frame.py(high)
     parts.append(el("line", x1=x0, x2=x1, y1=y0, y2=y1, class_="ideal"))
-    parts.append(el("text", "as predicted", x=x1 - 46, y=y1 + 14, text_anchor="end", class_="mark"))
-    most = max(b.games for b in bins)
-    for b in bins:
-        x, y = frame.px(b.predicted), frame.py(b.actual)
+    # Below the line, where a calibrated forecast has no mark.
+    aside = (x0 + 0.8 * (x1 - x0), y0 + 0.62 * (y1 - y0))
+    parts.append(el("text", "as predicted", x=aside[0], y=aside[1], class_="mark"))
+    parts.append(
+        el(
+            "line",
+            x1=aside[0] + 8,
+            x2=x0 + 0.76 * (x1 - x0),
+            y1=aside[1] - 14,
+            y2=y0 + 0.745 * (y1 - y0),
+            class_="axis",
+        )
+    )
+    most = max(b.games for b in (*bins, *before))
+    for b, role in (*((b, "b") for b in before), *((b, "a") for b in bins)):
+        x, y = frame.px(min(max(b.predicted, low), high)), frame.py(b.actual)
         ends = [frame.py(min(max(v, low), high)) for v in (b.low, b.high)]
-        parts.append(el("line", x1=x, x2=x, y1=ends[0], y2=ends[1], class_="ci"))
+        parts.append(el("line", x1=x, x2=x, y1=ends[0], y2=ends[1], class_=f"ci {role}i"))
+        when = "" if not before else "before: " if role == "b" else "after: "
         said = (
-            f"predicted {percent(b.predicted)}, actual {percent(b.actual)} "
-            f"({percent(b.low)} to {percent(b.high)}), {count(b.games)} games"
+            f"{when}predicted {percent(b.predicted)}, actual {percent(b.actual)} "
+            f"({percent(b.low)} to {percent(b.high)}), {count(b.games)} {noun}"
         )
         radius = max(9.5 * math.sqrt(b.games / most), 2.0)
-        parts.append(el("circle", cx=x, cy=y, r=radius, class_="a", data_read=said))
+        parts.append(el("circle", cx=x, cy=y, r=radius, class_=role, data_read=said))
     return _svg(_WIDTH, 420.0, parts)
 
 

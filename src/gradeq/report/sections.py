@@ -1,6 +1,6 @@
 """The report of a debias or quantile run, section by section in reading order."""
 
-from gradeq.report import method, plots
+from gradeq.report import heatmap, method, plots, reliability
 from gradeq.report.grouptable import groups, levels
 from gradeq.report.markup import Markup, clean, el, join, prose
 from gradeq.report.numerals import count, decimals, number, percent, plain, points, target, word
@@ -31,9 +31,10 @@ def build(story: Story, sheet: Sheet, most: int) -> Markup:
         notices(story.notices),
         _over_time(story, sheet),
         groups(story, most),
+        heatmap.build(story),
         levels(story.levels, story.verdict.loss.name),
         _pair(_frontier(story), _theta(story, sheet)),
-        _pair(_histogram(story), _data(story)),
+        *_distribution(story),
         section("How it was computed", "", command(story.made)),
         method.build(story),
     )
@@ -41,7 +42,19 @@ def build(story: Story, sheet: Sheet, most: int) -> Markup:
 
 def _pair(left: Markup, right: Markup) -> Markup:
     both = [part for part in (left, right) if part]
-    return el("div", *both, class_="pair") if len(both) == 2 else join(*both)
+    return (
+        el("div", *(el("div", part) for part in both), class_="pair")
+        if len(both) == 2
+        else join(*both)
+    )
+
+
+def _distribution(story: Story) -> list[Markup]:
+    """Served values and data; probabilities have their calibration beside the histogram."""
+    calibrated = reliability.build(story)
+    if not calibrated:
+        return [_pair(_histogram(story), _data(story))]
+    return [_pair(calibrated, join(_histogram(story), _data(story)))]
 
 
 def _title(story: Story) -> Markup:
@@ -91,6 +104,10 @@ def _figures(story: Story) -> list[Markup]:
         made.append(figure("Farthest from its level", value,
                            f"{count(len(verdict.coverage))} levels"))  # fmt: skip
     made.append(_loss_figure(story))
+    if story.width is not None:
+        places = decimals(story.width.before, story.width.after)
+        wide = arrow(number(story.width.before, places), number(story.width.after, places), unit)
+        made.append(figure("Mean width", wide, "upper − lower end"))
     if verdict.worst is not None and (story.groups_total or story.groups):
         worst = verdict.worst
         pair = Pair(worst.before, worst.after)
@@ -107,7 +124,7 @@ def _figures(story: Story) -> list[Markup]:
         )
         term = "Worst group coverage, off by" if story.kind == "quantile" else "Worst group bias"
         made.append(figure(term, value, gloss))
-    else:
+    elif story.width is None:
         skipped = story.rows - story.labelled
         gloss = "all labelled" if not skipped else f"{count(skipped)} more without a label"
         gloss += " or weight" if story.weight and skipped else ""
@@ -174,7 +191,8 @@ def _over_time(story: Story, sheet: Sheet) -> Markup:
         f"Means over the last {count(rolling.window)} labelled rows, {listed}.",
         chart("mean", title, unit.removeprefix(", ")),
         second,
-        series_table("Show these numbers as a table", ("mean", "error")),
+        _widths(story, rolling, sheet),
+        series_table("Show these numbers as a table", ("mean", "error", "width")),
     )
 
 
@@ -207,6 +225,24 @@ def _errors(story: Story, rolling: Rolling, sheet: Sheet) -> Markup:
         span=quiet, sync="time", begin=rolling.begin, height=200,
     )  # fmt: skip
     return chart("error", title, sub)
+
+
+def _widths(story: Story, rolling: Rolling, sheet: Sheet) -> Markup:
+    """Mean width of the interval, before and after."""
+    if not rolling.width_after:
+        return join()
+    lines: list[tuple[str, str, Values]] = [
+        ("before", "before", rolling.width_before),
+        ("after", "after", rolling.width_after),
+    ]
+    y = scale(finite(*(values for _, _, values in lines)), 4, "number", (0.0,), 0.05)
+    sheet.add(
+        "width", "Width", (rolling.axis, rolling.axis_name, "row"), rolling.x, lines, y,
+        How(1.0, decimals(y.low, y.high, 0.0)), sync="time", begin=rolling.begin, height=160,
+    )  # fmt: skip
+    return chart(
+        "width", "Width", f"upper − lower end{f', {clean(story.unit, 20)}' if story.unit else ''}"
+    )
 
 
 def _frontier(story: Story) -> Markup:
@@ -282,6 +318,9 @@ def _theta(story: Story, sheet: Sheet) -> Markup:
             height=150 if len(panels) > 1 else 250, left=44,
         )  # fmt: skip
         parts.append(chart(id_, "Correction θ", f"by {panel.by}" if panel.by else ""))
+    if story.steps is not None:
+        ids.append("step")
+        parts.append(_step(story, sheet))
     scale_words = f", {story.theta_scale}" if story.theta_scale else ""
     intro = f"One correction{' per group' if story.by else ''}{scale_words}"
     if len(story.by) > 1:
@@ -290,6 +329,27 @@ def _theta(story: Story, sheet: Sheet) -> Markup:
     intro += ". The groups with most rows are drawn." if more else "."
     return section(
         "What the layer learned", intro, *parts, series_table("Show as a table", tuple(ids))
+    )
+
+
+def _step(story: Story, sheet: Sheet) -> Markup:
+    """The step in force, where late labels or a schedule changed it."""
+    assert story.steps is not None
+    panel, rolling = story.steps, story.rolling
+    values = panel.lines[0].values
+    shown = sorted(finite(values))
+    # The first steps may be far larger than all later ones: the axis is for the later ones.
+    reach = min(shown[-1], 3.0 * shown[len(shown) // 2])
+    y = scale([0.0, reach], 4, "number", (), 0.05)
+    name = rolling.axis_name if rolling is not None else "row"
+    sheet.add(
+        "step", "Step", (panel.axis, name, "row"), panel.x, [("", "after", values)], y,
+        How(1.0, decimals(*finite(values)) + 1), sync="theta", height=120, left=60,
+        begin=rolling.begin if rolling is not None else None,
+    )  # fmt: skip
+    cut = f"; begins at {plain(float(f'{shown[-1]:.3g}'))}" if shown[-1] > reach else ""
+    return chart(
+        "step", "Step in force", f"{'smallest over groups' if story.by else 'over all rows'}{cut}"
     )
 
 

@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gradeq.report.charts import Axis as Axis
+from gradeq.report.charts import Bin as Bin
+from gradeq.report.charts import HeatMap as HeatMap
+from gradeq.report.charts import HeatRow as HeatRow
 from gradeq.report.charts import Histogram as Histogram
 from gradeq.report.charts import Line as Line
 from gradeq.report.charts import Panel as Panel
+from gradeq.report.charts import Reliability as Reliability
 from gradeq.report.charts import Rolling as Rolling
 from gradeq.report.charts import Span as Span
 from gradeq.report.charts import Spark as Spark
@@ -225,6 +229,10 @@ class Story:
     histogram: Histogram | None = None
     data: tuple[Fact, ...] = ()
     weight: str = ""
+    width: Pair | None = None  # mean width of an interval
+    reliability: Reliability | None = None
+    heat: HeatMap | None = None
+    steps: Panel | None = None  # the step in force, where it changed
 
 
 @dataclass(frozen=True)
@@ -258,17 +266,6 @@ class Curves:
     axis_name: str
     x: tuple[float, ...]
     lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Games whose predicted win rate of side a fell in one bin, with a 95 % interval."""
-
-    predicted: float
-    actual: float
-    games: int
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,18 @@ class Series(NamedTuple):
 
 
 def window(rows: int) -> int:
-    """Rows of a trailing window: about a twentieth of the file, 100 to 1,000, rounded to 50.
+    """Rows of a trailing window: about a twentieth of the file, so that a long one gives a line too.
 
-    >>> window(6787), window(900), window(10**6)
-    (300, 100, 1000)
+    At least 100, or a quarter of a short file; rounded to 50, from 1,000 on to two digits.
+
+    >>> window(6787), window(900), window(60), window(336_500)
+    (300, 100, 15, 16000)
     """
-    return int(min(max(50 * (rows // 20 // 50), 100), 1000))
+    share = rows // 20
+    if share < 1000:
+        return max(50 * (share // 50), min(100, rows // 4), 1)
+    unit = 10 ** (len(str(share)) - 2)
+    return int(share // unit * unit)
 
 
 def group_window(rows: int) -> int:
