@@ -50,7 +50,7 @@ from gradeq.ledger.values import Place, Posting, Ticket
 
 # What the coming of a label means: how late it is, and the step it gets.
 Arrival = tuple[tuple[int, ...], float]
-AT_ONCE = (1,)
+ONE = (1,)  # at once, in the one cell of a row
 FOREIGN = "this ticket counts other rows than this layer; post it where it was served"
 
 
@@ -93,9 +93,9 @@ class Flight:
 
     # One event
 
-    def serve(self, state: State, place: Place) -> tuple[int, tuple[int, ...]]:
+    def serve(self, state: State, cells: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         """Count a row that is served: its number and the counts of its cells go on its ticket."""
-        rows, facts, cells = state.rows, state.facts, place.cells
+        rows, facts = state.rows, state.facts
         facts[SERVED] = number = facts[SERVED] + 1.0
         if len(cells) == 1:
             rows[cells[0]] = count = rows[cells[0]] + 1.0
@@ -114,9 +114,9 @@ class Flight:
             return 1.0 / size
         return step
 
-    def unserve(self, state: State, place: Place) -> None:
+    def unserve(self, state: State, cells: tuple[int, ...]) -> None:
         """Take back the count of a row that was served for a label which is then refused."""
-        for cell in place.cells:
+        for cell in cells:
             state.rows[cell] -= 1.0
         state.facts[fact.SERVED] -= 1.0
 
@@ -128,14 +128,8 @@ class Flight:
         The lateness in a cell is how many of its rows were served from the ticket until now, its own included.
         """
         cells, known, eta = place.cells, state.late, ticket.step
-        if not late:
-            counts = ticket.counts
-            if len(cells) == 1 == len(counts) and state.rows[cells[0]] == counts[0]:
-                late = AT_ONCE
-            else:
-                late = lateness(state.rows, cells, counts)
-        calm = late is AT_ONCE or max(late) == 1
-        if calm and (not known or (len(cells) == 1 and known[cells[0] * LATENESS] < 2.0)):
+        late = late or lateness(state.rows, cells, ticket.counts)
+        if not known and (late is ONE or max(late) == 1):  # as all labels so far
             return late, eta
         if self.limit is not None and ticket.weight > 0.0:
             peaks: Sequence[float] = late
@@ -148,31 +142,26 @@ class Flight:
             eta = capped(eta, self.limit, ticket.weight, sum(peaks), max(peaks), norm)
         return late, eta
 
-    def settle(
-        self, state: State, place: Place, ticket: Ticket | Posting, arrival: Arrival, sign: float
-    ) -> None:
+    def settle(self, state: State, place: Place, posting: Posting) -> None:
         """Write down what a posted label means for later ones and for the bounds."""
-        late, eta = arrival
-        weight, facts = ticket.weight, state.facts
-        if weight == 0.0:  # nothing was learned; whole columns do not count it either
-            return
+        number, row, _, _, weight, step, eta, late, _, _, _, _, _, sign = posting
+        facts = state.facts
         facts[POSTED] += 1.0
-        delay = facts[SERVED] - ticket.number
-        if delay > 0.0:
+        if facts[SERVED] > number:
+            delay = facts[SERVED] - number
             facts[fact.DELAY_SUM] += delay
             facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], delay)
         if sign == 0.0:
             facts[fact.SKIPPED] += 1.0
             return
-        if state.late or (late is not AT_ONCE and max(late) > 1):  # else all were at once so far
+        if state.late or (late is not ONE and max(late) > 1):  # else all were at once so far
             if not state.late:
                 self.awake(state, place.cells)
             for cell, d in zip(place.cells, late, strict=True):
                 note(state.late, cell * LATENESS, float(d))
                 facts[fact.LATEST] = max(facts[fact.LATEST], float(d))
-        values = ticket.row.values
-        same = (weight, eta, ticket.step, values)
-        if same == self.usual and not state.path:
+        values = row.values
+        if (weight, eta, step, values) == self.usual and not state.path:
             return
         norm, largest = float(len(values)), 1.0
         if self.featured:
@@ -189,10 +178,10 @@ class Flight:
             facts[LARGEST] = largest
         if norm > facts[NORM]:
             facts[NORM] = norm
-        if eta < ticket.step:
+        if eta < step:
             facts[fact.HELD] += 1.0
         elif not self.featured:
-            self.usual = same
+            self.usual = (weight, eta, step, values)
 
     def correct(self, state: State, place: Place, posting: Posting) -> None:
         """A label that comes in the place of one that taught nothing (a dropped tie) may bring a step of its own."""
@@ -372,9 +361,11 @@ def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[int]) -> tuple
     """How many rows of each cell were served since it had this count, the ticket's own included."""
     if len(counts) != len(cells):
         raise BadInput(FOREIGN)
+    if len(cells) == 1 and rows[cells[0]] == counts[0]:
+        return ONE
     late = []
-    for cell, count in zip(cells, counts, strict=True):
-        now = rows[cell]  # a ticket of another replica may be ahead of this one
+    for k, cell in enumerate(cells):
+        now, count = rows[cell], counts[k]  # a ticket of another replica may be ahead of this one
         late.append(int(now) - count + 1 if now > count else 1)
     return tuple(late)
 

@@ -150,7 +150,7 @@ class Roster:
         if self.scalar:
             if groups or features:
                 raise BadInput("this layer has no groups or features; name them when you make it")
-            return SCALAR, self.places.get(SCALAR.names)
+            return ALONE
         row = self._grouped(groups) if self.picked is not None or groups else NO_GROUP
         if not self.features and not features:
             return row, self.places.get(row.names)
@@ -311,4 +311,5 @@ def remember(found: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 SCALAR = Row((ALL,), (1.0,))
+ALONE = (SCALAR, Place((0,), (0,), 0, 0))
 NO_GROUP = Row((), ())

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 Floats = Any  # a list or array of floats when interpreted, a float64 array when compiled
 Ints = Any
 
@@ -44,19 +46,46 @@ def enter(
 
     A residual of nan has no range; ``blur`` is what rounding may hide of it: f + u need not move with u.
     """
+    weight, g, moved, g_before, before, after = amounts(error, raw, after, before, w, z, eta, sign)
     sums[at] += sign
-    sums[at + WEIGHT] += sign * w
-    g = sign * ((w * error) * z)
+    sums[at + WEIGHT] += weight
     sums[at + GRADIENT] += g
-    sums[at + MOVED] += eta * g
-    sums[at + BEFORE] += sign * ((w * raw) * z)
-    sums[at + LOSS_BEFORE] += sign * (w * before)
-    sums[at + LOSS_AFTER] += sign * (w * after)
-    if residual - blur < sums[at + LOW]:
-        sums[at + LOW] = residual - blur
-    if residual + blur > sums[at + HIGH]:
-        sums[at + HIGH] = residual + blur
+    sums[at + MOVED] += moved
+    sums[at + BEFORE] += g_before
+    sums[at + LOSS_BEFORE] += before
+    sums[at + LOSS_AFTER] += after
+    low, high = residual - blur + 0.0, residual + blur + 0.0  # no -0.0, which equals 0.0
+    if low < sums[at + LOW]:
+        sums[at + LOW] = low
+    if high > sums[at + HIGH]:
+        sums[at + HIGH] = high
     sums[at + REACH] += sign * reach
+
+
+def amounts(
+    error: Floats, raw: Floats, after: Floats, before: Floats, w: Floats, z: Floats, eta: Floats, sign: Floats
+) -> tuple[Floats, ...]:  # fmt: skip
+    """What a label adds to the sums from WEIGHT to LOSS_AFTER; of many labels, columns."""
+    g = sign * ((w * error) * z)
+    return sign * w, g, eta * g, sign * ((w * raw) * z), sign * (w * before), sign * (w * after)
+
+
+def enter_many(sums: Any, at: Any, z: Any, terms: tuple[Any, ...], label: tuple[Any, ...]) -> None:
+    """The same for columns of labels, in order, so the sums are the same to the last bit.
+
+    at[i] says which account label i belongs to; ``terms`` are w, eta and sign, ``label`` all from error to reach.
+    """
+    (w, eta, sign), (error, raw, after, before, residual, blur, reach) = terms, label
+    table = sums.reshape(-1, COLUMNS)
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # of losses, which may be squares of anything
+        added = (sign, *amounts(error, raw, after, before, w, z, eta, sign))
+        for c, amount in enumerate(added):
+            np.add.at(table[:, c], at, amount)
+        np.add.at(table[:, REACH], at, sign * reach)
+        np.fmin.at(table[:, LOW], at, residual - blur + 0.0)
+        np.fmax.at(table[:, HIGH], at, residual + blur + 0.0)
 
 
 def enter_lean(sums: Floats, at: int, e: float, z: float, eta: float, sign: float) -> None:

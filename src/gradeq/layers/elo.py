@@ -194,7 +194,7 @@ class Elo(ManyGames, Layer):
         try:
             self._post(ticket, y)
         except Exception:
-            self._flight.unserve(self._state, self._names.place(ticket.row))
+            self._flight.unserve(self._state, self._names.place(ticket.row).cells)
             self._forget(mark)
             raise
         if self._plain and not self._frozen and not self._held.late:

@@ -51,7 +51,7 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
             flight.limited(state, scheduled, entry.row.values, entry.weight)
         if names.clocked == "clock":
             clock[place.clock] += 1.0
-        flight.serve(state, place)
+        flight.serve(state, place.cells)
         return
     if len(entry.late) not in (0, len(place.cells)):
         raise BadInput(FOREIGN)
@@ -60,5 +60,5 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
     if not entry.late:
         state.facts[fact.CORRECTED] += float(entry.sign < 0.0 < entry.weight)
         flight.correct(state, place, entry)
-    elif layer._learns is None or layer._learns(entry.y):
-        flight.settle(state, place, entry, (entry.late, entry.eta), entry.sign)
+    elif entry.weight > 0.0 and (layer._learns is None or layer._learns(entry.y)):
+        flight.settle(state, place, entry)

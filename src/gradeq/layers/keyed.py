@@ -273,7 +273,7 @@ class Keyed(Predicting):
             varied = varied if own is None else varied[own]
             state.view("path").reshape(-1, PATH)[:, VARIATION] = varied.max(initial=0.0)
             state.view("total_path")[VARIATION] = varied.max(initial=0.0)
-        if key is not None and "total" in state.__dict__:
+        if key is not None and hasattr(state, "total"):
             state.total = self._whole(state)
         return reading_of(self, self._names.own.names)._replace(state=state)
 

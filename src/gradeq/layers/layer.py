@@ -29,7 +29,7 @@ from gradeq.layers.making import check_same_settings, described, time_to_live
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State, column
 from gradeq.ledger.values import Place, Posting, Row, Ticket, new
-from gradeq.rules.rule import MOST, Rule, check_served, posting_of, with_step
+from gradeq.rules.rule import MOST, Rule, check_served, with_step
 from gradeq.schedules import Constant
 from gradeq.windows import Window, window
 
@@ -101,13 +101,12 @@ class Layer(Answering, ABC):
 
         ``place`` is where it belongs, if that is known.
         """
-        state, mark = self._state, None
+        state, mark, step = self._state, None, self._constant
         if place is None:
             mark = self._names.mark()
             place = self._entered(row)
         try:
             served, memo, slopes = (serve or self._rule.serve)(state, place, row.values, f)
-            step = self._constant
             if step is None:
                 t = int(getattr(state, self._names.clocked)[place.clock]) + 1
                 step = self._rule.schedule.step(t)
@@ -120,7 +119,7 @@ class Layer(Answering, ABC):
             step = self._flight.limited(state, step, row.values, weight)
         if self._ticking:
             state.clock[place.clock] += 1.0
-        number, counts = self._flight.serve(state, place)
+        number, counts = self._flight.serve(state, place.cells)
         return new(Ticket, (number, row, f, served, weight, step, counts, memo, slopes))
 
     def _entered(self, row: Row) -> Place:
@@ -146,23 +145,42 @@ class Layer(Answering, ABC):
         return self._post(ticket, y)
 
     def _post(self, ticket: Ticket, y: Any) -> Posting:
-        state, rule, mark = self._state, self._rule, None
-        place = self._names.known(ticket.row)
+        state, rule, flight, mark = self._state, self._rule, self._flight, None
+        number, row, f, served, weight, step, _, memo, slopes = ticket
+        place = self._names.known(row)
         if place is None:  # a ticket of another replica may bring a new group
             mark = self._names.mark()
-            place = self._entered(ticket.row)
+            place = self._entered(row)
         try:
-            late, eta = arrival = self._flight.arrive(state, place, ticket)
-            posting = posting_of(rule, ticket, y, eta, late)
-            if self._frozen:
-                posting = posting._replace(sign=0.0)
-            elif ticket.weight > 0.0:
+            late, eta = flight.arrive(state, place, ticket)
+            errors, losses, memo = rule.judge(served, f, y, memo)
+            sign = 0.0 if self._frozen else 1.0
+            posting = new(
+                Posting,
+                (
+                    number,
+                    row,
+                    f,
+                    served,
+                    weight,
+                    step,
+                    eta,
+                    late,
+                    y,
+                    errors,
+                    losses,
+                    memo,
+                    slopes,
+                    sign,
+                ),
+            )
+            if weight > 0.0 and not self._frozen:
                 rule.add(state, place, posting)
         except Exception:
             self._forget(mark)
             raise
-        if self._learns is None or self._learns(y):
-            self._flight.settle(state, place, ticket, arrival, posting.sign)
+        if weight > 0.0 and (self._learns is None or self._learns(y)):
+            flight.settle(state, place, posting)
         return posting
 
     def repost(self, posting: Posting, y: Any) -> tuple[Posting, Posting]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ SUM, LEAST, MOST, MOVE, MEAN, TIMES, KEEP = "sum", "least", "most", "move", "mea
 
 
 SHORT = 100_000  # numbers
+ACCOUNTS = ("sums", "total", "gaps")  # columns that nobody needs to serve or to learn
+MANY = 8192  # numbers of labels that are entered into the accounts at once
 
 
 class Column(NamedTuple):
@@ -59,12 +62,26 @@ class Memory(NamedTuple):
     unread: list[Any]
 
 
+def account(stored: str) -> Any:
+    """A column that is up to date when it is looked at."""
+    look = attrgetter(stored)
+
+    def get(state: State) -> Any:
+        if state.postponed:
+            state.catch_up()
+        return look(state)
+
+    return property(get, lambda state, values: setattr(state, stored, values))
+
+
 class State:
     """Columns of float64 by name, as attributes; ``counts`` says how many parameters, keys and pairs there are.
 
     ``index``: where pairs are, found again from their columns whenever it has not all of them (``meetings``).
     ``unread``: what a rule leaves for when somebody reads the columns that nothing is served from; ``enter`` puts it
     into them.
+    ``postponed``: numbers of labels of single events that accounts do not hold yet. Nobody needs an account to serve
+    or to learn, and many labels are entered in a fraction of the time; so they are when somebody looks at one.
     """
 
     def __init__(self, columns: Sequence[Column], enter: Enter | None = None) -> None:
@@ -72,6 +89,8 @@ class State:
         self.unread: list[Any] = []
         self.counts = {"parameter": 0, "key": 0, "pair": 0, "layer": 1}
         self.index: dict[tuple[float, float, float], int] = {}
+        self.postponed: list[float] = []
+        self.farthest = 0.0  # a residual that was seen: none of the largest is known to be smaller
         for each in self.columns:
             initial = each.start if each.per == "layer" and not each.lazy else ()
             setattr(self, each.name, array("d", initial))
@@ -83,6 +102,24 @@ class State:
         def __getattr__(self, name: str) -> Any: ...
 
         def __setattr__(self, name: str, value: Any) -> None: ...
+
+    else:
+        sums, total, gaps = account("_sums"), account("_total"), account("_gaps")
+
+    def postpone(
+        self, enter: Callable[[State, list[float]], None], entry: tuple[float, ...]
+    ) -> None:
+        """Leave the numbers of a label to be entered into the accounts later, by ``enter``, with others."""
+        waiting = self.postponed
+        waiting += entry
+        self.enter_labels = enter
+        if len(waiting) > MANY:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Enter what was postponed into the accounts."""
+        numbers, self.postponed = self.postponed, []
+        self.enter_labels(self, numbers)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, State):
@@ -107,7 +144,8 @@ class State:
                 continue
             self.counts[per] = count
             for each in self.columns:
-                values = getattr(self, each.name)
+                stored = f"_{each.name}" if each.name in ACCOUNTS else each.name
+                values = getattr(self, stored)
                 if each.per == per and (not each.lazy or len(values)):
                     fresh = array("d", each.start) * more
                     try:
@@ -115,7 +153,7 @@ class State:
                     except (
                         BufferError
                     ):  # somebody keeps a view (a traceback does): leave it to them
-                        setattr(self, each.name, values + fresh)
+                        setattr(self, stored, values + fresh)
 
     def shrink(self, parameters: int, keys: int) -> None:
         """Forget what was grown beyond these counts."""
@@ -156,6 +194,7 @@ class State:
 
     def undo(self, memory: Memory) -> None:
         """Be again what was remembered."""
+        self.postponed = []  # all of it came later
         for each in self.columns:
             values, places, kept = memory.kept[each.name]
             if places is None:
@@ -205,6 +244,9 @@ class State:
         for each in self.columns:
             setattr(self, each.name, saved[each.name])
         self.counts, self.unread = counts, []
+
+    def __deepcopy__(self, memo: Any) -> State:
+        return self.copy()
 
     def copy(self) -> State:
         """An independent copy."""

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from gradeq.errors import Diverging
 from gradeq.kernels import descent as loops
-from gradeq.kernels.account import COLUMNS, EMPTY, HIGH, LEAN, LOW, MERGED, PATH, ROUND, enter
+from gradeq.kernels.account import COLUMNS, EMPTY, HIGH, LEAN, LOW, MERGED, PATH, ROUND
 from gradeq.kernels.call import run_loop
-from gradeq.kernels.forms import Full, Later, Lean, margin, move
+from gradeq.kernels.forms import Full, Later, Lean, margin
 from gradeq.ledger.batch import Batch, spelled
 from gradeq.ledger.facts import CORRECTED, HEAVIEST, LATEST
 from gradeq.ledger.facts import MERGED as JOINED
@@ -24,6 +25,7 @@ from gradeq.ledger.values import Place, Posting
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
+from gradeq.rules import entries
 from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, counted, entered
 from gradeq.rules.passes import IDLE, forms_of, given, kept, tallied
 from gradeq.rules.rule import MOST, Judged, diverging, slopes_at
@@ -53,6 +55,7 @@ def common_columns(start: tuple[float, ...], penalty: bool, totals: bool) -> lis
 
 
 NEAR = 10.0  # times the largest residual: a parameter within has not left its range
+FARTHEST = MOST / NEAR
 
 
 def corrected(state: State) -> bool:
@@ -114,52 +117,55 @@ class Descent:
         _, row, f, _, w, _, eta, _, y, errors, losses, _, _, sign = posting
         if about is not None:
             f, y = about
-        params, values, error, u = place.params, row.values, errors[0], state.u
-        e = sign * (w * error)
-        near = NEAR * abs(y - f) if self.ranged else MOST  # no range is smaller
+        params, values, u, e, near = place.params, row.values, state.u, sign * (w * errors[0]), MOST
+        if self.ranged:  # no range is smaller than this
+            residual = abs(y - f)
+            if residual > state.farthest:
+                state.farthest = min(residual, FARTHEST)
+            near = NEAR * state.farthest
         if self.penalty is not None and posting.first:
-            widest = self.widest(state, params, posting, abs(y - f))
-            dragged(state, params, values, posting, e, widest)
+            dragged(state, params, values, posting, e)
         elif len(params) == 1:  # the move of one entry, without a loop
             j = params[0]
-            old = u[j]
-            u[j] = x = old - eta * (e * values[0])
-            if not -near <= x <= near or near > MOST:
-                self._hold(state, params, posting, abs(y - f), [old])
+            x = u[j] - eta * (e * values[0])
+            if not -near <= x <= near:
+                self._hold(state, posting, abs(y - f), x)
+            u[j] = x
         else:
-            kept = [u[j] for j in params]
-            move(u, params, values, 0, len(params), eta, e)
-            for j in params:
-                if not -near <= u[j] <= near or near > MOST:
-                    self._hold(state, params, posting, abs(y - f), kept)
+            moved = []
+            try:
+                for k, j in enumerate(params):
+                    old = u[j]
+                    x = old - eta * (e * values[k])
+                    if not -near <= x <= near:
+                        self._hold(state, posting, abs(y - f), x)
+                    moved.append((j, old))  # the same j may come again
+                    u[j] = x
+            except Diverging:
+                for j, old in reversed(moved):
+                    u[j] = old
+                raise
         if self.lean:
             entered(state, params, posting)
-            return
-        link, sums, raw, (after, before) = self.link, state.sums, errors[1], losses
-        r, blur, reach = link.tracked(f, y), ROUND * (abs(f) + abs(y)), w * link.reach(f)
-        if self.totals:
-            enter(state.total, 0, error, raw, after, before, r, blur, reach, w, 1.0, eta, sign)
-        for j, z in zip(params, values, strict=True):
-            enter(sums, j * COLUMNS, error, raw, after, before, r, blur, reach, w, z, eta, sign)
+        else:
+            own = (len(params), *params, *values, *errors, *losses, f, y, w, eta, sign)
+            state.postpone(self.enter, own)
 
-    def _hold(
-        self,
-        state: State,
-        params: tuple[int, ...],
-        posting: Posting,
-        residual: float,
-        old: list[float],
-    ) -> None:
-        """Refuse a move that leaves the proven range, and take it back."""
-        u, widest = state.u, self.widest(state, params, posting, residual)
-        if not all(-widest <= u[j] <= widest for j in params):
-            for j, x in zip(params, old, strict=True):
-                u[j] = x
+    def enter(self, state: State, numbers: list[float]) -> None:
+        """Enter labels into the accounts, in order."""
+        own = entries.read(numbers, 1, 2)
+        (f, y), link = own.notes, self.link
+        reach = own.terms[0] * np.array([link.reach(x) for x in f.tolist()])
+        blur = ROUND * (abs(f) + abs(y))
+        entries.enter(state, own, (link.tracked(f, y),), (blur,), reach)
+
+    def _hold(self, state: State, posting: Posting, residual: float, x: float) -> None:
+        """Refuse a move to x that leaves the proven range."""
+        widest = self.widest(state, posting, residual)
+        if not -widest <= x <= widest:
             raise diverging(posting.eta)
 
-    def widest(
-        self, state: State, params: tuple[int, ...], posting: Posting, residual: float
-    ) -> float:
+    def widest(self, state: State, posting: Posting, residual: float) -> float:
         """How far a parameter may go before the layer counts as diverging; any finite number unless ``ranged``.
 
         10 D b (times sqrt n where groups overlap), D the largest lateness so far: well beyond every radius that is
@@ -167,9 +173,8 @@ class Descent:
         """
         if not self.ranged or not posting.first or corrected(state):
             return MOST
-        sums = state.sums
-        for j in params:
-            residual = max(residual, sums[j * COLUMNS + HIGH], -sums[j * COLUMNS + LOW])
+        residual = widest_residual(state, residual)
+        state.farthest = min(residual, FARTHEST)
         late, heavy = max(posting.late, default=1), max(1.0, posting.weight)
         return min(MOST, self._radius(state, 1.0) * late * heavy * residual)
 
@@ -236,10 +241,14 @@ class Descent:
         own = 0.0 if entered else float(np.abs(batch.labels[posts] - batch.base[posts]).max())
         if farthest <= radius * own:  # the account of all rows need not be looked through
             return
-        sums = state.view("sums").reshape(-1, COLUMNS)
-        widest = float(np.maximum(sums[:, HIGH], -sums[:, LOW]).max(initial=own))
-        if not farthest <= radius * widest:
+        if not farthest <= radius * widest_residual(state, own):
             raise diverging(float(batch.etas.max(initial=0.0)))
+
+
+def widest_residual(state: State, own: float) -> float:
+    """The largest residual in the accounts; ``own`` is one that they may not hold yet."""
+    sums = state.view("sums").reshape(-1, COLUMNS)
+    return float(np.maximum(sums[:, HIGH], -sums[:, LOW]).max(initial=own))
 
 
 def dragged(
@@ -248,7 +257,6 @@ def dragged(
     values: tuple[float, ...],
     posting: Posting,
     e: float,
-    widest: float,
 ) -> None:
     """u <- u - eta (e z + the penalty's slopes at serving); raises ``Diverging`` with nothing changed."""
     u = state.u
@@ -256,6 +264,6 @@ def dragged(
     slopes = [*posting.slopes, *([0.0] * (len(u) - len(posting.slopes)))]
     kept = (u[:], state.pulls[:], state.drags[:])
     loops.drag(u, params, values, 0, len(params), posting.eta, e, slopes, state.pulls, state.drags)
-    if not all(-widest <= x <= widest for x in u):
+    if not all(-MOST <= x <= MOST for x in u):
         state.u, state.pulls, state.drags = kept
         raise diverging(posting.eta)

@@ -7,14 +7,13 @@ served values are the isotonic projection of forecasts plus z'u (results 8.6, B3
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from gradeq.errors import BadInput
 from gradeq.kernels import levels as loops
-from gradeq.kernels.account import COLUMNS
+from gradeq.kernels.account import COLUMNS, ROUND
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.driver import driven
 from gradeq.kernels.forms import margin
@@ -24,6 +23,7 @@ from gradeq.ledger.state import Column, State, column
 from gradeq.ledger.values import Place, Posting
 from gradeq.losses import pinball, pinball_slope
 from gradeq.penalties import Penalty
+from gradeq.rules import entries
 from gradeq.rules.descent import common_columns, dragged
 from gradeq.rules.passes import IDLE
 from gradeq.rules.rule import MOST, Judged, diverging, rows_of, slopes_at, views
@@ -109,8 +109,11 @@ class Levels:
             tau, s, f = taus[0], served[0], base[0]
             errors = (pinball_slope(tau, s, y), pinball_slope(tau, f, y))
             return errors, (pinball(tau, s, y), pinball(tau, f, y)), memo
-        missed, lost = [0.0] * (2 * count), [0.0] * (2 * count)
-        loops.judge(count, taus, base, served, 0, y, missed, lost)
+        missed, lost = [], []
+        for values in (served, base):
+            for k, tau in enumerate(taus):
+                missed.append(pinball_slope(tau, values[k], y))
+                lost.append(pinball(tau, values[k], y))
         return tuple(missed), tuple(lost), memo
 
     def add(
@@ -123,58 +126,55 @@ class Levels:
         _, row, f, _, w, _, eta, late, y, errors, losses, memo, _, sign = posting
         if about is not None:
             f, y = about
-        count, curved, params, values = len(self.taus), self.curved, place.params, row.values
-        scale, base, a = memo[0], f if count > 1 else (f,), [0.0] * count
-        m = base[count // 2]
+        count, params, values = len(self.taus), place.params, row.values
         if self.penalty is not None and sign > 0.0 and late:
-            dragged(state, params, values, posting, sign * w * errors[0], MOST)
-        elif len(params) == 1:  # the moves of one parameter, without loops
-            self._move_one(state.u, params[0] * count, values[0], errors, eta, sign * w)
+            dragged(state, params, values, posting, sign * w * errors[0])
         else:
-            self._move(state, params, values, errors, eta, sign * w)
-        if count > 1 or not curved:
-            loops.place(SINH, curved, count, base, 0, m, scale, a)
-        target, loose = loops.target_of(SINH, curved, y, m, scale)
-        if len(params) == 1 == count and not self.totals:
-            loops.enter_levels(
-                1, a, target, loose, errors, losses, w, values[0], eta, sign, state.sums, params[0]
-            )
-        else:
-            loops.tally(
-                count, a, target, loose, errors, losses, w, eta, sign, params, values, 0, len(params),
-                state.sums, state.gaps if count > 1 else (), state.total if self.totals else (),
-            )  # fmt: skip
-        if curved and sign > 0.0 and late:
-            loops.fade(state.nums, state.dens, place.key, loops.FADE, m, y)
+            self._move(state.u, params, values, errors, eta, sign * w)
+        base = f if count > 1 else (f,)
+        own = (len(params), *params, *values, *errors, *losses, *base, y, memo[0], w, eta, sign)
+        state.postpone(self.enter, own)
+        if self.curved and sign > 0.0 and late:
+            loops.fade(state.nums, state.dens, place.key, loops.FADE, base[count // 2], y)
 
-    def _move_one(
-        self, u: Any, at: int, z: float, errors: tuple[float, ...], eta: float, w: float
-    ) -> None:
-        old = u[at : at + len(self.taus)]
-        for k, before in enumerate(old):
-            u[at + k] = x = before - eta * (w * errors[k] * z)
-            if not -MOST <= x <= MOST:
-                u[at : at + len(old)] = old
-                raise diverging(eta)
+    def enter(self, state: State, numbers: list[float]) -> None:
+        """Enter labels into the accounts, and the gaps of their forecasts, in order."""
+        count, curved = len(self.taus), self.curved
+        own = entries.read(numbers, count, count + 2)
+        base, (y, scale), places = (
+            own.notes[:count],
+            own.notes[count:],
+            np.zeros_like(own.notes[:count]),
+        )
+        about = list(zip(y.tolist(), base[count // 2].tolist(), scale.tolist(), strict=True))
+        target, loose = np.array([loops.target_of(SINH, curved, *each) for each in about]).T
+        if not curved or (base[0] < base[-1]).any():  # else forecasts are where their unit begins
+            found, a = [], [0.0] * count
+            for row, (_, m, s) in zip(base.T.tolist(), about, strict=True):
+                loops.place(SINH, curved, count, row, 0, m, s, a)
+                found.append(a[:])
+            places = np.array(found).T
+        blur = loose + ROUND * (abs(target) + abs(places))
+        entries.enter(state, own, target - places, blur, np.isnan(target) * 1.0)
+        for k in range(1, count):
+            gaps = state.view("gaps").reshape(-1, count - 1)[:, k - 1]
+            for index in own.index:
+                np.maximum.at(gaps, index, places[k] - places[k - 1])
 
     def _move(
-        self,
-        state: State,
-        params: tuple[int, ...],
-        values: tuple[float, ...],
-        errors: tuple[float, ...],
-        eta: float,
-        w: float,
-    ) -> None:
-        count, u = len(self.taus), state.u
-        old = [u[j * count : (j + 1) * count] for j in params]
-        loops.learn(count, u, params, values, 0, len(params), errors, eta, w)
-        for j in params:
-            own = u[j * count : (j + 1) * count]
-            if not isfinite(sum(own)) and not all(map(isfinite, own)):
-                for k, before in zip(params, old, strict=True):
-                    u[k * count : (k + 1) * count] = before
-                raise diverging(eta)
+        self, u: Any, params: tuple[int, ...], values: tuple[float, ...], errors: Any, eta: float, w: float
+    ) -> None:  # fmt: skip
+        """u_k <- u_k - eta (w e_k) z at every level, or ``Diverging`` with nothing changed."""
+        count, moved = len(self.taus), []
+        for i, j in enumerate(params):
+            z, at = values[i], j * count
+            for k in range(count):
+                x = u[at + k] - eta * ((w * errors[k]) * z)
+                if not -MOST <= x <= MOST:
+                    raise diverging(eta)
+                moved.append((at + k, x))
+        for at, x in moved:
+            u[at] = x
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass serves, learns and keeps the accounts; the caller undoes it if this raises."""
