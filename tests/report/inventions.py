@@ -11,6 +11,7 @@ from gradeq.report.story import (
     Line,
     Loss,
     Made,
+    ManySeries,
     Method,
     Notice,
     Pair,
@@ -21,6 +22,7 @@ from gradeq.report.story import (
     Story,
     Tracked,
     Verdict,
+    WideSeries,
     Worked,
     Worst,
 )
@@ -107,7 +109,14 @@ def made_up(rows: int = 3000, groups: int = 2, hostile: str = "", seed: int = 1)
         theta_scale="in minutes",
         histogram=tally.histogram(),
         data=(Fact("Rows", f"{rows:,}"), Fact("Label", f"`delay` {HOSTILE}")),
+        key=hostile, series=many(made, tally) if hostile else None,
     )  # fmt: skip
+
+
+def many(made: list[Group], tally: Tally) -> ManySeries:
+    """Series of a key, with the names and numbers of groups."""
+    wide = tuple(WideSeries(g.name, g.rows, g.after, g.loss, 10.0 * g.loss.after) for g in made[:8])
+    return ManySeries(4000, len(made), 0.7, 1.9, tally.histogram(), tuple(made[:10]), wide)
 
 
 def interval(rows: int = 20_000, seed: int = 2) -> Story:

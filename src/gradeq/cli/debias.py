@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradeq.cli.options import Common, column, common, limited, shared, support_of
+from gradeq.cli.options import (
+    Common,
+    check_keys_out,
+    column,
+    common,
+    keys_out_option,
+    limited,
+    shared,
+    support_of,
+)
 
 if TYPE_CHECKING:
     from gradeq.layers.debiaser import LinkName, Outcome
@@ -62,6 +71,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Name of the new column.",
 )
+@keys_out_option
 @limited
 @shared
 def command(**given: Any) -> None:
@@ -117,6 +127,7 @@ def task_of(
     key: str | None,
     clip: float,
     column_name: str,
+    keys_out: str | None,
     low: float | None,
     high: float | None,
 ) -> Any:
@@ -125,6 +136,7 @@ def task_of(
     from gradeq.cli.task import Task
 
     support = support_of(low, high)
+    check_keys_out(options, key, keys_out)
     if support is not None and link == "exp":
         raise click.UsageError(
             "--min and --max do not go with --link exp, which stays above 0 by itself; "
@@ -158,5 +170,5 @@ def task_of(
 
     return Task(
         "debias", options, (prediction,), label, (column_name,), Bias(outcome == "binary"), make,
-        by, features, key, outcome, chosen, support=support,
+        by, features, key, outcome, chosen, support=support, keys_out=keys_out,
     )  # fmt: skip

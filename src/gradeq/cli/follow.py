@@ -82,7 +82,8 @@ class Follow:
         self.task, self.reading, self.layer = task, reading, layer
         bounded = task.outcome == "binary"
         self.tally = Tally(0.0, 1.0) if bounded else Tally()
-        self.parts = [GroupBlocks(self._drawn()) for _ in task.by]
+        self.drawn = self._drawn()
+        self.parts = [GroupBlocks(self.drawn) for _ in task.by]
         self.path = Path()
         self.rows = 0
         self.pieces = 0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradeq.cli.delay import clock_of
+from gradeq.cli.keys import SeriesSums, columns_of, series_of
 from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
 from gradeq.cli.measure import GroupSums, Sums
 from gradeq.cli.outcome import Before, Outcome, capping, group_lines
@@ -18,7 +19,7 @@ from gradeq.cli.state_file import check_place
 from gradeq.cli.task import Parsed, Task, books, learn, parse, starting_layer, step_of
 from gradeq.cli.ties import Ties
 from gradeq.cli.trend import Trend, axis_of, positions
-from gradeq.files import Writer, atomic, open_table
+from gradeq.files import Writer, atomic, kinds_of, open_table
 from gradeq.files.numbers import Floats
 from gradeq.report.story import Axis
 from gradeq.report.words import FEW
@@ -39,6 +40,8 @@ class Pass:
         self.labels = [GroupSums([]) for _ in task.by] if weighted else self.by_group
         self.trend = Trend(task)
         self.ties = Ties()
+        drawn = () if follow is None else follow.drawn
+        self.series = None if task.key is None else SeriesSums(task, drawn)
         self.axis = axis
         self.outside = 0
         # Plain numbers that could be probabilities with 0/1 labels, until a row says otherwise.
@@ -101,6 +104,8 @@ class Pass:
                 sums.add(code[known], {}, len(book))
         x = positions(rows, self.axis)[counted]
         self.trend.add(x, raw, now, y, judged, weights)
+        if self.series is not None:
+            self.series.add(self.layer, rows, served, x, judged)
         if self.follow is not None:
             self.follow.add(rows, run, served, x, picked, judged, weights)
 
@@ -121,6 +126,8 @@ def carry_out(task: Task) -> Outcome:
     """Do what a call asks: outputs appear together at the end, or not at all; the state last."""
     arrow_without_pandas()
     numba_without_scipy()
+    import pyarrow as pa
+
     common = task.common
     table = open_table(common.files, spool=common.time is not None)
     table.need(*task.columns)
@@ -146,6 +153,12 @@ def carry_out(task: Task) -> Outcome:
             writer = stack.enter_context(
                 Writer(common.output, table.schema, new, inputs=table.paths)
             )
+        keys = None
+        if task.keys_out is not None and pass_.series is not None:
+            kinds = kinds_of(columns_of(task, layer.table(), pass_.series))  # type: ignore[attr-defined]
+            keys = stack.enter_context(
+                Writer(task.keys_out, pa.schema([]), kinds, inputs=table.paths)
+            )
         step = stack.enter_context(progress(task.command, common.quiet or common.json))
 
         def answer(rows: Parsed) -> dict[str, Floats]:
@@ -155,6 +168,8 @@ def carry_out(task: Task) -> Outcome:
 
         reading.serve(lambda piece: parse(task, piece), answer, writer, task.new)
         outcome = concluded(task, pass_, continued, before)
+        if keys is not None and outcome.series is not None:
+            keys.write(None, columns_of(task, outcome.series.table, outcome.series.sums))
         if page and follow is not None:
             from gradeq.cli.story import page_of
 
@@ -191,5 +206,6 @@ def concluded(task: Task, pass_: Pass, continued: bool, before: Before) -> Outco
         pass_.outside if pass_.probable or task.link == "shift" else 0,
         pass_.extremes,
         pass_.probable and len(pass_.kinds) == 3 and pass_.labelled >= FEW,
+        series=None if pass_.series is None else series_of(task, layer, pass_.series),
     )
     return replace(outcome, notices=notices(outcome, pass_))

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from gradeq.cli.delay import labels_words
+from gradeq.cli.keys_words import as_dict
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.task import Task
 from gradeq.learning import learning_of
@@ -34,6 +35,8 @@ def as_json(outcome: Outcome) -> str:
     theta = getattr(outcome.layer, "theta", None)
     if task.key is not None:
         found["keys"] = len(outcome.layer.keys)
+        if outcome.series is not None:
+            found["series"] = as_dict(task, outcome.series)
     elif isinstance(theta, dict):
         found["theta"] = theta
     weights = getattr(outcome.layer, "weights", None)

@@ -77,10 +77,19 @@ class GroupSums:
             more = groups - len(self.rows)
             self.rows = np.concatenate([self.rows, np.zeros(more, np.int64)])
             self._sums = np.concatenate([self._sums, np.zeros((len(self.names), more))], axis=1)
-        self.rows += np.bincount(codes, minlength=len(self.rows))
+        places: Any = slice(None)
+        if len(self.rows) > 4 * len(codes):  # many groups: only those of these rows are touched
+            places, codes = np.unique(codes, return_inverse=True)
+        size = len(self.rows[places])
+        self.rows[places] += np.bincount(codes, minlength=size)
         for row, name in zip(self._sums, self.names, strict=True):
             values = scaled(columns, name, weights if self.weighted else None)
-            row += np.bincount(codes, values, len(self.rows))
+            row[places] += np.bincount(codes, values, size)
+
+    def totals(self, name: str) -> Floats:
+        """Every group's sum of a column."""
+        found: Floats = self._sums[self.names.index(name)]
+        return found
 
     def total(self, code: int, name: str) -> float:
         """A group's sum of a column."""

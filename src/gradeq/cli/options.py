@@ -86,6 +86,18 @@ class Common:
             )
 
 
+def check_keys_out(options: Common, key: str | None, path: str | None) -> None:
+    """Refuse a table of series without any series, or in the place of another output."""
+    if path is None:
+        return
+    if key is None:
+        raise click.UsageError(
+            "--keys-out writes one row for each series of --key; give --key as well"
+        )
+    outputs = [p for p in (options.output, options.report, options.state) if p is not None]
+    check_distinct([*outputs, path])
+
+
 def check_distinct(outputs: list[str]) -> None:
     """Refuse two outputs in one place."""
     places = [os.path.realpath(path) for path in outputs]
@@ -353,6 +365,14 @@ def limited(command: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in reversed(_LIMITS):
         command = decorate(command)
     return command
+
+
+keys_out_option = click.option(
+    "--keys-out",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write a table of all series of --key, worst or not: .csv, .csv.gz or .parquet.",
+)
 
 
 def support_of(low: float | None, high: float | None) -> tuple[float | None, float | None] | None:

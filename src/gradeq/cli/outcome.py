@@ -9,6 +9,7 @@ from gradeq.cli.measure import WEIGHT, Sums
 from gradeq.cli.task import Task
 
 if TYPE_CHECKING:
+    from gradeq.cli.keys import Series
     from gradeq.equilibrium import Equilibrium
     from gradeq.report.story import Notice
 
@@ -87,6 +88,7 @@ class Outcome:
     extremes: tuple[float, float]
     probable: bool = False  # probabilities and 0/1 labels that were not said to be such
     notices: tuple[Notice, ...] = ()
+    series: Series | None = None  # with --key
 
     @property
     def counted(self) -> int:

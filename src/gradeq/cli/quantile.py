@@ -10,8 +10,10 @@ from gradeq.cli.options import (
     Common,
     Positive,
     Share,
+    check_keys_out,
     column,
     common,
+    keys_out_option,
     limited,
     shared,
     support_of,
@@ -100,6 +102,7 @@ class Rates(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     help="Name of the new column instead of adjusted; several are NAME_<level>, "
     "or NAME_lower and NAME_upper.",
 )
+@keys_out_option
 @limited
 @shared
 def command(**given: Any) -> None:
@@ -156,6 +159,7 @@ def task_of(
     ensemble: tuple[float, ...] | None,
     ensemble_eta: float | None,
     column_name: str | None,
+    keys_out: str | None,
     low: float | None,
     high: float | None,
 ) -> Any:
@@ -164,6 +168,7 @@ def task_of(
     from gradeq.cli.task import Task
 
     support = support_of(low, high)
+    check_keys_out(options, key, keys_out)
     check(prediction, levels, interval, ensemble, ensemble_eta, options)
     if ensemble is not None and (by or features):
         raise click.UsageError("--ensemble has no groups or features; leave out --by and --feature")
@@ -216,7 +221,7 @@ def task_of(
 
     return Task(
         "quantile", options, prediction, label, new, Cover(taus, interval is not None, support), make,
-        by, features, key, "real", chosen, shown, interval, len(taus) > 1, support,
+        by, features, key, "real", chosen, shown, interval, len(taus) > 1, support, keys_out,
     )  # fmt: skip
 
 

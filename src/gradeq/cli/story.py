@@ -13,6 +13,7 @@ import numpy as np
 from gradeq._version import __version__
 from gradeq.cli.follow import Follow
 from gradeq.cli.identity import EVERY, method
+from gradeq.cli.keys_story import many_series
 from gradeq.cli.measure import WEIGHT
 from gradeq.cli.notes import loss_of
 from gradeq.cli.options import command_line
@@ -65,6 +66,7 @@ def story_of(outcome: Outcome, follow: Follow, pass_: Any, files: list[str]) -> 
         reliability=reliability(outcome, follow),
         heat=heat(outcome, follow),
         steps=steps(follow),
+        series=many_series(outcome),
     )
 
 

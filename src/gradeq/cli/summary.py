@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gradeq.cli.keys_words import lines
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.task import final_step
 from gradeq.equilibrium import aligned
@@ -30,6 +31,8 @@ def terminal(outcome: Outcome) -> str:
     parts = [figures(outcome), in_words(outcome), learning(outcome)]
     if outcome.groups:
         parts.append("\n".join(group_table(outcome.groups, outcome)))
+    if outcome.series is not None:
+        parts.append(lines(outcome.task, outcome.series, short))
     for notice in outcome.notices:
         mark = {"red": "STOP", "amber": "Warning", "note": "Note"}[notice.level]
         remedy = f" {notice.remedy}" if notice.remedy else ""
@@ -187,7 +190,11 @@ def error_of(outcome: Outcome) -> tuple[str, float]:
 def places(outcome: Outcome) -> list[str]:
     """What was written where."""
     common = outcome.task.common
-    named = (("output", common.output), ("report", common.report), ("state", common.state))
+    keys = getattr(outcome.task, "keys_out", None)
+    named = (
+        ("output", common.output), ("report", common.report), ("state", common.state),
+        ("series", keys),
+    )  # fmt: skip
     return [f"{name}  {clean(path, 200)}" for name, path in named if path is not None]
 
 

@@ -40,6 +40,7 @@ class Task:
     interval: str | None = None
     several: bool = False  # the layer takes and serves one column for each level
     support: tuple[float | None, float | None] | None = None  # --min and --max
+    keys_out: str | None = None
 
     @property
     def columns(self) -> list[str]:

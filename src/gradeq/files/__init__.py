@@ -18,7 +18,7 @@ from gradeq.files.numbers import numeric
 from gradeq.files.ordering import Ordered, Scatter, in_time_order, sorted_by_time
 from gradeq.files.table import Chunk, Table, open_table
 from gradeq.files.times import Clock, Times
-from gradeq.files.writer import Writer, output_format, write_rows
+from gradeq.files.writer import Writer, kinds_of, output_format, write_rows
 from gradeq.naming import MISSING_NAME, name_of
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "guard_formula",
     "in_time_order",
     "is_missing",
+    "kinds_of",
     "name_of",
     "numeric",
     "open_table",

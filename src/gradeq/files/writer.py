@@ -97,6 +97,14 @@ class Writer:
             self._sink.write(pa.RecordBatch.from_arrays(columns, schema=self.schema))
 
 
+def kinds_of(columns: Mapping[str, Any]) -> dict[str, type]:
+    """The Python type of each column's values: text where the column is a list, else numbers."""
+    return {
+        name: str if isinstance(values, list) else _number_kind(values)
+        for name, values in columns.items()
+    }
+
+
 def write_rows(
     path: str | os.PathLike[str],
     columns: Mapping[str, Sequence[Any] | np.ndarray[Any, Any]],

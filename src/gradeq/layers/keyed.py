@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradeq.certificate import Reading, certificate, more_labels, reading_of, setting_of
 from gradeq.engine import checks
 from gradeq.errors import BadInput
-from gradeq.kernels.account import (
-    BEFORE,
-    COLUMNS,
-    GRADIENT,
-    LOSS_AFTER,
-    LOSS_BEFORE,
-    PATH,
-    ROWS,
-    VARIATION,
-    WEIGHT,
-)
+from gradeq.kernels.account import PATH, VARIATION
 from gradeq.layers import combinations
 from gradeq.layers.columns import Moment
 from gradeq.layers.keys import Keys
+from gradeq.layers.keytable import KeyTable, key_table
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
@@ -38,19 +28,6 @@ if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
 
 KINDS = ("debias", "quantile", "quantiles", "interval")
-
-
-class KeyTable(NamedTuple):
-    """The certificate of every key, column by column (numpy arrays of one length)."""
-
-    keys: list[str]
-    rows: Any
-    theta: Any
-    bias_before: Any
-    bias_after: Any
-    loss_before: Any
-    loss_after: Any
-    from_state: Any
 
 
 class Keyed(Predicting):
@@ -214,24 +191,7 @@ class Keyed(Predicting):
 
     def table(self) -> KeyTable:
         """Bias and loss before and after, parameter and certificate of every key (and group), a column a level."""
-        state, width, terms = self._state, self._rule.width, self._terms
-        shape = (-1,) if width == 1 else (-1, width)
-        sums, u = state.view("sums").reshape(-1, COLUMNS), np.array(state.u)
-        weight = np.where(sums[:, WEIGHT] > 0.0, sums[:, WEIGHT], math.nan)
-        moved = np.resize(terms.start, len(u)) - u
-        high = state.facts[fact.STEP_HIGH]
-        constant = state.facts[fact.STEP_LOW] >= high > 0.0
-        certified = moved / high if constant else sums[:, GRADIENT]
-        return KeyTable(
-            list(self._names.names),
-            sums[::width, ROWS].astype(np.int64),
-            u.reshape(shape),
-            (sums[:, BEFORE] / weight).reshape(shape),
-            (sums[:, GRADIENT] / weight).reshape(shape),
-            (terms.loss_scale * sums[:, LOSS_BEFORE] / weight).reshape(shape),
-            (terms.loss_scale * sums[:, LOSS_AFTER] / weight).reshape(shape),
-            (certified / weight).reshape(shape),
-        )
+        return key_table(self)
 
     def equilibrium(self, key: Any = None) -> Equilibrium:
         """All keys together, or one of them by itself; ``table()`` has each.

@@ -57,7 +57,7 @@ def groups(story: Story, most: int) -> Markup:
     intro = _intro(story)
     if len(rows) < total:
         intro += f" The {count(len(rows))} groups with most rows, of {count(total)}."
-    loose = any(_loose(group) and not group.vacuous for group in rows)
+    loose = any(is_loose(group) and not group.vacuous for group in rows)
     star = "* loose: the bound is larger than the error before. " if loose else ""
     foot = el(
         "p",
@@ -117,10 +117,20 @@ def bound_cell(
     return el("span", shown, star, class_="loose") if loose else join(shown)
 
 
-class _Look:
-    """The shared scales, decimals and words of one table of groups."""
+def worst_table(story: Story, rows: Sequence[Group]) -> Markup:
+    """A table of some series as that of groups has them."""
+    look = _Look(story, rows, "Series")
+    body = [look.row(group, False, True) for group in rows]
+    return el(
+        "table", look.head(), el("tbody", *body, look.all_rows(story)), class_="groups", id="series"
+    )
 
-    def __init__(self, story: Story, rows: Sequence[Group]) -> None:
+
+class _Look:
+    """The shared scales, decimals and words of one table of groups, or of the series of a key."""
+
+    def __init__(self, story: Story, rows: Sequence[Group], noun: str = "Group") -> None:
+        self.noun = noun
         self.covers = story.kind == "quantile"
         self.binary = story.outcome == "binary"
         self.loss = _capital(story.verdict.loss.name)
@@ -151,7 +161,7 @@ class _Look:
         """Column heads; the shared scales are written in them."""
         what = "Coverage" if self.covers else "Bias"
         heads = [
-            ("Group", "left"),
+            (self.noun, "left"),
             ("Rows", ""),
             ("Label|rate" if self.binary else "Mean|label", ""),
             (f"{what}|before", ""),
@@ -169,7 +179,7 @@ class _Look:
     def row(self, group: Group, hidden: bool, with_spark: bool) -> Markup:
         """One group's row."""
         before, after = _errors(group)
-        loose = _loose(group)
+        loose = is_loose(group)
         words = f"{self._error(group.before)} before, {self._error(group.after)} after"
         cells = [
             el("th", name(group.name), scope="row"),
@@ -205,8 +215,7 @@ class _Look:
         """The last row: all labelled rows, and the axes of the drawings above."""
         verdict = story.verdict
         whole = verdict.bias or (verdict.coverage[0] if len(verdict.coverage) == 1 else None)
-        label = story.groups[0].by
-        same = [g for g in story.groups if g.by == label]
+        same = [g for g in story.groups if g.by == story.groups[0].by]
         rows = sum(g.rows for g in same)
         shares = [g.rows if g.weight is None else g.weight for g in same]
         mean = sum(s * g.label_mean for s, g in zip(shares, same, strict=True))
@@ -262,7 +271,8 @@ def _errors(group: Group) -> tuple[float, float]:
     return group.before - middle, group.after - middle
 
 
-def _loose(group: Group) -> bool:
+def is_loose(group: Group) -> bool:
+    """Whether the bound is larger than the error before, so that it says little."""
     return group.bound is not None and group.bound > abs(_errors(group)[0]) and not group.vacuous
 
 

@@ -89,7 +89,7 @@ def frontier(
     return _svg(_WIDTH, 320.0, parts)
 
 
-def histogram(data: Histogram) -> Markup:
+def histogram(data: Histogram, noun: str = "served values") -> Markup:
     """Bars of served values; those outside the allowed range in the warning colour, and counted."""
     height = 216.0
     edges, top = data.edges, float(max(data.counts))
@@ -103,7 +103,7 @@ def histogram(data: Histogram) -> Markup:
             data.high is not None and low >= data.high
         )
         x0, x1, y = frame.px(low), frame.px(high), frame.py(n)
-        said = f"{number(low, digits)} to {number(high, digits)}: {count(n)} served values"
+        said = f"{number(low, digits)} to {number(high, digits)}: {count(n)} {noun}"
         parts.append(
             el(
                 "rect",

@@ -2,6 +2,7 @@
 
 from gradeq.report import heatmap, method, plots, reliability
 from gradeq.report.grouptable import groups, levels
+from gradeq.report.manyseries import series
 from gradeq.report.markup import Markup, clean, el, join, prose
 from gradeq.report.numerals import count, decimals, number, percent, plain, points, target, word
 from gradeq.report.parts import (
@@ -32,6 +33,7 @@ def build(story: Story, sheet: Sheet, most: int) -> Markup:
         _over_time(story, sheet),
         groups(story, most),
         heatmap.build(story),
+        series(story),
         levels(story.levels, story.verdict.loss.name),
         _pair(_frontier(story), _theta(story, sheet)),
         *_distribution(story),

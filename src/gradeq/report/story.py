@@ -147,6 +147,35 @@ class LevelRow:
 
 
 @dataclass(frozen=True)
+class WideSeries:
+    """A series with a wide interval, or (``width`` None) with a large loss; ``after``: its bias or coverage."""
+
+    name: str
+    rows: int
+    after: float
+    loss: Pair
+    width: float | None = None
+
+
+@dataclass(frozen=True)
+class ManySeries:
+    """The series of ``--key``: how many, how far they are off, the worst and the widest.
+
+    ``mean`` and ``far`` (a tenth is farther off) are of the ``judged``; ``histogram`` is of their errors with the
+    sign, for coverage in points.
+    """
+
+    total: int
+    judged: int
+    mean: float
+    far: float
+    histogram: Histogram | None
+    worst: tuple[Group, ...]
+    widest: tuple[WideSeries, ...]
+    pooled: bool = False
+
+
+@dataclass(frozen=True)
 class Fact:
     """A term and its text in the Data section; backticks set code."""
 
@@ -233,6 +262,7 @@ class Story:
     reliability: Reliability | None = None
     heat: HeatMap | None = None
     steps: Panel | None = None  # the step in force, where it changed
+    series: ManySeries | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,135 @@
+"""The table of many series: bias or coverage, loss, parameter and certificate of every key, in arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradeq.kernels.account import (
+    BEFORE,
+    COLUMNS,
+    GRADIENT,
+    LOSS_AFTER,
+    LOSS_BEFORE,
+    ROWS,
+    WEIGHT,
+)
+from gradeq.kernels.limits import CHANGES
+from gradeq.ledger import facts as fact
+from gradeq.tables import frame_of
+
+
+class KeyTable(NamedTuple):
+    """The certificate of every key, column by column (numpy arrays of one length; of several levels a column each).
+
+    ``rows`` are labels learned from. For quantiles ``bias`` is the coverage less the level; ``target``: the coverage
+    of an interval; ``more``: what the limits of a support add to the coverage (None without one).
+    """
+
+    keys: list[str]
+    rows: Any
+    theta: Any
+    bias_before: Any
+    bias_after: Any
+    loss_before: Any
+    loss_after: Any
+    from_state: Any
+    levels: tuple[float, ...] = ()
+    target: float | None = None
+    more: Any = None
+
+    @property
+    def error(self) -> Any:
+        """What is left of each key's error, with its sign; of several levels the one that is farthest off."""
+        return self._left(self.bias_after)
+
+    @property
+    def error_before(self) -> Any:
+        """The same of the raw predictions."""
+        return self._left(self.bias_before)
+
+    @property
+    def loss(self) -> Any:
+        """The mean loss of each key as served, over its levels."""
+        return self.loss_after if self.loss_after.ndim == 1 else self.loss_after.mean(axis=1)
+
+    def _left(self, bias: Any) -> Any:
+        if bias.ndim == 1:
+            return bias
+        if self.target is not None:
+            return bias[:, 1] - bias[:, 0]
+        farthest = np.argmax(np.abs(np.nan_to_num(bias)), axis=1)
+        return bias[np.arange(len(bias)), farthest]
+
+    def columns(self) -> dict[str, Any]:
+        """The table by the names of its columns: of several levels each has its own, of an interval the ends."""
+        found: dict[str, Any] = {"key": self.keys, "rows": self.rows}
+        marks = [""] if self.theta.ndim == 1 else [f"_{tau:g}" for tau in self.levels]
+        if self.target is not None:
+            marks = ["_lower", "_upper"]
+            for when, bias in (("before", self.bias_before), ("after", self.bias_after)):
+                found[f"coverage_{when}"] = bias[:, 1] - bias[:, 0] + self.target
+            if self.more is not None:
+                shift = self.bias_after + self.more
+                found["coverage_clipped"] = shift[:, 1] - shift[:, 0] + self.target
+            found["loss_before"] = self.loss_before.mean(axis=1)
+            found["loss_after"] = self.loss_after.mean(axis=1)
+        else:
+            found |= self._by_level(marks)
+        for name, column in (("theta", self.theta), ("from_state", self.from_state)):
+            found |= {f"{name}{mark}": _level(column, k) for k, mark in enumerate(marks)}
+        return found
+
+    def _by_level(self, marks: list[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for k, mark in enumerate(marks):
+            before, after = (_level(bias, k) for bias in (self.bias_before, self.bias_after))
+            if not self.levels:
+                found |= {f"bias_before{mark}": before, f"bias_after{mark}": after}
+            else:
+                found[f"coverage_before{mark}"] = before + self.levels[k]
+                found[f"coverage_after{mark}"] = after + self.levels[k]
+                if self.more is not None:
+                    more = _level(self.more, k)
+                    found[f"coverage_clipped{mark}"] = after + self.levels[k] + more
+            found[f"loss_before{mark}"] = _level(self.loss_before, k)
+            found[f"loss_after{mark}"] = _level(self.loss_after, k)
+        return found
+
+    def to_frame(self) -> Any:
+        """One row for each key, as a data frame of pandas, polars or pyarrow, whichever is there."""
+        return frame_of(self.columns())
+
+
+def _level(column: Any, k: int) -> Any:
+    return column if column.ndim == 1 else column[:, k]
+
+
+def key_table(keyed: Any) -> KeyTable:
+    """The table of a layer of many keys, read from its state: nothing is made key by key."""
+    state, width, terms = keyed._state, keyed._rule.width, keyed._terms
+    shape = (-1,) if width == 1 else (-1, width)
+    sums, u = state.view("sums").reshape(-1, COLUMNS), np.array(state.u)
+    weight = np.where(sums[:, WEIGHT] > 0.0, sums[:, WEIGHT], math.nan)
+    moved = np.resize(terms.start, len(u)) - u
+    high = state.facts[fact.STEP_HIGH]
+    constant = state.facts[fact.STEP_LOW] >= high > 0.0
+    certified = moved / high if constant else sums[:, GRADIENT]
+    more = None
+    if hasattr(state, "limited"):
+        more = (state.view("limited")[::CHANGES] / weight).reshape(shape)
+    return KeyTable(
+        list(keyed._names.names),
+        sums[::width, ROWS].astype(np.int64),
+        u.reshape(shape),
+        (sums[:, BEFORE] / weight).reshape(shape),
+        (sums[:, GRADIENT] / weight).reshape(shape),
+        (terms.loss_scale * sums[:, LOSS_BEFORE] / weight).reshape(shape),
+        (terms.loss_scale * sums[:, LOSS_AFTER] / weight).reshape(shape),
+        (certified / weight).reshape(shape),
+        tuple(terms.levels),
+        getattr(keyed.layer, "target", None),
+        more,
+    )

@@ -1,0 +1,205 @@
+"""Many series: the worst, the widest and the table of all are true of what was written."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import gradeq as gq
+from cli.calling import here, ok, refused
+from gradeq.cli.measure import GroupSums
+
+SKUS, DAYS = 40, 45
+
+
+@pytest.fixture(scope="module")
+def demand(tmp_path_factory):
+    """Series of very different size, one of which has three labels only."""
+    rng = np.random.default_rng(9)
+    rate = np.exp(rng.normal(0.5, 1.0, SKUS))
+    lines = ["day,sku,low,high,sold"]
+    for day in range(DAYS):
+        for sku in range(SKUS):
+            f = rate[sku] * rng.uniform(0.6, 1.2)
+            sold = rng.poisson(rate[sku]) if sku or day < 3 else ""
+            name = f"0{sku}" if sku % 2 else f"=shop {sku}"
+            lines.append(f"{day},{name},{f - 1.0:.3f},{f + 1.0:.3f},{sold}")
+    path = tmp_path_factory.mktemp("series") / "demand.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def read(path):
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_table(path).to_pydict()
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def floats(column):
+    return np.array([np.nan if x in ("", None) else float(x) for x in column])
+
+
+KINDS = {
+    "debias": (["debias", "--prediction", "low"], lambda: gq.Debiaser(support=(0, None)), False),
+    "quantile": (
+        ["quantile", "--prediction", "low", "--level", 0.3],
+        lambda: gq.QuantileTracker(0.3, support=(0, None)),
+        False,
+    ),
+    "pooled": (
+        ["quantile", "--prediction", "low", "--level", 0.3, "--pool"],
+        lambda: gq.QuantileTracker(0.3, support=(0, None)),
+        True,
+    ),
+    "several": (
+        ["quantile", "--prediction", "low", "--level", 0.2, "--level", 0.9],
+        lambda: gq.MultiQuantileTracker([0.2, 0.9], support=(0, None)),
+        False,
+    ),
+    "interval": (
+        ["quantile", "--prediction", "low", "--prediction", "high", "--interval", 0.8],
+        lambda: gq.IntervalTracker(0.8, support=(0, None)),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_table_of_all_series_is_that_of_the_library(demand, tmp_path, kind, suffix):
+    arguments, make, pool = KINDS[kind]
+    out = tmp_path / f"keys{suffix}"
+    command, *rest = arguments
+    ok(
+        here(
+            command, demand, *rest, "--label", "sold", "--key", "sku", "--min", 0, "--keys-out", out
+        )
+    )
+    table, cells = read(out), read(demand)
+    low, high, y = (floats(cells[name]) for name in ("low", "high", "sold"))
+    base = np.stack([low, high], axis=1) if kind == "interval" else low
+    layer = gq.Keyed(make(), pool=pool)
+    layer.run(base, y, key=cells["sku"])
+    columns = layer.table().columns()
+    assert table["key"] == columns["key"] and len(table["key"]) == SKUS
+    for name, values in columns.items():
+        if name != "key":
+            assert np.allclose(floats(table[name]), values, rtol=1e-12, atol=1e-12, equal_nan=True)
+    frame = layer.table().to_frame()
+    assert list(frame.columns) == list(columns) and len(frame) == SKUS
+
+
+def test_worst_and_widest_are_what_the_rows_say(demand, tmp_path):
+    out, keys = tmp_path / "out.csv", tmp_path / "keys.csv"
+    command, *rest = KINDS["interval"][0]
+    given = [
+        command,
+        demand,
+        *rest,
+        "--label",
+        "sold",
+        "--key",
+        "sku",
+        "-o",
+        out,
+        "--keys-out",
+        keys,
+    ]
+    said = ok(here(*given, "--json")).json["series"]
+    rows = read(out)
+    lower, upper, y = (floats(rows[name]) for name in ("lower", "upper", "sold"))
+    names, known = np.array(rows["sku"]), ~np.isnan(y)
+    covered = (lower < y) & (y <= upper)
+    off, width = {}, {}
+    for name in set(rows["sku"]):
+        mine = known & (names == name)
+        off[name] = abs(covered[mine].mean() - 0.8) if mine.sum() >= 30 else -1.0
+        width[name] = (upper - lower)[mine].mean() if mine.sum() >= 30 else -1.0
+    assert (said["count"], said["judged"]) == (SKUS, SKUS - 1)
+    by_size = sorted(off.values(), reverse=True)
+    found = [abs(one["coverage"]["after"] - 0.8) for one in said["worst"]]
+    assert found == pytest.approx(by_size[:10], abs=1e-9)
+    assert [one["key"] for one in said["widest"]] == sorted(width, key=width.get, reverse=True)[:10]
+    assert said["off"]["mean"] == pytest.approx(np.mean(by_size[:-1]), abs=1e-9)
+    table = read(keys)
+    known = {
+        name: float(x) for name, x in zip(table["key"], table["width_after"], strict=True) if x
+    }
+    assert all(known[name] == pytest.approx(width[name]) for name in width if width[name] > 0.0)
+    page = ok(here(*given)).out
+    assert "worst series" in page and "widest series" in page and said["worst"][0]["key"] in page
+    assert f"Series: {SKUS} of sku, {SKUS - 1} with 30 labels or more." in page
+
+
+def test_the_report_has_the_section_with_paths(demand, tmp_path):
+    page = tmp_path / "page.html"
+    command, *rest = KINDS["interval"][0]
+    ok(here(command, demand, *rest, "--label", "sold", "--key", "sku", "--report", page, "--quiet"))
+    text = page.read_text()
+    section = text[text.index("<h2>Series</h2>") :]
+    section = section[: section.index("</section>")]
+    assert "The ten farthest off" in section and "The widest" in section
+    body = section[section.index('id="series"') :]
+    assert body.count('scope="row"') == 11 and body.count('class="spark"') == 11
+    alone = demand.with_name("one.csv")
+    alone.write_text("".join(demand.read_text().splitlines(keepends=True)[:2]))
+    ok(here(command, alone, *rest, "--label", "sold", "--key", "sku", "--report", page, "--quiet"))
+    assert "<h2>Series</h2>" not in page.read_text()
+
+
+def test_series_with_groups_are_listed_by_key_and_group(demand, tmp_path):
+    keys = tmp_path / "keys.csv"
+    given = ["--prediction", "low", "--label", "sold", "--key", "sku", "--by", "day"]
+    done = ok(here("debias", demand, *given, "--keys-out", keys, "--report", tmp_path / "p.html"))
+    assert "worst series" in done.out
+    assert read(keys)["key"][0] == "=shop 0, day=0"
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (["--keys-out", "keys.csv"], "--keys-out writes one row for each series of --key"),
+        (["--key", "sku", "--keys-out", "keys.xlsx"], "must end in .csv, .csv.gz or .parquet"),
+        (["--key", "sku", "--keys-out", "k.csv", "-o", "k.csv"], "is named for two outputs"),
+        (["--key", "sku", "--keys-out", "no/such/keys.csv"], "there is no folder"),
+        (["--key", "none", "--keys-out", "keys.csv"], "none"),
+    ],
+)
+def test_bad_input_of_keys_out_is_one_line_and_leaves_nothing(
+    demand, tmp_path, monkeypatch, given, said
+):
+    monkeypatch.chdir(tmp_path)
+    done = here("debias", demand, "--prediction", "low", "--label", "sold", *given)
+    assert said in refused(done)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ([], "give --key as well"),
+        (["--key", "sku", "--eta", 0.1], "leave out --eta"),
+        (["--key", "sku", "--by", "day"], "leave out --by"),
+        (["--key", "sku", "--decay", 0.5], "leave out --decay"),
+        (["--key", "sku", "--link", "linear"], "leave out --link linear"),
+    ],
+)
+def test_what_does_not_go_with_pool_is_refused(demand, given, said):
+    rest = ["--prediction", "low", "--label", "sold", "--level", 0.9, "--pool"]
+    assert said in refused(here("quantile", demand, *rest, *given))
+
+
+def test_sums_of_many_groups_do_not_depend_on_how_few_a_piece_has():
+    rng = np.random.default_rng(1)
+    codes, values = rng.integers(0, 1000, 300), rng.normal(size=300)
+    whole, pieces = GroupSums(["x"]), GroupSums(["x"])
+    whole.add(codes, {"x": values}, 1000)
+    for cut in np.array_split(np.arange(300), 60):
+        pieces.add(codes[cut], {"x": values[cut]}, 1000)
+    assert np.array_equal(whole.rows, pieces.rows)
+    assert np.allclose(whole.totals("x"), pieces.totals("x"), atol=1e-12)
+    assert np.allclose(whole.totals("x"), np.bincount(codes, values, 1000), atol=1e-12)
