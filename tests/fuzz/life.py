@@ -143,25 +143,11 @@ class Life:
             row.id, self.number = self.number, self.number + 1
             if self.rng.random() < 0.5:
                 given["time"] = row.time = self.clock
-            row.served = self.seen(layer.predict(*args, id=row.id, **given), row.id)
+            row.served = case.seen(layer, layer.predict(*args, id=row.id, **given), row.id)
             row.step = self.rng.random()
         self.counted(row)
         if row.time is not None:
             self.lapse(row.time)
-
-    def seen(self, shown, id):
-        """What a label will be judged by: for quantiles with limits the value before them."""
-        if self.case.kind == "conformal":
-            return shown.threshold
-        if not self.case.levels or "support" not in self.case.told:
-            return shown
-        ticket = self.layer._book.find(id)[0]
-        each = ticket.served if isinstance(ticket.served, tuple) else (ticket.served,)
-        inside = tuple(map(self.case.held, each))
-        assert (shown if isinstance(shown, tuple) else (shown,)) == inside, (
-            f"{shown} is not {inside}"
-        )
-        return ticket.served
 
     def counted(self, row):
         self.served += 1

@@ -48,6 +48,17 @@ class Case:
         """A value inside the limits of labels: the value itself, or the limit."""
         return min(self.support[1], max(self.support[0], x))
 
+    def seen(self, layer, shown, id):
+        """What a label will be judged by: for quantiles with limits the value before them."""
+        if self.kind == "conformal":
+            return shown.threshold
+        if not self.levels or "support" not in self.told:
+            return shown
+        served = layer._book.find(id)[0].served
+        inside = tuple(map(self.held, served if isinstance(served, tuple) else (served,)))
+        assert (shown if isinstance(shown, tuple) else (shown,)) == inside, (shown, inside)
+        return served
+
     def revive(self, text):
         """The layer read back from JSON."""
         return (
