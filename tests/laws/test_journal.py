@@ -121,3 +121,18 @@ def test_public_objects_show_public_names_and_say_what_they_are(name):
     layer, _, _ = lived(KINDS[name], rows=10)
     assert not [n for n in dir(layer) if n.startswith("_") and not n.startswith("__")]
     assert type(layer).__name__ in repr(layer) and "10 served" in repr(layer)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_looking_changes_nothing(name):
+    """Accounts are entered when somebody looks: at every event, now and then in a copy, or only at the end."""
+    kind, rngs = KINDS[name], [np.random.default_rng(7) for _ in range(3)]
+    watched, copied, left = (kind.make() for _ in rngs)
+    for i in range(60):
+        for layer, rng in zip((watched, copied, left), rngs, strict=True):
+            ticket = layer.open(*kind.args(rng), **kind.where(rng))
+            layer.post(ticket, kind.label(rng))
+        watched.equilibrium()
+        if i % 7 == 0:
+            copied = copied.copy()
+    assert columns(watched) == columns(copied) == columns(left)

@@ -67,8 +67,8 @@ def account(stored: str) -> Any:
     look = attrgetter(stored)
 
     def get(state: State) -> Any:
-        if state.postponed:
-            state.catch_up()
+        if state.behind:
+            state.read()
         return look(state)
 
     return property(get, lambda state, values: setattr(state, stored, values))
@@ -79,9 +79,8 @@ class State:
 
     ``index``: where pairs are, found again from their columns whenever it has not all of them (``meetings``).
     ``unread``: what a rule leaves for when somebody reads the columns that nothing is served from; ``enter`` puts it
-    into them.
-    ``postponed``: numbers of labels of single events that accounts do not hold yet. Nobody needs an account to serve
-    or to learn, and many labels are entered in a fraction of the time; so they are when somebody looks at one.
+    into them, in a fraction of the time that each label by itself would take. ``behind``: the accounts wait for it
+    too, so looking at one reads it.
     """
 
     def __init__(self, columns: Sequence[Column], enter: Enter | None = None) -> None:
@@ -89,7 +88,7 @@ class State:
         self.unread: list[Any] = []
         self.counts = {"parameter": 0, "key": 0, "pair": 0, "layer": 1}
         self.index: dict[tuple[float, float, float], int] = {}
-        self.postponed: list[float] = []
+        self.behind = False
         self.farthest = 0.0  # a residual that was seen: none of the largest is known to be smaller
         for each in self.columns:
             initial = each.start if each.per == "layer" and not each.lazy else ()
@@ -106,20 +105,13 @@ class State:
     else:
         sums, total, gaps = account("_sums"), account("_total"), account("_gaps")
 
-    def postpone(
-        self, enter: Callable[[State, list[float]], None], entry: tuple[float, ...]
-    ) -> None:
+    def postpone(self, enter: Enter, entry: tuple[float, ...]) -> None:
         """Leave the numbers of a label to be entered into the accounts later, by ``enter``, with others."""
-        waiting = self.postponed
-        waiting += entry
-        self.enter_labels = enter
-        if len(waiting) > MANY:
-            self.catch_up()
-
-    def catch_up(self) -> None:
-        """Enter what was postponed into the accounts."""
-        numbers, self.postponed = self.postponed, []
-        self.enter_labels(self, numbers)
+        unread = self.unread
+        unread += entry
+        self.enter, self.behind = enter, True
+        if len(unread) > MANY:
+            self.read()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, State):
@@ -131,7 +123,7 @@ class State:
     def read(self) -> State:
         """The state with nothing left unread."""
         if self.unread:
-            left, self.unread = self.unread, []
+            left, self.unread, self.behind = self.unread, [], False
             assert self.enter is not None
             self.enter(self, left)
         return self
@@ -194,7 +186,7 @@ class State:
 
     def undo(self, memory: Memory) -> None:
         """Be again what was remembered."""
-        self.postponed = []  # all of it came later
+        self.behind = False  # what accounts waited for came later
         for each in self.columns:
             values, places, kept = memory.kept[each.name]
             if places is None:
@@ -251,9 +243,9 @@ class State:
     def copy(self) -> State:
         """An independent copy."""
         twin = State(self.columns, self.enter)
-        twin.counts, twin.unread = dict(self.counts), self.unread[:]
         for each in self.columns:
             setattr(twin, each.name, getattr(self, each.name)[:])
+        twin.counts, twin.unread = dict(self.counts), self.unread[:]
         return twin
 
     def gathered(self, own: Any, places: Any, count: int) -> State:
