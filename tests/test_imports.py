@@ -31,9 +31,10 @@ LAYERS = (
         "checks",
     ),
     ("frames", "files"),
+    ("report",),
     ("layers",),
     ("datasets",),
-    ("experiments", "report"),
+    ("experiments",),
     ("cli", "adapters"),
 )
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}

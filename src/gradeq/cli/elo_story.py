@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from gradeq.cli.elo_job import EloOutcome
 from gradeq.cli.story import made
 from gradeq.cli.trend import axis_of
 from gradeq.report import story as told
+from gradeq.report.of_elo import method, player
 from gradeq.report.page import html
 from gradeq.report.thin import numbers, thin
 
@@ -43,7 +43,7 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
         rows=tuple(player(row) for row in outcome.board),
         k=eta / step_from_k(1.0),
         eta=eta,
-        method=method(outcome),
+        method=method(outcome.board, eta, reached.exact),
         ties=outcome.ties,
         ties_rule=outcome.ties_rule,
         skipped=outcome.skipped,
@@ -54,26 +54,6 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
         bins=follow.bins.bins(),
         frontier=frontier(outcome, follow, eta),
     )  # fmt: skip
-
-
-def player(row: Any) -> told.Player:
-    """One row of the leaderboard."""
-    return told.Player(
-        row.rank, row.rank_low, row.rank_high, row.player, row.elo, row.elo_low, row.elo_high,
-        row.games, row.win_rate, row.predicted_win_rate, row.bias, row.bound, row.vacuous,
-    )  # fmt: skip
-
-
-def method(outcome: EloOutcome) -> told.Method:
-    """The identity worked through for the first player of the leaderboard."""
-    if not outcome.board:
-        return told.Method("elo")
-    first, exact = outcome.board[0], outcome.equilibrium.exact
-    line = told.Worked(
-        first.player, first.games, first.tracked, first.bias,
-        outcome.layer.step if exact else None, first.bias * first.games,
-    )  # fmt: skip
-    return told.Method("elo", (line,), exact)
 
 
 def curves(outcome: EloOutcome, follow: EloFollow) -> told.Curves | None:

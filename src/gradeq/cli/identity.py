@@ -5,9 +5,8 @@ from __future__ import annotations
 from gradeq.cli.outcome import Outcome
 from gradeq.equilibrium import Coordinate
 from gradeq.report import story as told
+from gradeq.report.identity import line
 from gradeq.report.numerals import percent, some, target
-
-EVERY = "(all)"
 
 
 def method(outcome: Outcome) -> told.Method:
@@ -24,34 +23,16 @@ def method(outcome: Outcome) -> told.Method:
     if task.interval is not None:
         stem = first.name.rpartition(" @ ")[0]
         cells = [c for c in reached.coordinates if c.name.rpartition(" @ ")[0] == stem]
+    eta = outcome.layer.steps["largest"]
+    every = "all keys" if task.key is not None else "all rows"
     return told.Method(
         task.link,
-        tuple(line(outcome, cell) for cell in cells),
+        tuple(line(reached, c, eta, meaning(outcome, c), every) for c in cells),
         reached.exact,
         auto,
         None if task.interval is None else (float(task.levels[0]), float(task.levels[-1])),
         extra(outcome),
     )
-
-
-def line(outcome: Outcome, cell: Coordinate) -> told.Worked:
-    """One parameter's arithmetic. A penalty moves every parameter at every row, so its mean is over all."""
-    column, _, value = cell.name.partition("=")
-    average = cell.bias_after or 0.0
-    n, own, penalty = cell.weight, None, 0.0
-    if cell.average_penalty and outcome.equilibrium.exact:
-        level = cell.name.rpartition(" @ ")[2] if " @ " in cell.name else ""
-        same = [c for c in outcome.equilibrium.coordinates if c.name.startswith(f"{column}=")]
-        same = [c for c in same if not level or c.name.endswith(f" @ {level}")] or [cell]
-        n, own = sum(c.weight for c in same), cell.weight
-        penalty, average = cell.average_penalty, cell.average_gradient
-    eta = outcome.layer.steps["largest"] if outcome.equilibrium.exact else None
-    every = "all keys" if outcome.task.key else "all rows"
-    value = (value or cell.name).replace(" @ ", " at level ")
-    return told.Worked(
-        value.replace(EVERY, every), n, -cell.moved, average, eta or None, average * n, penalty, own,
-        f", {meaning(outcome, cell)}",
-    )  # fmt: skip
 
 
 def meaning(outcome: Outcome, cell: Coordinate) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradeq._version import __version__
 from gradeq.cli.follow import Follow
-from gradeq.cli.identity import EVERY, method
+from gradeq.cli.identity import method
 from gradeq.cli.keys_story import many_series
 from gradeq.cli.measure import WEIGHT
 from gradeq.cli.notes import loss_of
@@ -22,6 +22,7 @@ from gradeq.cli.summary import coverages, error_of
 from gradeq.cli.trend import axis_of, weighted
 from gradeq.report import story as told
 from gradeq.report.change import label_change
+from gradeq.report.identity import EVERY
 from gradeq.report.numerals import count, date, decimals, number, plain, some
 from gradeq.report.page import html
 from gradeq.report.thin import group_window, numbers, thin, window

@@ -35,6 +35,7 @@ from gradeq.windows import Window, window
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
+    from gradeq.layers.run import Run
 
 Id = str | int
 ANY, NONE = (-MOST, MOST), (MOST, -MOST)  # ranges of floats that need no further look
@@ -379,6 +380,19 @@ class Layer(Answering, ABC):
         from gradeq.files.atomic import write_text
 
         write_text(path, chain(self._written(), "\n"))
+
+    def plot(self, run: Run | None = None) -> Any:
+        """A matplotlib figure: errors before and after with their bounds; with a ``run`` of it, over time too."""
+        from gradeq.report.figure import figure_of
+
+        return figure_of(self, run)
+
+    def report(self, path: Any, run: Run | None = None) -> None:
+        """Write the command line's HTML page of this layer; what only rows can show needs a ``run`` of this layer."""
+        from gradeq.files.atomic import write_text
+        from gradeq.report.of_layer import page_of
+
+        write_text(path, [page_of(self, run)])
 
     def copy(self) -> Self:
         """An independent copy, state included."""

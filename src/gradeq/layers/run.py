@@ -40,13 +40,19 @@ class Run:
     """
 
     def __init__(
-        self, served: Any, values: Any, ran: Ran, again: Callable[[Callable[[Any], Any]], Trace]
+        self,
+        served: Any,
+        values: Any,
+        ran: Ran,
+        again: Callable[[Callable[[Any], Any]], Trace],
+        columns: Columns | None = None,
     ) -> None:
         self.served = served
         self.values = values
         self.labelled, self.waiting, self.expired = len(ran.posts), ran.waiting, ran.expired
         self.posts = ran.posts
         self._again = again
+        self.columns = columns
         self._traces: dict[str, Trace] = {}
 
     @property
@@ -131,7 +137,8 @@ def run_layer(
     start = None if key is not None else snapshot(layer)
     ran, columns = layer._run(made)
     again = no_trace if key is not None else tracer(layer, start, columns)
-    return Run(answer(predictions, layer._shown(base, ran.served)), ran.served, ran, again)
+    shown = answer(predictions, layer._shown(base, ran.served))
+    return Run(shown, ran.served, ran, again, columns)
 
 
 def checked_ids(layer: Any, ids: Any, n: int) -> list[Id | None]:

@@ -1,5 +1,6 @@
 """The table of groups: error before and after with its bound, loss beside it, rolling sparkline."""
 
+import math
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -155,7 +156,8 @@ class _Look:
         ends += [x for x in begin if x is not None]
         self.span = (min(ends), max(ends)) if ends else (0.0, 1.0)
         self.dated = story.rolling is not None and story.rolling.axis == "date"
-        self.columns = 9 if self.spark else 8
+        self.meant = any(math.isfinite(g.label_mean) for g in rows)  # a state keeps no mean label
+        self.columns = 7 + bool(self.spark) + self.meant
 
     def head(self) -> Markup:
         """Column heads; the shared scales are written in them."""
@@ -163,7 +165,7 @@ class _Look:
         heads = [
             (self.noun, "left"),
             ("Rows", ""),
-            ("Label|rate" if self.binary else "Mean|label", ""),
+            *([("Label|rate" if self.binary else "Mean|label", "")] if self.meant else []),
             (f"{what}|before", ""),
             (f"{what}|after", ""),
             ("Off target and bound,|points" if self.covers else "Bias and bound", "left bars"),
@@ -184,7 +186,7 @@ class _Look:
         cells = [
             el("th", name(group.name), scope="row"),
             _cell(count(group.rows), "Rows"),
-            _cell(self._mean(group.label_mean), "Label rate" if self.binary else "Mean label"),
+            *self._mean_cell(self._mean(group.label_mean)),
             _cell(self._error(group.before), "Before", "was"),
             _cell(self._error(group.after), "After", "now"),
             _cell(
@@ -225,7 +227,7 @@ class _Look:
         cells = [
             el("th", "All rows", scope="row"),
             _cell(count(story.labelled), "Rows"),
-            _cell(whole_mean, "Label rate" if self.binary else "Mean label"),
+            *self._mean_cell(whole_mean),
             _cell(self._error(whole.before) if whole else "", "Before", "was"),
             _cell(self._error(whole.after) if whole else "", "After", "now"),
             _cell(marks.axis(self.axis), "", "bars"),
@@ -244,6 +246,10 @@ class _Look:
 
     def _error(self, value: float) -> str:
         return percent(value) if self.covers else number(value, self.error_places, sign=True)
+
+    def _mean_cell(self, shown: str) -> list[Markup]:
+        head = "Label rate" if self.binary else "Mean label"
+        return [_cell(shown, head)] if self.meant else []
 
     def _mean(self, value: float) -> str:
         return percent(value) if self.binary else number(value, self.mean_places)

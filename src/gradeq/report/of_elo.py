@@ -1,0 +1,50 @@
+"""The leaderboard of an Elo layer as the page shows it: rows, the identity for its first player, a whole story."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradeq.report import story as told
+from gradeq.theory.elo import step_from_k
+
+
+def player(row: Any) -> told.Player:
+    """One row of the leaderboard."""
+    return told.Player(
+        row.rank, row.rank_low, row.rank_high, row.player, row.elo, row.elo_low, row.elo_high,
+        row.games, row.win_rate, row.predicted_win_rate, row.bias, row.bound, row.vacuous,
+    )  # fmt: skip
+
+
+def method(board: list[Any], step: float, exact: bool) -> told.Method:
+    """The identity worked through for the first player of the leaderboard."""
+    if not board:
+        return told.Method("elo")
+    first = board[0]
+    line = told.Worked(
+        first.player, first.games, first.tracked, first.bias, step if exact else None,
+        first.bias * first.games,
+    )  # fmt: skip
+    return told.Method("elo", (line,), exact)
+
+
+def elo_story(layer: Any, made: told.Made) -> told.EloStory:
+    """The story of an Elo layer from its state: the board, and what is certified."""
+    board, reached = layer.board(), layer.equilibrium()
+    return told.EloStory(
+        made=made,
+        a="first player",
+        b="second player",
+        games=reached.rows,
+        players=len(board.rows),
+        loss=told.Loss("log loss", math.log(2.0), reached.loss_after or 0.0),
+        certificate=told.Certificate(
+            abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous
+        ),
+        rows=tuple(player(row) for row in board.rows),
+        k=layer.step / step_from_k(1.0),
+        eta=layer.step,
+        method=method(board.rows, layer.step, reached.exact),
+        lines=board.lines,
+    )

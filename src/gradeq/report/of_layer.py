@@ -1,0 +1,183 @@
+"""The page of a layer in Python: what its state knows, and with a run also how it went row by row."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from typing import Any
+
+import numpy as np
+
+from gradeq._version import __version__
+from gradeq.equilibrium import Coordinate, Equilibrium
+from gradeq.errors import BadInput
+from gradeq.report import notices as say
+from gradeq.report import story as told
+from gradeq.report.identity import line
+from gradeq.report.numerals import count
+from gradeq.report.of_elo import elo_story
+from gradeq.report.of_run import drawn
+from gradeq.report.page import html
+from gradeq.report.words import FEW
+
+_UNDRAWN = ("elo", "risk", "conformal")  # nothing of theirs stands beside a raw prediction
+
+
+def page_of(layer: Any, run: Any = None) -> str:
+    """The page of a layer as text."""
+    if layer.kind == "elo":
+        return html(elo_story(layer, _made(layer)))
+    return html(story_of(layer, run))
+
+
+def story_of(layer: Any, run: Any = None) -> told.Story:
+    """A layer's story; ``run`` adds what only its rows can show."""
+    own = getattr(layer, "layer", layer)  # of many keys: the one that they share
+    if layer.kind in _UNDRAWN or (layer.kind == "keyed" and own.kind != "debias"):
+        raise BadInput(
+            f"{type(layer).__name__} (kind {own.kind}) cannot be drawn from its state; "
+            "print(layer.equilibrium()) shows what it reached"
+        )
+    settings, reached = own.settings, layer.equilibrium()
+    covered = _covered(layer)
+    groups = _groups(layer, reached)
+    worst = None
+    if groups:
+        off = [(g.name, g.before - (g.target or 0.0), g.after - (g.target or 0.0)) for g in groups]
+        was, now = max(off, key=lambda g: abs(g[1])), max(off, key=lambda g: abs(g[2]))
+        worst = told.Worst(was[0], was[1], now[0], now[2])
+    name = "squared error" if layer.kind in ("debias", "keyed") else "pinball loss"
+    loss = told.Loss(name, reached.loss_before or 0.0, reached.loss_after or 0.0)
+    certificate = told.Certificate(
+        abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous
+    )
+    bias = None
+    if not covered:
+        bias = told.Pair(reached.bias_before or 0.0, reached.bias_after or 0.0)
+    served = int(layer.in_flight["served"])
+    return told.Story(
+        kind="quantile" if covered else "debias",
+        made=_made(layer),
+        prediction=("prediction",),
+        label="label",
+        by=tuple(settings.get("groups", ())),
+        outcome="binary" if settings.get("outcome") == "binary" else "real",
+        rows=served,
+        labelled=reached.rows,
+        verdict=told.Verdict(loss, certificate, bias, tuple(covered), worst),
+        method=_method(layer, reached),
+        features=tuple(settings.get("features", ())),
+        key="key" if layer.kind == "keyed" else "",
+        notices=_notices(layer, reached, loss),
+        groups=groups,
+        groups_total=len(groups),
+        levels=_levels(layer, reached),
+        data=(
+            told.Fact("Rows", f"{count(served)} served, {count(reached.rows)} learned from"),
+            told.Fact("Learning", str(reached.learning)),
+        ),
+        **drawn(layer, run),
+    )
+
+
+def _made(layer: Any) -> told.Made:
+    versions = f"gradeq {__version__}, Python {platform.python_version()}, numpy {np.__version__}"
+    return told.Made(type(layer).__name__, time.time(), __version__, versions, repr(layer))
+
+
+def _covered(layer: Any) -> list[told.Coverage]:
+    """Coverages by level, or of the interval; none for a Debiaser."""
+    found = getattr(layer, "coverage", None)
+    if found is None:
+        return []
+    each = found if isinstance(found, list) else [found]
+    one = "interval" if layer.kind == "interval" else ""
+    return [told.Coverage(one or f"{c.target:g}", c.target, c.before, c.after) for c in each]
+
+
+def _groups(layer: Any, reached: Equilibrium) -> tuple[told.Group, ...]:
+    """Groups with labels: bias, or of one level or an interval the coverage."""
+    cells: dict[str, list[Coordinate]] = {}
+    for cell in reached.coordinates:
+        cells.setdefault(cell.name.partition(" @ ")[0], []).append(cell)
+    found = []
+    for name, parts in cells.items():
+        by, equals, value = name.partition("=")
+        if not equals or not parts[0].rows or (len(parts) > 1 and layer.kind != "interval"):
+            continue
+        shown = [_share(layer, parts, when) for when in ("bias_before", "bias_after")]
+        loss = [sum(getattr(c, f"loss_{w}") or 0.0 for c in parts) / len(parts) for w in _WHEN]
+        bounds = [c.bound for c in parts]
+        bound = None if None in bounds else math.fsum(b for b in bounds if b is not None)
+        found.append(
+            told.Group(
+                by, value, parts[0].rows, math.nan, shown[0], shown[1], told.Pair(*loss),
+                bound, any(c.vacuous for c in parts) and bound is not None, _target(layer),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+_WHEN = ("before", "after")
+
+
+def _share(layer: Any, parts: list[Coordinate], when: str) -> float:
+    """A bias; of a level its coverage; of an interval what its two ends leave between them."""
+    errors = [getattr(c, when) or 0.0 for c in parts]
+    return (_target(layer) or 0.0) + (errors[-1] - errors[0] if len(errors) > 1 else errors[0])
+
+
+def _target(layer: Any) -> float | None:
+    found = getattr(layer, "coverage", None)
+    return None if found is None or isinstance(found, list) else float(found.target)
+
+
+def _levels(layer: Any, reached: Equilibrium) -> tuple[told.LevelRow, ...]:
+    covered = getattr(layer, "coverage", None)
+    if not isinstance(covered, list):
+        return ()
+    cells = reached.coordinates if len(reached.coordinates) == len(covered) else ()
+    return tuple(
+        told.LevelRow(
+            f"{c.target:g}", c.target, told.Pair(c.before, c.after),
+            told.Pair(cell.loss_before or 0.0, cell.loss_after or 0.0), c.bound, c.vacuous,
+        )
+        for c, cell in zip(covered, cells, strict=False)
+    )  # fmt: skip
+
+
+def _method(layer: Any, reached: Equilibrium) -> told.Method:
+    settings = getattr(layer, "layer", layer).settings
+    link = settings.get("link") or ("sinh" if hasattr(layer, "coverage") else "identity")
+    auto = settings.get("eta") == "auto"
+    if not reached.rows:
+        return told.Method(link, exact=reached.exact, auto=auto)
+    first = max(reached.coordinates, key=lambda c: c.rows)
+    tail = "coverage minus level" if hasattr(layer, "coverage") else "the bias over its rows"
+    tail = (
+        f"the mean of error × {first.name}" if first.name in settings.get("features", ()) else tail
+    )
+    tail = "the relative bias" if link == "exp" else tail
+    worked = line(reached, first, layer.steps["largest"], tail)
+    return told.Method(link, (worked,), reached.exact, auto)
+
+
+def _notices(layer: Any, reached: Equilibrium, loss: told.Loss) -> tuple[told.Notice, ...]:
+    found: list[told.Notice | None] = []
+    if reached.rows < FEW:
+        found.append(say.few_labels(reached.rows))
+    else:
+        found.append(say.loss_worse(loss))
+    steps, late = layer.steps, int(layer.in_flight["longest_delay"])
+    least = float(f"{steps['smallest']:.3g}") if steps["capped"] else None
+    if least is not None:
+        found.append(say.steps_held(None, least, int(steps["capped"]), late))
+    if reached.rows and reached.vacuous and reached.bound is not None:
+        several = len(reached.coordinates) > 1
+        why = say.vacuous_because(reached.rows, layer.step, least, late, several)
+        found.append(say.vacuous_bounds(1, 1, "group", why))
+    missing = int(layer.in_flight["served"]) - reached.rows
+    if missing > 0:
+        found.append(say.no_label(missing))
+    return say.ordered(notice for notice in found if notice is not None)
