@@ -9,8 +9,12 @@ import pytest
 
 from gradeq.errors import BadInput
 from gradeq.layers.elo import Elo
+from gradeq.ledger.meetings import cells_of
 from gradeq.penalties import Ridge
+from gradeq.standings import views
+from gradeq.standings.fit import fit
 from gradeq.standings.ranks import ladder, ranks, reached
+from gradeq.standings.sparse import estimated
 
 POINTS = 400 / math.log(10)
 
@@ -37,12 +41,34 @@ def design(name):
 
 @pytest.mark.parametrize("name", ["equal", "small", "chain"])
 def test_intervals_and_rank_ranges_cover_the_truth(name):
-    theta, a, b, ties = design(name)
+    check_coverage(*design(name), 60)
+
+
+@pytest.mark.parametrize(("part", "runs"), [(1.0, 12), (0.05, 40)])
+def test_intervals_and_rank_ranges_cover_the_truth_on_games_as_played_in_the_arena(
+    arena, part, runs
+):
+    a, b, y, _ = arena
+    elo = Elo(0.1)
+    elo.run(a, b, y)
+    theta = np.zeros(1 + a.max())
+    for row in elo.leaderboard("all-time"):
+        theta[int(row.player)] = row.rating
+    few = np.random.default_rng(4).random(len(a)) < part
+    played = (
+        np.bincount(np.r_[a[few], b[few]], minlength=len(theta)) >= 30
+    )  # as the mean is of these
+    check_coverage(theta, a[few], b[few], 0.27, runs, played)
+
+
+def check_coverage(theta, a, b, ties, runs, ranked=None):
+    """Simulate scores of these games: how often intervals and rank ranges hold the truth."""
     rng = np.random.default_rng(7)
-    truth = theta - theta.mean()
-    place = np.argsort(np.argsort(-truth)) + 1
-    inside, ranked, wrong = [], [], 0
-    for _ in range(60):
+    own = np.ones(len(theta), dtype=bool) if ranked is None else ranked
+    truth, place = theta - theta[own].mean(), np.zeros(len(theta), dtype=int)
+    place[own] = np.argsort(np.argsort(-truth[own])) + 1
+    inside, ranges, wrong = [], [], 0
+    for _ in range(runs):
         elo = Elo(0.1)
         elo.run(a, b, drawn(rng, theta, a, b, ties))
         board = elo.board("all-time")
@@ -50,11 +76,11 @@ def test_intervals_and_rank_ranges_cover_the_truth(name):
             k = int(row.player)
             inside.append(row.elo_low <= 1000 + POINTS * truth[k] <= row.elo_high)
             if row.rank is not None:
-                ranked.append(row.rank_low <= place[k] <= row.rank_high)
+                ranges.append(row.rank_low <= place[k] <= row.rank_high)
         if board.leader is not None and board.leader.verified:
             wrong += place[int(board.leader.player)] != 1
     assert 0.935 < np.mean(inside) < 0.975
-    assert not ranked or np.mean(ranked) > 0.95
+    assert not ranges or np.mean(ranges) > 0.95
     assert wrong <= 3
 
 
@@ -151,6 +177,38 @@ def test_matchmade_players_are_ranked_although_everyone_wins_half():
         found[int(row.player)] = row.elo
     order = np.argsort(np.argsort(found))
     assert np.corrcoef(order, np.arange(players))[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("window", [600, 40, 12])
+def test_intervals_of_many_players_are_those_of_the_whole_matrix(window):
+    rng, players = np.random.default_rng(11), 600
+    theta = np.sort(rng.normal(0, 1, players))
+    a = np.repeat(np.arange(players), 30)
+    b = np.clip(a + rng.integers(-window, window + 1, len(a)), 0, players - 1)
+    h = rng.choice([-1.0, 0.0, 1.0], len(a))
+    kept = a != b
+    a, b, h = a[kept], b[kept], h[kept]
+    elo = Elo(0.1, home_advantage=True)
+    elo.run(a, b, drawn(rng, theta, a, b), home=h)
+    rank = np.argsort(np.argsort(["", *elo._names.players]))
+    cells = cells_of(elo._state, rank - 1)
+    found, ranked = fit(cells, players, True), np.ones(players, dtype=bool)
+    share = views.centre(ranked)
+    exact = views.all_time(cells, players, True, ranked)
+    variances, common, first = estimated(cells, players, True, found, share)
+    ratio = np.sqrt(variances / exact.view.variances)
+    assert 0.98 < np.median(ratio) < 1.03 and ratio.min() > 0.7 and ratio.max() < 1.4
+    assert first == pytest.approx(exact.home[1], rel=0.1)
+    rows = np.array([common.row(r) for r in range(players)])
+    spread = [
+        np.sqrt(v[:, None] + v[None] - 2 * c)[np.triu_indices(players, 1)]
+        for v, c in ((variances, rows), (exact.view.variances, exact.view.covariance))
+    ]
+    ratio = spread[0] / spread[1]
+    assert 0.97 < np.median(ratio) < 1.05 and ratio.min() > 0.65 and ratio.max() < 1.4
+    # Without what players of like strength have in common, pairs are off by twice as much where they meet few others.
+    alone = np.sqrt(variances[:, None] + variances[None])[np.triu_indices(players, 1)] / spread[1]
+    assert window > 100 or np.std(np.log(alone)) > 1.5 * np.std(np.log(ratio))
 
 
 def test_drift_is_decided_by_the_games():

@@ -82,8 +82,8 @@ class Home(NamedTuple):
     """The advantage of the first side in Elo, its 95 % interval, its bias (mean error of games with one)."""
 
     elo: float
-    low: float | None
-    high: float | None
+    low: float
+    high: float
     bias: float
     from_state: float
 
@@ -153,8 +153,7 @@ def places_of(shown: View, ranked: Any, names: list[str]) -> tuple[Leader | None
     among = np.flatnonzero(ranked)
     if not len(among):
         return None, places
-    both = None if shown.covariance is None else shown.covariance[np.ix_(among, among)]
-    found = ranks(shown.z[among], shown.variances[among], both)
+    found = ranks(shown.z[among], shown.variances[among], views.among(shown.covariance, among))
     places[among] = np.stack([found.rank, found.low, found.high], axis=1)
     lead = among[int(np.argmax(shown.z[among]))]
     others = int(np.count_nonzero(found.low == 1)) - int(places[lead, 1] == 1)
@@ -214,7 +213,7 @@ def home_of(
         weight * spread + (1.0 - weight) * variance + weight * (1.0 - weight) * (value - u) ** 2
     )
     points, half = ELO_POINTS_PER_LOGIT * scale, WIDTH * float(np.sqrt(max(spread, 0.0)))
-    low, high = (points * (z + side * half) if np.isfinite(half) else None for side in (-1.0, 1.0))
+    low, high = (points * (z + side * half) for side in (-1.0, 1.0))
     count = float(sums[WEIGHT]) * scale
     moved = -float(elo._rule.tracked(state)[0]) / elo.step
     return Home(points * z, low, high, float(sums[GRADIENT]) / count, moved / count)

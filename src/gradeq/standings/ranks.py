@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradeq.standings.sparse import Common
+
 WIDTH = 1.959963984540054  # standard errors on each side: 95 %
 
 
@@ -44,6 +46,11 @@ def reached(sizes: Any, steps: Any) -> float:
     return float(steps[min(gone, len(steps) - 1)])
 
 
+def row(covariance: Any, r: int) -> Any:
+    """Row r of a matrix, or of what makes rows when they are asked for."""
+    return covariance.row(r) if isinstance(covariance, Common) else covariance[r]
+
+
 def ranks(z: Any, variances: Any, covariance: Any = None) -> Ranks:
     """Of players who all have a rank. Without a covariance their estimates count as independent.
 
@@ -56,7 +63,7 @@ def ranks(z: Any, variances: Any, covariance: Any = None) -> Ranks:
         return Ranks(position, position.copy(), position.copy(), float("nan"))
 
     def compared(r: int) -> Any:
-        shared = 0.0 if covariance is None else 2.0 * covariance[r]
+        shared = 0.0 if covariance is None else 2.0 * row(covariance, r)
         t = (z[r] - z) / np.sqrt(np.maximum(variances[r] + variances - shared, 1e-18))
         t[r] = 0.0
         return t

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradeq.ledger.meetings import Cells
-from gradeq.standings.cells import LEVEL
 from gradeq.standings.fit import DENSE, Fit, covariance, fit
-from gradeq.standings.solve import solver
-
-PROBES = 32
+from gradeq.standings.sparse import Common, estimated
 
 
 class View(NamedTuple):
-    """Strengths relative to the mean of the ranked players. ``covariance`` None: estimates count as independent."""
+    """Strengths relative to the mean of the ranked players. ``covariance``: a matrix, or for many players its rows.
+
+    None: estimates count as independent.
+    """
 
     z: Any
     variances: Any
@@ -36,14 +36,15 @@ def all_time(cells: Cells, players: int, home: bool, ranked: Any) -> AllTime:
     share = centre(ranked)
     z = found.theta[:players] - share @ found.theta[:players]
     if players > DENSE:
-        return AllTime(
-            found, View(z, probed(cells, players, home, found, share)), at_home(found, home, None)
-        )
+        variances, common, first = estimated(cells, players, home, found, share)
+        return AllTime(found, View(z, variances, common), at_home(found, home, first))
     whole = covariance(cells, players, home, found)
     own = whole[:players, :players]
     middle = own @ share
     own = own - middle[:, None] - middle[None, :] + share @ middle
-    return AllTime(found, View(z, np.diag(own).copy(), own), at_home(found, home, whole))
+    return AllTime(
+        found, View(z, np.diag(own).copy(), own), at_home(found, home, float(whole[-1, -1]))
+    )
 
 
 def centre(ranked: Any) -> Any:
@@ -52,29 +53,9 @@ def centre(ranked: Any) -> Any:
     return chosen / max(int(chosen.sum()), 1)
 
 
-def at_home(found: Fit, home: bool, whole: Any) -> tuple[float, float] | None:
-    """The advantage of the first side."""
-    if not home:
-        return None
-    return float(found.theta[-1]), float("nan") if whole is None else float(whole[-1, -1])
-
-
-def probed(cells: Cells, players: int, home: bool, found: Fit, share: Any) -> Any:
-    """Variances without a matrix: phi over the diagonal, times the median ratio of the exact one of a few players."""
-    size = players + int(home)
-    diagonal = np.where(np.arange(size) < players, LEVEL / 4.0, 1e-12)
-    both = found.slopes[0] + found.slopes[1]
-    own = np.bincount(cells.i, both, players) + np.bincount(cells.j, both, players) + LEVEL / 4.0
-    solve = solver(cells, found.slopes, diagonal, home)
-    among = np.flatnonzero(share)
-    some = among[np.linspace(0, len(among) - 1, min(PROBES, len(among))).astype(int)]
-    ratios = []
-    for k in some.tolist():
-        side = np.zeros(size)
-        side[k] = 1.0
-        side[:players] -= share
-        ratios.append(float(side @ solve(side, 1e-7)) * own[k])
-    return found.phi / own * float(np.median(ratios))
+def at_home(found: Fit, home: bool, variance: float) -> tuple[float, float] | None:
+    """The advantage of the first side and its variance."""
+    return (float(found.theta[-1]), variance) if home else None
 
 
 def averaged(constant: float, past: View, now: View) -> View:
@@ -86,11 +67,20 @@ def averaged(constant: float, past: View, now: View) -> View:
     rest, apart = 1.0 - constant, past.z - now.z
     z = constant * past.z + rest * now.z
     variances = constant * past.variances + rest * now.variances + constant * rest * apart * apart
-    if past.covariance is None:
-        return View(z, variances)
+    if isinstance(past.covariance, Common):
+        own = past.covariance.weight * constant
+        shared = past.covariance._replace(weight=own, apart=np.sqrt(constant * rest) * apart)
+        return View(z, variances, shared)
     both = constant * past.covariance + constant * rest * np.outer(apart, apart)
     both[np.arange(len(z)), np.arange(len(z))] += rest * now.variances
     return View(z, variances, both)
+
+
+def among(covariance: Any, chosen: Any) -> Any:
+    """The covariances of some players."""
+    if covariance is None or isinstance(covariance, Common):
+        return None if covariance is None else covariance.among(chosen)
+    return covariance[np.ix_(chosen, chosen)]
 
 
 def momentary(u: Any, variances: Any, ranked: Any) -> View:
