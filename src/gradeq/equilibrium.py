@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gradeq.learning import Learning
 
 SHOWN = 20  # rows of a printed table
+ROUNDING = 1e-12  # of a loss: two sums of the same losses may differ by as much
 HARM = 0.02  # of the raw loss: more is said
 
 
@@ -101,7 +102,7 @@ class Equilibrium:
         """Whether what was served had a larger loss than the raw predictions."""
         if self.loss_before is None or self.loss_after is None:
             return False
-        return self.loss_after > self.loss_before
+        return self.loss_after > self.loss_before + ROUNDING * abs(self.loss_before)
 
     def verdict(self) -> str:
         """The whole in one sentence: bias and loss, before and after, the certificate and the bound."""

@@ -153,4 +153,4 @@ def test_an_ensemble_without_a_final_tracker_takes_no_other_link_than_linear(fil
     assert ok(here("quantile", file, *options, "--link", "linear", "--json")).json == plain
     state = tmp_path / "s.json"
     ok(here("quantile", file, *options, "--link", "sinh", "--eta", "0.1", "--state", state))
-    ok(here("quantile", file, *options, "--link", "sinh", "--state", state))
+    ok(here("quantile", file, *options, "--link", "sinh", "--state", state, "--again"))

@@ -19,12 +19,14 @@ from gradeq._version import __version__
 COMMANDS = {
     "debias": "Remove the bias of predictions, overall and in every group.",
     "quantile": "Make quantile forecasts and intervals cover what they promise.",
+    "label": "Bring labels that came later to the rows that a state waits for.",
     "elo": "Rate players so that predicted and actual win rates agree.",
     "audit": "Check a saved state: checksum, version, identity.",
     "demo": "Run the main job on real flights and write the report.",
     "reproduce": "Draw the figures of the paper.",
     "completion": "Print the script that completes gradeq in your shell.",
 }
+written = False  # whether the outputs of this call are in their places
 OWN_FAULT, BAD_INPUT, DAMAGED_STATE, INTERRUPTED = 1, 2, 3, 130
 
 
@@ -90,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
+    global written
+    written = False
     if hasattr(sys.stdout, "reconfigure"):
         # A name that the terminal's encoding lacks is spelled out instead of ending the run.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -100,7 +104,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except (Interrupted, click.Abort, KeyboardInterrupt):
-        return _fail("interrupted; no output was written, the state is as it was", INTERRUPTED)
+        how = "no output was written, the state is as it was"
+        if written:
+            how = "the run was done: outputs and state are in place"
+        return _fail(f"interrupted; {how}", INTERRUPTED)
     except click.ClickException as refusal:
         return _fail(refusal.format_message(), BAD_INPUT)
     except BrokenPipeError:

@@ -70,6 +70,32 @@ def audited(path: str) -> dict[str, Any]:
         "gap": reached.gap,
         "exact": reached.exact,
         "verdict": reached.verdict(),
+        "log": layer.log,
+        **paired(layer),
+    }
+
+
+def paired(layer: Any) -> dict[str, Any]:
+    """The last run on the state, and whether its outputs are those that it wrote."""
+    import hashlib
+
+    from gradeq.cli.desk import Desk
+
+    desk = Desk.of(layer)
+    if not desk.runs:
+        return {"run": None, "outputs": {}}
+
+    def now(path: str, mark: str) -> str:
+        try:
+            with open(path, "rb") as file:
+                same = hashlib.file_digest(file, "sha256").hexdigest() == mark
+        except OSError:
+            return "gone"
+        return "in place" if same else "changed since"
+
+    return {
+        "run": desk.number,
+        "outputs": {path: now(path, mark) for path, mark in desk.runs[-1][3]},
     }
 
 
@@ -85,4 +111,19 @@ def told(found: dict[str, Any]) -> list[str]:
         f"{found['kind']} layer, step {found['eta']}: {found['served']:,} served, "
         f"{found['labelled']:,} labelled, {found['open']:,} waiting",
         clean(found["verdict"], 2000),
+        *wrote(found),
     ]
+
+
+def wrote(found: dict[str, Any]) -> list[str]:
+    """run 7 wrote out.csv, page.html: in place; nothing for a state that no command wrote."""
+    from gradeq.report.markup import clean
+
+    if found["run"] is None:
+        return []
+    outputs = found["outputs"]
+    if len(set(outputs.values())) == 1:
+        said = f"{', '.join(outputs)}: {next(iter(outputs.values()))}"
+    else:
+        said = ", ".join(f"{path}: {how}" for path, how in outputs.items())
+    return [clean(f"run {found['run']} wrote {said or 'no other file'}", 2000)]

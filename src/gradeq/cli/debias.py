@@ -13,6 +13,7 @@ from gradeq.cli.options import (
     common,
     keys_out_option,
     limited,
+    need_label,
     shared,
     support_of,
 )
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 @column("--prediction", required=True, help="The predictions to adjust.")
 @column(
     "--label",
-    required=True,
-    help=("The observed outcome; a row without one is served but not learned from."),
+    help=(
+        "The observed outcome; a row without one is served but not learned from. May be left out "
+        "with --id and --state, where `gradeq label` brings labels later."
+    ),
 )
 @click.option(
     "--outcome",
@@ -119,7 +122,7 @@ def command(**given: Any) -> None:
 def task_of(
     options: Common,
     prediction: str,
-    label: str,
+    label: str | None,
     outcome: Outcome,
     link: LinkName | None,
     by: tuple[str, ...],
@@ -142,6 +145,7 @@ def task_of(
             "--min and --max do not go with --link exp, which stays above 0 by itself; "
             "leave them out, or use --link identity"
         )
+    need_label(label, options)
     chosen: LinkName = link or ("identity" if outcome == "real" else "logit")
 
     def make(eta: float | str | None, ttl: float | None) -> Any:

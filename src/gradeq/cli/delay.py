@@ -130,8 +130,10 @@ def times_of(clock: RowClock | None, turns: Turns | None, piece: Piece, layer: A
     return {} if piece.times is None else {"times": piece.times, "label_times": piece.due}
 
 
-def labels_words(options: Common) -> str:
-    """How labels came, for programs: at once, delay 3d, label time known."""
+def labels_words(options: Common, label: str | None = "") -> str:
+    """How labels came, for programs: at once, delay 3d, label time known; later, where no column has them."""
+    if label is None:
+        return "later"
     if options.label_time is not None:
         return f"label time {options.label_time}"
     if options.delay is None or options.delay.rows == 0:

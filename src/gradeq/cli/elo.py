@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from gradeq.cli.options import Positive, column, common, shared
+from gradeq.cli.kinds import Positive
+from gradeq.cli.options import column, common, shared
 
 
 @click.command(short_help="Rate players so that predicted and actual win rates agree.")

@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradeq.cli.delay import RowClock, clock_of, times_of
-from gradeq.cli.games import Games, Sides, parse, without_own
+from gradeq.cli.games import Games, Sides, enter, parse, without_own
 from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
+from gradeq.cli.lock import holding
 from gradeq.cli.measure import GroupSums, Sums
 from gradeq.cli.notes import whose_step
 from gradeq.cli.options import Common, check_distinct
 from gradeq.cli.outcome import Before, Capped, capping
 from gradeq.cli.progress import progress
 from gradeq.cli.reading import reading_of
+from gradeq.cli.session import Session
 from gradeq.cli.state_file import check_place, read_state
 from gradeq.cli.steps import penalty_of, stepped
 from gradeq.cli.task import step_of
 from gradeq.errors import BadInput
-from gradeq.files import Codebook, Writer, atomic, guard_formula, open_table
+from gradeq.files import Codebook, Together, Writer, guard_formula, open_table
+from gradeq.files.atomic import writing
 from gradeq.files.numbers import Floats
 from gradeq.report.numerals import some
 
@@ -81,10 +84,17 @@ class EloPass:
     """One run over the games: the ratings move on, the sums grow."""
 
     def __init__(
-        self, layer: Any, sides: Sides, drop: bool, follow: Any, new: str, clock: RowClock | None
+        self,
+        layer: Any,
+        sides: Sides,
+        drop: bool,
+        follow: Any,
+        new: str,
+        clock: RowClock | None,
+        session: Session,
     ) -> None:
         self.layer, self.sides, self.drop, self.new = layer, sides, drop, new
-        self.clock = clock
+        self.clock, self.session = clock, session
         self.follow = follow
         self.rows = self.ties = self.skipped = self.weighing = self.waiting = 0
         self.sums = Sums(["bias_before", "bias_after", "loss"])
@@ -94,19 +104,24 @@ class EloPass:
     def answer(self, games: Games) -> dict[str, Floats]:
         """Play a piece: the probability before each game that a wins; nan against oneself."""
         own = games.against_itself
+        ids = self.session.admit(games.piece)
+        if self.session.content is not None:
+            enter(self.session.content, games)
+        if ids is not None and own.any():
+            ids = [id for id, alone in zip(ids, own.tolist(), strict=True) if not alone]
         p = np.full(len(own), np.nan)
-        p[~own] = self._played(without_own(games))
+        p[~own] = self._played(without_own(games), ids)
         self.rows += len(own)
         self.skipped += int(np.count_nonzero(own))
         return {self.new: p}
 
-    def _played(self, games: Games) -> Floats:
+    def _played(self, games: Games, ids: list[str] | None) -> Floats:
         piece, y = games.piece, games.scores
         if piece.never is not None and piece.never.any():
             y = np.where(piece.never, np.nan, y)
         turns = None if self.clock is None else self.clock.turns(len(y), None)
         when = times_of(self.clock, turns, piece, self.layer)
-        given: dict[str, Any] = {"weights": games.weights, "home": games.home, **when}
+        given: dict[str, Any] = {"weights": games.weights, "home": games.home, "ids": ids, **when}
         run = self.layer.run(games.a, games.b, y, **given)
         p: Floats = np.asarray(run.values)
         self.waiting = run.waiting
@@ -162,58 +177,60 @@ def carry_out(
     named = (options.output, options.report, options.state, predictions)
     check_distinct([path for path in named if path is not None])
     table = open_table(options.files, spool=options.time is not None)
-    table.need(*sides.columns)
-    reading = reading_of(table, sides.columns, options)
+    columns = [*sides.columns, *([options.id] if options.id is not None else [])]
+    table.need(*columns)
+    reading = reading_of(table, list(dict.fromkeys(columns)), options)
     ttl = reading.ttl(options.ttl)
     if options.state is not None:
         check_place(options.state)
-    dated = reading.time is not None and reading.time.kind == "time"
-    layer, continued = starting_layer(options, ties, k, sides.sided, dated, ttl)
-    follow = None
-    if options.report is not None:
-        from gradeq.cli.elo_follow import EloFollow
+    with holding(options.state) as held, Together(table.paths) as files:
+        dated = reading.time is not None and reading.time.kind == "time"
+        layer, continued = starting_layer(options, ties, k, sides.sided, dated, ttl)
+        follow = None
+        if options.report is not None:
+            from gradeq.cli.elo_follow import EloFollow
 
-        follow = EloFollow(reading)
-    clock, now = clock_of(options, layer), layer._book.now
-    pass_ = EloPass(layer, sides, ties == "drop", follow, column_name, clock)
-    before = Before.of(layer) if continued else Before()
-    with ExitStack() as stack:
-        import pyarrow as pa
+            follow = EloFollow(reading)
+        clock, now = clock_of(options, layer), layer._book.now
+        session = Session("elo", options, reading, layer, held)
+        pass_ = EloPass(layer, sides, ties == "drop", follow, column_name, clock, session)
+        before = Before.of(layer) if continued else Before()
+        with ExitStack() as stack:
+            import pyarrow as pa
 
-        # The last to be entered takes its place first; the state goes last.
-        place = options.state and stack.enter_context(atomic(options.state, table.paths))
-        page = options.report and stack.enter_context(atomic(options.report, table.paths))
-        board = None
-        if options.output is not None:
-            board = stack.enter_context(
-                Writer(options.output, pa.schema([]), LEADERBOARD, inputs=table.paths)
-            )
-        writer = None
-        if predictions is not None:
-            writer = stack.enter_context(
-                Writer(predictions, table.schema, {column_name: float}, inputs=table.paths)
-            )
-        step = stack.enter_context(progress("elo", options.quiet or options.json))
+            board = writer = None
+            given: dict[str, Any] = {"inputs": table.paths, "among": files}
+            if options.output is not None:
+                board = stack.enter_context(
+                    Writer(options.output, pa.schema([]), LEADERBOARD, **given)
+                )
+            if predictions is not None:
+                new = {column_name: float}
+                writer = stack.enter_context(Writer(predictions, table.schema, new, **given))
+            page = options.report and files.open(options.report)
+            place = files.open(options.state, last=True) if options.state is not None else None
+            step = stack.enter_context(progress("elo", options.quiet or options.json))
 
-        def answer(games: Games) -> dict[str, Floats]:
-            results = pass_.answer(games)
-            step(pass_.rows, reading.progress())
-            return results
+            def answer(games: Games) -> dict[str, Floats]:
+                results = pass_.answer(games)
+                step(pass_.rows, reading.progress())
+                return results
 
-        reading.serve(lambda piece: parse(sides, piece), answer, writer, [column_name])
-        check_played(pass_)
-        whose = whose_step(k is not None or options.eta is not None, continued)
-        outcome = concluded(options, sides, ties, predictions, view, pass_, before, whose)
-        if board is not None:
-            write_board(board, outcome.board)
+            reading.serve(lambda piece: parse(sides, piece), answer, writer, [column_name])
+            session.check()
+            check_played(pass_)
+            whose = whose_step(k is not None or options.eta is not None, continued)
+            outcome = concluded(options, sides, ties, predictions, view, pass_, before, whose)
+            if board is not None:
+                write_board(board, outcome.board)
         if page and follow is not None:
             from gradeq.cli.elo_story import page_of
 
-            page.write(page_of(outcome, follow, table.paths).encode())
-        if place:
-            if clock is not None:
-                clock.lay_down(layer, now)
-            place.writelines(piece.encode() for piece in layer._written())
+            with writing(str(options.report)):
+                page.write(page_of(outcome, follow, table.paths).encode())
+        if clock is not None and place is not None:
+            clock.lay_down(layer, now)
+        session.publish(files, place, pass_.rows)
     return outcome
 
 
@@ -305,7 +322,7 @@ def concluded(
         layer.steps["resized"] - before.resized,
         whose,
     )
-    return replace(outcome, notices=notices(outcome, pass_))
+    return replace(outcome, notices=(*pass_.session.said, *notices(outcome, pass_)))
 
 
 def write_board(writer: Writer, board: list[Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradeq.cli.content import Content
 from gradeq.cli.reading import Piece
 from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Codebook, is_missing
@@ -97,6 +98,14 @@ def parse(sides: Sides, piece: Piece) -> Games:
         rule = "is negative; weights are 0 (not learned from) or more"
         piece.refuse(weights < 0.0, weights, sides.weight, rule)
     return Games(piece, a, b, y, weights, own, at_home(sides, piece) if sides.sided else None)
+
+
+def enter(content: Content, games: Games) -> None:
+    """Enter the columns of a piece into the content of a run."""
+    content.cells("a", games.a)
+    content.cells("b", games.b)
+    for name, column in (("score", games.scores), ("weight", games.weights), ("home", games.home)):
+        content.numbers(name, column)
 
 
 def at_home(sides: Sides, piece: Piece) -> Floats:

@@ -11,15 +11,18 @@ import numpy as np
 from gradeq.cli.delay import clock_of
 from gradeq.cli.keys import SeriesSums, columns_of, series_of
 from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
+from gradeq.cli.lock import holding
 from gradeq.cli.measure import GroupSums, Sums
 from gradeq.cli.outcome import Before, Outcome, capping, group_lines
 from gradeq.cli.progress import progress
 from gradeq.cli.reading import reading_of
+from gradeq.cli.session import Session
 from gradeq.cli.state_file import check_place
-from gradeq.cli.task import Parsed, Task, books, learn, parse, starting_layer, step_of
+from gradeq.cli.task import Parsed, Task, books, enter, learn, parse, starting_layer, step_of
 from gradeq.cli.ties import Ties
 from gradeq.cli.trend import Trend, axis_of, positions
-from gradeq.files import Writer, atomic, kinds_of, open_table
+from gradeq.files import Together, Writer, kinds_of, open_table
+from gradeq.files.atomic import writing
 from gradeq.files.numbers import Floats
 from gradeq.report.story import Axis
 from gradeq.report.words import FEW
@@ -28,8 +31,10 @@ from gradeq.report.words import FEW
 class Pass:
     """One run over the rows: the layer moves on, the sums grow."""
 
-    def __init__(self, task: Task, layer: Any, axis: Axis, follow: Any = None) -> None:
-        self.task, self.layer, self.follow = task, layer, follow
+    def __init__(
+        self, task: Task, layer: Any, axis: Axis, session: Session, follow: Any = None
+    ) -> None:
+        self.task, self.layer, self.session, self.follow = task, layer, session, follow
         self.rows = self.labelled = self.waiting = 0
         weighted = task.common.weight is not None
         self.sums = Sums([*task.judge.names], weighted)
@@ -57,7 +62,10 @@ class Pass:
             key = None if self.task.key is None else rows.piece.cells(self.task.key)
             turns = self.clock.turns(len(rows.y), key)
             rows = rows._replace(clock=self.clock, turns=turns)
-        run = learn(self.task, self.layer, rows)
+        ids = self.session.admit(rows.piece)
+        if self.session.content is not None:
+            enter(self.session.content, self.task, rows)
+        run = learn(self.task, self.layer, rows._replace(ids=ids))
         served, judged = (_table(column) for column in (run.served, run.values))
         self._add(rows, served, judged, run)
         self.rows += len(served)
@@ -135,49 +143,51 @@ def carry_out(task: Task) -> Outcome:
     ttl = reading.ttl(common.ttl)
     if common.state is not None:
         check_place(common.state)
-    layer, continued = starting_layer(task, ttl)
-    follow = None
-    if common.report is not None:
-        from gradeq.cli.follow import Follow
+    with holding(common.state) as held, Together(table.paths) as files:
+        layer, continued = starting_layer(task, ttl)
+        follow = None
+        if common.report is not None:
+            from gradeq.cli.follow import Follow
 
-        follow = Follow(task, reading, layer, ttl)
-    pass_ = Pass(task, layer, axis_of(reading)[0], follow)
-    before = Before.of(layer) if continued else Before()
-    with ExitStack() as stack:
-        # The last to be entered takes its place first: output, report, then the state.
-        place = common.state and stack.enter_context(atomic(common.state, table.paths))
-        page = common.report and stack.enter_context(atomic(common.report, table.paths))
-        writer = None
-        if common.output is not None:
-            new = dict.fromkeys(task.new, float)
-            writer = stack.enter_context(
-                Writer(common.output, table.schema, new, inputs=table.paths)
-            )
-        keys = None
-        if task.keys_out is not None and pass_.series is not None:
-            kinds = kinds_of(columns_of(task, layer.table(), pass_.series))  # type: ignore[attr-defined]
-            keys = stack.enter_context(
-                Writer(task.keys_out, pa.schema([]), kinds, inputs=table.paths)
-            )
-        step = stack.enter_context(progress(task.command, common.quiet or common.json))
+            follow = Follow(task, reading, layer, ttl)
+        session = Session(task.command, common, reading, layer, held)
+        pass_ = Pass(task, layer, axis_of(reading)[0], session, follow)
+        before = Before.of(layer) if continued else Before()
+        with ExitStack() as stack:
+            writer = None
+            if common.output is not None:
+                new = dict.fromkeys(task.new, float)
+                writer = stack.enter_context(
+                    Writer(common.output, table.schema, new, inputs=table.paths, among=files)
+                )
+            keys = None
+            if task.keys_out is not None and pass_.series is not None:
+                kinds = kinds_of(columns_of(task, layer.table(), pass_.series))  # type: ignore[attr-defined]
+                keys = stack.enter_context(
+                    Writer(task.keys_out, pa.schema([]), kinds, inputs=table.paths, among=files)
+                )
+            page = common.report and files.open(common.report)
+            place = files.open(common.state, last=True) if common.state is not None else None
+            step = stack.enter_context(progress(task.command, common.quiet or common.json))
 
-        def answer(rows: Parsed) -> dict[str, Floats]:
-            results = pass_.answer(rows)
-            step(pass_.rows, reading.progress())
-            return results
+            def answer(rows: Parsed) -> dict[str, Floats]:
+                results = pass_.answer(rows)
+                step(pass_.rows, reading.progress())
+                return results
 
-        reading.serve(lambda piece: parse(task, piece), answer, writer, task.new)
-        outcome = concluded(task, pass_, continued, before)
-        if keys is not None and outcome.series is not None:
-            keys.write(None, columns_of(task, outcome.series.table, outcome.series.sums))
+            reading.serve(lambda piece: parse(task, piece), answer, writer, task.new)
+            session.check()
+            outcome = concluded(task, pass_, continued, before)
+            if keys is not None and outcome.series is not None:
+                keys.write(None, columns_of(task, outcome.series.table, outcome.series.sums))
         if page and follow is not None:
             from gradeq.cli.story import page_of
 
-            page.write(page_of(outcome, follow, pass_, table.paths).encode())
-        if place:
-            if pass_.clock is not None:
-                pass_.clock.lay_down(layer, pass_.now)
-            place.writelines(piece.encode() for piece in layer._written())
+            with writing(str(common.report)):
+                page.write(page_of(outcome, follow, pass_, table.paths).encode())
+        if pass_.clock is not None and place is not None:
+            pass_.clock.lay_down(layer, pass_.now)
+        session.publish(files, place, pass_.rows)
     return outcome
 
 
@@ -208,4 +218,4 @@ def concluded(task: Task, pass_: Pass, continued: bool, before: Before) -> Outco
         pass_.probable and len(pass_.kinds) == 3 and pass_.labelled >= FEW,
         series=None if pass_.series is None else series_of(task, layer, pass_.series),
     )
-    return replace(outcome, notices=notices(outcome, pass_))
+    return replace(outcome, notices=(*pass_.session.said, *notices(outcome, pass_)))

@@ -21,7 +21,7 @@ def as_json(outcome: Outcome) -> str:
         "rows": outcome.rows,
         "labelled": outcome.labelled,
         "learned": outcome.learned,
-        "labels": labels_words(task.common),
+        "labels": labels_words(task.common, task.label),
         "eta": outcome.layer.step if outcome.eta == "auto" else outcome.eta,
         "method": "auto" if outcome.eta == "auto" else "plain",
         "decay": task.common.decay,
@@ -91,7 +91,9 @@ def concluding(outcome: Any) -> dict[str, Any]:
         {"level": n.level, "claim": n.claim, "evidence": n.evidence, "remedy": n.remedy}
         for n in outcome.notices
     ]
-    return {"certificate": outcome.equilibrium.certificate, "warnings": warnings}
+    found = {"certificate": outcome.equilibrium.certificate, "warnings": warnings}
+    runs = outcome.layer._book.desk.get("runs")
+    return found | ({"run": runs[-1][0], "open": outcome.layer.in_flight["open"]} if runs else {})
 
 
 def dumped(value: Any) -> str:

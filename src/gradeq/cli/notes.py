@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradeq.cli.options import Common
+from gradeq.cli.options import Common, labels_later
 from gradeq.cli.outcome import Outcome
 from gradeq.cli.ties import tie_notices
 from gradeq.cli.trend import weighted
@@ -22,11 +22,11 @@ BROKEN = 1e-6  # relative: rows and state differ by more than rounding can expla
 def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     """Every warning of a debias or quantile run, the serious ones first."""
     found: list[Notice | None] = []
-    if outcome.counted < FEW:
-        found.append(say.few_labels(outcome.counted))
-    else:
-        found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome), moves_less(outcome))]
     options = outcome.task.common
+    if outcome.counted >= FEW:
+        found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome), moves_less(outcome))]
+    elif outcome.labelled or not labels_later(options):
+        found.append(say.few_labels(outcome.counted))
     found.append(unlearned(outcome, options, outcome.counted, pass_.waiting))
     found.append(taken_at_once(outcome, options))
     found += stepping(outcome, options, whose_step(options.eta is not None, outcome.continued))
@@ -34,7 +34,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     if outcome.eta is None:  # an ensemble without a final tracker
         found.append(say.coverage_not_guaranteed())
     if outcome.labelled < outcome.rows:
-        found.append(say.no_label(outcome.rows - outcome.labelled))
+        found.append(say.no_label(outcome.rows - outcome.labelled, labels_later(options)))
     found += [*tie_notices(outcome, pass_.ties), *bounds(outcome)]
     reached = outcome.equilibrium
     if reached.gap > BROKEN * max(1.0, abs(reached.largest)):

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import click
 
-from gradeq.spans import duration
-
-if TYPE_CHECKING:
-    _Kind = click.ParamType[Any]
-else:  # click before 8.4 has no parameter there
-    _Kind = click.ParamType
-
-
-class Delay(NamedTuple):
-    """How long after its row every label comes: so many rows, or so many seconds."""
-
-    text: str
-    rows: int | None
-    seconds: float
+from gradeq.cli.kinds import Delay, Late, Limit, Positive, Step
 
 
 @dataclass(frozen=True)
@@ -44,6 +30,8 @@ class Common:
     in_flight: int = 1
     no_cap: bool = False
     weight: str | None = None
+    id: str | None = None
+    again: bool = False
     output: str | None = None
     report: str | None = None
     state: str | None = None
@@ -64,6 +52,10 @@ class Common:
         if self.eta == "auto" and (self.decay is not None or self.penalty is not None):
             raise click.UsageError(
                 "--eta auto chooses its own steps; leave out --decay and --penalty"
+            )
+        if self.again and self.state is None:
+            raise click.UsageError(
+                "--again is for rows that a state has seen; give --state as well"
             )
         outputs = [p for p in (self.output, self.report, self.state) if p is not None]
         check_distinct(outputs)
@@ -98,95 +90,29 @@ def check_keys_out(options: Common, key: str | None, path: str | None) -> None:
     check_distinct([*outputs, path])
 
 
+def labels_later(options: Common) -> bool:
+    """Whether rows without a label wait for it in a state."""
+    return options.id is not None and options.state is not None
+
+
+def need_label(label: str | None, options: Common) -> None:
+    """Refuse to go without labels where none can come later."""
+    if label is None and not labels_later(options):
+        raise click.UsageError(
+            "--label is missing; it may be left out with --id and --state, when `gradeq label` brings labels later"
+        )
+    if label is None and (options.label_time is not None or options.delay is not None):
+        raise click.UsageError(
+            "--label-time and --delay say when labels come; give --label as well"
+        )
+
+
 def check_distinct(outputs: list[str]) -> None:
     """Refuse two outputs in one place."""
     places = [os.path.realpath(path) for path in outputs]
     for i, place in enumerate(places):
         if place in places[:i]:
             raise click.UsageError(f"{outputs[i]} is named for two outputs; give each its own file")
-
-
-class Step(_Kind):
-    """A step: a positive number, auto or plain."""
-
-    name = "F|auto|plain"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | str:
-        """The step as a number, or the word."""
-        return value if value in ("auto", "plain") else positive(self, value, param, ctx)
-
-
-class Late(_Kind):
-    """A delay: a number of rows, or a span of time with a unit."""
-
-    name = "ROWS|DURATION"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Delay:
-        """The delay."""
-        text = str(value).strip()
-        if text.isascii() and text.isdigit() and len(text) < 16:
-            return Delay(text, int(text), 0.0)
-        seconds = duration(text)
-        if seconds is None or not 0.0 < seconds <= LONGEST:
-            self.fail(
-                f"{value!r} is neither a number of rows nor a span of time; "
-                "give 0, 250, 90s, 15m, 36h or 7d.",
-                param,
-                ctx,
-            )
-        return Delay(text, None, seconds)
-
-
-LONGEST = 100.0 * 366.0 * 86400.0
-
-
-class Positive(_Kind):
-    """A finite number above 0."""
-
-    name = "F"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """The number."""
-        return positive(self, value, param, ctx)
-
-
-class Share(_Kind):
-    """A number strictly between 0 and 1, kept as typed: column names are made of it."""
-
-    name = "P"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text, stripped, once it is known to spell such a number."""
-        text = str(value).strip()
-        number = _number(self, text, param, ctx)
-        if not 0.0 < number < 1.0:
-            self.fail(f"{text} lies outside (0, 1); give a share such as 0.9.", param, ctx)
-        return text
-
-
-def positive(
-    kind: _Kind, value: Any, param: click.Parameter | None, ctx: click.Context | None
-) -> float:
-    """A finite number above 0, or a refusal."""
-    number = _number(kind, value, param, ctx)
-    if not (math.isfinite(number) and number > 0.0):
-        kind.fail(f"{value} is not above 0; give a positive, finite number.", param, ctx)
-    return number
-
-
-def _number(
-    kind: _Kind, value: Any, param: click.Parameter | None, ctx: click.Context | None
-) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        kind.fail(f"{value!r} is not a number.", param, ctx)
 
 
 def columns_of_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -286,6 +212,21 @@ _SHARED = (
         is_flag=True,
         help=("Do not hold steps down when labels are late (it may then diverge)."),
     ),
+    column(
+        "--id",
+        help=(
+            "The rows' ids, each used once. With --state a row without a label then waits for it: "
+            "`gradeq label` brings it later."
+        ),
+    ),
+    click.option(
+        "--again",
+        is_flag=True,
+        help=(
+            "Take rows that the state has seen: a known id, times before the last one, or the "
+            "content of one of its last 100 runs. The state notes it."
+        ),
+    ),
     column("--weight", help="Weights of rows, 0 or more; 0 is served but not learned from."),
     click.option(
         "-o",
@@ -323,23 +264,6 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in reversed(_SHARED):
         command = decorate(command)
     return command
-
-
-class Limit(_Kind):
-    """A finite number."""
-
-    name = "F"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """The number."""
-        number = _number(self, value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(
-                f"{value} is not finite; leave the option out where there is no limit.", param, ctx
-            )
-        return number
 
 
 _LIMITS = (

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradeq.cli.kinds import Positive, Share
 from gradeq.cli.options import (
     Common,
-    Positive,
-    Share,
     check_keys_out,
     column,
     common,
     keys_out_option,
     limited,
+    need_label,
     shared,
     support_of,
 )
@@ -47,7 +47,13 @@ class Rates(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         "same order; for --interval one, or lower and upper."
     ),
 )
-@column("--label", required=True, help="The observed outcome; may be missing.")
+@column(
+    "--label",
+    help=(
+        "The observed outcome; may be missing. May be left out with --id and --state, where `gradeq "
+        "label` brings labels later."
+    ),
+)
 @click.option(
     "--level",
     "levels",
@@ -148,7 +154,7 @@ def command(**given: Any) -> None:
 def task_of(
     options: Common,
     prediction: tuple[str, ...],
-    label: str,
+    label: str | None,
     levels: tuple[str, ...],
     interval: str | None,
     link: LinkName | None,
@@ -167,6 +173,7 @@ def task_of(
     from gradeq.cli.judge import Cover, as_levels
     from gradeq.cli.task import Task
 
+    need_label(label, options)
     support = support_of(low, high)
     check_keys_out(options, key, keys_out)
     check(prediction, levels, interval, ensemble, ensemble_eta, options)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from gradeq.cli.options import Common, Delay
+from gradeq.cli.kinds import Delay
+from gradeq.cli.options import Common
 from gradeq.cli.overlap import ahead, behind
 from gradeq.errors import BadInput
 from gradeq.files import (

@@ -43,7 +43,7 @@ def story_of(outcome: Outcome, follow: Follow, pass_: Any, files: list[str]) -> 
         kind="debias" if task.command == "debias" else "quantile",
         made=made(files, task.common.state),
         prediction=task.prediction,
-        label=task.label,
+        label=task.label or "label",
         by=task.by,
         outcome="binary" if task.outcome == "binary" else "real",
         rows=outcome.rows,
@@ -332,7 +332,8 @@ def facts(outcome: Outcome, follow: Follow, pass_: Any) -> tuple[told.Fact, ...]
         found.append(told.Fact("Time span", f"{date(trend.begin)} to {date(trend.end)}"))
     names = ", ".join(f"`{name}`" for name in task.prediction)
     found.append(told.Fact("Prediction", f"{names}, {extent(follow.bases)}"))
-    found.append(told.Fact("Label", f"`{task.label}`, {extent(follow.labels)}"))
+    if task.label is not None:
+        found.append(told.Fact("Label", f"`{task.label}`, {extent(follow.labels)}"))
     if task.common.weight is not None:
         none = outcome.labelled - outcome.counted
         zero = f"; {some(none, 'label')} of weight 0 left out" if none else ""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradeq.cli.keys_words import lines
+from gradeq.cli.options import labels_later
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.task import final_step
 from gradeq.equilibrium import aligned
@@ -29,7 +30,7 @@ _PLAIN = str.maketrans({"\u2212": "-", "\u2192": "->", "\u2013": "-", "`": None}
 def terminal(outcome: Outcome) -> str:
     """Everything the terminal shows after a run."""
     parts = [figures(outcome), in_words(outcome), learning(outcome)]
-    if outcome.groups:
+    if any(line.counted for line in outcome.groups):
         parts.append("\n".join(group_table(outcome.groups, outcome)))
     if outcome.series is not None:
         parts.append(lines(outcome.task, outcome.series, short))
@@ -47,6 +48,11 @@ def figures(outcome: Outcome) -> str:
     rows = some(outcome.labelled, "row")
     if outcome.labelled < outcome.rows:
         rows = f"{outcome.labelled:,} labelled of {some(outcome.rows, 'row')}"
+    if not outcome.labelled and labels_later(task.common):
+        waiting = outcome.layer.in_flight["open"]
+        said = f"{some(outcome.rows, 'row')} served; {waiting:,} waiting for a label in the state."
+        since = f"Since the state began: {outcome.equilibrium.verdict()}."
+        return f"{said} {since}" if outcome.continued else said
     if not outcome.labelled:
         return f"{some(outcome.rows, 'row')} served, none labelled: nothing to judge"
     if not outcome.counted:

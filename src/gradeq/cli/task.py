@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradeq.cli.content import Content
 from gradeq.cli.delay import RowClock, Turns, times_of
 from gradeq.cli.judge import Judge
 from gradeq.cli.options import Common
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
 
 
+NOT_BINARY = "lies outside [0, 1]; --outcome binary needs probabilities and labels in [0, 1]"
+
+
 @dataclass(frozen=True)
 class Task:
     """Columns, judge and layer of a call; ``make`` builds the layer for a step and a time to live."""
@@ -27,7 +31,7 @@ class Task:
     command: str
     common: Common
     prediction: tuple[str, ...]
-    label: str
+    label: str | None
     new: tuple[str, ...]
     judge: Judge
     make: Callable[[float | str | None, float | None], Layer]
@@ -45,10 +49,9 @@ class Task:
     @property
     def columns(self) -> list[str]:
         """The columns that the job reads, clocks apart."""
-        others = [c for c in (self.key, self.common.weight) if c is not None]
-        return list(
-            dict.fromkeys([*self.prediction, self.label, *self.by, *self.features, *others])
-        )
+        others = [self.label, self.key, self.common.weight, self.common.id]
+        named = [*self.prediction, *self.by, *self.features, *others]
+        return list(dict.fromkeys(name for name in named if name is not None))
 
 
 class Parsed(NamedTuple):
@@ -61,6 +64,7 @@ class Parsed(NamedTuple):
     features: Floats | None
     clock: RowClock | None = None
     turns: Turns | None = None
+    ids: list[str] | None = None  # of rows whose tickets the state keeps
 
     @property
     def counted(self) -> Any:
@@ -72,16 +76,16 @@ class Parsed(NamedTuple):
 def parse(task: Task, piece: Piece) -> Parsed:
     """Read and check the columns of a piece; an error names the row in the file."""
     columns = [piece.numbers(name) for name in task.prediction]
-    y = piece.numbers(task.label, missing=True)
+    y = np.full(piece.length, np.nan)  # labels come later, in files of their own
+    if task.label is not None:
+        y = labels(task, piece, task.label)
     if task.outcome == "binary":
-        rule = "lies outside [0, 1]; --outcome binary needs probabilities and labels in [0, 1]"
+        rule = NOT_BINARY
         for name, column in zip(task.prediction, columns, strict=True):
             piece.refuse((column < 0.0) | (column > 1.0), column, name, rule)
-        piece.refuse((y < 0.0) | (y > 1.0), y, task.label, rule)
     if task.link == "exp":
         rule = "is not positive; --link exp needs positive predictions"
         piece.refuse(columns[0] <= 0.0, columns[0], task.prediction[0], rule)
-    check_limits(task, piece, y)
     weights = None
     if task.common.weight is not None:
         weights = piece.numbers(task.common.weight)
@@ -93,15 +97,19 @@ def parse(task: Task, piece: Piece) -> Parsed:
     return Parsed(piece, forecasts(task, columns), y, weights, features)
 
 
-def check_limits(task: Task, piece: Piece, y: Floats) -> None:
-    """Refuse a label outside --min and --max."""
+def labels(task: Task, piece: Piece, name: str) -> Floats:
+    """The labels of a piece, inside [0, 1] for --outcome binary, and within --min and --max."""
+    y = piece.numbers(name, missing=True)
+    if task.outcome == "binary":
+        piece.refuse((y < 0.0) | (y > 1.0), y, name, NOT_BINARY)
     low, high = task.support or (None, None)
     if low is not None:
         rule = f"lies below --min {low:g}; correct it, or give a smaller --min"
-        piece.refuse(y < low, y, task.label, rule)
+        piece.refuse(y < low, y, name, rule)
     if high is not None:
         rule = f"lies above --max {high:g}; correct it, or give a larger --max"
-        piece.refuse(y > high, y, task.label, rule)
+        piece.refuse(y > high, y, name, rule)
+    return y
 
 
 def forecasts(task: Task, columns: list[Floats]) -> Floats:
@@ -116,6 +124,8 @@ def learn(task: Task, layer: Any, rows: Parsed) -> Any:
     """Serve a piece and learn from its labels: the layer's run."""
     piece, y = rows.piece, rows.y
     given: dict[str, Any] = {"weights": rows.weights}
+    if rows.ids is not None:
+        given["ids"] = rows.ids
     given |= times_of(rows.clock, rows.turns, piece, layer)
     if piece.never is not None and piece.never.any():
         y = np.where(piece.never, np.nan, y)
@@ -127,6 +137,15 @@ def learn(task: Task, layer: Any, rows: Parsed) -> Any:
         given["features"] = dict(zip(task.features, rows.features.T, strict=True))
     base = rows.base if task.several else rows.base[:, 0]
     return layer.run(base, y, **given)
+
+
+def enter(content: Content, task: Task, rows: Parsed) -> None:
+    """Enter the columns of a piece into the content of a run."""
+    numbers = {"prediction": rows.base, "label": rows.y, "weight": rows.weights}
+    for name, column in (numbers | {"features": rows.features}).items():
+        content.numbers(name, column)
+    for name in (*task.by, *filter(None, [task.key])):
+        content.cells(f"group {name}", rows.piece.cells(name))
 
 
 def starting_layer(task: Task, ttl: float | None) -> tuple[Layer, bool]:

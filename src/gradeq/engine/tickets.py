@@ -170,6 +170,13 @@ class Book:
         self.waiting = waiting
         self.held = {own.id: own.y for own in waiting if own.id is not None}
 
+    def give_up(self, id: Id, now: float) -> None:
+        """Let the ticket of this id expire if it is older than the time to live."""
+        time = self.opened[self.by_id[id]][2] if id in self.by_id else None
+        if time is not None and self.ttl is not None and now - time > self.ttl:
+            self._unlist(self.opened.pop(self.by_id[id])[0], id)
+            self.lapse(id)
+
     def drop(self, id: Id) -> None:
         """Forget an id, whatever became of it: an open ticket goes, and so does a label that is not due."""
         known = self.knows(id)

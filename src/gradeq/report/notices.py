@@ -152,8 +152,8 @@ def rows_too_large(rows: int) -> Notice:
     )
 
 
-def no_label(rows: int) -> Notice:
-    """Rows without a label: predicted, not learned from."""
+def no_label(rows: int, later: bool = False) -> Notice:
+    """Rows without a label: predicted, not learned from; ``later``: until `gradeq label` brings it."""
     have = "row has" if rows == 1 else "rows have"
     them = "it" if rows == 1 else "them"
     return Notice(
@@ -162,6 +162,9 @@ def no_label(rows: int) -> Notice:
         "It was served with the corrections learned so far and is excluded from every average."
         if rows == 1
         else "They were served with the corrections learned so far and are excluded from every average.",
+        "`gradeq label` with the same `--state` and `--id` brings the labels later."
+        if later
+        else "",
     )
 
 

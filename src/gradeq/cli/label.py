@@ -1,0 +1,83 @@
+"""``gradeq label``: labels that came later, for the rows that a state waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gradeq.cli.options import column
+
+
+@click.command(short_help="Bring labels that came later to the rows that a state waits for.")
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True)
+)
+@click.option(
+    "--state",
+    required=True,
+    type=click.Path(),
+    metavar="FILE.json",
+    help="The state that debias, quantile or elo wrote with --id; it learns from the labels.",
+)
+@column("--id", "id_column", required=True, help="The ids that the rows were served under.")
+@column(
+    "--label",
+    required=True,
+    help="The observed outcome (of games, a's score); blank: not yet known.",
+)
+@column(
+    "--label-time",
+    help=(
+        "When each label became known: they are learned from in this order (default: as in the "
+        "file), and one that outlived the state's --ttl is expired."
+    ),
+)
+@click.option(
+    "--rejected",
+    type=click.Path(),
+    metavar="OUT.csv",
+    help="Write the rows whose label was not used (conflict, unknown, expired), and why.",
+)
+@click.option(
+    "--correct",
+    is_flag=True,
+    help="Another label for an id that has one replaces it, instead of being a conflict.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object.")
+@click.option("--quiet", is_flag=True, help="Print nothing.")
+def command(as_json: bool, quiet: bool, **given: Any) -> None:
+    """Bring labels that came later to the rows that a state waits for.
+
+    A row that debias, quantile or elo served with --id and --state, and without a label, waits
+    in the state. Its label may come in any later file, in any order, under the same id.
+
+    \b
+    What becomes of a label
+      applied    learned from: the row had waited for it
+      duplicate  the same label of this id again: nothing changes
+      conflict   another label for an id that has one (--correct: corrected, as if it had come)
+      unknown    no row was served under this id, or it is forgotten (the last 10,000 are kept)
+      expired    the row was given up: its label came later than --ttl allows
+      skipped    blank: not known yet
+
+    \b
+    Examples
+      gradeq debias monday.csv --prediction score --id order --state state.json -o served.csv
+      gradeq label outcomes.csv --state state.json --id order --label outcome
+      gradeq label outcomes.csv --state state.json --id order --label outcome --correct --json
+
+    \b
+    Exit code
+      0 the file was read, whatever became of its labels   2 wrong usage or bad input: nothing is
+      applied   3 damaged state
+    """
+    from gradeq.cli.label_job import as_dict, carry_out, terminal
+
+    answered = carry_out(**given)
+    if as_json:
+        from gradeq.cli.json_summary import dumped
+
+        click.echo(dumped(as_dict(answered)))
+    elif not quiet:
+        click.echo(terminal(answered))

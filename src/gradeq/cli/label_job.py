@@ -1,0 +1,216 @@
+"""The pass of label: read all ids and labels, check them, post one after the other; then say what came of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gradeq.cli.desk import Desk
+from gradeq.cli.light import arrow_without_pandas
+from gradeq.cli.lock import holding
+from gradeq.cli.options import check_distinct
+from gradeq.cli.session import Run, publish
+from gradeq.cli.state_file import check_place, read_state
+from gradeq.errors import BadInput
+from gradeq.files import MISSING_NAME, Clock, Codebook, Together, Writer, open_table
+from gradeq.files.cells import row_name
+from gradeq.layers.answering import outcome_of
+from gradeq.report.markup import clean
+from gradeq.report.numerals import some
+
+WORDS = ("applied", "duplicate", "conflict", "unknown", "expired", "corrected", "skipped")
+REJECTED = ("conflict", "unknown", "expired")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of all files: ids, values (nan: blank) and, with --label-time, when each became known."""
+
+    ids: list[str]
+    values: list[float]
+    times: Any = None
+    kind: str | None = None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What became of every label, and the layer that learned from them."""
+
+    counts: Counter[str]
+    layer: Any
+    state: str
+    rejected: str | None
+    learned: int
+
+
+def carry_out(
+    files: tuple[str, ...],
+    state: str,
+    id_column: str,
+    label: str,
+    label_time: str | None,
+    rejected: str | None,
+    correct: bool,
+) -> Answered:
+    """Do what a call asks; a value that is no label, or anything else that is wrong, leaves the state as it was."""
+    arrow_without_pandas()
+    check_distinct([path for path in (state, rejected) if path is not None])
+    table = open_table(files, spool=rejected is not None)
+    clock = None if label_time is None else Clock(label_time)
+    columns = [id_column, label, *([label_time] if label_time is not None else [])]
+    table.need(*columns)
+    check_place(state)
+    with holding(state) as held, Together(table.paths) as outputs:
+        assert held is not None
+        layer: Any = read_state(state)
+        if layer is None:
+            raise BadInput(
+                f"{state} does not exist; it is written by debias, quantile or elo with --id and --state"
+            )
+        desk = Desk.of(layer)
+        labels = read(table, columns, clock, layer)
+        if label_time is not None:
+            desk.check_kind("--label-time", labels.kind)
+        before = layer.equilibrium().rows
+        outcomes = posted(layer, labels, correct)
+        known = ~np.isnan(labels.values)
+        if labels.times is not None and known.any():
+            desk.note_time("label", labels.times[known].max(), labels.kind)
+        if rejected is not None:
+            write_rejected(rejected, table, outcomes, outputs)
+        place = outputs.open(state, last=True)
+        publish(outputs, place, layer, desk, held, Run(state, "", len(labels.ids), files))
+        learned = layer.equilibrium().rows - before
+    return Answered(Counter(outcomes), layer, state, rejected, learned)
+
+
+def read(table: Any, columns: list[str], clock: Clock | None, layer: Any) -> Labels:
+    """All ids and labels, checked; an error names the row in the file."""
+    ids: list[str] = []
+    values: list[float] = []
+    times: list[Any] = []
+    for chunk in table.batches(list(dict.fromkeys(columns))):
+        book = Codebook()
+        codes = book.codes(chunk.batch.column(columns[0])).tolist()
+        own = chunk.numbers(columns[1], missing=True)
+        ids += [book.names[code] for code in codes]
+        values += own.tolist()
+        known = ~np.isnan(own)
+        check(chunk, columns, [book.names[code] for code in codes], own, known, layer)
+        if clock is not None:
+            found = chunk.times(clock, missing=True)
+            refuse(
+                chunk, found.missing & known, f"column {clock.name!r} has no time for this label"
+            )
+            times.append(found.values)
+    if not ids:
+        raise BadInput("there are no rows; give a file with ids and labels")
+    kind = None if clock is None else clock.kind
+    return Labels(ids, values, np.concatenate(times) if times else None, kind)
+
+
+def check(chunk: Any, columns: list[str], ids: list[str], own: Any, known: Any, layer: Any) -> None:
+    """Refuse labels without an id, and values that the layer does not take as labels."""
+    nameless = np.array([id == MISSING_NAME for id in ids])
+    refuse(chunk, nameless & known, f"column {columns[0]!r} has no id for this label")
+    for i in np.flatnonzero(known).tolist():
+        try:
+            layer._label(float(own[i]))
+        except BadInput as error:
+            raise BadInput(
+                f"{row_name(chunk.first_row + i, chunk.file)}: column {columns[1]!r}: {error}"
+            ) from None
+
+
+def refuse(chunk: Any, wrong: Any, what: str) -> None:
+    """One line for the first row that lacks something."""
+    if wrong.any():
+        row = row_name(chunk.first_row + int(np.argmax(wrong)), chunk.file)
+        raise BadInput(f"{row}: {what}; fill it in, or leave the label blank")
+
+
+def posted(layer: Any, labels: Labels, correct: bool) -> list[str]:
+    """What became of every label, in file order; they are posted in the order of their times."""
+    verb = layer.settle if layer.kind == "elo" else layer.update
+    order = range(len(labels.ids))
+    if labels.times is not None:
+        order = np.argsort(labels.times, kind="stable").tolist()
+    outcomes = [""] * len(labels.ids)
+    for k in order:
+        id, y = labels.ids[k], labels.values[k]
+        if y != y:
+            outcomes[k] = "skipped"
+            continue
+        if labels.times is not None:
+            layer._book.give_up(id, float(labels.times[k]))
+        outcome = outcome_of(partial(verb, y, id=id))
+        if outcome == "conflict" and correct:
+            outcome = layer.correct(id, y)
+        outcomes[k] = "applied" if outcome == "dropped" else outcome
+    return outcomes
+
+
+def write_rejected(path: str, table: Any, outcomes: list[str], files: Together) -> None:
+    """The rows whose label was not used, and why."""
+    name = "rejected"
+    while name in table.names:
+        name += "_"
+    with Writer(path, table.schema, {name: str}, inputs=table.paths, among=files) as writer:
+        for chunk in table.batches():
+            own = outcomes[chunk.start : chunk.start + chunk.rows]
+            rows = [i for i, outcome in enumerate(own) if outcome in REJECTED]
+            if rows:
+                writer.write(chunk.batch.take(rows), {name: [own[i] for i in rows]})
+
+
+def as_dict(answered: Answered) -> dict[str, Any]:
+    """The counts, and what is reached since the state began."""
+    layer = answered.layer
+    reached = layer.equilibrium().as_dict()
+    found: dict[str, Any] = {word: answered.counts[word] for word in WORDS}
+    found |= {
+        "learned": answered.learned,
+        "open": layer.in_flight["open"],
+        "run": Desk.of(layer).number,
+    }
+    return found | {name: reached[name] for name in ("bias", "loss", "certificate")}
+
+
+def terminal(answered: Answered) -> str:
+    """What became of the labels, what is reached since the state began, and what was written where."""
+    counts, layer = answered.counts, answered.layer
+    others = [f"{counts[word]:,} {word}" for word in WORDS[1:] if counts[word]]
+    first = f"{some(counts['applied'], 'label')} applied{''.join(f'; {other}' for other in others)}"
+    waiting = layer.in_flight["open"]
+    waits = "1 row still waits" if waiting == 1 else f"{waiting:,} rows still wait"
+    parts = [f"{first}; {waits} for a label.", f"Since the state began: {reached(layer)}."]
+    if counts["unknown"]:
+        parts.append(
+            f"Note: {some(counts['unknown'], 'label')} of ids that the state does not know: the rows were served "
+            "elsewhere, or so long ago that their ids are forgotten (the last 10,000 with a label are kept)."
+        )
+    if counts["conflict"]:
+        parts.append(
+            f"Note: {some(counts['conflict'], 'label')} unlike the one that was learned from; "
+            "--correct puts the new one in its place."
+        )
+    named = (("rejected", answered.rejected), ("state", answered.state))
+    parts.append(
+        "\n".join(f"{name}  {clean(path, 200)}" for name, path in named if path is not None)
+    )
+    return "\n\n".join(parts)
+
+
+def reached(layer: Any) -> str:
+    """Bias or coverage, the loss and the certificate, over all labels of the state."""
+    verdict: str = layer.equilibrium().verdict()
+    covered = getattr(layer, "coverage", None)
+    if covered is None or not layer.equilibrium().rows:
+        return verdict
+    each = covered if isinstance(covered, list) else [covered]
+    shown = [f"coverage {c.before:.3g} -> {c.after:.3g}, target {c.target:g}" for c in each]
+    return "; ".join([*shown, verdict.partition("; ")[2]])

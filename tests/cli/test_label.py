@@ -1,0 +1,344 @@
+"""Predictions today, labels next week: files over days give what one Python layer gives for the same events."""
+
+import csv
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gradeq as gq
+from cli.calling import here, ok, refused, table, write
+
+LATE = 3
+
+
+def month(seed: int = 5, days: int = 30, rows: int = 20) -> list[list[dict[str, Any]]]:
+    """Orders of every day: too low a forecast, by region, and what came true."""
+    rng = random.Random(seed)
+    found = []
+    for day in range(days):
+        made = []
+        for k in range(rows):
+            f = rng.gauss(10.0, 2.0)
+            y = round(f + 1.0 + 0.05 * day + rng.gauss(0.0, 1.0), 3)
+            date = f"2024-03-{day + 1:02d}"
+            made.append(
+                {
+                    "order": f"{day}-{k}",
+                    "forecast": round(f, 3),
+                    "region": rng.choice("ns"),
+                    "shop": rng.choice("abc"),
+                    "day": date,
+                    "sold": "" if rng.random() < 0.1 else y,
+                    "known": f"{date}T{rng.randrange(24):02d}:00",
+                }
+            )
+        found.append(made)
+    return found
+
+
+def split(folder: Path, days: list[list[dict[str, Any]]]) -> tuple[list[Path], list[Path]]:
+    """A file of predictions and a file of labels for every day; labels in another order."""
+    asked, told = [], []
+    for k, rows in enumerate(days):
+        served = [
+            {name: row[name] for name in ("order", "forecast", "region", "shop", "day")}
+            for row in rows
+        ]
+        labels = [{name: row[name] for name in ("order", "sold", "known")} for row in rows]
+        random.Random(k).shuffle(labels)
+        asked.append(write(folder / f"predictions{k}.csv", served))
+        told.append(write(folder / f"labels{k}.csv", labels))
+    return asked, told
+
+
+def answers(path: Path) -> dict[str, float]:
+    with open(path, newline="") as file:
+        return {row["order"]: float(row["sold"]) for row in csv.DictReader(file) if row["sold"]}
+
+
+FORECAST = ("--prediction", "forecast", "--id", "order")
+SETTINGS: dict[str, tuple[tuple[str, ...], Any]] = {
+    "auto by region": (("debias", "--by", "region"), lambda: gq.Debiaser(groups="region")),
+    "keyed": (("debias", "--key", "shop"), lambda: gq.Keyed(gq.Debiaser())),
+    "interval": (("quantile", "--interval", "0.8"), lambda: gq.IntervalTracker(0.8)),
+    "levels": (
+        ("quantile", "--level", "0.1", "--level", "0.9", "--eta", "0.2", "--by", "region", "--by", "shop"),
+        lambda: gq.MultiQuantileTracker([0.1, 0.9], 0.2, groups=["region", "shop"]),
+    ),
+    "ridge": (
+        ("debias", "--eta", "0.05", "--by", "region", "--penalty", "ridge", "--strength", "0.1"),
+        lambda: gq.Debiaser(0.05, groups="region", penalty=gq.Ridge(0.1)),
+    ),
+}  # fmt: skip
+
+
+def columns(layer: Any, rows: list[dict[str, str]]) -> dict[str, Any]:
+    """The groups and the key that a layer asks for."""
+    found: dict[str, Any] = {}
+    if layer._names.groups:
+        found["groups"] = {name: [row[name] for row in rows] for name in layer._names.groups}
+    if layer.kind == "keyed":
+        found["key"] = [row["shop"] for row in rows]
+    return found
+
+
+def serve(layer: Any, path: Path) -> Any:
+    rows = table(path)
+    values = [float(row["forecast"]) for row in rows]
+    return layer.predict_many(values, ids=[row["order"] for row in rows], **columns(layer, rows))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_thirty_days_of_files_are_the_events_of_one_layer(tmp_path, name):
+    options, make = SETTINGS[name]
+    days = month() if name == "auto by region" else month(days=9)
+    asked, told = split(tmp_path, days)
+    state, layer = tmp_path / "state.json", make()
+    missing, repeated, corrected = (7, 11, 15) if len(days) > 10 else (2, 4, 3)
+    for day, file in enumerate(asked):
+        call = (
+            options[0],
+            file,
+            *options[1:],
+            *FORECAST,
+            "--time",
+            "day",
+            "--state",
+            state,
+            "-o",
+            tmp_path / "out.csv",
+        )
+        if day != missing:
+            found = ok(here(*call, "--json")).json
+            served = serve(layer, file)
+            assert found["open"] == layer.in_flight["open"]
+            new = [name for name in table(tmp_path / "out.csv")[0] if name not in table(file)[0]]
+            out = [[float(row[name]) for name in new] for row in table(tmp_path / "out.csv")]
+            assert out == [
+                value if isinstance(value, list) else [value] for value in map(plain, served)
+            ]
+        if day == repeated:
+            kept = state.read_bytes()
+            assert "is in the state already and waits for its label; give --again" in refused(
+                here(*call)
+            )
+            assert state.read_bytes() == kept
+            ok(here(*call, "--again", "--quiet"))
+            for row in table(file):
+                layer.forget(row["order"])
+            serve(layer, file)
+            by_now = layer.in_flight["served"]
+            assert gq.load(state).log[0] == ("again: 20 ids were served before", by_now)
+        if day >= LATE:
+            post = (
+                "label",
+                told[day - LATE],
+                "--state",
+                state,
+                "--id",
+                "order",
+                "--label",
+                "sold",
+                "--json",
+            )
+            counts = ok(here(*post)).json
+            known = answers(told[day - LATE])
+            outcomes = layer.update_many(list(known.values()), ids=list(known))
+            assert {word: outcomes.count(word) for word in ("applied", "unknown", "duplicate")} == {
+                word: counts[word] for word in ("applied", "unknown", "duplicate")
+            }
+            assert counts["skipped"] == 20 - len(known)
+            if day - LATE == missing:
+                assert counts["unknown"] == len(known) and counts["applied"] == 0
+        if day == corrected + LATE and name != "ridge":
+            id = next(iter(answers(told[corrected])))
+            change = write(tmp_path / "change.csv", [{"order": id, "sold": 99.5}])
+            post = ("label", change, "--state", state, "--id", "order", "--label", "sold", "--json")
+            assert ok(here(*post)).json["conflict"] == 1
+            assert ok(here(*post, "--correct")).json["corrected"] == 1
+            layer.correct(id, 99.5)
+    kept = gq.load(state)
+    assert kept._state.saved() == layer._state.saved() and kept.ids == layer.ids
+    assert kept.equilibrium().as_dict() == layer.equilibrium().as_dict()
+    assert ok(here("audit", state)).out
+
+
+def plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def test_games_may_be_settled_later(tmp_path):
+    games = [
+        {"id": k, "a": f"p{k % 5}", "b": f"p{(k + 1 + k % 3) % 5}", "s": ""} for k in range(30)
+    ]
+    file, state = write(tmp_path / "games.csv", games), tmp_path / "elo.json"
+    call = ("elo", file, "--a", "a", "--b", "b", "--score", "s", "--id", "id", "--state", state)
+    assert ok(here(*call, "--json")).json["open"] == 30
+    scores = [{"id": k, "s": [0, 0.5, 1][k % 3]} for k in reversed(range(30))]
+    post = (
+        "label",
+        write(tmp_path / "scores.csv", scores),
+        "--state",
+        state,
+        "--id",
+        "id",
+        "--label",
+        "s",
+    )
+    assert "30 labels applied; 0 rows still wait for a label." in ok(here(*post)).out
+    layer = gq.Elo()
+    layer.predict_many(
+        [g["a"] for g in games], [g["b"] for g in games], ids=[str(g["id"]) for g in games]
+    )
+    layer.update_many([s["s"] for s in scores], ids=[str(s["id"]) for s in scores])
+    assert gq.load(state)._state.saved() == layer._state.saved()
+
+
+@pytest.fixture
+def served(tmp_path) -> Path:
+    """A state with rows of three days that wait for their labels."""
+    asked, _ = split(tmp_path, month(days=3))
+    state = tmp_path / "state.json"
+    for file in asked:
+        ok(
+            here(
+                "debias",
+                file,
+                *FORECAST,
+                "--eta",
+                "0.1",
+                "--time",
+                "day",
+                "--ttl",
+                "3d",
+                "--state",
+                state,
+                "--quiet",
+            )
+        )
+    return state
+
+
+def label(state: Path, rows: list[dict[str, Any]], *options: object) -> Any:
+    file = write(state.with_name("labels.csv"), rows)
+    return here("label", file, "--state", state, "--id", "order", "--label", "sold", *options)
+
+
+def test_every_label_is_counted_once_and_what_is_not_used_is_written_down(served, tmp_path):
+    out = tmp_path / "no.csv"
+    rows = [
+        {"order": "0-1", "sold": 12.5, "rejected": "007"}, {"order": "0-1", "sold": "12.50", "rejected": ""},
+        {"order": "0-1", "sold": 13, "rejected": "x"}, {"order": "nobody", "sold": 1, "rejected": "=1"},
+        {"order": "0-2", "sold": "NA", "rejected": ""}, {"order": "", "sold": "", "rejected": ""},
+    ]  # fmt: skip
+    done = ok(label(served, rows, "--rejected", out))
+    assert (
+        "1 label applied; 1 duplicate; 1 conflict; 1 unknown; 2 skipped; 59 rows still wait"
+        in done.out
+    )
+    assert (
+        "Since the state began: bias" in done.out
+        and "squared error" in done.out
+        and "certificate" in done.out
+    )
+    assert "--correct puts the new one in its place" in done.out
+    assert [(row["order"], row["sold"], row["rejected"], row["rejected_"]) for row in table(out)] == [
+        ("0-1", "13", "x", "conflict"), ("nobody", "1", "=1", "unknown"),
+    ]  # fmt: skip
+    counts = ok(label(served, rows, "--correct", "--json")).json
+    wanted = {
+        "applied": 0,
+        "duplicate": 0,
+        "conflict": 0,
+        "unknown": 1,
+        "expired": 0,
+        "corrected": 3,
+        "skipped": 2,
+    }
+    # 12.5 again is a duplicate only until 13 has come in its place.
+    assert {name: counts[name] for name in wanted} == wanted | {"duplicate": 2, "corrected": 1}
+    assert ok(label(served, rows, "--quiet")).out == ""
+
+
+def test_labels_are_posted_in_the_order_of_their_times_and_expire(served):
+    other = served.with_name("other.json")
+    other.write_bytes(served.read_bytes())
+    rows = [
+        {"order": "0-1", "sold": 12.5, "known": "2024-03-03"}, {"order": "1-1", "sold": 9, "known": "2024-03-02"},
+        {"order": "0-3", "sold": 9, "known": "2024-03-05"}, {"order": "0-4", "sold": "", "known": ""},
+        {"order": "2-0", "sold": 11, "known": "2024-03-04"},
+    ]  # fmt: skip
+    counts = ok(label(served, rows, "--label-time", "known", "--json")).json
+    assert (counts["applied"], counts["expired"], counts["skipped"]) == (3, 1, 1)
+    ok(label(other, [rows[1], rows[0], rows[4]]))
+    one, two = gq.load(served), gq.load(other)
+    assert one._state.saved() == two._state.saved() and one.ids["0-3"] == "expired"
+    assert one.theta != gq.Debiaser(0.1).theta
+    again = ok(label(served, rows[2:3], "--json")).json
+    assert again["expired"] == 1
+    # Rows from before the last label's time are served, and it is said that they know what came later.
+    file = write(served.with_name("next.csv"), [{"order": "n", "forecast": 9, "day": "2024-03-03"}])
+    call = (
+        "debias",
+        file,
+        *FORECAST,
+        "--eta",
+        "0.1",
+        "--time",
+        "day",
+        "--ttl",
+        "3d",
+        "--state",
+        served,
+    )
+    assert "labels from their future" in ok(here(*call)).out
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "word"),
+    [
+        ([{"order": "0-1", "sold": 1}, {"order": "0-2", "sold": "x"}], (), "row 2: column 'sold' has 'x'"),
+        ([{"order": "0-1", "sold": 1}, {"order": "0-2", "sold": "inf"}], (), "row 2"),
+        ([{"order": "0-1", "sold": 1}, {"order": "", "sold": 1}], (), "row 2: column 'order' has no id"),
+        ([{"order": "0-1", "sold": 1, "t": ""}], ("--label-time", "t"), "row 1: column 't' has no time"),
+        ([{"order": "0-1", "sold": 1, "t": 5}], ("--label-time", "t"), "times were dates before"),
+        ([{"order": "0-1", "sold": 1}], ("--label-time", "none"), "none"),
+        ([{"order": "0-1", "sold": 1}], ("--rejected", "no/such/folder.csv"), "there is no folder"),
+        ([{"order": "0-1", "sold": 1}], ("--rejected", "x.txt"), "must end in .csv"),
+        ([{"order": "0-1", "day": 1}], (), "sold"),
+    ],
+    ids=lambda value: str(value)[:40],
+)  # fmt: skip
+def test_bad_labels_are_refused_in_one_line_and_nothing_is_applied(served, rows, options, word):
+    before, files = served.read_bytes(), set(served.parent.iterdir())
+    line = refused(label(served, rows, *options))
+    assert word in line
+    assert served.read_bytes() == before
+    assert {path for path in served.parent.iterdir() if path.name != "labels.csv"} == files
+
+
+def test_what_is_no_state_is_refused(served, tmp_path):
+    rows = [{"order": "0-1", "sold": 1}]
+    assert "does not exist" in refused(label(tmp_path / "none.json", rows))
+    assert not (tmp_path / "none.json").exists()
+    served.write_text(served.read_text()[:-9])
+    refused(label(served, rows), 3)
+    binary = write(tmp_path / "p.csv", [{"order": "a", "p": 0.5}])
+    state = tmp_path / "binary.json"
+    ok(
+        here(
+            "debias",
+            binary,
+            "--prediction",
+            "p",
+            "--outcome",
+            "binary",
+            "--id",
+            "order",
+            "--state",
+            state,
+        )
+    )
+    assert "outside [0, 1]" in refused(label(state, [{"order": "a", "sold": 7}]))
