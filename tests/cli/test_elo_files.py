@@ -232,3 +232,34 @@ def test_who_is_at_home_is_read_from_words_and_learned(rows, tmp_path):
 def test_the_first_line_says_who_is_first_and_how_sure_that_is(file, rows, view):
     lines = ok(here("elo", file, *WINNER, "--view", view)).out.splitlines()
     assert tuple(lines[:2]) == played(rows)[0].board(view).lines
+
+
+def test_players_who_never_met_the_others_are_named_and_notes_stand_below_the_board(tmp_path):
+    rows = [*games(300), {**games(1)[0], "home": "zoe", "away": "yan", "winner": "zoe"}]
+    file, page = write(tmp_path / "apart.csv", rows), tmp_path / "page.html"
+    told = ok(here("elo", file, *WINNER, "--report", page)).out
+    assert "Warning: 2 players never met the other" in told
+    assert "No chain of games joins yan, zoe to them" in told
+    text = page.read_text()
+    places = [
+        text.index(part)
+        for part in ("never met", ">Leaderboard<", "What is certified", "Good to know")
+    ]
+    assert places == sorted(places) and text.index("No time column") > places[-1]
+
+
+def test_views_that_rank_players_differently_are_told(tmp_path):
+    rng = np.random.default_rng(3)
+    level, rows = np.linspace(-3.0, 3.0, 60), []
+    for t in range(6000):  # equals meet equals, and all grow and fall at random
+        a = int(rng.integers(60))
+        b = int(np.clip(a + rng.choice([-2, -1, 1, 2]), 0, 59))
+        if a != b:
+            won = rng.random() < 1.0 / (1.0 + math.exp(level[b] - level[a]))
+            rows.append({"home": f"p{a}", "away": f"p{b}", "winner": "a" if won else "b"})
+            if t % 2:
+                level[a] += rng.normal(0.0, 0.3)
+    file = write(tmp_path / "equals.csv", rows)
+    board = ok(here("elo", file, *WINNER, "--json")).json
+    assert board["view"]["constant_weight"] < 0.95
+    assert "rank players differently" in ok(here("elo", file, *WINNER)).out

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gradeq.cli.notes import BROKEN, stepping, taken_at_once, unlearned
 from gradeq.report import notices as say
 from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Notice
 from gradeq.report.words import FEW, within_a_point
+from gradeq.standings.words import SURE
 
 OWN_STEP = "An explicit step (`--k 16`) leaves less bias, at some cost in log loss."
+ALIKE = 0.8  # rank correlation of the two views below which they are said to differ
+
+
+def agreement(board: list[Any]) -> float:
+    """The rank correlation of both views among ranked players."""
+    ranked = [row for row in board if row.rank is not None]
+    if len(ranked) < 3:
+        return 1.0
+    views = np.array([[row.elo_all_time, row.elo_now] for row in ranked]).T
+    one, other = np.argsort(np.argsort(views))
+    return float(np.corrcoef(one, other)[0, 1])
 
 
 def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
@@ -34,7 +48,10 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
             remedy = "" if isinstance(outcome.eta, float) else OWN_STEP
             found.append(say.predicted_off(*own, remedy))
     if len(outcome.standing.groups) > 1:
-        found.append(say.never_met([group[0] for group in outcome.standing.groups]))
+        found.append(say.never_met(outcome.standing.groups))
+    agreed = agreement(outcome.board)
+    if outcome.standing.constant < SURE and agreed < ALIKE:
+        found.append(say.views_apart(agreed))
     if outcome.options.time is None:
         found.append(say.no_time())
     unlabelled = outcome.rows - outcome.labelled - outcome.skipped

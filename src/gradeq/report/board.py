@@ -31,11 +31,13 @@ def build(story: EloStory, sheet: Sheet, most: int) -> Markup:
     computed = section("How it was computed", "", command(story.made))
     left, right = _calibration(story), join(_frontier(story), computed)
     pair = el("div", left, el("div", right), class_="pair") if left else right
+    urgent = [notice for notice in story.notices if notice.level != "note"]
     return join(
         _title(story),
-        notices(story.notices),
+        notices(urgent),
         _leaderboard(story, most),
         _certified(story),
+        notices([notice for notice in story.notices if notice.level == "note"], "Good to know"),
         _curves(story, sheet),
         pair,
         _method(story),
@@ -122,7 +124,9 @@ def _leaderboard(story: EloStory, most: int) -> Markup:
     rows = order[:most]
     if not rows:
         return join()
-    spread = finite([row.elo for row in rows], [v for r in rows for v in (r.elo_low, r.elo_high)])
+    # Intervals of players without a rank may be wider than the whole board: they end at its edge.
+    own = [row for row in rows if row.rank is not None] or rows
+    spread = finite([row.elo for row in own], [v for r in own for v in (r.elo_low, r.elo_high)])
     ratings = scale(spread, most=4)
     ratings = Scale(ratings.low, ratings.high, tuple((v, _elo(v)) for v, _ in ratings.ticks))
     sizes = sorted(abs(100.0 * row.bias) for row in rows)
@@ -151,7 +155,7 @@ def _leaderboard(story: EloStory, most: int) -> Markup:
         f"{story.noun}s leave open (95 %). 1000 is the mean of the ranked. Bias = predicted − actual "
         "win rate, in percentage points."
     )
-    foot = "± from the spread of the games (a sandwich estimate, 95 %)."
+    foot = "± is half of a 95 % interval."
     if any(row.rank is None for row in rows):
         foot += f" Fewer than {FEW} games: no rank."
     if len(rows) < len(order):
@@ -230,8 +234,10 @@ def _calibration(story: EloStory) -> Markup:
         for b in bins
     ]  # fmt: skip
     intro = f"All games in {width}area is the number of games, bars are 95 % intervals."
-    off = max(bins, key=lambda b: abs(b.actual - b.predicted) / max(b.high - b.low, 1e-9))
-    if not off.low <= off.predicted <= off.high:
+    full = [b for b in bins if b.games >= FEW]
+    apart = [b for b in full if not b.low <= b.predicted <= b.high]
+    if apart:
+        off = max(apart, key=lambda b: abs(b.actual - b.predicted) / max(b.high - b.low, 1e-9))
         intro += (
             f" Clearest departure: {percent(off.actual)} won where {percent(off.predicted)} was "
             "predicted."
@@ -305,7 +311,9 @@ def _method(story: EloStory) -> Markup:
         el(
             "p",
             "Before each game p is the probability that a wins; afterwards both ratings move by a "
-            "small step against the error, and their sum stays.",
+            "small step against the error, and their sum stays. The Elo of the leaderboard is the same "
+            "equation in hindsight: strengths for which the expected wins of all games equal the actual "
+            f"ones, but for one drawn game of each {story.noun} spread over its opponents.",
         ),
         el("div", formulas.game(), formulas.game_update(), class_="formula"),
         el("p", tidy(f"K = η × 400 / ln 10{f', here {k}' if k else ''}. {exact}")),

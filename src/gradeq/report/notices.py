@@ -345,16 +345,28 @@ def predicted_off(
     )
 
 
-def never_met(firsts: list[str]) -> Notice:
-    """Groups of players that no game joins, each by one of its players, the largest first."""
-    named = ", ".join(clean(name, 40) for name in firsts[:5])
-    more = f" and {count(len(firsts) - 5)} more" if len(firsts) > 5 else ""
+def never_met(groups: list[list[str]]) -> Notice:
+    """Groups of players that no game joins, the largest first: the others are named."""
+    apart = [name for group in groups[1:] for name in group]
+    named = ", ".join(clean(name, 40) for name in apart[:5])
+    more = f" and {count(len(apart) - 5)} more" if len(apart) > 5 else ""
     return Notice(
         "amber",
-        f"{count(len(firsts))} groups of players never met.",
-        f"They are those of {named}{more}. Players of different groups cannot be compared: "
-        "their ranks are left open.",
+        f"{some(len(apart), 'player')} never met the other {count(len(groups[0]))}.",
+        f"No chain of games joins {named}{more} to them ({count(len(groups))} groups in all). "
+        "Players of different groups cannot be compared: their ranks are left open.",
         "Rate each group separately, or add games between them.",
+    )
+
+
+def views_apart(correlation: float) -> Notice:
+    """The strengths of the moment rank players in another order than the fit of all games."""
+    return Notice(
+        "amber",
+        "Recent games and all games rank players differently.",
+        f"The two views have a rank correlation of {correlation:.2f}. Where players mostly meet their "
+        "equals, everyone wins half of the games, and only a fit of all games can tell them apart.",
+        "Compare the columns `elo_all_time` and `elo_now`; `--view all-time` shows the fit alone.",
     )
 
 

@@ -137,7 +137,7 @@ def certificate(
     return figure("Certificate", shown, f"{gloss}; {agree} {close}", tag)
 
 
-def notices(given: Sequence[Notice]) -> Markup:
+def notices(given: Sequence[Notice], title: str = "Read this first") -> Markup:
     """Every warning before any chart: icon and word, claim, evidence, what to do."""
     if not given:
         return join()
@@ -164,7 +164,7 @@ def notices(given: Sequence[Notice]) -> Markup:
                 remedy,
             )
         )
-    return section("Read this first", "", el("ul", *rows, class_="notices"))
+    return section(title, "", el("ul", *rows, class_="notices"))
 
 
 def section(title: str, intro: str | Markup, *inside: Markup, class_: str | None = None) -> Markup:
