@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gradeq.errors import BadInput
+from gradeq.layers import elo as layer
 from gradeq.layers import elo_rally
 from gradeq.layers.elo import Elo
 from gradeq.layers.registry import from_json
@@ -88,3 +89,18 @@ def test_scores_that_the_caller_writes_over_stay_what_they_were():
     other.run(a, b, y.copy(), weights=w.copy())
     y[:], w[:] = 0.0, 1.0
     assert one.board() == other.board()
+
+
+@pytest.mark.parametrize("eta", [0.1, None])
+def test_games_do_not_wait_for_ever_for_somebody_to_read_the_board(eta, monkeypatch):
+    monkeypatch.setattr(layer, "UNREAD", 5)
+    elo, other = Elo(eta), Elo(eta)
+    a, b, y = np.arange(90) % 3, (np.arange(90) + 1) % 3, np.arange(90) % 2 / 1.0
+    for i in range(90):
+        elo.predict(f"{a[i]}", f"{b[i]}", id=i)
+        elo.settle(y[i], id=i)
+        assert len(elo._state.unread) <= 5
+    for i in range(9):
+        other.run(a[10 * i : 10 * i + 10], b[10 * i : 10 * i + 10], y[10 * i : 10 * i + 10])
+        assert sum(len(entry[0]) for entry in other._state.unread) <= 80
+    assert elo.board() == other.board()

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import numpy as np
+
 from gradeq.engine import checks
 from gradeq.engine.players import HOME, Players
 from gradeq.errors import BadInput
@@ -16,7 +18,7 @@ from gradeq.layers.elo_steps import chosen_step, home_scale
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.making import late_limit
 from gradeq.ledger.state import State
-from gradeq.ledger.values import Ticket
+from gradeq.ledger.values import Posting, Ticket
 from gradeq.penalties import Penalty, check_strength
 from gradeq.rules.drift import Drift
 from gradeq.rules.forecaster import Forecaster
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 Ties = Literal["half", "drop"]
 
 CAP = 0.3
+UNREAD = 65_536  # games that wait for somebody to read the board; columns take less room
 FINITE = 1e6  # with smaller steps no number of games takes a rating out of the finite numbers
 PLAIN_ETA = 0.1  # a constant step for those who ask for one without a number (--eta plain)
 
@@ -226,6 +229,18 @@ class Elo(ManyGames, Layer):
         if rally is not None and rally.games:
             self._run(lambda: rally.columns(self._names))
 
+    def _post(self, ticket: Ticket, y: Any) -> Posting:
+        posting = super()._post(ticket, y)
+        if len(self._held.unread) > UNREAD:
+            self._held.read()
+        return posting
+
+    def _run(self, columns: Any) -> Any:
+        done = super()._run(columns)
+        if sum(np.size(entry[0]) for entry in self._held.unread) > 16 * UNREAD:
+            self._held.read()
+        return done
+
     def freeze(self) -> None:
         """Stop learning: scores close their tickets but move nothing, until ``resume``."""
         self._end_rally()
@@ -280,10 +295,8 @@ class Elo(ManyGames, Layer):
 
     def drift(self) -> dict[str, Any]:
         """What the games say about drift: the weight of each speed (variance a game), and of none (``constant``)."""
-        drift = self._rule.drift
-        weights = drift.weights(self._state).tolist()
-        speeds = ["constant", *("{:g} a {}".format(*drift.speed(k)) for k in range(1, drift.count))]
-        return {"weights": dict(zip(speeds, weights, strict=True)), "constant": weights[0]}
+        told: dict[str, Any] = self._rule.drift.told(self._state)
+        return told
 
     def connected(self) -> list[list[str]]:
         """The groups of players that are joined by games, the largest first; across groups nobody can be compared."""

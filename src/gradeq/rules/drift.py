@@ -84,6 +84,12 @@ class Drift:
         a_game, a_year = self.filters.games[k], self.filters.years[k]
         return (a_year, "year") if a_year else (a_game, "game")
 
+    def told(self, state: State) -> dict[str, Any]:
+        """The weight of each speed by name, and of none."""
+        weights = self.weights(state).tolist()
+        speeds = ["constant", *("{:g} a {}".format(*self.speed(k)) for k in range(1, self.count))]
+        return {"weights": dict(zip(speeds, weights, strict=True)), "constant": weights[0]}
+
     def year(self, time: float | None) -> float:
         """A time in years, if games have dates."""
         return NO_DATE if time is None or not self.dates else time / YEAR
