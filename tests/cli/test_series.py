@@ -203,3 +203,10 @@ def test_sums_of_many_groups_do_not_depend_on_how_few_a_piece_has():
     assert np.array_equal(whole.rows, pieces.rows)
     assert np.allclose(whole.totals("x"), pieces.totals("x"), atol=1e-12)
     assert np.allclose(whole.totals("x"), np.bincount(codes, values, 1000), atol=1e-12)
+
+
+def test_short_series_that_are_far_off_are_shown_the_way_to_pool(demand):
+    given = ["quantile", demand, "--prediction", "low", "--label", "sold", "--interval", 0.8]
+    assert "Try --pool" in ok(here(*given, "--key", "sku")).out
+    for more in (["--key", "sku", "--pool"], ["--key", "sku", "--eta", 0.5], []):
+        assert "--pool" not in ok(here(*given, *more)).out

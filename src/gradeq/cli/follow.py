@@ -154,8 +154,10 @@ class Follow:
             ends[0], ends[1] = min(ends[0], values.min()), max(ends[1], values.max())
 
     def _trace(self, rows: Parsed, run: Any, x: Floats) -> None:
+        if self.task.key is not None:  # a million series would be spelled out for nothing
+            return
         theta = getattr(self.layer, "theta", None)
-        if self.task.key is not None or not isinstance(theta, dict):
+        if not isinstance(theta, dict):
             return
         if self.pieces < TRACED and len(theta) <= MOST_PARAMETERS:
             trace = run.path(reading_of)

@@ -32,7 +32,7 @@ def as_json(outcome: Outcome) -> str:
     if task.common.weight is not None:
         found["weight"] = task.common.weight
     found |= measured(task, outcome.sums.mean, outcome.counted)
-    theta = getattr(outcome.layer, "theta", None)
+    theta = None if task.key is not None else getattr(outcome.layer, "theta", None)
     if task.key is not None:
         found["keys"] = len(outcome.layer.keys)
         if outcome.series is not None:

@@ -9,9 +9,17 @@ import numpy as np
 from gradeq.cli.keys import ENOUGH, Series
 from gradeq.cli.task import Task
 from gradeq.equilibrium import aligned
+from gradeq.layers.keytable import shares
 from gradeq.report.markup import clean
+from gradeq.report.numerals import points
+from gradeq.report.story import Notice
 
 LISTED = 5  # of the ten that the report and --json have
+SEVERAL, SHORT, FAR = (
+    5,
+    500,
+    0.03,
+)  # series; labels of the middle one; coverage off target: then pooling may help
 
 
 def as_dict(task: Task, series: Series) -> dict[str, Any]:
@@ -49,13 +57,33 @@ def entry(task: Task, series: Series, j: int) -> dict[str, Any]:
 def aims(task: Task, series: Series, j: int) -> tuple[float, float]:
     """Bias or coverage of a series before and after; of several levels that of the first."""
     table = series.table
-    if table.target is not None:
-        return tuple(float(e[j]) + table.target for e in (table.error_before, table.error))  # type: ignore[return-value]
-    level = table.levels[0] if table.levels else 0.0
-    before, after = (
-        float(np.ravel(bias[j])[0]) + level for bias in (table.bias_before, table.bias_after)
+    errors = (table.error_before, table.error)
+    if table.target is None:
+        errors = tuple(
+            bias if bias.ndim == 1 else bias[:, 0] for bias in (table.bias_before, table.bias_after)
+        )
+    before, after = (float(error[j]) for error in errors)
+    if task.command == "debias":
+        return before, after
+    target = table.levels[0] if table.target is None else table.target
+    return float(shares(before, target)), float(shares(after, target))
+
+
+def pool_hint(outcome: Any) -> Notice | None:
+    """Short series that are far off, and would gain by sharing."""
+    task, series = outcome.task, outcome.series
+    if series is None or task.command != "quantile" or outcome.layer.pool or not task.poolable:
+        return None
+    labels = float(np.median(series.table.rows)) if len(series.table.rows) >= SEVERAL else np.inf
+    off = series.spread().get("mean", 0.0)
+    if labels >= SHORT or off < FAR:
+        return None
+    return Notice(
+        "note",
+        f"The {len(series.table.rows):,} series are short: {labels:,.0f} labels in the median.",
+        f"Alone they are off target by {points(off, False)} points on average.",
+        "Try `--pool`: series then share an overall correction beside their own.",
     )
-    return before, after
 
 
 def lines(task: Task, series: Series, short: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradeq.cli.keys_words import pool_hint
 from gradeq.cli.options import Common, labels_later
 from gradeq.cli.outcome import Outcome
 from gradeq.cli.ties import tie_notices
@@ -35,7 +36,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
         found.append(say.coverage_not_guaranteed())
     if outcome.labelled < outcome.rows:
         found.append(say.no_label(outcome.rows - outcome.labelled, labels_later(options)))
-    found += [*tie_notices(outcome, pass_.ties), *bounds(outcome)]
+    found += [*tie_notices(outcome, pass_.ties), pool_hint(outcome), *bounds(outcome)]
     reached = outcome.equilibrium
     if reached.gap > BROKEN * max(1.0, abs(reached.largest)):
         found.append(say.identity_broken(spelled(reached.gap)))

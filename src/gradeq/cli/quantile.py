@@ -179,8 +179,9 @@ def task_of(
     check(prediction, levels, interval, ensemble, ensemble_eta, options)
     if ensemble is not None and (by or features):
         raise click.UsageError("--ensemble has no groups or features; leave out --by and --feature")
+    against = pooled_with(options, link, by, features, ensemble)
     if pool:
-        check_pool(options, link, by, features, key, ensemble)
+        check_pool(key, against)
     if interval is not None:
         share = float(interval)
         taus: tuple[float, ...] = ((1.0 - share) / 2.0, (1.0 + share) / 2.0)
@@ -229,6 +230,7 @@ def task_of(
     return Task(
         "quantile", options, prediction, label, new, Cover(taus, interval is not None, support), make,
         by, features, key, "real", chosen, shown, interval, len(taus) > 1, support, keys_out,
+        poolable=not against,
     )  # fmt: skip
 
 
@@ -279,17 +281,14 @@ def made(
     return QuantileTracker(taus[0], **settings)
 
 
-def check_pool(
+def pooled_with(
     options: Common,
     link: str | None,
     by: tuple[str, ...],
     features: tuple[str, ...],
-    key: str | None,
     ensemble: tuple[float, ...] | None,
-) -> None:
-    """Refuse options that do not go with --pool."""
-    if key is None:
-        raise click.UsageError("--pool is about the series of --key; give --key as well")
+) -> list[str]:
+    """The options given that do not go with --pool."""
     given = {
         "--eta": options.eta is not None,
         "--decay": options.decay is not None,
@@ -299,9 +298,16 @@ def check_pool(
         "--link linear": link == "linear",
         "--ensemble": ensemble is not None,
     }
-    for name in (name for name, there in given.items() if there):
+    return [name for name, there in given.items() if there]
+
+
+def check_pool(key: str | None, against: list[str]) -> None:
+    """Refuse options that do not go with --pool."""
+    if key is None:
+        raise click.UsageError("--pool is about the series of --key; give --key as well")
+    if against:
         raise click.UsageError(
-            f"--pool chooses its own steps and shares among keys alone; leave out {name}"
+            f"--pool chooses its own steps and shares among keys alone; leave out {against[0]}"
         )
 
 

@@ -45,6 +45,7 @@ class Task:
     several: bool = False  # the layer takes and serves one column for each level
     support: tuple[float | None, float | None] | None = None  # --min and --max
     keys_out: str | None = None
+    poolable: bool = False  # --pool would go with these options
 
     @property
     def columns(self) -> list[str]:

@@ -70,10 +70,10 @@ class KeyTable(NamedTuple):
         if self.target is not None:
             marks = ["_lower", "_upper"]
             for when, bias in (("before", self.bias_before), ("after", self.bias_after)):
-                found[f"coverage_{when}"] = bias[:, 1] - bias[:, 0] + self.target
+                found[f"coverage_{when}"] = shares(bias[:, 1] - bias[:, 0], self.target)
             if self.more is not None:
                 shift = self.bias_after + self.more
-                found["coverage_clipped"] = shift[:, 1] - shift[:, 0] + self.target
+                found["coverage_clipped"] = shares(shift[:, 1] - shift[:, 0], self.target)
             found["loss_before"] = self.loss_before.mean(axis=1)
             found["loss_after"] = self.loss_after.mean(axis=1)
         else:
@@ -89,11 +89,11 @@ class KeyTable(NamedTuple):
             if not self.levels:
                 found |= {f"bias_before{mark}": before, f"bias_after{mark}": after}
             else:
-                found[f"coverage_before{mark}"] = before + self.levels[k]
-                found[f"coverage_after{mark}"] = after + self.levels[k]
+                tau = self.levels[k]
+                found[f"coverage_before{mark}"] = shares(before, tau)
+                found[f"coverage_after{mark}"] = shares(after, tau)
                 if self.more is not None:
-                    more = _level(self.more, k)
-                    found[f"coverage_clipped{mark}"] = after + self.levels[k] + more
+                    found[f"coverage_clipped{mark}"] = shares(after + _level(self.more, k), tau)
             found[f"loss_before{mark}"] = _level(self.loss_before, k)
             found[f"loss_after{mark}"] = _level(self.loss_after, k)
         return found
@@ -101,6 +101,11 @@ class KeyTable(NamedTuple):
     def to_frame(self) -> Any:
         """One row for each key, as a data frame of pandas, polars or pyarrow, whichever is there."""
         return frame_of(self.columns())
+
+
+def shares(error: Any, target: float) -> Any:
+    """Coverages: errors and their target; what long sums lost in the last digits is rounded away."""
+    return np.round(error + target, 10) + 0.0
 
 
 def _level(column: Any, k: int) -> Any:
