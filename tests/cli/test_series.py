@@ -151,6 +151,24 @@ def test_the_report_has_the_section_with_paths(demand, tmp_path):
     assert "<h2>Series</h2>" not in page.read_text()
 
 
+def test_weights_count_in_the_table_and_in_the_charts(demand, tmp_path):
+    heavy = tmp_path / "heavy.csv"
+    rows = demand.read_text().splitlines()
+    heavy.write_text(
+        "\n".join([f"{rows[0]},w", *(f"{row},{i % 3}" for i, row in enumerate(rows[1:]))])
+    )
+    out, keys = tmp_path / "out.csv", tmp_path / "keys.csv"
+    command, *rest = KINDS["interval"][0]
+    given = [command, heavy, *rest, "--label", "sold", "--key", "sku", "--weight", "w", "-o", out]
+    ok(here(*given, "--keys-out", keys, "--report", tmp_path / "page.html"))
+    table, cells = read(keys), read(out)
+    mine = np.array(cells["sku"]) == table["key"][5]
+    lower, upper, y, w = (floats(cells[name])[mine] for name in ("lower", "upper", "sold", "w"))
+    covered = np.average((lower < y) & (y <= upper), weights=w)
+    assert float(table["coverage_after"][5]) == pytest.approx(covered, abs=1e-9)
+    assert float(table["width_after"][5]) == pytest.approx(np.average(upper - lower, weights=w))
+
+
 def test_series_with_groups_are_listed_by_key_and_group(demand, tmp_path):
     keys = tmp_path / "keys.csv"
     given = ["--prediction", "low", "--label", "sold", "--key", "sku", "--by", "day"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.cli.measure import GroupSums
+from gradeq.cli.measure import WEIGHT, GroupSums, scaled
 from gradeq.cli.outcome import bound_of
 from gradeq.cli.task import Parsed, Task
 from gradeq.files.numbers import Floats
@@ -26,7 +26,8 @@ class SeriesSums:
         self.task = task
         # A parameter is a series only where series have no groups or features of their own.
         self.alone = not (task.by or task.features)
-        self.sums = GroupSums(["label", "width_before", "width_after"])
+        self.weighted = task.common.weight is not None
+        self.sums = GroupSums(["label", "width_before", "width_after"], self.weighted)
         self.blocks = GroupBlocks(drawn, FOLLOWED, 128) if drawn and self.alone else None
 
     def add(
@@ -46,15 +47,18 @@ class SeriesSums:
             "width_before": base[:, -1] - base[:, 0],
             "width_after": now[:, -1] - now[:, 0],
         }
-        self.sums.add(codes, columns, len(book))
+        weights = None if rows.weights is None else rows.weights[counted]
+        self.sums.add(codes, columns, len(book), weights)
         if self.blocks is not None:
-            self.blocks.add(codes, {name: judged[name] for name in self.blocks.names}, x)
+            drawn = {name: scaled(judged, name, weights) for name in self.blocks.names}
+            self.blocks.add(codes, drawn, x)
 
     def means(self, name: str, keys: int) -> Floats:
         """The mean of a column for each of so many series, nan where there were no rows."""
         found: Floats = np.full(keys, np.nan)
-        rows, total = self.sums.rows[:keys], self.sums.totals(name)[:keys]
-        found[: len(rows)] = np.where(rows > 0, total / np.maximum(rows, 1), np.nan)
+        total = self.sums.totals(name)[:keys]
+        weight = (self.sums.totals(WEIGHT) if self.weighted else self.sums.rows)[:keys]
+        np.divide(total, weight, out=found[: len(total)], where=weight > 0)
         return found
 
 

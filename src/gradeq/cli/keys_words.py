@@ -82,7 +82,7 @@ def pool_hint(outcome: Any) -> Notice | None:
         "note",
         f"The {len(series.table.rows):,} series are short: {labels:,.0f} labels in the median.",
         f"Alone they are off target by {points(off, False)} points on average.",
-        "Try `--pool`: series then share an overall correction beside their own.",
+        "Try `--pool` and no `--eta`: series then share an overall correction beside their own.",
     )
 
 

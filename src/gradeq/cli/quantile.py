@@ -230,7 +230,7 @@ def task_of(
     return Task(
         "quantile", options, prediction, label, new, Cover(taus, interval is not None, support), make,
         by, features, key, "real", chosen, shown, interval, len(taus) > 1, support, keys_out,
-        poolable=not against,
+        poolable=not against or (against == ["--eta"] and options.eta == "plain"),
     )  # fmt: skip
 
 
