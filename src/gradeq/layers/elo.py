@@ -295,8 +295,7 @@ class Elo(ManyGames, Layer):
 
     def drift(self) -> dict[str, Any]:
         """What the games say about drift: the weight of each speed (variance a game), and of none (``constant``)."""
-        told: dict[str, Any] = self._rule.drift.told(self._state)
-        return told
+        return Drift(self.dates).told(self._state)
 
     def connected(self) -> list[list[str]]:
         """The groups of players that are joined by games, the largest first; across groups nobody can be compared."""
