@@ -104,3 +104,18 @@ def test_games_do_not_wait_for_ever_for_somebody_to_read_the_board(eta, monkeypa
         other.run(a[10 * i : 10 * i + 10], b[10 * i : 10 * i + 10], y[10 * i : 10 * i + 10])
         assert sum(len(entry[0]) for entry in other._state.unread) <= 80
     assert elo.board() == other.board()
+
+
+def test_a_corrected_score_changes_the_fit_and_teaches_the_filters_nothing():
+    elo, right = Elo(0.1), Elo(0.1)
+    for i in range(60):
+        for own in (elo, right):
+            own.predict("abc"[i % 3], "abc"[(i + 1) % 3], id=i)
+        elo.settle(i % 2, id=i)
+        right.settle(i % 2 if i != 7 else 0.5, id=i)
+    before = elo.drift(), {row.player: row.elo_now for row in elo.leaderboard()}
+    elo.correct(7, 0.5)
+    assert before == (elo.drift(), {row.player: row.elo_now for row in elo.leaderboard()})
+    assert [row[:8] for row in elo.leaderboard("all-time")] == [
+        row[:8] for row in right.leaderboard("all-time")
+    ]

@@ -18,9 +18,8 @@ from gradeq.standings.solve import solver
 
 PROBES = 32
 KNOTS = 40
-SWEEPS = (
-    100  # of averaging over opponents, so that the order of players is that of the field they meet
-)
+# Averages over opponents, so that the order of players is that of the field they meet.
+SWEEPS = 100
 
 
 class Common(NamedTuple):
