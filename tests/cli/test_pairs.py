@@ -143,12 +143,12 @@ def test_labels_killed_at_any_write_are_applied_once(folder, monkeypatch):
 def test_a_state_names_the_outputs_that_belong_to_it(folder):
     def pair() -> str:
         return next(
-            line for line in ok(here("audit", "state.json")).out.splitlines() if "run" in line
+            line for line in ok(here("audit", "state.json")).out.splitlines() if "wrote" in line
         )
 
-    assert "run 1 wrote out.csv: in place" in pair()
+    assert "run 1 of 1 wrote out.csv: in place" in pair()
     Path("out.csv").write_text("other\n")
-    assert "run 1 wrote out.csv: changed since" in pair()
+    assert "run 1 of 1 wrote out.csv: changed since" in pair()
     Path("out.csv").unlink()
     assert "out.csv: gone" in pair()
 

@@ -76,14 +76,12 @@ def audited(path: str) -> dict[str, Any]:
 
 
 def paired(layer: Any) -> dict[str, Any]:
-    """The last run on the state, and whether its outputs are those that it wrote."""
+    """How many runs the state has seen, and whether the last outputs are those that were written with it."""
     import hashlib
 
     from gradeq.cli.desk import Desk
 
     desk = Desk.of(layer)
-    if not desk.runs:
-        return {"run": None, "outputs": {}}
 
     def now(path: str, mark: str) -> str:
         try:
@@ -93,9 +91,11 @@ def paired(layer: Any) -> dict[str, Any]:
             return "gone"
         return "in place" if same else "changed since"
 
+    writing = [run for run in desk.runs if run[3]]
+    wrote = writing[-1] if writing else (None, "", 0, [])
     return {
-        "run": desk.number,
-        "outputs": {path: now(path, mark) for path, mark in desk.runs[-1][3]},
+        "runs": desk.number,
+        "wrote": {"run": wrote[0], "outputs": {path: now(path, mark) for path, mark in wrote[3]}},
     }
 
 
@@ -116,14 +116,14 @@ def told(found: dict[str, Any]) -> list[str]:
 
 
 def wrote(found: dict[str, Any]) -> list[str]:
-    """run 7 wrote out.csv, page.html: in place; nothing for a state that no command wrote."""
+    """run 7 wrote out.csv, page.html: in place; nothing for a state without outputs."""
     from gradeq.report.markup import clean
 
-    if found["run"] is None:
+    outputs = found["wrote"]["outputs"]
+    if not outputs:
         return []
-    outputs = found["outputs"]
     if len(set(outputs.values())) == 1:
         said = f"{', '.join(outputs)}: {next(iter(outputs.values()))}"
     else:
         said = ", ".join(f"{path}: {how}" for path, how in outputs.items())
-    return [clean(f"run {found['run']} wrote {said or 'no other file'}", 2000)]
+    return [clean(f"run {found['wrote']['run']} of {found['runs']} wrote {said}", 2000)]

@@ -43,6 +43,19 @@ class Answering:
 
         return answer_many(self.update, labels, {"id": ids})
 
+    def _duplicate(self, y: Any, id: Id) -> str:
+        book = self._book
+        known = book.held[id] if id in book.held else book.closed[id].y
+        if known == y:
+            return "duplicate"
+        raise LabelConflict(
+            f"id {id!r} already has the label {known!r}, not {y!r}; use correct(id, label) to change it"
+        )
+
+    def expire(self, now: float) -> int:
+        """Drop tickets older than ``ttl``; later labels for them are refused. Returns how many were dropped."""
+        return len(self._book.expire(now))
+
     def correct(self, id: Id, y: Any) -> str:
         """Replace the posted label of this id: the old posting is taken back, the new one put in its place."""
         y = self._label(y)

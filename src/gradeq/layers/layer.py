@@ -20,7 +20,6 @@ from gradeq.certificate import certify, more_labels, reading_of
 from gradeq.engine.columns import Columns, Engine, Ran, run_columns
 from gradeq.engine.flight import Flight
 from gradeq.engine.tickets import Book
-from gradeq.errors import LabelConflict
 from gradeq.kernels.flight import LATENESS
 from gradeq.layers.answering import Answering
 from gradeq.layers.joining import merge
@@ -220,19 +219,6 @@ class Layer(Answering, ABC):
         opened = book.find(id)
         book.close(opened, self._post(opened[0], y))
         return "applied"
-
-    def _duplicate(self, y: Any, id: Id) -> str:
-        book = self._book
-        known = book.held[id] if id in book.held else book.closed[id].y
-        if known == y:
-            return "duplicate"
-        raise LabelConflict(
-            f"id {id!r} already has the label {known!r}, not {y!r}; use correct(id, label) to change it"
-        )
-
-    def expire(self, now: float) -> int:
-        """Drop tickets older than ``ttl``; later labels for them are refused. Returns how many were dropped."""
-        return len(self._book.expire(now))
 
     def reset_in_flight(self) -> None:
         """Forget how late labels came, from now on (logged); the late-label cap relaxes. The facts do not forget."""
