@@ -16,6 +16,7 @@ import numpy.typing as npt
 from gradeq.errors import BadInput
 from gradeq.files.codebook import Codebook
 from gradeq.files.times import Times
+from gradeq.kernels.finite import is_finite
 from gradeq.naming import MISSING_NAME, name_of
 
 Floats = npt.NDArray[np.float64]
@@ -54,6 +55,8 @@ def floats(column: Any, name: str, *, missing: bool = False) -> Floats:
     array([ 1.,  2., nan])
     """
     values = _floats(_array(column, name), name)
+    if is_finite(values):
+        return values
     wrong = np.isinf(values) if missing else ~np.isfinite(values)
     if wrong.any():
         i, count = int(np.argmax(wrong)), int(wrong.sum())

@@ -36,8 +36,12 @@ FORMS = [  # every form of rows, terms, penalty and account, in both orders of p
     (descent.late, forms.Alone(), forms.Own(), descent.Free(), forms.Full()),
     (descent.late, forms.Single(), forms.Own(), descent.Free(), forms.Later()),
     (descent.late, forms.Listed(), forms.Own(), descent.Free(), forms.Lean()),
+    (descent.at_once, forms.Several(3), forms.Same(), descent.Free(), forms.Full()),
+    (descent.late, forms.Several(3), forms.Own(), descent.Free(), forms.Lean()),
 ]
-COVER = [(*FORMS[k % 10], LOSSES[k % len(LOSSES)], LINKS[k % len(LINKS)]) for k in range(16)]
+COVER = [
+    (*FORMS[k % len(FORMS)], LOSSES[k % len(LOSSES)], LINKS[k % len(LINKS)]) for k in range(16)
+]
 WHOLE = [GEOMETRIES[k] for k in (0, 5, 6, 10)]  # these go through the whole proximal loop
 
 
@@ -230,7 +234,8 @@ def test_compiled_steps_are_the_interpreted_ones():
     clock = np.arange(N) % 3
     assert_same(descent.ticked, (), (clock,), (np.array([4.0, 0.0, 1.0]), np.zeros(N, dtype=int)))
     _, _, _, etas, starts, index, _ = varied()
-    assert_same(account.followed, (), (etas, clock, starts, index), (np.zeros(3 * account.PATH),))
+    paths = (np.zeros(3 * account.PATH), np.zeros(account.PATH))
+    assert_same(account.followed, (), (etas, clock, starts, index), paths)
 
 
 @pytest.mark.parametrize("featured", [False, True])
@@ -240,9 +245,17 @@ def test_steps_of_late_labels_are_the_interpreted_ones(featured):
     cuts, opened = np.searchsorted(posts, np.arange(N) - 4), np.zeros(3 * N)
     norms = (values.reshape(N, 3) ** 2).sum(axis=1) if featured else np.zeros(0)
     cell = (1.0, 0.0, 0.0, flight.EPOCH, 1.0)
-    reads = (True, 0.1, 0, cuts, posts, opened, starts, index, weights, norms)
-    writes = (np.zeros(1), np.zeros(N, dtype=int), np.zeros(3), np.tile(cell, 3), etas, np.ones(N))
-    assert_same(flight.flown, (), reads, writes)
+    places = (cuts, posts, starts, index)
+    order = flight.Order(0.1, 0, 7.0, np.zeros(0), *places, weights, norms, np.zeros(N, dtype=int))
+    told = np.array(flight.NO_LABELS)
+    kept = flight.Kept(opened, np.zeros(1), np.zeros(3), np.tile(cell, 3), etas, np.ones(N), told)
+    listed, plain = (
+        type(each)(*(a.tolist() if isinstance(a, np.ndarray) else a for a in each))
+        for each in (order, kept)
+    )
+    flight.flown(listed, plain)
+    compiled(flight.flown, (order, kept))(order, kept)
+    assert [a.tolist() for a in kept] == list(plain)
 
 
 def test_a_compiled_run_gives_the_same_bits(monkeypatch):

@@ -95,12 +95,14 @@ class Pass:
             self.extremes = (min(low, float(served.min())), max(high, float(served.max())))
         known, counted = ~np.isnan(rows.y), rows.counted
         whole = bool(counted.all())
-        y = rows.y if whole else rows.y[counted]
-        weights = None if rows.weights is None else rows.weights[counted]
-        picked = [c if whole else c[counted] for c in codes]
-        raw, now = (base, served) if whole else (base[counted], served[counted])
-        own = values if whole else values[counted]
-        judged = task.judge.columns(*self._flat(raw, own), y)
+
+        def of(column: Any) -> Any:
+            return column if whole else column[counted]
+
+        y, raw, now = of(rows.y), of(base), of(served)
+        weights = None if rows.weights is None else of(rows.weights)
+        picked = [of(code) for code in codes]
+        judged = task.judge.columns(*self._flat(raw, of(values)), y)
         self.labelled += int(np.count_nonzero(known))
         self.sums.add(judged, len(y), weights)
         self.ties.add(y)
@@ -110,7 +112,7 @@ class Pass:
         if weights is not None:
             for sums, code, book in zip(self.labels, codes, self.books, strict=True):
                 sums.add(code[known], {}, len(book))
-        x = positions(rows, self.axis)[counted]
+        x = of(positions(rows, self.axis))
         self.trend.add(x, raw, now, y, judged, weights)
         if self.series is not None:
             self.series.add(self.layer, rows, served, x, judged)

@@ -37,7 +37,7 @@ Held = TypeVar("Held")
 
 # Pieces are joined up to this many rows or bytes: each call of the layer then pays, and a long
 # file reaches the length from which loops are compiled.
-_ROWS = 1 << 19
+_ROWS = 1 << 17
 _BYTES = 128 << 20
 # Files of more bytes than this are read ahead and written behind; never a pipe, which may block.
 _LONG = 32 << 20

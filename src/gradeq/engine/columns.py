@@ -119,16 +119,15 @@ def passed(engine: Engine, columns: Columns) -> Ran:
     for k, own in enumerate(carried):
         steps[k] = own.ticket.step
     tickets = [own.ticket for own in carried]
+    plain = at_once and not varied and not resized and len(posting.posts) == n
     batch = Batch(
         full.base, full.labels, weights, steps, steps, full.placed.rows, full.placed.keys, first,
-        posting.cuts, posting.posts, tickets, at_once, False, full.times if times is None else times[0],
+        posting.cuts, posting.posts, tickets, at_once, plain, full.times if times is None else times[0],
     )  # fmt: skip
-    etas, opened, delays = flight.many(state, batch, full.placed.cells, full.placed.norms)
-    constant = type(rule.schedule) is Constant and etas is steps and not resized
-    plain = batch.at_once and constant and full.weights is None and len(posting.posts) == n
-    batch = batch._replace(etas=etas, plain=plain)
+    etas, opened, delays, told = flight.many(state, batch, full.placed.cells, full.placed.norms)
+    batch = batch._replace(etas=etas, plain=plain and etas is steps)
     state.facts[fact.RESIZED] += float(resized)
-    flight.settle_many(state, batch, full.placed.norms, delays, heard, engine.frozen)
+    flight.settle_many(state, batch, full.placed.norms, told, heard, engine.frozen)
     if engine.frozen:
         batch = batch._replace(labels=np.full(n, np.nan))
     tickets_of: Callable[[Ints], list[Ticket]]
@@ -240,7 +239,9 @@ def scheduled(engine: Engine, columns: Columns, n: int, first: int, cuts: Ints) 
     schedule, state, names = engine.rule.schedule, engine.state, engine.names
     clock, own = columns.placed.clock, names.clocked == "clock"
     if type(schedule) is Constant:
-        if own:
+        if own and len(state.clock) == 1:
+            state.clock[0] += float(len(clock))
+        elif own:
             np.add.at(state.view("clock"), clock, 1.0)
         # The steps of tickets carried over are written into them.
         return np.full(n, schedule.eta) if first else filled(n, schedule.eta)

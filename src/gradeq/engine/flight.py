@@ -12,14 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from gradeq.engine.told import Told, at_once, unlearned
 from gradeq.errors import BadInput
+from gradeq.kernels import flight
 from gradeq.kernels.account import PATH, follow, followed
-from gradeq.kernels.call import run_loop
+from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.flight import (
     COUNT,
     EPOCH,
     LATENESS,
     LENGTH,
+    NO_LABELS,
     PEAK,
     RECENT,
     capped,
@@ -30,10 +33,8 @@ from gradeq.kernels.flight import (
 from gradeq.kernels.flight import (
     LATEST as LATEST_OF_CELL,
 )
-from gradeq.kernels.ordering import waited
 from gradeq.ledger import facts as fact
-from gradeq.ledger.batch import Batch, Floats, Ints, Order, Rows, single
-from gradeq.ledger.constants import zeros
+from gradeq.ledger.batch import Batch, Floats, Ints, Order, Rows
 from gradeq.ledger.facts import (
     FACTS,
     HEAVIEST,
@@ -224,42 +225,45 @@ class Flight:
 
     def many(
         self, state: State, batch: Batch, cells: Rows | Pairs, norms: Any
-    ) -> tuple[Floats, Ints, Floats]:
-        """Count the rows of a batch and give each label its step: steps, counts at serving, lateness."""
+    ) -> tuple[Floats, Ints, Floats, Told]:
+        """Count the rows of a batch, give each label its step: steps, counts at serving, lateness, all in short."""
         n, first = len(batch.base), batch.first
         rows = state.view("rows")
         if batch.at_once and not len(state.late):
             if len(rows) == 1:
                 rows[0] += n
-            elif n * 8 < len(rows):
+            elif n < 4 * len(rows):
                 np.add.at(rows, cells.params, 1.0)
             elif isinstance(cells, Pairs):
                 rows += cells.counts
             else:
                 rows += np.bincount(cells.params, minlength=len(rows))
-            return batch.steps, np.empty(0, dtype=np.int64), np.empty(0)
+            return batch.steps, np.empty(0, dtype=np.int64), np.empty(0), at_once(batch)
         calm_so_far = not len(state.late)
         if calm_so_far:
             self.awake(state)
         opened = np.zeros(len(cells.params))
         for k, ticket in enumerate(batch.carried):
             opened[cells.starts[k] : cells.starts[k + 1]] = ticket.counts
-        etas, delays = batch.steps.copy(), np.ones(n)
+        etas, delays, told = batch.steps.copy(), np.ones(n), np.array(NO_LABELS)
         nothing = np.empty(0)
-        widest = state.view("norms") if self.featured else nothing
-        arrays = (
-            self.limit is not None, self.limit or 0.0, first, batch.cuts, batch.posts, opened, cells.starts,
-            cells.params, batch.weights, norms if self.featured else nothing, widest, batch.keys, rows,
-            state.view("late"), etas, delays,
+        numbers = np.array([float(ticket.number) for ticket in batch.carried])
+        cuts, posts, starts, own = unsigned(batch.cuts, batch.posts, cells.starts, cells.params)
+        order = flight.Order(
+            self.limit or 0.0, first, state.facts[SERVED], numbers, cuts, posts, starts, own, batch.weights,
+            norms if self.featured else nothing, batch.keys,
         )  # fmt: skip
-        run_loop(flown, (), arrays, n)
-        del arrays
-        if calm_so_far and delays[batch.posts].max(initial=1.0) == 1.0:
+        widest = state.view("norms") if self.featured else nothing
+        kept = flight.Kept(opened, widest, rows, state.view("late"), etas, delays, told)
+        run_loop(flown, (order, kept), (), n)
+        del kept
+        short = Told(*told.tolist())
+        if calm_so_far and short.late == 1.0:
             state.late = array("d")  # all at once after all: it still follows from the counts
-        return etas, opened.astype(np.int64), delays
+        return etas, opened.astype(np.int64), delays, short
 
     def settle_many(
-        self, state: State, batch: Batch, norms: Any, delays: Floats, order: Order, frozen: bool
+        self, state: State, batch: Batch, norms: Any, told: Told, order: Order, frozen: bool
     ) -> None:
         """Write down the facts of a whole batch; ``order`` has the labels that came, learned from or not."""
         heard = order.posts
@@ -267,37 +271,20 @@ class Flight:
         before = facts[fact.SERVED]
         facts[fact.SERVED] += float(n - first)
         facts[fact.POSTED] += float(len(heard))
-        if not batch.at_once and len(heard):
-            numbers = np.array([float(ticket.number) for ticket in batch.carried])
-            found = np.zeros(2)
-            run_loop(waited, (), (first, before, numbers, order.cuts, heard, found), len(heard))
-            facts[fact.DELAY_SUM] += float(found[0])
-            facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], float(found[1]))
         if frozen:
             facts[fact.SKIPPED] += float(len(heard))
-            return
+            told = told._replace(**unlearned(batch, order, before))
+        facts[fact.DELAY_SUM] += told.waited
+        facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], told.longest)
         posts = batch.posts
         if not len(posts):
             return
-        every = len(posts) == n
-
-        def posted(column: Floats) -> Floats:
-            return column if every else column[posts]
-
-        first_eta = float(batch.etas[posts[0]])
-        low, high = first_eta, first_eta
-        if not batch.plain:
-            taken = posted(batch.etas)
-            low, high = float(taken.min()), float(taken.max())
-        self._follow_many(state, batch, low, high)
-        facts[fact.STEP_LOW] = min(facts[fact.STEP_LOW], low)
-        facts[fact.STEP_HIGH] = max(facts[fact.STEP_HIGH], high)
-        if batch.etas is not batch.steps:
-            facts[fact.HELD] += float(np.count_nonzero(posted(batch.etas) < posted(batch.steps)))
-        if len(delays):
-            facts[fact.LATEST] = max(facts[fact.LATEST], float(posted(delays).max()))
-        if not batch.plain:
-            facts[fact.HEAVIEST] = max(facts[fact.HEAVIEST], float(posted(batch.weights).max()))
+        self._follow_many(state, batch, told.low, told.high)
+        facts[fact.STEP_LOW] = min(facts[fact.STEP_LOW], told.low)
+        facts[fact.STEP_HIGH] = max(facts[fact.STEP_HIGH], told.high)
+        facts[fact.HELD] += told.held
+        facts[fact.LATEST] = max(facts[fact.LATEST], told.late)
+        facts[fact.HEAVIEST] = max(facts[fact.HEAVIEST], told.heaviest)
         largest = 1.0
         if self.featured:  # rows with features all have the same number of entries
             largest = float(np.abs(batch.rows.values.reshape(n, -1)[posts]).max())
@@ -313,11 +300,9 @@ class Flight:
             if low == high and known in (0.0, low) and facts[fact.STEP_LOW] >= low:
                 return
             self.awake_path(state, known)
-        rows, posts, n = batch.rows, batch.posts, len(batch.base)
-        path, total = state.view("path"), state.view("total_path")
-        run_loop(followed, (), (batch.etas, posts, rows.starts, rows.params, path), n)
-        whole = single(zeros(n))
-        run_loop(followed, (), (batch.etas, posts, whole.starts, whole.params, total), n)
+        rows, paths = batch.rows, (state.view("path"), state.view("total_path"))
+        places = unsigned(batch.posts, rows.starts, rows.params)
+        run_loop(followed, (), (batch.etas, *places, *paths), len(batch.base))
 
     # Columns that are kept only once they are needed
 

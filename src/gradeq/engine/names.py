@@ -237,20 +237,20 @@ class Roster:
         if self.scalar:
             rows = single(nothing)
             return Placed(rows, rows, nothing, nothing, None)
-        indices = self.entered(groups)
-        clock = indices[0] if self.disjoint else nothing
+        columns = self.entered(groups)
         if features is None:
-            rows = joined(indices, None, None)
+            rows = joined(columns, None, None)
+            clock = rows.params if self.disjoint else nothing
             return Placed(rows, single(nothing) if self.together else rows, clock, nothing, None)
         places = np.array([self.index[name] for name in self.features], dtype=np.int64)
-        rows = joined(indices, features, places)
-        norms = np.full(n, float(len(indices)))
+        rows = joined(columns, features, places)
+        norms = np.full(n, float(len(columns)))
         for k in range(features.shape[1]):  # added in the order of one event, to the last bit
             norms = norms + features[:, k] * features[:, k]
-        return Placed(rows, single(nothing), clock, nothing, norms)
+        return Placed(rows, single(nothing), nothing, nothing, norms)
 
-    def entered(self, groups: Sequence[tuple[Ints, list[str]]]) -> list[Ints]:
-        """Parameters of group columns; new groups are numbered as they would be one row at a time."""
+    def entered(self, groups: Sequence[tuple[Ints, list[str]]]) -> list[tuple[Ints, Ints]]:
+        """The codes of group columns and the parameter of each code; new groups are numbered as one row at a time."""
         fresh = []
         spelled = []
         for c, (codes, labels) in enumerate(groups):
@@ -261,11 +261,9 @@ class Roster:
                     fresh.append((row, c, names[code]))
         for _, _, name in sorted(fresh):
             self.index.setdefault(name, len(self.index))
-        indices = []
-        for (codes, _), names in zip(groups, spelled, strict=True):
-            table = np.array([self.index.get(name, -1) for name in names], dtype=np.int64)
-            indices.append(table[codes] if len(table) else codes.astype(np.int64))
-        return indices
+        places = ([self.index.get(name, -1) for name in names] or [-1] for names in spelled)
+        own = (np.array(place, dtype=np.int64) for place in places)
+        return [(codes, place) for (codes, _), place in zip(groups, own, strict=True)]
 
     def row_at(self, params: Sequence[int], values: Sequence[float], key: int) -> Row:
         """The row of these places, by name."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gradeq.errors import BadInput
 from gradeq.files.arrays import floats, texts, to_numpy, without
 from gradeq.files.cells import MISSING, is_missing, row_name, shown
+from gradeq.kernels.finite import is_finite
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,12 +34,14 @@ def numeric(
     of the column: do not write to it.
     """
     values = _converted(plain(column), name, first_row, file)
+    if is_finite(values):
+        return values
     if missing:
         wrong = np.isinf(values)
         if wrong.any():
             i = int(np.argmax(wrong))
             raise _refusal(column, i, name, first_row, file, "is infinite", int(wrong.sum()))
-    elif not np.isfinite(values).all():
+    else:
         wrong = ~np.isfinite(values)
         i = int(np.argmax(wrong))
         rule = "is missing" if np.isnan(values[i]) else "is infinite"

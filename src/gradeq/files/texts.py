@@ -14,9 +14,7 @@ from gradeq.kernels.texts import code_texts
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-# Texts of one call of the loop: what they are compared with then fits into the cache, and the table has
-# room for all of them as if each were new.
-_BLOCK = 1 << 10
+_TOGETHER = 64  # texts; what they are compared with fits into the cache
 
 
 class TextCodes:
@@ -34,16 +32,11 @@ class TextCodes:
     ) -> Int64s:
         """Codes of the texts text[starts[i]:ends[i]]; ``loop`` is code_texts, or the same compiled."""
         codes = np.empty(len(starts), np.int64)
-        marks = np.empty(min(len(starts), _BLOCK), np.int64)
-        for first in range(0, len(starts), _BLOCK):
-            part = slice(first, first + _BLOCK)
-            size = int((ends[part] - starts[part]).sum())
-            self._make_room(len(starts[part]), size)
-            self.count = loop(
-                starts[part], ends[part], text, codes[part], marks,
-                self._slots, self._entered, self.count, self._bounds, self._names,
-            )  # fmt: skip
-            self._entered = self.count
+        self._make_room(len(starts), int((ends - starts).sum()))
+        self.count = self._entered = loop(
+            starts, ends, text, codes, *np.empty((2, _TOGETHER), np.int64),
+            self._slots, self._entered, self.count, self._bounds, self._names,
+        )  # fmt: skip
         return codes
 
     def spelled(self, codes: range) -> list[str]:

@@ -105,9 +105,12 @@ def follow(path: Floats, at: int, eta: float) -> None:
     path[at] = inverse
 
 
-def followed(etas: Floats, posts: Ints, starts: Ints, index: Ints, path: Floats) -> None:
-    """Follow the steps of posted rows at every parameter that they touch."""
+def followed(
+    etas: Floats, posts: Ints, starts: Ints, index: Ints, path: Floats, total: Floats
+) -> None:
+    """Follow the steps of posted rows at every parameter that they touch, and of all of them."""
     for p in range(len(posts)):
         i = posts[p]
         for a in range(starts[i], starts[i + 1]):
             follow(path, index[a] * PATH, etas[i])
+        follow(total, 0, etas[i])

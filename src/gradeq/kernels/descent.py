@@ -18,6 +18,8 @@ from gradeq.losses import Loss
 from gradeq.penalties import Penalty
 from gradeq.schedules import Schedule
 
+AHEAD = 128  # rows
+
 
 class Given(NamedTuple):
     """What a pass reads, and ``served``, which it writes; ``centre`` is what z'u moves: as a rule ``base``."""
@@ -124,13 +126,22 @@ def tally(
     given: Given,
     kept: Kept,
     posts: Ints,
-) -> None:
-    """Enter the posted rows, in the order of posting, into the accounts."""
-    for p in range(len(posts)):
-        i = posts[p]
-        account.enter(
-            link, loss, rows, given, kept, i, terms.weight(given, i), terms.step(given, i)
-        )
+) -> float:
+    """Enter the posted rows, in the order of posting, into the accounts.
+
+    These are many: those of some rows are read before any is entered, so that the waits for them overlap.
+    """
+    seen = 0.0
+    for first in range(0, len(posts), AHEAD):
+        last = min(first + AHEAD, len(posts))
+        for p in range(first, last):
+            seen = seen + rows.glance(given, kept.sums, account.size(), posts[p])
+        for p in range(first, last):
+            i = posts[p]
+            account.enter(
+                link, loss, rows, given, kept, i, terms.weight(given, i), terms.step(given, i)
+            )
+    return seen
 
 
 @dataclass(frozen=True)

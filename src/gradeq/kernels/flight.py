@@ -7,6 +7,9 @@ very late label does not hold the layer down for ever; a ticket that is never la
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 from gradeq.kernels.account import Floats, Ints
 
 # Numbers of a cell: peak of this epoch and the last, peak of this epoch, labels in it, its length; largest ever.
@@ -41,54 +44,85 @@ def capped(eta: float, limit: float, w: float, total: float, most: float, norm: 
     return eta
 
 
-def flown(
-    capping: bool,
-    limit: float,
-    first: int,
-    cuts: Ints,
-    posts: Ints,
-    opened: Ints,
-    starts: Ints,
-    cells: Ints,
-    weights: Floats,
-    norms: Floats,
-    widest: Floats,
-    keys: Ints,
-    rows: Floats,
-    late: Floats,
-    etas: Floats,
-    delays: Floats,
-) -> None:
-    """Count the rows of every cell as they are served and give each label, as it is posted, its step in ``etas``.
+# What a pass tells of its labels: the smallest and the largest step, how many were capped, the largest weight and
+# lateness, and rows of the layer served between ticket and label: their sum and the most.
+LOW, HIGH, HELD, HEAVIEST, LATE, WAITED, LONGEST = range(7)
+NO_LABELS = (math.inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
-    ``opened`` are the counts of each row's cells when it was served (given for rows before ``first``); ``delays``
-    takes the lateness of each row's label. ``norms`` are squared norms (empty without features), ``widest`` their
-    largest so far by key.
+
+class Order(NamedTuple):
+    """Rows and when their labels are posted, as a pass reads them.
+
+    ``limit``: c of the cap, 0 without one. Rows before ``first`` were served in an earlier run, as rows
+    ``numbers`` of the layer; ``before`` rows were served before row ``first``. ``norms`` are squared norms (empty
+    without features).
     """
+
+    limit: float
+    first: int
+    before: float
+    numbers: Floats
+    cuts: Ints
+    posts: Ints
+    starts: Ints
+    cells: Ints
+    weights: Floats
+    norms: Floats
+    keys: Ints
+
+
+class Kept(NamedTuple):
+    """What a pass writes: ``opened`` are the counts of each row's cells when it was served (given for rows before
+    the first), ``widest`` the largest norm so far by key, ``delays`` the lateness of each row's label."""
+
+    opened: Floats
+    widest: Floats
+    rows: Floats
+    late: Floats
+    etas: Floats
+    delays: Floats
+    told: Floats
+
+
+def flown(order: Order, kept: Kept) -> None:
+    """Count the rows of every cell as they are served and give each label, as it is posted, its step in ``etas``."""
     p = 0
-    for i in range(first, len(weights) + 1):
-        due = cuts[i] if i < len(weights) else len(posts)
+    n = len(order.weights)
+    for i in range(order.first, n + 1):
+        due = order.cuts[i] if i < n else len(order.posts)
         while p < due:
-            k = posts[p]
+            k = order.posts[p]
             total = 0.0
             most = 0.0
             latest = 0.0
-            for a in range(starts[k], starts[k + 1]):
-                d = max(1.0, rows[cells[a]] - opened[a] + 1.0)
-                note(late, cells[a] * LATENESS, d)
-                peak = late[cells[a] * LATENESS]
+            for a in range(order.starts[k], order.starts[k + 1]):
+                d = max(1.0, kept.rows[order.cells[a]] - kept.opened[a] + 1.0)
+                note(kept.late, order.cells[a] * LATENESS, d)
+                peak = kept.late[order.cells[a] * LATENESS]
                 total = total + peak
                 most = max(most, peak)
                 latest = max(latest, d)
             norm = 1.0
-            if len(norms) > 0:
-                widest[keys[k]] = max(widest[keys[k]], norms[k])
-                norm = widest[keys[k]]
-            if capping:
-                etas[k] = capped(etas[k], limit, weights[k], total, most, norm)
-            delays[k] = latest
+            if len(order.norms) > 0:
+                kept.widest[order.keys[k]] = max(kept.widest[order.keys[k]], order.norms[k])
+                norm = kept.widest[order.keys[k]]
+            w, step = order.weights[k], kept.etas[k]
+            eta = step
+            if order.limit > 0.0:
+                eta = capped(step, order.limit, w, total, most, norm)
+            number = order.numbers[k] if k < order.first else order.before + (k - order.first) + 1.0
+            ago = max(0.0, order.before + (i - order.first) - number)
+            kept.etas[k] = eta
+            kept.delays[k] = latest
+            kept.told[LOW] = min(kept.told[LOW], eta)
+            kept.told[HIGH] = max(kept.told[HIGH], eta)
+            kept.told[HELD] = kept.told[HELD] + (1.0 if eta < step else 0.0)
+            kept.told[HEAVIEST] = max(kept.told[HEAVIEST], w)
+            kept.told[LATE] = max(kept.told[LATE], latest)
+            kept.told[WAITED] = kept.told[WAITED] + ago
+            kept.told[LONGEST] = max(kept.told[LONGEST], ago)
             p += 1
-        if i < len(weights):
-            for a in range(starts[i], starts[i + 1]):
-                rows[cells[a]] = rows[cells[a]] + 1.0
-                opened[a] = rows[cells[a]]
+        if i < n:
+            for a in range(order.starts[i], order.starts[i + 1]):
+                kept.rows[order.cells[a]] = kept.rows[order.cells[a]] + 1.0
+                kept.opened[a] = kept.rows[order.cells[a]]

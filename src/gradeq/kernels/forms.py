@@ -62,6 +62,10 @@ class Alone:
         """Enter row i into its lean accounts."""
         enter_lean(sums, 0, e, 1.0, eta, 1.0)
 
+    def glance(self, given: Any, sums: Floats, size: int, i: int) -> float:
+        """Nothing that would not be at hand."""
+        return 0.0
+
 
 @dataclass(frozen=True)
 class Single:
@@ -95,6 +99,55 @@ class Single:
     def enter_lean(self, given: Any, sums: Floats, i: int, e: float, eta: float) -> None:
         """Enter row i into its lean accounts."""
         enter_lean(sums, given.index[i] * LEAN, e, 1.0, eta, 1.0)
+
+    def glance(self, given: Any, sums: Floats, size: int, i: int) -> Any:
+        """Read the account of row i, of this size: nothing comes of it, but it is at hand after that."""
+        return sums[given.index[i] * size] + sums[given.index[i] * size + size - 1]
+
+
+@dataclass(frozen=True)
+class Several:
+    """Every row has so many parameters, with value 1: groups that overlap."""
+
+    width: int
+
+    def held(self, u: Floats) -> Any:
+        """Nothing to hold."""
+        return 0.0
+
+    def let_go(self, u: Floats, x: float) -> None:
+        """Nothing to write back."""
+
+    def margin(self, given: Any, u: Floats, x: float, i: int) -> float:
+        """m = z'u of row i."""
+        m = 0.0
+        for a in range(i * self.width, i * self.width + self.width):
+            m = m + u[given.index[a]]
+        return m
+
+    def moved(self, given: Any, u: Floats, x: float, i: int, eta: float, e: float) -> float:
+        """u <- u - eta e z; the number to hold after it."""
+        for a in range(i * self.width, i * self.width + self.width):
+            u[given.index[a]] = u[given.index[a]] - eta * e
+        return x
+
+    def enter(
+        self, given: Any, sums: Floats, i: int, e: Any, raw: Any, after: Any, before: Any, r: Any, blur: Any,
+        reach: Any, w: Any, eta: Any,
+    ) -> None:  # fmt: skip
+        """Enter row i into its accounts."""
+        for a in range(i * self.width, i * self.width + self.width):
+            at = given.index[a] * COLUMNS
+            enter(sums, at, e, raw, after, before, r, blur, reach, w, 1.0, eta, 1.0)
+
+    def enter_lean(self, given: Any, sums: Floats, i: int, e: float, eta: float) -> None:
+        """Enter row i into its lean accounts."""
+        for a in range(i * self.width, i * self.width + self.width):
+            enter_lean(sums, given.index[a] * LEAN, e, 1.0, eta, 1.0)
+
+    def glance(self, given: Any, sums: Floats, size: int, i: int) -> float:
+        """Nothing that would not be at hand."""
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -131,6 +184,10 @@ class Listed:
         for a in range(given.starts[i], given.starts[i + 1]):
             enter_lean(sums, given.index[a] * LEAN, e, given.value[a], eta, 1.0)
 
+    def glance(self, given: Any, sums: Floats, size: int, i: int) -> float:
+        """Nothing that would not be at hand."""
+        return 0.0
+
 
 @dataclass(frozen=True)
 class Dense:
@@ -160,6 +217,10 @@ class Dense:
         """Enter row i into its lean accounts."""
         for j in range(len(sums) // LEAN):
             enter_lean(sums, j * LEAN, e, given.value[i][j], eta, 1.0)
+
+    def glance(self, given: Any, sums: Floats, size: int, i: int) -> float:
+        """Nothing that would not be at hand."""
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -192,6 +253,10 @@ class Own:
 class Full:
     """The whole account of each parameter, and of all rows where one is kept."""
 
+    def size(self) -> int:
+        """Numbers of an account."""
+        return COLUMNS
+
     def enter(
         self, link: Link, loss: Loss, rows: Any, given: Any, kept: Any, i: int, w: float, eta: float
     ) -> None:
@@ -212,6 +277,10 @@ class Full:
 @dataclass(frozen=True)
 class Lean:
     """The lean account of each parameter, for a ``Learner``."""
+
+    def size(self) -> int:
+        """Numbers of an account."""
+        return LEAN
 
     def enter(
         self, link: Link, loss: Loss, rows: Any, given: Any, kept: Any, i: int, w: float, eta: float

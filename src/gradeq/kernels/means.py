@@ -15,7 +15,7 @@ from typing import Any
 from gradeq.kernels.account import Floats
 from gradeq.kernels.driver import Rows, waited
 from gradeq.kernels.forms import margin, move
-from gradeq.kernels.mixing import DELTA, LARGEST, SILENT, blend, settle, weigh
+from gradeq.kernels.mixing import LARGEST, UNKNOWN, blend, ready, settle
 from gradeq.links import Link
 from gradeq.losses import Loss
 
@@ -80,7 +80,7 @@ class Mix:
             if not self.bounded:
                 x = min(max(x, state.guard[0]), state.guard[1])
             room.memos[to + 1 + k] = link.serve(f, x)
-        weigh(state.losses, state.hedge[DELTA], SILENT, room.weights)
+        ready(state, room.weights)
         return blend(room.weights, room.memos, to)
 
     def hear(
@@ -94,7 +94,7 @@ class Mix:
         state.guard[0] = min(state.guard[0], y - f)
         state.guard[1] = max(state.guard[1], y - f)
         judge(loss, room.memos, at, w, y, room.lost)
-        settle(state, late, room.lost, room.weights, fresh)
+        settle(state, late, room.lost, room.weights)
         labels, w = state.heard[0], min(HEAVIEST, w)
         if not fresh:
             self.stand(rows, state, room, r)
@@ -154,5 +154,6 @@ def judge(loss: Loss, memo: Floats, at: int, w: float, y: float, lost: Floats) -
 
 def room_for(memos: Floats, mixes: Floats, served: Floats, apart: int, empty: Any) -> Room:
     """Room for the rows of a run or for one event; ``empty`` makes a list or an array of a size."""
-    said, each = (empty(SAID) for _ in range(2)), (empty(EXPERTS) for _ in range(3))
-    return Room(apart, memos, mixes, served, *said, *each)
+    weights, lost = empty(SAID), empty(SAID)
+    weights[0] = UNKNOWN
+    return Room(apart, memos, mixes, served, weights, lost, *(empty(EXPERTS) for _ in range(3)))

@@ -19,6 +19,7 @@ ROUNDING = 1e-9
 LARGEST = 1e280  # of a loss: above it sums would no longer be finite
 SILENT = 40.0  # an expert whose weight is e^-40 of the best's changes no digit of the mix,
 SHARP = 4.0  # nor of the mix loss, unless a label costs e^4: then no expert is silent
+UNKNOWN = -1.0  # stands for the first weight until they are asked for
 RECENT = 1000.0  # labels (or four times the mean lateness, if that is more) over which lateness is averaged
 
 
@@ -42,6 +43,12 @@ def weigh(losses: Floats, delta: float, silent: float, weights: Floats) -> None:
         mass = mass + weights[k]
     for k in range(experts):
         weights[k] = weights[k] / mass
+
+
+def ready(state: Any, weights: Floats) -> None:
+    """See that the weights are those of the losses by now: many rows may be served between two labels."""
+    if weights[0] == UNKNOWN:
+        weigh(state.losses, state.hedge[DELTA], SILENT, weights)
 
 
 def blend(weights: Floats, values: Floats, at: int) -> float:
@@ -68,8 +75,8 @@ def cost(weights: Floats, lost: Floats, least: float, rate: float) -> float:
     return more if more > ROUNDING * h else 0.0
 
 
-def settle(state: Any, waited: float, lost: Floats, weights: Floats, fresh: bool) -> None:
-    """Enter what each expert lost by one label, ``waited`` rows late; a fresh one finds its ``weights`` there."""
+def settle(state: Any, waited: float, lost: Floats, weights: Floats) -> None:
+    """Enter what each expert lost by one label, ``waited`` rows late."""
     state.heard[0] = state.heard[0] + 1.0
     mean = state.hedge[LATENESS]
     mean = mean + (waited - mean) / min(state.heard[0], max(RECENT, 4.0 * mean))
@@ -79,10 +86,12 @@ def settle(state: Any, waited: float, lost: Floats, weights: Floats, fresh: bool
     least, most = lost[0], lost[0]
     for k in range(len(lost)):
         least, most = min(least, lost[k]), max(most, lost[k])
-    sharp = rate * most > SHARP
-    if sharp or not fresh:
-        weigh(state.losses, delta, math.inf if sharp else SILENT, weights)
+    if rate * most > SHARP:
+        weigh(state.losses, delta, math.inf, weights)
+    else:
+        ready(state, weights)
     more = cost(weights, lost, least, rate)
     state.hedge[DELTA] = delta + more * (1.0 + 2.0 * mean)
     for k in range(len(state.losses)):
         state.losses[k] = state.losses[k] + lost[k]
+    weights[0] = UNKNOWN

@@ -81,22 +81,3 @@ def arranged(
         posts[p] = tickets[k]
         when[p] = t
     return True
-
-
-def waited(
-    first: int, before: float, numbers: Floats, cuts: Ints, posts: Ints, found: Floats
-) -> None:
-    """How many rows were served between each ticket and its label: their sum and the largest.
-
-    Rows before ``first`` have their own ``numbers``; row ``first`` is number ``before`` + 1.
-    """
-    p = 0
-    for i in range(first, len(cuts) + 1):
-        due = cuts[i] if i < len(cuts) else len(posts)
-        while p < due:
-            k = posts[p]
-            number = numbers[k] if k < first else before + (k - first) + 1.0
-            rows = max(0.0, before + (i - first) - number)
-            found[0] = found[0] + rows
-            found[1] = max(found[1], rows)
-            p += 1

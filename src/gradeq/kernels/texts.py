@@ -19,6 +19,7 @@ def code_texts(
     text: Bytes,
     codes: Int64s,
     marks: Int64s,
+    found: Int64s,
     slots: Int64s,
     entered: int,
     count: int,
@@ -29,7 +30,7 @@ def code_texts(
 
     Code c is spelled names[bounds[c]:bounds[c + 1]]. ``slots`` is the table (its length a power of 2): 0 where free,
     else a code plus 1 below the upper bits of its hash. Codes from ``entered`` on are not in it yet. There must be
-    room for all texts as if they were new.
+    room for all texts as if they were new. ``marks`` and ``found`` are scratch for texts that are looked up together.
     """
     n, mask = len(starts), len(slots) - 1
     for code in range(entered, count):
@@ -38,36 +39,44 @@ def code_texts(
         while slots[slot] != 0:
             slot = slot + 1 & mask
         slots[slot] = mark >> 10 << 32 | code + 1
-    for i in range(n):
-        marks[i] = hash_of(text, starts[i], ends[i])
-    # Read what the texts will be compared with before it is needed: the misses of many rows then overlap.
-    for i in range(n):
-        codes[i] = slots[marks[i] & mask]
-    for i in range(n):
-        codes[i] = bounds[codes[i] & 0xFFFFFFFF]
-    for i in range(n):
-        codes[i] = names[codes[i]]
-    for i in range(n):
-        mark, start, length = marks[i], starts[i], ends[i] - starts[i]
-        slot = mark & mask
-        while True:
-            held = slots[slot]
-            if held == 0:
-                slots[slot] = mark >> 10 << 32 | count + 1
-                first = bounds[count]
-                for k in range(length):
-                    names[first + k] = text[start + k]
-                codes[i] = count
-                count = count + 1
-                bounds[count] = first + length
-                break
-            if held >> 32 == mark >> 10:
-                code = (held & 0xFFFFFFFF) - 1
-                first = bounds[code]
-                if bounds[code + 1] - first == length and same(names, first, text, start, length):
-                    codes[i] = code
+    for begin in range(0, n, len(marks)):
+        end = min(begin + len(marks), n)
+        for i in range(begin, end):
+            marks[i - begin] = hash_of(text, starts[i], ends[i])
+        # Read what the texts will be compared with before it is needed: the misses of many rows then overlap.
+        for i in range(begin, end):
+            codes[i] = slots[marks[i - begin] & mask]
+        for i in range(begin, end):
+            slot, mark = marks[i - begin] & mask, marks[i - begin] >> 10
+            while slots[slot] != 0 and slots[slot] >> 32 != mark:
+                slot = slot + 1 & mask
+            found[i - begin] = slot
+        for i in range(begin, end):
+            codes[i] = bounds[max((slots[found[i - begin]] & 0xFFFFFFFF) - 1, 0)]
+        for i in range(begin, end):
+            codes[i] = names[codes[i]]
+        for i in range(begin, end):
+            mark, start, length = marks[i - begin], starts[i], ends[i] - starts[i]
+            slot = found[i - begin]
+            while True:
+                held = slots[slot]
+                if held == 0:
+                    slots[slot] = mark >> 10 << 32 | count + 1
+                    first = bounds[count]
+                    for k in range(length):
+                        names[first + k] = text[start + k]
+                    codes[i] = count
+                    count = count + 1
+                    bounds[count] = first + length
                     break
-            slot = slot + 1 & mask
+                if held >> 32 == mark >> 10:
+                    code = (held & 0xFFFFFFFF) - 1
+                    first = bounds[code]
+                    same_length = bounds[code + 1] - first == length
+                    if same_length and same(names, first, text, start, length):
+                        codes[i] = code
+                        break
+                slot = slot + 1 & mask
     return count
 
 

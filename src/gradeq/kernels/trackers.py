@@ -30,7 +30,7 @@ from gradeq.kernels.levels import (
     scale_at,
     serve_row,
 )
-from gradeq.kernels.mixing import DELTA, LARGEST, LATENESS, SILENT, settle, weigh
+from gradeq.kernels.mixing import LARGEST, LATENESS, ready, settle
 from gradeq.losses import pinball, pinball_slope
 from gradeq.penalties import Penalty
 
@@ -105,7 +105,7 @@ class Mix:
         f, key = rows.base[at + count // 2], rows.keys[i]
         scale = scale_at(state.scale_num[key], state.scale_den[key], f)
         place(SINH, True, count, rows.base, at, f, scale, room.b)
-        weigh(state.losses, state.hedge[DELTA], SILENT, room.weights)
+        ready(state, room.weights)
         others = 0.0
         for e in range(raw, len(room.weights)):
             others = others + room.weights[e]
@@ -141,7 +141,7 @@ class Mix:
         y, w, at, to = rows.labels[r], rows.weights[r], r * count, r * room.apart
         f, labels = rows.base[at + count // 2], state.heard[0]
         weighed(count, self.taus, room.memos, to, w, y, room.lost)
-        settle(state, late, room.lost, room.weights, fresh)
+        settle(state, late, room.lost, room.weights)
         key = rows.keys[r]
         scale = scale_at(state.scale_num[key], state.scale_den[key], f)
         keep = max(FADE, 1.0 - SPAN / max(1.0, state.hedge[LATENESS]))

@@ -10,7 +10,6 @@ import numpy as np
 
 from gradeq.engine import checks
 from gradeq.errors import BadInput
-from gradeq.kernels.finite import is_finite
 from gradeq.ledger.constants import ones
 
 if TYPE_CHECKING:
@@ -23,10 +22,7 @@ def numbers(values: Any, what: str) -> Floats:
     """A column of finite numbers."""
     from gradeq import frames
 
-    column = frames.floats(values, what)
-    if not is_finite(column):
-        refuse(~np.isfinite(column), column, what, "is not finite; drop or impute it first")
-    return column
+    return frames.floats(values, what)
 
 
 def labels(values: Any, n: int) -> Floats:
@@ -35,11 +31,7 @@ def labels(values: Any, n: int) -> Floats:
 
     if values is None:
         return np.full(n, np.nan)
-    column = frames.floats(values, "label", missing=True)
-    if not is_finite(column):
-        bad = np.isinf(column)
-        refuse(bad, column, "label", "is infinite; a label is a finite number or missing")
-    return column
+    return frames.floats(values, "label", missing=True)
 
 
 def weights(values: Any, n: int) -> Floats:

@@ -159,7 +159,7 @@ class Keys:
             return Placed(rows, rows, code, code, None)
         own = self.own.columns(n, groups, features)
         params = self._params(code, own.rows)
-        rows = Rows(own.rows.starts, params, own.rows.values, own.rows.single)
+        rows = own.rows._replace(params=params)
         first = np.ascontiguousarray(params.reshape(n, -1)[:, 0]) if n else params
         clock = first if self.own.disjoint else code
         return Placed(rows, single(code) if self.own.together else rows, clock, code, own.norms)

@@ -85,7 +85,7 @@ def sweep(
         )
     count, k = names.count, len(steps)
     u, errors, losses = np.zeros((k, count)), np.zeros(k), np.zeros(k)
-    sparse = (*unsigned(rows.starts, rows.params), rows.values)
+    sparse = (*unsigned(rows.starts, rows.params), np.ascontiguousarray(rows.values))
     arrays = (steps, base, given.labels, w, *sparse, u, errors, losses)
     run_loop(swept, (fresh.link, Squared()), arrays, n * k)
     weight = np.where(np.isnan(given.labels), 0.0, w)

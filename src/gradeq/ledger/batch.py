@@ -10,18 +10,22 @@ from numpy.typing import NDArray
 
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.ordering import arranged, turned
-from gradeq.ledger.constants import numbers, ones
+from gradeq.ledger.constants import multiples, numbers, ones
 from gradeq.ledger.values import Ticket
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+CACHED = 1 << 14  # rows; what is written of them column by column stays in the cache
+
+
 class Rows(NamedTuple):
     """Sparse rows: entries starts[i] to starts[i + 1] of ``params`` and ``values`` belong to row i.
 
-    ``single``: every row has one entry, of value 1. ``dense``: every row has every parameter, in order; only the
-    values are there then, until the entries are ``spelled`` out.
+    ``single``: every row has one entry, of value 1; ``width``: every row has so many, of value 1 each (0: they may
+    differ). ``dense``: every row has every parameter, in order; only the values are there then, until the entries
+    are ``spelled`` out.
     """
 
     starts: Ints
@@ -29,6 +33,7 @@ class Rows(NamedTuple):
     values: Floats
     single: bool = False
     dense: bool = False
+    width: int = 0
 
 
 class Batch(NamedTuple):
@@ -62,19 +67,26 @@ def single(index: Ints) -> Rows:
     return Rows(numbers(n + 1), index, ones(n), True)
 
 
-def joined(columns: list[Ints], features: Floats | None, feature_index: Ints | None) -> Rows:
-    """Rows of one group entry from each column, then the features (zeros included, in order)."""
+def joined(
+    columns: list[tuple[Ints, Ints]], features: Floats | None, feature_index: Ints | None
+) -> Rows:
+    """Rows of one group entry from each column (codes, and the parameter of each code), then the features."""
     if features is None and len(columns) == 1:
-        return single(columns[0])
-    n = len(columns[0]) if columns else len(features) if features is not None else 0
+        codes, params = columns[0]
+        return single(params[codes])
+    n = len(columns[0][0]) if columns else len(features) if features is not None else 0
     width = len(columns) + (0 if feature_index is None else len(feature_index))
-    index, value = np.empty((n, width), dtype=np.int64), np.ones((n, width))
-    for k, column in enumerate(columns):
-        index[:, k] = column
-    if features is not None and feature_index is not None:
-        index[:, len(columns) :] = feature_index
-        value[:, len(columns) :] = features
-    return Rows(np.arange(0, n * width + 1, width), index.reshape(-1), value.reshape(-1))
+    starts, index = multiples(n + 1, width), np.empty((n, width), dtype=np.int64)
+    for first in range(0, n, CACHED):
+        part = slice(first, first + CACHED)
+        for k, (codes, params) in enumerate(columns):
+            index[part, k] = params[codes[part]]
+    if features is None or feature_index is None:
+        return Rows(starts, index.reshape(-1), np.broadcast_to(1.0, n * width), width=width)
+    value = np.ones((n, width))
+    index[:, len(columns) :] = feature_index
+    value[:, len(columns) :] = features
+    return Rows(starts, index.reshape(-1), value.reshape(-1))
 
 
 def spelled(rows: Rows, parameters: int) -> Rows:
@@ -103,6 +115,8 @@ def stacked(above: Rows, below: Rows) -> Rows:
 
 def reordered(rows: Rows, order: Ints) -> Rows:
     """The same rows in another order."""
+    if rows.single:
+        return single(rows.params[order])
     lengths = np.diff(rows.starts)[order]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     first = np.repeat(rows.starts[order] - starts[:-1], lengths)
@@ -163,13 +177,15 @@ def posted_when_due(
     tickets = numbers(n) if every else np.flatnonzero(opens)
     clock, wanted = times[first:], label_times if every else label_times[tickets]
     turn = turns_of(clock, tickets, wanted, False, first)
-    due, lapsed = turn < n, np.zeros(len(tickets), dtype=bool)
+    due, lapsed = turn < n, tickets[:0]
+    waits = ~due
     if ttl is not None:
         gone = turns_of(clock, tickets, times[tickets] + ttl, True, first)
         due &= turn <= gone
-        lapsed = ~due & (gone < n)
+        waits = ~due & (gone >= n)
+        lapsed = tickets[~due & (gone < n)]
     cuts, posts = in_turn(turn[due], tickets[due], wanted[due], n)
-    return Order(cuts, posts, tickets[~due & ~lapsed], tickets[lapsed])
+    return Order(cuts, posts, tickets[waits], lapsed)
 
 
 def turns_of(clock: Any, tickets: Ints, wanted: Any, beyond: bool, first: int) -> Ints:

@@ -22,7 +22,12 @@ def ones(n: int) -> NDArray[np.float64]:
 
 def numbers(n: int) -> NDArray[np.int64]:
     """0, 1, ..., n - 1; do not write to them."""
-    return _numbers(n) if n <= KEPT else np.arange(n)
+    return multiples(n, 1)
+
+
+def multiples(n: int, step: int) -> NDArray[np.int64]:
+    """The first n multiples of a number, from 0 on; do not write to them."""
+    return _multiples(n, step) if n <= KEPT else np.arange(n) * step
 
 
 def filled(n: int, value: float) -> NDArray[np.float64]:
@@ -46,5 +51,5 @@ def _ones(n: int) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=4)
-def _numbers(n: int) -> NDArray[np.int64]:
-    return np.arange(n)
+def _multiples(n: int, step: int) -> NDArray[np.int64]:
+    return np.arange(0, n * step, step)

@@ -25,6 +25,7 @@ SUM, LEAST, MOST, MOVE, MEAN, TIMES, KEEP = "sum", "least", "most", "move", "mea
 
 SHORT = 100_000  # numbers
 ACCOUNTS = ("sums", "total", "gaps")  # columns that nobody needs to serve or to learn
+AT_ONCE = 1 << 10  # new entries; more of them are not made first and then copied
 MANY = 8192  # numbers of labels that are entered into the accounts at once
 
 
@@ -139,13 +140,7 @@ class State:
                 stored = f"_{each.name}" if each.name in ACCOUNTS else each.name
                 values = getattr(self, stored)
                 if each.per == per and (not each.lazy or len(values)):
-                    fresh = array("d", each.start) * more
-                    try:
-                        values.extend(fresh)
-                    except (
-                        BufferError
-                    ):  # somebody keeps a view (a traceback does): leave it to them
-                        setattr(self, stored, values + fresh)
+                    setattr(self, stored, longer(values, each.start, more))
 
     def shrink(self, parameters: int, keys: int) -> None:
         """Forget what was grown beyond these counts."""
@@ -166,7 +161,8 @@ class State:
         for per, places in wanted.items():
             if places is not None and 4 * len(places) < self.counts[per]:
                 own = np.asarray(places, dtype=np.int64)
-                few[per] = own[own < self.counts[per]]
+                new = own >= self.counts[per]
+                few[per] = own[~new] if new.any() else own
         kept: dict[str, tuple[Any, Any, Any]] = {}
         for each in self.columns:
             values = getattr(self, each.name)
@@ -174,11 +170,16 @@ class State:
             if each.per == "pair" or (each.last and not self.remembers(each.name)):
                 kept[each.name] = (values, np.empty(0, dtype=np.int64), np.empty(0))
             elif each.per in few and len(values):
-                table = self.view(each.name).reshape(-1, len(each.start))
-                kept[each.name] = (values, few[each.per], table[few[each.per]])
+                own = self._table(each).take(few[each.per], axis=0, mode="clip")  # quickest
+                kept[each.name] = (values, few[each.per], own)
             else:
                 kept[each.name] = (values, None, values[:])
         return Memory(dict(self.counts), kept, self.unread[:])
+
+    def _table(self, each: Column) -> Any:
+        """A column by entry: a number, or a row of them (numbers alone are picked much quicker)."""
+        flat = self.view(each.name)
+        return flat if len(each.start) == 1 else flat.reshape(-1, len(each.start))
 
     def remembers(self, name: str) -> bool:
         """Whether a run may write a ``last`` column as it goes: a short one is remembered like the others."""
@@ -195,7 +196,7 @@ class State:
             length = memory.counts[each.per] * len(each.start)
             setattr(self, each.name, values if len(values) == length else values[:length])
             if len(places):
-                self.view(each.name).reshape(-1, len(each.start))[places] = kept
+                self._table(each)[places] = kept
         self.counts, self.unread = dict(memory.counts), memory.unread
 
     def born(self, name: str) -> bool:
@@ -302,6 +303,18 @@ class State:
                 mine[at] = mine[at] + (added - mine[at]) * share
             else:
                 _join(mine, added, at, each)
+
+
+def longer(values: Floats, start: tuple[float, ...], more: int) -> Floats:
+    """A column with so many new entries at its end: itself, unless somebody keeps a view of it (a traceback does)."""
+    piece = array("d", start) * min(more, AT_ONCE)
+    try:
+        for _ in range(more // AT_ONCE):
+            values.extend(piece)
+        values.extend(piece[: more % AT_ONCE * len(start)])
+    except BufferError:
+        return values + array("d", start) * more
+    return values
 
 
 def _join(mine: Any, added: Any, at: Any, each: Column) -> None:

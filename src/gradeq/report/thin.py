@@ -2,11 +2,11 @@
 
 A stream is summed in blocks of consecutive rows. Blocks hold one row each until there are more
 than ``capacity``; then neighbours are added and the block size doubles, so memory is fixed and a
-trailing window is a whole number of blocks. Sums run in row order, whatever the chunks, so the
-cuts of the stream do not change a bit of the result.
+trailing window is a whole number of blocks. A block is added up once it is full, whatever the
+chunks that brought it, so the cuts of the stream do not change a bit of the result.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -93,6 +93,7 @@ class Blocks:
         self.size = 1
         self.rows = 0
         self._sums = np.zeros((len(self.names), capacity))
+        self._held = np.empty((len(self.names), 0))  # rows of the block that is not full yet
         self._first = np.zeros(capacity)
         self._last = np.zeros(capacity)
 
@@ -107,20 +108,31 @@ class Blocks:
         while start < length:
             if self.rows == self.size * self._last.size:
                 self._double()
-            stop = min(length, start + self.size * self._last.size - self.rows)
-            index = np.arange(self.rows, self.rows + stop - start) // self.size
-            begun = min((-self.rows) % self.size, stop - start)  # rows of a block begun before
-            for row, column in zip(self._sums, stack, strict=True):
-                np.add.at(row, index[:begun], column[start : start + begun])
-                if start + begun < stop:
-                    first = index[begun]
-                    sums = np.bincount(index[begun:] - first, column[start + begun : stop])
-                    row[first : first + len(sums)] = sums
-            opens = slice((-self.rows) % self.size, None, self.size)
-            self._first[index[opens]] = places[start:stop][opens]
-            self._last[index] = places[start:stop]
+            block, held = divmod(self.rows, self.size)
+            whole = 0 if held else min((length - start) // self.size, self._last.size - block)
+            stop = start + whole * self.size if whole else min(length, start + self.size - held)
+            part = slice(start, stop)
+            if whole:
+                self._enter(block, whole, [column[part] for column in stack])
+            else:
+                rest = np.stack([column[part] for column in stack])
+                self._held = np.concatenate([self._held, rest], axis=1)
+                if self._held.shape[1] == self.size:
+                    self._enter(block, 1, self._held)
+                    self._held = self._held[:, :0]
+            ends = slice(block, block + max(whole, 1))
+            self._last[ends] = (
+                places[part][self.size - 1 :: self.size] if whole else places[stop - 1]
+            )
+            if not held:
+                self._first[ends] = places[part][:: self.size]
             self.rows += stop - start
             start = stop
+
+    def _enter(self, block: int, whole: int, columns: Iterable[Floats]) -> None:
+        """The sums of so many full blocks, from this one on."""
+        for row, column in zip(self._sums, columns, strict=True):
+            row[block : block + whole] = column.reshape(whole, self.size).sum(axis=1)
 
     def trailing(self, width: int, points: int = POINTS) -> Series:
         """Trailing means over about ``width`` rows, from the first full window on, thinned.
@@ -146,6 +158,9 @@ class Blocks:
         if filled:
             counts[-1] = self.rows - (filled - 1) * self.size
         sums = {name: self._sums[i, :filled].copy() for i, name in enumerate(self.names)}
+        if self._held.shape[1]:
+            for column, held in zip(sums.values(), self._held, strict=True):
+                column[-1] = held.sum()
         return counts, self._first[:filled].copy(), sums
 
     def _double(self) -> None:

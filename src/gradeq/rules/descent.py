@@ -196,7 +196,8 @@ class Descent:
             served[k] = ticket.served
         if penalty is not None:  # it moves every parameter, so none can be held
             rows = spelled(batch.rows, state.counts["parameter"])
-            batch = batch._replace(rows=rows._replace(single=False))
+            values = np.ascontiguousarray(rows.values)
+            batch = batch._replace(rows=rows._replace(values=values, single=False, width=0))
         account = Lean() if self.lean else Full() if state.remembers("sums") else Later()
         pull = loops.Free() if penalty is None else loops.Pulled()
         rows, terms = forms_of(batch, state.counts["parameter"])
@@ -228,20 +229,25 @@ class Descent:
         """
         u = state.view("u")
         params = batch.rows.params
-        few = len(params) < len(u) and self.penalty is None and not batch.rows.dense
-        touched = u[params] if few else u
-        if not np.isfinite(touched).all():
+        some = self.penalty is None and not batch.rows.dense
+        # To look at all is quicker than to pick some, unless these are very few.
+        farthest = largest(u[params] if some and 16 * len(params) < len(u) else u)
+        if not math.isfinite(farthest):
             raise diverging(float(batch.etas.max(initial=0.0)))
         posts = batch.posts
         if not self.ranged or not len(posts) or corrected(state):
             return
         weight = 1.0 if batch.plain else max(1.0, float(batch.weights.max(initial=1.0)))
         radius = self._radius(state, len(posts) + 1.0) * weight
-        farthest = float(np.abs(touched).max())
-        own = 0.0 if entered else float(np.abs(batch.labels[posts] - batch.base[posts]).max())
+        own = 0.0
+        if not entered:
+            every = len(posts) == len(batch.base)
+            apart = batch.labels - batch.base if every else batch.labels[posts] - batch.base[posts]
+            own = largest(apart)
         if farthest <= radius * own:  # the account of all rows need not be looked through
             return
-        if not farthest <= radius * widest_residual(state, own):
+        limit = radius * widest_residual(state, own)
+        if not farthest <= limit and not (some and largest(u[params]) <= limit):
             raise diverging(float(batch.etas.max(initial=0.0)))
 
 
@@ -249,6 +255,11 @@ def widest_residual(state: State, own: float) -> float:
     """The largest residual in the accounts; ``own`` is one that they may not hold yet."""
     sums = state.view("sums").reshape(-1, COLUMNS)
     return float(np.maximum(sums[:, HIGH], -sums[:, LOW]).max(initial=own))
+
+
+def largest(values: Any) -> float:
+    """The largest size of any; not finite if one is not."""
+    return max(-float(values.min(initial=0.0)), float(values.max(initial=0.0)))
 
 
 def dragged(

@@ -145,10 +145,12 @@ class Mixed:
         if not (np.abs(residuals) <= FARTHEST).all():
             raise diverging(self.schedule.step(1))
         served, mixes = np.empty(n), np.empty(n)
-        memos = np.empty((1 if batch.at_once else n, SAID))
+        memos = np.empty((1 if batch.at_once else n, SAID + 1))  # the mix comes last
         for k, ticket in enumerate(batch.carried):
-            served[k], memos[k], mixes[k] = ticket.served, ticket.memo[:SAID], ticket.memo[SAID]
-        room = room_for(memos.reshape(-1), mixes, served, 0 if batch.at_once else SAID, np.empty)
+            served[k], memos[k], mixes[k] = ticket.served, ticket.memo, ticket.memo[SAID]
+        room = room_for(
+            memos.reshape(-1), mixes, served, 0 if batch.at_once else SAID + 1, np.empty
+        )
         parts = (self._mix, self.final.link, self.final.loss)
         run_loop(driven, (*parts, rows_of(state, batch), views(loops.Means, state), room), (), n)
         top = float(batch.etas.max(initial=0.0))
@@ -156,4 +158,7 @@ class Mixed:
             raise diverging(top)
         self.final.check(state, batch._replace(base=mixes), False)
         self.final.tally(state, batch, served, mixes)
-        return served, None if batch.at_once else np.column_stack([memos, mixes])
+        if batch.at_once:
+            return served, None
+        memos[:, SAID] = mixes
+        return served, memos

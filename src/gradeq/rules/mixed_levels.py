@@ -17,6 +17,7 @@ from gradeq.errors import BadInput
 from gradeq.kernels import trackers as loops
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.driver import Row, driven
+from gradeq.kernels.mixing import UNKNOWN
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import MEAN, Column, State, column
@@ -151,8 +152,9 @@ class MixedLevels:
         """Room for the rows of a run or for one event; ``empty`` makes a list or an array of a size."""
         count = self.width
         notes = (apart, memos, mixes, count * len(RATES), empty(count))
-        shares = (empty(self.experts), empty(self.experts))
-        return loops.Room(*room_of(count, scales, served, 0, empty), *notes, *shares)
+        weights, lost = empty(self.experts), empty(self.experts)
+        weights[0] = UNKNOWN
+        return loops.Room(*room_of(count, scales, served, 0, empty), *notes, weights, lost)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass serves, learns and keeps the accounts; the caller undoes it if this raises."""

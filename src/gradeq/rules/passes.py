@@ -8,7 +8,7 @@ import numpy as np
 
 from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.descent import Given, Kept, tally
-from gradeq.kernels.forms import Alone, Dense, Listed, Own, Same, Single
+from gradeq.kernels.forms import Alone, Dense, Listed, Own, Same, Several, Single
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import State
 from gradeq.links import Link
@@ -27,14 +27,16 @@ def forms_of(batch: Batch, parameters: int) -> tuple[Any, Any]:
         return Dense(), terms
     if rows.single:
         return Alone() if parameters == 1 else Single(), terms
-    return Listed(), terms
+    return Several(rows.width) if rows.width else Listed(), terms
 
 
 def given(batch: Batch, served: Any, centre: Any = None) -> Given:
     """What a pass reads of a batch; ``centre`` is what z'u moves, if not the base prediction."""
     rows, same = batch.rows, slice(1 if batch.plain else None)
     starts, params = unsigned(rows.starts, rows.params)
-    values = rows.values.reshape(len(served), -1) if rows.dense else rows.values
+    values = NOTHING if rows.width else rows.values  # the former are known
+    if rows.dense:
+        values = values.reshape(len(served), -1)
     return Given(
         batch.base, batch.base if centre is None else centre, batch.labels, batch.weights[same],
         batch.etas[same], starts, params, values, served,

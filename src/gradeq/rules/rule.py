@@ -123,7 +123,8 @@ def with_step(rule: Any, schedule: Schedule) -> Any:
 
 def rows_of(state: State, batch: Batch) -> Rows:
     """The rows of a batch as ``driven`` takes them; forecasts of several levels flat, row after row."""
-    flat, rows = np.ascontiguousarray(batch.base).reshape(-1), batch.rows
+    rows = batch.rows
+    flat, values = np.ascontiguousarray(batch.base).reshape(-1), np.ascontiguousarray(rows.values)
     numbers = np.array([float(ticket.number) for ticket in batch.carried])
     before = state.facts[SERVED] - (len(batch.base) - batch.first)
     cuts = np.append(batch.cuts, len(batch.posts))
@@ -131,7 +132,7 @@ def rows_of(state: State, batch: Batch) -> Rows:
         rows.starts, rows.params, batch.keys, cuts, batch.posts
     )
     return Rows(
-        flat, batch.labels, batch.weights, batch.etas, starts, index, rows.values, keys,
+        flat, batch.labels, batch.weights, batch.etas, starts, index, values, keys,
         batch.first, len(batch.base) + 1, cuts, posts, numbers, before,
     )  # fmt: skip
 
