@@ -135,6 +135,24 @@ def test_worst_and_widest_are_what_the_rows_say(demand, tmp_path):
     assert f"Series: {SKUS} of sku, {SKUS - 1} with 30 labels or more." in page
 
 
+def test_of_several_levels_the_one_that_is_farthest_off_is_told(demand, tmp_path):
+    out = tmp_path / "out.csv"
+    command, *rest = KINDS["several"][0]
+    given = [command, demand, *rest, "--label", "sold", "--key", "sku", "-o", out]
+    worst = ok(here(*given, "--report", tmp_path / "page.html", "--json")).json["series"]["worst"]
+    cells = read(out)
+    y, names = floats(cells["sold"]), np.array(cells["sku"])
+    for one in worst:
+        mine = (names == one["key"]) & ~np.isnan(y)
+        off = {
+            tau: np.mean(y[mine] <= floats(cells[f"adjusted_{tau}"])[mine]) - tau
+            for tau in (0.2, 0.9)
+        }
+        assert one["level"] == max(off, key=lambda tau: abs(off[tau]))
+        assert one["coverage"]["after"] - one["level"] == pytest.approx(off[one["level"]], abs=1e-9)
+    assert f"{worst[0]['key']} at {worst[0]['level']}" in (tmp_path / "page.html").read_text()
+
+
 def test_the_report_has_the_section_with_paths(demand, tmp_path):
     page = tmp_path / "page.html"
     command, *rest = KINDS["interval"][0]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from gradeq.cli.keys import bound_of_key
-from gradeq.cli.keys_words import aims
+from gradeq.cli.keys_words import Aim, aim_of
 from gradeq.cli.outcome import Outcome
+from gradeq.cli.task import Task
 from gradeq.cli.trend import weighted
 from gradeq.report import story as told
 from gradeq.report.tally import Tally
@@ -44,15 +45,12 @@ def losses(series: Any, j: int) -> told.Pair:
 def worst(outcome: Outcome, series: Any, j: int) -> told.Group:
     """One of the worst as a row of the table, with its path where it was followed."""
     task, table = outcome.task, series.table
-    before, after = aims(task, series, j)
+    name, aim = named(task, series, j)
     bound, vacuous = bound_of_key(task, outcome.layer, series, j)
-    target = None
-    if task.command == "quantile":
-        target = table.target if table.target is not None else table.levels[0]
     label = float(series.sums.means("label", len(table.rows))[j]) if series.sums.alone else np.nan
     return told.Group(
-        task.key or "", table.keys[j], int(table.rows[j]), label, before, after, losses(series, j),
-        bound, vacuous and bound is not None, target, path(series, j),
+        task.key or "", name, int(table.rows[j]), label, aim.before, aim.after, losses(series, j),
+        bound, vacuous and bound is not None, aim.target, None if aim.level else path(series, j),
     )  # fmt: skip
 
 
@@ -70,7 +68,11 @@ def path(series: Any, j: int) -> told.Spark | None:
 def wide(outcome: Outcome, series: Any, j: int) -> told.WideSeries:
     """One of the widest."""
     width = None if series.wide is None else float(series.wide[j])
-    after = aims(outcome.task, series, j)[1]
-    return told.WideSeries(
-        series.table.keys[j], int(series.table.rows[j]), after, losses(series, j), width
-    )
+    name, aim = named(outcome.task, series, j)
+    return told.WideSeries(name, int(series.table.rows[j]), aim.after, losses(series, j), width)
+
+
+def named(task: Task, series: Any, j: int) -> tuple[str, Aim]:
+    """The name of a series, with the level that is told of it where there are several, and what it is judged by."""
+    aim, key = aim_of(task, series, j), series.table.keys[j]
+    return key if aim.level is None else f"{key} at {aim.target:g}", aim

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,35 +38,42 @@ def as_dict(task: Task, series: Series) -> dict[str, Any]:
 def entry(task: Task, series: Series, j: int) -> dict[str, Any]:
     """One series: labels, bias or coverage, loss, width."""
     table = series.table
-    before, after = aims(task, series, j)
+    aim = aim_of(task, series, j)
     what = "bias" if task.command == "debias" else "coverage"
-    found = {
+    found: dict[str, Any] = {
         "key": table.keys[j],
         "labels": int(table.rows[j]),
-        what: {"before": before, "after": after},
+        what: {"before": aim.before, "after": aim.after},
         "loss": {
             "before": float(np.mean(table.loss_before[j])),
             "after": float(np.mean(table.loss_after[j])),
         },
     }
+    if aim.level is not None:
+        found["level"] = aim.target
     if series.wide is not None:
         found["width"] = float(series.wide[j])
     return found
 
 
-def aims(task: Task, series: Series, j: int) -> tuple[float, float]:
-    """Bias or coverage of a series before and after; of several levels that of the first."""
+class Aim(NamedTuple):
+    """Bias or coverage of a series before and after; of several levels the one that is farthest off, ``level``."""
+
+    before: float
+    after: float
+    target: float | None = None
+    level: int | None = None
+
+
+def aim_of(task: Task, series: Series, j: int) -> Aim:
+    """What a series is judged by."""
     table = series.table
-    errors = (table.error_before, table.error)
-    if table.target is None:
-        errors = tuple(
-            bias if bias.ndim == 1 else bias[:, 0] for bias in (table.bias_before, table.bias_after)
-        )
-    before, after = (float(error[j]) for error in errors)
+    before, after = float(table.error_before[j]), float(table.error[j])
     if task.command == "debias":
-        return before, after
-    target = table.levels[0] if table.target is None else table.target
-    return float(shares(before, target)), float(shares(after, target))
+        return Aim(before, after)
+    level = int(table.farthest[j]) if len(table.levels) > 1 and table.target is None else None
+    target = table.levels[level or 0] if table.target is None else table.target
+    return Aim(float(shares(before, target)), float(shares(after, target)), target, level)
 
 
 def pool_hint(outcome: Any) -> Notice | None:
@@ -117,12 +124,22 @@ def lines(task: Task, series: Series, short: Any) -> str:
 def block(task: Task, series: Series, title: str, places: Any, short: Any) -> list[str]:
     """One small table."""
     what = "bias" if task.command == "debias" else "coverage"
-    heads = [title, "labels", f"{what} before", "after", "loss before", "after"]
+    several = task.several and task.interval is None
+    heads = [
+        title,
+        "labels",
+        *(["level"] if several else []),
+        f"{what} before",
+        "after",
+        "loss before",
+        "after",
+    ]
     heads += ["width"] if series.wide is not None else []
     rows = [heads]
     for j in places[:LISTED].tolist():
         own = entry(task, series, j)
         cells = [clean(own["key"], 40), f"{own['labels']:,}"]
+        cells += [f"{own['level']:g}"] if several else []
         cells += [
             short(own[measure][when]) for measure in (what, "loss") for when in ("before", "after")
         ]

@@ -60,8 +60,12 @@ class KeyTable(NamedTuple):
             return bias
         if self.target is not None:
             return bias[:, 1] - bias[:, 0]
-        farthest = np.argmax(np.abs(np.nan_to_num(bias)), axis=1)
-        return bias[np.arange(len(bias)), farthest]
+        return bias[np.arange(len(bias)), self.farthest]
+
+    @property
+    def farthest(self) -> Any:
+        """The place of each key's level that is farthest off as served."""
+        return np.argmax(np.abs(np.nan_to_num(self.bias_after)), axis=1)
 
     def columns(self) -> dict[str, Any]:
         """The table by the names of its columns: of several levels each has its own, of an interval the ends."""
