@@ -71,7 +71,7 @@ def test_a_state_goes_on_with_the_labels_that_are_on_their_way(tmp_path, key):
     late = write(tmp_path / "late.csv", made)
     call = ("debias", late, *COLUMNS, *more, "--time", "day", "--state", tmp_path / "t.json")
     ok(here(*call, "--delay", "3d"))
-    assert "go on with --time" in refused(here(*call, "--delay", "3"))
+    assert "continue with --time" in refused(here(*call, "--delay", "3"))
 
 
 def test_a_span_of_time_is_a_label_time(tmp_path):

@@ -71,7 +71,9 @@ def test_a_failed_download_is_one_line_that_says_where_to_get_it(
 
 
 def test_what_has_no_plain_address_says_where_to_get_it() -> None:
-    with pytest.raises(BadInput, match=r"arena_140k\.csv\.gz is not at hand; get it from https://"):
+    with pytest.raises(
+        BadInput, match=r"arena_140k\.csv\.gz is not available; get it from https://"
+    ):
         find(CATALOG["arena_140k"])
 
 

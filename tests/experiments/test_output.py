@@ -175,7 +175,7 @@ def test_a_fault_of_one_experiment_does_not_stop_the_others(tmp_path, monkeypatc
     good = experiments()["regret-absolute"]
     monkeypatch.setattr(running, "choose", lambda names: [spoiled, good])
     first, second = run_all([], None, tmp_path)
-    assert first.skipped == "a fault of gradeq itself (TypeError: two lines)"
+    assert first.skipped == "internal error in gradeq (TypeError: two lines)"
     assert second.result is not None
 
 

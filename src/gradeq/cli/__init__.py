@@ -1,7 +1,7 @@
 """The command line: files in; adjusted files, verdict and report out.
 
 ``main`` is the installed command. Every failure ends as one line on stderr: exit code 2 for wrong
-usage or bad input, 3 for a damaged state, 130 after Ctrl-C, 1 for a fault of our own.
+usage or bad input, 3 for a damaged state, 130 after Ctrl-C, 1 for an internal error.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except (Interrupted, click.Abort, KeyboardInterrupt):
-        how = "no output was written, the state is as it was"
+        how = "no output was written, the state is unchanged"
         if written:
             how = "the run was done: outputs and state are in place"
         return _fail(f"interrupted; {how}", INTERRUPTED)
@@ -135,9 +135,11 @@ def _explained(error: Exception) -> int:
     if isinstance(error, GradeqError):
         return _fail(str(error), BAD_INPUT)
     if isinstance(error, MemoryError):
-        return _fail("out of memory; no output was written, the state is as it was", OWN_FAULT)
+        return _fail("out of memory; no output was written, the state is unchanged", OWN_FAULT)
     what = f"{type(error).__name__}: {error}"
-    return _fail(f"a fault of gradeq itself ({what}); GRADEQ_DEBUG=1 shows where", OWN_FAULT)
+    return _fail(
+        f"internal error in gradeq ({what}); set GRADEQ_DEBUG=1 for the traceback", OWN_FAULT
+    )
 
 
 def _fail(message: str, code: int) -> int:

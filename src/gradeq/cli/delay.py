@@ -113,7 +113,7 @@ def clock_of(options: Common, layer: Any) -> RowClock | None:
         )
     if in_rows and book.waiting and not by_rows:
         raise BadInput(
-            f"the state keeps {len(book.waiting)} labels that come at a time; go on with --time and "
+            f"the state keeps {len(book.waiting)} labels with a time of arrival; continue with --time and "
             "--label-time or a --delay such as 3d, not with rows"
         )
     if delay is None or delay.rows is None or not (delay.rows or by_rows):

@@ -84,7 +84,7 @@ def command(**given: Any) -> None:
     \b
     Exit code
       0 done   2 wrong usage or bad input   3 damaged state
-    An error is one line on stderr; no output is left behind and the state is as it was.
+    An error is one line on stderr; no output is left behind and the state is unchanged.
     """
     options = common(given)
     if (given["winner"] is None) == (given["score"] is None):

@@ -50,7 +50,7 @@ class Late(_Kind):
         seconds = duration(text)
         if seconds is None or not 0.0 < seconds <= LONGEST:
             self.fail(
-                f"{value!r} is neither a number of rows nor a span of time; "
+                f"{value!r} is neither a number of rows nor a duration; "
                 "give 0, 250, 90s, 15m, 36h or 7d.",
                 param,
                 ctx,

@@ -64,16 +64,16 @@ class Common:
         given = f"--delay {delay.text}"
         if self.label_time is not None:
             raise click.UsageError(
-                f"{given} and --label-time both say when labels come; leave out one of the two"
+                f"{given} and --label-time both say when labels arrive; leave out one of the two"
             )
         if delay.rows is None and self.time is None:
             raise click.UsageError(
-                f"{given} is a span of time and needs --time, a column of dates; "
+                f"{given} is a duration and needs --time, a column of dates; "
                 "or give a number of rows"
             )
         if self.ttl is not None:
             raise click.UsageError(
-                f"with {given} every label comes exactly that late, so none outlives --ttl; "
+                f"with {given} every label comes exactly that late, so none exceeds --ttl; "
                 "leave out one of the two"
             )
 
@@ -143,7 +143,7 @@ _SHARED = (
         metavar="F|auto|plain",
         help=(
             "The step size, above 0; `auto` weighs running corrections and the raw prediction by "
-            "their loss; `plain` is one constant step. Left out: as said above, or the step of "
+            "their loss; `plain` is one constant step. Default: see above, or the step of "
             "the state."
         ),
     ),
@@ -151,7 +151,7 @@ _SHARED = (
         "--decay",
         type=float,
         metavar="ALPHA",
-        help=("Let the step fall as eta * t^-ALPHA, t the predictions served so far."),
+        help=("Decay the step as eta * t^-ALPHA, where t counts the predictions served so far."),
     ),
     click.option(
         "--penalty",
@@ -184,9 +184,9 @@ _SHARED = (
         type=Late(),
         metavar="ROWS|DURATION",
         help=(
-            "Every label comes this much later than its row: so many rows (with --key of its "
-            "series), or a span such as 12h or 3d (needs --time with dates). Without it and "
-            "without --label-time, a label counts as known before the next row."
+            "Every label arrives this much later than its row: a number of rows (with --key, of its "
+            "series), or a duration such as 12h or 3d (needs --time with dates). Without it and "
+            "without --label-time, labels are assumed known before the next prediction."
         ),
     ),
     click.option(
@@ -203,14 +203,14 @@ _SHARED = (
         default=1,
         metavar="N",
         help=(
-            "How many rows late labels are known to come, for the late-label cap from the "
+            "How many rows late labels are expected to arrive: the cap then applies from the "
             "first row on."
         ),
     ),
     click.option(
         "--no-cap",
         is_flag=True,
-        help=("Do not hold steps down when labels are late (it may then diverge)."),
+        help=("Do not cap steps when labels are late (the layer may then diverge)."),
     ),
     column(
         "--id",
@@ -227,7 +227,9 @@ _SHARED = (
             "content of one of its last 100 runs. The state notes it."
         ),
     ),
-    column("--weight", help="Weights of rows, 0 or more; 0 is served but not learned from."),
+    column(
+        "--weight", help="Row weights, 0 or more; rows of weight 0 are served but not learned from."
+    ),
     click.option(
         "-o",
         "--output",

@@ -114,9 +114,9 @@ class Rates(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 def command(**given: Any) -> None:
     """Make quantile forecasts and intervals cover what they promise.
 
-    Moves each forecast by what the labels before it have taught, so that over time the share of
-    labels at or below the served value is the level that was asked for: overall, or in each
-    group of each --by column. Several levels never cross.
+    Adjusts each forecast by what it learned from earlier labels, so that over time the share of
+    labels at or below the served value approaches the requested level: overall, or in each group
+    of each --by column. Several levels never cross.
 
     Without --eta, trackers of five rates and the raw forecast are mixed by their loss (auto).
     --eta plain is one tracker with a step of 0.1, and so is a step left out with --key (without
@@ -142,7 +142,7 @@ def command(**given: Any) -> None:
     \b
     Exit code
       0 done   2 wrong usage or bad input   3 damaged state
-    An error is one line on stderr; no output is left behind and the state is as it was.
+    An error is one line on stderr; no output is left behind and the state is unchanged.
     """
     shared_options = common(given)
     from gradeq.cli.finish import finish

@@ -116,7 +116,7 @@ class Reading:
             return None
         if self.time.kind not in ("time", None):
             raise BadInput(
-                f"--delay {delay.text} is a span of time, but column {self.time.name!r} holds numbers; "
+                f"--delay {delay.text} is a duration, but column {self.time.name!r} holds numbers; "
                 "give --time a column of dates, or a number of rows"
             )
         return round(delay.seconds * 1e9)
@@ -139,7 +139,7 @@ class Reading:
             span = math.nan
         if not (math.isfinite(span) and span > 0.0):
             how = "a number of seconds, or 90s, 15m, 36h, 7d" if dates else "a number"
-            raise BadInput(f"--ttl {text} is not a span of time; give {how}, above 0")
+            raise BadInput(f"--ttl {text} is not a duration; give {how}, above 0")
         return span * unit * (1e9 if dates else 1.0)
 
     def serve(

@@ -26,7 +26,7 @@ def command(
 ) -> None:
     """Draw the figures of the paper, corrected where the printed ones are wrong.
 
-    Without FIGURE: all whose data are at hand; what is skipped is said, with the reason. Writes
+    Without FIGURE: all figures whose data are available; skipped ones are listed with the reason. Writes
     PNG and SVG, a CSV of every plotted series, and one page with all figures and captions.
 
     \b

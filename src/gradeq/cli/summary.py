@@ -95,7 +95,7 @@ def certified(outcome: Any) -> str:
         each = covered if isinstance(covered, list) else [covered]
         value = None if any(c.bound is None for c in each) else max(c.bound for c in each)
         vacuous = any(c.vacuous for c in each)
-    shown = f"bound {'-' if value is None else short(value)}{' (vacuous)' if vacuous else ''}"
+    shown = "bound vacuous" if vacuous else f"bound {'-' if value is None else short(value)}"
     bound = "no bound applies" if value is None else shown
     relative = getattr(getattr(outcome, "task", None), "link", None) == "exp"
     of = f" of the relative bias, {short(reached.bias_after)}," if relative else ""

@@ -53,7 +53,7 @@ def _find(dataset: Dataset, file: File, folder: Folder, download: bool, progress
             return _checked(dataset, file, place / file.name)
     if not (download and file.url):
         raise BadInput(
-            f"{dataset.name}: {file.name} is not at hand; {_where(dataset)}, "
+            f"{dataset.name}: {file.name} is not available; {_where(dataset)}, "
             "and name its folder in GRADEQ_DATA"
         )
     return _downloaded(dataset, file, progress)

@@ -62,9 +62,7 @@ def check_ids(book: Book, ids: Sequence[Id | None]) -> None:
         except BadInput as error:
             raise BadInput(f"row {row}: {error}") from None
         if id is not None and id in seen:
-            raise BadInput(
-                f"row {row}: id {id!r} stands twice; every prediction needs an id of its own"
-            )
+            raise BadInput(f"row {row}: id {id!r} appears twice; every prediction needs its own id")
         seen.add(id)
 
 

@@ -142,7 +142,7 @@ class State:
         columns.restore(values, len(values["u"]), 1)
         state = cls(columns)
         if not (0 <= state.n <= state.t and state.weight >= 0.0 and state.step >= 0.0):
-            raise StateError("not a learner's state: counts or weights that cannot be")
+            raise StateError("not a learner's state: impossible counts or weights")
         return state
 
 

@@ -147,7 +147,7 @@ class Learner:
         low, high = self.label_range
         if y < low or y > high:
             raise BadInput(
-                f"label {y} lies outside [{low}, {high}] where the loss lives; rescale it"
+                f"label {y} lies outside [{low}, {high}] the domain of the loss; rescale it"
             )
         if math.isnan(y) or w == 0.0:
             return state
@@ -242,7 +242,7 @@ class Learner:
             params = (-1,)
         if not all(0 <= j < state.dimension for j in params):
             raise TicketError(
-                "this ticket names parameters that the state has not; is it a layer's?"
+                "this ticket names parameters that the state does not have; is it a layer's?"
             )
         columns = self._own(state).copy()
         self._rule.add(columns, place_of(params), posting)

@@ -102,7 +102,7 @@ class Roster:
                 )
         if len(set(groups)) < len(groups) or len(set(features)) < len(features):
             raise BadInput(
-                f"a name stands twice in groups {list(groups)} or features {list(features)}"
+                f"a name appears twice in groups {list(groups)} or features {list(features)}"
             )
         self.groups, self.features = tuple(groups), tuple(features)
         self.together = bool(features) or (together and bool(groups))
@@ -278,7 +278,7 @@ class Roster:
         """Take up saved names."""
         names = state["names"]
         if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
-            raise StateError("the state is damaged: a name stands twice, or is none")
+            raise StateError("the state is damaged: a name appears twice or is empty")
         if names[: len(self.features)] != list(self.features) or (self.scalar and names != [ALL]):
             raise StateError("the state is damaged: its names are not those of this layer")
         self.index = {name: j for j, name in enumerate(names)}

@@ -25,7 +25,9 @@ def player_name(player: Any) -> str:
     if name == MISSING_NAME:
         raise BadInput(f"player {player!r} has no name; drop the game or name the player")
     if name == HOME:
-        raise BadInput(f"player {player!r} bears the name of the first side's parameter; rename it")
+        raise BadInput(
+            f"player {player!r} has the name reserved for the first side's parameter; rename it"
+        )
     return name
 
 
@@ -74,7 +76,7 @@ class Players:
         h = self.side(home)
         one, two = player_name(a), player_name(b)
         if one == two:
-            raise BadInput(f"player {one!r} against itself is no game; leave it out")
+            raise BadInput(f"player {one!r} against itself is not a game; leave it out")
         return Row((one, two, HOME), (*PAIR, h)) if h else Row((one, two), PAIR)
 
     def pair(self, a: Any, b: Any) -> tuple[int, int] | None:
@@ -181,7 +183,7 @@ class Players:
         """Take up saved names."""
         names = [HOME, *state["names"]]
         if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
-            raise StateError("the state is damaged: a player stands twice, or has no name")
+            raise StateError("the state is damaged: a player appears twice or has no name")
         self.names, self.index = names, {name: j for j, name in enumerate(names)}
 
     def merged(self, other: Players) -> tuple[list[int], list[int]]:

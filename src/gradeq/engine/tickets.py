@@ -88,7 +88,7 @@ class Book:
         if type(id) is not int and type(id) is not str:
             raise BadInput(f"id {id!r} is neither text nor a whole number; give one of these")
         if self.knows(id):
-            raise BadInput(f"id {id!r} was already served; every prediction needs an id of its own")
+            raise BadInput(f"id {id!r} was already served; every prediction needs its own id")
 
     def knows(self, id: Id) -> bool:
         """Whether this id is open, closed or expired, as far as is remembered."""

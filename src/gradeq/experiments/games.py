@@ -18,7 +18,7 @@ FIVE = (
     "gemini-1.5-pro-exp-0827",
     "llama-3.1-8b-instruct",
 )
-STAND_IN = "in place of the paper's battles of August 2024, which are not at hand"
+STAND_IN = "in place of the paper's battles of August 2024, which are not available"
 
 
 class Games(NamedTuple):

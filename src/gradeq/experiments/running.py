@@ -97,7 +97,7 @@ def _one(experiment: Experiment, source: Source, folder: Path) -> tuple[Outcome,
     except Exception as error:  # whatever it is, the other figures still run
         reason = " ".join(str(error).split())
         if not isinstance(error, (GradeqError, OSError)):
-            reason = f"a fault of gradeq itself ({type(error).__name__}: {reason})"
+            reason = f"internal error in gradeq ({type(error).__name__}: {reason})"
         return Outcome(experiment, None, reason, (), time.monotonic() - began), {}
     files: list[Path] = []
     images: dict[str, bytes] = {}

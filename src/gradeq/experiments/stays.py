@@ -49,7 +49,7 @@ def stays(source: Source) -> Stays:
     flown = source.load(flights.load)
     name = (
         f"Flights out of New York in 2013 from April on, {len(flown.delay):,}, delay at arrival in minutes, labels "
-        "taken at once, in place of MIMIC, whose files are not at hand"
+        "without label delay, in place of MIMIC, whose files are not available"
     )
     kinds = {"carrier": flown.carrier, "origin": flown.origin}
     when = flown.served.astype("datetime64[D]")

@@ -65,7 +65,7 @@ def time_to_live(ttl: float | str | None) -> float | None:
     seconds = duration(ttl.strip())
     if seconds is None or not 0.0 < seconds < math.inf:
         raise BadInput(
-            f"ttl={ttl!r} is not a span of time; give 90s, 15m, 36h or 14d (times are then dates), or a number"
+            f"ttl={ttl!r} is not a duration; give 90s, 15m, 36h or 14d (times are then dates), or a number"
         )
     return seconds * 1e9
 

@@ -115,7 +115,7 @@ def _checked(cls: Any, what: str, text: str | bytes) -> tuple[Any, ...]:
         return tuple(_field(name, fields[name]) for name in cls._fields)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:100]
-        raise BadInput(f"this is no {what} that gradeq wrote: {reason}") from None
+        raise BadInput(f"this is not a {what} written by gradeq: {reason}") from None
 
 
 def _field(name: str, value: Any) -> Any:

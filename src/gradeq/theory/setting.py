@@ -135,7 +135,9 @@ class Setting:
         if not self.eta > 0.0:
             raise BadInput(f"eta = {self.eta!r}: a step must be positive")
         if self.lateness is not None and not self.lateness >= 1:
-            raise BadInput(f"lateness = {self.lateness!r}: 1 is at once, nothing comes earlier")
+            raise BadInput(
+                f"lateness = {self.lateness!r}: 1 means no delay; nothing can arrive earlier"
+            )
 
     @property
     def b(self) -> float:
