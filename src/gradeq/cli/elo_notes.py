@@ -50,7 +50,8 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     if len(outcome.standing.groups) > 1:
         found.append(say.never_met(outcome.standing.groups))
     agreed = agreement(outcome.board)
-    if outcome.standing.constant < SURE and agreed < ALIKE:
+    constant = outcome.standing.constant  # None before any game was learned from
+    if constant is not None and constant < SURE and agreed < ALIKE:
         found.append(say.views_apart(agreed))
     if outcome.options.time is None:
         found.append(say.no_time())
