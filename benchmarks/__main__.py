@@ -15,6 +15,7 @@ from benchmarks.timing import show
 # Whole processes come first: a child's peak memory counts what its parent held when it was started.
 ALL = {
     "startup": "Whole processes (CPU, clock)",
+    "cold": "First runs with an empty cache (CPU, clock; ratio: how many times faster than interpreted)",
     "files": "File to file (CPU and clock, a row)",
     "columns": "Columns from arrays, in memory (CPU and clock, a row; ratio: how many times faster)",
     "events": "One event at a time (CPU and clock, an event; ratio: how many times as long)",

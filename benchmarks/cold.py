@@ -1,0 +1,40 @@
+"""First runs of every kind of loop with an empty cache, at sizes around where compiling begins to pay.
+
+Import and run in a new process: never longer than interpreting it would have taken.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from benchmarks.process import bytecode
+from benchmarks.startup import inside
+from benchmarks.timing import Row
+
+KINDS = ("scalar", "groups, integers", "two overlapping groups", "late labels", "quantile, sinh",
+         "23 levels", "auto, groups", "keyed, text", "Elo, integers")  # fmt: skip
+SIZES = (20_000, 100_000, 500_000)
+ROUNDS = 3
+
+
+def main() -> Iterator[Row]:
+    with bytecode():
+        for name in KINDS:
+            for rows in SIZES:
+                yield measured(name, rows)
+
+
+def measured(name: str, rows: int) -> Row:
+    """One kind at one size, both ways in turn."""
+    child = [sys.executable, "-m", "benchmarks.child", name, str(rows), "gradeq"]
+    seen = []
+    for _ in range(ROUNDS if rows < 500_000 else 1):
+        with tempfile.TemporaryDirectory(prefix="gradeq-bench-") as cache:
+            interpreted = inside(child, 1, GRADEQ_CACHE=cache, GRADEQ_COMPILE="0")
+            seen.append((inside(child, 1, GRADEQ_CACHE=cache), interpreted))
+    ours, plain = (min(each, key=lambda took: took.cpu) for each in zip(*seen, strict=True))
+    ratio = ours.cpu / plain.cpu
+    told = "met" if ratio <= 1.0 else "missed"
+    return Row(f"{name}, {rows:,} rows", ours, {"interpreted": 1.0 / ratio}, f">= 1x: {told}")
