@@ -80,7 +80,8 @@ def options_of(kind):
     choices = [
         Combination(kind, **{axis: value}) for axis, values in axes.items() for value in values
     ]
-    return set().union({"support"}, *(choice.names for choice in choices))  # drawn by chance
+    # Limits are drawn by chance, and groups are an option of the table only where keys are pooled.
+    return set().union({"support", "groups"}, *(choice.names for choice in choices))
 
 
 def picked(rng, turn):
