@@ -87,10 +87,10 @@ class Flight:
         merge = (MOST, MOST, SUM, MOST, MOST)
         found = [
             FACTS,
-            column("rows", self.per, (0.0,)),
-            Column("late", self.per, start, merge, lazy=self.lazy),
+            column("rows", self.per, (0.0,), low=0.0),
+            Column("late", self.per, start, merge, lazy=self.lazy, low=0.0),
         ]
-        return [*found, column("norms", "key", (0.0,), MOST)] if self.featured else found
+        return [*found, column("norms", "key", (0.0,), MOST, low=0.0)] if self.featured else found
 
     # One event
 

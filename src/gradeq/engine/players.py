@@ -12,6 +12,7 @@ from gradeq.engine.names import Placed
 from gradeq.errors import BadInput, StateError
 from gradeq.ledger.batch import Floats, Ints, Rows, first_rows, single
 from gradeq.ledger.constants import zeros
+from gradeq.ledger.meetings import MET
 from gradeq.ledger.pairs import PAIR, Pairs
 from gradeq.ledger.values import Place, Row, new
 from gradeq.naming import MISSING_NAME, name_of
@@ -185,6 +186,12 @@ class Players:
         if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
             raise StateError("the state is damaged: a player appears twice or has no name")
         self.names, self.index = names, {name: j for j, name in enumerate(names)}
+        met = np.frombuffer(state["columns"]["met"]).reshape(-1, MET)
+        one, two = met[:, 0], met[:, 1]
+        if not ((one < two) & (two < len(names)) & (met[:, :2] % 1.0 == 0.0).all(axis=1)).all():
+            raise StateError("the state is damaged: a pair of players that nobody knows has met")
+        if len(np.unique(met, axis=0)) < len(met):
+            raise StateError("the state is damaged: a pair of players stands twice")
 
     def merged(self, other: Players) -> tuple[list[int], list[int]]:
         """Enter another partition's players: where its parameters and series are here."""

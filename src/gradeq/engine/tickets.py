@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
 from gradeq.errors import BadInput, ExpiredTicket, StateError, UnknownTicket
-from gradeq.ledger.values import Posting, Row, Ticket
+from gradeq.ledger.values import Posting, Ticket, checked_fields
 
 Id = str | int
 
@@ -229,11 +229,13 @@ class Book:
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a saved book."""
         fresh = Book(self.ttl, self.remember)
+        fresh.closed = OrderedDict((id, as_posting(entry)) for id, entry in state["closed"])
+        fresh.lapsed = OrderedDict.fromkeys(state["lapsed"])
         for entry, id, time in state["open"]:
             fresh.check_new(id)
             fresh.put(as_ticket(entry), id, time)
-        fresh.closed = OrderedDict((id, as_posting(entry)) for id, entry in state["closed"])
-        fresh.lapsed = OrderedDict.fromkeys(state["lapsed"])
+        if len(fresh.opened) < len(state["open"]) or len(fresh.closed) < len(state["closed"]):
+            raise StateError("the state is damaged: a ticket or an id stands twice")
         fresh.hold([Waiting(as_ticket(entry), *own) for entry, *own in state["waiting"]])
         fresh.forgotten = int(state.get("forgotten", 0))
         for name in self.__slots__:
@@ -244,18 +246,9 @@ class Book:
 
 def as_ticket(entry: Sequence[Any]) -> Ticket:
     """A ticket from its saved form."""
-    return Ticket(*_tupled(entry, len(Ticket._fields)))
+    return Ticket(*checked_fields(Ticket, entry))
 
 
 def as_posting(entry: Sequence[Any]) -> Posting:
     """A posting from its saved form."""
-    return Posting(*_tupled(entry, len(Posting._fields)))
-
-
-def _tupled(entry: Sequence[Any], fields: int) -> list[Any]:
-    if len(entry) != fields:
-        raise StateError("the state is damaged: a ticket has too few or too many fields")
-    values = [tuple(field) if isinstance(field, list) else field for field in entry]
-    names, z, key = values[1]
-    values[1] = Row(tuple(names), tuple(z), key)
-    return values
+    return Posting(*checked_fields(Posting, entry))

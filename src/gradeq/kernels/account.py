@@ -20,6 +20,7 @@ COLUMNS = 10
 ROUND = 2.0**-51  # twice the rounding of a sum, relative to its terms
 LEAN = 2  # a lean account is GRADIENT and MOVED alone: with the weight of all rows, what a certificate needs
 EMPTY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf, -math.inf, 0.0)
+SMALLEST = (0.0, 0.0, *(-math.inf,) * 8)
 MERGED = ("sum", "sum", "sum", "sum", "sum", "sum", "sum", "least", "most", "sum")
 
 # How the steps of a parameter varied: 1 / last step, sum of |1 / eta_i - 1 / eta_{i-1}|, 1 / first step.

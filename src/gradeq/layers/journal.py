@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradeq.engine.flight import FOREIGN
+from gradeq.engine.sound import check_entry
 from gradeq.errors import BadInput
 from gradeq.ledger import facts as fact
 from gradeq.ledger.values import Posting, Ticket
@@ -20,6 +21,7 @@ def repost(layer: Layer, posting: Posting, y: Any) -> tuple[Posting, Posting]:
     The new label gets the step of the old one, and teaches what was served and nothing else.
     """
     state, rule = layer._state, layer._rule
+    check_entry(rule, posting)
     old = posting._replace(sign=-posting.sign, late=(), slopes=())
     new = posting_of(rule, posting, y, posting.eta, ())._replace(sign=posting.sign, slopes=())
     if posting.sign != 0.0 and posting.weight > 0.0:
@@ -41,6 +43,7 @@ def repost(layer: Layer, posting: Posting, y: Any) -> tuple[Posting, Posting]:
 def replay(layer: Layer, entry: Ticket | Posting) -> None:
     """Do again what one entry of a journal says was done, bit for bit."""
     state, names, flight = layer._state, layer._names, layer._flight
+    check_entry(layer._rule, entry)
     names.knows(entry.row)
     place = names.place(entry.row)
     state.grow(names.count, names.keys)

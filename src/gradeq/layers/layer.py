@@ -19,6 +19,7 @@ from gradeq import codec
 from gradeq.certificate import certify, more_labels, reading_of
 from gradeq.engine.columns import Columns, Engine, Ran, run_columns
 from gradeq.engine.flight import Flight
+from gradeq.engine.sound import check_entry
 from gradeq.engine.tickets import Book
 from gradeq.kernels.flight import LATENESS
 from gradeq.layers.answering import Answering
@@ -79,7 +80,7 @@ class Layer(Answering, ABC):
         columns = [*self._flight.columns(), *rule.columns()]
         self._ticking = names.clocked == "clock"
         if self._ticking:
-            columns.append(column("clock", names.clock_per, (0.0,)))
+            columns.append(column("clock", names.clock_per, (0.0,), low=0.0))
         self._state = State(columns)
         self._state.grow(names.count, names.keys)
         self._book = Book(ttl)
@@ -141,6 +142,7 @@ class Layer(Answering, ABC):
         A label that comes while the layer is frozen is heard and moves nothing; one of weight 0 is not even counted.
         """
         y = self._label(y)
+        check_entry(self._rule, ticket)
         self._names.knows(ticket.row)
         return self._post(ticket, y)
 
@@ -353,13 +355,6 @@ class Layer(Answering, ABC):
         learned = {"columns": self._state.saved(), "tickets": self._book.state()}
         done = {"frozen": self._frozen, "log": self._log}
         return codec.written(self.kind, self.settings, self._names.state() | learned | done)
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._names.restore(state)
-        self._state.restore(state["columns"], self._names.count, self._names.keys)
-        self._book.restore(state["tickets"])
-        self._frozen = bool(state["frozen"])
-        self._log = [(str(what), int(at)) for what, at in state["log"]]
 
     def save(self, path: Any) -> None:
         """Write the layer to a file, whole or not at all."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradeq import codec
+from gradeq.engine.sound import check_book
 from gradeq.errors import BadInput, OtherSettings, StateError
 from gradeq.ledger import facts as fact
 from gradeq.spans import duration
@@ -19,13 +20,26 @@ def revive(make: Callable[[], Layer], state: dict[str, Any]) -> Layer:
     """A layer made afresh, with a saved state."""
     try:
         layer = make()
-        layer._restore(state)
+        restore(layer, state)
     except StateError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise StateError(f"the state is damaged: {reason[:160]}") from None
     return layer
+
+
+def restore(layer: Layer, state: dict[str, Any]) -> None:
+    """Give a fresh layer a saved state, once all of it is known to make sense."""
+    names, own, book = layer._names, layer._state, layer._book
+    names.restore(state)
+    own.restore(state["columns"], names.count, names.keys)
+    book.restore(state["tickets"])
+    check_book(book, layer._rule, names, own, layer._label)
+    if not isinstance(state["frozen"], bool):
+        raise StateError(f"the state is damaged: frozen is {state['frozen']!r}")
+    layer._frozen = state["frozen"]
+    layer._log = [(str(what), int(at)) for what, at in state["log"]]
 
 
 def check_same_settings(layer: Layer, other: Layer) -> None:

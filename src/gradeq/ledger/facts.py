@@ -38,4 +38,5 @@ FACTS = Column(
     "layer",
     tuple(start for start, _ in _FACTS.values()),
     tuple(how for _, how in _FACTS.values()),
+    low=tuple(0.0 if how == LEAST else start for start, how in _FACTS.values()),
 )

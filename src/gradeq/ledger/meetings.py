@@ -17,7 +17,7 @@ from gradeq.ledger.state import KEEP, SUM, Column, Floats, State
 GRID = 4294967296.0
 MET = 3  # numbers that name a cell
 COLUMNS = (
-    Column("met", "pair", (0.0,) * MET, (KEEP,) * MET),
+    Column("met", "pair", (0.0,) * MET, (KEEP,) * MET, low=0.0),
     Column("tally", "pair", (0.0,) * 3, (SUM,) * 3),
     Column("squares", "pair", (0.0,) * 3, (SUM,) * 3, lazy=True),
 )

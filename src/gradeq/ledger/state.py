@@ -6,6 +6,7 @@ a new entry and how two partitions of the same stream are joined.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
@@ -35,7 +36,8 @@ class Column(NamedTuple):
     ``per``: "parameter", "key", "pair" (of parameters that met: ``meetings``) or "layer". ``lazy``: kept only
     once it is needed; until then it is empty. ``last``: where it is long, a run writes it when nothing can fail any
     more, so it need not be undone. ``by``: the column of weights of a mean, declared after it; it has as many,
-    or one.
+    or one. ``low``: no number is smaller (one for all, or
+    one each).
     """
 
     name: str
@@ -45,14 +47,16 @@ class Column(NamedTuple):
     lazy: bool = False
     last: bool = False
     by: str = ""
+    low: float | tuple[float, ...] = -math.inf
 
 
 def column(
-    name: str, per: str, start: Iterable[float], merge: str = SUM, lazy: bool = False, by: str = ""
-) -> Column:
+    name: str, per: str, start: Iterable[float], merge: str = SUM, lazy: bool = False, by: str = "",
+    low: float = -math.inf,
+) -> Column:  # fmt: skip
     """A column all of whose numbers are joined the same way."""
     values = tuple(start)
-    return Column(name, per, values, (merge,) * len(values), lazy, by=by)
+    return Column(name, per, values, (merge,) * len(values), lazy, by=by, low=low)
 
 
 class Memory(NamedTuple):
@@ -234,6 +238,11 @@ class State:
                 raise StateError(
                     f"the state is damaged: {each.name} has {len(values)} numbers, not {wanted}"
                 )
+            numbers = np.frombuffer(values)
+            endless = each.name in (*ACCOUNTS, "facts")  # ranges before the first label, and losses
+            low = np.resize(each.low, len(numbers))
+            if not ((numbers >= low) & (endless | np.isfinite(numbers))).all():
+                raise StateError(f"the state is damaged: {each.name} holds a number it cannot")
         for each in self.columns:
             setattr(self, each.name, saved[each.name])
         self.counts, self.unread = counts, []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradeq.errors import BadInput
@@ -112,10 +113,15 @@ def _checked(cls: Any, what: str, text: str | bytes) -> tuple[Any, ...]:
         fields = read[what]
         if set(fields) != set(cls._fields):
             raise ValueError("missing or unknown fields")
-        return tuple(_field(name, fields[name]) for name in cls._fields)
+        return checked_fields(cls, [fields[name] for name in cls._fields])
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:100]
         raise BadInput(f"this is not a {what} written by gradeq: {reason}") from None
+
+
+def checked_fields(cls: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+    """The fields of a ticket or posting that were read from JSON; ``ValueError`` or ``TypeError`` for any other."""
+    return tuple(_field(name, value) for name, value in zip(cls._fields, values, strict=True))
 
 
 def _field(name: str, value: Any) -> Any:

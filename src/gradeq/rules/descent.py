@@ -13,7 +13,7 @@ import numpy as np
 
 from gradeq.errors import Diverging
 from gradeq.kernels import descent as loops
-from gradeq.kernels.account import COLUMNS, EMPTY, HIGH, LEAN, LOW, MERGED, PATH, ROUND
+from gradeq.kernels.account import COLUMNS, EMPTY, HIGH, LEAN, LOW, MERGED, PATH, ROUND, SMALLEST
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.forms import Full, Later, Lean, margin
 from gradeq.ledger.batch import Batch, spelled
@@ -34,7 +34,8 @@ from gradeq.schedules import Schedule
 
 def account(name: str, per: str, levels: int = 1) -> Column:
     """The column of accounts, one for each level; with one level a run enters them last."""
-    return Column(name, per, EMPTY * levels, MERGED * levels, last=levels == 1)
+    low = SMALLEST * levels
+    return Column(name, per, EMPTY * levels, MERGED * levels, last=levels == 1, low=low)
 
 
 def common_columns(start: tuple[float, ...], penalty: bool, totals: bool) -> list[Column]:
@@ -43,8 +44,8 @@ def common_columns(start: tuple[float, ...], penalty: bool, totals: bool) -> lis
     found = [
         column("u", "parameter", start, MOVE),
         account("sums", "parameter", levels),
-        Column("path", "parameter", (0.0,) * PATH, (LARGER, SUM, LARGER), lazy=True),
-        Column("total_path", "layer", (0.0,) * PATH, (LARGER, SUM, LARGER), lazy=True),
+        Column("path", "parameter", (0.0,) * PATH, (LARGER, SUM, LARGER), lazy=True, low=0.0),
+        Column("total_path", "layer", (0.0,) * PATH, (LARGER, SUM, LARGER), lazy=True, low=0.0),
     ]
     if totals:
         found.append(account("total", "layer", levels))

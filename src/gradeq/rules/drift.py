@@ -48,10 +48,10 @@ class Drift:
         rest = self.count - 1
         return [
             column("experts", "parameter", (0.0,) * self.count, MEAN, by="taught"),
-            column("spreads", "parameter", (NEWCOMER,) * self.count, LEAST),
-            column("taught", "parameter", (0.0,)),
+            column("spreads", "parameter", (NEWCOMER,) * self.count, LEAST, low=0.0),
+            column("taught", "parameter", (0.0,), low=0.0),
             column("last", "parameter", (NO_DATE,), MOST),
-            column("shares", "layer", (0.5,) + (0.5 / rest,) * rest, TIMES),
+            column("shares", "layer", (0.5,) + (0.5 / rest,) * rest, TIMES, low=0.0),
         ]
 
     def weights(self, state: State) -> Any:

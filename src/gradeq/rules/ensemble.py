@@ -86,8 +86,8 @@ class Ensemble:
             *(self.final or self._plain).columns(),
             column("thetas", "layer", (0.0,) * count, MEAN, by="heard"),
             column("zs", "layer", (0.0,) * count, MEAN, by="heard"),
-            column("ws", "layer", (1.0 / count,) * count, MEAN, by="heard"),
-            column("heard", "layer", (0.0,)),
+            column("ws", "layer", (1.0 / count,) * count, MEAN, by="heard", low=0.0),
+            column("heard", "layer", (0.0,), low=0.0),
         ]
 
     def serve(

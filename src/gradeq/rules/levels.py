@@ -64,9 +64,12 @@ class Levels:
         found = common_columns(self.start, self.penalty is not None, self.totals)
         found = [each._replace(last=False) for each in found]  # accounts are entered row by row
         if self.curved:
-            found += [column("nums", "key", (0.0,)), column("dens", "key", (0.0,))]
+            found += [
+                column("nums", "key", (0.0,), low=0.0),
+                column("dens", "key", (0.0,), low=0.0),
+            ]
         if self.width > 1:
-            found.append(column("gaps", "parameter", (0.0,) * (self.width - 1), LARGER))
+            found.append(column("gaps", "parameter", (0.0,) * (self.width - 1), LARGER, low=0.0))
         return found
 
     def serve(

@@ -41,8 +41,8 @@ def mixing_columns(experts: int) -> list[Column]:
     """What the weights of so many experts rest on: their losses; Delta and the mean lateness; how many labels."""
     return [
         column("losses", "layer", (0.0,) * experts),
-        Column("hedge", "layer", (0.0,) * HEDGE, (SUM, MOST)),
-        column("heard", "layer", (0.0,)),
+        Column("hedge", "layer", (0.0,) * HEDGE, (SUM, MOST), low=0.0),
+        column("heard", "layer", (0.0,), low=0.0),
     ]
 
 
@@ -90,7 +90,7 @@ class Mixed:
             *self.final.columns(),
             *mixing_columns(SAID),
             column("offsets", "layer", nothing, MEAN, by="precisions"),
-            column("precisions", "layer", nothing),
+            column("precisions", "layer", nothing, low=0.0),
             Column("guard", "layer", (0.0, 0.0), (LEAST, MOST)),
         ]
         if not self.groups:
@@ -98,7 +98,7 @@ class Mixed:
         return [
             *found,
             column("own_offsets", "parameter", nothing, MEAN, by="own_precisions"),
-            column("own_precisions", "parameter", nothing),
+            column("own_precisions", "parameter", nothing, low=0.0),
             column("own_last", "parameter", (0.0,)),
         ]
 

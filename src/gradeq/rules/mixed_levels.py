@@ -88,8 +88,8 @@ class MixedLevels:
             *self.final.columns(),
             column("offsets", "layer", (self.start or (0.0,) * width) * trackers, MEAN, by="heard"),
             *mixing_columns(self.experts),
-            column("scale_num", "key", (0.0,)),
-            column("scale_den", "key", (0.0,)),
+            column("scale_num", "key", (0.0,), low=0.0),
+            column("scale_den", "key", (0.0,), low=0.0),
         ]
         if not self.groups:
             return found
@@ -97,7 +97,7 @@ class MixedLevels:
         return [
             *found,
             column("own_offsets", "parameter", nothing, MEAN, by="own_heard"),
-            column("own_heard", "parameter", (0.0,)),
+            column("own_heard", "parameter", (0.0,), low=0.0),
         ]
 
     def serve(

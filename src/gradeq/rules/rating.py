@@ -36,6 +36,7 @@ from gradeq.rules.rule import MOST, Judged, diverging, slopes_at
 from gradeq.schedules import Schedule
 
 JUDGE = LogLoss(loops.CLIP)
+TINY = 5e-324  # the smallest positive number: products of likelihoods stay above 0
 COIN = 0.5  # the base prediction of every game, of log loss
 LN2 = math.log(2.0)
 WORK = 5  # a game is worth so many rows of a plain layer when the compiler is weighed
@@ -83,7 +84,11 @@ class Rating:
             *(each for each in common if each.name != "sums"),
             column("sums", "parameter", (0.0,) * STRIDE),
             Column(
-                "total", "layer", (0.0,) * 6 + (1.0, 1.0, 0.0), (SUM,) * 6 + (MOVE, MOVE, LARGEST)
+                "total",
+                "layer",
+                (0.0,) * 6 + (1.0, 1.0, 0.0),
+                (SUM,) * 6 + (MOVE, MOVE, LARGEST),
+                low=(0.0, 0.0, *(-math.inf,) * 4, TINY, TINY, 0.0),
             ),
         ]
         found += [*meetings.COLUMNS, *self.drift.columns()]

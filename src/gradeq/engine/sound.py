@@ -1,0 +1,97 @@
+"""What a ticket or a posting must be to belong to a layer: asked of those that come from outside, a file or a caller.
+
+A checksum proves that a state is what was written, not that it makes sense; loops over whole columns do not look at
+what they are given, so whatever is wrong is found here, before anything is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from gradeq.engine.tickets import Book
+from gradeq.errors import BadInput
+from gradeq.ledger import facts as fact
+from gradeq.ledger.state import State
+from gradeq.ledger.values import Posting, Ticket
+from gradeq.rules.rule import MOST, Rule
+
+FOREIGN = "post it where it was served"
+
+
+def check_entry(rule: Rule, entry: Ticket | Posting) -> None:
+    """Refuse a ticket or posting that no layer with this rule can have made."""
+    row, levels, told = entry.row, rule.width, isinstance(entry, Posting)
+    what = "posting" if told else "ticket"
+    numbers = [*row.values, entry.weight, entry.step, *entry.memo, *entry.slopes]
+    sized = [entry.served] if hasattr(rule, "score") else [entry.served, entry.base]
+    for value in sized:
+        own = value if isinstance(value, tuple) else (value,)
+        numbers += own
+        if len(own) != levels:
+            raise BadInput(f"a {what} of {len(own)} levels, not {levels}; {FOREIGN}")
+    if isinstance(entry, Posting):
+        numbers += [entry.eta, entry.sign, *entry.errors]
+        if len(entry.errors) != len(entry.losses) or len(entry.errors) != 2 * levels:
+            raise BadInput(
+                f"a posting with {len(entry.errors)} errors, not {2 * levels}; {FOREIGN}"
+            )
+        if entry.sign not in (-1.0, 0.0, 1.0) or not entry.eta > 0.0:
+            raise BadInput(f"a posting with sign {entry.sign} and step {entry.eta}; {FOREIGN}")
+    for x in numbers:
+        if type(x) is not float or not -MOST <= x <= MOST:
+            raise BadInput(f"a {what} holds {x!r} where a finite number is; {FOREIGN}")
+    if len(row.values) != len(row.names) or entry.weight < 0.0 or not entry.step > 0.0:
+        raise BadInput(f"a {what} of weight {entry.weight} and step {entry.step}; {FOREIGN}")
+
+
+def check_book(book: Book, rule: Rule, names: Any, state: State, label: Any) -> None:
+    """Refuse a book whose tickets and postings are not those of this layer; ``label`` checks a label."""
+    opened = [ticket for ticket, _, _ in book.opened.values()]
+    waiting = [own.ticket for own in book.waiting]
+    for ticket in (*opened, *waiting):
+        _check_place(ticket, ticket.counts, rule, names, state)
+        if any(k > state.rows[c] for k, c in zip(ticket.counts, names.place(ticket.row).cells)):  # noqa: B905
+            raise BadInput("a ticket counts more rows than were served")
+        if not hasattr(rule, "error") and not hasattr(rule, "score"):
+            rule.judge(ticket.served, ticket.base, 0.0, ticket.memo)
+    for own in book.waiting:
+        label(own.y)
+    for posting in book.closed.values():
+        _check_place(posting, posting.late, rule, names, state)
+        if not hasattr(rule, "error") and not hasattr(rule, "score"):
+            judged = rule.judge(posting.served, posting.base, label(posting.y), posting.memo)
+            if judged != (posting.errors, posting.losses, posting.memo):
+                raise BadInput("a posting is not what its label says")
+    check_times(own for _, _, own in book.opened.values())
+    check_times(time for own in book.waiting for time in (own.due, own.time))
+    check_times([book.now])
+    for id in (*book.closed, *book.lapsed, *book.held):
+        if type(id) not in (str, int):
+            raise BadInput(f"id {id!r} is neither text nor a whole number")
+
+
+def _check_place(
+    entry: Ticket | Posting, cells: tuple[int, ...], rule: Rule, names: Any, state: State
+) -> None:
+    check_entry(rule, entry)
+    names.knows(entry.row)
+    mark = names.mark()
+    place = names.place(entry.row)
+    if names.mark() != mark:
+        names.forget(mark)
+        raise BadInput(f"{entry.row.names} is nothing that this layer has seen")
+    late = isinstance(entry, Posting) and not cells  # a label that came in the place of another
+    if not late and len(cells) != len(place.cells):
+        raise BadInput(f"{len(cells)} counts for {len(place.cells)} groups")
+    if not 0 < entry.number <= state.facts[fact.SERVED]:
+        raise BadInput(f"a ticket with number {entry.number}, of {state.facts[fact.SERVED]:g}")
+    if len(entry.slopes) > len(state.u):
+        raise BadInput(f"{len(entry.slopes)} slopes for {len(state.u)} parameters")
+
+
+def check_times(times: Iterable[Any]) -> None:
+    """Refuse a time that is no finite number."""
+    for time in times:
+        if time is not None and (type(time) not in (int, float) or not -MOST <= time <= MOST):
+            raise BadInput(f"{time!r} is no time")
