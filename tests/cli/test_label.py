@@ -342,3 +342,13 @@ def test_what_is_no_state_is_refused(served, tmp_path):
         )
     )
     assert "outside [0, 1]" in refused(label(state, [{"order": "a", "sold": 7}]))
+
+
+def test_a_layer_saved_in_python_takes_labels_from_files(tmp_path):
+    layer, state = gq.Debiaser(0.1), tmp_path / "state.json"
+    layer.predict_many([1.0, 2.0, 3.0], ids=[7, "8", "007"])
+    layer.save(state)
+    rows = [{"order": order, "sold": 1.5} for order in ("7", "8", "007", "9")]
+    assert ok(label(state, rows, "--json")).json["applied"] == 3
+    layer.update_many([1.5] * 3, ids=[7, "8", "007"])
+    assert gq.load(state)._state.saved() == layer._state.saved()

@@ -191,7 +191,7 @@ def test_a_span_of_days_is_a_time_to_live_for_dates():
         gq.from_json(layer.to_json()).settings == layer.settings == gq.Debiaser(ttl="336h").settings
     )
     for wrong in ("2 weeks", "-3d", "d", "", "nan d"):
-        with pytest.raises(BadInput, match="is not a span of time"):
+        with pytest.raises(BadInput, match="is not a duration"):
             gq.Debiaser(ttl=wrong)
 
 

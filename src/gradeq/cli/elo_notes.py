@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradeq.cli.notes import BROKEN, stepping, taken_at_once, unlearned
+from gradeq.cli.options import labels_later
 from gradeq.report import notices as say
 from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Notice
@@ -36,7 +37,8 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     at_once = taken_at_once(outcome, outcome.options)
     if at_once is not None:
         found.append(at_once)
-    if outcome.labelled < FEW:
+    later = labels_later(outcome.options)
+    if outcome.labelled < FEW and (outcome.labelled or not later):
         found.append(say.few_labels(outcome.labelled))
     found += stepping(outcome, outcome.options, outcome.whose_step)
     ranked = [row for row in outcome.board if row.games >= FEW]
@@ -58,7 +60,7 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     unlabelled = outcome.rows - outcome.labelled - outcome.skipped
     unlabelled -= outcome.ties if outcome.ties_rule == "drop" else 0
     if unlabelled > 0:
-        found.append(say.no_label(unlabelled))
+        found.append(say.no_label(unlabelled, later))
     vacuous = sum(row.vacuous for row in outcome.board)
     if vacuous:
         held, fewest = outcome.capped, min(row.games for row in outcome.board if row.vacuous)

@@ -141,7 +141,7 @@ def posted(layer: Any, labels: Labels, correct: bool) -> list[str]:
         order = np.argsort(labels.times, kind="stable").tolist()
     outcomes = [""] * len(labels.ids)
     for k in order:
-        id, y = labels.ids[k], labels.values[k]
+        id, y = served_under(layer, labels.ids[k]), labels.values[k]
         if y != y:
             outcomes[k] = "skipped"
             continue
@@ -152,6 +152,13 @@ def posted(layer: Any, labels: Labels, correct: bool) -> list[str]:
             outcome = layer.correct(id, y)
         outcomes[k] = "applied" if outcome == "dropped" else outcome
     return outcomes
+
+
+def served_under(layer: Any, id: str) -> str | int:
+    """The id as the state has it: text, or a whole number where a layer was saved in Python with such ids."""
+    if layer._book.knows(id) or not (id.isascii() and id.isdigit()) or len(id) > 18:
+        return id
+    return int(id) if str(int(id)) == id and layer._book.knows(int(id)) else id
 
 
 def write_rejected(path: str, table: Any, outcomes: list[str], files: Together) -> None:
