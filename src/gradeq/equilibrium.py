@@ -121,6 +121,8 @@ class Equilibrium:
         kind = "exact" if self.exact else "from the stored sums"
         parts.append(f"certificate {kind} (gap {figure(self.gap)})")
         parts.append(self._bound_in_words())
+        if self.learning is not None and self.learning.gaps:
+            parts.append(f"labels: {self.learning.gaps}")
         return "; ".join(parts)
 
     @property

@@ -17,7 +17,8 @@ class Learning(NamedTuple):
     final layer), ``step``: the smallest that a label would be given now, held down where labels come late. ``late``
     and ``latest``: rows served between a row and its label, on average and at most. ``memory``: labels that auto
     remembers, the geometric mean of its experts' by weight; ``raw``: the weight of the raw prediction; both None
-    for other steps. ``unlabelled``: the share of the rows served whose label has not come.
+    for other steps. ``unlabelled``: the share of the rows served whose label has not come. ``silent``: rows served
+    since a label last came; ``silence``: the most that were served from one label to the next. Both 0 before labels.
     """
 
     method: str
@@ -28,6 +29,23 @@ class Learning(NamedTuple):
     memory: float | None
     raw: float | None
     unlabelled: float
+    silent: int
+    silence: int
+
+    @property
+    def usual(self) -> float:
+        """Rows without a label that are nothing to speak of, given how late and how rare labels are."""
+        return 5.0 * (self.late + 5.0) / max(1e-9, 1.0 - self.unlabelled)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether labels seem to have stopped: none for half as long again as ever before."""
+        return self.silent > max(self.usual, 1.5 * self.silence)
+
+    @property
+    def outage(self) -> bool:
+        """Whether labels once stayed away for far longer than usual."""
+        return self.silence > self.usual
 
     def __str__(self) -> str:
         step = f"step {self.eta:.3g}"
@@ -43,7 +61,15 @@ class Learning(NamedTuple):
         late = "labels known before the next row"
         if self.latest:
             late = f"labels {self.late:,.3g} rows late on average, {self.latest:,} at most"
+        late += f", {self.gaps}" if self.gaps else ""
         return f"{step}; {late}; {100 * self.unlabelled:.3g} % of rows without a label"
+
+    @property
+    def gaps(self) -> str:
+        """That labels stayed away, once or now; empty if they did not."""
+        once = f"none came for {self.silence:,} rows at one time" if self.outage else ""
+        now = f"none has come for the last {self.silent:,} rows" if self.stopped else ""
+        return ", ".join(part for part in (once, now) if part)
 
 
 def learning_of(layer: Any) -> Learning:
@@ -51,6 +77,7 @@ def learning_of(layer: Any) -> Learning:
     rule, state = getattr(layer._rule, "inner", layer._rule), layer._state
     facts = state.facts
     served, posted = facts[fact.SERVED], facts[fact.POSTED]
+    heard_at, longest = state.silence
     memories = getattr(rule, "memories", None)
     memory, raw = (None, None) if memories is None else remembered(state, memories)
     eta = float(rule.schedule.step(int(served) + 1))
@@ -63,6 +90,8 @@ def learning_of(layer: Any) -> Learning:
         memory,
         raw,
         max(0.0, 1.0 - posted / served) if served else 0.0,
+        int(max(0.0, served - heard_at)) if heard_at else 0,
+        int(longest),
     )
 
 

@@ -36,6 +36,12 @@ def older(settings, written):
     }
 
 
+def without_later(state):
+    """A state without the columns that came after these were kept."""
+    columns = {name: values for name, values in state["columns"].items() if name != "silence"}
+    return {**state, "columns": columns}
+
+
 @pytest.mark.parametrize("name", streams.MAKES)
 def test_explicit_steps_with_labels_at_once_serve_the_same_bits_as_ever(name):
     now, then = streams.told(name), BITS[name]
@@ -53,7 +59,7 @@ def test_a_kept_state_loads_and_serves_what_it_would_have(path):
     again = json.loads(layer.to_json())
     written = json.loads(kept["state"])
     assert older(again["settings"], written["settings"]) == written["settings"]
-    assert again["state"] == written["state"]
+    assert without_later(again["state"]) == written["state"]
     assert alike(json.loads(json.dumps(next_served(path.stem, layer))), kept["next"])
 
 
@@ -61,7 +67,7 @@ def test_a_kept_state_loads_and_serves_what_it_would_have(path):
 def test_the_same_story_gives_the_same_state_today(name):
     kept = [json.loads(path.read_text()) for path in READ if path.stem == name][-1]
     now, then = json.loads(lived(name).to_json()), json.loads(kept["state"])
-    assert alike(now["state"], then["state"])
+    assert alike(without_later(now["state"]), then["state"])
 
 
 @pytest.mark.parametrize("path", REFUSED, ids=lambda path: f"{path.parent.name}-{path.stem}")

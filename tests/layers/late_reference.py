@@ -114,7 +114,8 @@ class AutoDebiaser:
         return offset if self.binary else min(max(offset, self.low), self.high)
 
     def predict(self, id, f, names=()):
-        said = [f] + [self.link(f, self.said(mean, names)) for mean in self.means]
+        raw = min(max(f, 1e-6), 1.0 - 1e-6) if self.binary else f
+        said = [raw] + [self.link(f, self.said(mean, names)) for mean in self.means]
         m = sum(w * x for w, x in zip(self.hedge.weights(), said, strict=True))
         cells = names or ("(all)",)
         self.served += 1

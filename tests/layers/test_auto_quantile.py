@@ -43,7 +43,7 @@ def rows(kind, groups, n, seed):
 
 def waits(late, n, seed):
     rnd = random.Random(seed + 1)
-    return [int(rnd.expovariate(1 / 15)) if late else 0 for _ in range(n)]
+    return [int(rnd.expovariate(1 / 60)) if late else 0 for _ in range(n)]
 
 
 @pytest.mark.parametrize("late", [False, True])

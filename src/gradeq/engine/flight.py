@@ -20,13 +20,16 @@ from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.flight import (
     COUNT,
     EPOCH,
+    HEARD_AT,
     LATENESS,
     LENGTH,
     NO_LABELS,
     PEAK,
     RECENT,
+    SILENCE,
     capped,
     flown,
+    hear,
     note,
     peak_after,
 )
@@ -87,6 +90,7 @@ class Flight:
         merge = (MOST, MOST, SUM, MOST, MOST)
         found = [
             FACTS,
+            Column("silence", "layer", (0.0, 0.0), (SUM, MOST), low=0.0, later=True),
             column("rows", self.per, (0.0,), low=0.0),
             Column("late", self.per, start, merge, lazy=self.lazy, low=0.0),
         ]
@@ -148,6 +152,7 @@ class Flight:
         number, row, _, _, weight, step, eta, late, _, _, _, _, _, sign = posting
         facts = state.facts
         facts[POSTED] += 1.0
+        hear(state.silence, facts[SERVED])
         if facts[SERVED] > number:
             delay = facts[SERVED] - number
             facts[fact.DELAY_SUM] += delay
@@ -271,6 +276,7 @@ class Flight:
         before = facts[fact.SERVED]
         facts[fact.SERVED] += float(n - first)
         facts[fact.POSTED] += float(len(heard))
+        self.listen(state, batch, order, before)
         if frozen:
             facts[fact.SKIPPED] += float(len(heard))
             told = told._replace(**unlearned(batch, order, before))
@@ -303,6 +309,21 @@ class Flight:
         rows, paths = batch.rows, (state.view("path"), state.view("total_path"))
         places = unsigned(batch.posts, rows.starts, rows.params)
         run_loop(followed, (), (batch.etas, *places, *paths), len(batch.base))
+
+    def listen(self, state: State, batch: Batch, order: Order, before: float) -> None:
+        """Note after how many rows labels came: before each row, and after the last."""
+        rows, labels = len(batch.base) - batch.first, len(order.posts)
+        if not labels:
+            return
+        if batch.at_once and labels == rows:
+            came, widest = (1, rows), 1
+        else:
+            turns = np.append(order.cuts[batch.first :], labels)
+            found = np.flatnonzero(np.diff(turns, prepend=0))
+            came, widest = (found[0], found[-1]), int(np.diff(found).max(initial=0))
+        hear(state.silence, before + float(came[0]))
+        state.silence[SILENCE] = max(state.silence[SILENCE], float(widest))
+        state.silence[HEARD_AT] = before + float(came[1])
 
     # Columns that are kept only once they are needed
 

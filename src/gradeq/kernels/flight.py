@@ -15,6 +15,8 @@ from gradeq.kernels.account import Floats, Ints
 # Numbers of a cell: peak of this epoch and the last, peak of this epoch, labels in it, its length; largest ever.
 PEAK, RECENT, COUNT, LENGTH, LATEST = range(5)
 LATENESS = 5
+# Of a layer: rows served when the last label came (0: none has), and the most served from one label to the next.
+HEARD_AT, SILENCE = range(2)
 EPOCH = 50.0  # labels of the first epoch; later ones are longer by as much, and at least four times the peak
 
 
@@ -35,6 +37,13 @@ def note(late: Floats, at: int, d: float) -> None:
         late[at + RECENT] = 0.0
         late[at + COUNT] = 0.0
         late[at + LENGTH] = max(late[at + LENGTH] + EPOCH, 4.0 * late[at])
+
+
+def hear(silence: Floats, served: float) -> None:
+    """A label came when so many rows had been served; the wait for the first label of all is no silence."""
+    if silence[HEARD_AT] > 0.0:
+        silence[SILENCE] = max(silence[SILENCE], served - silence[HEARD_AT])
+    silence[HEARD_AT] = served
 
 
 def capped(eta: float, limit: float, w: float, total: float, most: float, norm: float) -> float:

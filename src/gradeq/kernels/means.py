@@ -47,11 +47,13 @@ class Room(namedtuple("Room", "apart memos mixes served weights lost stands erro
 class Mix:
     """The model of ``driven``: ``groups`` is the number of group columns, 0 without any.
 
-    ``bounded``: predictions are probabilities. ``keeps``: 1 - 1 / memory of each expert, ``fades`` their logarithms;
-    ``faded``: entry g * EXPERTS + k is the g-th power of keep k.
+    ``bounded``: predictions are probabilities, kept ``edge`` away from 0 and 1, the raw one too: weights begin
+    to move with the first difference. ``keeps``: 1 - 1 / memory of each expert, ``fades`` its logarithm; ``faded``:
+    entry g * EXPERTS + k is the g-th power of keep k.
     """
 
     bounded: bool
+    edge: float
     groups: float
     keeps: tuple[float, ...]
     fades: tuple[float, ...]
@@ -74,11 +76,15 @@ class Mix:
         """
         f, to = rows.base[i], i * room.apart
         self.stand(rows, state, room, i)
-        room.memos[to] = f
+        room.memos[to] = min(1.0 - self.edge, max(self.edge, f)) if self.bounded else f
+        low, high = state.guard[0], state.guard[1]
         for k in range(EXPERTS):
             x = room.stands[k]
             if not self.bounded:
-                x = min(max(x, state.guard[0]), state.guard[1])
+                if x < low:
+                    x = low
+                elif x > high:
+                    x = high
             room.memos[to + 1 + k] = link.serve(f, x)
         ready(state, room.weights)
         return blend(room.weights, room.memos, to)
@@ -156,4 +162,5 @@ def room_for(memos: Floats, mixes: Floats, served: Floats, apart: int, empty: An
     """Room for the rows of a run or for one event; ``empty`` makes a list or an array of a size."""
     weights, lost = empty(SAID), empty(SAID)
     weights[0] = UNKNOWN
-    return Room(apart, memos, mixes, served, weights, lost, *(empty(EXPERTS) for _ in range(3)))
+    stands, errors, curves = empty(EXPERTS), empty(EXPERTS), empty(EXPERTS)
+    return Room(apart, memos, mixes, served, weights, lost, stands, errors, curves)

@@ -84,8 +84,11 @@ def settle(state: Any, waited: float, lost: Floats, weights: Floats) -> None:
     delta = state.hedge[DELTA]
     rate = learning_rate(delta, len(state.losses))
     least, most = lost[0], lost[0]
-    for k in range(len(lost)):
-        least, most = min(least, lost[k]), max(most, lost[k])
+    for k in range(1, len(lost)):
+        if lost[k] < least:
+            least = lost[k]
+        elif lost[k] > most:
+            most = lost[k]
     if rate * most > SHARP:
         weigh(state.losses, delta, math.inf, weights)
     else:

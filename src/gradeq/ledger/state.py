@@ -36,8 +36,8 @@ class Column(NamedTuple):
     ``per``: "parameter", "key", "pair" (of parameters that met: ``meetings``) or "layer". ``lazy``: kept only
     once it is needed; until then it is empty. ``last``: where it is long, a run writes it when nothing can fail any
     more, so it need not be undone. ``by``: the column of weights of a mean, declared after it; it has as many,
-    or one. ``low``: no number is smaller (one for all, or
-    one each).
+    or one. ``low``: no number is smaller (one for all, or one each). ``later``: states were kept before it came; in
+    those it begins when they are read.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Column(NamedTuple):
     last: bool = False
     by: str = ""
     low: float | tuple[float, ...] = -math.inf
+    later: bool = False
 
 
 def column(
@@ -226,6 +227,8 @@ class State:
     def restore(self, saved: dict[str, Any], parameters: int, keys: int) -> None:
         """Take up saved columns; their lengths must be what the counts say."""
         counts = {"parameter": parameters, "key": keys, "pair": 0, "layer": 1}
+        begun = {e.name: array("d", e.start) * counts[e.per] for e in self.columns if e.later}
+        saved = begun | saved
         if set(saved) != {each.name for each in self.columns}:
             raise StateError("the state is damaged: its columns are not those of this layer")
         for each in self.columns:

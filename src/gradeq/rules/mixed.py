@@ -80,8 +80,9 @@ class Mixed:
 
     @cached_property
     def _mix(self) -> loops.Mix:
-        bounded = isinstance(self.final.link, (Logit, HeldLogit))
-        return loops.Mix(bounded, self.groups, KEEPS, FADES, FADED)
+        link = self.final.link
+        edge = link.clip if isinstance(link, (Logit, HeldLogit)) else 0.0
+        return loops.Mix(edge > 0.0, edge, self.groups, KEEPS, FADES, FADED)
 
     def columns(self) -> list[Column]:
         """Those of the final layer; offsets and precisions of the means; the weights'."""
@@ -108,7 +109,7 @@ class Mixed:
         """The mix, moved by the final layer."""
         memo = listing(SAID)
         room = room_for(memo, (), (), 0, listing)
-        row = Row((f,), starts=(0, len(place.params)), index=place.params)
+        row = Row((f,), (), (), (), (0, len(place.params)), place.params)
         m = self._mix.speak(self.final.link, row, state, room, 0)
         s, _, slopes = self.final.serve(state, place, values, m)
         return s, (*memo, m), slopes
