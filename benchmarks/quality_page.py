@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.quality import SETS, Cell, typical
 from benchmarks.quality_delays import DELAYS
 from benchmarks.quality_measures import Measured
-from benchmarks.quality_rules import RULES, YARDSTICK
+from benchmarks.quality_rules import RULES
 from gradeq.report.markup import Markup, el
 
 MEASURES = dict(
@@ -18,6 +18,7 @@ MEASURES = dict(
 LOW, HIGH = 0.1, 10.0  # the ends of a plot: ratios beyond them are drawn at its edge
 WIDTH, LEFT, ROW = 620, 110, 26
 STYLE = """
+h2{margin-top:28px}
 svg{display:block;width:100%;max-width:660px;height:auto;margin-top:10px}svg text{font-size:12px;fill:var(--ink-2)}
 .axis{stroke:var(--line)}.one{stroke:var(--ink-3)}.dot{fill:var(--before)}.dot.auto{fill:var(--after)}
 .met{color:var(--ok)}.missed{color:var(--bad)}ul{padding-left:18px}
@@ -36,7 +37,7 @@ def page(found: list[Cell], held: list[tuple[bool, str]]) -> str:
         for ok, text in held
     ]
     parts = [
-        el("h1", f"Late labels: gradeq's default beside {YARDSTICK} means and other rules"),
+        el("h1", "Late labels: gradeq's default beside rolling means and other rules"),
         el("p", "Lower is better everywhere. A ratio of 1 is the 14-day rolling rule."),
         el("section", el("h2", "Targets"), el("ul", *marks)),
     ]
