@@ -20,8 +20,8 @@ from gradeq.ledger.values import new
 from gradeq.standings import views
 from gradeq.standings.cells import connected
 from gradeq.standings.ranks import WIDTH, ranks
-from gradeq.standings.views import View
-from gradeq.standings.words import Leader, Seen, headline, two_sided, which_games
+from gradeq.standings.views import AllTime, View
+from gradeq.standings.words import CROWDED, Leader, Seen, headline, two_sided, which_games
 from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
 
 if TYPE_CHECKING:
@@ -119,14 +119,17 @@ def board_of(elo: Elo, view: Seen = "auto") -> Board:
     names, players, games = [known[k] for k in own], len(own), sums[own, ROWS]
     rank = np.zeros(len(known), dtype=np.int64)
     rank[own] = np.arange(players)
-    cells = cells_of(state, rank)
-    sided = elo._names.home and bool(cells.h.any())
+    cells, crowded = cells_of(state, rank), bool(state.crowded[0])
+    sided = elo._names.home and (crowded or bool(cells.h.any()))
     constant = float(drift.weights(state)[0])
     u, variances = drift.now(state)
-    weight = {"all-time": 1.0, "now": 0.0, "auto": constant}[view]
+    weight = {"all-time": 1.0, "now": 0.0, "auto": constant}[view] if not crowded else 0.0
     ranked = (games >= FEW) & ((1.0 - weight) * variances[own] <= UNSURE)
-    past = views.all_time(cells, players, sided, ranked)
     now = views.momentary(u[own], variances[own], ranked)
+    if crowded:
+        past = AllTime(None, now, (float(u[0]), float(variances[0])))
+    else:
+        past = views.all_time(cells, players, sided, ranked)
     shown = views.averaged(weight, past.view, now)
     leader, places = places_of(shown, ranked, names)
     rows = rows_of(elo, state, own, names, (shown, past.view, now), places)
@@ -134,10 +137,11 @@ def board_of(elo: Elo, view: Seen = "auto") -> Board:
     if ranked.any():
         first = names[int(np.argmax(np.where(ranked, past.view.z, -np.inf)))]
     total = round(float(games.sum()) / 2.0)
-    lines = headline(leader, FEW), which_games(view, constant, total, first)
-    groups = groups_of(connected(cells, players), names)
-    found = past.fit
-    fitted = Fitted(found.residual, found.phi, found.steps, len(cells.W), len(groups))
+    said = CROWDED if crowded else which_games(view, constant, total, first)
+    lines, found, fitted = (headline(leader, FEW), said), past.fit, None
+    groups = [names] if crowded else groups_of(connected(cells, players), names)
+    if found is not None:
+        fitted = Fitted(found.residual, found.phi, found.steps, len(cells.W), len(groups))
     home = (
         home_of(elo, state, sums[0], past, weight, float(u[0]), float(variances[0]))
         if sided

@@ -3,16 +3,18 @@
 A cell is (i, j, h), i < j: two players by number, and where i was (h as in the row of a game). Its sums are W of the
 weights, S of w y and Q of w y^2, y the score of i; once a weight was not 1 also those of w^2, w^2 y and w^2 y^2.
 Games enter as multiples of 2^-32, so sums are exact: the table does not depend on the order of games, and a score
-that is taken back leaves nothing behind.
+that is taken back leaves nothing behind. Of more than five million cells nobody keeps a table: it is given up for
+good (``crowded``), and only the strengths of the moment are left to show.
 """
 
 from __future__ import annotations
 
+from array import array
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradeq.ledger.state import KEEP, SUM, Column, Floats, State
+from gradeq.ledger.state import KEEP, MOST, SUM, Column, Floats, State
 
 GRID = 4294967296.0
 MET = 3  # numbers that name a cell
@@ -20,7 +22,9 @@ COLUMNS = (
     Column("met", "pair", (0.0,) * MET, (KEEP,) * MET, low=0.0),
     Column("tally", "pair", (0.0,) * 3, (SUM,) * 3),
     Column("squares", "pair", (0.0,) * 3, (SUM,) * 3, lazy=True),
+    Column("crowded", "layer", (0.0,), (MOST,), low=0.0),
 )
+MOST_CELLS = 5_000_000
 
 
 class Cells(NamedTuple):
@@ -52,6 +56,8 @@ def tally(
     state: State, a: Any, b: Any, h: Floats, y: Floats, w: Floats, sign: Floats | None = None
 ) -> None:
     """Enter games, new cells in the order of their first game; those of sign -1 are taken back."""
+    if state.crowded[0]:
+        return
     swap, many = a > b, state.counts["parameter"]
     low, high = np.where(swap, b, a), np.where(swap, a, b)
     side, where = np.zeros(1), np.zeros(1, dtype=np.int64)
@@ -71,6 +77,9 @@ def tally(
     pairs, sides = np.divmod(cells, len(side))
     named = np.stack([*np.divmod(pairs, many), side[sides]], axis=1).astype(float)
     at = places(state, named)
+    if state.counts["pair"] > MOST_CELLS:
+        give_up(state)
+        return
     if not (w == 1.0).all():
         bear_squares(state)
     for name, weight in (("tally", w), ("squares", w * w)):
@@ -81,6 +90,13 @@ def tally(
             table = state.view(name).reshape(-1, 3)
             for k, other in enumerate(turned(*own)):
                 table[at, k] += np.bincount(code, np.where(swap, other, own[k]), size)[there]
+
+
+def give_up(state: State) -> None:
+    """Keep no table any more."""
+    for name in ("met", "tally", "squares"):
+        setattr(state, name, array("d"))
+    state.counts["pair"], state.index, state.crowded[0] = 0, {}, 1.0
 
 
 def places(state: State, named: Any) -> Any:
@@ -104,6 +120,10 @@ def joined(state: State, other: State, parameters: Any) -> Any:
     """Where the cells of another partition are here, once its own are turned to the numbers of players here."""
     state.read()
     other.read()
+    if state.crowded[0] or other.crowded[0]:
+        give_up(state)
+        give_up(other)
+        return ()
     named = other.view("met").reshape(-1, MET).copy()
     here = np.asarray(parameters, dtype=float)
     named[:, :2] = here[named[:, :2].astype(np.int64)]

@@ -23,9 +23,9 @@ class View(NamedTuple):
 
 
 class AllTime(NamedTuple):
-    """The fit, its view, and the advantage of the first side (strength and variance; None where it has none)."""
+    """The fit (None: no table was kept), its view, and the advantage of the first side (None where it has none)."""
 
-    fit: Fit
+    fit: Fit | None
     view: View
     home: tuple[float, float] | None
 

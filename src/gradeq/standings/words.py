@@ -6,6 +6,10 @@ import math
 from typing import Literal, NamedTuple
 
 Seen = Literal["auto", "all-time", "now"]
+CROWDED = (
+    "More than five million pairs of players have met: the table behind the all-time fit is no longer kept, "
+    "so recent games count more (the view of the moment)."
+)
 SURE = 0.95  # weight of one view from which it alone is told
 
 
