@@ -9,6 +9,7 @@ good (``crowded``), and only the strengths of the moment are left to show.
 
 from __future__ import annotations
 
+import math
 from array import array
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from gradeq.ledger.state import KEEP, MOST, SUM, Column, Floats, State
 GRID = 4294967296.0
 MET = 3  # numbers that name a cell
 COLUMNS = (
-    Column("met", "pair", (0.0,) * MET, (KEEP,) * MET, low=0.0),
+    Column("met", "pair", (0.0,) * MET, (KEEP,) * MET, low=(1.0, 1.0, -math.inf)),
     Column("tally", "pair", (0.0,) * 3, (SUM,) * 3),
     Column("squares", "pair", (0.0,) * 3, (SUM,) * 3, lazy=True),
     Column("crowded", "layer", (0.0,), (MOST,), low=0.0),
