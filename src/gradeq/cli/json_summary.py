@@ -34,7 +34,7 @@ def as_json(outcome: Outcome) -> str:
     found |= measured(task, outcome.sums.mean, outcome.counted)
     theta = None if task.key is not None else getattr(outcome.layer, "theta", None)
     if task.key is not None:
-        found["keys"] = len(outcome.layer.keys)
+        found["keys"] = outcome.layer._names.keys
         if outcome.series is not None:
             found["series"] = as_dict(task, outcome.series)
     elif isinstance(theta, dict):

@@ -10,8 +10,9 @@ import numpy as np
 from gradeq.cli.measure import WEIGHT, GroupSums, scaled
 from gradeq.cli.outcome import bound_of
 from gradeq.cli.task import Parsed, Task
+from gradeq.files.codebook import Names
 from gradeq.files.numbers import Floats
-from gradeq.layers.keytable import KeyTable
+from gradeq.layers.keytable import KeyTable, key_table
 from gradeq.report.thin import GroupBlocks
 
 ENOUGH = 30  # labels: a series with fewer is not called worst, if others have as many
@@ -26,8 +27,11 @@ class SeriesSums:
         self.task = task
         # A parameter is a series only where series have no groups or features of their own.
         self.alone = not (task.by or task.features)
-        self.weighted = task.common.weight is not None
-        self.sums = GroupSums(["label", "width_before", "width_after"], self.weighted)
+        told = ["label"] if drawn else []  # by the report alone
+        wide = ["width_before", "width_after"] if task.several else []
+        names = [*told, *wide] if self.alone else []
+        self.weighted = bool(names) and task.common.weight is not None
+        self.sums = GroupSums(names, self.weighted)
         self.blocks = GroupBlocks(drawn, FOLLOWED, 128) if drawn and self.alone else None
 
     def add(
@@ -36,17 +40,15 @@ class SeriesSums:
         """Take a piece that was served: its labelled rows, with their x and measures."""
         from gradeq.frames import coded
 
-        if not self.alone:
+        if not self.sums.names:
             return
         book = layer._names.book
         counted = rows.counted
         codes = coded(rows.piece.cells(self.task.key or ""), "key", book)[counted]
-        base, now = rows.base[counted], served[counted]
-        columns = {
-            "label": rows.y[counted],
-            "width_before": base[:, -1] - base[:, 0],
-            "width_after": now[:, -1] - now[:, 0],
-        }
+        columns = {"label": rows.y[counted]}
+        if self.task.several:
+            for name, ends in (("width_before", rows.base), ("width_after", served)):
+                columns[name] = (ends[:, -1] - ends[:, 0])[counted]
         weights = None if rows.weights is None else rows.weights[counted]
         self.sums.add(codes, columns, len(book), weights)
         if self.blocks is not None:
@@ -93,7 +95,7 @@ class Series:
 
 def series_of(task: Task, layer: Any, sums: SeriesSums) -> Series:
     """Rank the series of a layer of many keys."""
-    table: KeyTable = layer.table()
+    table = key_table(layer, Names(layer._names.book) if sums.alone else None)
     enough = np.flatnonzero(table.rows >= ENOUGH)
     judged = (
         enough if len(enough) >= min(WORST, len(table.rows)) else np.flatnonzero(table.rows > 0)

@@ -79,12 +79,21 @@ class GroupSums:
             self._sums = np.concatenate([self._sums, np.zeros((len(self.names), more))], axis=1)
         places: Any = slice(None)
         if len(self.rows) > 4 * len(codes):  # many groups: only those of these rows are touched
-            places, codes = np.unique(codes, return_inverse=True)
+            places, codes = self._occurring(codes)
         size = len(self.rows[places])
         self.rows[places] += np.bincount(codes, minlength=size)
         for row, name in zip(self._sums, self.names, strict=True):
             values = scaled(columns, name, weights if self.weighted else None)
             row[places] += np.bincount(codes, values, size)
+
+    def _occurring(self, codes: Any) -> tuple[Any, Any]:
+        """The codes that occur, ascending, and the place of each row's among them."""
+        here = np.zeros(len(self.rows), bool)
+        here[codes] = True
+        places = np.flatnonzero(here)
+        order = np.empty(len(self.rows), np.int64)
+        order[places] = np.arange(len(places))
+        return places, order[codes]
 
     def totals(self, name: str) -> Floats:
         """Every group's sum of a column."""

@@ -345,7 +345,7 @@ def facts(outcome: Outcome, follow: Follow, pass_: Any) -> tuple[told.Fact, ...]
         each = [f"{count(sum(g.by == by for g in outcome.groups))} of `{by}`" for by in task.by]
         found.append(told.Fact("Groups", ", ".join(each)))
     if task.key is not None:
-        found.append(told.Fact("Keys", f"{count(len(outcome.layer.keys))} of `{task.key}`"))
+        found.append(told.Fact("Keys", f"{count(outcome.layer._names.keys)} of `{task.key}`"))
     return tuple(found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -61,6 +61,19 @@ class Codebook:
             self._names.extend(known)
         self._unspelled.clear()
         return self._names
+
+    def name(self, code: int) -> str:
+        """The name of one code, without spelling out the others."""
+        at = code - len(self._names)
+        if at < 0:
+            return self._names[code]
+        for new in self._unspelled:
+            if at < len(new):
+                own = int(new[at])
+                known = isinstance(new, range)
+                return self._texts.spelled(range(own, own + 1))[0] if known else str(own)
+            at -= len(new)
+        raise IndexError(code)
 
     def code(self, name: str) -> int:
         """The code of one name, which is added if it is new."""
@@ -202,6 +215,24 @@ class Codebook:
         rest = np.flatnonzero(present[first:]) + first
         codes[rest] = coded(*(column[rest] for column in columns))
         return codes
+
+
+class Names(Sequence[str]):
+    """The names that a book has by now, each spelled out when it is looked at."""
+
+    def __init__(self, book: Codebook) -> None:
+        self._book, self._length = book, len(book)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return self._book.names[: self._length][at]
+        return self._book.name(range(self._length)[at])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self[:])
 
 
 def _many(column: pa.Array) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ class KeyTable(NamedTuple):
     of an interval; ``more``: what the limits of a support add to the coverage (None without one).
     """
 
-    keys: list[str]
+    keys: Sequence[str]
     rows: Any
     theta: Any
     bias_before: Any
@@ -69,7 +70,7 @@ class KeyTable(NamedTuple):
 
     def columns(self) -> dict[str, Any]:
         """The table by the names of its columns: of several levels each has its own, of an interval the ends."""
-        found: dict[str, Any] = {"key": self.keys, "rows": self.rows}
+        found: dict[str, Any] = {"key": list(self.keys), "rows": self.rows}
         marks = [""] if self.theta.ndim == 1 else [f"_{tau:g}" for tau in self.levels]
         if self.target is not None:
             marks = ["_lower", "_upper"]
@@ -116,13 +117,16 @@ def _level(column: Any, k: int) -> Any:
     return column if column.ndim == 1 else column[:, k]
 
 
-def key_table(keyed: Any) -> KeyTable:
-    """The table of a layer of many keys, read from its state: nothing is made key by key."""
+def key_table(keyed: Any, keys: Sequence[str] | None = None) -> KeyTable:
+    """The table of a layer of many keys, read from its state: nothing is made key by key.
+
+    ``keys``: their names, if the layer's own need not be spelled out.
+    """
     state, width, terms = keyed._state, keyed._rule.width, keyed._terms
     shape = (-1,) if width == 1 else (-1, width)
-    sums, u = state.view("sums").reshape(-1, COLUMNS), np.array(state.u)
+    sums, u = state.view("sums").reshape(-1, COLUMNS), state.view("u").copy()
     weight = np.where(sums[:, WEIGHT] > 0.0, sums[:, WEIGHT], math.nan)
-    moved = np.resize(terms.start, len(u)) - u
+    moved = np.tile(terms.start, len(u) // width) - u
     high = state.facts[fact.STEP_HIGH]
     constant = state.facts[fact.STEP_LOW] >= high > 0.0
     certified = moved / high if constant else sums[:, GRADIENT]
@@ -130,7 +134,7 @@ def key_table(keyed: Any) -> KeyTable:
     if hasattr(state, "limited"):
         more = (state.view("limited")[::CHANGES] / weight).reshape(shape)
     return KeyTable(
-        list(keyed._names.names),
+        list(keyed._names.names) if keys is None else keys,
         sums[::width, ROWS].astype(np.int64),
         u.reshape(shape),
         (sums[:, BEFORE] / weight).reshape(shape),
