@@ -42,7 +42,7 @@ def gradeq(*arguments: object, cwd: Path, stdin: str | None = None, **environmen
         capture_output=True,
         text=True,
         env={**os.environ, **environment},
-        timeout=120,
+        timeout=400,
         check=False,
     )
     return Done(done.returncode, done.stdout, done.stderr)

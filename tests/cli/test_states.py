@@ -160,6 +160,7 @@ def test_ctrl_c_ends_in_one_line_and_leaves_nothing(file, state, tmp_path):
     before = state.read_bytes()
     process = waiting_run(tmp_path, state)
     process.send_signal(signal.SIGINT)
+    time.sleep(0.5)  # it is heard before the input ends
     assert process.stdin is not None
     process.stdin.close()
     code = process.wait(timeout=60)

@@ -29,7 +29,7 @@ def check_entry(rule: Rule, entry: Ticket | Posting) -> None:
         own = value if isinstance(value, tuple) else (value,)
         numbers += own
         if len(own) != levels:
-            raise BadInput(f"a {what} of {len(own)} levels, not {levels}; {FOREIGN}")
+            raise BadInput(f"this {what} has other levels than this layer, {len(own)}; {FOREIGN}")
     if isinstance(entry, Posting):
         numbers += [entry.eta, entry.sign, *entry.errors]
         if len(entry.errors) != len(entry.losses) or len(entry.errors) != 2 * levels:
