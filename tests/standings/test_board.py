@@ -193,8 +193,8 @@ def test_intervals_of_many_players_are_those_of_the_whole_matrix(window):
     rank = np.argsort(np.argsort(["", *elo._names.players]))
     cells = cells_of(elo._state, rank - 1)
     found, ranked = fit(cells, players, True), np.ones(players, dtype=bool)
-    share = views.centre(ranked)
-    exact = views.all_time(cells, players, True, ranked)
+    share = views.centre(ranked, ranked)
+    exact = views.all_time(cells, players, True, share)
     variances, common, first = estimated(cells, players, True, found, share)
     ratio = np.sqrt(variances / exact.view.variances)
     assert 0.98 < np.median(ratio) < 1.03 and ratio.min() > 0.7 and ratio.max() < 1.4
@@ -237,14 +237,73 @@ def test_drift_is_decided_by_the_games():
     assert np.mean(inside) > 0.85
 
 
-def test_groups_that_never_met_are_named_and_their_ranks_left_open():
+@pytest.mark.parametrize("home", [False, True])
+@pytest.mark.parametrize("view", ["all-time", "now", "auto"])
+@pytest.mark.parametrize("players", [12, 40])
+def test_strangers_change_nobody_else_and_are_not_compared(players, view, home):
+    rng, n = np.random.default_rng(12), 4000
+    a = rng.integers(0, players, n)
+    b = (a + rng.integers(1, players, n)) % players
+    y = drawn(rng, np.linspace(0.8, -0.8, players), a, b)
+    boards = []
+    for strangers in (0, 40):
+        elo = Elo(0.1, home_advantage=home)
+        elo.run(a, b, y, home=np.zeros(n) if home else None)
+        elo.run(["x"] * strangers, ["y"] * strangers, [1.0, 0.0] * (strangers // 2))
+        boards.append(elo.board(view))
+    alone, both = boards
+    assert [len(group) for group in both.groups] == [players, 2]
+    assert both.lines[0].split(" (")[0] == alone.lines[0].split(" (")[0]
+    found = {row.player: row for row in both.rows}
+    for row in alone.rows:
+        other = found[row.player]
+        assert other[:3] == row[:3] and abs(other.elo - row.elo) < 0.5
+        assert other.elo_high - other.elo_low == pytest.approx(row.elo_high - row.elo_low, rel=0.02)
+    for name in ("x", "y"):
+        row = found[name]
+        assert row.rank is None and row.elo_high - row.elo_low > 5000.0
+
+
+def test_strangers_are_as_open_among_many_players_as_among_few(monkeypatch):
+    rng, n, players = np.random.default_rng(13), 3000, 60
+    a = rng.integers(0, players, n)
+    b = (a + rng.integers(1, players, n)) % players
     elo = Elo(0.1)
-    elo.run(
-        ["a", "b"] * 100 + ["x", "y"] * 50, ["b", "a"] * 100 + ["y", "x"] * 50, [1.0, 0.0] * 150
+    elo.run(a, b, drawn(rng, np.linspace(0.8, -0.8, players), a, b))
+    elo.run(["x"] * 40, ["y"] * 40, [1.0, 0.0] * 20)
+    few = {row.player: row for row in elo.leaderboard("all-time")}
+    monkeypatch.setattr(views, "DENSE", 10)
+    for row in elo.leaderboard("all-time"):
+        other = few[row.player]
+        ratio = (row.elo_high - row.elo_low) / (other.elo_high - other.elo_low)
+        assert 0.8 < ratio < 1.25 and (row.rank is None) == (other.rank is None)
+
+
+def test_the_first_line_gives_the_true_reason_why_nobody_is_ranked():
+    day, unsure = np.timedelta64(1, "D"), Elo(dates=True)
+    rng = np.random.default_rng(14)
+    a = rng.integers(0, 2, 400)
+    score = np.where(
+        np.arange(400) // 40 % 2 == a, 1.0, 0.0
+    )  # the better one changes again and again
+    times = np.datetime64("1990-01-01", "ns") + np.arange(400) * 20 * day
+    unsure.run(a, 1 - a, score, times=times)
+    unsure.run([0], [2], [1.0], times=times[-1:] + 20_000 * day)  # a lifetime later
+    for view in ("auto", "now"):
+        board = unsure.board(view)
+        enough = [row for row in board.rows if row.games >= 30]
+        assert board.leader is None and board.lines[0] == (
+            f"No one is ranked: {len(enough)} players have 30 games or more, "
+            "but strengths of the moment are not known within 240 Elo."
+        )
+        assert all(row.rank is None and row.elo_high - row.elo_low > 480.0 for row in enough)
+    assert unsure.board("all-time").leader is not None
+    alone = Elo(0.1)
+    alone.run(["x"] * 40 + ["a", "b"], ["y"] * 40 + ["b", "c"], [1.0, 0.0] * 21)
+    assert alone.board().lines[0] == (
+        "No player of the largest group that games join has 30 games yet: no one is ranked."
     )
-    assert elo.connected() == [["a", "b"], ["x", "y"]]
-    ranges = {row.player: (row.rank_low, row.rank_high) for row in elo.leaderboard("all-time")}
-    assert ranges["x"][0] == 1 and ranges["a"][0] == 1 and ranges["b"][1] == 4
+    assert all(row.rank is None for row in alone.leaderboard())
 
 
 def test_first_lines():

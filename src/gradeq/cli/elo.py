@@ -61,9 +61,11 @@ from gradeq.cli.options import column, common, shared
 def command(**given: Any) -> None:
     """Rate players so that predicted and actual win rates agree.
 
-    The leaderboard is a Bradley-Terry fit of all games, whatever their order, with 95 %
-    intervals and the ranks they leave open; where strengths drift, recent games count more.
-    1000 is the mean of the players with 30 games or more.
+    The leaderboard is a Bradley-Terry fit of all games, with 95 % intervals and the ranks they
+    leave open; where strengths drift, recent games count more. Recent is by --time, or without
+    it by the order of the file; --view all-time does not depend on any order.
+    1000 is the mean of the ranked players. No rank: fewer than 30 games, a strength of the
+    moment that is not known within 240 Elo, or no chain of games to the largest group.
 
     Before each game a forecast is made: by filters that expect more or less drift, mixed by
     their log loss, or with --eta or --k by plain Elo. Each player's mean predicted win rate

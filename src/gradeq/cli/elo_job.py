@@ -62,6 +62,7 @@ class EloOutcome:
     sides: Sides
     ties_rule: Ties
     predictions: str | None
+    view: Seen
     layer: Any
     equilibrium: Any
     standing: Any  # the board with what is said about it
@@ -306,6 +307,7 @@ def concluded(
         sides,
         ties,
         predictions,
+        view,
         layer,
         equilibrium,
         standing,

@@ -14,7 +14,6 @@ from gradeq.report.story import Notice
 from gradeq.report.words import FEW, within_a_point
 from gradeq.standings.words import SURE
 
-OWN_STEP = "An explicit step (`--k 16`) leaves less bias, at some cost in log loss."
 ALIKE = 0.8  # rank correlation of the two views below which they are said to differ
 
 
@@ -41,14 +40,13 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     if outcome.labelled < FEW and (outcome.labelled or not later):
         found.append(say.few_labels(outcome.labelled))
     found += stepping(outcome, outcome.options, outcome.whose_step)
-    ranked = [row for row in outcome.board if row.games >= FEW]
-    if ranked:
-        worst = max(ranked, key=lambda row: abs(row.bias))
+    judged = [row for row in outcome.board if row.games >= FEW]
+    if judged:
+        worst = max(judged, key=lambda row: abs(row.bias))
         if abs(worst.bias) > 0.01:
-            off = len(ranked) - within_a_point(ranked)
-            own = (worst.player, worst.bias, worst.games, off, len(ranked), "player")
-            remedy = "" if isinstance(outcome.eta, float) else OWN_STEP
-            found.append(say.predicted_off(*own, remedy))
+            off = len(judged) - within_a_point(judged)
+            own = (worst.player, worst.bias, worst.games, off, len(judged), "player")
+            found.append(say.predicted_off(*own))
     if len(outcome.standing.groups) > 1:
         found.append(say.never_met(outcome.standing.groups))
     agreed = agreement(outcome.board)
@@ -56,7 +54,7 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     if constant is not None and constant < SURE and agreed < ALIKE:
         found.append(say.views_apart(agreed))
     if outcome.options.time is None:
-        found.append(say.no_time())
+        found.append(say.no_time(outcome.view != "all-time"))
     unlabelled = outcome.rows - outcome.labelled - outcome.skipped
     unlabelled -= outcome.ties if outcome.ties_rule == "drop" else 0
     if unlabelled > 0:

@@ -41,8 +41,8 @@ def terminal(outcome: EloOutcome) -> str:
 
 def figures(outcome: EloOutcome) -> str:
     """players, games, worst bias, log loss, certificate, step."""
-    ranked = [row for row in outcome.board if row.games >= FEW] or outcome.board
-    worst = max((abs(row.bias) for row in ranked), default=0.0)
+    judged = [row for row in outcome.board if row.games >= FEW] or outcome.board
+    worst = max((abs(row.bias) for row in judged), default=0.0)
     facts = [
         f"{some(len(outcome.board), 'player')}, {some(outcome.labelled, 'game')}",
         f"largest |bias| {short(worst)}",
@@ -60,10 +60,10 @@ def figures(outcome: EloOutcome) -> str:
 
 def in_words(outcome: EloOutcome) -> str:
     """How far the forecasts were from the win rates, exactly."""
-    ranked = [row for row in outcome.board if row.games >= FEW]
-    if not ranked:
+    judged = [row for row in outcome.board if row.games >= FEW]
+    if not judged:
         return f"Too few games to judge the forecasts ({outcome.labelled:,})."
-    return plain(forecasts_matched(max(abs(row.bias) for row in ranked), len(ranked)))
+    return plain(forecasts_matched(max(abs(row.bias) for row in judged), len(judged)))
 
 
 def table(outcome: EloOutcome) -> list[str]:

@@ -21,14 +21,22 @@ from gradeq.standings import views
 from gradeq.standings.cells import connected
 from gradeq.standings.ranks import WIDTH, ranks
 from gradeq.standings.views import AllTime, View
-from gradeq.standings.words import CROWDED, Leader, Seen, headline, two_sided, which_games
+from gradeq.standings.words import (
+    CROWDED,
+    Leader,
+    Seen,
+    headline,
+    nobody_ranked,
+    two_sided,
+    which_games,
+)
 from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
 
 if TYPE_CHECKING:
     from gradeq.layers.elo import Elo
 
 FEW = 30  # games; with fewer a player has no rank
-UNSURE = 0.5  # variance of the moment above which a player has no rank
+UNSURE = 0.5  # variance of the moment above which a player has no rank: an interval of +-240 Elo
 START = 1000.0
 VIEWS = ("auto", "all-time", "now")
 
@@ -37,11 +45,12 @@ class Standing(NamedTuple):
     """One player. Win rates and bias are from the player's own side, weighted by the games' weights.
 
     ``elo``: 1000 is the mean of the ranked players; ``elo_low``, ``elo_high``: 95 % interval; ``rank``: position by
-    elo; ``rank_low``, ``rank_high``: the ranks left open (95 %); fewer than 30 games: no rank. ``wins``: ties count
-    half, with weights win_rate times games; ``bias``: predicted_win_rate - win_rate, -tracked / (eta games) for a
-    constant step without penalty; ``bound``: what it could be at most after any games like these, None where nothing
-    is proven; ``rating``: ``elo`` in natural log-odds; ``elo_all_time``, ``elo_now``: the two views; ``tracked``: the
-    online parameter that carries the certificate.
+    elo; ``rank_low``, ``rank_high``: the ranks left open (95 %). No rank: fewer than 30 games, a strength of the
+    moment that is not known within 240 Elo, or no chain of games to the largest group. ``wins``: ties count half,
+    with weights win_rate times games; ``bias``: predicted_win_rate - win_rate, -tracked / (eta games) for a
+    constant step without penalty; ``bound``: what it could be at most after any games like these, None where
+    nothing is proven; ``rating``: ``elo`` in natural log-odds; ``elo_all_time``, ``elo_now``: the two views;
+    ``tracked``: the online parameter that carries the certificate.
     """
 
     rank: int | None
@@ -124,13 +133,18 @@ def board_of(elo: Elo, view: Seen = "auto") -> Board:
     constant = float(drift.weights(state)[0])
     u, variances = drift.now(state)
     weight = {"all-time": 1.0, "now": 0.0, "auto": constant}[view] if not crowded else 0.0
-    ranked = (games >= FEW) & ((1.0 - weight) * variances[own] <= UNSURE)
-    now = views.momentary(u[own], variances[own], ranked)
+    group = np.zeros(players, dtype=np.int64) if crowded else connected(cells, players)
+    groups = groups_of(group, names)
+    joined = group == group[names.index(groups[0][0])]
+    enough = games >= FEW
+    ranked = enough & joined & ((1.0 - weight) * variances[own] <= UNSURE)
+    share = views.centre(ranked, joined)
+    now = views.momentary(u[own], variances[own], share)
     if crowded:
         past = AllTime(None, now, (float(u[0]), float(variances[0])))
     else:
-        past = views.all_time(cells, players, sided, ranked)
-    shown = views.averaged(weight, past.view, now)
+        past = views.all_time(cells, players, sided, share)
+    shown = views.opened(views.averaged(weight, past.view, now), group, joined)
     leader, places = places_of(shown, ranked, names)
     rows = rows_of(elo, state, own, names, (shown, past.view, now), places)
     first = None
@@ -138,8 +152,9 @@ def board_of(elo: Elo, view: Seen = "auto") -> Board:
         first = names[int(np.argmax(np.where(ranked, past.view.z, -np.inf)))]
     total = round(float(games.sum()) / 2.0)
     said = CROWDED if crowded else which_games(view, constant, total, first)
-    lines, found, fitted = (headline(leader, FEW), said), past.fit, None
-    groups = [names] if crowded else groups_of(connected(cells, players), names)
+    within = int(WIDTH * ELO_POINTS_PER_LOGIT * UNSURE**0.5)
+    nobody = nobody_ranked(FEW, int(enough.sum()), int((enough & joined).sum()), within)
+    lines, found, fitted = (headline(leader, nobody), said), past.fit, None
     if found is not None:
         fitted = Fitted(found.residual, found.phi, found.steps, len(cells.W), len(groups))
     home = (

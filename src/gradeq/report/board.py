@@ -25,6 +25,11 @@ from gradeq.report.ticks import How, Scale, finite, scale, step, ticks
 from gradeq.report.words import FEW, elo_headline, elo_qualification, forecasts_matched
 from gradeq.report.worked import equation, worked
 
+NO_RANK = (
+    f"No rank: fewer than {FEW} games, a strength of the moment not known within 240 Elo, or no "
+    "chain of games to the largest group."
+)
+
 
 def build(story: EloStory, sheet: Sheet, most: int) -> Markup:
     """The whole column; the rating curves put their numbers on the sheet."""
@@ -74,19 +79,19 @@ def _figures(story: EloStory) -> list[Markup]:
 
 def _certified(story: EloStory) -> Markup:
     """What holds for any sequence of games: bias, bound and certificate."""
-    ranked = [row for row in story.rows if row.games >= FEW]
+    judged = [row for row in story.rows if row.games >= FEW]
     made, said = [], "Exact, whatever the games; Elo, intervals and ranks above are statistics."
-    if ranked:
-        worst = max(ranked, key=lambda row: abs(row.bias))
-        said = f"{forecasts_matched(abs(worst.bias), len(ranked), story.noun)} {said}"
+    if judged:
+        worst = max(judged, key=lambda row: abs(row.bias))
+        said = f"{forecasts_matched(abs(worst.bias), len(judged), story.noun)} {said}"
         made.append(
             figure(
-                f"Worst bias, {some(len(ranked), f'ranked {story.noun}')}",
+                f"Worst bias, {some(len(judged), story.noun)} with {FEW} games or more",
                 el("span", f"{points(worst.bias)} points", class_="after"),
                 f"{clean(worst.player, 40)}, {count(worst.games)} games",
             )
         )
-    proven = [row for row in ranked if row.bound is not None and not row.vacuous]
+    proven = [row for row in judged if row.bound is not None and not row.vacuous]
     if proven:
         least = min(proven, key=lambda row: row.bound or 0.0)
         made.append(
@@ -94,7 +99,7 @@ def _certified(story: EloStory) -> Markup:
                 "Bound",
                 el("span", f"{points(least.bound or 0.0, False)} points"),
                 f"the largest |bias| any games could have caused, for {clean(least.player, 40)}; "
-                f"not vacuous for {count(len(proven))} of {some(len(ranked), story.noun)}",
+                f"not vacuous for {count(len(proven))} of {some(len(judged), story.noun)}",
             )
         )
     held = story.certificate
@@ -157,7 +162,7 @@ def _leaderboard(story: EloStory, most: int) -> Markup:
     )
     foot = "± is half of a 95 % interval."
     if any(row.rank is None for row in rows):
-        foot += f" Fewer than {FEW} games: no rank."
+        foot += f" {NO_RANK}"
     if len(rows) < len(order):
         foot += f" The first {count(len(rows))} of {count(story.players)} are listed."
     button = [show_all("board", len(rows), f"{story.noun}s", FIRST)] if long else []
@@ -284,8 +289,7 @@ def _frontier(story: EloStory) -> Markup:
     ]
     return section(
         "Choice of K",
-        "In hindsight, on these same games: not a forecast. Lower left is better; a larger K "
-        "leaves less bias and noisier ratings.",
+        "In hindsight, on these same games: not a forecast. Lower left is better.",
         still(
             "Worst |bias|, points",
             f"{story.noun}s with {FEW} games or more",

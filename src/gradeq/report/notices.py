@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from gradeq.report.markup import clean
 from gradeq.report.numerals import count, date, decimals, number, percent, plain, points, some
 from gradeq.report.story import Loss, Notice, Pair
-from gradeq.report.words import loss_change, loss_sentence, side, text, too_few
+from gradeq.report.words import FEW, loss_change, loss_sentence, side, text, too_few
 
 ENOUGH = 10.0
 """Step times rows below this: the correction has hardly had time to move."""
@@ -326,22 +326,19 @@ def coverage_not_guaranteed() -> Notice:
     )
 
 
-def predicted_off(
-    player: str, bias: float, games: int, off: int, ranked: int, noun: str, remedy: str = ""
-) -> Notice:
-    """The player whose predicted win rate is farthest from the actual one."""
+def predicted_off(player: str, bias: float, games: int, off: int, total: int, noun: str) -> Notice:
+    """Of ``total`` players with enough games the one whose predicted win rate is farthest from the actual one."""
     direction = "high" if bias > 0 else "low"
     others = (
-        f"{count(off)} of {count(ranked)} ranked {noun}s are off by more than 1 point."
+        f"{count(off)} of {count(total)} {noun}s with {FEW} games or more are off by more than 1 point."
         if off > 1
-        else f"No other ranked {noun} is off by more than 1 point."
+        else f"No other {noun} with {FEW} games or more is off by more than 1 point."
     )
-    moving = "falling" if bias > 0 else "rising"
     return Notice(
         "amber",
         f"{player} is predicted {points(abs(bias), sign=False)} points too {direction}.",
-        f"It played {count(games)} games; its rating was still {moving} at the end. {others}",
-        remedy or "A larger `--k` follows results faster, at some cost in log loss.",
+        f"It played {count(games)} games. {others} Forecasts lag while a strength moves; once it stands "
+        "still, what is left shrinks as 1 / (step × games).",
     )
 
 
@@ -354,7 +351,7 @@ def never_met(groups: list[list[str]]) -> Notice:
         "amber",
         f"{some(len(apart), 'player')} never met the other {count(len(groups[0]))}.",
         f"No chain of games joins {named}{more} to them ({count(len(groups))} groups in all). "
-        "Players of different groups cannot be compared: their ranks are left open.",
+        "Players of different groups cannot be compared: only the largest group is ranked.",
         "Rate each group separately, or add games between them.",
     )
 
@@ -370,12 +367,14 @@ def views_apart(correlation: float) -> Notice:
     )
 
 
-def no_time() -> Notice:
-    """Games were taken in file order because no time column was given."""
+def no_time(ordered: bool = True) -> Notice:
+    """Games were taken in file order because no time column was given; ``ordered``: the board depends on it."""
+    board = "recent games are those at its end" if ordered else "the all-time board ignores it"
     return Notice(
         "note",
         "No time column was given.",
-        "Games were taken in file order. If that order is shuffled, rating curves show "
+        f"The order of the file counts as time: {board}. If it is shuffled, rating curves show "
         "convergence, not progress.",
-        "Give `--time` if the games have dates.",
+        "Give `--time` if the games have dates"
+        + ("; `--view all-time` ignores the order." if ordered else "."),
     )

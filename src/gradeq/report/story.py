@@ -302,8 +302,7 @@ class Curves:
 class EloStory:
     """An Elo run. ``noun`` is what plays ("model", "team", "player").
 
-    ``loss`` before is a coin flip's (ln 2), after the pre-game predictions'. ``worst`` is the
-    largest |bias| among ranked players; ``within`` of ``ranked`` are off by at most one point.
+    ``loss`` before is a coin flip's (ln 2), after the pre-game predictions'.
     """
 
     made: Made

@@ -192,9 +192,9 @@ def elo_headline(story: EloStory) -> Sentence:
     return (Run(story.lines[0], "strong"),)
 
 
-def forecasts_matched(worst: float, ranked: int, noun: str = "player") -> str:
+def forecasts_matched(worst: float, judged: int, noun: str = "player") -> str:
     """What is exact about the forecasts."""
-    who = f"the {noun}" if ranked == 1 else f"each of {count(ranked)} {noun}s"
+    who = f"the {noun}" if judged == 1 else f"each of {count(judged)} {noun}s"
     return (
         f"Each forecast was made before its game: over all games of {who} with {FEW} games or more "
         f"the mean forecast differs from the win rate by at most {number(100.0 * worst, 2)} points "

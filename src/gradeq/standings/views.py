@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradeq.ledger.meetings import Cells
+from gradeq.standings.cells import LEVEL
 from gradeq.standings.fit import DENSE, Fit, covariance, fit
 from gradeq.standings.sparse import Common, estimated
 
 
 class View(NamedTuple):
-    """Strengths relative to the mean of the ranked players. ``covariance``: a matrix, or for many players its rows.
+    """Strengths relative to the mean of some players. ``covariance``: a matrix, or for many players its rows.
 
     None: estimates count as independent.
     """
@@ -30,10 +31,9 @@ class AllTime(NamedTuple):
     home: tuple[float, float] | None
 
 
-def all_time(cells: Cells, players: int, home: bool, ranked: Any) -> AllTime:
-    """Fit the table; intervals are relative to the mean of the ranked players (all, if nobody is ranked)."""
+def all_time(cells: Cells, players: int, home: bool, share: Any) -> AllTime:
+    """Fit the table; intervals are relative to the mean by ``share``."""
     found = fit(cells, players, home)
-    share = centre(ranked)
     z = found.theta[:players] - share @ found.theta[:players]
     if players > DENSE:
         variances, common, first = estimated(cells, players, home, found, share)
@@ -47,10 +47,27 @@ def all_time(cells: Cells, players: int, home: bool, ranked: Any) -> AllTime:
     )
 
 
-def centre(ranked: Any) -> Any:
-    """The weights of the mean that strengths are relative to."""
-    chosen = ranked if ranked.any() else np.ones(len(ranked), dtype=bool)
+def centre(ranked: Any, joined: Any) -> Any:
+    """The weights of the mean that strengths are relative to: of the ranked players, or of all who are ``joined``.
+
+    A mean over players whom no game joins to the others would make everyone as unsure as they are.
+    """
+    chosen = ranked if ranked.any() else joined
     return chosen / max(int(chosen.sum()), 1)
+
+
+def opened(view: View, group: Any, joined: Any) -> View:
+    """A view in which the level of those who are not ``joined`` to the others is as open as their games leave it.
+
+    ``group``: the group of each player. Only the draws against 0 tie the levels of two groups together.
+    """
+    if joined.all():
+        return view
+    sizes = np.bincount(group)[group]
+    least = 4.0 / LEVEL * (1.0 / sizes + 1.0 / np.count_nonzero(joined))
+    return view._replace(
+        variances=np.where(joined, view.variances, np.maximum(view.variances, least))
+    )
 
 
 def at_home(found: Fit, home: bool, variance: float) -> tuple[float, float] | None:
@@ -83,6 +100,6 @@ def among(covariance: Any, chosen: Any) -> Any:
     return covariance[np.ix_(chosen, chosen)]
 
 
-def momentary(u: Any, variances: Any, ranked: Any) -> View:
+def momentary(u: Any, variances: Any, share: Any) -> View:
     """A view from strengths that follow the games."""
-    return View(u - centre(ranked) @ u, variances)
+    return View(u - share @ u, variances)

@@ -22,12 +22,12 @@ class Leader(NamedTuple):
     may_be_first: int
 
 
-def headline(leader: Leader | None, least: int, noun: str = "player") -> str:
-    """The first line: who is first, or how many may be."""
+def headline(leader: Leader | None, nobody: str) -> str:
+    """The first line: who is first, or how many may be; ``nobody``: what is said where no one is ranked."""
     if leader is None:
-        return f"No {noun} has {least} games yet: no one is ranked."
+        return nobody
     if leader.p is None:
-        return f"{leader.player} is the only {noun} with {least} games or more."
+        return f"{leader.player} is the only ranked player."
     if leader.verified:
         chance = "p < 0.0001" if leader.p < 1e-4 else f"p = {leader.p:.2g}"
         return f"{leader.player} is first ({chance} against its closest rival)."
@@ -35,6 +35,22 @@ def headline(leader: Leader | None, least: int, noun: str = "player") -> str:
     if not others:  # the ladder leaves nobody else, the closest rival alone is not verified
         return f"{leader.player} leads; its closest rival may be first (p = {leader.p:.2g})."
     return f"{leader.player} leads; {others:,} other{'s' * (others > 1)} may be first (95 %)."
+
+
+def nobody_ranked(least: int, played: int, joined: int, within: int) -> str:
+    """Why there is no rank at all: so many ``played`` enough, of them so many are ``joined`` to the largest group.
+
+    ``within``: how well, in Elo, a strength of the moment must be known.
+    """
+    if not played:
+        return f"No player has {least} games yet: no one is ranked."
+    if not joined:
+        return f"No player of the largest group that games join has {least} games yet: no one is ranked."
+    have = "1 player has" if joined == 1 else f"{joined:,} players have"
+    return (
+        f"No one is ranked: {have} {least} games or more, but strengths of the moment are not known "
+        f"within {within} Elo."
+    )
 
 
 def which_games(view: Seen, constant: float, games: int, first: str | None) -> str:
