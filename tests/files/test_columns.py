@@ -179,7 +179,14 @@ def test_codes_of_batches_are_the_codes_of_the_whole_column(
     pieces = [parts.codes(piece) for piece in cut(column, cuts)]
     assert np.concatenate([*pieces, np.empty(0, np.int64)]).tolist() == codes.tolist()
     assert parts.names == whole.names
-    spelled = ["(missing)" if c is None or c == "" or c != c else str(c) for c in cells]
+    spelled = [
+        "(missing)"
+        if c is None or c == "" or c != c
+        else str(int(c))
+        if isinstance(c, float) and c.is_integer() and abs(c) < 2**53
+        else str(c)
+        for c in cells
+    ]
     assert [whole.names[code] for code in codes] == spelled
     assert whole.names == list(dict.fromkeys(spelled))
 
@@ -191,6 +198,8 @@ def test_integers_and_their_texts_are_one_name() -> None:
     assert book.codes(pa.array([9, 7, 10], pa.int32())).tolist() == [3, 0, 4]
     assert book.codes(pa.array(["10", "7"])).tolist() == [4, 0]
     assert book.names == ["7", "8", "07", "9", "10"]
+    assert book.codes(pa.array([7.0, 9.0, 0.5, None])).tolist() == [0, 3, 5, 6]
+    assert book.names[5:] == ["0.5", "(missing)"]
 
 
 def test_a_kept_codebook_goes_on_where_it_was() -> None:

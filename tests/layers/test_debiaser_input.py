@@ -197,13 +197,16 @@ def test_no_bit_flip_in_a_state_passes_silently():
     layer = Debiaser(eta=0.1, groups=["g"])
     layer.run(np.zeros(5), np.ones(5), groups={"g": list("abcab")})
     raw = layer.to_json().encode()
-    rng = np.random.default_rng(0)
+    rng, refused = np.random.default_rng(0), 0
     for _ in range(300):
         place, bit = rng.integers(len(raw)), 1 << rng.integers(8)
         flipped = bytearray(raw)
         flipped[place] ^= bit
-        with pytest.raises(StateError):
-            from_json(bytes(flipped))
+        try:  # 1e-16 and 1E-16 are one number: the state is what it was
+            assert from_json(bytes(flipped)).to_json() == layer.to_json()
+        except StateError:
+            refused += 1
+    assert refused > 290
 
 
 def test_a_state_of_another_format_is_refused_by_its_version():

@@ -8,6 +8,7 @@ import click
 
 from gradeq.cli.options import (
     Common,
+    Once,
     check_keys_out,
     column,
     common,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from gradeq.layers.debiaser import LinkName, Outcome
 
 
-@click.command(short_help="Remove the bias of predictions, overall and in every group.")
+@click.command(cls=Once, short_help="Remove the bias of predictions, overall and in every group.")
 @column("--prediction", required=True, help="The predictions to adjust.")
 @column(
     "--label",

@@ -27,6 +27,7 @@ class Desk:
     times: dict[str, Any] = field(default_factory=dict)
     overridden: list[str] = field(default_factory=list)
     looked_ahead: str = ""
+    columns: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, layer: Any, again: bool = False) -> Desk:
@@ -46,6 +47,8 @@ class Desk:
             known: dict[str, Any] = {"kind": str, "row": (int, float), "label": (int, float)}
             if not all(isinstance(times[name], known[name]) for name in times):
                 raise ValueError("a time is none")
+            if not isinstance(desk.get("columns", {}), dict):
+                raise ValueError("columns have names")
         except (KeyError, TypeError, ValueError):
             raise StateError(
                 "the state is damaged: what it says of its runs makes no sense"
@@ -99,6 +102,19 @@ class Desk:
         self.times = {**self.times, "kind": kind_of(kind)}
         self.times[name] = max(number, self.times.get(name, number))
 
+    def check_columns(self, columns: dict[str, Any], timed: bool) -> None:
+        """Refuse other columns than those of the runs before: their rows would be mixed with others."""
+        known = self.layer._book.desk.get("columns", {})
+        for option, name in columns.items():
+            if option in known and known[option] != name:
+                self.seen(
+                    f"the state was made with {option} {told_columns(known[option])}, this run has "
+                    f"{told_columns(name)}; use the same column, or another state file"
+                )
+        if "row" in self.times and not timed:
+            self.seen("the rows of this state have times; give --time as before")
+        self.columns = columns
+
     def lay_down(self, content: str, rows: int, outputs: list[tuple[str, str]]) -> None:
         """Enter this run into the layer's book, to be saved with the state."""
         served = [
@@ -109,8 +125,17 @@ class Desk:
         desk["runs"] = [list(run) for run in self.runs]
         if self.times:
             desk["times"] = self.times
+        if self.columns:
+            desk["columns"] = self.columns
         for what in self.overridden:
             self.layer._note(f"again: {what}")
+
+
+def told_columns(names: Any) -> str:
+    """A column, or several."""
+    if names is None:
+        return "(none)"
+    return ", ".join(map(str, names)) if isinstance(names, list) else str(names)
 
 
 def kind_of(kind: str | None) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from gradeq.cli.kinds import Positive
-from gradeq.cli.options import column, common, shared
+from gradeq.cli.options import Once, column, common, shared
 
 
-@click.command(short_help="Rate players so that predicted and actual win rates agree.")
+@click.command(cls=Once, short_help="Rate players so that predicted and actual win rates agree.")
 @column("--a", "a", required=True, help="The first player of each game.")
 @column("--b", "b", required=True, help="The second player.")
 @column(

@@ -153,6 +153,7 @@ def carry_out(task: Task) -> Outcome:
 
             follow = Follow(task, reading, layer, ttl)
         session = Session(task.command, common, reading, layer, held)
+        session.check_columns({"--key": task.key, "--prediction": list(task.prediction)})
         pass_ = Pass(task, layer, axis_of(reading)[0], session, follow)
         before = Before.of(layer) if continued else Before()
         with ExitStack() as stack:

@@ -6,10 +6,12 @@ from typing import Any
 
 import click
 
-from gradeq.cli.options import column
+from gradeq.cli.options import Once, column
 
 
-@click.command(short_help="Bring labels that came later to the rows that a state waits for.")
+@click.command(
+    cls=Once, short_help="Bring labels that came later to the rows that a state waits for."
+)
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True)
 )

@@ -320,3 +320,16 @@ def command_line() -> str:
     if isinstance(given, dict) and "line" in given:
         return str(given["line"])
     return shlex.join(["gradeq", *sys.argv[1:]])
+
+
+class Once(click.Command):
+    """A command whose options, unless they take several values, are given once: the last one would win unseen."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse an option that is given twice."""
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        for given in order:
+            once = isinstance(given, click.Option) and not (given.multiple or given.is_flag)
+            if once and order.count(given) > 1:
+                raise click.UsageError(f"{given.opts[0]} is given twice; it takes one value")
+        return super().parse_args(ctx, args)

@@ -9,6 +9,7 @@ import click
 from gradeq.cli.kinds import Positive, Share
 from gradeq.cli.options import (
     Common,
+    Once,
     check_keys_out,
     column,
     common,
@@ -37,7 +38,9 @@ class Rates(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return tuple(Positive().convert(part, param, ctx) for part in str(value).split(","))
 
 
-@click.command(short_help="Make quantile forecasts and intervals cover what they promise.")
+@click.command(
+    cls=Once, short_help="Make quantile forecasts and intervals cover what they promise."
+)
 @column(
     "--prediction",
     multiple=True,

@@ -33,6 +33,11 @@ class Session:
         self._mark = ""
         self.said: list[Notice] = []
 
+    def check_columns(self, columns: dict[str, Any]) -> None:
+        """Refuse other columns than those that the state was made with."""
+        if self.desk is not None:
+            self.desk.check_columns(columns, self.options.time is not None)
+
     def admit(self, piece: Piece) -> list[str] | None:
         """Look at ids and times of a piece; the ids of its rows, where the state keeps their tickets."""
         if self.desk is not None and piece.times is not None:
