@@ -24,6 +24,7 @@ LAYERS = (
         "equilibrium",
         "certificate",
         "certificate_elo",
+        "certificate_reading",
         "coverage",
         "learning",
         "windows",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradeq import certificate
-from gradeq.certificate import Reading, Terms
+from gradeq.certificate_reading import Reading, Terms, setting_of
 from gradeq.equilibrium import Equilibrium
 from gradeq.kernels.account import (
     COLUMNS,
@@ -124,7 +124,7 @@ def thresholds(elo: Any, reading: Reading) -> float:
 def player_bounds(elo: Any, weights: Any) -> tuple[Any, Any]:
     """The bound on the bias of players with so much weight of games, (None: not proven) and where it is vacuous."""
     reading = reading_of(elo)
-    setting = replace(certificate.setting_of(reading), counts=(1.0,))
+    setting = replace(setting_of(reading), counts=(1.0,))
     one = certificate.coordinate_bounds(reading, setting)[0]  # of a player with one game
     if one.value is None:
         return np.full(len(weights), None), np.ones(len(weights), dtype=bool)
@@ -137,7 +137,7 @@ def player_bounds(elo: Any, weights: Any) -> tuple[Any, Any]:
 def more_games(elo: Any, target: float) -> int | None:
     """More games until the bound of the player with the fewest is below ``target``; None if that is never."""
     reading = reading_of(elo)
-    setting = certificate.setting_of(reading)
+    setting = setting_of(reading)
     shares = [own / setting.weights for own in setting.counts[int(elo._names.home) :] if own]
     if not shares or reading.refusal is not None:
         return None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from gradeq.certificate import reading_of, total_bounds
+from gradeq.certificate import total_bounds
+from gradeq.certificate_reading import reading_of
 from gradeq.kernels.account import BEFORE, GRADIENT, WEIGHT
 
 

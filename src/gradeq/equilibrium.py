@@ -7,13 +7,17 @@ damaged on the way. What is proven beforehand is the ``bound``.
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from gradeq.errors import BadInput
-from gradeq.tables import frame_of
+from gradeq.tables import Lazily, frame_of
 
 if TYPE_CHECKING:
     from gradeq.engine.learned import State
@@ -55,6 +59,26 @@ class Coordinate:
         return self.average_gradient + self.average_penalty + self.average_normal
 
 
+class Coordinates(Lazily[Coordinate]):
+    """Many coordinates, made when they are looked at; columns that are known need none to be made."""
+
+    def __init__(
+        self, length: int, make: Callable[[int], Coordinate], known: Mapping[str, Any]
+    ) -> None:
+        super().__init__(length, cache(make))
+        self._known = known
+
+    def column(self, name: str) -> list[Any]:
+        """One number of every coordinate."""
+        if name not in self._known:
+            return [getattr(c, name) for c in self]
+        known = self._known[name]
+        found: list[Any] = (
+            known if isinstance(known, list) else np.broadcast_to(known, len(self)).tolist()
+        )
+        return found
+
+
 @dataclass(frozen=True)
 class Equilibrium:
     """What was reached so far: averages, their certificate from the state, bias and loss before and after, the bound.
@@ -69,7 +93,7 @@ class Equilibrium:
     """
 
     rows: int
-    coordinates: tuple[Coordinate, ...]
+    coordinates: Sequence[Coordinate]
     bias_before: float | None = None
     bias_after: float | None = None
     loss_name: str = "loss"
@@ -85,12 +109,12 @@ class Equilibrium:
     @property
     def largest(self) -> float:
         """The average gradient that is largest in size, with its sign; 0 without parameters."""
-        return max((c.average_gradient for c in self.coordinates), key=abs, default=0.0)
+        return max(column_of(self.coordinates, "average_gradient"), key=abs, default=0.0)
 
     @property
     def norm(self) -> float:
         """||avg g||: no unit combination z'a of the parameters' rows has a larger |average of error times z'a|."""
-        return math.hypot(*(c.average_gradient for c in self.coordinates))
+        return math.hypot(*column_of(self.coordinates, "average_gradient"))
 
     @property
     def residual(self) -> float:
@@ -171,12 +195,13 @@ class Equilibrium:
     @property
     def certificate(self) -> dict[str, Any]:
         """The averages by parameter, from the labels and from the state, and the bound, as JSON takes them."""
-        cells = self.coordinates
+        names = column_of(self.coordinates, "name")
+        columns = ("average_gradient", "average_penalty", "average_normal", "from_state")
         return {
-            "average_gradient": {c.name: plain(c.average_gradient) for c in cells},
-            "average_penalty": {c.name: plain(c.average_penalty) for c in cells},
-            "average_normal": {c.name: plain(c.average_normal) for c in cells},
-            "from_state": {c.name: plain(c.from_state) for c in cells},
+            **{
+                name: dict(zip(names, map(plain, column_of(self.coordinates, name)), strict=True))
+                for name in columns
+            },
             "norm": plain(self.norm),
             "gap": plain(self.gap),
             "bound": plain(self.bound),
@@ -309,28 +334,43 @@ def plain(value: Any) -> Any:
     return value
 
 
+def column_of(coordinates: Sequence[Coordinate], name: str) -> list[Any]:
+    """One number of every coordinate."""
+    if isinstance(coordinates, Coordinates):
+        return coordinates.column(name)
+    return [getattr(c, name) for c in coordinates]
+
+
 def table_lines(coordinates: Sequence[Coordinate]) -> list[str]:
     """The coordinates as lines of text, largest first, without the columns that nobody filled."""
-    worst = sorted(coordinates, key=lambda c: -abs(remaining(c)))
-    columns: list[tuple[str, list[str]]] = [
-        ("", [c.name[:32] for c in worst]),
-        ("rows", [f"{c.rows:,}" for c in worst]),
-        ("average gradient", [figure(c.average_gradient) for c in worst]),
-        ("penalty", [figure(c.average_penalty) if c.average_penalty else "" for c in worst]),
-        ("normal", [figure(c.average_normal) if c.average_normal else "" for c in worst]),
-        ("bias before", [figure(c.bias_before) for c in worst]),
-        ("after", [figure(c.bias_after) for c in worst]),
-        ("loss before", [figure(c.loss_before) for c in worst]),
-        ("after", [figure(c.loss_after) for c in worst]),
-        ("bound", [figure(c.bound) + (" vacuous" if c.vacuous else "") for c in worst]),
+    known = coordinates if isinstance(coordinates, Coordinates) else None
+    left = [remaining(c) for c in coordinates] if known is None else known.column("bias_after")
+    order = heapq.nsmallest(SHOWN, range(len(left)), key=lambda i: -abs(left[i]))
+    worst = [coordinates[i] for i in order]
+    columns: list[tuple[str, Callable[[Coordinate], str], str]] = [
+        ("", lambda c: c.name[:32], "name"),
+        ("rows", lambda c: f"{c.rows:,}", ""),
+        ("average gradient", lambda c: figure(c.average_gradient), ""),
+        ("penalty", lambda c: figure(c.average_penalty or None), "average_penalty"),
+        ("normal", lambda c: figure(c.average_normal or None), "average_normal"),
+        ("bias before", lambda c: figure(c.bias_before), ""),
+        ("after", lambda c: figure(c.bias_after), ""),
+        ("loss before", lambda c: figure(c.loss_before), ""),
+        ("after", lambda c: figure(c.loss_after), ""),
+        ("bound", lambda c: figure(c.bound) + (" vacuous" if c.vacuous else ""), ""),
     ]
-    filled = [(head, cells) for head, cells in columns if any(cells)]
-    widths = [max(len(head), *(len(cell) for cell in cells[:SHOWN])) for head, cells in filled]
+    filled = []
+    for head, shown, name in columns:
+        cells = [shown(c) for c in worst]
+        others = known.column(name) if known and name else map(shown, () if known else coordinates)
+        if any(cells) or any(others):
+            filled.append((head, cells))
+    widths = [max(len(head), *map(len, cells)) for head, cells in filled]
     lines = [aligned([head for head, _ in filled], widths)]
-    for i in range(min(SHOWN, len(worst))):
+    for i in range(len(worst)):
         lines.append(aligned([cells[i] for _, cells in filled], widths))
-    if len(worst) > SHOWN:
-        lines.append(f"... and {len(worst) - SHOWN:,} with less")
+    if len(left) > SHOWN:
+        lines.append(f"... and {len(left) - SHOWN:,} with less")
     return lines
 
 

@@ -1,13 +1,46 @@
-"""Results as a data frame of the library that is at hand."""
+"""Results as a data frame of the library that is at hand; long ones made item by item, when they are looked at."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
+
+Item = TypeVar("Item")
+
+
+class Lazily(Sequence[Item]):
+    """A sequence whose items are made when they are looked at; otherwise like the tuple of them."""
+
+    def __init__(self, length: int, make: Callable[[int], Item]) -> None:
+        self._length, self._make = length, make
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return tuple(self._make(i) for i in range(self._length)[at])
+        return self._make(range(self._length)[at])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple | Lazily):
+            return NotImplemented
+        return tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(
+        self,
+    ) -> tuple[Any, ...]:  # a copy, or one in another process, is the tuple itself
+        return tuple, (tuple(self),)
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:

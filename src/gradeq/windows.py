@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gradeq.certificate import Reading, coordinate_names
+from gradeq.certificate import coordinate_names
+from gradeq.certificate_reading import Reading
 from gradeq.equilibrium import averaged, over
 from gradeq.errors import BadInput
 from gradeq.kernels.account import GRADIENT, MOVED, ROWS, WEIGHT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from gradeq.certificate import Terms
+from gradeq.certificate_reading import Terms
 from gradeq.engine import checks
 from gradeq.engine.names import Roster, as_names
 from gradeq.errors import BadInput, StepTooLarge

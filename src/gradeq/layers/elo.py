@@ -26,7 +26,7 @@ from gradeq.rules.rating import COIN, NOT_LATE, Rating
 from gradeq.schedules import Constant, Schedule
 
 if TYPE_CHECKING:
-    from gradeq.certificate import Reading
+    from gradeq.certificate_reading import Reading
     from gradeq.equilibrium import Equilibrium
     from gradeq.layers.elo_run import EloRun
     from gradeq.layers.elo_sweep import EloFrontier

@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gradeq.certificate import coordinate_names, harm_of, reading_of
+from gradeq.certificate import coordinate_names, harm_of
+from gradeq.certificate_reading import reading_of
 from gradeq.engine import checks
 from gradeq.engine.names import Roster
 from gradeq.errors import BadInput

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradeq.certificate import Reading, certificate, more_labels, reading_of, setting_of
+from gradeq.certificate import certificate, more_labels
+from gradeq.certificate_reading import Reading, reading_of, setting_of
 from gradeq.engine import checks
 from gradeq.errors import BadInput
 from gradeq.kernels.account import PATH, VARIATION

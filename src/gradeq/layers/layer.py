@@ -16,7 +16,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from gradeq import codec
-from gradeq.certificate import certify, more_labels, reading_of
+from gradeq.certificate import certify, more_labels
+from gradeq.certificate_reading import reading_of
 from gradeq.engine.columns import Columns, Engine, Ran, run_columns
 from gradeq.engine.flight import Flight
 from gradeq.engine.sound import check_entry

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradeq.certificate import Terms, certify, proven, reading_of, setting_of
+from gradeq.certificate import certify, proven
+from gradeq.certificate_reading import Terms, reading_of, setting_of
 from gradeq.engine import checks
 from gradeq.engine.names import Roster
 from gradeq.errors import BadInput

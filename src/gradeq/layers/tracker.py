@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
-from gradeq.certificate import Terms
+from gradeq.certificate_reading import Terms
 from gradeq.engine import checks
 from gradeq.engine.names import Roster
 from gradeq.errors import BadInput

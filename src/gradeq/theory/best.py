@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
+from gradeq.theory.groups import Groups
 from gradeq.theory.many_parameters import feature_candidates
 from gradeq.theory.one_parameter import scalar_candidates
 from gradeq.theory.setting import HOME_SHARE, Bound, Setting
@@ -102,7 +104,7 @@ def trivial_error(setting: Setting) -> float:
         return max(max(tau, 1.0 - tau) for tau in setting.levels or (setting.level,))
     if setting.task == "poisson":
         return max(abs(1.0 - setting.low), abs(1.0 - setting.high))
-    return max([setting.b, *(trivial_error(group) for group in setting.groups)])
+    return max([setting.b, *(trivial_error(group) for group in setting.widest_groups)])
 
 
 def why_none(setting: Setting) -> str:
@@ -116,7 +118,7 @@ def why_none(setting: Setting) -> str:
         return "no bound is proven for late scores with a home advantage"
     if late and setting.task in ("poisson", "multiplicative"):
         return "no bound is proven for this link with late labels"
-    if not all(math.isfinite(group.variation) for group in (setting, *setting.groups)):
+    if not all(math.isfinite(group.variation) for group in (setting, *setting.widest_groups)):
         return "the steps changed and their variation is not known"
     if setting.task == "mean":
         if late:
@@ -142,6 +144,8 @@ def _found_total(setting: Setting) -> Total:
     setting = without_unit(setting)
     if setting.structure == "disjoint" and setting.penalty is None:
         worst: Total = (0.0, "no labels", ())
+        if isinstance(setting.groups, Groups):
+            return setting.groups.worst(_largest_total, worst)
         for group in _as_groups(setting):
             found = _largest_total(group)
             if found[0] is None:
@@ -205,7 +209,7 @@ def _level_bound(setting: Setting, k: int) -> Bound:
     return Bound(value, whole.result, whole.assumptions, unit, not value < unit)
 
 
-def _as_groups(setting: Setting) -> tuple[Setting, ...]:
+def _as_groups(setting: Setting) -> Sequence[Setting]:
     """One scalar setting per disjoint group."""
     if setting.groups:
         return setting.groups

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from gradeq.errors import BadInput
+from gradeq.theory.groups import Groups
 
 TASKS = (
     "mean",
@@ -89,7 +91,7 @@ class Setting:
     levels: tuple[float, ...] = ()
     n: float = 0
     counts: tuple[float, ...] = ()
-    groups: tuple[Setting, ...] = ()
+    groups: Sequence[Setting] = ()
     low: float = 0.0
     high: float = 0.0
     lows: tuple[float, ...] = ()
@@ -193,7 +195,12 @@ class Setting:
     @property
     def constant(self) -> bool:
         """Whether every step was the same."""
-        return self.variation == 0.0 and all(group.constant for group in self.groups)
+        return self.variation == 0.0 and all(group.constant for group in self.widest_groups)
+
+    @property
+    def widest_groups(self) -> Sequence[Setting]:
+        """Groups that are as wide, as late and as varied as any: of many, one that stands for all."""
+        return (self.groups.widest,) if isinstance(self.groups, Groups) else self.groups
 
     @property
     def average_over(self) -> float:
@@ -204,7 +211,7 @@ class Setting:
     def latest(self) -> int:
         """Largest lateness of a posted label, of any group; 1 when all came at once."""
         own = self.lateness or 1
-        return max(own, *(group.latest for group in self.groups)) if self.groups else own
+        return max([own, *(group.latest for group in self.widest_groups)])
 
     @property
     def has_late_labels(self) -> bool:
