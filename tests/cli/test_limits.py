@@ -1,5 +1,7 @@
 """--min and --max: what is served stays inside, and what is said of it is true; ties of labels are told."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -49,9 +51,12 @@ def test_quantiles_are_judged_before_the_limit_and_shown_inside(demand, tmp_path
     assert before.min() < 0.0 and np.array_equal(shown, np.maximum(before, 0.0))
     assert {k: said["coverage"][k] for k in without["coverage"]} == without["coverage"]
     assert said["certificate"] == without["certificate"]
-    assert said["coverage"]["clipped"] == pytest.approx(np.mean(y <= shown), abs=1e-12)
-    loss = np.mean(np.maximum(0.2 * (y - shown), -0.8 * (y - shown)))
-    assert said["loss"]["clipped"] == pytest.approx(loss, abs=1e-12)
+    raw = np.maximum(columns(held, "low")[0], 0.0)
+    for when, values in (("before", raw), ("after", shown)):
+        covered = pytest.approx(np.mean(y <= values), abs=1e-12)
+        assert said["coverage"]["clipped"][when] == covered
+        loss = np.mean(np.maximum(0.2 * (y - values), -0.8 * (y - values)))
+        assert said["loss"]["clipped"][when] == pytest.approx(loss, abs=1e-12)
     assert any("stays at 0 or above" in one["claim"] for one in said["warnings"])
 
 
@@ -60,9 +65,61 @@ def test_the_lower_end_of_an_interval_is_inclusive_at_the_limit(demand, tmp_path
     given = ["--prediction", "low", "--prediction", "high", "--label", "sold", "--interval", 0.8]
     said = ok(here("quantile", demand, *given, "--min", 0, "-o", out, "--json")).json
     lower, upper, y = columns(out, "lower", "upper", "sold")
-    inside = ((lower < y) | ((lower == 0.0) & (y == 0.0))) & (y <= upper)
-    assert said["coverage"]["clipped"] == pytest.approx(np.mean(inside), abs=1e-12)
-    assert abs(said["coverage"]["clipped"] - np.mean((lower < y) & (y <= upper))) > 0.2
+    raw = [np.maximum(end, 0.0) for end in columns(out, "low", "high")]
+    found = said["coverage"]["clipped"]
+    for when, (low, high) in (("before", raw), ("after", (lower, upper))):
+        inside = ((low < y) | ((low == 0.0) & (y == 0.0))) & (y <= high)
+        assert found[when] == pytest.approx(np.mean(inside), abs=1e-12)
+    assert abs(found["after"] - np.mean((lower < y) & (y <= upper))) > 0.2
+
+
+@pytest.mark.parametrize("floor", [-9.0, 0.0], ids=["free", "floored"])
+@pytest.mark.parametrize(
+    "levels", [["--interval", 0.8], ["--level", 0.2], ["--level", 0.2, "--level", 0.9]]
+)
+def test_the_verdict_is_true_of_the_values_in_the_file(demand, tmp_path, levels, floor):
+    head, *lines = demand.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    lines = [",".join([*c[:2], str(max(float(c[2]), floor)), *c[3:]]) for c in cells]
+    demand.write_text("\n".join([head, *lines]) + "\n")
+    page = tmp_path / "page.html"
+    raw = ["--prediction", "low", *(["--prediction", "high"] if levels[1:] != [0.2] else [])]
+    given = ["quantile", demand, *raw, "--label", "sold", *levels, "--min", 0]
+    verdict = ok(here(*given, "--report", page)).out.splitlines()[2]
+    found = ok(here(*given, "--json")).json["coverage"]
+    each = found if isinstance(found, list) else [found]
+    sides = ("after", "before")
+    apart = max(abs(one["clipped"][when] - one[when]) for one in each for when in sides)
+    assert verdict.startswith("As served, ") == (apart > 0.01)
+    assert apart > 0.01 or floor < 0.0
+    used = [one["clipped"] | {"target": one["target"]} if apart > 0.01 else one for one in each]
+    if len(each) > 1:
+        off = [100 * max(abs(one[when] - one["target"]) for one in used) for when in sides]
+        told = [f"within {share:.1f} points" for share in off]
+    else:
+        shares = [100 * used[0][when] for when in sides]
+        places = 2 if len({f"{share:.1f}" for share in shares}) == 1 else 1
+        told = [f"{share:.{places}f} %" for share in shares]
+    words = re.sub("<[^>]*>", "", page.read_text()).replace("\u202f", " ").replace("\xa0", " ")
+    for where in (verdict, words):
+        assert re.search(f"{told[0]}.*{told[1]}", where)
+
+
+@pytest.mark.parametrize("levels", [[0.2], [0.2, 0.9]])
+def test_the_loss_of_each_series_is_also_that_of_its_values_in_the_file(demand, tmp_path, levels):
+    out, keys = tmp_path / "out.csv", tmp_path / "keys.csv"
+    given = [word for level in levels for word in ("--level", level)]
+    ok(here("quantile", demand, "--prediction", "low", "--label", "sold", *given, "--key", "sku",
+            "--min", 0, "-o", out, "--keys-out", keys))  # fmt: skip
+    y, sku = columns(out, "sold", "sku")
+    for level in levels:
+        mark = f"_{level}" if len(levels) > 1 else ""
+        (shown,) = columns(out, f"adjusted{mark}")
+        lost = np.maximum(level * (y - shown), (level - 1.0) * (y - shown))
+        own = [lost[sku == one].mean() for one in range(4)]
+        told, judged = columns(keys, f"loss_clipped{mark}", f"loss_after{mark}")
+        np.testing.assert_allclose(told, own, rtol=1e-9)
+        assert (told <= judged + 1e-12).all()  # labels lie inside the limits
 
 
 def test_a_state_keeps_its_limits(demand, tmp_path):

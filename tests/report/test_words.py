@@ -104,7 +104,7 @@ def test_several_levels_are_judged_by_the_one_farthest_off():
     levels = [Coverage("0.1", 0.1, 0.3, 0.11), Coverage("0.9", 0.9, 0.8, 0.86)]
     said = words.text(words.coverage_sentence(levels, 1000))
     assert said == (
-        "All 2 levels cover their share of 1,000 labels within 4.0 points; "
+        "Both levels cover their share of 1,000 labels within 4.0 points; "
         "before, within 20.0 points."
     )
 

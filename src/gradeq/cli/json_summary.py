@@ -53,10 +53,13 @@ def measured(task: Task, mean: Any, rows: int) -> dict[str, Any]:
     """Bias or coverage, then the loss; null over no labels."""
 
     def pair(measure: str, **first: Any) -> dict[str, Any]:
-        sides = ["before", "after"]
-        if task.support is not None and task.command == "quantile":
-            sides.append("clipped")  # as served, inside --min and --max
-        return first | {side: mean(f"{measure}_{side}") if rows else None for side in sides}
+        def sides(name: str) -> dict[str, Any]:
+            return {side: mean(f"{name}_{side}") if rows else None for side in ("before", "after")}
+
+        found = first | sides(measure)
+        if task.limited:  # held inside --min and --max, as served
+            found["clipped"] = sides(f"{measure}_clipped")
+        return found
 
     if task.command == "debias":
         found = {"bias": pair("bias"), "loss": pair("loss", name="squared error")}

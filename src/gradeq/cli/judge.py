@@ -66,7 +66,8 @@ class Cover:
     def names(self) -> tuple[str, ...]:
         """cover_k and loss_k for each level, loss for their mean, inside for an interval.
 
-        With limits also of the values as served: ``_after`` is that of the values before.
+        With limits each also as ``_clipped``, the raw and the served values held inside; without it ``_after`` is
+        that of the values before the limits.
         """
         found = ["loss_before", "loss_after"]
         for k in range(len(self.levels)):
@@ -74,7 +75,7 @@ class Cover:
         found += ["inside_before", "inside_after"] if self.interval else []
         if self.support is None:
             return tuple(found)
-        return (*found, *(n.replace("_after", "_clipped") for n in found if n.endswith("_after")))
+        return (*found, *("_clipped_".join(name.rsplit("_", 1)) for name in found))
 
     def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
         """Coverage and pinball loss, level by level; base and served have a column for each."""
@@ -82,7 +83,7 @@ class Cover:
         limits = limits_of(self.support)
         sides = [("before", base), ("after", served)]
         if self.support is not None:
-            sides.append(("clipped", np.clip(served, *limits)))
+            sides += [(f"clipped_{when}", np.clip(values, *limits)) for when, values in sides]
         for when, values in sides:
             mean = np.zeros(len(y))
             for k, level in enumerate(self.levels):
@@ -95,7 +96,7 @@ class Cover:
             if self.interval:
                 lower = values[:, 0]
                 above = lower < y
-                if when == "clipped":  # at a limit the lower end is inclusive
+                if when.startswith("clipped"):  # at a limit the lower end is inclusive
                     above |= (lower == y) & ((lower == limits[0]) | (lower == limits[1]))
                 inside = above & (y <= values[:, -1])
                 found[f"inside_{when}"] = inside.astype(float)

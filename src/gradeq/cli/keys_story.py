@@ -37,9 +37,9 @@ def many_series(outcome: Outcome) -> told.ManySeries | None:
 
 
 def losses(series: Any, j: int) -> told.Pair:
-    """The loss of a series before and after, over its levels."""
+    """The loss of a series before and as served, over its levels."""
     table = series.table
-    return told.Pair(float(np.mean(table.loss_before[j])), float(np.mean(table.loss_after[j])))
+    return told.Pair(float(np.mean(table.loss_before[j])), float(table.loss[j]))
 
 
 def worst(outcome: Outcome, series: Any, j: int) -> told.Group:

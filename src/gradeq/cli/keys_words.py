@@ -49,6 +49,10 @@ def entry(task: Task, series: Series, j: int) -> dict[str, Any]:
             "after": float(np.mean(table.loss_after[j])),
         },
     }
+    if (
+        task.limited
+    ):  # as served, inside --min and --max; the state knows that of the served values alone
+        found["loss"]["clipped"] = {"after": float(table.loss[j])}
     if aim.level is not None:
         found["level"] = aim.target
     if series.wide is not None:
@@ -116,6 +120,10 @@ def lines(task: Task, series: Series, short: Any) -> str:
     second = "widest series" if series.wide is not None else "largest loss"
     parts = [said, *block(task, series, "worst series", series.worst, short)]
     parts += ["", *block(task, series, second, series.widest, short)]
+    if task.limited:
+        parts.append(
+            "(coverage is judged before --min and --max, the loss is that of what was served)"
+        )
     if task.keys_out is None and count > LISTED:
         parts.append("(--keys-out FILE writes all of them)")
     return "\n".join([parts[0], "", *parts[1:]])
@@ -140,9 +148,8 @@ def block(task: Task, series: Series, title: str, places: Any, short: Any) -> li
         own = entry(task, series, j)
         cells = [clean(own["key"], 40), f"{own['labels']:,}"]
         cells += [f"{own['level']:g}"] if several else []
-        cells += [
-            short(own[measure][when]) for measure in (what, "loss") for when in ("before", "after")
-        ]
+        cells += [short(own[what][when]) for when in ("before", "after")]
+        cells += [short(own["loss"]["before"]), short(float(series.table.loss[j]))]
         rows.append(cells + ([short(own["width"])] if series.wide is not None else []))
     widths = [max(len(row[k]) for row in rows) for k in range(len(heads))]
     return [aligned(row, widths) for row in rows]

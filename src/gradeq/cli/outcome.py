@@ -99,6 +99,10 @@ class Outcome:
         """A measure's mean before and after."""
         return self.sums.mean(f"{measure}_before"), self.sums.mean(f"{measure}_after")
 
+    def used(self, measure: str) -> tuple[float, float]:
+        """The same of the values in use: inside --min and --max."""
+        return self.pair(f"{measure}_clipped" if self.task.limited else measure)
+
 
 def group_lines(
     task: Task,

@@ -66,11 +66,11 @@ def figures(outcome: Outcome) -> str:
     else:
         shown = [
             f"{'coverage' if task.interval else f'coverage at {c.name}'} "
-            f"{short(c.before)} -> {short(c.after)}, target {short(c.target)}"
+            f"{arrow(c.before, c.after)}, target {short(c.target)}{as_served(c)}"
             for c in coverages(outcome)
         ]
         first = f"{'; '.join(shown[:5])}; over {rows}"
-        loss = f"pinball loss {arrow(*outcome.pair('loss'))}"
+        loss = f"pinball loss {arrow(*outcome.used('loss'))}"
     return f"{first}; {loss}; {certified(outcome)}; {step(outcome)}"
 
 
@@ -149,12 +149,22 @@ def in_words(outcome: Outcome) -> str:
 def coverages(outcome: Outcome) -> list[Coverage]:
     """The coverage of the interval, or of each level."""
     task = outcome.task
+
+    def one(name: str, target: str, measure: str) -> Coverage:
+        held = Pair(*outcome.used(measure)) if task.limited else None
+        return Coverage(name, float(target), *outcome.pair(measure), held)
+
     if task.interval is not None:
-        return [Coverage("interval", float(task.interval), *outcome.pair("inside"))]
-    return [
-        Coverage(name, float(name), *outcome.pair(f"cover{k}"))
-        for k, name in enumerate(task.levels)
-    ]
+        return [one("interval", task.interval, "inside")]
+    return [one(name, name, f"cover{k}") for k, name in enumerate(task.levels)]
+
+
+def as_served(coverage: Coverage) -> str:
+    """(as served 0.762 -> 0.778); nothing where limits changed nothing."""
+    held = coverage.held
+    if held is None or (held.before, held.after) == (coverage.before, coverage.after):
+        return ""
+    return f" (as served {arrow(held.before, held.after)})"
 
 
 def group_table(groups: Sequence[GroupLine], outcome: Outcome) -> list[str]:

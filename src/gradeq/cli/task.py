@@ -48,6 +48,11 @@ class Task:
     poolable: bool = False  # --pool would go with these options
 
     @property
+    def limited(self) -> bool:
+        """Whether labels are judged by values before --min and --max, so that the served ones have figures too."""
+        return self.support is not None and self.command == "quantile"
+
+    @property
     def columns(self) -> list[str]:
         """The columns that the job reads, clocks apart."""
         others = [self.label, self.key, self.common.weight, self.common.id]

@@ -41,12 +41,9 @@ def tie_notices(outcome: Any, ties: Ties) -> list[Notice]:
     found = []
     low, high = task.support or (None, None)
     if task.support is not None:
-        mean = outcome.sums.mean
-        stems = [("interval", "inside")] if task.interval is not None else [
-            (name, f"cover{k}") for k, name in enumerate(task.levels)
-        ]  # fmt: skip
-        shares = [(name, mean(f"{s}_after"), mean(f"{s}_clipped")) for name, s in stems]
-        found.append(clipped_coverage(low, high, shares, mean("loss_clipped")))
+        from gradeq.cli.summary import coverages
+
+        found.append(clipped_coverage(low, high, coverages(outcome), outcome.used("loss")[1]))
     if ties.value is None or ties.labels < 1:
         return found
     below, equal = ties.below / ties.labels, ties.equal / ties.labels

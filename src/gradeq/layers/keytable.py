@@ -26,7 +26,8 @@ class KeyTable(NamedTuple):
     """The certificate of every key, column by column (numpy arrays of one length; of several levels a column each).
 
     ``rows`` are labels learned from. For quantiles ``bias`` is the coverage less the level; ``target``: the coverage
-    of an interval; ``more``: what the limits of a support add to the coverage (None without one).
+    of an interval; ``more`` and ``more_loss``: what the limits of a support add to the coverage and to the loss (None
+    without one).
     """
 
     keys: Sequence[str]
@@ -40,6 +41,7 @@ class KeyTable(NamedTuple):
     levels: tuple[float, ...] = ()
     target: float | None = None
     more: Any = None
+    more_loss: Any = None
 
     @property
     def error(self) -> Any:
@@ -53,8 +55,9 @@ class KeyTable(NamedTuple):
 
     @property
     def loss(self) -> Any:
-        """The mean loss of each key as served, over its levels."""
-        return self.loss_after if self.loss_after.ndim == 1 else self.loss_after.mean(axis=1)
+        """The mean loss of each key as served, inside the limits of a support, over its levels."""
+        loss = self.loss_after if self.more_loss is None else self.loss_after + self.more_loss
+        return loss if loss.ndim == 1 else loss.mean(axis=1)
 
     def _left(self, bias: Any) -> Any:
         if bias.ndim == 1:
@@ -81,6 +84,8 @@ class KeyTable(NamedTuple):
                 found["coverage_clipped"] = shares(shift[:, 1] - shift[:, 0], self.target)
             found["loss_before"] = self.loss_before.mean(axis=1)
             found["loss_after"] = self.loss_after.mean(axis=1)
+            if self.more_loss is not None:
+                found["loss_clipped"] = self.loss
         else:
             found |= self._by_level(marks)
         for name, column in (("theta", self.theta), ("from_state", self.from_state)):
@@ -101,6 +106,8 @@ class KeyTable(NamedTuple):
                     found[f"coverage_clipped{mark}"] = shares(after + _level(self.more, k), tau)
             found[f"loss_before{mark}"] = _level(self.loss_before, k)
             found[f"loss_after{mark}"] = _level(self.loss_after, k)
+            if self.more_loss is not None:
+                found[f"loss_clipped{mark}"] = _level(self.loss_after + self.more_loss, k)
         return found
 
     def to_frame(self) -> Any:
@@ -130,9 +137,11 @@ def key_table(keyed: Any, keys: Sequence[str] | None = None) -> KeyTable:
     high = state.facts[fact.STEP_HIGH]
     constant = state.facts[fact.STEP_LOW] >= high > 0.0
     certified = moved / high if constant else sums[:, GRADIENT]
-    more = None
+    more = more_loss = None
     if hasattr(state, "limited"):
-        more = (state.view("limited")[::CHANGES] / weight).reshape(shape)
+        more, more_loss = (
+            (state.view("limited")[change::CHANGES] / weight).reshape(shape) for change in (0, 1)
+        )
     return KeyTable(
         list(keyed._names.names) if keys is None else keys,
         sums[::width, ROWS].astype(np.int64),
@@ -145,4 +154,5 @@ def key_table(keyed: Any, keys: Sequence[str] | None = None) -> KeyTable:
         tuple(terms.levels),
         getattr(keyed.layer, "target", None),
         more,
+        more_loss,
     )

@@ -4,18 +4,20 @@ import math
 from collections.abc import Sequence
 
 from gradeq.report.numerals import percent, plain, target
-from gradeq.report.story import Notice
+from gradeq.report.story import Coverage, Notice
 
 
 def clipped_coverage(
-    low: float | None, high: float | None, shares: Sequence[tuple[str, float, float]], loss: float
+    low: float | None, high: float | None, coverage: Sequence[Coverage], loss: float
 ) -> Notice:
-    """Coverage as served beside the one that is judged; ``shares`` has name, judged and as served."""
+    """Coverage of the values held inside the limits beside the one that is judged."""
     ends = [f"at {plain(low)} or above"] if low is not None else []
     ends += [f"at {plain(high)} or below"] if high is not None else []
     listed = "; ".join(
-        f"{percent(served)} of labels{_named(name)} (judged: {percent(judged)})"
-        for name, judged, served in shares[:9]
+        f"{percent(c.held.after)} of labels{_named(c.name)} (judged: {percent(c.after)}), "
+        f"the raw forecast {percent(c.held.before)} (judged: {percent(c.before)})"
+        for c in coverage[:9]
+        if c.held is not None
     )
     return Notice(
         "note",

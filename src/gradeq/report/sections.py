@@ -22,7 +22,7 @@ from gradeq.report.parts import (
 from gradeq.report.series import Sheet, coloured, panel_scale, step_name
 from gradeq.report.story import Line, Pair, Rolling, Story, Values
 from gradeq.report.ticks import How, finite, scale
-from gradeq.report.words import headline, improved, loss_change, qualification, subject
+from gradeq.report.words import as_used, headline, improved, loss_change, qualification, subject
 
 
 def build(story: Story, sheet: Sheet, most: int) -> Markup:
@@ -92,19 +92,21 @@ def _figures(story: Story) -> list[Markup]:
         places = decimals(verdict.bias.before, verdict.bias.after)
         made.append(figure("Bias, all rows", _signed(verdict.bias, places, unit),
                            f"{'weighted ' if story.weight else ''}mean of served − label"))  # fmt: skip
-    elif len(verdict.coverage) == 1:
-        level = verdict.coverage[0]
-        gloss = f"target {target(level.target)}, {count(story.labelled)} labels"
+    used = as_used(verdict.coverage)
+    covered, served = used or verdict.coverage, ", as served" if used else ""
+    if len(covered) == 1:
+        level = covered[0]
+        gloss = f"target {target(level.target)}, {count(story.labelled)} labels{served}"
         gloss += ", by weight" if story.weight else ""
         made.append(figure("Coverage", arrow(percent(level.before), percent(level.after)), gloss))
-    elif verdict.coverage:
+    elif covered:
         was, now = (
-            max((getattr(c, side) - c.target for c in verdict.coverage), key=abs)
+            max((getattr(c, side) - c.target for c in covered), key=abs)
             for side in ("before", "after")
         )
         value = arrow(points(was), points(now), "points")
         made.append(figure("Farthest from its level", value,
-                           f"{count(len(verdict.coverage))} levels"))  # fmt: skip
+                           f"{count(len(covered))} levels{served}"))  # fmt: skip
     made.append(_loss_figure(story))
     if story.width is not None:
         places = decimals(story.width.before, story.width.after)

@@ -37,12 +37,16 @@ class Pair:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Share of labels covered; ``name`` is the level as typed ("0.9") or "interval"."""
+    """Share of labels covered; ``name`` is the level as typed ("0.9") or "interval".
+
+    ``held``: the same of the raw and the served values inside their limits, where labels are judged by values before.
+    """
 
     name: str
     target: float
     before: float
     after: float
+    held: Pair | None = None
 
 
 @dataclass(frozen=True)

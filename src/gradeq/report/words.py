@@ -16,6 +16,9 @@ FEW = 30
 REMOVED, REDUCED = 0.1, 0.5
 """Bias is removed (reduced) when at most this share of it is left."""
 
+NOTABLE = 0.01
+"""Limits that change a coverage by more than this are told of in the verdict."""
+
 SAME_LOSS = 0.005
 """A loss within this share of the one before did not change."""
 
@@ -106,7 +109,8 @@ def gain(bias: Pair | None, coverage: Sequence[Coverage] = ()) -> str:
     if bias is not None:
         first = opening(bias.before, bias.after)
         return f"bias was {first[5:-1]}" if first in ("Bias removed.", "Bias reduced.") else ""
-    off = [[abs(getattr(c, side) - c.target) for c in coverage] for side in ("before", "after")]
+    told = as_used(coverage) or coverage
+    off = [[abs(getattr(c, side) - c.target) for c in told] for side in ("before", "after")]
     return "coverage improved" if coverage and max(off[1]) < max(off[0]) else ""
 
 
@@ -118,29 +122,57 @@ def improved(story: Story) -> bool:
     return bool(gain(verdict.bias, verdict.coverage))
 
 
+def as_used(coverage: Sequence[Coverage]) -> list[Coverage]:
+    """Coverage of the values inside their limits, those in use; empty where it is nearly the one judged."""
+    held = [
+        Coverage(c.name, c.target, c.held.before, c.held.after) if c.held is not None else c
+        for c in coverage
+    ]
+    apart = (
+        abs(getattr(one, when) - getattr(other, when))
+        for one, other in zip(held, coverage, strict=True)
+        for when in ("before", "after")
+    )
+    return held if max(apart, default=0.0) > NOTABLE else []
+
+
 def coverage_sentence(coverage: Sequence[Coverage], labels: int) -> Sentence:
-    """Share of labels covered against the target; for several levels, the one farthest off."""
-    if len(coverage) > 1:
-        worst = max(coverage, key=lambda level: abs(level.after - level.target))
-        was = max(coverage, key=lambda level: abs(level.before - level.target))
-        return (
-            Run(f"All {count(len(coverage))} levels cover their share of {count(labels)} labels "),
+    """Share of labels covered against the target; for several levels, the one farthest off.
+
+    It is that of the values as served, and where limits change it, what is judged before them stands beside.
+    """
+    used = as_used(coverage)
+    told = used or coverage
+    served, raw = ("As served, ", ", held inside the same limits,") if used else ("", "")
+    if len(told) > 1:
+        both = "both" if len(told) == 2 else f"all {count(len(told))}"
+        said = (
+            Run(_begun(f"{served}{both} levels cover their share of {count(labels)} labels ")),
             Run("within "),
-            Run(f"{_points(worst.after - worst.target)} points", "after"),
-            Run("; before, within "),
-            Run(f"{_points(was.before - was.target)} points", "before"),
+            Run(f"{_off(told, 'after')} points", "after"),
+            Run(f"; before{raw or ','} within "),
+            Run(f"{_off(told, 'before')} points", "before"),
             Run("."),
         )
-    level = coverage[0]
-    places = 2 if percent(level.before) == percent(level.after) != "100.0 %" else 1
-    who = "The interval" if level.name == "interval" else f"The {target(level.target)} quantile"
-    return (
-        Run(f"{who} covers "),
-        Run(percent(level.after, places), "after"),
-        Run(f" of {count(labels)} labels; target {target(level.target)}. Before, it covered "),
-        Run(percent(level.before, places), "before"),
-        Run("."),
-    )
+        judged = f"within {_off(coverage, 'after')} points"
+        differs = judged != f"within {_off(told, 'after')} points"
+    else:
+        level = told[0]
+        places = 2 if percent(level.before) == percent(level.after) != "100.0 %" else 1
+        who = "the interval" if level.name == "interval" else f"the {target(level.target)} quantile"
+        said = (
+            Run(_begun(f"{served}{who} covers ")),
+            Run(percent(level.after, places), "after"),
+            Run(f" of {count(labels)} labels; target {target(level.target)}. "),
+            Run(f"Before{raw or ','} it covered "),
+            Run(percent(level.before, places), "before"),
+            Run("."),
+        )
+        judged = percent(coverage[0].after)
+        differs = abs(coverage[0].after - level.after) > NOTABLE
+    if not used or not differs:
+        return said
+    return (*said, Run(f" Judged before the limits: {judged}."))
 
 
 def too_few(labels: int) -> str:
@@ -219,6 +251,15 @@ def elo_qualification(story: EloStory) -> Sentence:
         Run(number(story.loss.before, places), "before"),
         Run("."),
     )
+
+
+def _off(coverage: Sequence[Coverage], when: str) -> str:
+    """How far the level that is farthest off is from its share, in points."""
+    return _points(max((getattr(c, when) - c.target for c in coverage), key=abs))
+
+
+def _begun(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _points(fraction: float) -> str:
