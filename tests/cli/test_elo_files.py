@@ -248,6 +248,41 @@ def test_players_who_never_met_the_others_are_named_and_notes_stand_below_the_bo
     assert places == sorted(places) and text.index("No time column") > places[-1]
 
 
+@pytest.mark.parametrize("view", ["auto", "all-time", "now"])
+@pytest.mark.parametrize("step", [(), ("--k", "16")])
+@pytest.mark.parametrize("home", [(), ("--home", "a")])
+def test_page_and_terminal_describe_what_was_run(file, tmp_path, view, step, home):
+    page = tmp_path / "page.html"
+    asked = ("--view", view, *step, *home)
+    told = ok(here("elo", file, *WINNER, *asked, "--report", page)).out
+    found = ok(here("elo", file, *WINNER, *asked, "--json")).json
+    text = page.read_text()
+    method = text[text.index("Before each game") :]
+    assert ("<mi>logit</mi>" in method) == ("mixes filters" in method) == (not step)
+    assert ("400 / ln 10" in method) == bool(step)
+    assert ("<mtext>home</mtext>" in method) == bool(home)
+    constant = found["view"]["constant_weight"]
+    fitted = {"auto": constant, "all-time": 1.0, "now": 0.0}[view]
+    assert ("expected wins of all games" in method) == (1.0 - fitted <= 0.9995)
+    assert ("strengths of the moment, by the filter" in method) == (fitted <= 0.9995)
+    if home:
+        advantage = [f"{found['home'][end]:.0f}" for end in ("elo", "low", "high")]
+        said = "Home advantage: {} Elo (95 % interval {} to {}).".format(*advantage)
+        assert said in told.splitlines() and "Home advantage" in text
+    assert home or "Home advantage" not in told + text
+
+
+def test_everyone_without_a_rank_is_counted(tmp_path):
+    rows = [*games(700), *({**games(1)[0], "home": "new", "away": "ann", "winner": "b"},) * 3]
+    file, board = write(tmp_path / "games.csv", rows), tmp_path / "board.csv"
+    told = ok(here("elo", file, *WINNER, "-o", board)).out
+    few = [row for row in table(board) if not row["rank"]]
+    assert {row["player"] for row in few} >= {"new"} and all(int(r["games"]) < 30 for r in few)
+    people = "1 player" if len(few) == 1 else f"{len(few)} players"
+    have = "has" if len(few) == 1 else "have"
+    assert f"{people} with fewer than 30 games {have} no rank (" in told and "new, 3 games" in told
+
+
 def test_views_that_rank_players_differently_are_told(tmp_path):
     rng = np.random.default_rng(3)
     level, rows = np.linspace(-3.0, 3.0, 60), []

@@ -189,3 +189,18 @@ def test_without_script_the_words_and_tables_are_there(browser, folder):
     assert page.locator("#board tbody tr:visible").count() == 40
     assert "Log loss" in page.inner_text("main")
     context.close()
+
+
+def test_a_narrow_leaderboard_keeps_intervals_rank_ranges_and_whole_names(browser, tmp_path):
+    names = [f"a-model-with-a-long-name-2025-{i:02d}-of-{kind}" for i in range(9) for kind in "xy"]
+    rows = [player(name, 1 + i, 0.001 * i) for i, name in enumerate(names)]
+    (tmp_path / "names.html").write_text(html(elo(rows)), encoding="utf-8")
+    page = browser.new_page(viewport={"width": LOOKS["narrow"][0], "height": 900})
+    page.goto((tmp_path / "names.html").as_uri())
+    for part in (".pm", ".rank small", ".name"):
+        boxes = page.locator(f"#board tbody {part}")
+        assert boxes.count() == len(rows)
+        for box in boxes.all():
+            assert box.is_visible()
+            assert box.evaluate("e => e.scrollWidth <= e.clientWidth || !e.clientWidth")
+    page.close()

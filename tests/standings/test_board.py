@@ -9,12 +9,14 @@ import pytest
 
 from gradeq.errors import BadInput
 from gradeq.layers.elo import Elo
+from gradeq.layers.standings import UNSURE
 from gradeq.ledger.meetings import cells_of
 from gradeq.penalties import Ridge
 from gradeq.standings import views
 from gradeq.standings.fit import fit
 from gradeq.standings.ranks import ladder, ranks, reached
 from gradeq.standings.sparse import estimated
+from gradeq.standings.words import WITHIN
 
 POINTS = 400 / math.log(10)
 
@@ -298,6 +300,7 @@ def test_the_first_line_gives_the_true_reason_why_nobody_is_ranked():
         )
         assert all(row.rank is None and row.elo_high - row.elo_low > 480.0 for row in enough)
     assert unsure.board("all-time").leader is not None
+    assert int(1.96 * POINTS * math.sqrt(UNSURE)) == WITHIN
     alone = Elo(0.1)
     alone.run(["x"] * 40 + ["a", "b"], ["y"] * 40 + ["b", "c"], [1.0, 0.0] * 21)
     assert alone.board().lines[0] == (

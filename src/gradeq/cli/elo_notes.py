@@ -64,7 +64,7 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
         held, fewest = outcome.capped, min(row.games for row in outcome.board if row.vacuous)
         least = None if held is None else float(f"{held.least:.3g}")
         delay = 0 if held is None else held.longest_delay
-        why = say.vacuous_because(fewest, outcome.layer.step, least, delay, True, "game")
+        why = say.vacuous_because(fewest, outcome.layer.step, least, delay, True, "player")
         found.append(say.vacuous_bounds(vacuous, len(outcome.board), "player", why))
     if outcome.equilibrium.gap > BROKEN:
         found.append(say.identity_broken(spelled(outcome.equilibrium.gap)))

@@ -11,7 +11,7 @@ from gradeq.cli.elo_job import EloOutcome
 from gradeq.cli.story import made
 from gradeq.cli.trend import axis_of
 from gradeq.report import story as told
-from gradeq.report.of_elo import method, player
+from gradeq.report.of_elo import advantage, method, player
 from gradeq.report.page import html
 from gradeq.report.thin import numbers, thin
 
@@ -43,12 +43,14 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
         rows=tuple(player(row) for row in outcome.board),
         k=eta / step_from_k(1.0),
         eta=eta,
-        method=method(outcome.board, eta, reached.exact),
+        method=method(outcome.layer, outcome.board, reached.exact),
         ties=outcome.ties,
         ties_rule=outcome.ties_rule,
         skipped=outcome.skipped,
         timed=outcome.options.time is not None,
         lines=outcome.standing.lines,
+        home=advantage(outcome.layer, outcome.standing.home),
+        fitted=outcome.standing.weight,
         notices=outcome.notices,
         curves=curves(outcome, follow),
         bins=follow.bins.bins(),

@@ -13,15 +13,16 @@ from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
 from gradeq.report.words import FEW, forecasts_matched
+from gradeq.standings.words import WITHIN
 
 SHOWN = 20
+NAMED = 5
 LN2 = math.log(2.0)
 
 
 def terminal(outcome: EloOutcome) -> str:
     """Everything the terminal shows after a run."""
-    first = "\n".join(plain(line) for line in outcome.standing.lines if line)
-    parts = [first, "\n".join(table(outcome)), in_words(outcome), figures(outcome)]
+    parts = [shown(outcome.standing), in_words(outcome), figures(outcome)]
     for notice in outcome.notices:
         mark = {"red": "STOP", "amber": "Warning", "note": "Note"}[notice.level]
         remedy = f" {notice.remedy}" if notice.remedy else ""
@@ -37,6 +38,41 @@ def terminal(outcome: EloOutcome) -> str:
         "\n".join(f"{name}  {clean(path, 200)}" for name, path in named if path is not None)
     )
     return "\n\n".join(part for part in parts if part)
+
+
+def shown(standing: Any) -> str:
+    """The board: who is first, what being at home is worth, the first players, and who has no rank."""
+    said = [plain(line) for line in standing.lines if line]
+    home = standing.home
+    if home is not None:
+        said.append(
+            f"Home advantage: {home.elo:.0f} Elo (95 % interval {home.low:.0f} to {home.high:.0f})."
+        )
+    parts = [said, table(standing.rows), [without_rank(standing)]]
+    return "\n\n".join("\n".join(filter(None, part)) for part in parts if any(part))
+
+
+def without_rank(standing: Any) -> str:
+    """How many players have no rank, and why; a few are named."""
+    rows = [row for row in standing.rows if row.rank is None]
+    if not rows:
+        return ""
+    apart = {name for group in standing.groups[1:] for name in group}
+    joined = [row for row in rows if row.player not in apart]
+    few = sum(row.games < FEW for row in joined)
+    why = [
+        (few, f"with fewer than {FEW} games"),
+        (len(joined) - few, f"whose strength of the moment is not known within {WITHIN} Elo"),
+        (len(rows) - len(joined), "outside the largest group"),
+    ]
+    why = [(number, reason) for number, reason in why if number]
+    who, have = some(len(rows), "player"), "has" if len(rows) == 1 else "have"
+    said = f"{who} {why[0][1]} {have} no rank"
+    if len(why) > 1:
+        counts = ", ".join(f"{number:,} {reason}" for number, reason in why)
+        said = f"{who} {have} no rank: {counts}"
+    named = "; ".join(f"{clean(row.player, 40)}, {some(row.games, 'game')}" for row in rows[:NAMED])
+    return plain(f"{said}{f' ({named})' if len(rows) <= NAMED else ''}.")
 
 
 def figures(outcome: EloOutcome) -> str:
@@ -66,7 +102,7 @@ def in_words(outcome: EloOutcome) -> str:
     return plain(forecasts_matched(max(abs(row.bias) for row in judged), len(judged)))
 
 
-def table(outcome: EloOutcome) -> list[str]:
+def table(rows: list[Any]) -> list[str]:
     """The first players."""
     heads = ("player", "rank", "range", "elo", "+-", "games", "win rate", "predicted")
     cells = [heads] + [
@@ -80,12 +116,12 @@ def table(outcome: EloOutcome) -> list[str]:
             f"{row.win_rate:.3f}",
             f"{row.predicted_win_rate:.3f}",
         )
-        for row in outcome.board[:SHOWN]
+        for row in rows[:SHOWN]
     ]
     widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
     lines = [aligned(row, widths) for row in cells]
-    if len(outcome.board) > SHOWN:
-        lines.append(f"... and {len(outcome.board) - SHOWN:,} more; -o writes all")
+    if len(rows) > SHOWN:
+        lines.append(f"... and {len(rows) - SHOWN:,} more; -o writes all")
     return lines
 
 

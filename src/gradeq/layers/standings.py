@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gradeq.layers.elo import Elo
 
 FEW = 30  # games; with fewer a player has no rank
-UNSURE = 0.5  # variance of the moment above which a player has no rank: an interval of +-240 Elo
+UNSURE = 0.5  # variance of the moment above which a player has no rank: that of an interval of +-WITHIN Elo
 START = 1000.0
 VIEWS = ("auto", "all-time", "now")
 
@@ -110,6 +110,9 @@ class Board(NamedTuple):
     fit: Fitted | None
     home: Home | None
     groups: list[list[str]]
+    weight: float = (
+        1.0  # of the fit of all games in what is shown; the rest: strengths of the moment
+    )
 
 
 def board_of(elo: Elo, view: Seen = "auto") -> Board:
@@ -152,8 +155,7 @@ def board_of(elo: Elo, view: Seen = "auto") -> Board:
         first = names[int(np.argmax(np.where(ranked, past.view.z, -np.inf)))]
     total = round(float(games.sum()) / 2.0)
     said = CROWDED if crowded else which_games(view, constant, total, first)
-    within = int(WIDTH * ELO_POINTS_PER_LOGIT * UNSURE**0.5)
-    nobody = nobody_ranked(FEW, int(enough.sum()), int((enough & joined).sum()), within)
+    nobody = nobody_ranked(FEW, int(enough.sum()), int((enough & joined).sum()))
     lines, found, fitted = (headline(leader, nobody), said), past.fit, None
     if found is not None:
         fitted = Fitted(found.residual, found.phi, found.steps, len(cells.W), len(groups))
@@ -163,7 +165,7 @@ def board_of(elo: Elo, view: Seen = "auto") -> Board:
         else None
     )
     speed = drift.speed(drift.drifting(state))
-    return Board(rows, lines, leader, constant, speed, fitted, home, groups)
+    return Board(rows, lines, leader, constant, speed, fitted, home, groups, weight)
 
 
 def places_of(shown: View, ranked: Any, names: list[str]) -> tuple[Leader | None, Any]:

@@ -1,6 +1,6 @@
 """The Elo page: who is first, leaderboard, what is certified, curves, calibration, choice of K, method."""
 
-from gradeq.report import formulas, marks, plots
+from gradeq.report import elo_method, marks, plots
 from gradeq.report.grouptable import FIRST
 from gradeq.report.markup import Markup, clean, el, join, name, tidy
 from gradeq.report.numerals import count, decimals, gap, number, percent, plain, points, some
@@ -9,7 +9,6 @@ from gradeq.report.parts import (
     chart,
     command,
     figure,
-    folded,
     icon,
     notices,
     runs,
@@ -23,10 +22,10 @@ from gradeq.report.series import Sheet, coloured, step_name
 from gradeq.report.story import EloStory, Player
 from gradeq.report.ticks import How, Scale, finite, scale, step, ticks
 from gradeq.report.words import FEW, elo_headline, elo_qualification, forecasts_matched
-from gradeq.report.worked import equation, worked
+from gradeq.standings.words import WITHIN
 
 NO_RANK = (
-    f"No rank: fewer than {FEW} games, a strength of the moment not known within 240 Elo, or no "
+    f"No rank: fewer than {FEW} games, a strength of the moment not known within {WITHIN} Elo, or no "
     "chain of games to the largest group."
 )
 
@@ -45,7 +44,7 @@ def build(story: EloStory, sheet: Sheet, most: int) -> Markup:
         notices([notice for notice in story.notices if notice.level == "note"], "Good to know"),
         _curves(story, sheet),
         pair,
-        _method(story),
+        elo_method.build(story),
     )
 
 
@@ -73,6 +72,10 @@ def _figures(story: EloStory) -> list[Markup]:
     facts = [f"{count(story.ties)} ties {rule}"] if story.ties else []
     if story.skipped:
         facts.append(f"{count(story.skipped)} games of a {story.noun} against itself skipped")
+    if story.home is not None:
+        low, high = (number(end, 0) for end in (story.home.low, story.home.high))
+        value = el("span", f"{number(story.home.elo, 0)} Elo")
+        made.append(figure("Home advantage", value, f"95 % interval {low} to {high}"))
     made.append(figure("Games", el("span", count(story.games)), "; ".join(facts) or "no ties"))
     return made
 
@@ -163,9 +166,10 @@ def _leaderboard(story: EloStory, most: int) -> Markup:
     foot = "± is half of a 95 % interval."
     if any(row.rank is None for row in rows):
         foot += f" {NO_RANK}"
+    which = f"all {count(len(rows))}"
     if len(rows) < len(order):
-        foot += f" The first {count(len(rows))} of {count(story.players)} are listed."
-    button = [show_all("board", len(rows), f"{story.noun}s", FIRST)] if long else []
+        which = f"the first {count(len(rows))} of {count(len(order))}"
+    button = [show_all("board", f"{which} {story.noun}s", FIRST)] if long else []
     under = el("div", *button, el("p", tidy(foot), class_="foot"), class_="under")
     return section("Leaderboard", intro, made, under, class_="long")
 
@@ -296,30 +300,4 @@ def _frontier(story: EloStory) -> Markup:
             plots.frontier(given, names, said, coin, reads, percent_points=True),
         ),
         table("Show as a table", ("K", "Worst |bias|, points", "Log loss"), rows),
-    )
-
-
-def _method(story: EloStory) -> Markup:
-    method = story.method
-    exact = (
-        "Hence for each one, exactly: mean predicted − actual win rate = (θ at the start − θ at "
-        "the end) / (η × games)."
-        if method.exact
-        else "The step varies, so each bias is the stored exact sum of errors over its games."
-    )
-    lines = [(line.name, worked(line)) for line in method.worked]
-    per = story.k / story.eta
-    k = equation(lambda eta, per: eta * per, "{0} × {1}", (story.eta, per), story.k, 1)
-    return folded(
-        "Method",
-        el(
-            "p",
-            "Before each game p is the probability that a wins; afterwards both ratings move by a "
-            "small step against the error, and their sum stays. The Elo of the leaderboard is the same "
-            "equation in hindsight: strengths for which the expected wins of all games equal the actual "
-            f"ones, but for one drawn game of each {story.noun} spread over its opponents.",
-        ),
-        el("div", formulas.game(), formulas.game_update(), class_="formula"),
-        el("p", tidy(f"K = η × 400 / ln 10{f', here {k}' if k else ''}. {exact}")),
-        *(el("p", "For ", name(who, None), f": {text}") for who, text in lines if text),
     )

@@ -13,6 +13,7 @@ _T = "<mi>t</mi>"
 _NEXT = "<mrow><mi>t</mi><mo>+</mo><mn>1</mn></mrow>"
 _ZT = "<msubsup><mi>z</mi><mi>t</mi><mo>⊤</mo></msubsup>" + _sub("θ", _T)
 _ALONE = _sub("θ", _T)
+_HOME = _sub("θ", "<mtext>home</mtext>")
 
 
 def _served(link: str, margin: str, letter: str) -> str:
@@ -75,16 +76,23 @@ def identity(quantile: bool, groups: bool, varying: bool) -> Markup:
     )
 
 
-def game() -> Markup:
-    """The predicted probability that a wins."""
+def game(mixed: bool, home: bool) -> Markup:
+    """The predicted probability that a wins; ``mixed``: m is corrected, ``home``: somebody may be at home."""
     p, a, b = "<mi>p</mi>", _sub("θ", "<mi>a</mi>"), _sub("θ", "<mi>b</mi>")
-    return _math(f"{p}<mo>=</mo><mi>σ</mi><mo>(</mo>{a}<mo>−</mo>{b}<mo>)</mo>")
+    first = "<mi>logit</mi><mspace width='0.15em'/><mi>m</mi><mo>+</mo>" if mixed else ""
+    last = f"<mo>+</mo><mi>h</mi>{_HOME}" if home else ""
+    return _math(f"{p}<mo>=</mo><mi>σ</mi><mo>(</mo>{first}{a}<mo>−</mo>{b}{last}<mo>)</mo>")
 
 
-def game_update() -> Markup:
-    """How both ratings move after a game."""
-    a, b = _sub("θ", "<mi>a</mi>"), _sub("θ", "<mi>b</mi>")
-    step = "<mi>η</mi><mo>(</mo><mi>y</mi><mo>−</mo><mi>p</mi><mo>)</mo>"
+def game_update(home: bool, varying: bool) -> Markup:
+    """How both ratings, and the advantage at home, move after a game."""
+    a, b, gap = _sub("θ", "<mi>a</mi>"), _sub("θ", "<mi>b</mi>"), "<mspace width='1.2em'/>"
+    eta, off = (
+        _sub("η", _T) if varying else "<mi>η</mi>",
+        "<mo>(</mo><mi>y</mi><mo>−</mo><mi>p</mi><mo>)</mo>",
+    )
+    own = _sub("η", "<mtext>home</mtext>")
+    last = f"{gap}{_HOME}<mo>←</mo>{_HOME}<mo>+</mo>{own}<mi>h</mi>{off}" if home else ""
     return _math(
-        f"{a}<mo>←</mo>{a}<mo>+</mo>{step}<mspace width='1.2em'/>{b}<mo>←</mo>{b}<mo>−</mo>{step}"
+        f"{a}<mo>←</mo>{a}<mo>+</mo>{eta}{off}{gap}{b}<mo>←</mo>{b}<mo>−</mo>{eta}{off}{last}"
     )

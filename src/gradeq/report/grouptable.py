@@ -66,7 +66,11 @@ def groups(story: Story, most: int) -> Markup:
         "row count, known before the run.",
         class_="foot",
     )
-    button = [show_all("groups", len(rows), "groups", FIRST)] if len(rows) > FIRST + 5 else []
+    button = (
+        [show_all("groups", f"all {count(len(rows))} groups", FIRST)]
+        if len(rows) > FIRST + 5
+        else []
+    )
     made = el("table", look.head(), el("tbody", *body), class_="groups", id="groups")
     under = el("div", *button, foot, class_="under") if button else foot
     long = "long" if len(rows) > 12 else None

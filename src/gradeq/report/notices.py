@@ -242,15 +242,24 @@ def vacuous_bounds(vacuous: int, total: int, noun: str, why: str) -> Notice:
 
 
 def vacuous_because(
-    rows: int, eta: float, capped: float | None, late: int, overlapping: bool, what: str = "row"
+    rows: int, eta: float, capped: float | None, late: int, overlapping: bool, player: str = ""
 ) -> str:
-    """Why a bound is vacuous: steps ``capped`` for late labels, step times rows too small, or overlap."""
+    """Why a bound is vacuous: steps ``capped`` for late labels, step times rows too small, or overlap.
+
+    ``player``: what plays, where rows are the games of the one that has the fewest.
+    """
+    what = "game" if player else "row"
     if capped is not None:
         return (
             f"Labels arrived up to {some(late, 'row')} late: steps went down to {plain(capped)}, and "
             "the bound grows with the delay."
         )
     if rows * eta < ENOUGH:
+        if player:
+            return (
+                f"It shrinks as step × games grows: the step is {plain(eta)}, and the {player} with the "
+                f"fewest games has {count(rows)}."
+            )
         size = f"{some(rows, what)}, step {plain(eta)}"
         return f"It shrinks as step × {what}s grows, which is still small here ({size})."
     if overlapping:

@@ -17,16 +17,26 @@ def player(row: Any) -> told.Player:
     )  # fmt: skip
 
 
-def method(board: list[Any], step: float, exact: bool) -> told.Method:
-    """The identity worked through for the first player of the leaderboard."""
+def advantage(layer: Any, home: Any) -> told.Advantage | None:
+    """What being at home is worth, where somebody was."""
+    if home is None:
+        return None
+    return told.Advantage(home.elo, home.low, home.high, layer.step * layer._names.scale**2)
+
+
+def method(layer: Any, board: list[Any], exact: bool) -> told.Method:
+    """How games were forecast, and the identity worked through for the first player of the leaderboard."""
+    auto, step = layer.eta == "auto", layer.step
+    pulled = layer.penalty is not None or layer.proximal is not None
+    extra = "A penalty also pulls ratings towards 0." if pulled else ""
     if not board:
-        return told.Method("elo")
+        return told.Method("elo", auto=auto, extra=extra)
     first = board[0]
     line = told.Worked(
         first.player, first.games, first.tracked, first.bias, step if exact else None,
         first.bias * first.games,
     )  # fmt: skip
-    return told.Method("elo", (line,), exact)
+    return told.Method("elo", (line,), exact, auto, extra=extra)
 
 
 def elo_story(layer: Any, made: told.Made) -> told.EloStory:
@@ -45,6 +55,8 @@ def elo_story(layer: Any, made: told.Made) -> told.EloStory:
         rows=tuple(player(row) for row in board.rows),
         k=layer.step / step_from_k(1.0),
         eta=layer.step,
-        method=method(board.rows, layer.step, reached.exact),
+        method=method(layer, board.rows, reached.exact),
         lines=board.lines,
+        home=advantage(layer, board.home),
+        fitted=board.weight,
     )

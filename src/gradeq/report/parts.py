@@ -266,11 +266,11 @@ def bound_text(bound: float | None, places: int = 2) -> str:
     return number(bound, places if abs(bound) < 100 or math.isinf(bound) else 0)
 
 
-def show_all(table_id: str, total: int, noun: str, shown: int) -> Markup:
+def show_all(table_id: str, which: str, shown: int) -> Markup:
     """The button that opens and closes the rest of a table."""
     return el(
         "button",
-        f"Show all {count(total)} {noun}",
+        f"Show {which}",
         type="button",
         id="all",
         aria_controls=table_id,

@@ -303,10 +303,21 @@ class Curves:
 
 
 @dataclass(frozen=True)
+class Advantage:
+    """What being at home is worth in Elo, its 95 % interval, and the step it was learned with."""
+
+    elo: float
+    low: float
+    high: float
+    step: float
+
+
+@dataclass(frozen=True)
 class EloStory:
     """An Elo run. ``noun`` is what plays ("model", "team", "player").
 
-    ``loss`` before is a coin flip's (ln 2), after the pre-game predictions'.
+    ``loss`` before is a coin flip's (ln 2), after the pre-game predictions'. ``fitted``: the weight
+    of the fit of all games in the board; the rest are strengths of the moment.
     """
 
     made: Made
@@ -326,6 +337,8 @@ class EloStory:
     skipped: int = 0
     timed: bool = False
     lines: tuple[str, ...] = ()  # who is first and how sure that is; which games count
+    home: Advantage | None = None
+    fitted: float = 1.0
     notices: tuple[Notice, ...] = ()
     curves: Curves | None = None
     bins: tuple[Bin, ...] = ()

@@ -10,6 +10,7 @@ CROWDED = (
     "More than five million pairs of players have met: the table behind the all-time fit is no longer kept, "
     "so recent games count more (the view of the moment)."
 )
+WITHIN = 240  # Elo; a strength of the moment that is less well known has no rank
 SURE = 0.95  # weight of one view from which it alone is told
 
 
@@ -37,11 +38,8 @@ def headline(leader: Leader | None, nobody: str) -> str:
     return f"{leader.player} leads; {others:,} other{'s' * (others > 1)} may be first (95 %)."
 
 
-def nobody_ranked(least: int, played: int, joined: int, within: int) -> str:
-    """Why there is no rank at all: so many ``played`` enough, of them so many are ``joined`` to the largest group.
-
-    ``within``: how well, in Elo, a strength of the moment must be known.
-    """
+def nobody_ranked(least: int, played: int, joined: int) -> str:
+    """Why there is no rank at all: so many ``played`` enough, of them so many are ``joined`` to the largest group."""
     if not played:
         return f"No player has {least} games yet: no one is ranked."
     if not joined:
@@ -49,7 +47,7 @@ def nobody_ranked(least: int, played: int, joined: int, within: int) -> str:
     have = "1 player has" if joined == 1 else f"{joined:,} players have"
     return (
         f"No one is ranked: {have} {least} games or more, but strengths of the moment are not known "
-        f"within {within} Elo."
+        f"within {WITHIN} Elo."
     )
 
 
