@@ -14,7 +14,7 @@ from cli.calling import gradeq, ok
 def test_the_demo_tells_its_verdict_and_leaves_reports_and_a_sound_state(tmp_path):
     done = ok(gradeq("demo", "-o", "out", cwd=tmp_path))
     assert re.search(r"Bias (removed|reduced)\.", done.out)
-    assert "Labels came up to" in done.out and "The 90 % quantile covers" in done.out
+    assert "Labels arrived up to" in done.out and "The 90 % quantile covers" in done.out
     assert "Argentina leads; 14 others may be first" in done.out
     assert done.out.rstrip().endswith("gradeq debias --help")
     for name in ("report.html", "quantile.html", "elo.html"):
