@@ -246,3 +246,75 @@ def test_short_series_that_are_far_off_are_shown_the_way_to_pool(demand):
     assert "Try --pool" in ok(here(*given, "--key", "sku")).out
     for more in (["--key", "sku", "--pool"], ["--key", "sku", "--eta", 0.5], []):
         assert "--pool" not in ok(here(*given, *more)).out
+
+
+def test_with_link_exp_series_are_told_in_relative_errors_by_name(demand, tmp_path):
+    out, keys, page = (tmp_path / name for name in ("out.csv", "keys.csv", "page.html"))
+    given = ["debias", demand, "--prediction", "high", "--label", "sold", "--key", "sku",
+             "--link", "exp", "-o", out, "--keys-out", keys, "--report", page]  # fmt: skip
+    said = ok(here(*given, "--json")).json["series"]
+    rows, table = read(out), read(keys)
+    f, served, y = (floats(rows[name]) for name in ("high", "adjusted", "sold"))
+    names, known = np.array(rows["sku"]), ~np.isnan(y)
+    assert not {"bias_after", "loss_after"} & set(table)
+    for place, name in enumerate(table["key"]):
+        mine = known & (names == name)
+        for when, values in (("before", f), ("after", served)):
+            error = ((values - y) / f)[mine]
+            assert float(table[f"relative_bias_{when}"][place]) == pytest.approx(error.mean())
+            loss = float(table[f"relative_loss_{when}"][place])
+            assert loss == pytest.approx(np.mean(error**2))
+    assert all({"relative_bias", "relative_loss"} < set(one) for one in said["worst"])
+    text = ok(here(*given)).out
+    assert "relative bias before" in text and "Their relative bias is" in text
+    shown = page.read_text()
+    assert "Their relative bias is" in shown and "Relative bias as served" in shown
+
+
+@pytest.mark.parametrize(("more", "same"), [([], True), (["--delay", 3], False)])
+def test_widths_say_so_where_they_are_of_other_rows(demand, tmp_path, more, same):
+    command, *rest = KINDS["interval"][0]
+    given = [command, demand, *rest, "--label", "sold", "--key", "sku"]
+    told = "(width: labelled rows of this run; the rest: labels learned from so far)"
+    assert (told in ok(here(*given, *more)).out) != same
+    state = tmp_path / "state.json"
+    ok(here(*given, "--state", state))
+    assert told in ok(here(*given, "--state", state, "--again")).out
+
+
+def test_nothing_is_called_widest_where_no_width_is_known(demand, tmp_path):
+    command, *rest = KINDS["interval"][0]
+    state, part = tmp_path / "state.json", tmp_path / "part.csv"
+    lines = demand.read_text().splitlines()
+    lines = [f"id,{lines[0]}", *(f"r{k},{line}" for k, line in enumerate(lines[1:]))]
+    half = 1 + SKUS * (DAYS - 1)
+    given = [command, part, *rest, "--key", "sku", "--id", "id", "--state", state]
+    part.write_text("\n".join(lines[:half]) + "\n")
+    assert "widest series" in ok(here(*given, "--label", "sold")).out
+    empty = [line.rpartition(",")[0] + "," for line in lines[half:]]
+    part.write_text("\n".join([lines[0], *empty]) + "\n")
+    said = ok(here(*given, "--label", "sold")).out
+    assert "worst series" in said and "widest series" not in said and "largest loss" in said
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_crossing_forecasts_are_counted_and_change_nothing(demand, tmp_path, share):
+    """Rows whose ends are the wrong way round are served as if they were in order, and told of."""
+    rng = np.random.default_rng(3)
+    head, *lines = demand.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    turned = rng.random(len(cells)) < share
+    crossed = sum(bool(t) and c[2] != c[3] for t, c in zip(turned, cells, strict=True))
+    other = [[*c[:2], c[3], c[2], c[4]] if t else c for t, c in zip(turned, cells, strict=True)]
+    path, outs = tmp_path / "other.csv", [tmp_path / "a.csv", tmp_path / "b.csv"]
+    path.write_text("\n".join([head, *map(",".join, other)]) + "\n")
+    command, *rest = KINDS["interval"][0]
+    said = [
+        ok(here(command, file, *rest, "--label", "sold", "-o", out)).out
+        for file, out in zip((demand, path), outs, strict=True)
+    ]
+    assert all(read(outs[0])[end] == read(outs[1])[end] for end in ("lower", "upper"))
+    assert "crossing forecasts" not in said[0]
+    note = f"{crossed:,} of {len(cells):,} rows had crossing forecasts; they were sorted."
+    assert (note in said[1]) == bool(crossed)
+    assert ("wrong order" in said[1]) == (share > 0.5)

@@ -35,7 +35,7 @@ class Pass:
         self, task: Task, layer: Any, axis: Axis, session: Session, follow: Any = None
     ) -> None:
         self.task, self.layer, self.session, self.follow = task, layer, session, follow
-        self.rows = self.labelled = self.waiting = 0
+        self.rows = self.labelled = self.waiting = self.crossed = 0
         weighted = task.common.weight is not None
         self.sums = Sums([*task.judge.names], weighted)
         self.books = books(task)
@@ -69,6 +69,7 @@ class Pass:
         served, judged = (_table(column) for column in (run.served, run.values))
         self._add(rows, served, judged, run)
         self.rows += len(served)
+        self.crossed += rows.crossed
         self.waiting = run.waiting
         return dict(zip(self.task.new, served.T, strict=True))
 

@@ -79,6 +79,11 @@ class Series:
     wide: Floats | None
 
     @property
+    def same_rows(self) -> bool:
+        """Whether widths, of the labelled rows of this run, are of the labels that the rest of the table is about."""
+        return np.array_equal(self.sums.sums.rows, self.table.rows)
+
+    @property
     def sizes(self) -> Floats:
         """How far each judged series is off, without sign."""
         found: Floats = np.abs(self.table.error[self.judged])
@@ -104,8 +109,9 @@ def series_of(task: Task, layer: Any, sums: SeriesSums) -> Series:
     wide = None
     by = np.nan_to_num(table.loss[judged])
     if task.several and sums.alone:
-        wide = sums.means("width_after", len(table.rows))
-        by = np.nan_to_num(wide[judged])
+        widths = sums.means("width_after", len(table.rows))
+        if np.isfinite(widths[judged]).any():  # none has one where all labels come later
+            wide, by = widths, np.nan_to_num(widths[judged])
     return Series(table, sums, judged, judged[top(error)], judged[top(by)], wide)
 
 

@@ -33,6 +33,7 @@ def many_series(outcome: Outcome) -> told.ManySeries | None:
         tuple(worst(outcome, series, j) for j in series.worst.tolist()),
         tuple(wide(outcome, series, j) for j in series.widest[:8].tolist()),
         outcome.layer.pool,
+        series.table.relative,
     )  # fmt: skip
 
 
@@ -55,8 +56,8 @@ def worst(outcome: Outcome, series: Any, j: int) -> told.Group:
 
 
 def path(series: Any, j: int) -> told.Spark | None:
-    """The trailing error of a series, over a fifth of its labels."""
-    if series.sums.blocks is None:
+    """The trailing error of a series, over a fifth of its labels; in the label's unit, so none with link exp."""
+    if series.sums.blocks is None or series.table.relative:
         return None
     small = series.sums.blocks.trailing(j, max(WINDOW, int(series.table.rows[j]) // 5))
     if len(small.x) < 3:

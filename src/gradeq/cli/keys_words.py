@@ -39,12 +39,12 @@ def entry(task: Task, series: Series, j: int) -> dict[str, Any]:
     """One series: labels, bias or coverage, loss, width."""
     table = series.table
     aim = aim_of(task, series, j)
-    what = "bias" if task.command == "debias" else "coverage"
+    what, loss = measures(task)
     found: dict[str, Any] = {
         "key": table.keys[j],
         "labels": int(table.rows[j]),
         what: {"before": aim.before, "after": aim.after},
-        "loss": {
+        loss: {
             "before": float(np.mean(table.loss_before[j])),
             "after": float(np.mean(table.loss_after[j])),
         },
@@ -52,12 +52,19 @@ def entry(task: Task, series: Series, j: int) -> dict[str, Any]:
     if (
         task.limited
     ):  # as served, inside --min and --max; the state knows that of the served values alone
-        found["loss"]["clipped"] = {"after": float(table.loss[j])}
+        found[loss]["clipped"] = {"after": float(table.loss[j])}
     if aim.level is not None:
         found["level"] = aim.target
     if series.wide is not None:
         found["width"] = float(series.wide[j])
     return found
+
+
+def measures(task: Task) -> tuple[str, str]:
+    """What series are compared by: with link exp, like the certificate, in units of the prediction."""
+    if task.command == "quantile":
+        return "coverage", "loss"
+    return ("relative_bias", "relative_loss") if task.link == "exp" else ("bias", "loss")
 
 
 class Aim(NamedTuple):
@@ -116,10 +123,18 @@ def lines(task: Task, series: Series, short: Any) -> str:
     if covers:
         said += f"Coverage is off target by {mean} points on average, by {far} or more in a tenth."
     else:
-        said += f"Their bias is {mean} in size on average, {far} or more in a tenth of them."
-    second = "widest series" if series.wide is not None else "largest loss"
+        what = measures(task)[0].replace("_", " ")
+        said += f"Their {what} is {mean} in size on average, {far} or more in a tenth of them."
+    second = f"largest {measures(task)[1].replace('_', ' ')}"
+    second = second if series.wide is None else "widest series"
     parts = [said, *block(task, series, "worst series", series.worst, short)]
     parts += ["", *block(task, series, second, series.widest, short)]
+    if series.table.relative:
+        parts.append(
+            "(of (served - label) / prediction and its square: --link exp learns from these)"
+        )
+    if series.wide is not None and not series.same_rows:
+        parts.append("(width: labelled rows of this run; the rest: labels learned from so far)")
     if task.limited:
         parts.append(
             "(coverage is judged before --min and --max, the loss is that of what was served)"
@@ -131,15 +146,15 @@ def lines(task: Task, series: Series, short: Any) -> str:
 
 def block(task: Task, series: Series, title: str, places: Any, short: Any) -> list[str]:
     """One small table."""
-    what = "bias" if task.command == "debias" else "coverage"
+    what, loss = measures(task)
     several = task.several and task.interval is None
     heads = [
         title,
         "labels",
         *(["level"] if several else []),
-        f"{what} before",
+        f"{what.replace('_', ' ')} before",
         "after",
-        "loss before",
+        f"{loss.replace('_', ' ')} before",
         "after",
     ]
     heads += ["width"] if series.wide is not None else []
@@ -149,7 +164,7 @@ def block(task: Task, series: Series, title: str, places: Any, short: Any) -> li
         cells = [clean(own["key"], 40), f"{own['labels']:,}"]
         cells += [f"{own['level']:g}"] if several else []
         cells += [short(own[what][when]) for when in ("before", "after")]
-        cells += [short(own["loss"]["before"]), short(float(series.table.loss[j]))]
+        cells += [short(own[loss]["before"]), short(float(series.table.loss[j]))]
         rows.append(cells + ([short(own["width"])] if series.wide is not None else []))
     widths = [max(len(row[k]) for row in rows) for k in range(len(heads))]
     return [aligned(row, widths) for row in rows]

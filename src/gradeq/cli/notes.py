@@ -11,6 +11,7 @@ from gradeq.cli.ties import tie_notices
 from gradeq.cli.trend import weighted
 from gradeq.report import notices as say
 from gradeq.report.change import label_change
+from gradeq.report.limits import crossing
 from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Loss, Notice, Pair
 from gradeq.report.words import FEW, loss_change, subject
@@ -36,6 +37,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
         found.append(say.coverage_not_guaranteed())
     if outcome.labelled < outcome.rows:
         found.append(say.no_label(outcome.rows - outcome.labelled, labels_later(options)))
+    found.append(crossing(pass_.crossed, outcome.rows))
     found += [*tie_notices(outcome, pass_.ties), pool_hint(outcome), *bounds(outcome)]
     reached = outcome.equilibrium
     if reached.gap > BROKEN * max(1.0, abs(reached.largest)):

@@ -71,6 +71,7 @@ class Parsed(NamedTuple):
     clock: RowClock | None = None
     turns: Turns | None = None
     ids: list[str] | None = None  # of rows whose tickets the state keeps
+    crossed: int = 0  # rows whose forecasts were not in the order of their levels
 
     @property
     def counted(self) -> Any:
@@ -100,7 +101,8 @@ def parse(task: Task, piece: Piece) -> Parsed:
     features = None
     if task.features:
         features = np.stack([piece.numbers(name) for name in task.features], axis=1)
-    return Parsed(piece, forecasts(task, columns), y, weights, features)
+    base, crossed = forecasts(task, columns)
+    return Parsed(piece, base, y, weights, features, crossed=crossed)
 
 
 def labels(task: Task, piece: Piece, name: str) -> Floats:
@@ -118,12 +120,13 @@ def labels(task: Task, piece: Piece, name: str) -> Floats:
     return y
 
 
-def forecasts(task: Task, columns: list[Floats]) -> Floats:
-    """The base predictions side by side: one for each level, sorted where they cross."""
+def forecasts(task: Task, columns: list[Floats]) -> tuple[Floats, int]:
+    """The base predictions side by side: one for each level, sorted where they cross; in how many rows they do."""
     if not task.several:
-        return columns[0][:, None]
-    columns = columns * len(task.levels) if len(columns) == 1 else columns
-    return np.sort(np.stack(columns, axis=1), axis=1)
+        return columns[0][:, None], 0
+    table = np.stack(columns * len(task.levels) if len(columns) == 1 else columns, axis=1)
+    crossed = int(np.count_nonzero((table[:, 1:] < table[:, :-1]).any(axis=1)))
+    return (np.sort(table, axis=1) if crossed else table), crossed
 
 
 def learn(task: Task, layer: Any, rows: Parsed) -> Any:

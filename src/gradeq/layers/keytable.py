@@ -27,7 +27,7 @@ class KeyTable(NamedTuple):
 
     ``rows`` are labels learned from. For quantiles ``bias`` is the coverage less the level; ``target``: the coverage
     of an interval; ``more`` and ``more_loss``: what the limits of a support add to the coverage and to the loss (None
-    without one).
+    without one). ``relative``: with link exp errors are divided by the prediction, and bias and loss are of these.
     """
 
     keys: Sequence[str]
@@ -42,6 +42,7 @@ class KeyTable(NamedTuple):
     target: float | None = None
     more: Any = None
     more_loss: Any = None
+    relative: bool = False
 
     @property
     def error(self) -> Any:
@@ -94,18 +95,19 @@ class KeyTable(NamedTuple):
 
     def _by_level(self, marks: list[str]) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        kind = "relative_" if self.relative else ""
         for k, mark in enumerate(marks):
             before, after = (_level(bias, k) for bias in (self.bias_before, self.bias_after))
             if not self.levels:
-                found |= {f"bias_before{mark}": before, f"bias_after{mark}": after}
+                found |= {f"{kind}bias_before{mark}": before, f"{kind}bias_after{mark}": after}
             else:
                 tau = self.levels[k]
                 found[f"coverage_before{mark}"] = shares(before, tau)
                 found[f"coverage_after{mark}"] = shares(after, tau)
                 if self.more is not None:
                     found[f"coverage_clipped{mark}"] = shares(after + _level(self.more, k), tau)
-            found[f"loss_before{mark}"] = _level(self.loss_before, k)
-            found[f"loss_after{mark}"] = _level(self.loss_after, k)
+            found[f"{kind}loss_before{mark}"] = _level(self.loss_before, k)
+            found[f"{kind}loss_after{mark}"] = _level(self.loss_after, k)
             if self.more_loss is not None:
                 found[f"loss_clipped{mark}"] = _level(self.loss_after + self.more_loss, k)
         return found
@@ -155,4 +157,5 @@ def key_table(keyed: Any, keys: Sequence[str] | None = None) -> KeyTable:
         getattr(keyed.layer, "target", None),
         more,
         more_loss,
+        getattr(keyed.layer, "link_name", None) == "exp",
     )

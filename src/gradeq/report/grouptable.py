@@ -122,23 +122,25 @@ def bound_cell(
     return el("span", shown, star, class_="loose") if loose else join(shown)
 
 
-def worst_table(story: Story, rows: Sequence[Group]) -> Markup:
-    """A table of some series as that of groups has them."""
-    look = _Look(story, rows, "Series")
+def worst_table(story: Story, rows: Sequence[Group], relative: bool = False) -> Markup:
+    """A table of some series as that of groups has them; ``relative`` errors have no row of all beside them."""
+    look = _Look(story, rows, "Series", relative)
     body = [look.row(group, False, True) for group in rows]
-    return el(
-        "table", look.head(), el("tbody", *body, look.all_rows(story)), class_="groups", id="series"
-    )
+    body += [] if relative else [look.all_rows(story)]
+    return el("table", look.head(), el("tbody", *body), class_="groups", id="series")
 
 
 class _Look:
     """The shared scales, decimals and words of one table of groups, or of the series of a key."""
 
-    def __init__(self, story: Story, rows: Sequence[Group], noun: str = "Group") -> None:
+    def __init__(
+        self, story: Story, rows: Sequence[Group], noun: str = "Group", relative: bool = False
+    ) -> None:
         self.noun = noun
+        self.bias = "Relative bias" if relative else "Bias"
         self.covers = story.kind == "quantile"
         self.binary = story.outcome == "binary"
-        self.loss = _capital(story.verdict.loss.name)
+        self.loss = "Relative squared error" if relative else _capital(story.verdict.loss.name)
         self.word = "coverage − target" if self.covers else "bias"
         self.error_places = places_of([Pair(g.before, g.after) for g in rows])
         self.loss_places = places_of(
@@ -165,14 +167,17 @@ class _Look:
 
     def head(self) -> Markup:
         """Column heads; the shared scales are written in them."""
-        what = "Coverage" if self.covers else "Bias"
+        what = "Coverage" if self.covers else self.bias
         heads = [
             (self.noun, "left"),
             ("Rows", ""),
             *([("Label|rate" if self.binary else "Mean|label", "")] if self.meant else []),
             (f"{what}|before", ""),
             (f"{what}|after", ""),
-            ("Off target and bound,|points" if self.covers else "Bias and bound", "left bars"),
+            (
+                "Off target and bound,|points" if self.covers else f"{self.bias} and bound",
+                "left bars",
+            ),
             ("Bound,|points" if self.covers else "Bound", ""),
             (f"{self.loss}|before → after", "left"),
         ]

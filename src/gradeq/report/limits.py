@@ -1,9 +1,9 @@
-"""Notices about limits and ties of labels: what coverage can mean where many labels are one value."""
+"""Notices about limits, ties of labels and crossing forecasts: what coverage can mean there."""
 
 import math
 from collections.abc import Sequence
 
-from gradeq.report.numerals import percent, plain, target
+from gradeq.report.numerals import count, percent, plain, some, target
 from gradeq.report.story import Coverage, Notice
 
 
@@ -61,6 +61,18 @@ def tied_labels(
         if below == 0.0:
             remedy = f"If labels are never below {shown}, say so with `--min {shown}`."
     return Notice("note", f"{percent(equal, 0)} of the labels are exactly {shown}.", fact, remedy)
+
+
+def crossing(crossed: int, rows: int) -> Notice | None:
+    """Forecasts were not in the order of their levels; where most are not, the columns may be in the wrong order."""
+    if not crossed:
+        return None
+    said = f"{count(crossed)} of {some(rows, 'row')} had crossing forecasts; they were sorted."
+    evidence = "The forecast of a higher level was below that of a lower one."
+    if 2 * crossed <= rows:
+        return Notice("note", said, evidence)
+    remedy = "Give `--prediction` in the order of `--level`, for an interval the lower end first."
+    return Notice("amber", said, f"{evidence} The columns may be given in the wrong order.", remedy)
 
 
 def _named(name: str) -> str:

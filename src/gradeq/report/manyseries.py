@@ -23,7 +23,7 @@ def series(story: Story) -> Markup:
         intro,
         el("div", _histogram(story, many), _widest(many), class_="pair"),
         el("h3", f"The {word(len(many.worst)).lower()} farthest off"),
-        worst_table(story, many.worst),
+        worst_table(story, many.worst, many.relative),
         el("p", _followed(many), class_="foot"),
         class_="long",
     )
@@ -37,13 +37,21 @@ def _spread(story: Story, many: ManySeries) -> str:
         )
     places = decimals(many.mean, many.far)
     return (
-        f"Their bias is {number(many.mean, places)} in size on average, {number(many.far, places)} "
+        f"Their {_bias(many)} is {number(many.mean, places)} in size on average, {number(many.far, places)} "
         "or more in a tenth of them."
     )
 
 
+def _bias(many: ManySeries) -> str:
+    return "relative bias" if many.relative else "bias"
+
+
 def _followed(many: ManySeries) -> str:
     text = "Over the labels that each series has learned from, since its state began."
+    if many.widest and many.widest[0].width is not None:
+        text += " Widths are of the labelled rows of this run."
+    if many.relative:
+        return f"{text} Bias and loss are of (served − label) / prediction and its square."
     if any(is_loose(group) for group in many.worst):
         text += " * loose: the bound is larger than the error before."
     if any(group.spark is None for group in many.worst):
@@ -53,7 +61,7 @@ def _followed(many: ManySeries) -> str:
 
 def _histogram(story: Story, many: ManySeries) -> Markup:
     covers = story.kind == "quantile"
-    title = "Coverage less target, points" if covers else "Bias as served"
+    title = "Coverage less target, points" if covers else f"{_bias(many).capitalize()} as served"
     if many.histogram is None or len(many.histogram.edges) < 2:
         return join()
     data = many.histogram
@@ -73,11 +81,12 @@ def _widest(many: ManySeries) -> Markup:
         return join()
     wide = many.widest[0].width is not None
     places = places_of([row.loss for row in many.widest])
-    heads = ["Series", "Labels", *(["Coverage"] if wide else []), "Loss before → after"]
+    loss = "Relative loss" if many.relative else "Loss"
+    heads = ["Series", "Labels", *(["Coverage"] if wide else []), f"{loss} before → after"]
     heads += ["Mean width"] if wide else []
     body = [el("tr", *_wide_cells(row, places, wide)) for row in many.widest]
     head = el("thead", el("tr", *(el("th", text, scope="col") for text in heads)))
-    title = "The widest" if wide else "The largest losses"
+    title = "The widest" if wide else f"The largest {'relative ' if many.relative else ''}losses"
     made = el("table", head, el("tbody", *body), class_="losses")
     return el(
         "div",

@@ -166,7 +166,7 @@ class ManySeries:
     """The series of ``--key``: how many, how far they are off, the worst and the widest.
 
     ``mean`` and ``far`` (a tenth is farther off) are of the ``judged``; ``histogram`` is of their errors with the
-    sign, for coverage in points.
+    sign, for coverage in points. ``relative``: errors are divided by the prediction (link exp).
     """
 
     total: int
@@ -177,6 +177,7 @@ class ManySeries:
     worst: tuple[Group, ...]
     widest: tuple[WideSeries, ...]
     pooled: bool = False
+    relative: bool = False
 
 
 @dataclass(frozen=True)

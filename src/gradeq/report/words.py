@@ -13,7 +13,7 @@ from gradeq.report.story import Coverage, EloStory, Loss, Pair, Player, Story
 FEW = 30
 """Fewer labels than this are too few to judge."""
 
-REMOVED, REDUCED = 0.1, 0.5
+REMOVED, REDUCED = 0.1, 0.8
 """Bias is removed (reduced) when at most this share of it is left."""
 
 NOTABLE = 0.01
@@ -98,7 +98,9 @@ def loss_sentence(loss: Loss, gained: str = "") -> Sentence:
     after = Run(number(loss.after, places), "after")
     change = loss_change(loss.before, loss.after)
     if change == "same":
-        return (Run(f"{name} did not change: "), before, Run(", "), after, Run("."))
+        if before.text == after.text:
+            return (Run(f"{name} did not change: "), after, Run("."))
+        return (Run(f"{name} hardly changed: "), before, Run(" before, "), after, Run(" after."))
     cost = f": {gained} at the cost of accuracy" if change == "rose" and gained else ""
     tail = Run(f"{cost}.")
     return (Run(f"{name} {change} from "), before, Run(" to "), after, tail)
