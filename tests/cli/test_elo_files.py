@@ -148,6 +148,7 @@ def test_games_by_time_and_runs_that_continue_equal_one_run(rows, tmp_path):
         ([*WINNER, "--home", "winner"], "which says nothing about who is at home"),
         ([*WINNER, "--neutral", "day"], "does not say whether the ground is neutral"),
         ([*SIDES, "--winner", "day"], "row 1"),
+        ([*SIDES, "--winner", "day"], "tie (bothbad), both_bad"),
         ([*SIDES, "--score", "home"], "row 1"),
         ([*SIDES, "--score", "day"], "[0, 1]"),
         (["--a", "hom", "--b", "away", "--winner", "winner"], "did you mean 'home'?"),
@@ -224,6 +225,9 @@ def test_who_is_at_home_is_read_from_words_and_learned(rows, tmp_path):
     said = ok(here("elo", file, *WINNER, "--home", "a", "--neutral", "neutral", "--json")).json
     assert said["theta"] == elo.theta and said["home"] == elo.board().home._asdict()
     assert said["home"]["bias"] == pytest.approx(said["home"]["from_state"], abs=1e-12)
+    everywhere = write(tmp_path / "everywhere.csv", [{**row, "host": "a"} for row in made])
+    both = ("--home", "host", "--neutral", "neutral", "--json")  # neutral ground wins
+    assert ok(here("elo", everywhere, *WINNER, *both)).json["theta"] == said["theta"]
     for other in (("--neutral", "neutral"), ("--home", "host")):
         assert ok(here("elo", file, *WINNER, *other, "--json")).json["theta"] == said["theta"]
 

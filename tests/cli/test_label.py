@@ -169,14 +169,23 @@ def plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def test_games_may_be_settled_later(tmp_path):
+@pytest.mark.parametrize(
+    "words",
+    [
+        (0, 0.5, 1),
+        ("b", "tie", "a"),
+        ("model_b", "tie (bothbad)", "model_a"),
+        ("Away", "draw", "HOME"),
+    ],
+)
+def test_games_may_be_settled_later_by_scores_or_words(tmp_path, words):
     games = [
         {"id": k, "a": f"p{k % 5}", "b": f"p{(k + 1 + k % 3) % 5}", "s": ""} for k in range(30)
     ]
     file, state = write(tmp_path / "games.csv", games), tmp_path / "elo.json"
     call = ("elo", file, "--a", "a", "--b", "b", "--score", "s", "--id", "id", "--state", state)
     assert ok(here(*call, "--json")).json["open"] == 30
-    scores = [{"id": k, "s": [0, 0.5, 1][k % 3]} for k in reversed(range(30))]
+    scores = [{"id": k, "s": words[k % 3]} for k in reversed(range(30))]
     post = (
         "label",
         write(tmp_path / "scores.csv", scores),
@@ -187,13 +196,22 @@ def test_games_may_be_settled_later(tmp_path):
         "--label",
         "s",
     )
-    assert "30 labels applied; 0 rows still wait for a label." in ok(here(*post)).out
+    told = ok(here(*post)).out
+    assert "30 labels applied; 0 rows still wait for a label." in told
     layer = gq.Elo()
     layer.predict_many(
         [g["a"] for g in games], [g["b"] for g in games], ids=[str(g["id"]) for g in games]
     )
-    layer.update_many([s["s"] for s in scores], ids=[str(s["id"]) for s in scores])
+    won = dict(zip(words, (0.0, 0.5, 1.0), strict=True))
+    layer.update_many([won[s["s"]] for s in scores], ids=[str(s["id"]) for s in scores])
     assert gq.load(state)._state.saved() == layer._state.saved()
+    board = layer.board()
+    assert board.lines[0] in told.splitlines()
+    for row in board.rows:
+        assert any(
+            line.split()[:1] == [row.player] and f" {row.elo:.0f} " in line
+            for line in told.splitlines()
+        )
 
 
 @pytest.fixture

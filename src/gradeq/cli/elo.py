@@ -34,7 +34,13 @@ from gradeq.cli.options import Once, column, common, shared
     metavar="a|COL",
     help="Who is at home: a in every game, or a column of 1/0/-1, a/neutral/b or true/false.",
 )
-@column("--neutral", help="Whether the ground is neutral (true/false); elsewhere a is at home.")
+@column(
+    "--neutral",
+    help=(
+        "Whether the ground is neutral (true/false): nobody is at home there, whatever --home "
+        "says; elsewhere a is, unless --home names a column."
+    ),
+)
 @click.option(
     "--view",
     type=click.Choice(["auto", "all-time", "now"]),

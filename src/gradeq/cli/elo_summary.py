@@ -22,7 +22,7 @@ LN2 = math.log(2.0)
 
 def terminal(outcome: EloOutcome) -> str:
     """Everything the terminal shows after a run."""
-    parts = [shown(outcome.standing), in_words(outcome), figures(outcome)]
+    parts = [shown(outcome.standing, "; -o writes all"), in_words(outcome), figures(outcome)]
     for notice in outcome.notices:
         mark = {"red": "STOP", "amber": "Warning", "note": "Note"}[notice.level]
         remedy = f" {notice.remedy}" if notice.remedy else ""
@@ -40,15 +40,18 @@ def terminal(outcome: EloOutcome) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def shown(standing: Any) -> str:
-    """The board: who is first, what being at home is worth, the first players, and who has no rank."""
+def shown(standing: Any, rest: str = "") -> str:
+    """The board: who is first, what being at home is worth, the first players, and who has no rank.
+
+    ``rest``: where those are who do not fit.
+    """
     said = [plain(line) for line in standing.lines if line]
     home = standing.home
     if home is not None:
         said.append(
             f"Home advantage: {home.elo:.0f} Elo (95 % interval {home.low:.0f} to {home.high:.0f})."
         )
-    parts = [said, table(standing.rows), [without_rank(standing)]]
+    parts = [said, table(standing.rows, rest), [without_rank(standing)]]
     return "\n\n".join("\n".join(filter(None, part)) for part in parts if any(part))
 
 
@@ -102,7 +105,7 @@ def in_words(outcome: EloOutcome) -> str:
     return plain(forecasts_matched(max(abs(row.bias) for row in judged), len(judged)))
 
 
-def table(rows: list[Any]) -> list[str]:
+def table(rows: list[Any], rest: str) -> list[str]:
     """The first players."""
     heads = ("player", "rank", "range", "elo", "+-", "games", "win rate", "predicted")
     cells = [heads] + [
@@ -121,7 +124,7 @@ def table(rows: list[Any]) -> list[str]:
     widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
     lines = [aligned(row, widths) for row in cells]
     if len(rows) > SHOWN:
-        lines.append(f"... and {len(rows) - SHOWN:,} more; -o writes all")
+        lines.append(f"... and {len(rows) - SHOWN:,} more{rest}")
     return lines
 
 

@@ -163,9 +163,22 @@ def won(piece: Piece, winner: str, book: Codebook, first: Any, second: Any, own:
     wrong = np.isnan(y) & ~absent[codes] & ~own
     if wrong.any():
         cell = names[codes[int(np.argmax(wrong))]]
-        rule = "is neither of the two players nor a, b, model_a, model_b, home, away, tie or draw"
+        rule = f"is neither of the two players nor one of: {', '.join(WORDS)}"
         refuse(piece, wrong, f"column {winner!r} has {shown(cell)}, which {rule}")
     return y
+
+
+def scores_of(column: Any) -> Any:
+    """A column of scores in which words say who won: the words as numbers, the rest as it is."""
+    import pyarrow as pa
+
+    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+        return column
+    cells = column.to_pylist()
+    return pa.array(
+        [None if cell is None else str(WORDS.get(cell.strip().lower(), cell)) for cell in cells],
+        pa.string(),
+    )
 
 
 def refuse(piece: Piece, wrong: Any, text: str) -> None:

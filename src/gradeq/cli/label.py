@@ -26,7 +26,7 @@ from gradeq.cli.options import Once, column
 @column(
     "--label",
     required=True,
-    help="The observed outcome (of games, a's score); blank: not yet known.",
+    help="The observed outcome; of games a's score or a word of elo --winner; blank: not yet known.",
 )
 @column(
     "--label-time",
@@ -52,7 +52,8 @@ def command(as_json: bool, quiet: bool, **given: Any) -> None:
     """Bring labels that came later to the rows that a state waits for.
 
     A row that debias, quantile or elo served with --id and --state, and without a label, waits
-    in the state. Its label may come in any later file, in any order, under the same id.
+    in the state. Its label may come in any later file, in any order, under the same id. Of games
+    the new leaderboard is printed.
 
     \b
     What becomes of a label

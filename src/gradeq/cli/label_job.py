@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradeq.cli.desk import Desk
+from gradeq.cli.games import scores_of
 from gradeq.cli.light import arrow_without_pandas
 from gradeq.cli.lock import holding
 from gradeq.cli.options import check_distinct
@@ -18,6 +19,7 @@ from gradeq.cli.state_file import check_place, read_state
 from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Clock, Codebook, Together, Writer, open_table
 from gradeq.files.cells import row_name
+from gradeq.files.numbers import numeric, plain
 from gradeq.layers.answering import outcome_of
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
@@ -96,7 +98,7 @@ def read(table: Any, columns: list[str], clock: Clock | None, layer: Any) -> Lab
     for chunk in table.batches(list(dict.fromkeys(columns))):
         book = Codebook()
         codes = book.codes(chunk.batch.column(columns[0])).tolist()
-        own = chunk.numbers(columns[1], missing=True)
+        own = labels_of(chunk, columns[1], layer)
         ids += [book.names[code] for code in codes]
         values += own.tolist()
         known = ~np.isnan(own)
@@ -111,6 +113,14 @@ def read(table: Any, columns: list[str], clock: Clock | None, layer: Any) -> Lab
         raise BadInput("there are no rows; give a file with ids and labels")
     kind = None if clock is None else clock.kind
     return Labels(ids, values, np.concatenate(times) if times else None, kind)
+
+
+def labels_of(chunk: Any, name: str, layer: Any) -> Any:
+    """Labels as numbers, nan where blank; of games a word may say who won."""
+    column = plain(chunk.batch.column(name))
+    if layer.kind == "elo":
+        column = scores_of(column)
+    return numeric(column, name, chunk.first_row, file=chunk.file, missing=True)
 
 
 def check(chunk: Any, columns: list[str], ids: list[str], own: Any, known: Any, layer: Any) -> None:
@@ -195,6 +205,10 @@ def terminal(answered: Answered) -> str:
     waiting = layer.in_flight["open"]
     waits = "1 row still waits" if waiting == 1 else f"{waiting:,} rows still wait"
     parts = [f"{first}; {waits} for a label.", f"Since the state began: {reached(layer)}."]
+    if layer.kind == "elo":
+        from gradeq.cli.elo_summary import shown
+
+        parts.append(shown(layer.board()))
     if counts["unknown"]:
         parts.append(
             f"Note: {some(counts['unknown'], 'label')} of ids that the state does not know: the rows were served "

@@ -152,8 +152,8 @@ def rows_too_large(rows: int) -> Notice:
     )
 
 
-def no_label(rows: int, later: bool = False) -> Notice:
-    """Rows without a label: predicted, not learned from; ``later``: until `gradeq label` brings it."""
+def no_label(rows: int, later: bool | None = None) -> Notice:
+    """Rows without a label: predicted, not learned from; ``later``: whether `gradeq label` can bring it."""
     have = "row has" if rows == 1 else "rows have"
     them = "it" if rows == 1 else "them"
     return Notice(
@@ -162,8 +162,11 @@ def no_label(rows: int, later: bool = False) -> Notice:
         "It was served with the corrections learned so far and is excluded from every average."
         if rows == 1
         else "They were served with the corrections learned so far and are excluded from every average.",
-        "`gradeq label` with the same `--state` and `--id` brings the labels later."
-        if later
+        {
+            True: "`gradeq label` with the same `--state` and `--id` brings the labels later.",
+            False: "With `--id` and `--state` such rows wait, and `gradeq label` brings their labels later.",
+        }[later]
+        if later is not None
         else "",
     )
 
