@@ -29,6 +29,7 @@ LAYERS = (
         "learning",
         "windows",
         "regret",
+        "rounding",
         "checks",
     ),
     ("frames", "files"),

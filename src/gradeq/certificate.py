@@ -17,13 +17,10 @@ from typing import Any
 import numpy as np
 
 from gradeq.certificate_reading import MANY, Reading, reading_of, setting_of
-from gradeq.equilibrium import Average, Coordinate, Coordinates, Equilibrium, averaged, over
+from gradeq.equilibrium import Average, Coordinate, Coordinates, Equilibrium, averaged
 from gradeq.kernels.account import (
-    BEFORE,
     COLUMNS,
     GRADIENT,
-    LOSS_AFTER,
-    LOSS_BEFORE,
     MOVED,
     ROWS,
     WEIGHT,
@@ -31,6 +28,8 @@ from gradeq.kernels.account import (
 from gradeq.learning import learning_of
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State
+from gradeq.numerics import over
+from gradeq.rounding import figures, hidden
 from gradeq.schedules import Constant
 from gradeq.tables import Lazily
 from gradeq.theory import Bound, HarmCap, Setting, best_bound, group_bounds, harm_cap, labels_until
@@ -53,18 +52,21 @@ def certificate(reading: Reading) -> Equilibrium:
     setting = setting_of(reading)
     whole = proven(reading, setting)
     coordinates, gap = coordinates_of(reading, coordinate_bounds(reading, setting), divisor)
-    before = sum(own[LOSS_BEFORE] for own in totals)
-    after = sum(own[LOSS_AFTER] for own in totals)
-    single = not terms.levels
+    facts, single = reading.state.facts, not terms.levels
+    shown = figures(totals, facts, single, terms.loss_scale)
+    unknown = {"bias": shown.bias_after, terms.loss_name: shown.loss_after}
+    lost = max(hidden(own, facts, single).gradient for own in totals)
     return Equilibrium(
         rows=int(totals[0][ROWS]),
         coordinates=coordinates,
-        bias_before=over(totals[0][BEFORE], divisor) if single else None,
-        bias_after=over(totals[0][GRADIENT], divisor) if single else None,
+        bias_before=shown.bias_before if single else None,
+        bias_after=shown.bias_after if single else None,
         loss_name=terms.loss_name,
-        loss_before=terms.loss_scale * over(before, width * divisor),
-        loss_after=terms.loss_scale * over(after, width * divisor),
+        loss_before=shown.loss_before,
+        loss_after=shown.loss_after,
         gap=gap,
+        rounding=over(lost, divisor) if constant else facts[fact.STEP_HIGH] * lost,
+        hidden=tuple(name for name, value in unknown.items() if value is None),
         bound=whole.value,
         bound_from=whole.result,
         vacuous=whole.vacuous,
@@ -77,21 +79,20 @@ def coordinates_of(
 ) -> tuple[Sequence[Coordinate], float]:
     """Every coordinate, made when it is looked at where there are many; the largest gap of any."""
     names = coordinate_names(reading)
-    scale = reading.terms.loss_scale
+    terms, facts = reading.terms, reading.state.facts
 
     def one(c: int) -> tuple[Coordinate, float]:
         own, bound = reading.account(c), bounds[c]
         average = averages(reading, own, divisor, c % reading.width, itemgetter(c))
+        shown = figures([own], facts, not terms.levels, terms.loss_scale)
+        destroyed = shown.bias_after is None
         made = Coordinate(
             name=names[c],
             rows=int(own[ROWS]),
-            average_gradient=average.gradient,
+            average_gradient=math.nan if destroyed else average.gradient,
             average_penalty=average.penalty,
-            from_state=average.from_state,
-            bias_before=over(own[BEFORE], own[WEIGHT]),
-            bias_after=over(own[GRADIENT], own[WEIGHT]),
-            loss_before=scale * over(own[LOSS_BEFORE], own[WEIGHT]),
-            loss_after=scale * over(own[LOSS_AFTER], own[WEIGHT]),
+            from_state=math.nan if destroyed else average.from_state,
+            **shown._asdict(),
             bound=bound.value,
             vacuous=bound.vacuous,
             weight=own[WEIGHT],
@@ -114,6 +115,9 @@ def coordinates_of(
         "from_state": every.from_state,
         "bias_after": left,
     }
+    if facts[fact.CORRECTED]:  # rounding may have destroyed some: ask each
+        for name in ("average_gradient", "from_state", "bias_after"):
+            del known[name]
     lazily = Coordinates(len(names), lambda c: one(c)[0], known)
     return lazily, max(0.0, float(np.max(every.gap)))
 

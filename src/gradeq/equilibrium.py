@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradeq.errors import BadInput
+from gradeq.numerics import over
+from gradeq.rounding import HIDDEN, balance, trusted
 from gradeq.tables import Lazily, frame_of
 
 if TYPE_CHECKING:
@@ -87,6 +89,7 @@ class Equilibrium:
     one constant step, so the averages follow from two states alone. ``bound`` bounds the largest average gradient
     by the result named ``bound_from``; ``vacuous`` when it says no more than what holds without learning.
     ``learning``: the step in force, how late labels came, how long ``auto`` remembers, rows without a label.
+    ``rounding``: how much of the gap rounding alone may explain; ``hidden``: the figures that it leaves unknown.
 
     >>> print(Equilibrium(rows=3, coordinates=(Coordinate("(all)", 3, -0.9, from_state=-0.9),)))
     largest average gradient -0.9 over 3 rows; certificate exact (gap 0); no bound applies
@@ -105,11 +108,20 @@ class Equilibrium:
     vacuous: bool = False
     exact: bool = True
     learning: Learning | None = None
+    rounding: float = 0.0
+    hidden: tuple[str, ...] = ()
 
     @property
     def largest(self) -> float:
-        """The average gradient that is largest in size, with its sign; 0 without parameters."""
-        return max(column_of(self.coordinates, "average_gradient"), key=abs, default=0.0)
+        """The average gradient that is largest in size, with its sign, of those known; 0 without parameters."""
+        known = (g for g in column_of(self.coordinates, "average_gradient") if not math.isnan(g))
+        return max(known, key=abs, default=0.0)
+
+    @property
+    def balance(self) -> str:
+        """Whether sums and state agree: "even", "rounded" (a large label explains it) or "broken"."""
+        averages = column_of(self.coordinates, "from_state")
+        return balance(self.gap, averages, self.loss_after, self.rounding)
 
     @property
     def norm(self) -> float:
@@ -136,14 +148,17 @@ class Equilibrium:
         if self.bias_after is not None:
             before = "" if self.bias_before is None else f"{figure(self.bias_before)} -> "
             parts = [f"bias {before}{figure(self.bias_after)} over {rows}"]
+        elif "bias" in self.hidden:
+            parts = [f"bias not known over {rows}"]
         else:
             parts = [f"largest average gradient {figure(self.largest)} over {rows}"]
         if self.loss_after is not None:
             before = "" if self.loss_before is None else f"{figure(self.loss_before)} -> "
             worse = f" ({self._worse})" if self.loss_got_worse else ""
             parts.append(f"{self.loss_name} {before}{figure(self.loss_after)}{worse}")
-        kind = "exact" if self.exact else "from the stored sums"
-        parts.append(f"certificate {kind} (gap {figure(self.gap)})")
+        elif self.loss_name in self.hidden:
+            parts.append(f"{self.loss_name} not known: {HIDDEN}")
+        parts.append(f"certificate {trusted(self.balance, self.exact)} (gap {figure(self.gap)})")
         parts.append(self._bound_in_words())
         if self.learning is not None and self.learning.gaps:
             parts.append(f"labels: {self.learning.gaps}")
@@ -181,6 +196,7 @@ class Equilibrium:
                 "before": plain(self.loss_before),
                 "after": plain(self.loss_after),
             },
+            "not_known": {word: HIDDEN for word in self.hidden},
             "coordinates": [{k: plain(v) for k, v in asdict(c).items()} for c in self.coordinates],
             "certificate": self.certificate,
             "learning": None if self.learning is None else self.learning._asdict(),
@@ -311,11 +327,6 @@ def averaged(
     return Average(
         over(gradient, weight), over(penalty, weight), over(normal, weight), from_state, gap, moved
     )
-
-
-def over(total: float, divisor: float) -> float:
-    """total / divisor, 0 for nothing."""
-    return total / divisor if divisor > 0.0 else 0.0
 
 
 def figure(x: float | None) -> str:

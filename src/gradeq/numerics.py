@@ -13,6 +13,11 @@ LAMBERT_W = (
 )
 
 
+def over(total: float, divisor: float) -> float:
+    """total / divisor, 0 for nothing."""
+    return total / divisor if divisor > 0.0 else 0.0
+
+
 def sigmoid(u: float) -> float:
     """1 / (1 + exp(-u)), without overflow for any finite u.
 

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from gradeq.certificate import coordinate_names
 from gradeq.certificate_reading import Reading
-from gradeq.equilibrium import averaged, over
+from gradeq.equilibrium import averaged
 from gradeq.errors import BadInput
 from gradeq.kernels.account import GRADIENT, MOVED, ROWS, WEIGHT
 from gradeq.ledger import facts as fact
+from gradeq.numerics import over
 
 
 class Window(NamedTuple):

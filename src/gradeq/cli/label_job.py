@@ -194,7 +194,7 @@ def as_dict(answered: Answered) -> dict[str, Any]:
         "open": layer.in_flight["open"],
         "run": Desk.of(layer).number,
     }
-    return found | {name: reached[name] for name in ("bias", "loss", "certificate")}
+    return found | {name: reached[name] for name in ("bias", "loss", "not_known", "certificate")}
 
 
 def terminal(answered: Answered) -> str:

@@ -40,7 +40,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     found.append(crossing(pass_.crossed, outcome.rows))
     found += [*tie_notices(outcome, pass_.ties), pool_hint(outcome), *bounds(outcome)]
     reached = outcome.equilibrium
-    if reached.gap > BROKEN * max(1.0, abs(reached.largest)):
+    if reached.balance == "broken" and reached.gap > BROKEN * max(1.0, abs(reached.largest)):
         found.append(say.identity_broken(spelled(reached.gap)))
     return say.ordered(notice for notice in found if notice is not None)
 

@@ -94,7 +94,7 @@ def verdict(outcome: Outcome, groups: tuple[told.Group, ...]) -> told.Verdict:
         loss_of(outcome),
         told.Certificate(
             abs(reached.largest), bound, reached.gap, reached.exact, reached.vacuous,
-            bound is not None and bound > abs(before - target),
+            bound is not None and bound > abs(before - target), reached.rounding,
         ),
         bias,
         () if bias is not None else tuple(coverages(outcome)),

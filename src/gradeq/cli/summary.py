@@ -86,7 +86,7 @@ def weighting(outcome: Outcome) -> str:
 def certified(outcome: Any) -> str:
     """certificate exact (gap 1e-17); bound 0.0123."""
     reached = outcome.equilibrium
-    kind = "exact" if reached.exact else "balanced"
+    kind = "broken" if reached.balance == "broken" else "exact" if reached.exact else "balanced"
     value, vacuous = reached.bound, reached.vacuous
     covered = getattr(getattr(outcome, "layer", None), "coverage", None)
     if (

@@ -19,6 +19,7 @@ from gradeq.report.numerals import count
 from gradeq.report.of_elo import elo_story
 from gradeq.report.of_run import drawn
 from gradeq.report.page import html
+from gradeq.report.surprises import not_known
 from gradeq.report.words import FEW
 
 _UNDRAWN = ("elo", "risk", "conformal")  # nothing of theirs stands beside a raw prediction
@@ -48,13 +49,14 @@ def story_of(layer: Any, run: Any = None) -> told.Story:
         was, now = max(off, key=lambda g: abs(g[1])), max(off, key=lambda g: abs(g[2]))
         worst = told.Worst(was[0], was[1], now[0], now[2])
     name = "squared error" if layer.kind in ("debias", "keyed") else "pinball loss"
-    loss = told.Loss(name, reached.loss_before or 0.0, reached.loss_after or 0.0)
+    loss = told.Loss(name, _shown(reached.loss_before), _shown(reached.loss_after))
     certificate = told.Certificate(
-        abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous
-    )
+        abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous,
+        rounding=reached.rounding,
+    )  # fmt: skip
     bias = None
     if not covered:
-        bias = told.Pair(reached.bias_before or 0.0, reached.bias_after or 0.0)
+        bias = told.Pair(_shown(reached.bias_before), _shown(reached.bias_after))
     served = int(layer.in_flight["served"])
     return told.Story(
         kind="quantile" if covered else "debias",
@@ -107,7 +109,7 @@ def _groups(layer: Any, reached: Equilibrium) -> tuple[told.Group, ...]:
         if not equals or not parts[0].rows or (len(parts) > 1 and layer.kind != "interval"):
             continue
         shown = [_share(layer, parts, when) for when in ("bias_before", "bias_after")]
-        loss = [sum(getattr(c, f"loss_{w}") or 0.0 for c in parts) / len(parts) for w in _WHEN]
+        loss = [sum(_shown(getattr(c, f"loss_{w}")) for c in parts) / len(parts) for w in _WHEN]
         bounds = [c.bound for c in parts]
         bound = None if None in bounds else math.fsum(b for b in bounds if b is not None)
         found.append(
@@ -124,8 +126,13 @@ _WHEN = ("before", "after")
 
 def _share(layer: Any, parts: list[Coordinate], when: str) -> float:
     """A bias; of a level its coverage; of an interval what its two ends leave between them."""
-    errors = [getattr(c, when) or 0.0 for c in parts]
+    errors = [_shown(getattr(c, when)) for c in parts]
     return (_target(layer) or 0.0) + (errors[-1] - errors[0] if len(errors) > 1 else errors[0])
+
+
+def _shown(value: float | None) -> float:
+    """A figure; nan, which is shown as a dash, where rounding has destroyed it."""
+    return math.nan if value is None else value
 
 
 def _target(layer: Any) -> float | None:
@@ -141,7 +148,7 @@ def _levels(layer: Any, reached: Equilibrium) -> tuple[told.LevelRow, ...]:
     return tuple(
         told.LevelRow(
             f"{c.target:g}", c.target, told.Pair(c.before, c.after),
-            told.Pair(cell.loss_before or 0.0, cell.loss_after or 0.0), c.bound, c.vacuous,
+            told.Pair(_shown(cell.loss_before), _shown(cell.loss_after)), c.bound, c.vacuous,
         )
         for c, cell in zip(covered, cells, strict=False)
     )  # fmt: skip
@@ -169,6 +176,7 @@ def _notices(layer: Any, reached: Equilibrium, loss: told.Loss) -> tuple[told.No
         found.append(say.few_labels(reached.rows))
     else:
         found.append(say.loss_worse(loss))
+    found.append(not_known(reached.hidden))
     steps, late = layer.steps, int(layer.in_flight["longest_delay"])
     least = float(f"{steps['smallest']:.3g}") if steps["capped"] else None
     if least is not None:

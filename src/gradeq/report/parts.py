@@ -112,7 +112,7 @@ def certificate(
     held: Certificate, value: str, bound: str, gloss: str, praise: bool = True
 ) -> Markup:
     """The certificate's figure: average ≤ bound, how it was checked; green where there is ``praise``."""
-    trusted = held.gap <= 1e-6 * max(1.0, abs(held.value))
+    trusted = held.gap <= max(1e-6 * max(1.0, abs(held.value)), 2.0 * held.rounding)
     kept = held.bound is None or held.value <= held.bound * (1 + 1e-9) + 1e-9
     check = icon("M2.5 6.5l2.5 2.5 4.5-5.5", 11, 12)
     word = "exact" if held.exact else "balanced"

@@ -81,6 +81,7 @@ class Certificate:
     bound    None where no theorem fits.
     vacuous  the bound is no smaller than the largest error possible.
     loose    the bound is larger than the |bias| before.
+    rounding how much of the gap rounding alone may explain.
     """
 
     value: float
@@ -89,6 +90,7 @@ class Certificate:
     exact: bool = True
     vacuous: bool = False
     loose: bool = False
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,122 @@
+"""What rounding may hide of the sums of a certificate.
+
+A label that was corrected is taken out of the sums again, and what rounding did to them while it was in them stays.
+The ranges remember the largest residual ever seen, so its size is known. Without corrections a sum of losses has no
+such trouble: it holds its largest term.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from gradeq.kernels.account import (
+    BEFORE,
+    GRADIENT,
+    HIGH,
+    LOSS_AFTER,
+    LOSS_BEFORE,
+    LOW,
+    ROWS,
+    WEIGHT,
+)
+from gradeq.ledger import facts as fact
+from gradeq.numerics import over
+
+ROUNDED = 2.0**-53  # of a sum: what one addition may lose
+DIGITS = 1e-3  # of a figure: more must not be hidden
+NOTHING = 1e-9  # of a mean: a zero that is known so well is a zero
+
+
+BALANCED = 1e-8  # of the averages: state and sums may differ by as much, and by what is known to be rounding
+HIDDEN = "a label that was corrected was so large that rounding hides the rest"
+
+
+class Hidden(NamedTuple):
+    """What rounding may have done to a sum of gradients and to a sum of losses."""
+
+    gradient: float
+    loss: float
+
+
+def hidden(own: Any, facts: Any, single: bool) -> Hidden:
+    """Of an account: every posting rounds by as much as the largest one was; ``single``: errors have no levels.
+
+    Errors of levels lie between -1 and 1, and their loss grows with the residual, not with its square.
+    """
+    corrected = facts[fact.CORRECTED]
+    largest = max(abs(own[LOW]), abs(own[HIGH])) if own[LOW] <= own[HIGH] else 0.0
+    postings = own[ROWS] + 2.0 * corrected
+    weight = facts[fact.HEAVIEST] * max(1.0, facts[fact.LARGEST])
+    rounds = ROUNDED * postings * weight * (1.0 + corrected)
+    if not single:
+        return Hidden(rounds, rounds * largest)
+    return Hidden(rounds * largest, rounds * largest * largest)
+
+
+class Figures(NamedTuple):
+    """Bias and mean loss before and after; None where rounding has destroyed them."""
+
+    bias_before: float | None
+    bias_after: float | None
+    loss_before: float | None
+    loss_after: float | None
+
+
+def figures(accounts: Sequence[Any], facts: Any, single: bool, scale: float) -> Figures:
+    """Over the rows of the accounts (one for each level); ``scale`` is what a mean loss is multiplied by."""
+    digits = [known(own, facts, single) for own in accounts]
+    bias, loss = (all(flags) for flags in zip(*digits, strict=True))
+    own, weight = accounts[0], accounts[0][WEIGHT]
+
+    def mean(column: int) -> float | None:
+        total = sum(account[column] for account in accounts)
+        return scale * over(total, len(accounts) * weight) if loss else None
+
+    return Figures(
+        over(own[BEFORE], weight) if bias else None,
+        over(own[GRADIENT], weight) if bias else None,
+        mean(LOSS_BEFORE),
+        mean(LOSS_AFTER),
+    )
+
+
+class Known(NamedTuple):
+    """Whether bias and loss of an account still have their digits."""
+
+    bias: bool
+    loss: bool
+
+
+def known(own: Any, facts: Any, single: bool) -> Known:
+    """Rounding may hide at most a thousandth of a figure; of a bias also of the typical error, if that is known."""
+    weight = own[WEIGHT]
+    if not facts[fact.CORRECTED] or not weight > 0.0:
+        return Known(True, True)
+    lost, losses = hidden(own, facts, single), min(own[LOSS_BEFORE], own[LOSS_AFTER])
+    loss = lost.loss <= max(DIGITS * losses, NOTHING * weight)
+    errors = min(abs(own[BEFORE]), abs(own[GRADIENT]))
+    if loss and single:
+        errors = max(errors, math.sqrt(weight * max(0.0, losses)))
+    bias = not single or lost.gradient <= max(DIGITS * errors, NOTHING * weight)
+    return Known(bias, loss)
+
+
+def balance(gap: float, averages: Iterable[float], loss: float | None, rounding: float) -> str:
+    """Whether sums and state agree: "even", "rounded" (by what a large label explains) or "broken"."""
+    if gap <= BALANCED:
+        return "even"
+    typical = math.sqrt(max(0.0, loss or 0.0))
+    size = max(1.0, typical, *(abs(average) for average in averages if not math.isnan(average)))
+    if gap <= BALANCED * size:
+        return "even"
+    return "rounded" if gap <= 2.0 * rounding else "broken"
+
+
+def trusted(balanced: str, exact: bool) -> str:
+    """How far a certificate can be trusted, in words."""
+    if balanced == "broken":
+        return balanced
+    kind = "exact" if exact else "from the stored sums"
+    return kind if balanced == "even" else f"{kind}, up to the rounding of a large label"
