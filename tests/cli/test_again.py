@@ -109,7 +109,7 @@ def test_known_ids_are_refused_and_taken_again(rows):
     assert layer.log == [("again: 1 ids were served before", 61)]
     assert layer.in_flight["open"] == 15 and layer.in_flight["served"] == 61
     # Without a state ids are unique within the run, wherever pieces end.
-    assert "row 3: id '5' stands twice" in refused(
+    assert "row 3: id '5' appears twice" in refused(
         here("debias", write(Path("d.csv"), [rows[5], rows[6], rows[5]]), *given)
     )
     assert "row 2: column 'id' has no id" in refused(
@@ -121,7 +121,7 @@ def test_known_ids_are_refused_and_taken_again(rows):
 def test_ids_are_unique_across_keys(rows):
     keyed = [row | {"id": k // 2, "shop": k % 2} for k, row in enumerate(rows)]
     line = refused(run(write(Path("a.csv"), keyed), *BASE, "--key", "shop", "--id", "id"))
-    assert "row 2: id '0' stands twice" in line and not Path("s.json").exists()
+    assert "row 2: id '0' appears twice" in line and not Path("s.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 from gradeq.cli.delay import labels_words
 from gradeq.cli.elo_job import EloOutcome
 from gradeq.cli.json_summary import concluding, dumped
-from gradeq.cli.summary import auto, certified, plain, short
+from gradeq.cli.summary import auto, certified, plain, said, short
 from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
@@ -23,10 +23,7 @@ LN2 = math.log(2.0)
 def terminal(outcome: EloOutcome) -> str:
     """Everything the terminal shows after a run."""
     parts = [shown(outcome.standing, "; -o writes all"), in_words(outcome), figures(outcome)]
-    for notice in outcome.notices:
-        mark = {"red": "STOP", "amber": "Warning", "note": "Note"}[notice.level]
-        remedy = f" {notice.remedy}" if notice.remedy else ""
-        parts.append(plain(f"{mark}: {notice.claim} {notice.evidence}{remedy}"))
+    parts += [said(notice) for notice in outcome.notices]
     options = outcome.options
     named = (
         ("leaderboard", options.output),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradeq.cli.delay import clock_of
+from gradeq.cli.far import Watch
 from gradeq.cli.keys import SeriesSums, columns_of, series_of
 from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
 from gradeq.cli.lock import holding
@@ -55,6 +56,8 @@ class Pass:
         self.extremes = (math.inf, -math.inf)
         self.clock = clock_of(task.common, layer)
         self.now = layer._book.now
+        # Series of many keys may have any scale of their own.
+        self.watch = Watch(layer) if task.command == "debias" and task.key is None else None
 
     def answer(self, rows: Parsed) -> dict[str, Floats]:
         """Serve a piece: the new columns."""
@@ -63,6 +66,7 @@ class Pass:
             turns = self.clock.turns(len(rows.y), key)
             rows = rows._replace(clock=self.clock, turns=turns)
         ids = self.session.admit(rows.piece)
+        self._look(rows, ids)
         if self.session.content is not None:
             enter(self.session.content, self.task, rows)
         run = learn(self.task, self.layer, rows._replace(ids=ids))
@@ -72,6 +76,17 @@ class Pass:
         self.crossed += rows.crossed
         self.waiting = run.waiting
         return dict(zip(self.task.new, served.T, strict=True))
+
+    def _look(self, rows: Parsed, ids: list[str] | None) -> None:
+        """Before a piece is learned from: is anything in it far outside?"""
+        if self.watch is None:
+            return
+
+        def where(i: int) -> str:
+            return rows.piece.row(i) if ids is None else f"id {ids[i]!r}"
+
+        self.watch.predictions.add(rows.base[:, 0], where)
+        self.watch.labels.add(rows.y, where)
 
     def _add(self, rows: Parsed, served: Floats, values: Floats, run: Any) -> None:
         """Add up a piece; ``values`` are those that labels are judged by, before --min and --max."""

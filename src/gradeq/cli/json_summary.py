@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from gradeq.cli.delay import labels_words
@@ -11,6 +12,7 @@ from gradeq.cli.keys_words import as_dict
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.task import Task
 from gradeq.learning import learning_of
+from gradeq.report.story import Notice
 
 
 def as_json(outcome: Outcome) -> str:
@@ -90,13 +92,20 @@ def group(task: Task, line: GroupLine) -> dict[str, Any]:
 
 def concluding(outcome: Any) -> dict[str, Any]:
     """The layer's certificate, since its state began, and the warnings of this run."""
-    warnings = [
-        {"level": n.level, "claim": n.claim, "evidence": n.evidence, "remedy": n.remedy}
-        for n in outcome.notices
-    ]
-    found = {"certificate": outcome.equilibrium.certificate, "warnings": warnings}
+    found = {
+        "certificate": outcome.equilibrium.certificate,
+        "warnings": warned(outcome.notices),
+    }
     runs = outcome.layer._book.desk.get("runs")
     return found | ({"run": runs[-1][0], "open": outcome.layer.in_flight["open"]} if runs else {})
+
+
+def warned(notices: Iterable[Notice]) -> list[dict[str, str]]:
+    """Warnings as JSON takes them."""
+    return [
+        {"level": n.level, "claim": n.claim, "evidence": n.evidence, "remedy": n.remedy}
+        for n in notices
+    ]
 
 
 def dumped(value: Any) -> str:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradeq.cli.desk import Desk
+from gradeq.cli.far import Watch
 from gradeq.cli.games import scores_of
+from gradeq.cli.json_summary import warned
 from gradeq.cli.light import arrow_without_pandas
 from gradeq.cli.lock import holding
 from gradeq.cli.options import check_distinct
 from gradeq.cli.session import Run, publish
 from gradeq.cli.state_file import check_place, read_state
+from gradeq.cli.summary import said
 from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Clock, Codebook, Together, Writer, open_table
 from gradeq.files.cells import row_name
@@ -23,8 +27,11 @@ from gradeq.files.numbers import numeric, plain
 from gradeq.layers.answering import outcome_of
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
+from gradeq.report.story import Notice
+from gradeq.report.surprises import means_remember, not_known
 
 WORDS = ("applied", "duplicate", "conflict", "unknown", "expired", "corrected", "skipped")
+FAR_OFF = 10.0  # typical errors: a label that was wrong by more is still heard in the means
 REJECTED = ("conflict", "unknown", "expired")
 
 
@@ -38,6 +45,14 @@ class Labels:
     kind: str | None = None
 
 
+class Replaced(NamedTuple):
+    """A label that was corrected."""
+
+    id: str
+    old: float
+    new: float
+
+
 @dataclass(frozen=True)
 class Answered:
     """What became of every label, and the layer that learned from them."""
@@ -47,6 +62,7 @@ class Answered:
     state: str
     rejected: str | None
     learned: int
+    notices: tuple[Notice, ...] = ()
 
 
 def carry_out(
@@ -78,7 +94,10 @@ def carry_out(
         if label_time is not None:
             desk.check_kind("--label-time", labels.kind)
         before = layer.equilibrium().rows
-        outcomes = posted(layer, labels, correct)
+        watch = Watch(layer)
+        watch.labels.add(np.array(labels.values), lambda i: f"id {labels.ids[i]!r}")
+        replaced: list[Replaced] = []
+        outcomes = posted(layer, labels, correct, replaced)
         known = ~np.isnan(labels.values)
         if labels.times is not None and known.any():
             desk.note_time("label", labels.times[known].max(), labels.kind)
@@ -87,7 +106,9 @@ def carry_out(
         place = outputs.open(state, last=True)
         publish(outputs, place, layer, desk, held, Run(state, "", len(labels.ids), files))
         learned = layer.equilibrium().rows - before
-    return Answered(Counter(outcomes), layer, state, rejected, learned)
+    found = [*watch.notices(), *remembered(layer, replaced), not_known(layer.equilibrium().hidden)]
+    notices = tuple(notice for notice in found if notice is not None)
+    return Answered(Counter(outcomes), layer, state, rejected, learned, notices)
 
 
 def read(table: Any, columns: list[str], clock: Clock | None, layer: Any) -> Labels:
@@ -109,8 +130,6 @@ def read(table: Any, columns: list[str], clock: Clock | None, layer: Any) -> Lab
                 chunk, found.missing & known, f"column {clock.name!r} has no time for this label"
             )
             times.append(found.values)
-    if not ids:
-        raise BadInput("there are no rows; give a file with ids and labels")
     kind = None if clock is None else clock.kind
     return Labels(ids, values, np.concatenate(times) if times else None, kind)
 
@@ -143,7 +162,7 @@ def refuse(chunk: Any, wrong: Any, what: str) -> None:
         raise BadInput(f"{row}: {what}; fill it in, or leave the label blank")
 
 
-def posted(layer: Any, labels: Labels, correct: bool) -> list[str]:
+def posted(layer: Any, labels: Labels, correct: bool, replaced: list[Replaced]) -> list[str]:
     """What became of every label, in file order; they are posted in the order of their times."""
     verb = layer.settle if layer.kind == "elo" else layer.update
     order = range(len(labels.ids))
@@ -159,9 +178,23 @@ def posted(layer: Any, labels: Labels, correct: bool) -> list[str]:
             layer._book.give_up(id, float(labels.times[k]))
         outcome = outcome_of(partial(verb, y, id=id))
         if outcome == "conflict" and correct:
+            if id in layer._book.closed:
+                replaced.append(Replaced(str(id), layer._book.closed[id].y, y))
             outcome = layer.correct(id, y)
         outcomes[k] = "applied" if outcome == "dropped" else outcome
     return outcomes
+
+
+def remembered(layer: Any, replaced: list[Replaced]) -> list[Notice]:
+    """Corrections of labels that were far off, where the means of the automatic step remember the old ones."""
+    if layer.kind != "debias" or layer.settings.get("eta") != "auto":
+        return []
+    loss = layer.equilibrium().loss_after
+    spread = 0.0 if loss is None else FAR_OFF * math.sqrt(max(0.0, loss))
+    far = [own for own in replaced if abs(own.old - own.new) > spread]
+    if not far:
+        return []
+    return [means_remember(len(far), *max(far, key=lambda own: abs(own.old - own.new)))]
 
 
 def served_under(layer: Any, id: str) -> str | int:
@@ -194,7 +227,8 @@ def as_dict(answered: Answered) -> dict[str, Any]:
         "open": layer.in_flight["open"],
         "run": Desk.of(layer).number,
     }
-    return found | {name: reached[name] for name in ("bias", "loss", "not_known", "certificate")}
+    found |= {name: reached[name] for name in ("bias", "loss", "not_known", "certificate")}
+    return found | {"warnings": warned(answered.notices)}
 
 
 def terminal(answered: Answered) -> str:
@@ -219,6 +253,7 @@ def terminal(answered: Answered) -> str:
             f"Note: {some(counts['conflict'], 'label')} unlike the one that was learned from; "
             "--correct puts the new one in its place."
         )
+    parts += [said(notice) for notice in answered.notices]
     named = (("rejected", answered.rejected), ("state", answered.state))
     parts.append(
         "\n".join(f"{name}  {clean(path, 200)}" for name, path in named if path is not None)

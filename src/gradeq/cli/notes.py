@@ -32,6 +32,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     found.append(unlearned(outcome, options, outcome.counted, pass_.waiting))
     found.append(taken_at_once(outcome, options))
     found += stepping(outcome, options, whose_step(options.eta is not None, outcome.continued))
+    found += [] if pass_.watch is None else pass_.watch.notices()
     found += [*ranges(outcome), *crowds(outcome), worse(outcome)]
     if outcome.eta is None:  # an ensemble without a final tracker
         found.append(say.coverage_not_guaranteed())

@@ -70,6 +70,12 @@ class Piece(NamedTuple):
         """A column as it is in the file."""
         return self.chunk.batch.column(name)
 
+    def row(self, i: int) -> str:
+        """The name of a row in the input."""
+        if self.rows is not None:
+            return row_name(int(self.rows[i]) + 1)
+        return row_name(self.chunk.first_row + i, self.chunk.file)
+
     def refuse(self, wrong: Any, values: Floats, name: str, rule: str) -> None:
         """One line for the first row of this piece that breaks a rule."""
         if wrong.any():

@@ -14,7 +14,7 @@ from gradeq.cli.reading import Piece, Reading
 from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Codebook, Together
 from gradeq.files.atomic import writing
-from gradeq.files.cells import row_name, shown
+from gradeq.files.cells import shown
 from gradeq.report.story import Notice
 
 
@@ -67,12 +67,10 @@ class Session:
         book = self.layer._book if self.desk is not None else None
         for i, id in enumerate(ids):
             if id == MISSING_NAME:
-                raise BadInput(
-                    f"{self._row(piece, i)}: column {column!r} has no id; give every row one"
-                )
+                raise BadInput(f"{piece.row(i)}: column {column!r} has no id; give every row one")
             if id in self._ids:
                 raise BadInput(
-                    f"{self._row(piece, i)}: id {shown(id)} stands twice; every row needs an id of its own"
+                    f"{piece.row(i)}: id {shown(id)} appears twice; every row needs an id of its own"
                 )
             self._ids.add(id)
             if book is not None and book.knows(id):
@@ -81,16 +79,11 @@ class Session:
                         self.layer.ids[id], "has its label"
                     )
                     raise BadInput(
-                        f"{self._row(piece, i)}: id {shown(id)} is in the state already and {became}; {AGAIN}"
+                        f"{piece.row(i)}: id {shown(id)} is in the state already and {became}; {AGAIN}"
                     )
                 book.drop(id)
                 self._served_again += 1
         return ids
-
-    def _row(self, piece: Piece, i: int) -> str:
-        if piece.rows is not None:
-            return row_name(int(piece.rows[i]) + 1)
-        return row_name(piece.chunk.first_row + i, piece.chunk.file)
 
     def check(self) -> None:
         """Once all rows are read: refuse those that one of the last runs had, and note what is to be told."""

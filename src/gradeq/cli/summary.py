@@ -12,7 +12,7 @@ from gradeq.cli.task import final_step
 from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
-from gradeq.report.story import Coverage, Pair
+from gradeq.report.story import Coverage, Notice, Pair
 from gradeq.report.words import (
     FEW,
     bias_sentence,
@@ -34,12 +34,16 @@ def terminal(outcome: Outcome) -> str:
         parts.append("\n".join(group_table(outcome.groups, outcome)))
     if outcome.series is not None:
         parts.append(lines(outcome.task, outcome.series, short))
-    for notice in outcome.notices:
-        mark = {"red": "STOP", "amber": "Warning", "note": "Note"}[notice.level]
-        remedy = f" {notice.remedy}" if notice.remedy else ""
-        parts.append(plain(f"{mark}: {notice.claim} {notice.evidence}{remedy}"))
+    parts += [said(notice) for notice in outcome.notices]
     parts.append("\n".join(places(outcome)))
     return "\n\n".join(part for part in parts if part)
+
+
+def said(notice: Notice) -> str:
+    """A warning as one paragraph."""
+    mark = {"red": "STOP", "amber": "Warning", "note": "Note"}[notice.level]
+    remedy = f" {notice.remedy}" if notice.remedy else ""
+    return plain(f"{mark}: {notice.claim} {notice.evidence}{remedy}")
 
 
 def figures(outcome: Outcome) -> str:

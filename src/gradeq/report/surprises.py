@@ -1,7 +1,9 @@
-"""Warnings about single values: so large that rounding hides the rest."""
+"""Warnings about single values: far outside all others, or so large that rounding hides the rest."""
 
 from collections.abc import Sequence
 
+from gradeq.report.markup import clean
+from gradeq.report.numerals import some
 from gradeq.report.story import Notice
 from gradeq.rounding import HIDDEN
 
@@ -16,4 +18,31 @@ def not_known(figures: Sequence[str]) -> Notice | None:
         f"{named[0].upper()}{named[1:]} since the state began: not known.",
         f"The sums cannot be read: {HIDDEN}.",
         "Go back to the state saved before that label; `--min` and `--max` refuse such values.",
+    )
+
+
+def far_value(noun: str, many: int, value: float, where: str) -> Notice:
+    """Predictions or labels far outside everything seen before; ``value`` is the largest."""
+    lie = f"{some(many, noun)} {'lies' if many == 1 else 'lie'}"
+    return Notice(
+        "amber",
+        f"{lie} far outside everything seen before: {clean(where, 80)} has {value:.6g}.",
+        "It is over 100,000 times as large as 99 % of the values; what is served from now on may be far off.",
+        "If it is wrong, go back to the state saved before this run; "
+        "`--min` and `--max`, given from the first day, refuse such values.",
+    )
+
+
+def means_remember(many: int, id: str, old: float, new: float) -> Notice:
+    """Labels that were far off were corrected under the automatic step."""
+    labels = "A label" if many == 1 else f"{some(many, 'label')}"
+    return Notice(
+        "amber",
+        f"{labels} that {'was' if many == 1 else 'were'} far off {'was' if many == 1 else 'were'} corrected: "
+        f"id {clean(id, 80)!r} from {old:.6g} to {new:.6g}.",
+        "Bias, loss, certificate and the final step are corrected exactly, rounding apart. "
+        "The running means of the automatic step heard the old label too, and forget it only as they forget "
+        "everything, over 10 to 30,000 labels.",
+        "If what is served is off, go back to the state saved before that label and bring the right one; "
+        "with `--eta plain` a correction undoes all that a label taught.",
     )

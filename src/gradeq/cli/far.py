@@ -1,0 +1,92 @@
+"""Values of a run that lie far outside everything seen before: a wrong unit, a time stamp in the wrong column.
+
+Magnitudes are counted by their power of two, so a column of any length costs a small table. A value is far if it is
+more than a hundred thousand times as large as 99 % of all others, those that the state remembers among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradeq.report.story import Notice
+from gradeq.report.surprises import far_value
+
+DOUBLINGS = 17  # 131,072 times
+FEWEST = 20  # values: fewer say nothing about what is usual
+REMEMBERED = 10_000  # tickets of the state that are looked at
+LOWEST = 1100  # the power of two of the smallest float is -1074
+POWERS = 2 * LOWEST
+
+
+class Far(NamedTuple):
+    """How many values lie far outside, and the largest of them."""
+
+    many: int
+    value: float
+    where: str
+
+
+class Magnitudes:
+    """How large the values of one column are, and where its largest is."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(POWERS, dtype=np.int64)
+        self.own = np.zeros(POWERS, dtype=np.int64)  # of this run
+        self.largest, self.where = 0.0, ""
+
+    def remember(self, values: list[float]) -> None:
+        """Values of earlier runs."""
+        self.counts += powers(np.asarray(values, dtype=float))
+
+    def add(self, values: Any, where: Callable[[int], str]) -> None:
+        """Values of this run; nan is none. ``where`` names the row of a place in them."""
+        sizes = np.abs(values[~np.isnan(values)])
+        if not len(sizes):
+            return
+        found = powers(sizes)
+        self.counts += found
+        self.own += found
+        if sizes.max() > abs(self.largest):
+            at = int(np.nanargmax(np.abs(values)))
+            self.largest, self.where = float(values[at]), where(at)
+
+    @property
+    def far(self) -> Far | None:
+        """What of this run lies far outside, if anything does."""
+        total = int(self.counts.sum())
+        if total < FEWEST:
+            return None
+        rank = min(total - 1, -(-99 * total // 100))
+        usual = int(np.searchsorted(np.cumsum(self.counts), rank))
+        beyond = int(self.own[usual + DOUBLINGS :].sum()) if usual else 0
+        return Far(beyond, self.largest, self.where) if beyond else None
+
+
+def powers(values: Any) -> Any:
+    """How many values there are of each power of two, zeros first."""
+    exponents = np.frexp(np.abs(values))[1] + LOWEST
+    exponents[values == 0.0] = 0
+    return np.bincount(exponents, minlength=POWERS)
+
+
+class Watch:
+    """The predictions and labels of a run beside those that the state remembers."""
+
+    def __init__(self, layer: Any) -> None:
+        self.predictions, self.labels = Magnitudes(), Magnitudes()
+        book = layer._book
+        closed = list(islice(reversed(book.closed.values()), REMEMBERED))
+        opened = [ticket for ticket, _, _ in islice(reversed(book.opened.values()), REMEMBERED)]
+        bases = [own.base for own in (*closed, *opened) if type(own.base) is float]
+        self.predictions.remember(bases)
+        # A label is held against predictions too: on the first day there is no other.
+        self.labels.remember([*bases, *(own.y for own in closed if type(own.y) is float)])
+
+    def notices(self) -> list[Notice]:
+        """A warning for each column with values far outside."""
+        found = (("prediction", self.predictions.far), ("label", self.labels.far))
+        return [far_value(noun, *far) for noun, far in found if far is not None]

@@ -1,0 +1,99 @@
+"""Values far outside everything seen before are warned of, and only they."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.calling import here, ok
+from gradeq.cli.far import Magnitudes
+
+DATA = os.environ.get("GRADEQ_DATA")
+
+
+def far_of(values, before=()):
+    seen = Magnitudes()
+    seen.remember(list(before))
+    seen.add(np.asarray(values, dtype=float), lambda i: f"row {i + 1}")
+    return seen.far
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-6, 1.0, 1e9])
+@pytest.mark.parametrize("absurd", [1e8, -1e12, 1e90])
+def test_an_absurd_value_is_found_in_any_unit(unit, absurd):
+    usual = np.random.default_rng(2).normal(3.0, 1.0, 300)
+    values = usual * unit
+    assert far_of(values) is None
+    values[123] = absurd * unit
+    assert far_of(values) == (1, values[123], "row 124")
+    assert far_of([absurd * unit], usual * unit) == (1, absurd * unit, "row 1")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_heavy_tails_zeros_and_blanks_are_not_far(seed):
+    rng = np.random.default_rng(seed)
+    for values in (
+        rng.lognormal(0.0, 2.0, 50_000), rng.standard_t(2.0, 50_000), np.zeros(500),
+        np.where(rng.random(5000) < 0.995, 0.0, rng.lognormal(8.0, 1.0, 5000)),
+        np.full(30, np.nan), rng.pareto(1.5, 50_000),
+    ):  # fmt: skip
+        assert far_of(values) is None
+
+
+@pytest.mark.skipif(DATA is None, reason="GRADEQ_DATA is not set")
+@pytest.mark.parametrize("name", ["compas.csv.gz", "elec2.csv.gz", "daily-climate.csv"])
+def test_real_streams_have_no_far_value(name):
+    path = Path(str(DATA)) / name
+    table = np.genfromtxt(path, delimiter=",", skip_header=1, invalid_raise=False)
+    assert all(far_of(column) is None for column in table.T)
+
+
+def days(folder, label="50.0", forecast="40.0"):
+    """A first day of 200 rows whose labels came, and a second of one row."""
+    rows = [(f"a{i}", 40.0 + i % 7, 42.0 + i % 5) for i in range(200)]
+    (folder / "a.csv").write_text("id,p\n" + "".join(f"{i},{p}\n" for i, p, _ in rows))
+    (folder / "al.csv").write_text("id,y\n" + "".join(f"{i},{y}\n" for i, _, y in rows))
+    (folder / "b.csv").write_text(f"id,p\nb0,{forecast}\n")
+    (folder / "bl.csv").write_text(f"id,y\nb0,{label}\n")
+    said = []
+    for day in "ab":
+        served = here("debias", f"{day}.csv", "--prediction", "p", "--id", "id", "--state", "s.json", "--json",
+                      "-o", f"{day}o.csv")  # fmt: skip
+        told = here(
+            "label", f"{day}l.csv", "--id", "id", "--label", "y", "--state", "s.json", "--json"
+        )
+        said.append([ok(r).json["warnings"] for r in (served, told)])
+    return said
+
+
+def claims(warnings):
+    return [w["claim"] for w in warnings if "far o" in w["claim"]]
+
+
+def test_the_day_of_an_absurd_value_says_so_and_no_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first, second = days(tmp_path, label="1711929600000", forecast="1e12")
+    assert not claims(first[0]) and not claims(first[1])
+    assert claims(second[0]) == [
+        "1 prediction lies far outside everything seen before: id 'b0' has 1e+12."
+    ]
+    assert claims(second[1]) == [
+        "1 label lies far outside everything seen before: id 'b0' has 1.71193e+12."
+    ]
+    (tmp_path / "fix.csv").write_text("id,y\nb0,50\n")
+    shown = here(
+        "label", "fix.csv", "--id", "id", "--label", "y", "--state", "s.json", "--correct"
+    ).out
+    assert "A label that was far off was corrected: id 'b0' from 1.71193e+12 to 50." in shown
+    assert here("audit", "s.json").code == 0
+
+
+def test_ordinary_days_and_corrections_have_no_such_warning(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert not any(claims(warnings) for day in days(tmp_path) for warnings in day)
+    (tmp_path / "fix.csv").write_text("id,y\nb0,49\n")
+    shown = here(
+        "label", "fix.csv", "--id", "id", "--label", "y", "--state", "s.json", "--correct"
+    ).out
+    assert "1 corrected" in shown and "far off" not in shown
