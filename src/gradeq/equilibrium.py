@@ -151,7 +151,11 @@ class Equilibrium:
         elif "bias" in self.hidden:
             parts = [f"bias not known over {rows}"]
         else:
-            parts = [f"largest average gradient {figure(self.largest)} over {rows}"]
+            covers = self.loss_name == "pinball loss"  # the error is then coverage less level
+            off = (
+                "coverage less level, where farthest off," if covers else "largest average gradient"
+            )
+            parts = [f"{off} {figure(self.largest)} over {rows}"]
         if self.loss_after is not None:
             before = "" if self.loss_before is None else f"{figure(self.loss_before)} -> "
             worse = f" ({self._worse})" if self.loss_got_worse else ""

@@ -33,6 +33,7 @@ __all__ = [
     "like",
     "moments",
     "name_of",
+    "same_index",
     "same_length",
     "with_columns",
 ]
@@ -177,6 +178,20 @@ def same_length(**columns: Any) -> int:
                 "give columns of the same length"
             )
     return first[1]
+
+
+def same_index(**columns: Any) -> None:
+    """Refuse pandas columns with different indexes: rows are joined by position, and pandas would join by index."""
+    first: Any = None
+    for name, column in columns.items():
+        if type(column).__module__.partition(".")[0] != "pandas" or not hasattr(column, "index"):
+            continue
+        first = first or (name, column.index)
+        if len(column) == len(first[1]) and not column.index.equals(first[1]):
+            raise BadInput(
+                f"{first[0]} and {name} are of pandas with different indexes; give {name} the index of "
+                f"{first[0]} (reindex), or its .to_numpy() to join rows by position"
+            )
 
 
 def is_column(value: Any) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
+from gradeq.errors import BadInput
+
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
 Item = TypeVar("Item")
@@ -43,11 +45,13 @@ class Lazily(Sequence[Item]):
         return tuple, (tuple(self),)
 
 
-def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:
-    """A data frame of these columns, of pandas, polars or pyarrow: one that is imported before one that is not."""
+def frame_of(columns: Mapping[str, Sequence[Any]], kind: str | None = None) -> Any:
+    """A data frame of these columns, of this kind; else of pandas, polars or pyarrow, first one that is imported."""
     import narwhals as nw
 
+    if kind is not None and kind not in LIBRARIES:
+        raise BadInput(f"kind={kind!r}: must be one of {', '.join(LIBRARIES)}")
     loaded = [name for name in LIBRARIES if name in sys.modules]
     there = [name for name in LIBRARIES if find_spec(name) is not None]
-    backend: Any = [*[name for name in loaded if name != "pyarrow"], *there][0]
+    backend: Any = kind or [*[name for name in loaded if name != "pyarrow"], *there][0]
     return nw.from_dict(dict(columns), backend=backend).to_native()

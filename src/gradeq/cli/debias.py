@@ -58,7 +58,10 @@ if TYPE_CHECKING:
     multiple=True,
     help=("A numeric column that the error should not depend on; may be repeated. Needs --eta."),
 )
-@column("--key", help="A column of series: each value gets its own layer.")
+@column(
+    "--key",
+    help="A column of series: each value gets its own layer. One column; join several yourself first.",
+)
 @click.option(
     "--clip",
     type=click.FloatRange(0.0, 0.5, min_open=True, max_open=True),

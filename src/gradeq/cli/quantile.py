@@ -86,7 +86,10 @@ class Rates(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     multiple=True,
     help="A numeric column that misses should not depend on; may be repeated. Needs --eta.",
 )
-@column("--key", help="A column of series: each value gets its own layer.")
+@column(
+    "--key",
+    help="A column of series: each value gets its own layer. One column; join several yourself first.",
+)
 @click.option(
     "--pool",
     is_flag=True,

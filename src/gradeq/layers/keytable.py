@@ -112,9 +112,17 @@ class KeyTable(NamedTuple):
                 found[f"loss_clipped{mark}"] = _level(self.loss_after + self.more_loss, k)
         return found
 
-    def to_frame(self) -> Any:
-        """One row for each key, as a data frame of pandas, polars or pyarrow, whichever is there."""
-        return frame_of(self.columns())
+    def to_frame(self, kind: str | None = None) -> Any:
+        """One row for each key, as a data frame of ``kind`` "pandas", "polars" or "pyarrow".
+
+        Without one it is the first of these that your program has imported, whatever the columns of a run were.
+        """
+        return frame_of(self.columns(), kind)
+
+    def __repr__(self) -> str:
+        """How many series and labels; a table of thousands is looked at as a frame."""
+        keys, labels = len(self.rows), int(np.sum(self.rows))
+        return f"KeyTable of {keys:,} series with {labels:,} labels; to_frame() has a row for each"
 
 
 def shares(error: Any, target: float) -> Any:

@@ -13,6 +13,7 @@ from gradeq.engine.columns import Columns, Ran, in_order, run_columns, serving_o
 from gradeq.engine.keeping import Kept, check_ids
 from gradeq.engine.tickets import Book, Id
 from gradeq.errors import BadInput
+from gradeq.frames import same_index
 from gradeq.layers import columns as check
 from gradeq.layers.several import answer
 
@@ -54,6 +55,12 @@ class Run:
         self._again = again
         self.columns = columns
         self._traces: dict[str, Trace] = {}
+
+    def __repr__(self) -> str:
+        """How many rows, how many of them learned from, and what was served."""
+        rows, kind = len(self.values), type(self.served).__name__
+        late = f", {self.waiting:,} labels waiting" if self.waiting else ""
+        return f"Run of {rows:,} rows, {self.labelled:,} labelled{late}; served: {kind}"
 
     @property
     def trace(self) -> Trace:
@@ -126,6 +133,15 @@ def run_layer(
     ids: Any = None,
 ) -> Run:
     """Check everything, then one pass; the layer is unchanged if anything is refused."""
+    same_index(
+        predictions=predictions,
+        labels=labels,
+        weights=weights,
+        times=times,
+        label_times=label_times,
+        key=key,
+        ids=ids,
+    )
     base, y, w, when, due = given_columns(layer, predictions, labels, weights, times, label_times)
     rows = (len(base), *grouped(layer, base, groups, features))
     series = () if key is None else (key,)

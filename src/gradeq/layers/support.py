@@ -52,10 +52,10 @@ def outside(support: Support) -> str:
     """Why a label is refused."""
     low, high = support
     if high is None:
-        return f"lies below the support, which begins at {low:g}; correct it, or lower the limit"
+        return f"lies below the support, which begins at {low:g} (--min); correct it, or lower the limit"
     if low is None:
-        return f"lies above the support, which ends at {high:g}; correct it, or raise the limit"
-    return f"lies outside the support [{low:g}, {high:g}]; correct it, or widen the support"
+        return f"lies above the support, which ends at {high:g} (--max); correct it, or raise the limit"
+    return f"lies outside the support [{low:g}, {high:g}] (--min, --max); correct it, or widen the support"
 
 
 def check_label(y: float, support: Support | None) -> float:

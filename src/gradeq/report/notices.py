@@ -126,7 +126,8 @@ def labels_at_once() -> Notice:
         "note",
         "Each label was assumed known before the next prediction.",
         "If labels arrive later, expect less improvement than shown here.",
-        "Use `--delay` (rows, or a duration such as 3d) or `--label-time` to say when they arrive.",
+        "Use `--delay` (rows, or a duration such as 3d; many rows a date? give `--time` as well) or `--label-time` "
+        "to say when they arrive.",
     )
 
 
