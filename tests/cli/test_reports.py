@@ -98,4 +98,4 @@ def test_a_report_of_few_rows_or_of_no_label_still_is_a_page(tmp_path):
         file = write(tmp_path / f"{k}.csv", rows)
         out = tmp_path / f"{k}.html"
         ok(here("debias", file, *BASE, "--by", "sex", "--report", out, "--quiet"))
-        assert "Too few labels to judge" in sound(out)
+        assert ("Too few labels to judge" if k else "No labels yet") in sound(out)

@@ -99,7 +99,7 @@ def test_elo_has_its_leaderboard(tmp_path):
 
 def test_a_new_layer_has_a_page_that_claims_nothing(tmp_path):
     gq.Debiaser().report(tmp_path / "new.html")
-    assert "Too few labels to judge (0)." in (tmp_path / "new.html").read_text()
+    assert "No labels yet: nothing to judge." in (tmp_path / "new.html").read_text()
 
 
 @pytest.mark.parametrize(

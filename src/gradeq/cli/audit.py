@@ -39,9 +39,11 @@ def audited(path: str) -> dict[str, Any]:
     """What the state says about itself; raises when it is not sound."""
     import json
 
+    from gradeq.cli.json_summary import warned
     from gradeq.cli.state_file import read_state, read_text
     from gradeq.cli.task import step_of
     from gradeq.errors import BadInput, StateError
+    from gradeq.report.surprises import not_known
 
     text = read_text(path)
     if text is None:
@@ -54,7 +56,7 @@ def audited(path: str) -> dict[str, Any]:
             f"{path}: the identity is broken: parameters and stored gradients differ by "
             f"{reached.gap:.2g}; restore a backup and run again from the files"
         )
-    flight = layer.in_flight
+    flight, unknown = layer.in_flight, not_known(reached.hidden)
     return {
         "path": path,
         "kind": layer.kind,
@@ -70,6 +72,7 @@ def audited(path: str) -> dict[str, Any]:
         "exact": reached.exact,
         "verdict": reached.verdict(),
         "log": layer.log,
+        "warnings": warned(() if unknown is None else (unknown,)),
         **paired(layer),
     }
 

@@ -84,7 +84,7 @@ def outside_range(
     return Notice(
         "amber",
         f"{some(outside, 'served value')} ({percent(outside / max(served, 1))}) "
-        + ("is no probability." if outside == 1 else "are not probabilities."),
+        + ("is not a probability." if outside == 1 else "are not probabilities."),
         f"{'It lies' if outside == 1 else 'They lie'} outside [0, 1], "
         f"from {number(minimum, 2)} to {number(maximum, 2)}. "
         f"The {link} link allows this.",

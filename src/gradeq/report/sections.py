@@ -326,7 +326,10 @@ def _theta(story: Story, sheet: Sheet) -> Markup:
         ids.append("step")
         parts.append(_step(story, sheet))
     scale_words = f", {story.theta_scale}" if story.theta_scale else ""
-    intro = f"One correction{' per group' if story.by else ''}{scale_words}"
+    which = (
+        "The final, certified step on top of the automatic mix: one" if story.method.auto else "One"
+    )
+    intro = f"{which} correction{' per group' if story.by else ''}{scale_words}"
     if len(story.by) > 1:
         intro += f"; a row gets the sum of its {word(len(story.by)).lower()}"
     more = len(panels[0].lines) > 8 or len(story.groups) > sum(len(p.lines) for p in panels)

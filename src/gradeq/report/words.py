@@ -179,6 +179,8 @@ def coverage_sentence(coverage: Sequence[Coverage], labels: int) -> Sentence:
 
 def too_few(labels: int) -> str:
     """Refuse to judge: Too few labels to judge (12)."""
+    if not labels:
+        return "No labels yet: nothing to judge."
     return f"Too few labels to judge ({count(labels)})."
 
 
