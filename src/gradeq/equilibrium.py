@@ -222,6 +222,7 @@ class Equilibrium:
                 name: dict(zip(names, map(plain, column_of(self.coordinates, name)), strict=True))
                 for name in columns
             },
+            "rows": self.rows,
             "norm": plain(self.norm),
             "gap": plain(self.gap),
             "bound": plain(self.bound),

@@ -17,8 +17,10 @@ class Learning(NamedTuple):
     final layer), ``step``: the smallest that a label would be given now, held down where labels come late. ``late``
     and ``latest``: rows served between a row and its label, on average and at most. ``memory``: labels that auto
     remembers, the geometric mean of its experts' by weight; ``raw``: the weight of the raw prediction; both None
-    for other steps. ``unlabelled``: the share of the rows served whose label has not come. ``silent``: rows served
-    since a label last came; ``silence``: the most that were served from one label to the next. Both 0 before labels.
+    for other steps, the memory also before labels. ``unlabelled``: the share of the rows served that have no label to
+    learn from. ``silent``: rows served since a label last came; ``silence``: the most that were served from one label
+    to the next. Both 0 before labels. ``learned``: labels learned from; ``not_due``: labels that are given but come
+    only after the last row.
     """
 
     method: str
@@ -31,6 +33,8 @@ class Learning(NamedTuple):
     unlabelled: float
     silent: int
     silence: int
+    learned: int
+    not_due: int
 
     @property
     def usual(self) -> float:
@@ -52,17 +56,23 @@ class Learning(NamedTuple):
         if self.method == "auto":
             step = "auto"
             if self.memory is not None:
-                step += f" with a memory of about {self.memory:,.0f} labels"
-            if self.raw is not None and self.raw >= 0.005:
+                step += f" with a memory of about {counted(round(self.memory), 'label')}"
+            if self.learned and self.raw is not None and self.raw >= 0.005:
                 step += f" ({100 * self.raw:.0f} % raw prediction)"
             step += f"; final step {self.eta:.3g}"
         if self.step < self.eta * (1.0 - 1e-9):
             step += f", at the end capped at {self.step:.2g}"
-        late = "labels known before the next row"
+        late = "labels known before the next row" if self.learned else "no label learned from"
         if self.latest:
-            late = f"labels {self.late:,.3g} rows late on average, {self.latest:,} at most"
+            mean = f"{self.late:,.0f}" if self.late >= 100.0 else f"{self.late:.3g}"
+            late = f"labels {mean} rows late on average, {self.latest:,} at most"
         late += f", {self.gaps}" if self.gaps else ""
-        return f"{step}; {late}; {100 * self.unlabelled:.3g} % of rows without a label"
+        late += (
+            f"; {counted(self.not_due, 'label')} not due by the last row" if self.not_due else ""
+        )
+        return (
+            f"{step}; {late}; {100 * self.unlabelled:.3g} % of rows without a label to learn from"
+        )
 
     @property
     def gaps(self) -> str:
@@ -72,11 +82,16 @@ class Learning(NamedTuple):
         return ", ".join(part for part in (once, now) if part)
 
 
+def counted(n: int, noun: str) -> str:
+    """1 label, 2,103 labels."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def learning_of(layer: Any) -> Learning:
     """How a layer learns now."""
     rule, state = getattr(layer._rule, "inner", layer._rule), layer._state
     facts = state.facts
-    served, posted = facts[fact.SERVED], facts[fact.POSTED]
+    served, posted, waiting = facts[fact.SERVED], facts[fact.POSTED], len(layer._book.waiting)
     heard_at, longest = state.silence
     memories = getattr(rule, "memories", None)
     memory, raw = (None, None) if memories is None else remembered(state, memories)
@@ -89,9 +104,11 @@ def learning_of(layer: Any) -> Learning:
         int(facts[fact.DELAY_MOST]),
         memory,
         raw,
-        max(0.0, 1.0 - posted / served) if served else 0.0,
+        max(0.0, 1.0 - (posted + waiting) / served) if served else 0.0,
         int(max(0.0, served - heard_at)) if heard_at else 0,
         int(longest),
+        int(posted - facts[fact.SKIPPED]),
+        waiting,
     )
 
 
@@ -112,9 +129,9 @@ def in_force(layer: Any, eta: float) -> float:
 
 def remembered(state: Any, memories: tuple[float, ...]) -> tuple[float | None, float]:
     """The memory of experts by their weights, no longer than what was heard; the weight of the raw one (memory 0)."""
-    weights, heard = weights_of(state), max(1.0, state.heard[0])
+    weights, heard = weights_of(state), state.heard[0]
     pairs = list(zip(weights, memories, strict=True))
-    own = [(w, min(memory, heard)) for w, memory in pairs if memory]
+    own = [(w, min(memory, max(1.0, heard))) for w, memory in pairs if memory and heard]
     total = sum(w for w, _ in own)
     memory = math.exp(sum(w * math.log(m) for w, m in own) / total) if total else None
     return memory, sum(w for w, m in pairs if not m)

@@ -158,13 +158,10 @@ def compas(data: Path, hostile: str | None = None) -> Story:
             Pair(change.after["before"] - change.after["label"],
                  change.after["after"] - change.after["label"]),
             "the score", "", True,
+            (Pair(change.before["before"] - change.before["label"],
+                  change.before["after"] - change.before["label"]), before),
         ),
-        say.error_from_change(
-            "date", change.x, change.rows_after,
-            Pair(change.before["before"] - change.before["label"],
-                 change.before["after"] - change.before["label"]),
-            before,
-        ),
+        say.error_from_change("date", change.x, change.rows_after, before),
         say.outside_range(
             shown.below + shown.above, n, shown.minimum, shown.maximum, "shift",
             f"`--link logit` stays inside: worst group bias {inside_worst:.3f}, "

@@ -63,7 +63,7 @@ def check_the_table(page: str) -> None:
     value, where = said.groups()
     name = text[text.index("Here for ") + 9 :].partition(" :")[0]
     if where == "above":
-        shown = re.search(r'class="figure[^"]*">.*?Bias, all rows.*?class="after">([^<]*)<', page)
+        shown = re.search(r'class="figure[^"]*">.*?Bias, all labels.*?class="after">([^<]*)<', page)
     else:
         shown = re.search(
             rf'<bdi class="name">{re.escape(name)}</bdi>.*?data-head="After">([^<]*)<', page

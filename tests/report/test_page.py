@@ -161,7 +161,7 @@ def test_a_vacuous_bound_is_a_word_and_a_loose_one_has_an_asterisk():
     ("certificate", "said"),
     [
         (Certificate(0.01, 0.09, 2e-17), ["exact", "≤", "2\u00a0×\u00a010⁻¹⁷"]),
-        (Certificate(0.01, 0.09, 0.0, exact=False), ["balanced", "exactly"]),
+        (Certificate(0.01, 0.09, 0.0, exact=False), ["exact", "the move of θ agree exactly"]),
         (Certificate(0.01, 0.09, 0.3), ["broken", "differ"]),
         (Certificate(0.10, 0.09, 0.0), ["exceeded", "&gt;"]),
         (Certificate(0.01, 1.5, 0.0, vacuous=True), ["vacuous"]),

@@ -9,6 +9,7 @@ from typing import Any
 
 from gradeq.cli.delay import labels_words
 from gradeq.cli.keys_words import as_dict
+from gradeq.cli.learned import figures_of
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.task import Task
 from gradeq.learning import learning_of
@@ -17,12 +18,13 @@ from gradeq.report.story import Notice
 
 def as_json(outcome: Outcome) -> str:
     """The object that --json prints: finite numbers, null for what is not known."""
-    task = outcome.task
+    task, told = outcome.task, learning_of(outcome.layer)
     found: dict[str, Any] = {
         "command": task.command,
         "rows": outcome.rows,
         "labelled": outcome.labelled,
         "learned": outcome.learned,
+        "not_due": told.not_due,
         "labels": labels_words(task.common, task.label),
         "eta": outcome.layer.step if outcome.eta == "auto" else outcome.eta,
         "method": "auto" if outcome.eta == "auto" else "plain",
@@ -30,7 +32,7 @@ def as_json(outcome: Outcome) -> str:
         "capped": None if outcome.capped is None else outcome.capped._asdict(),
         "resized": outcome.resized,
     }
-    found["learning"] = learning_of(outcome.layer)._asdict()
+    found["learning"] = told._asdict()
     if task.common.weight is not None:
         found["weight"] = task.common.weight
     found |= measured(task, outcome.sums.mean, outcome.counted)
@@ -47,6 +49,7 @@ def as_json(outcome: Outcome) -> str:
     if task.link == "exp":  # the certificate is of this one
         reached = outcome.equilibrium
         found["relative_bias"] = {"before": reached.bias_before, "after": reached.bias_after}
+    found["learned_from"] = figures_of(outcome)  # the rows of the certificate
     found["groups"] = [group(task, line) for line in outcome.groups]
     return dumped(found | concluding(outcome))
 
@@ -85,6 +88,7 @@ def group(task: Task, line: GroupLine) -> dict[str, Any]:
         "rows": line.rows,
         "labelled": line.labelled,
         **measured(task, line.means.__getitem__, line.counted),
+        "learned": line.learned,
         "bound": line.bound,
         "vacuous": line.vacuous,
     }

@@ -19,7 +19,8 @@ class GroupLine:
     """One group: its column, its value, its rows, and its means by measure.
 
     ``rows`` are all, ``labelled`` those with a label, ``counted`` those that the means are about:
-    with --weight the labelled ones of a weight above 0, ``weight`` together.
+    with --weight the labelled ones of a weight above 0, ``weight`` together. ``learned``: the labels learned from
+    since the layer began, which the bound is about.
     """
 
     by: str
@@ -32,6 +33,7 @@ class GroupLine:
     vacuous: bool
     counted: int
     weight: float | None
+    learned: int
 
     @property
     def name(self) -> str:
@@ -95,6 +97,11 @@ class Outcome:
         """The rows that the figures are about: with --weight the labelled ones of a weight above 0."""
         return self.sums.rows
 
+    @property
+    def same_rows(self) -> bool:
+        """Whether the certificate is about the very rows of the figures: all were learned from, and no others."""
+        return not self.continued and self.equilibrium.rows == self.counted
+
     def pair(self, measure: str) -> tuple[float, float]:
         """A measure's mean before and after."""
         return self.sums.mean(f"{measure}_before"), self.sums.mean(f"{measure}_after")
@@ -131,6 +138,7 @@ def group_lines(
                     any(c.vacuous for c in cells) or not cells,
                     int(own.rows[code]),
                     own.total(code, WEIGHT) if own.weighted else None,
+                    max((c.rows for c in cells), default=0),
                 )
             )
     return tuple(lines)

@@ -14,6 +14,7 @@ from gradeq._version import __version__
 from gradeq.cli.follow import Follow
 from gradeq.cli.identity import method
 from gradeq.cli.keys_story import many_series
+from gradeq.cli.learned import over
 from gradeq.cli.measure import WEIGHT
 from gradeq.cli.notes import loss_of
 from gradeq.cli.options import command_line
@@ -94,11 +95,12 @@ def verdict(outcome: Outcome, groups: tuple[told.Group, ...]) -> told.Verdict:
         loss_of(outcome),
         told.Certificate(
             abs(reached.largest), bound, reached.gap, reached.exact, reached.vacuous,
-            bound is not None and bound > abs(before - target), reached.rounding,
+            bound is not None and bound > abs(before - target), reached.rounding, over(outcome),
         ),
         bias,
         () if bias is not None else tuple(coverages(outcome)),
         worst,
+        not reached.rows,
     )  # fmt: skip
 
 
@@ -322,6 +324,8 @@ def facts(outcome: Outcome, follow: Follow, pass_: Any) -> tuple[told.Fact, ...]
     task, reading = outcome.task, follow.reading
     missing = outcome.rows - outcome.labelled
     rows = "all labelled" if not missing else f"{count(missing)} without a label"
+    wait = len(outcome.layer._book.waiting)
+    rows += f"; {some(wait, 'label')} not due by the last row" if wait else ""
     found = [told.Fact("Rows", f"{count(outcome.rows)}, {rows}")]
     order = "that of the file"
     if reading.time is not None:

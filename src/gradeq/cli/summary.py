@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradeq.cli.keys_words import lines
+from gradeq.cli.learned import over, words_of
 from gradeq.cli.options import labels_later
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.task import final_step
@@ -13,15 +14,7 @@ from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
 from gradeq.report.story import Coverage, Notice, Pair
-from gradeq.report.words import (
-    FEW,
-    bias_sentence,
-    coverage_sentence,
-    gain,
-    loss_sentence,
-    subject,
-    text,
-)
+from gradeq.report.words import FEW, subject, text, verdict_sentence
 
 SHOWN = 20
 _PLAIN = str.maketrans({"\u2212": "-", "\u2192": "->", "\u2013": "-", "`": None})
@@ -88,9 +81,9 @@ def weighting(outcome: Outcome) -> str:
 
 
 def certified(outcome: Any) -> str:
-    """certificate exact (gap 1e-17); bound 0.0123."""
+    """certificate exact (gap 1e-17); bound 0.0123. Its own figures stand in it where it is about other rows."""
     reached = outcome.equilibrium
-    kind = "broken" if reached.balance == "broken" else "exact" if reached.exact else "balanced"
+    kind = "broken" if reached.balance == "broken" else "exact"
     value, vacuous = reached.bound, reached.vacuous
     covered = getattr(getattr(outcome, "layer", None), "coverage", None)
     if (
@@ -101,9 +94,14 @@ def certified(outcome: Any) -> str:
         vacuous = any(c.vacuous for c in each)
     shown = "bound vacuous" if vacuous else f"bound {'-' if value is None else short(value)}"
     bound = "no bound applies" if value is None else shown
+    holds = f"{kind} (gap {reached.gap:.0e}); {bound}"
+    if not getattr(outcome, "same_rows", True):
+        if not reached.rows:
+            return "no label learned from: nothing to certify"
+        return f"certificate {over(outcome)}: {words_of(outcome, arrow)}, {holds}"
     relative = getattr(getattr(outcome, "task", None), "link", None) == "exp"
     of = f" of the relative bias, {short(reached.bias_after)}," if relative else ""
-    return f"certificate{of} {kind} (gap {reached.gap:.0e}); {bound}"
+    return f"certificate{of} {holds}"
 
 
 def step(outcome: Outcome) -> str:
@@ -139,15 +137,12 @@ def in_words(outcome: Outcome) -> str:
 
     if outcome.counted < FEW:
         return ""
-    bias, covered = None, []
-    if outcome.task.command == "debias":
-        bias = Pair(*outcome.pair("bias"))
-        first = bias_sentence(bias, subject(outcome.task.prediction))
-    else:
-        covered = coverages(outcome)
-        first = coverage_sentence(covered, outcome.counted)
-    gained = gain(bias, covered)
-    return plain(f"{text(first)} {text(loss_sentence(loss_of(outcome), gained))}")
+    bias = Pair(*outcome.pair("bias")) if outcome.task.command == "debias" else None
+    covered = () if bias is not None else tuple(coverages(outcome))
+    nothing = not outcome.equilibrium.rows
+    who = subject(outcome.task.prediction)
+    said = verdict_sentence(loss_of(outcome), bias, covered, outcome.counted, who, nothing=nothing)
+    return plain(text(said))
 
 
 def coverages(outcome: Outcome) -> list[Coverage]:
@@ -194,6 +189,8 @@ def group_table(groups: Sequence[GroupLine], outcome: Outcome) -> list[str]:
     table = [aligned(row, widths) for row in cells]
     if len(lines) > SHOWN:
         table.append(f"... and {len(lines) - SHOWN:,} groups with less; --json lists all")
+    if not outcome.same_rows and any(g.bound is not None and not g.vacuous for g in lines):
+        table.append(f"(bounds are on averages {over(outcome)}, not over the rows of this table)")
     return table
 
 

@@ -60,10 +60,12 @@ def groups(story: Story, most: int) -> Markup:
         intro += f" The {count(len(rows))} groups with most rows, of {count(total)}."
     loose = any(is_loose(group) and not group.vacuous for group in rows)
     star = "* loose: the bound is larger than the error before. " if loose else ""
+    over = story.verdict.certificate.over
+    about = f" It is on averages {over}, not over the rows of this table." if over else ""
     foot = el(
         "p",
         f"{star}Bound: the largest |{look.word}| any data could have caused at this step size and "
-        "row count, known before the run.",
+        f"row count, known before the run.{about}",
         class_="foot",
     )
     button = (
@@ -77,8 +79,8 @@ def groups(story: Story, most: int) -> Markup:
     return section("Groups", intro, _key(), made, under, class_=long)
 
 
-def levels(rows: Sequence[LevelRow], loss: str) -> Markup:
-    """Coverage and loss of each level of a several-level run."""
+def levels(rows: Sequence[LevelRow], loss: str, over: str = "") -> Markup:
+    """Coverage and loss of each level of a several-level run; ``over``: what the bounds are about, if not these."""
     if not rows:
         return join()
     places = places_of([row.loss for row in rows])
@@ -106,6 +108,7 @@ def levels(rows: Sequence[LevelRow], loss: str) -> Markup:
         for row in rows[:100]
     ]
     intro = "A level covers a label that lies at or below its served value."
+    intro += f" Bounds are on averages {over}, not over the rows of this table." if over else ""
     return section(
         "Levels", intro, el("table", el("thead", head), el("tbody", *body), class_="losses")
     )

@@ -29,15 +29,22 @@ def position(axis: str, x: float) -> str:
 
 
 def labels_changed(
-    axis: str, x: float, labels: int, mean: Pair, bias: Pair, who: str, unit: str, binary: bool
+    axis: str,
+    x: float,
+    labels: int,
+    mean: Pair,
+    bias: Pair,
+    who: str,
+    unit: str,
+    binary: bool,
+    earlier: tuple[Pair, Loss],
 ) -> Notice:
-    """The mean label jumped at x: ``mean`` before and after it, ``bias`` (raw, served) after it."""
+    """The mean label jumped at x: ``mean`` on both sides, ``bias`` after it, ``earlier`` bias and loss before it."""
     where = ("on " if axis == "date" else "at ") + position(axis, x)
     start = "From that day" if axis == "date" else "From there"
     if binary and mean.after in (0.0, 1.0):
-        only = number(mean.after, 0)
         rates = (
-            f"all {count(labels)} labels are {only}; before it, {percent(mean.before)} were 1"
+            f"all {count(labels)} labels are 0; before it, {percent(mean.before)} were 1"
             if mean.after == 0.0
             else f"all {count(labels)} labels are 1; before it, {percent(mean.before)} were"
         )
@@ -53,26 +60,26 @@ def labels_changed(
             f"before it, {number(mean.before, places)}"
         )
     places = decimals(bias.before, bias.after)
+    (was, loss), (own, small) = earlier, [decimals(p.before, p.after) + 1 for p in earlier]
     return Notice(
         "amber",
         f"The labels changed {where}.",
         f"{start} {rates}. There {who} was {side(bias.before, places, unit)} and the served value "
-        f"{side(bias.after, places, unit)}.",
+        f"{side(bias.after, places, unit)}. Without these rows the bias went from "
+        f"{number(was.before, own)} to {number(was.after, own)} and {loss.name} from "
+        f"{number(loss.before, small)} to {number(loss.after, small)}.",
         f"Check how the later labels were collected. If they are an artefact, end the file before "
         f"{position(axis, x)}.",
     )
 
 
-def error_from_change(axis: str, x: float, labels: int, bias: Pair, loss: Loss) -> Notice:
-    """The loss fell only after the labels changed: ``bias`` and ``loss`` are those up to x."""
-    places = decimals(bias.before, bias.after)
-    loss_places = decimals(loss.before, loss.after)
+def error_from_change(axis: str, x: float, labels: int, loss: Loss) -> Notice:
+    """The loss fell only after the labels changed: ``loss`` is that up to x."""
+    was, now = (number(v, decimals(loss.before, loss.after) + 1) for v in (loss.before, loss.after))
     return Notice(
         "amber",
         f"The lower error comes from those {count(labels)} rows.",
-        f"Before {position(axis, x)} the bias went from {number(bias.before, places)} to "
-        f"{number(bias.after, places)}, and {loss.name} did not improve: "
-        f"{number(loss.before, loss_places)} before, {number(loss.after, loss_places)} after.",
+        f"Before {position(axis, x)} {loss.name} did not improve: {was} before, {now} after.",
         "On stable data, expect less bias but not better accuracy. A smaller `--eta` costs less.",
     )
 

@@ -185,7 +185,8 @@ def _notices(layer: Any, reached: Equilibrium, loss: told.Loss) -> tuple[told.No
         several = len(reached.coordinates) > 1
         why = say.vacuous_because(reached.rows, layer.step, least, late, several)
         found.append(say.vacuous_bounds(1, 1, "group", why))
-    missing = int(layer.in_flight["served"]) - reached.rows
+    waiting = 0 if reached.learning is None else reached.learning.not_due
+    missing = int(layer.in_flight["served"]) - reached.rows - waiting
     if missing > 0:
         found.append(say.no_label(missing))
     return say.ordered(notice for notice in found if notice is not None)

@@ -115,9 +115,8 @@ def certificate(
     trusted = held.gap <= max(1e-6 * max(1.0, abs(held.value)), 2.0 * held.rounding)
     kept = held.bound is None or held.value <= held.bound * (1 + 1e-9) + 1e-9
     check = icon("M2.5 6.5l2.5 2.5 4.5-5.5", 11, 12)
-    word = "exact" if held.exact else "balanced"
-    sound = (
-        el("span", check, word, class_="tag ok") if praise else el("span", word, class_="tag grey")
+    sound = el(
+        "span", *([check] if praise else []), "exact", class_=f"tag {'ok' if praise else 'grey'}"
     )
     tag = sound if trusted else el("span", "broken", class_="tag bad")
     if not kept:

@@ -34,7 +34,7 @@ def build(story: Story, sheet: Sheet, most: int) -> Markup:
         groups(story, most),
         heatmap.build(story),
         series(story),
-        levels(story.levels, story.verdict.loss.name),
+        levels(story.levels, story.verdict.loss.name, story.verdict.certificate.over),
         _pair(_frontier(story), _theta(story, sheet)),
         *_distribution(story),
         section("How it was computed", "", command(story.made)),
@@ -90,7 +90,7 @@ def _figures(story: Story) -> list[Markup]:
     made = []
     if verdict.bias is not None:
         places = decimals(verdict.bias.before, verdict.bias.after)
-        made.append(figure("Bias, all rows", _signed(verdict.bias, places, unit),
+        made.append(figure("Bias, all labels", _signed(verdict.bias, places, unit),
                            f"{'weighted ' if story.weight else ''}mean of served − label"))  # fmt: skip
     used = as_used(verdict.coverage)
     covered, served = used or verdict.coverage, ", as served" if used else ""
@@ -137,7 +137,11 @@ def _figures(story: Story) -> list[Markup]:
     beside = held.value if held.bound is None or held.vacuous else held.bound
     places = decimals(held.value, beside)
     limit = bound_text(held.bound, places)
-    gloss = "average gradient and its worst case" if held.bound is not None else "average gradient"
+    gloss = f"average gradient {held.over}".rstrip()
+    gloss += " and its worst case" if held.bound is not None else ""
+    if verdict.nothing:
+        none = el("span", "–")
+        return [*made, figure("Certificate", none, "no label learned from: nothing to certify")]
     made.append(certificate(held, number(held.value, places), limit, gloss, improved(story)))
     return made
 

@@ -76,12 +76,13 @@ class Certificate:
     """Average gradient (largest coordinate, absolute) and the bound known before the run.
 
     gap      largest difference between the average from rows and the one from state.
-    exact    constant step: the bias itself follows from the state; False: *balanced*, the sum of
+    exact    constant step: the bias itself follows from the state; False: steps varied, the sum of
              step times gradient equals the move of theta and the bias is the stored sum.
     bound    None where no theorem fits.
     vacuous  the bound is no smaller than the largest error possible.
     loose    the bound is larger than the |bias| before.
     rounding how much of the gap rounding alone may explain.
+    over     which labels it is about, where they are not those of the figures beside it.
     """
 
     value: float
@@ -91,17 +92,22 @@ class Certificate:
     vacuous: bool = False
     loose: bool = False
     rounding: float = 0.0
+    over: str = ""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The numbers of the headline: bias or coverage, always with the loss and the certificate."""
+    """The numbers of the headline: bias or coverage, always with the loss and the certificate.
+
+    ``nothing``: no label was learned from.
+    """
 
     loss: Loss
     certificate: Certificate
     bias: Pair | None = None
     coverage: tuple[Coverage, ...] = ()
     worst: Worst | None = None
+    nothing: bool = False
 
 
 @dataclass(frozen=True)

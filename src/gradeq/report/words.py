@@ -22,6 +22,9 @@ NOTABLE = 0.01
 SAME_LOSS = 0.005
 """A loss within this share of the one before did not change."""
 
+ROUNDING = 1e-9
+"""Errors closer to each other than this, relative to their size, are the same."""
+
 _NOUNS = ("estimate", "forecast", "prediction", "price", "probability", "risk", "score")
 
 
@@ -58,24 +61,47 @@ def side(value: float, places: int, unit: str = "") -> str:
     return " ".join(part for part in (size, unit, direction) if part)
 
 
-def opening(before: float, after: float) -> str:
-    """First words on a bias: what share of it is left.
+def turn(before: float, after: float, scale: float = 0.0) -> Literal["better", "same", "worse"]:
+    """Whether an error came nearer to zero, stayed, or went away; ``scale``: of single errors, whose sums round.
+
+    >>> turn(-0.1, 0.05), turn(-0.0679, -0.0679 - 3e-16), turn(0.0, 1e-16, 0.5), turn(0.1, -0.2)
+    ('better', 'same', 'same', 'worse')
+    """
+    was, now = abs(before), abs(after)
+    if abs(now - was) <= ROUNDING * max(was, now, scale):
+        return "same"
+    return "better" if now < was else "worse"
+
+
+def opening(before: float, after: float, scale: float = 0.0) -> str:
+    """First words on a bias: what share of it is left; ``scale`` as for ``turn``.
 
     >>> opening(-0.113, -0.009), opening(-0.1, 0.04), opening(0.1, -0.2)
     ('Bias removed.', 'Bias reduced.', 'Bias grew.')
     """
+    if turn(0.0, before, scale) == turn(0.0, after, scale) == "same":
+        return "No bias to remove."
     if abs(after) <= REMOVED * abs(before):
-        return "Bias removed." if before else "No bias to remove."
+        return "Bias removed."
     if abs(after) <= REDUCED * abs(before):
         return "Bias reduced."
-    return "Little changed." if abs(after) <= abs(before) else "Bias grew."
+    return "Bias grew." if turn(before, after, scale) == "worse" else "Little changed."
 
 
-def bias_sentence(bias: Pair, who: str = "the prediction", unit: str = "") -> Sentence:
-    """Bias before and after, in words."""
+def nothing_learned(labels: int) -> str:
+    """First words where no label was learned from."""
+    those = "the one label" if labels == 1 else f"the {count(labels)} labels"
+    return f"Nothing was learned from {those}, so nothing was corrected."
+
+
+def bias_sentence(
+    bias: Pair, who: str = "the prediction", unit: str = "", first: str | None = None
+) -> Sentence:
+    """Bias before and after, in words; ``first``: other words to begin with."""
     places = decimals(bias.before, bias.after)
+    first = opening(bias.before, bias.after) if first is None else first
     return (
-        Run(f"{opening(bias.before, bias.after)} On average {who} was "),
+        Run(f"{first} On average {who} was "),
         Run(side(bias.before, places, unit), "before"),
         Run("; what was served is "),
         Run(side(bias.after, places, unit), "after"),
@@ -113,7 +139,8 @@ def gain(bias: Pair | None, coverage: Sequence[Coverage] = ()) -> str:
         return f"bias was {first[5:-1]}" if first in ("Bias removed.", "Bias reduced.") else ""
     told = as_used(coverage) or coverage
     off = [[abs(getattr(c, side) - c.target) for c in told] for side in ("before", "after")]
-    return "coverage improved" if coverage and max(off[1]) < max(off[0]) else ""
+    nearer = bool(coverage) and turn(max(off[0]), max(off[1]), 1.0) == "better"
+    return "coverage improved" if nearer else ""
 
 
 def improved(story: Story) -> bool:
@@ -188,13 +215,31 @@ def headline(story: Story) -> Sentence:
     """The verdict of a debias or quantile run: bias or coverage, then the loss."""
     if story.labelled < FEW:
         return (Run(too_few(story.labelled)),)
-    verdict = story.verdict
-    if verdict.bias is not None:
-        first = bias_sentence(verdict.bias, subject(story.prediction), story.unit)
+    told, who = story.verdict, subject(story.prediction)
+    return verdict_sentence(
+        told.loss, told.bias, told.coverage, story.labelled, who, story.unit, told.nothing
+    )
+
+
+def verdict_sentence(
+    loss: Loss,
+    bias: Pair | None,
+    coverage: Sequence[Coverage],
+    labels: int,
+    who: str,
+    unit: str = "",
+    nothing: bool = False,
+) -> Sentence:
+    """Bias or coverage, then the loss, over so many labels; ``nothing``: none of them was learned from."""
+    opens: tuple[Run, ...] = ()
+    if bias is not None:
+        first = opening(bias.before, bias.after, max(loss.before, 0.0) ** 0.5)
+        said = bias_sentence(bias, who, unit, nothing_learned(labels) if nothing else first)
     else:
-        first = coverage_sentence(verdict.coverage, story.labelled)
-    gained = gain(verdict.bias, verdict.coverage)
-    return (*first, Run(" "), *loss_sentence(verdict.loss, gained))
+        opens = (Run(f"{nothing_learned(labels)} "),) if nothing else ()
+        said = coverage_sentence(coverage, labels)
+    gained = "" if nothing else gain(bias, coverage)
+    return (*opens, *said, Run(" "), *loss_sentence(loss, gained))
 
 
 def qualification(story: Story) -> Sentence:
