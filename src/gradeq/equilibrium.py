@@ -19,7 +19,7 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.numerics import over
 from gradeq.rounding import HIDDEN, balance, trusted
-from gradeq.tables import Lazily, frame_of
+from gradeq.tables import Lazily, aligned, frame_of
 
 if TYPE_CHECKING:
     from gradeq.engine.learned import State
@@ -393,10 +393,3 @@ def table_lines(coordinates: Sequence[Coordinate]) -> list[str]:
 def remaining(c: Coordinate) -> float:
     """What is left of the error: its bias if known, else its residual."""
     return c.bias_after if c.bias_after is not None else c.residual
-
-
-def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """One line: the name to the left, numbers to the right."""
-    first = f"{cells[0]:<{widths[0]}}"
-    rest = (f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True))
-    return "  ".join((first, *rest)).rstrip()

@@ -1,4 +1,4 @@
-"""Results as a data frame of the library that is at hand; long ones made item by item, when they are looked at."""
+"""Results as a data frame of the library that is at hand, or as lines; long ones made item by item, when looked at."""
 
 from __future__ import annotations
 
@@ -55,3 +55,10 @@ def frame_of(columns: Mapping[str, Sequence[Any]], kind: str | None = None) -> A
     there = [name for name in LIBRARIES if find_spec(name) is not None]
     backend: Any = kind or [*[name for name in loaded if name != "pyarrow"], *there][0]
     return nw.from_dict(dict(columns), backend=backend).to_native()
+
+
+def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """One line: the name to the left, numbers to the right."""
+    first = f"{cells[0]:<{widths[0]}}"
+    rest = (f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True))
+    return "  ".join((first, *rest)).rstrip()

@@ -27,6 +27,9 @@ def alike(one, other):
     return one == other
 
 
+LATER = ("crowded", "silence")  # columns
+
+
 def older(settings, written):
     """Settings without those that came later and are left out."""
     return {
@@ -38,7 +41,7 @@ def older(settings, written):
 
 def without_later(state):
     """A state without the columns that came after these were kept."""
-    columns = {name: values for name, values in state["columns"].items() if name != "silence"}
+    columns = {name: values for name, values in state["columns"].items() if name not in LATER}
     return {**state, "columns": columns}
 
 

@@ -9,11 +9,11 @@ from gradeq.cli.delay import labels_words
 from gradeq.cli.elo_job import EloOutcome
 from gradeq.cli.json_summary import concluding, dumped
 from gradeq.cli.summary import auto, certified, plain, said, short
-from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
 from gradeq.report.words import FEW, forecasts_matched
 from gradeq.standings.words import WITHIN
+from gradeq.tables import aligned
 
 SHOWN = 20
 NAMED = 5

@@ -8,11 +8,11 @@ import numpy as np
 
 from gradeq.cli.keys import ENOUGH, Series
 from gradeq.cli.task import Task
-from gradeq.equilibrium import aligned
 from gradeq.layers.keytable import shares
 from gradeq.report.markup import clean
 from gradeq.report.numerals import points
 from gradeq.report.story import Notice
+from gradeq.tables import aligned
 
 LISTED = 5  # of the ten that the report and --json have
 SEVERAL, SHORT, FAR = (

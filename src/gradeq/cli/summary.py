@@ -10,11 +10,11 @@ from gradeq.cli.learned import over, words_of
 from gradeq.cli.options import labels_later
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.task import final_step
-from gradeq.equilibrium import aligned
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
 from gradeq.report.story import Coverage, Notice, Pair
 from gradeq.report.words import FEW, subject, text, verdict_sentence
+from gradeq.tables import aligned
 
 SHOWN = 20
 _PLAIN = str.maketrans({"\u2212": "-", "\u2192": "->", "\u2013": "-", "`": None})

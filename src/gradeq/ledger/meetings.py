@@ -23,7 +23,7 @@ COLUMNS = (
     Column("met", "pair", (0.0,) * MET, (KEEP,) * MET, low=(1.0, 1.0, -math.inf)),
     Column("tally", "pair", (0.0,) * 3, (SUM,) * 3),
     Column("squares", "pair", (0.0,) * 3, (SUM,) * 3, lazy=True),
-    Column("crowded", "layer", (0.0,), (MOST,), low=0.0),
+    Column("crowded", "layer", (0.0,), (MOST,), low=0.0, later=True),
 )
 MOST_CELLS = 5_000_000
 
