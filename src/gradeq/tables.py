@@ -1,4 +1,4 @@
-"""Results as a data frame of the library that is at hand, or as lines; long ones made item by item, when looked at."""
+"""Results as a data frame of the library at hand, or as lines; long ones made item by item, when looked at."""
 
 from __future__ import annotations
 
