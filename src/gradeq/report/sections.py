@@ -66,7 +66,7 @@ def _title(story: Story) -> Markup:
         parts.append(el("code", clean(column)))
     more = len(story.prediction) - 4
     parts += [f" and {count(more)} more"] if more > 0 else []
-    parts += [" against ", el("code", clean(story.label))]
+    parts += [" against ", el("code", clean(story.label))] if story.labelled else []
     names = [el("code", clean(column)) for column in (*story.by, *story.features)]
     if names:
         parts.append(", debiased by " if story.kind == "debias" else ", corrected by ")
@@ -88,6 +88,9 @@ def _title(story: Story) -> Markup:
 def _figures(story: Story) -> list[Markup]:
     verdict, unit = story.verdict, story.unit
     made = []
+    if not story.labelled:  # nothing was measured in this file
+        gloss = f"{count(story.rows)} rows served; labels come later"
+        return [figure("Labelled rows", el("span", "0"), gloss)]
     if verdict.bias is not None:
         places = decimals(verdict.bias.before, verdict.bias.after)
         made.append(figure("Bias, all labels", _signed(verdict.bias, places, unit),
