@@ -229,7 +229,8 @@ def test_dataframes_come_back_as_they_came():
     base, labels = [0.0, 1.0, 2.0], [1.0, None, 3.0]
     expected = Debiaser(eta=0.5).run(np.array(base), np.array([1.0, np.nan, 3.0])).served
     series = pd.Series(base, index=[5, 6, 7], name="f")
-    got = Debiaser(eta=0.5).run(series, pd.Series(labels, dtype="Float64")).served
+    known = pd.Series(labels, index=[5, 6, 7], dtype="Float64")
+    got = Debiaser(eta=0.5).run(series, known).served
     assert (
         isinstance(got, pd.Series) and list(got.index) == [5, 6, 7] and list(got) == list(expected)
     )

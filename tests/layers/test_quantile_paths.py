@@ -18,6 +18,7 @@ from gradeq import (
     Ticket,
     from_json,
 )
+from laws.kinds import certified
 
 N = 240
 LEVELS = [0.05, 0.25, 0.5, 0.6, 0.95]
@@ -229,7 +230,7 @@ def test_late_columns_equal_late_events(name):
         one_by_one.append(predict(events, base, columns, i, id=i))
     assert np.array_equal(served, one_by_one)
     assert batch.theta == events.theta
-    assert batch.equilibrium() == events.equilibrium()
+    assert certified(batch) == certified(events)
     assert batch.steps == events.steps
 
 
