@@ -16,7 +16,7 @@ from gradeq.files.integers import IntegerCodes
 from gradeq.files.numbers import is_text
 from gradeq.files.texts import TextCodes
 from gradeq.kernels.choice import clock, kernel, note
-from gradeq.kernels.texts import RECORDS, code_texts
+from gradeq.kernels.texts import code_texts
 from gradeq.ledger.batch import first_rows
 from gradeq.naming import MISSING_NAME, name_of
 
@@ -178,13 +178,13 @@ class Codebook:
         """The same for texts, each followed by ``gap`` bytes that do not belong to it."""
         many, begun = _many(column), clock()
         # Names that become Python objects take about as long as two rows of a loop.
-        loop = kernel(code_texts, RECORDS, 2 * len(column)) if many else None
+        loop = kernel(code_texts, (), 2 * len(column)) if many else None
         if loop is None:
             found = column.dictionary_encode(null_encoding="encode")
             names = [cell and cell[: len(cell) - gap] for cell in found.dictionary.to_pylist()]
             codes = self._of_distinct(found.indices, [name or MISSING_NAME for name in names])
             if many:
-                note(code_texts, RECORDS, clock() - begun)
+                note(code_texts, (), clock() - begun)
             return codes
         told = self._texts.count
         if told < self._length:

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gradeq.kernels.compile import fields
-from gradeq.kernels.texts import Table, Texts
+from gradeq.kernels.texts import code_texts
 
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-_EIGHT = 8
-_TOGETHER = 32  # texts; what they are compared with fits into the cache
+_TOGETHER = 64  # texts; what they are compared with fits into the cache
 
 
 class TextCodes:
@@ -24,20 +22,21 @@ class TextCodes:
 
     def __init__(self) -> None:
         self.count = 0
-        self._slots = np.zeros(2, np.int64)
-        self._bounds = np.full(1, _EIGHT, np.int64)
-        self._names = np.zeros(_EIGHT, np.uint8)
+        self._entered = 0  # codes that are in the table; the others are entered with the next text
+        self._slots = np.zeros(1, np.int64)
+        self._bounds = np.zeros(1, np.int64)
+        self._names = np.zeros(1, np.uint8)
 
     def __call__(
-        self, starts: Int64s, ends: Int64s, text: Bytes, loop: Callable[..., Any]
+        self, starts: Int64s, ends: Int64s, text: Bytes, loop: Callable[..., Any] = code_texts
     ) -> Int64s:
-        """Codes of the texts text[starts[i]:ends[i]]; ``loop`` is code_texts, compiled."""
+        """Codes of the texts text[starts[i]:ends[i]]; ``loop`` is code_texts, or the same compiled."""
         codes = np.empty(len(starts), np.int64)
-        old = self._make_room(len(starts), int((ends - starts).sum()))
-        texts = fields(Texts(starts, ends, text, eights(text)))
-        table = fields(Table(self._slots, self._bounds, self._names, eights(self._names)))
-        scratch = np.empty((2, _TOGETHER), np.int64)
-        self.count = loop(texts, table, old, codes, *scratch, self.count)
+        self._make_room(len(starts), int((ends - starts).sum()))
+        self.count = self._entered = loop(
+            starts, ends, text, codes, *np.empty((2, _TOGETHER), np.int64),
+            self._slots, self._entered, self.count, self._bounds, self._names,
+        )  # fmt: skip
         return codes
 
     def spelled(self, codes: range) -> list[str]:
@@ -46,21 +45,13 @@ class TextCodes:
         text = self._names[: bounds[-1]].data
         return [str(text[a:b], "utf-8", "surrogatepass") for a, b in pairwise(bounds)]
 
-    def _make_room(self, more: int, size: int) -> Int64s:
-        """Room for so many texts and bytes more; the slots as they were, where there are new ones."""
+    def _make_room(self, more: int, size: int) -> None:
         self._bounds = _longer(self._bounds, self.count + 1 + more)
-        self._names = _longer(self._names, int(self._bounds[self.count]) + size)
-        wanted = 3 * (self.count + more) // 2
-        if 2 * wanted <= len(self._slots):
-            return self._slots[:0]
-        old, self._slots = self._slots, np.zeros(2 << wanted.bit_length(), np.int64)
-        return old
-
-
-def eights(text: Bytes) -> Int64s:
-    """The eight bytes from each byte on, as one number; the last seven bytes begin none."""
-    count = max(0, len(text) - _EIGHT + 1)
-    return np.ndarray((count,), np.int64, text, strides=(1,))
+        self._names = _longer(self._names, int(self._bounds[self.count]) + size + 1)
+        wanted = 2 * (self.count + more)
+        if wanted > len(self._slots):
+            self._slots = np.zeros(1 << wanted.bit_length(), np.int64)
+            self._entered = 0
 
 
 def _longer(values: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:

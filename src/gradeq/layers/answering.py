@@ -13,6 +13,7 @@ from gradeq.errors import (
     LabelConflict,
     UnknownTicket,
 )
+from gradeq.layers.guard import Guarded
 
 if TYPE_CHECKING:
     from gradeq.ledger.values import Posting
@@ -25,7 +26,7 @@ WORDS: dict[type[GradeqError], str] = {
 }
 
 
-class Answering:
+class Answering(Guarded):
     """The verbs of a layer whose tickets have ids."""
 
     _book: Book

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from gradeq.engine import checks
-from gradeq.engine.players import HOME, Players
+from gradeq.engine.players import Players
 from gradeq.errors import BadInput
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.elo_many import ManyGames
 from gradeq.layers.elo_rally import Rally
+from gradeq.layers.elo_standings import Standings
 from gradeq.layers.elo_steps import chosen_step, home_scale
+from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.making import late_limit
 from gradeq.ledger.state import State
@@ -26,13 +28,8 @@ from gradeq.rules.rating import COIN, NOT_LATE, Rating
 from gradeq.schedules import Constant, Schedule
 
 if TYPE_CHECKING:
-    from gradeq.certificate_reading import Reading
-    from gradeq.equilibrium import Equilibrium
     from gradeq.layers.elo_run import EloRun
     from gradeq.layers.elo_sweep import EloFrontier
-    from gradeq.layers.standings import Board, Standing
-    from gradeq.standings.words import Seen
-    from gradeq.theory import HarmCap
 
 Ties = Literal["half", "drop"]
 
@@ -44,7 +41,7 @@ PLAIN_ETA = 0.1  # a constant step for those who ask for one without a number (-
 __all__ = ["Elo"]
 
 
-class Elo(ManyGames, Layer):
+class Elo(Standings, ManyGames, Layer):
     """Ratings of players in natural log-odds: P(a wins) = sigmoid(rating_a - rating_b), before every game.
 
     >>> elo = Elo()
@@ -132,6 +129,7 @@ class Elo(ManyGames, Layer):
             return self._rule.serve
         return partial(self._rule.serve, time=moment(time))
 
+    @holds_lock
     def predict(
         self,
         a: Any,
@@ -147,14 +145,16 @@ class Elo(ManyGames, Layer):
         Without one nothing is changed; a player never seen has rating 0. ``home``: 1 when a is at home, 0 on neutral
         ground, -1 when b is (with ``home_advantage``).
         """
-        if id is None:
-            return self._chance(a, b, home, time)
-        if self.proximal is not None:
-            raise BadInput(NOT_LATE)
-        self._book.check_new(id)
-        when = None if time is None else moment(time)
-        shown: float = self._kept(self.open(a, b, home=home, weight=weight, time=when), id, when)
-        return shown
+        with self._lock:
+            if id is None:
+                return self._chance(a, b, home, time)
+            if self.proximal is not None:
+                raise BadInput(NOT_LATE)
+            self._book.check_new(id)
+            when = None if time is None else moment(time)
+            ticket = self.open(a, b, home=home, weight=weight, time=when)
+            shown: float = self._kept(ticket, id, when)
+            return shown
 
     def _chance(self, a: Any, b: Any, home: float, time: Moment | None) -> float:
         rally = self._rally
@@ -170,6 +170,7 @@ class Elo(ManyGames, Layer):
         self._forget(mark)
         return p
 
+    @holds_lock
     def update(  # type: ignore[override]  # a game is two players and a score
         self,
         a: Any,
@@ -185,13 +186,21 @@ class Elo(ManyGames, Layer):
         Returns ``applied``, ``dropped`` for a tie when ties are dropped, ``ignored`` while frozen or for weight 0.
         """
         y = self._label(score)
-        learns, rally = self._learns is None or self._learns(y), self._rally
-        if rally is not None and learns and weight == 1.0 and home == 1.0:
-            pair = self._names.pair(a, b)
-            if pair is not None:
-                if rally.play(pair[0], pair[1], y):
-                    self._end_rally()
-                return "applied"
+        learns = self._learns is None or self._learns(y)
+        with self._lock:
+            rally = self._rally
+            if rally is not None and learns and weight == 1.0 and home == 1.0:
+                pair = self._names.pair(a, b)
+                if pair is not None:
+                    if rally.play(pair[0], pair[1], y):
+                        self._end_rally()
+                    return "applied"
+            return self._played(a, b, y, weight, home, time)
+
+    def _played(
+        self, a: Any, b: Any, y: float, weight: float, home: float, time: Moment | None
+    ) -> str:
+        """What became of a game that may need more than two ratings and one step."""
         mark = self._names.mark()
         ticket = self.open(a, b, home=home, weight=weight, time=time)
         try:
@@ -202,7 +211,7 @@ class Elo(ManyGames, Layer):
             raise
         if self._plain and not self._frozen and not self._held.late:
             self._rally = Rally(self._held.u, self.step)
-        if not learns:
+        if self._learns is not None and not self._learns(y):
             return "dropped"
         return "ignored" if self._frozen or ticket.weight == 0.0 else "applied"
 
@@ -279,51 +288,6 @@ class Elo(ManyGames, Layer):
 
         return run_elo(self, a, b, score, weights, home, times, label_times, skip_self, ids)
 
-    def leaderboard(self, view: Seen = "auto") -> list[Standing]:
-        """Everyone who has played, ranked players first: Elo with interval and open ranks, win rates, bias, bound.
-
-        ``view``: "all-time", the fit of all games; "now", the strengths of the moment; "auto" averages the two by
-        the weight that the games give to constant strengths. A step of its own changes forecasts, not the board.
-        """
-        return self.board(view).rows
-
-    def board(self, view: Seen = "auto") -> Board:
-        """The leaderboard with what is said about it: ``lines`` (who is first), ``leader``, ``fit``, ``groups``."""
-        from gradeq.layers.standings import board_of
-
-        return board_of(self, view)
-
-    def drift(self) -> dict[str, Any]:
-        """What the games say about drift: the weight of each speed (variance a game), and of none (``constant``)."""
-        return Drift(self.dates).told(self._state)
-
-    def connected(self) -> list[list[str]]:
-        """The groups of players that are joined by games, the largest first; across groups nobody can be compared."""
-        return self.board().groups
-
-    def equilibrium(self) -> Equilibrium:
-        """Exact averages for each player, the certificate from the ratings, the proven bound, bias and log loss."""
-        from gradeq.certificate_elo import certify
-
-        return certify(self)
-
-    def labels_until(self, bound: float) -> int | None:
-        """How many more games until every player's proven bound is below this, if things go on as they were."""
-        from gradeq.certificate_elo import more_games
-
-        return more_games(self, bound)
-
-    def harm_cap(self) -> HarmCap:
-        """The most that the step can cost in log loss against a coin; its sentence says when nothing is proven."""
-        from gradeq.certificate_elo import harm
-
-        return harm(self)
-
-    def _reading(self) -> Reading:
-        from gradeq.certificate_elo import reading_of
-
-        return reading_of(self)
-
     @staticmethod
     def sweep(
         etas: Sequence[float], a: Any, b: Any, score: Any, ties: Ties = "half"
@@ -342,30 +306,15 @@ class Elo(ManyGames, Layer):
         self.eta, self.schedule = step.eta, step
         self._take_step(step)
 
+    @holds_lock
     def merge(self, other: Self) -> None:
         """Join the state of another partition of the games: sums add up; open tickets come along."""
-        mine, theirs = self.copy(), other.copy()
-        for layer in (mine, theirs):  # factors and products do not add up
-            layer._state = layer._rule.written(layer._state)
-        Layer.merge(mine, theirs)
-        self.__dict__.update(mine.__dict__)
-
-    @property
-    def ratings(self) -> dict[str, float]:
-        """The strength of each player as it stands, in natural log-odds; without a step by the heaviest filter."""
-        return self._read(self._rule.shown, 1)
-
-    @property
-    def theta(self) -> dict[str, float]:
-        """The parameters that carry the certificate, by name; without a step the corrections of the final one."""
-        found = self._read(self._rule.tracked, 0 if self._names.home else 1)
-        if self._names.home:
-            found[HOME] *= self._names.scale
-        return found
-
-    def _read(self, column: Any, skip: int) -> dict[str, float]:
-        values = column(self._rule.written(self._state))[skip:].tolist()
-        return dict(zip(self._names.names[skip:], values, strict=True))
+        with together(self, other):
+            mine, theirs = self.copy(), other.copy()
+            for layer in (mine, theirs):  # factors and products do not add up
+                layer._state = layer._rule.written(layer._state)
+            Layer.merge(mine, theirs)
+            vars(self).update(mine._parts())
 
     @property
     def settings(self) -> dict[str, Any]:

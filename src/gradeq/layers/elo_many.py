@@ -9,12 +9,13 @@ import numpy as np
 
 from gradeq.errors import BadInput
 from gradeq.layers import columns as check
+from gradeq.layers.guard import Guarded
 from gradeq.layers.many import answer_many
 from gradeq.layers.run import checked_ids
 from gradeq.rules.rating import NOT_LATE
 
 
-class ManyGames:
+class ManyGames(Guarded):
     """The verbs of Elo for whole columns of games whose scores are still to come."""
 
     predict: Callable[..., float]

@@ -14,6 +14,7 @@ from gradeq.errors import BadInput
 from gradeq.layers.bins import Bins
 from gradeq.layers.columns import Moment
 from gradeq.layers.combinations import check, fits
+from gradeq.layers.guard import holds_lock
 from gradeq.layers.layer import Id
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
@@ -103,6 +104,7 @@ class Grouped(Stepped, Generic[Served]):
     bins: Bins | None = None
     _last: tuple[str, ...] = ()  # the parameters of the last event
 
+    @holds_lock
     def open(
         self,
         f: Any,
@@ -111,6 +113,16 @@ class Grouped(Stepped, Generic[Served]):
         weight: float = 1.0,
     ) -> Ticket:
         """Serve a prediction and leave its ticket with the caller; ``ticket.served`` is a number, or one a level."""
+        with self._lock:
+            return self._opened(f, groups, features, weight)
+
+    def _opened(
+        self,
+        f: Any,
+        groups: Mapping[str, Any] | None,
+        features: Mapping[str, Any] | None,
+        weight: float,
+    ) -> Ticket:
         low, high = self._bases
         if type(f) is not float or not low <= f <= high:
             f = self._prediction(f)
@@ -121,6 +133,7 @@ class Grouped(Stepped, Generic[Served]):
         self._last = row.names
         return self._open(row, place, f, w)
 
+    @holds_lock
     def predict(
         self,
         f: Any,
@@ -131,10 +144,11 @@ class Grouped(Stepped, Generic[Served]):
         time: Moment | None = None,
     ) -> Served:
         """The adjusted prediction, or all levels in increasing order; a ticket stays open until its label comes."""
-        if id is not None or time is not None:
-            time = self._admitted(id, time)
-        served: Served = self._kept(self.open(f, groups, features, weight), id, time)
-        return served
+        with self._lock:
+            if id is not None or time is not None:
+                time = self._admitted(id, time)
+            served: Served = self._kept(self._opened(f, groups, features, weight), id, time)
+            return served
 
     def run(
         self,

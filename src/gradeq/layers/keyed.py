@@ -15,6 +15,7 @@ from gradeq.errors import BadInput
 from gradeq.kernels.account import PATH, VARIATION
 from gradeq.layers import combinations
 from gradeq.layers.columns import Moment
+from gradeq.layers.guard import holds_lock
 from gradeq.layers.keys import Keys
 from gradeq.layers.keytable import KeyTable, key_table
 from gradeq.layers.layer import Id, Layer
@@ -79,6 +80,7 @@ class Keyed(Predicting):
         rule = pooled(layer._rule) if self.pool else layer._rule
         self._build(rule, Keys(self.layer._names), *own)
 
+    @holds_lock
     def open(
         self,
         f: Any,
@@ -88,6 +90,17 @@ class Keyed(Predicting):
         weight: float = 1.0,
     ) -> Ticket:
         """Serve a prediction of this key's own layer and leave its ticket with the caller."""
+        with self._lock:
+            return self._opened(f, key, groups, features, weight)
+
+    def _opened(
+        self,
+        f: Any,
+        key: Any,
+        groups: Mapping[str, Any] | None,
+        features: Mapping[str, Any] | None,
+        weight: float,
+    ) -> Ticket:
         low, high = self._bases
         if type(f) is not float or not low <= f <= high:
             f = self.layer._prediction(f)
@@ -97,6 +110,7 @@ class Keyed(Predicting):
         row, place = self._names.row(key, groups, features)
         return self._open(row, place, f, w)
 
+    @holds_lock
     def predict(
         self,
         f: Any,
@@ -108,9 +122,10 @@ class Keyed(Predicting):
         time: Moment | None = None,
     ) -> Any:
         """The adjusted prediction of this key's own layer."""
-        if id is not None or time is not None:
-            time = self._admitted(id, time)
-        return self._kept(self.open(f, key, groups, features, weight), id, time)
+        with self._lock:
+            if id is not None or time is not None:
+                time = self._admitted(id, time)
+            return self._kept(self._opened(f, key, groups, features, weight), id, time)
 
     def run(
         self,
@@ -160,14 +175,17 @@ class Keyed(Predicting):
 
         return answer_many(self.update, labels, {"id": ids, "key": key})
 
+    @holds_lock
     def update(self, y: Any, id: Id | None = None, key: Any = None) -> str:
         """Learn from a label: of the ticket with this id, or of the oldest open one (of this key, if given)."""
         if key is None or id is not None:
             return super().update(y, id)
-        y, book = self._label(y), self._book
-        name = self.keys[self._names.code(key)]
-        opened = book.find(None, name)
-        book.close(opened, self._post(opened[0], y))
+        y = self._label(y)
+        with self._lock:
+            book = self._book
+            name = self.keys[self._names.code(key)]
+            opened = book.find(None, name)
+            book.close(opened, self._post(opened[0], y))
         return "applied"
 
     def set_step(self, eta: float) -> None:

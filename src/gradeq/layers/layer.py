@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
@@ -22,11 +21,12 @@ from gradeq.engine.columns import Columns, Engine, Ran, run_columns
 from gradeq.engine.flight import Flight
 from gradeq.engine.sound import check_entry
 from gradeq.engine.tickets import Book
-from gradeq.kernels.flight import LATENESS
 from gradeq.layers.answering import Answering
+from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.joining import merge
 from gradeq.layers.journal import replay, repost
 from gradeq.layers.making import check_same_settings, described, time_to_live
+from gradeq.layers.showing import Showing
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State, column
 from gradeq.ledger.values import Place, Posting, Row, Ticket, new
@@ -36,13 +36,12 @@ from gradeq.windows import Window, window
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
-    from gradeq.layers.run import Run
 
 Id = str | int
 ANY, NONE = (-MOST, MOST), (MOST, -MOST)  # ranges of floats that need no further look
 
 
-class Layer(Answering, ABC):
+class Layer(Showing, Answering, ABC):
     """A layer: subclasses say what goes in, which rule serves it, and what comes out.
 
     ``_labels``: floats from the first to the second are good labels; all others are for ``_label`` to judge.
@@ -137,15 +136,17 @@ class Layer(Answering, ABC):
             self._names.forget(mark)
             self._state.shrink(self._names.count, self._names.keys)
 
+    @holds_lock
     def post(self, ticket: Ticket, y: Any) -> Posting:
         """Learn from the label of a ticket: what it added. Nothing has changed if this raises.
 
         A label that comes while the layer is frozen is heard and moves nothing; one of weight 0 is not even counted.
         """
-        y = self._label(y)
-        check_entry(self._rule, ticket)
-        self._names.knows(ticket.row)
-        return self._post(ticket, y)
+        with self._lock:
+            y = self._label(y)
+            check_entry(self._rule, ticket)
+            self._names.knows(ticket.row)
+            return self._post(ticket, y)
 
     def _post(self, ticket: Ticket, y: Any) -> Posting:
         state, rule, flight, mark = self._state, self._rule, self._flight, None
@@ -207,6 +208,7 @@ class Layer(Answering, ABC):
             self._book.expire(time)
         return self._shown(ticket.base, ticket.served)
 
+    @holds_lock
     def update(self, y: Any, id: Id | None = None) -> str:
         """Learn from a label: of the ticket with this id, or of the oldest open one.
 
@@ -216,11 +218,12 @@ class Layer(Answering, ABC):
         low, high = self._labels
         if type(y) is not float or not low <= y <= high:
             y = self._label(y)
-        book = self._book
-        if id is not None and (id in book.closed or id in book.held):
-            return self._duplicate(y, id)
-        opened = book.find(id)
-        book.close(opened, self._post(opened[0], y))
+        with self._lock:
+            book = self._book
+            if id is not None and (id in book.closed or id in book.held):
+                return self._duplicate(y, id)
+            opened = book.find(id)
+            book.close(opened, self._post(opened[0], y))
         return "applied"
 
     def reset_in_flight(self) -> None:
@@ -298,10 +301,12 @@ class Layer(Answering, ABC):
         """How many more labels until the proven bound falls below this, if things go on as they were."""
         return more_labels(reading_of(self), bound)
 
+    @holds_lock
     def since(self, earlier: Self) -> Window:
         """The averages over the labels posted since an earlier state of this layer, exactly, from the two states."""
-        check_same_settings(self, earlier)
-        return window(reading_of(earlier), reading_of(self))
+        with together(self, earlier):
+            check_same_settings(self, earlier)
+            return window(reading_of(earlier), reading_of(self))
 
     @abstractmethod
     def _label(self, y: Any) -> Any:
@@ -310,43 +315,6 @@ class Layer(Answering, ABC):
     def _shown(self, f: Any, served: Any) -> Any:
         """What the user sees: the served value, or the raw one in shadow mode."""
         return f if self.shadow else served
-
-    @property
-    def in_flight(self) -> dict[str, float]:
-        """Open tickets now, how late labels came (in predictions served since, and the peak by group), how many."""
-        facts, late = self._state.facts, self._state.late
-        posted = facts[fact.POSTED]
-        return {
-            "open": len(self._book),
-            "peak": int(max(late[::LATENESS])) if len(late) else 1,
-            "served": int(facts[fact.SERVED]),
-            "labelled": int(posted),
-            "mean_delay": facts[fact.DELAY_SUM] / posted if posted else 0.0,
-            "longest_delay": int(facts[fact.DELAY_MOST]),
-        }
-
-    @property
-    def step(self) -> float:
-        """The step that the schedule begins with; with ``auto`` that of the final layer."""
-        rule = getattr(self._rule, "final", None) or self._rule
-        return float(rule.schedule.step(1))
-
-    @property
-    def steps(self) -> dict[str, float]:
-        """The smallest and largest step of a label, how many were capped, and rows too large for their step."""
-        facts = self._state.facts
-        low = facts[fact.STEP_LOW]
-        return {
-            "smallest": low if math.isfinite(low) else 0.0,
-            "largest": facts[fact.STEP_HIGH],
-            "capped": int(facts[fact.HELD]),
-            "resized": int(facts[fact.RESIZED]),
-        }
-
-    @property
-    def log(self) -> list[tuple[str, int]]:
-        """What was done by hand (freeze, resume, steps, resets), each with the predictions served by then."""
-        return list(self._log)
 
     def to_json(self) -> str:
         """The whole layer as one line of JSON: settings, state, open tickets, checksum."""
@@ -363,27 +331,16 @@ class Layer(Answering, ABC):
 
         write_text(path, chain(self._written(), "\n"))
 
-    def plot(self, run: Run | None = None) -> Any:
-        """A matplotlib figure: errors before and after with their bounds; with a ``run`` of it, over time too."""
-        from gradeq.report.figure import figure_of
-
-        return figure_of(self, run)
-
-    def report(self, path: Any, run: Run | None = None) -> None:
-        """Write the command line's HTML page of this layer; what only rows can show needs a ``run`` of this layer."""
-        from gradeq.files.atomic import write_text
-        from gradeq.report.of_layer import page_of
-
-        write_text(path, [page_of(self, run)])
-
     def copy(self) -> Self:
         """An independent copy, state included."""
         return deepcopy(self)
 
+    @holds_lock
     def merge(self, other: Self) -> None:
         """Join the state of another partition of the same stream: sums add up; open tickets come along.
 
         Both began fresh with the same settings. What was learned about a parameter in both partitions is added; no
         single run did that, so no bound is printed for it (the certificate stays exact).
         """
-        merge(self, other)
+        with together(self, other):
+            merge(self, other)
