@@ -1,7 +1,7 @@
 """The command line: files in; adjusted files, verdict and report out.
 
 ``main`` is the installed command. Every failure ends as one line on stderr: exit code 2 for wrong
-usage or bad input, 3 for a damaged state, 130 after Ctrl-C, 1 for an internal error.
+usage, bad input or a full disk, 3 for a damaged state, 130 after Ctrl-C, 1 for an internal error.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from traceback import walk_tb
 from typing import Any
 
 import click
 
 from gradeq._version import __version__
+from gradeq.cli.process import Stopped, end_well, in_place, lost, open_streams
 
 COMMANDS = {
     "debias": "Remove the bias of predictions, overall and in every group.",
@@ -28,12 +30,27 @@ COMMANDS = {
     "reproduce": "Draw the figures of the paper.",
     "completion": "Print the script that completes gradeq in your shell.",
 }
-written = False  # whether the outputs of this call are in their places
-OWN_FAULT, BAD_INPUT, DAMAGED_STATE, INTERRUPTED = 1, 2, 3, 130
+OWN_FAULT, BAD_INPUT, DAMAGED_STATE = 1, 2, 3
+BY_SIGNAL, SIGINT, SIGPIPE = 128, 2, 13  # a process that a signal ended has 128 and its number
 
 
 class Interrupted(Exception):
-    """Ctrl-C, under a name that click does not print a line for."""
+    """Ctrl-C or another signal, under a name that click does not print a line for."""
+
+
+class Unread(Exception):
+    """The reader of standard output has left, under a name that click leaves to us."""
+
+
+@contextmanager
+def _ours() -> Iterator[None]:
+    """Ends of a run that click would tell in its own way."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        raise Interrupted from interrupt
+    except BrokenPipeError as gone:
+        raise Unread from gone
 
 
 class Commands(click.Group):
@@ -50,12 +67,15 @@ class Commands(click.Group):
         command: click.Command = import_module(f"gradeq.cli.{cmd_name}").command
         return command
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read what stands before the command; help and version are printed here."""
+        with _ours():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; Ctrl-C is told in our own line."""
-        try:
+        """Run the command."""
+        with _ours():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise Interrupted from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing them."""
@@ -91,6 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     # Imports make many objects and no garbage: looking for it all the while takes a tenth of a short run.
     gc.set_threshold(100_000)
+    open_streams()
+    end_well()
     code = run(arguments)
     gc.freeze()  # nor is there anything to look for at the end
     if code and "pyarrow.csv" in sys.modules:
@@ -105,8 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    global written
-    written = False
+    in_place().clear()
     if hasattr(sys.stdout, "reconfigure"):
         # A name that the terminal's encoding lacks is spelled out instead of ending the run.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -116,19 +137,23 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
-    except (Interrupted, click.Abort, KeyboardInterrupt):
-        how = "no output was written, the state is unchanged"
-        if written:
-            how = "the run was done: outputs and state are in place"
-        return _fail(f"interrupted; {how}", INTERRUPTED)
+    except (Interrupted, click.Abort, KeyboardInterrupt) as interrupt:
+        return _interrupted(interrupt)
     except click.ClickException as refusal:
         return _fail(refusal.format_message(), BAD_INPUT)
-    except BrokenPipeError:
-        # The reader of our stdout has left; what is still buffered must not raise at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return OWN_FAULT
+    except (BrokenPipeError, Unread):
+        lost(1)  # its reader has left, and does not want a line either
+        return BY_SIGNAL + SIGPIPE
     except Exception as error:
         return _explained(error)
+
+
+def _interrupted(interrupt: BaseException) -> int:
+    """What is true after Ctrl-C or a signal that ends a process."""
+    cause = interrupt.__cause__ or interrupt
+    number = cause.number if isinstance(cause, Stopped) else SIGINT
+    how = "" if in_place() else "; no output was written, the state is unchanged"
+    return _fail(f"interrupted{how}", BY_SIGNAL + number)
 
 
 def _explained(error: Exception) -> int:
@@ -143,18 +168,38 @@ def _explained(error: Exception) -> int:
     if isinstance(error, GradeqError):
         return _fail(str(error), BAD_INPUT)
     if isinstance(error, MemoryError):
-        return _fail("out of memory; no output was written, the state is unchanged", OWN_FAULT)
+        return _fail("out of memory; use a machine with more, or a smaller file", BAD_INPUT)
+    if isinstance(error, OSError):
+        return _fail(_of_the_system(error), BAD_INPUT)
     what = f"{type(error).__name__}: {error}"
     return _fail(
         f"internal error in gradeq ({what}); set GRADEQ_DEBUG=1 for the traceback", OWN_FAULT
     )
 
 
+def _of_the_system(error: OSError) -> str:
+    """What the system refused: a file, or standard output, which is written by echo and by run alone."""
+    reason = error.strerror or str(error)
+    frames = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
+    if click.echo.__code__ in frames or frames[-1] is run.__code__:
+        lost(1)
+        return f"standard output cannot be written: {reason}; make room or send it elsewhere"
+    where = os.fsdecode(error.filename or "a file")
+    return f"{where} cannot be used: {reason}; make room or choose another place"
+
+
 def _fail(message: str, code: int) -> int:
-    """One line on stderr, without characters that could move the cursor."""
+    """One line on stderr, without characters that could move the cursor; what was written before is said."""
+    placed = list(in_place())
+    if placed:
+        others = f" and {len(placed) - 5} more" if len(placed) > 5 else ""
+        message += f"; in their places already, each whole: {', '.join(placed[:5])}{others}"
     line = " ".join(message.split())
     line = "".join(c if c.isprintable() else "\ufffd" for c in line)
     if hasattr(sys.stderr, "reconfigure"):
         sys.stderr.reconfigure(errors="backslashreplace")
-    print(f"gradeq: error: {line[:1000]}", file=sys.stderr)
+    try:
+        print(f"gradeq: error: {line[:1000]}", file=sys.stderr, flush=True)
+    except OSError:  # where nobody listens the exit code says it
+        lost(2)
     return code

@@ -40,7 +40,7 @@ def audited(path: str) -> dict[str, Any]:
     import json
 
     from gradeq.cli.json_summary import warned
-    from gradeq.cli.state_file import read_state, read_text
+    from gradeq.cli.state_file import layer_of, read_text
     from gradeq.cli.task import step_of
     from gradeq.errors import BadInput, StateError
     from gradeq.report.surprises import not_known
@@ -48,7 +48,7 @@ def audited(path: str) -> dict[str, Any]:
     text = read_text(path)
     if text is None:
         raise BadInput(f"{path} does not exist; name a state file")
-    layer: Any = read_state(path)
+    layer: Any = layer_of(path, text)
     body = json.loads(text)
     reached = layer.equilibrium()
     if reached.balance == "broken":

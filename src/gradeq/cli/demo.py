@@ -88,7 +88,7 @@ def inputs(folder: str) -> tuple[str, str]:
     """Write the demo's two input files; their paths."""
     from gradeq.cli.light import arrow_without_pandas
     from gradeq.datasets import flights, football
-    from gradeq.files.atomic import writing
+    from gradeq.files.failures import writing
 
     arrow_without_pandas()
     data = flights.load()

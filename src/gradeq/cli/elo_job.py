@@ -24,7 +24,7 @@ from gradeq.cli.steps import penalty_of, stepped
 from gradeq.cli.task import step_of
 from gradeq.errors import BadInput
 from gradeq.files import Codebook, Together, Writer, guard_formula, open_table
-from gradeq.files.atomic import writing
+from gradeq.files.failures import writing
 from gradeq.files.numbers import Floats
 from gradeq.report.numerals import some
 
@@ -208,7 +208,7 @@ def carry_out(
             if predictions is not None:
                 new = {column_name: float}
                 writer = stack.enter_context(Writer(predictions, table.schema, new, **given))
-            page = options.report and files.open(options.report)
+            page = files.open(options.report) if options.report is not None else None
             place = files.open(options.state, last=True) if options.state is not None else None
             step = stack.enter_context(progress("elo", options.quiet or options.json))
 
@@ -224,7 +224,7 @@ def carry_out(
             outcome = concluded(options, sides, ties, predictions, view, pass_, before, whose)
             if board is not None:
                 write_board(board, outcome.board)
-        if page and follow is not None:
+        if page is not None and follow is not None:
             from gradeq.cli.elo_story import page_of
 
             with writing(str(options.report)):

@@ -23,7 +23,7 @@ from gradeq.cli.task import Parsed, Task, books, enter, learn, parse, starting_l
 from gradeq.cli.ties import Ties
 from gradeq.cli.trend import Trend, axis_of, positions
 from gradeq.files import Together, Writer, kinds_of, open_table
-from gradeq.files.atomic import writing
+from gradeq.files.failures import writing
 from gradeq.files.numbers import Floats
 from gradeq.report.story import Axis
 from gradeq.report.words import FEW
@@ -185,7 +185,7 @@ def carry_out(task: Task) -> Outcome:
                 keys = stack.enter_context(
                     Writer(task.keys_out, pa.schema([]), kinds, inputs=table.paths, among=files)
                 )
-            page = common.report and files.open(common.report)
+            page = files.open(common.report) if common.report is not None else None
             place = files.open(common.state, last=True) if common.state is not None else None
             step = stack.enter_context(progress(task.command, common.quiet or common.json))
 
@@ -199,7 +199,7 @@ def carry_out(task: Task) -> Outcome:
             outcome = concluded(task, pass_, continued, before)
             if keys is not None and outcome.series is not None:
                 keys.write(None, columns_of(task, outcome.series.table, outcome.series.sums))
-        if page and follow is not None:
+        if page is not None and follow is not None:
             from gradeq.cli.story import page_of
 
             with writing(str(common.report)):

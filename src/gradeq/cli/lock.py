@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradeq.errors import BadInput
-from gradeq.files.atomic import lock, writing
+from gradeq.files.atomic import lock
+from gradeq.files.failures import writing
+from gradeq.files.places import beside
 
 WAIT = 5.0  # seconds that a second run waits for the first
 PAUSE = 0.05
@@ -55,8 +57,7 @@ def holding(state: str | None) -> Iterator[Held | None]:
     if state is None:
         yield None
         return
-    folder, name = os.path.split(os.path.realpath(state))
-    path = os.path.join(folder, f".gradeq-{name[:200]}.lock")
+    path = beside(os.path.realpath(state), ".lock")
     descriptor = _locked(path, state)
     try:
         held = Held(descriptor, path)

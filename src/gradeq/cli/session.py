@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
-from gradeq import cli
 from gradeq.cli.content import Content
 from gradeq.cli.desk import AGAIN, Desk
 from gradeq.cli.lock import Held
@@ -13,8 +12,8 @@ from gradeq.cli.options import Common
 from gradeq.cli.reading import Piece, Reading
 from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Codebook, Together
-from gradeq.files.atomic import writing
 from gradeq.files.cells import shown
+from gradeq.files.failures import writing
 from gradeq.report.story import Notice
 
 
@@ -103,7 +102,6 @@ class Session:
         """Put outputs and state in their places: all whole, the state last, so that it names what is there."""
         if place is None or self.desk is None or self.held is None:
             files.publish()
-            cli.written = True
         else:
             run = Run(str(self.options.state), self._mark, rows, self.options.files)
             publish(files, place, self.layer, self.desk, self.held, run)
@@ -127,8 +125,10 @@ def publish(files: Together, place: BinaryIO, layer: Any, desk: Desk, held: Held
     if outputs:
         named = [path for path, _ in outputs]
         held.promise(run=desk.number, content=run.content, outputs=named, inputs=list(run.inputs))
-    files.publish()
-    cli.written = True
+    try:
+        files.publish()
+    finally:  # also when Ctrl-C was heard behind the last one
+        held.promised = not files.in_place
 
 
 def told(kind: str | None) -> Callable[[Any], str]:

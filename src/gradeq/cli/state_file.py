@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import TYPE_CHECKING
 
 from gradeq.errors import BadInput, StateError
@@ -13,11 +14,14 @@ if TYPE_CHECKING:
 
 def read_state(path: str) -> Layer | None:
     """The layer saved there, or None when there is no such file."""
+    text = read_text(path)
+    return None if text is None else layer_of(path, text)
+
+
+def layer_of(path: str, text: bytes) -> Layer:
+    """The layer that the bytes of a state file say."""
     from gradeq.layers.registry import from_json
 
-    text = read_text(path)
-    if text is None:
-        return None
     try:
         return from_json(text)
     except StateError as error:
@@ -25,14 +29,21 @@ def read_state(path: str) -> Layer | None:
 
 
 def read_text(path: str) -> bytes | None:
-    """The bytes of a state file, or None when it does not exist."""
-    try:
-        with open(path, "rb") as file:
+    """The bytes of a state file (or of a pipe, to look at), None when it does not exist."""
+    from gradeq.files.failures import reading
+    from gradeq.files.pipes import opened
+
+    if not path:
+        raise BadInput("the name of a state is empty; name a state file")
+    with reading(path, "name a state file"):
+        try:
+            kind = os.stat(path).st_mode
+        except FileNotFoundError:
+            return None
+        if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+            raise BadInput(f"{path} is a device; name a state file")
+        with opened(path) as file:
             return file.read()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}; name a state file") from None
 
 
 def check_place(path: str) -> None:

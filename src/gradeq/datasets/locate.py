@@ -11,7 +11,8 @@ from pathlib import Path
 from gradeq.datasets.catalog import Dataset, File
 from gradeq.datasets.download import Progress, fetch, on_terminal
 from gradeq.errors import BadInput
-from gradeq.files.atomic import atomic, writing
+from gradeq.files.atomic import atomic
+from gradeq.files.failures import writing
 
 Folder = str | os.PathLike[str] | None
 

@@ -15,7 +15,8 @@ from gradeq.experiments.gallery import Shown, gallery
 from gradeq.experiments.registry import choose
 from gradeq.experiments.source import Source
 from gradeq.experiments.tables import csv_of
-from gradeq.files.atomic import atomic, writing
+from gradeq.files.atomic import atomic
+from gradeq.files.failures import writing
 
 GALLERY = "index.html"
 

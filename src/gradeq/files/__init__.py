@@ -11,11 +11,12 @@ Codebook turns names into dense codes, Clock reads times, sorted_by_time and Sca
 by time and put results back in file order, atomic writes any other file whole or not at all.
 """
 
-from gradeq.files.atomic import Together, atomic, check_output, write_text
+from gradeq.files.atomic import Together, atomic, write_text
 from gradeq.files.cells import MISSING, guard_formula, is_missing
 from gradeq.files.codebook import Codebook
 from gradeq.files.numbers import numeric
 from gradeq.files.ordering import Ordered, Scatter, in_time_order, sorted_by_time
+from gradeq.files.places import check_output
 from gradeq.files.table import Chunk, Table, open_table
 from gradeq.files.times import Clock, Times
 from gradeq.files.writer import Writer, kinds_of, output_format, write_rows

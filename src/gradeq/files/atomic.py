@@ -6,18 +6,22 @@ import contextlib
 import hashlib
 import os
 import secrets
-import signal
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from gradeq.errors import BadInput
+from gradeq.files.failures import writing
+from gradeq.files.places import beside, check_output, keep_mode
+from gradeq.files.signals import undisturbed
 
 _PREFIX = ".gradeq-"
 _SUFFIX = ".tmp"
 # A temporary file younger than this may be one that its writer has not locked yet.
 _YOUNG = 60.0
+# The files that this process has put in their places, the last ones of many: what is true after an interruption.
+lately: deque[str] = deque(maxlen=100)
 
 
 class Together:
@@ -42,7 +46,8 @@ class Together:
     def open(self, path: str | os.PathLike[str], last: bool = False) -> BinaryIO:
         """A file to write; refused at once when it is one of the inputs or cannot be written."""
         check_output(path, self.inputs)
-        self._drafts.append(_Draft(path, last))
+        with undisturbed():
+            self._drafts.append(_Draft(path, last))
         return self._drafts[-1].file
 
     def marks(self) -> list[tuple[str, str]]:
@@ -52,8 +57,13 @@ class Together:
             draft.seal()
         return [(draft.path, draft.mark()) for draft in drafts]
 
+    @property
+    def in_place(self) -> bool:
+        """Whether every file that was opened is in its place."""
+        return not self._drafts
+
     def publish(self) -> None:
-        """Put every file in its place; it is too late for Ctrl-C then."""
+        """Put every file in its place; Ctrl-C is heard when all are there."""
         for draft in self._drafts:
             draft.seal()
         self._drafts.sort(key=lambda draft: draft.last)
@@ -69,16 +79,16 @@ class _Draft:
     def __init__(self, path: str | os.PathLike[str], last: bool) -> None:
         self.path, self.last = os.fspath(path), last
         self._place = os.path.realpath(self.path)
-        self._folder, name = os.path.split(self._place)
+        self._folder = os.path.dirname(self._place)
         _sweep(self._folder)
-        self._temporary = os.path.join(
-            self._folder, f"{_PREFIX}{name[:80]}-{secrets.token_hex(6)}{_SUFFIX}"
-        )
+        self._temporary = beside(self._place, f"-{secrets.token_hex(6)}{_SUFFIX}")
         with writing(path):
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
-            descriptor = os.open(self._temporary, flags, _mode(self._place))
+            mode = 0o600 if os.path.exists(self._place) else 0o666
+            descriptor = os.open(self._temporary, flags, mode)
         self.file = os.fdopen(descriptor, "wb")
         lock(descriptor)
+        keep_mode(descriptor, self._place)
 
     def seal(self) -> None:
         """All of it is on the disk; it stays open, and so locked, until it is in its place."""
@@ -97,6 +107,7 @@ class _Draft:
             if os.name == "nt":  # where an open file cannot be renamed
                 self.file.close()
             os.replace(self._temporary, self._place)
+            lately.append(self.path)
             self.file.close()
         _sync_folder(self._folder)
 
@@ -116,62 +127,12 @@ def atomic(path: str | os.PathLike[str], inputs: Iterable[str] = ()) -> Iterator
         files.publish()
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Ctrl-C is not heard within the block: some files in their places and others not would fit nothing."""
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # only the main thread can say so, and only it is interrupted
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What the system says against writing there, as one line of ours."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise BadInput(
-            f"{os.fspath(path)} cannot be written: {reason}; make room or choose another place"
-        ) from None
-
-
 def write_text(
     path: str | os.PathLike[str], pieces: Iterable[str], inputs: Iterable[str] = ()
 ) -> None:
     """Write a whole text file in UTF-8, atomically."""
     with atomic(path, inputs) as file, writing(path):
         file.writelines(piece.encode("utf-8") for piece in pieces)
-
-
-def check_output(path: str | os.PathLike[str], inputs: Iterable[str] = ()) -> None:
-    """Refuse an output that is a folder, lies in no folder, or is one of the inputs."""
-    name = os.fspath(path)
-    place = os.path.realpath(name)
-    if os.path.isdir(place):
-        raise BadInput(f"{name} is a folder; name a file for the output")
-    folder = os.path.dirname(place)
-    if not os.path.isdir(folder):
-        raise BadInput(f"{name} cannot be written: there is no folder {folder}; make it first")
-    for other in inputs:
-        if os.path.exists(other) and os.path.realpath(other) == place:
-            raise BadInput(f"{name} is an input too; write the output to another file")
-        if os.path.exists(other) and os.path.exists(place) and os.path.samefile(other, place):
-            raise BadInput(f"{name} is the input {other}; write the output to another file")
-
-
-def _mode(place: str) -> int:
-    """The permissions of the file that is replaced, else those of any new file."""
-    try:
-        return os.stat(place).st_mode & 0o777
-    except OSError:
-        return 0o666
 
 
 def lock(descriptor: int) -> bool | None:

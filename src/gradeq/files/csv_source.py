@@ -11,6 +11,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import weakref
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gradeq.errors import BadInput
 from gradeq.files.cells import row_name, shown
+from gradeq.files.failures import writing
+from gradeq.files.pipes import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,9 +103,12 @@ class CsvSource:
         self._zipped = zipped
         self._pipe: BinaryIO | None = None
         if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
-            self._pipe = sys.stdin.buffer if path == "-" else open(path, "rb")  # noqa: SIM115
+            self._pipe = sys.stdin.buffer if path == "-" else opened(path)
+            if path != "-":
+                weakref.finalize(self, self._pipe.close)
             if spool:
-                self._pipe = _spooled(self._pipe)
+                self._pipe = _spooled(self._pipe, self.where)
+                weakref.finalize(self, self._pipe.close)
         self._spooled = spool
         self.size = os.path.getsize(path) if self._pipe is None else 0
         # A pipe's first block is taken from it by looking at the header: keep it for the pass.
@@ -144,10 +150,12 @@ class CsvSource:
                 self._pipe.close()
 
 
-def _spooled(pipe: BinaryIO) -> BinaryIO:
+def _spooled(pipe: BinaryIO, where: str) -> BinaryIO:
     """A copy of the pipe in a temporary file that has no name, so that none is left behind."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115
-    shutil.copyfileobj(pipe, copy, 1 << 20)
+    with writing(f"a copy of {where} in {tempfile.gettempdir()}"):
+        copy = tempfile.TemporaryFile()  # noqa: SIM115
+        shutil.copyfileobj(pipe, copy, 1 << 20)
+        copy.flush()
     return copy
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradeq.errors import BadInput
 from gradeq.files.cells import no_such_column
 from gradeq.files.csv_source import CsvSource
+from gradeq.files.failures import reading
 from gradeq.files.numbers import Floats, is_text, numeric
 from gradeq.files.parquet_source import ParquetSource
 from gradeq.files.times import Clock, Times
@@ -138,16 +140,23 @@ def open_table(paths: Sequence[str | os.PathLike[str]], *, spool: bool = False) 
 def _source(path: str, spool: bool) -> Source:
     if path == "-":
         return CsvSource(path, spool=spool)
-    if os.path.isdir(path):
+    if not path:
+        raise BadInput("the name of an input is empty; name a file")
+    with reading(path, "check the name of the input"):
+        try:
+            kind = os.stat(path).st_mode
+        except FileNotFoundError:
+            raise BadInput(f"{path} does not exist; check the name of the input") from None
+    if stat.S_ISDIR(kind):
         raise BadInput(f"{path} is a folder; name the files in it")
-    if not os.path.exists(path):
-        raise BadInput(f"{path} does not exist; check the name of the input")
     if not os.access(path, os.R_OK):
         raise BadInput(f"{path} may not be read; check its permissions")
     lower = path.lower()
     if lower.endswith(".parquet"):
+        if not stat.S_ISREG(kind):
+            raise BadInput(f"{path} is a pipe or a device; Parquet can be read from a file alone")
         return ParquetSource(path)
-    if lower.endswith((".csv", ".csv.gz")) or not os.path.isfile(path):
+    if lower.endswith((".csv", ".csv.gz")) or not stat.S_ISREG(kind):
         return CsvSource(path, zipped=lower.endswith(".gz"), spool=spool)
     raise BadInput(f"{path} is neither CSV nor Parquet by its name; use .csv, .csv.gz or .parquet")
 

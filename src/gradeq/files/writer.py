@@ -14,8 +14,10 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.files import csv_lines
 from gradeq.files.arrays import from_numpy, texts
-from gradeq.files.atomic import Together, atomic, check_output, writing
+from gradeq.files.atomic import Together, atomic
 from gradeq.files.cells import guard_formula
+from gradeq.files.failures import writing
+from gradeq.files.places import check_output
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +56,8 @@ class Writer:
                 f"the input has a column {clash[0]!r} already; "
                 "rename ours with --column NAME, or drop that one"
             )
+        if "" in self._new:
+            raise BadInput("the name of a new column is empty; give it one with --column NAME")
         self.schema = _extended(schema, self._new)
         self._stack = ExitStack()
         self._sink: _Sink
@@ -132,7 +136,9 @@ def output_format(path: str) -> str:
     for suffix in ("csv", "csv.gz", "parquet"):
         if path.lower().endswith("." + suffix):
             return suffix
-    raise BadInput(f"{path}: the output's name must end in .csv, .csv.gz or .parquet")
+    raise BadInput(
+        f"{path or 'an empty name'}: the output's name must end in .csv, .csv.gz or .parquet"
+    )
 
 
 class _Sink(Protocol):
