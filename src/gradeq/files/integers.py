@@ -74,7 +74,7 @@ class IntegerCodes:
         low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
         if low >= 0 and high < SMALL:
             self._make_room(high)
-            codes = self._small[keys].astype(np.int64)
+            codes = self._small.take(keys, mode="clip").astype(np.int64)  # quickest
         elif low >= SMALL or high < 0:
             codes = self._probe(keys)
         else:
@@ -83,7 +83,7 @@ class IntegerCodes:
             self._make_room(int(keys[small].max(initial=0)))
             codes[small] = self._small[keys[small]]
             codes[~small] = self._probe(keys[~small])
-        return codes, np.flatnonzero(codes < 0)
+        return codes, np.flatnonzero(codes < 0) if codes.min(initial=0) < 0 else keys[:0]
 
     def _make_room(self, key: int) -> None:
         if key >= len(self._small):

@@ -165,9 +165,9 @@ class State:
         few: dict[str, Any] = {}
         for per, places in wanted.items():
             if places is not None and 4 * len(places) < self.counts[per]:
+                # New ones have nothing to remember; the last entry stands in for them.
                 own = np.asarray(places, dtype=np.int64)
-                new = own >= self.counts[per]
-                few[per] = own[~new] if new.any() else own
+                few[per] = np.minimum(own, self.counts[per] - 1)
         kept: dict[str, tuple[Any, Any, Any]] = {}
         for each in self.columns:
             values = getattr(self, each.name)
