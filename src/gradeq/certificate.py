@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -163,10 +164,14 @@ def coordinate_bounds(reading: Reading, setting: Setting) -> Sequence[Bound]:
         return [proven(reading, setting)] * (count * width)
     if reading.terms.structure == "scalar":
         return total_bounds(reading, setting)
-    if setting.structure == "disjoint" and setting.penalty is None and width > 1:
-        return [bound for group in setting.groups for bound in level_bounds(group, width)]
-    if isinstance(setting.groups, Groups) and setting.penalty is None:
-        return Lazily(count, lambda j: best_bound(setting.groups[j]))
+    if setting.structure == "disjoint" and setting.penalty is None:
+
+        @lru_cache(1)  # the levels of a group are read one after the other
+        def of_group(j: int) -> list[Bound]:
+            return level_bounds(setting.groups[j], width)
+
+        bounds = Lazily(count * width, lambda c: of_group(c // width)[c % width])
+        return bounds if isinstance(setting.groups, Groups) else tuple(bounds)
     return [bound for bound in group_bounds(setting) for _ in range(width)]
 
 

@@ -149,25 +149,23 @@ def setting_of(reading: Reading) -> Setting:
     latest = facts[fact.LATEST]
     layer = {**common, **steps_of(reading, None), **seen(reading, None), "lateness": int(latest)}
 
+    alone = "scalar" if width == 1 else "isotonic"
+
     def one(j: int) -> Setting:
-        alone = "scalar" if width == 1 else "isotonic"
         own = {**common, **steps_of(reading, j), **seen(reading, j)}
         return Setting(structure=alone, lateness=lateness_of(reading, j), **own)
 
     def with_facts(row: list[float]) -> Setting:
-        own = [0.0] * COLUMNS
-        own[LOW], own[HIGH] = -row[0], row[1]
-        own[ROWS], own[WEIGHT], own[LOSS_BEFORE], own[REACH] = row[2:6]
-        given = {**common, **steps_in(reading, row[7:]), **seen_in(reading, [own])}
-        return Setting(structure="scalar", lateness=int(row[6]), **given)
+        owns, gaps, late, path = read_facts(row, width)
+        own = {**common, **steps_in(reading, path), **seen_in(reading, owns, gaps)}
+        return Setting(structure=alone, lateness=late, **own)
 
     if terms.structure == "scalar" and count == 1:
         return one(0)
     if terms.structure == "disjoint":
         groups: Sequence[Setting]
-        if count >= MANY and width == 1 and terms.task in ORDERED:
-            rows = facts_of(reading)
-            groups = Groups(rows, rows[:, 6] >= 2.0, with_facts)
+        if count >= MANY and terms.task in ORDERED:
+            groups = Groups(*facts_of(reading), with_facts)
         else:
             groups = tuple(one(j) for j in range(count))
         return Setting(structure="disjoint", groups=groups, dimension=count * width, **layer)
@@ -190,22 +188,40 @@ def lateness_of(reading: Reading, j: int) -> int:
     return int(late[j * LATENESS + LATEST_OF_CELL])
 
 
-def facts_of(reading: Reading) -> Any:
-    """What tells the settings of many groups apart, a row for each: the larger a number, the less is promised."""
-    sums = reading.state.view("sums").reshape(-1, COLUMNS)
-    path = reading.state.view("path").reshape(-1, PATH)
-    found = np.empty((len(sums), 7 + (PATH if len(path) else 0)))
-    if len(
-        path
-    ):  # steps from the inverse of the first on; those of all groups are the smallest and the largest
-        found[:, 7:] = path
-    found[:, 0], found[:, 1:6] = -sums[:, LOW], sums[:, [HIGH, ROWS, WEIGHT, LOSS_BEFORE, REACH]]
-    late = reading.state.late
-    if reading.flight.per == "key" or not len(late):
-        found[:, 6] = int(reading.state.facts[fact.LATEST])
-    else:
-        found[:, 6] = reading.state.view("late").reshape(-1, LATENESS)[:, LATEST_OF_CELL]
-    return found
+NUMBERS = [ROWS, WEIGHT, LOSS_BEFORE, REACH]  # of the first level
+
+
+def facts_of(reading: Reading) -> tuple[Any, Any]:
+    """What tells the settings of many groups apart, a row for each: the larger a number, the less is promised.
+
+    Both ends of the residuals of each level (the lower one with the other sign), NUMBERS, lateness, the gaps between
+    levels, and how steps varied, if they did. And the kind of each group (``theory.groups``).
+    """
+    state, width, terms = reading.state, reading.width, reading.terms
+    sums = state.view("sums").reshape(-1, width, COLUMNS)
+    late: Any = float(int(state.facts[fact.LATEST]))
+    if reading.flight.per != "key" and len(state.late):
+        late = state.view("late").reshape(-1, LATENESS)[:, LATEST_OF_CELL]
+    lateness = np.broadcast_to(late, len(sums))[:, None]
+    found = [-sums[:, :, LOW], sums[:, :, HIGH], sums[:, 0, NUMBERS], lateness]
+    if width > 1:
+        found.append(state.view("gaps").reshape(-1, width - 1))
+    if state.born("path"):
+        found.append(state.view("path").reshape(-1, PATH))
+    zero = terms.task == "poisson" and sums[:, 0, LOW] <= origin_of(terms, terms.start[0])
+    return np.concatenate(found, axis=1), 2 * np.asarray(zero) + (lateness[:, 0] >= 2.0)
+
+
+def read_facts(row: list[float], width: int) -> tuple[list[Any], tuple[float, ...], int, Any]:
+    """The accounts of a group, the gaps between its levels, its lateness and its path of steps."""
+    ends, rest = row[: 2 * width], row[2 * width :]
+    owns = [[0.0] * COLUMNS for _ in range(width)]
+    for k, own in enumerate(owns):
+        own[LOW], own[HIGH] = -ends[k], ends[width + k]
+    for c, number in zip(NUMBERS, rest, strict=False):
+        owns[0][c] = number
+    late, gaps = len(NUMBERS), len(NUMBERS) + 1
+    return owns, tuple(rest[gaps : gaps + width - 1]), int(rest[late]), rest[gaps + width - 1 :]
 
 
 def steps_of(reading: Reading, j: int | None) -> dict[str, Any]:
@@ -237,19 +253,26 @@ def seen(reading: Reading, j: int | None) -> dict[str, Any]:
     """Counts and ranges of one parameter (None: of all rows); ranges are measured from u_1."""
     width = reading.width
     owns = [reading.total(k) if j is None else reading.account(j * width + k) for k in range(width)]
-    facts = seen_in(reading, owns)
-    if width > 1 and j is not None:  # the levels of one parameter are bounded by its own gaps (8.6)
-        facts["gaps"] = tuple(reading.state.gaps[j * (width - 1) : (j + 1) * (width - 1)])
-    return facts
+    gaps = (
+        ()
+        if j is None or width == 1
+        else reading.state.gaps[j * (width - 1) : (j + 1) * (width - 1)]
+    )
+    return seen_in(reading, owns, tuple(gaps))
 
 
-def seen_in(reading: Reading, owns: list[Any]) -> dict[str, Any]:
-    """Counts and ranges in the accounts of one parameter, one for each level."""
+def origin_of(terms: Terms, start: float) -> float:
+    """Where the residuals of a level are measured from."""
+    return start * terms.size - terms.centre
+
+
+def seen_in(reading: Reading, owns: list[Any], gaps: tuple[float, ...]) -> dict[str, Any]:
+    """Counts and ranges in the accounts of one parameter, one for each level, which its own gaps bound (8.6)."""
     terms = reading.terms
     lows, highs = [], []
     for own, start in zip(owns, terms.start, strict=True):
         ranged = own[LOW] <= own[HIGH]
-        origin = start * terms.size - terms.centre
+        origin = origin_of(terms, start)
         lows.append(own[LOW] - origin if ranged else 0.0)
         highs.append(own[HIGH] - origin if ranged else 0.0)
     facts: dict[str, Any] = {
@@ -274,5 +297,5 @@ def seen_in(reading: Reading, owns: list[Any]) -> dict[str, Any]:
     if terms.sinh:
         facts["zero_scale_rounds"] = owns[0][REACH]
     if len(owns) > 1:
-        facts |= {"lows": tuple(lows), "highs": tuple(highs)}
+        facts |= {"lows": tuple(lows), "highs": tuple(highs), "gaps": gaps}
     return facts

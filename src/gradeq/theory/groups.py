@@ -14,8 +14,8 @@ from gradeq.tables import Lazily
 if TYPE_CHECKING:
     from gradeq.theory.setting import Setting
 
-# Where facts have one direction; the range of an exponential mean is smaller when labels may be 0 (result 3.5).
-ORDERED = ("mean", "quantile", "probability_logit", "probability_shift", "glm")
+# Where facts have one direction.
+ORDERED = ("mean", "quantile", "probability_logit", "probability_shift", "glm", "poisson")
 FEW = 8  # groups that are looked at one by one
 ROUNDING = 1e-12  # relative: what logarithms may lose where a fact grows
 
@@ -27,12 +27,13 @@ class Groups(Lazily["Setting"]):
 
     Facts are such that no sum of gradients is bounded by less when one of them grows: ends of ranges, counts, sums
     of positive terms, lateness. So the largest facts of several groups give a setting that is no better than any.
-    Other results hold where labels came ``late``, and they may promise more: such groups are compared apart.
+    Groups of another ``kind`` are compared apart, since other results hold for them and may promise more: where
+    labels came late, and where those of an exponential mean may be 0 (result 3.5).
     """
 
-    def __init__(self, facts: Any, late: Any, make: Callable[[list[float]], Setting]) -> None:
+    def __init__(self, facts: Any, kinds: Any, make: Callable[[list[float]], Setting]) -> None:
         super().__init__(len(facts), lambda j: make(facts[j].tolist()))
-        self._facts, self._late = facts, late
+        self._facts, self._kinds = facts, kinds
         self._of_facts = make
         self.widest = make(facts.max(axis=0).tolist())
 
@@ -44,10 +45,8 @@ class Groups(Lazily["Setting"]):
         facts, worst, at = self._facts, start, -1
         numbered = count()
         exact = self.widest.task in ("mean", "quantile") and not self.widest.has_late_labels
-        apart = (np.flatnonzero(self._late), np.flatnonzero(~self._late))
-        waiting: list[tuple[Any, ...]] = [
-            (-np.inf, 0, next(numbered), own) for own in apart if len(own)
-        ]
+        apart = [np.flatnonzero(self._kinds == kind) for kind in np.unique(self._kinds)]
+        waiting: list[tuple[Any, ...]] = [(-np.inf, 0, next(numbered), own) for own in apart]
         while waiting:
             least, *_, own = heapq.heappop(waiting)
             if -least < worst[0] * (1.0 if exact else 1.0 - ROUNDING):
