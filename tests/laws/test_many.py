@@ -128,7 +128,7 @@ def test_labels_that_wait_for_their_time_keep_their_ids(name):
     other = 0.0 if y else 1.0
     assert many.update_many([y, other], ids=[id, id]) == ["duplicate", "conflict"]
     assert (many.correct(id, other), many.correct(id, other)) == ("corrected", "duplicate")
-    assert [own.y for own in many._book.waiting if own.id == id] == [other]
+    assert [own.y for own in many._book.waiting.values() if own.id == id] == [other]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,19 +33,6 @@ class Turns(NamedTuple):
     sizes: Ints
     counts: Ints
 
-    def given(self, layer: Any, book: Codebook) -> dict[str, Any]:
-        """The times of a layer's run; labels that wait for a row of this piece are told which."""
-        starts = np.cumsum(self.sizes) - self.sizes
-        moved = []
-        for own in layer._book.waiting:
-            code = series(own.ticket, book)
-            left = FAR if code is None else int(own.due) - FAR - int(self.counts[code])
-            if code is not None and left < self.sizes[code]:
-                own = own._replace(due=self.first + int(self.order[starts[code] + left]))
-            moved.append(own)
-        layer._book.waiting = moved
-        return {"times": self.times, "label_times": self.due}
-
 
 class RowClock:
     """Counts the rows of a run, those of each series (``--key``) apart."""
@@ -52,6 +41,9 @@ class RowClock:
         self.delay, self.book = delay, Codebook()
         self.counts = np.zeros(1, dtype=np.int64)
         self.served = 0
+        self.last = 0  # the number of the last ticket that was entered into ``far``
+        # Of each series, when its labels that wait for a row not read yet are due: a heap of these and their tickets.
+        self.far: dict[str | None, list[tuple[int, int]]] = {}
 
     def turns(self, n: int, keys: Any) -> Turns:
         """The turns of the next n rows."""
@@ -69,6 +61,25 @@ class RowClock:
         made = Turns(self.served + slots, back, self.served, order, sizes, counts)
         self.served, self.counts = self.served + n, counts + sizes
         return made
+
+    def given(self, layer: Any, turns: Turns) -> dict[str, Any]:
+        """The times of a layer's run; labels that wait for a row of this piece are told which."""
+        waiting = layer._book.waiting
+        for number in takewhile(lambda number: number > self.last, reversed(waiting)):
+            own = waiting[number]
+            heappush(self.far.setdefault(own.ticket.row.key, []), (int(own.due), number))
+        self.last = next(reversed(waiting), self.last)
+        starts, found = np.cumsum(turns.sizes) - turns.sizes, []
+        for code in np.flatnonzero(turns.sizes).tolist() if self.far else ():
+            far = self.far.get(self.book.names[code] if len(self.book) else None, [])
+            before = FAR + int(turns.counts[code])
+            while far and far[0][0] < before + int(turns.sizes[code]):
+                due, number = heappop(far)
+                if number in waiting:  # else it was forgotten since
+                    row = int(turns.order[starts[code] + due - before])
+                    found.append(waiting[number]._replace(due=turns.first + row))
+        layer._book.hold(found)
+        return {"times": turns.times, "label_times": turns.due}
 
     def take_up(self, layer: Any) -> None:
         """Labels of an earlier run wait for rows that are counted from here."""
@@ -93,7 +104,7 @@ class RowClock:
 
 def for_all(layer: Any, change: Any) -> None:
     """Change every label that waits."""
-    layer._book.waiting = [change(own) for own in layer._book.waiting]
+    layer._book.hold([change(own) for own in layer._book.waiting.values()])
 
 
 def series(ticket: Any, book: Codebook) -> int | None:
@@ -126,7 +137,7 @@ def clock_of(options: Common, layer: Any) -> RowClock | None:
 def times_of(clock: RowClock | None, turns: Turns | None, piece: Piece, layer: Any) -> Any:
     """When rows are served and their labels due, as the layer takes it; nothing where labels come at once."""
     if clock is not None and turns is not None:
-        return turns.given(layer, clock.book)
+        return clock.given(layer, turns)
     return {} if piece.times is None else {"times": piece.times, "label_times": piece.due}
 
 

@@ -98,12 +98,12 @@ def passed(engine: Engine, columns: Columns) -> Ran:
     order = serving_order(columns.times)
     if order is not None:
         columns = in_order(columns, order)
-    carried = book.waiting if columns.times is not None else []
+    carried = carried_over(book, columns.times)
     n, first = len(columns.base) + len(carried), len(carried)
     full = with_carried(engine, columns, carried) if first else columns
     weights = ones(n) if full.weights is None else full.weights
     known = labelled(full.labels, full.weights)
-    late = columns.label_times is not None or first > 0
+    late = columns.label_times is not None or (columns.times is not None and bool(book.waiting))
     at_once = not late and columns.kept is None
     posting, times = due(book, full, columns, carried, known) if late else (None, None)
     if posting is None:
@@ -138,13 +138,11 @@ def passed(engine: Engine, columns: Columns) -> Ran:
         served, memos = rule.run(state, batch)
         tickets_of = Maker(engine, full, batch, served, memos, opened).tickets
     kept = kept_with(columns.kept, carried, columns.labels)
-    if columns.times is not None:
-        whole = times if times is not None else columns.times
-        ids = None if kept is None else kept.ids
-        book.hold(still_waiting(full, posting, whole, tickets_of, ids))
+    waits = still_waiting(full, posting, times or columns.times, tickets_of, kept and kept.ids)
     if kept is not None:
         counted = Counted(full.placed.cells, opened, state.view("rows")) if late else None
         enter(book, rule, kept, batch, heard, tickets_of, counted, engine.frozen)
+    book.hold(waits, carried)
     if columns.times is not None and n > first:
         book.expire(float(columns.times[-1]))
         book.now = float(columns.times[-1])
@@ -154,7 +152,8 @@ def passed(engine: Engine, columns: Columns) -> Ran:
         back = np.empty_like(out)
         back[order] = out
         out, posts = back, order[posts]
-    return Ran(out, posts, len(posting.expired), len(posting.waiting))
+    waiting = len(book.waiting) if columns.times is not None else 0
+    return Ran(out, posts, len(posting.expired), waiting)
 
 
 def labelled(labels: Floats, weights: Floats | None) -> NDArray[np.bool_]:
@@ -163,6 +162,13 @@ def labelled(labels: Floats, weights: Floats | None) -> NDArray[np.bool_]:
     if weights is not None and not (len(weights) and weights.min() > 0.0):
         known &= weights > 0.0
     return known
+
+
+def carried_over(book: Book, times: NDArray[Any] | None) -> list[Waiting]:
+    """The tickets of earlier runs that a run over these times may post or let expire."""
+    if times is None or not len(times) or not book.waiting:
+        return []
+    return book.due_by(times.max())
 
 
 def serving_order(times: NDArray[Any] | None) -> Ints | None:

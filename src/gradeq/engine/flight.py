@@ -244,27 +244,41 @@ class Flight:
             else:
                 rows += np.bincount(cells.params, minlength=len(rows))
             return batch.steps, np.empty(0, dtype=np.int64), np.empty(0), at_once(batch)
-        calm_so_far = not len(state.late)
-        if calm_so_far:
-            self.awake(state)
-        opened = np.zeros(len(cells.params))
+        calm_so_far, own = not len(state.late), cells.params
+        used: Any = slice(None)
+        if calm_so_far and 4 * len(own) < len(
+            rows
+        ):  # a few cells of many: only these are looked at
+            used, own = np.unique(own, return_inverse=True)
+            counted, late = rows[used], self.calm(state, used).reshape(-1)
+        else:
+            if calm_so_far:
+                self.awake(state)
+            counted, late = rows, state.view("late")
+        opened = np.zeros(len(own))
         for k, ticket in enumerate(batch.carried):
             opened[cells.starts[k] : cells.starts[k + 1]] = ticket.counts
         etas, delays, told = batch.steps.copy(), np.ones(n), np.array(NO_LABELS)
         nothing = np.empty(0)
         numbers = np.array([float(ticket.number) for ticket in batch.carried])
-        cuts, posts, starts, own = unsigned(batch.cuts, batch.posts, cells.starts, cells.params)
+        cuts, posts, starts, places = unsigned(batch.cuts, batch.posts, cells.starts, own)
         order = flight.Order(
-            self.limit or 0.0, first, state.facts[SERVED], numbers, cuts, posts, starts, own, batch.weights,
+            self.limit or 0.0, first, state.facts[SERVED], numbers, cuts, posts, starts, places, batch.weights,
             norms if self.featured else nothing, batch.keys,
         )  # fmt: skip
         widest = state.view("norms") if self.featured else nothing
-        kept = flight.Kept(opened, widest, rows, state.view("late"), etas, delays, told)
+        kept = flight.Kept(opened, widest, counted, late, etas, delays, told)
         run_loop(flown, (order, kept), (), n)
         del kept
         short = Told(*told.tolist())
         if calm_so_far and short.late == 1.0:
+            del late
             state.late = array("d")  # all at once after all: it still follows from the counts
+        elif counted is not rows:
+            self.awake(state)
+            state.view("late").reshape(-1, LATENESS)[used] = late.reshape(-1, LATENESS)
+        if counted is not rows:
+            rows[used] = counted
         return etas, opened.astype(np.int64), delays, short
 
     def settle_many(
@@ -332,11 +346,18 @@ class Flight:
 
         The one that was late is ``entered`` into the accounts of these cells already.
         """
-        labels, counted = np.array(state.view("sums")[:: self.stride]), state.view("rows") > 0.0
-        labels[list(entered)] -= 1.0
-        counted[list(entered)] = True
+        made = self.calm(state, slice(None), entered)
         state.bear("late")
-        state.view("late").reshape(-1, LATENESS)[:] = calm(labels * counted)
+        state.view("late").reshape(-1, LATENESS)[:] = made
+
+    def calm(self, state: State, cells: Any, entered: Sequence[int] = ()) -> Any:
+        """The lateness of cells all of whose labels came at once, but the one that is ``entered`` already."""
+        labels, counted = state.view("sums")[:: self.stride][cells], state.view("rows")[cells] > 0.0
+        if entered:
+            labels, at = labels.copy(), list(entered)
+            labels[at] -= 1.0
+            counted[at] = True
+        return calm(labels * counted)
 
     def awake_path(self, state: State, eta: float, entered: Sequence[int] = ()) -> None:
         """Begin to follow steps: so far every label had the same one, ``eta``; the last is ``entered`` already."""

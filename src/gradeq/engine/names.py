@@ -7,6 +7,7 @@ values ("race=Caucasian"), each feature one parameter with its name; no intercep
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from math import isfinite
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
@@ -82,8 +83,8 @@ class Roster:
     """
 
     __slots__ = (
-        "clocked", "disjoint", "features", "groups", "index", "ones", "picked", "places", "rows", "scalar",
-        "together",
+        "clocked", "disjoint", "features", "groups", "index", "listed", "ones", "picked", "places", "rows",
+        "scalar", "together",
     )  # fmt: skip
 
     keys = 1
@@ -112,6 +113,7 @@ class Roster:
         self.clocked = "rows" if self.scalar or self.disjoint != self.together else "clock"
         self.ones = (1.0,) * len(self.groups)
         self.index: dict[str, int] = {}
+        self.listed: list[str] = []  # the same names in order, as far as somebody asked for them
         self.places: dict[
             tuple[str, ...], Place
         ] = {}  # of the names of a row, as they are asked for
@@ -136,7 +138,7 @@ class Roster:
     @property
     def names(self) -> list[str]:
         """The parameters by name."""
-        return list(self.index)
+        return list(self.spelled)
 
     @property
     def clock_per(self) -> str:
@@ -226,6 +228,7 @@ class Roster:
     def forget(self, mark: Any) -> None:
         """Forget the groups entered since ``mark`` was taken."""
         self.places.clear()
+        del self.listed[mark:]
         while len(self.index) > mark:
             self.index.popitem()
 
@@ -267,8 +270,15 @@ class Roster:
 
     def row_at(self, params: Sequence[int], values: Sequence[float], key: int) -> Row:
         """The row of these places, by name."""
-        names = list(self.index)
-        return Row(tuple(names[j] for j in params), tuple(values))
+        return Row(tuple([self.spelled[j] for j in params]), tuple(values))
+
+    @property
+    def spelled(self) -> list[str]:
+        """The names in order, kept: those that were entered since are added."""
+        more = len(self.index) - len(self.listed)
+        if more:
+            self.listed += [*islice(reversed(self.index), more)][::-1]
+        return self.listed
 
     def state(self) -> dict[str, Any]:
         """The names, ready for the codec."""
@@ -281,7 +291,7 @@ class Roster:
             raise StateError("the state is damaged: a name appears twice or is empty")
         if names[: len(self.features)] != list(self.features) or (self.scalar and names != [ALL]):
             raise StateError("the state is damaged: its names are not those of this layer")
-        self.index = {name: j for j, name in enumerate(names)}
+        self.index, self.listed = {name: j for j, name in enumerate(names)}, []
         self.places.clear()
 
     def merged(self, other: Roster) -> tuple[list[int], list[int]]:

@@ -48,14 +48,14 @@ def check_entry(rule: Rule, entry: Ticket | Posting) -> None:
 def check_book(book: Book, rule: Rule, names: Any, state: State, label: Any) -> None:
     """Refuse a book whose tickets and postings are not those of this layer; ``label`` checks a label."""
     opened = [ticket for ticket, _, _ in book.opened.values()]
-    waiting = [own.ticket for own in book.waiting]
+    waiting = [own.ticket for own in book.waiting.values()]
     for ticket in (*opened, *waiting):
         _check_place(ticket, ticket.counts, rule, names, state)
         if any(k > state.rows[c] for k, c in zip(ticket.counts, names.place(ticket.row).cells)):  # noqa: B905
             raise BadInput("a ticket counts more rows than were served")
         if not hasattr(rule, "error") and not hasattr(rule, "score"):
             rule.judge(ticket.served, ticket.base, 0.0, ticket.memo)
-    for own in book.waiting:
+    for own in book.waiting.values():
         label(own.y)
     for posting in book.closed.values():
         _check_place(posting, posting.late, rule, names, state)
@@ -64,7 +64,7 @@ def check_book(book: Book, rule: Rule, names: Any, state: State, label: Any) -> 
             if judged != (posting.errors, posting.losses, posting.memo):
                 raise BadInput("a posting is not what its label says")
     check_times(own for _, _, own in book.opened.values())
-    check_times(time for own in book.waiting for time in (own.due, own.time))
+    check_times(time for own in book.waiting.values() for time in (own.due, own.time))
     check_times([book.now])
     for id in (*book.closed, *book.lapsed, *book.held):
         if type(id) not in (str, int):

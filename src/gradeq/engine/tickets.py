@@ -7,7 +7,7 @@ layer's verbs ``open`` and ``post`` and needs none.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
@@ -55,8 +55,8 @@ class Book:
     """Open tickets by number and by id, the last ``remember`` closed and expired ids."""
 
     __slots__ = (
-        "by_id", "by_key", "closed", "desk", "forgotten", "held", "lapsed", "now", "opened", "remember", "timed",
-        "ttl", "waiting",
+        "by_id", "by_key", "closed", "desk", "due", "forgotten", "held", "lapsed", "now", "opened", "remember",
+        "timed", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(self, ttl: float | None, remember: int = 10_000) -> None:
@@ -72,8 +72,11 @@ class Book:
         ] = []  # a heap of when tickets were served; some are closed by now
         self.closed: OrderedDict[Id, Posting] = OrderedDict()
         self.lapsed: OrderedDict[Id, None] = OrderedDict()
-        self.waiting: list[Waiting] = []  # labels of earlier runs that are known but not yet due
-        self.held: dict[Id, float] = {}  # those of them that have an id
+        # Labels of earlier runs that are known but not yet due, by the number of their ticket, oldest first.
+        self.waiting: dict[int, Waiting] = {}
+        self.held: dict[Id, int] = {}  # the numbers of those of them that have an id
+        # A heap of when a run has to look at each of them; some are gone or due at another time by now.
+        self.due: list[tuple[float, int]] = []
         self.forgotten = 0  # ids that were closed or expired and are no longer remembered
         self.now: float | None = None
         self.desk: dict[str, Any] = {}  # what the command line notes from run to run
@@ -165,10 +168,42 @@ class Book:
             self.lapsed.popitem(last=False)
             self.forgotten += 1
 
-    def hold(self, waiting: list[Waiting]) -> None:
-        """Keep these labels until they are due, instead of those that were kept so far."""
-        self.waiting = waiting
-        self.held = {own.id: own.y for own in waiting if own.id is not None}
+    def due_by(self, until: float) -> list[Waiting]:
+        """The waiting labels that are due, or whose tickets expire, by this time, oldest ticket first.
+
+        Perhaps a few more; what none of this is true for is not looked at.
+        """
+        found, at, until = set(), [0], float(until)
+        while at:  # no entry of a heap is smaller than the one above it
+            k = at.pop()
+            if k < len(self.due) and self.due[k][0] <= until:
+                found.add(self.due[k][1])
+                at += (2 * k + 1, 2 * k + 2)
+        return [self.waiting[number] for number in sorted(found & self.waiting.keys())]
+
+    def hold(self, waiting: Iterable[Waiting], instead: Iterable[Waiting] = ()) -> None:
+        """Keep these labels until they are due; of those ``instead`` of which they are, none but these."""
+        kept = {own.ticket.number: own for own in waiting}
+        for old in instead:
+            if old.ticket.number not in kept:
+                self._release(old.ticket.number)
+        while self.due and self.due[0][1] not in self.waiting:
+            heappop(self.due)
+        for number, own in kept.items():
+            self.waiting[number] = own
+            if own.id is not None:
+                self.held[own.id] = number
+            heappush(self.due, (self._moment(own), number))
+        if len(self.due) > 64 + 2 * len(self.waiting):
+            self.due = [(self._moment(own), number) for number, own in self.waiting.items()]
+            heapify(self.due)
+
+    def _moment(self, own: Waiting) -> float:
+        """When a run has to look at a waiting label."""
+        return float(own.due if self.ttl is None else min(own.due, own.time + self.ttl))
+
+    def _release(self, number: int) -> None:
+        self.held.pop(self.waiting.pop(number).id, None)  # type: ignore[arg-type]
 
     def give_up(self, id: Id, now: float) -> None:
         """Let the ticket of this id expire if it is older than the time to live."""
@@ -183,7 +218,7 @@ class Book:
         if id in self.by_id:
             self._unlist(self.opened.pop(self.by_id[id])[0], id)
         if id in self.held:
-            self.hold([own for own in self.waiting if own.id != id])
+            self._release(self.held[id])
         self.closed.pop(id, None)
         self.lapsed.pop(id, None)
         self.forgotten += known
@@ -220,7 +255,7 @@ class Book:
             "open": list(self.opened.values()),
             "closed": [[id, posting] for id, posting in self.closed.items()],
             "lapsed": list(self.lapsed),
-            "waiting": [own if own.id is not None else own[:4] for own in self.waiting],
+            "waiting": [own if own.id is not None else own[:4] for own in self.waiting.values()],
             "now": self.now,
             **({"forgotten": self.forgotten} if self.forgotten else {}),
             **({"desk": self.desk} if self.desk else {}),
@@ -234,9 +269,11 @@ class Book:
         for entry, id, time in state["open"]:
             fresh.check_new(id)
             fresh.put(as_ticket(entry), id, time)
-        if len(fresh.opened) < len(state["open"]) or len(fresh.closed) < len(state["closed"]):
-            raise StateError("the state is damaged: a ticket or an id stands twice")
         fresh.hold([Waiting(as_ticket(entry), *own) for entry, *own in state["waiting"]])
+        named = sum(own.id is not None for own in fresh.waiting.values())
+        counts = (len(fresh.opened), len(fresh.closed), len(fresh.waiting), len(fresh.held))
+        if counts != (*(len(state[name]) for name in ("open", "closed", "waiting")), named):
+            raise StateError("the state is damaged: a ticket or an id stands twice")
         fresh.forgotten = int(state.get("forgotten", 0))
         for name in self.__slots__:
             if name not in ("ttl", "remember"):

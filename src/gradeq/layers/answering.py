@@ -46,7 +46,7 @@ class Answering(Guarded):
 
     def _duplicate(self, y: Any, id: Id) -> str:
         book = self._book
-        known = book.held[id] if id in book.held else book.closed[id].y
+        known = (book.waiting[book.held[id]] if id in book.held else book.closed[id]).y
         if known == y:
             return "duplicate"
         raise LabelConflict(
@@ -61,17 +61,17 @@ class Answering(Guarded):
         """Replace the posted label of this id: the old posting is taken back, the new one put in its place."""
         y = self._label(y)
         book = self._book
-        waits = id in book.held  # its label is known but not due: the new one waits in its place
-        if id not in book.closed and not waits:
+        number = book.held.get(id)  # its label is known but not due: the new one waits in its place
+        if id not in book.closed and number is None:
             raise UnknownTicket(
                 f"id {id!r} has no posted label to correct (the last {book.remember:,} are kept)"
             )
-        if (book.held[id] if waits else book.closed[id].y) == y:
+        if (book.closed[id] if number is None else book.waiting[number]).y == y:
             return "duplicate"
-        if waits:
-            book.hold([own._replace(y=y) if own.id == id else own for own in book.waiting])
-        else:
+        if number is None:
             book.closed[id] = self.repost(book.closed[id], y)[1]
+        else:
+            book.waiting[number] = book.waiting[number]._replace(y=y)
         return "corrected"
 
     @property

@@ -93,7 +93,7 @@ def run_elo(
         placed = elo._names.columns(pairs, first)
         return Columns(base, played, weighing, placed, served_at, due_at, tickets)
 
-    start = snapshot(elo)
+    start = snapshot(elo, when)
     ran, columns = elo._run(made)
     values = ran.served
     if kept is not None:

@@ -42,8 +42,8 @@ def merge(layer: Any, other: Any) -> None:
         layer._book.put(moved(ticket), id, time)
     layer._book.closed.update(other._book.closed)
     layer._book.lapsed.update(other._book.lapsed)
-    waiting = [own._replace(ticket=moved(own.ticket)) for own in other._book.waiting]
-    layer._book.hold([*layer._book.waiting, *waiting])
+    waiting = other._book.waiting.values()
+    layer._book.hold([own._replace(ticket=moved(own.ticket)) for own in waiting])
     layer._book.forgotten += other._book.forgotten
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gradeq import codec
 from gradeq.certificate import certify, more_labels
 from gradeq.certificate_reading import reading_of
-from gradeq.engine.columns import Columns, Engine, Ran, run_columns
+from gradeq.engine.columns import Columns, Engine, Ran, carried_over, run_columns
 from gradeq.engine.flight import Flight
 from gradeq.engine.sound import check_entry
 from gradeq.engine.tickets import Book
@@ -260,23 +260,24 @@ class Layer(Showing, Answering, ABC):
     def _run(self, columns: Callable[[], Columns]) -> tuple[Ran, Columns]:
         """One pass over columns, made (and new names entered) by the function given; undone if anything raises."""
         state, names, book = self._state, self._names, self._book
-        mark, waiting, now = names.mark(), book.waiting, book.now
-        memory = None
+        mark, now, memory = names.mark(), book.now, None
         try:
             made = columns()
             few = self._rule.penalty is None and 4 * len(made.base) < names.count
             params: Any = made.placed.rows.params if few else None
-            own = [p for w in waiting for p in names.place(w.ticket.row).params] if waiting else []
-            if params is not None and own:
-                params = [*params.tolist(), *own]
-            memory = state.remember(params, None if waiting else made.placed.keys)
+            keys: Any = made.placed.keys
+            carried = [names.place(w.ticket.row) for w in carried_over(book, made.times)]
+            if carried:
+                keys = [*keys.tolist(), *(place.key for place in carried)]
+            if carried and few:
+                params = [*params.tolist(), *(j for place in carried for j in place.params)]
+            memory = state.remember(params, keys)
             state.grow(names.count, names.keys)
             return run_columns(self._engine, made), made
         except Exception:
             names.forget(mark)
             if memory is not None:
                 state.undo(memory)
-            book.hold(waiting)
             book.now = now
             raise
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradeq.engine.columns import Columns, Ran, in_order, run_columns, serving_order
+from gradeq.engine.columns import (
+    Columns,
+    Ran,
+    carried_over,
+    in_order,
+    run_columns,
+    serving_order,
+)
 from gradeq.engine.keeping import Kept, check_ids
 from gradeq.engine.tickets import Book, Id
 from gradeq.errors import BadInput
@@ -150,7 +157,7 @@ def run_layer(
     def made() -> Columns:
         return Columns(base, y, w, layer._names.columns(*series, *rows), when, due, kept)
 
-    start = None if key is not None else snapshot(layer)
+    start = None if key is not None else snapshot(layer, when)
     ran, columns = layer._run(made)
     again = no_trace if key is not None else tracer(layer, start, columns)
     shown = answer(predictions, layer._shown(base, ran.served))
@@ -175,13 +182,13 @@ def no_trace(_: Any) -> Any:
     raise BadInput("a run over many keys keeps no trace; run one key by itself to see its path")
 
 
-def snapshot(layer: Layer) -> dict[str, Any] | None:
-    """What a trace starts from: a copy of the state, unless it is long."""
+def snapshot(layer: Layer, times: Any) -> dict[str, Any] | None:
+    """What a trace of a run over these times starts from: a copy of the state, unless it is long."""
     if layer._names.count > TRACED:
         return None
     return {
         "state": layer._state.copy(),
-        "waiting": list(layer._book.waiting),
+        "waiting": carried_over(layer._book, times),
         "frozen": layer._frozen,
         "rule": layer._rule,
     }
@@ -198,7 +205,8 @@ def tracer(
             raise BadInput(f"a run over more than {TRACED:,} parameters keeps no trace")
         twin = copy(layer)
         twin._rule, twin._frozen, twin._book = start["rule"], start["frozen"], Book(layer._ttl)
-        twin._state, twin._book.waiting = start["state"].copy(), list(start["waiting"])
+        twin._state = start["state"].copy()
+        twin._book.hold(start["waiting"])
         twin._state.grow(names.count, names.keys)
         return traced(twin, columns, read)
 
