@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gradeq as gq
 from gradeq import frames
 from gradeq.errors import BadInput
 from gradeq.files import Codebook
@@ -252,3 +253,28 @@ def test_arrays_and_lists_need_no_dataframe_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_columns_of_pandas_with_different_indexes_are_refused_by_every_verb():
+    one = pd.Series([1.0, 2.0, 3.0])
+    other = pd.Series([1.0, 2.0, 3.0], index=[2, 1, 0])
+    ids = pd.Series(["a", "b", "c"], index=[2, 1, 0])
+    plain, grouped, elo = gq.Debiaser(eta=0.1), gq.Debiaser(eta=0.1, groups="g"), gq.Elo(0.1)
+    keyed = gq.Keyed(gq.Debiaser(eta=0.1))
+    refusals = [
+        lambda: plain.run(one, other),
+        lambda: plain.predict_many(one, ids=ids),
+        lambda: plain.update_many(one, ids=ids),
+        lambda: grouped.run(one, one, groups={"g": ids}),
+        lambda: grouped.predict_many(one, groups={"g": ids}),
+        lambda: keyed.predict_many(one, key=ids),
+        lambda: elo.run(pd.Series(list("xyz")), ids, one),
+        lambda: elo.predict_many(pd.Series(list("xyz")), ids),
+    ]
+    kept = [layer.to_json() for layer in (plain, grouped, elo, keyed)]
+    for refused in refusals:
+        with pytest.raises(BadInput, match="different indexes"):
+            refused()
+    assert [layer.to_json() for layer in (plain, grouped, elo, keyed)] == kept
+    plain.predict_many(one, ids=ids.reset_index(drop=True))
+    assert plain.in_flight["open"] == 3

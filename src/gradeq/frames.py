@@ -7,6 +7,7 @@ is imported only when such a column comes.
 from __future__ import annotations
 
 import numbers as abstract
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -181,9 +182,15 @@ def same_length(**columns: Any) -> int:
 
 
 def same_index(**columns: Any) -> None:
-    """Refuse pandas columns with different indexes: rows are joined by position, and pandas would join by index."""
+    """Refuse pandas columns with different indexes: rows are joined by position, and pandas would join by index.
+
+    Columns of groups or features may come in a mapping.
+    """
     first: Any = None
-    for name, column in columns.items():
+    several = {name: own for name, own in columns.items() if isinstance(own, Mapping)}
+    each = {name: own for name, own in columns.items() if name not in several}
+    each |= {f"{name}[{of!r}]": own for name, cells in several.items() for of, own in cells.items()}
+    for name, column in each.items():
         if type(column).__module__.partition(".")[0] != "pandas" or not hasattr(column, "index"):
             continue
         first = first or (name, column.index)

@@ -5,6 +5,20 @@ from __future__ import annotations
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+def spelled(span: float | None) -> str:
+    """A time to live in the unit of times; where that may be nanoseconds, in words as well.
+
+    >>> spelled(30.0), spelled(14 * 86400e9), spelled(None)
+    ('30', '1.2096e+15 (14d in dates)', 'none')
+    """
+    if span is None:
+        return "none"
+    if span < 1e9:
+        return f"{span:g}"
+    unit = next((u for u in "dhm" if span % (UNITS[u] * 1e9) == 0.0), "s")
+    return f"{span:g} ({span / (UNITS[unit] * 1e9):g}{unit} in dates)"
+
+
 def duration(text: str) -> float | None:
     """Seconds of a span of time with a unit; None for anything else.
 

@@ -188,3 +188,30 @@ def test_a_desk_that_makes_no_sense_is_a_damaged_state(rows):
         layer._book.desk.update(wrong)
         layer.save("bad.json")
         assert "damaged" in refused(run(file, *BASE, state="bad.json"), 3)
+
+
+def test_what_was_taken_again_and_what_came_too_late_is_said(rows):
+    write(Path("a.csv"), rows)
+    ok(run("a.csv", *BASE))
+    done = ok(run("a.csv", *BASE, "--again"))
+    assert "Note: Rows that the state had seen were taken again (--again)." in done.out
+    assert "the state has seen these 60 rows: run 1 served them" in done.out
+    assert "--again" not in ok(run(write(Path("c.csv"), rows[:7]), *BASE)).out
+    dated = [
+        row
+        | {
+            "day": f"2024-03-{1 + k // 4:02d}",
+            "known": f"2024-03-{(2 if k % 4 else 9) + k // 4:02d}",
+        }
+        for k, row in enumerate(rows)
+    ]
+    late = ("--time", "day", "--label-time", "known")
+    write(Path("d.csv"), dated)
+    said = ok(run("d.csv", *BASE, *late, "--ttl", "3d", state="late.json")).out
+    # Every fourth label comes 8 days later; those of the last days are not due by the last row.
+    assert "labels came later than --ttl 3d allows and were not learned from." in said
+    assert "--ttl" not in ok(run("d.csv", *BASE, *late, state="other.json")).out
+    line = refused(
+        run(write(Path("e.csv"), dated[:9]), *BASE, *late, "--ttl", "7d", state="late.json")
+    )
+    assert "ttl=2.592e+14 (3d in dates), this run has 6.048e+14 (7d in dates)" in line

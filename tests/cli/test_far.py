@@ -97,3 +97,61 @@ def test_ordinary_days_and_corrections_have_no_such_warning(tmp_path, monkeypatc
         "label", "fix.csv", "--id", "id", "--label", "y", "--state", "s.json", "--correct"
     ).out
     assert "1 corrected" in shown and "far off" not in shown
+
+
+QUANTILES = {
+    "one": ("--prediction", "p", "--level", "0.9"),
+    "interval": ("--prediction", "p", "--prediction", "q", "--interval", "0.8"),
+    "keyed": ("--prediction", "p", "--level", "0.9", "--key", "k"),
+}
+
+
+def claimed(folder, rows, *options):
+    text = "k,p,q,y\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    (folder / "rows.csv").write_text(text)
+    command = "quantile" if "--level" in options or "--interval" in options else "debias"
+    done = ok(here(command, folder / "rows.csv", "--label", "y", *options, "--json"))
+    return claims(done.json["warnings"])
+
+
+@pytest.mark.parametrize("kind", [*QUANTILES, "keyed debias"])
+def test_quantiles_and_series_are_watched_too(kind, tmp_path):
+    options = QUANTILES.get(kind, ("--prediction", "p", "--key", "k"))
+    rows = [(f"k{i % 3}", 40 + i % 7, 50 + i % 7, 42 + i % 5) for i in range(300)]
+    assert not claimed(tmp_path, rows, *options)
+    said = "far outside everything seen before: row 121 has 1.7e+12."
+    wrong = [*rows[:120], ("k0", 41, 51, 1.7e12), *rows[121:]]
+    assert claimed(tmp_path, wrong, *options) == [f"1 label lies {said}"]
+    wrong = [*rows[:120], ("k0", 1.7e12, 1.7e12, 44), *rows[121:]]
+    found = claimed(tmp_path, wrong, *options)
+    assert len(found) == 1 and found[0].endswith(said) and "prediction" in found[0]
+
+
+def test_a_series_of_its_own_scale_is_not_far(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [(f"k{i % 3}", 40 + i % 7, 50, 42 + i % 5) for i in range(1000)]
+    rows[500] = ("China", 1.4e9, 1.4e9, 1.41e9)
+    assert not claimed(tmp_path, rows, "--prediction", "p", "--key", "k")
+    text = "id,k,p\n" + "".join(f"{i},{k},{p}\n" for i, (k, p, _, _) in enumerate(rows))
+    (tmp_path / "served.csv").write_text(text)
+    ok(
+        here(
+            "debias",
+            "served.csv",
+            "--prediction",
+            "p",
+            "--key",
+            "k",
+            "--id",
+            "id",
+            "--state",
+            "s.json",
+        )
+    )
+    for label, far in (("1.41e9", False), ("1.41e16", True)):
+        (tmp_path / "labels.csv").write_text(f"id,y\n500,{label}\n1,44\n")
+        (tmp_path / "t.json").write_bytes((tmp_path / "s.json").read_bytes())
+        done = ok(
+            here("label", "labels.csv", "--id", "id", "--label", "y", "--state", "t.json", "--json")
+        )
+        assert bool(claims(done.json["warnings"])) == far

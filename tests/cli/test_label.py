@@ -253,15 +253,15 @@ def test_every_label_is_counted_once_and_what_is_not_used_is_written_down(served
     ]  # fmt: skip
     done = ok(label(served, rows, "--rejected", out))
     assert (
-        "1 label applied; 1 duplicate; 1 conflict; 1 unknown; 2 skipped; 59 rows still wait"
-        in done.out
+        "1 label applied; 1 the same as before (duplicate); 1 unlike the label learned from (conflict); "
+        "1 with an unknown id; 2 blank; 59 rows still wait" in done.out
     )
     assert (
         "Since the state began: bias" in done.out
         and "squared error" in done.out
         and "certificate" in done.out
     )
-    assert "--correct puts the new one in its place" in done.out
+    assert "--correct replaces the old value by the new one" in done.out
     assert [(row["order"], row["sold"], row["rejected"], row["rejected_"]) for row in table(out)] == [
         ("0-1", "13", "x", "conflict"), ("nobody", "1", "=1", "unknown"),
     ]  # fmt: skip

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from cli.calling import column, here, ok
+from cli.calling import column, here, ok, table, write
 from gradeq.cli.ties import Ties
 from gradeq.report.limits import tied_labels
 
@@ -172,3 +172,38 @@ def test_shares_of_a_tie_are_never_rounded_to_more_than_is_true(below, equal):
     least, most = (said.partition(word)[2].partition(" %")[0] for word in ("at least ", "at most "))
     assert float(least) <= 100.0 * (below + equal) < float(least) + 0.1001
     assert not below or float(most) >= 100.0 * below
+
+
+@pytest.mark.parametrize("options", [("--level", "0.3"), ("--interval", "0.6")])
+def test_groups_and_levels_show_what_was_served_and_no_bound_of_something_else(tmp_path, options):
+    rng = np.random.default_rng(9)
+    rows = [
+        {"g": "ab"[i % 2], "f": 0.6, "y": max(0, round(rng.normal(0.2 + i % 2, 1.0)))}
+        for i in range(600)
+    ]
+    file, out, page = write(tmp_path / "d.csv", rows), tmp_path / "o.csv", tmp_path / "r.html"
+    given = ("--prediction", "f", "--label", "y", *options, "--by", "g", "--min", "0")
+    done = ok(here("quantile", file, *given, "-o", out, "--report", page))
+    said = ok(here("quantile", file, *given, "--json")).json
+    served, changed = table(out), []
+    for group in "ab":
+        own = [row for row in served if row["g"] == group]
+        if "--level" in options:
+            covered = np.mean([float(r["y"]) <= float(r["adjusted"]) for r in own])
+        else:
+            covered = np.mean([
+                (float(r["lower"]) < float(r["y"]) or float(r["lower"]) == float(r["y"]) == 0.0)
+                and float(r["y"]) <= float(r["upper"]) for r in own
+            ])  # fmt: skip
+        line = next(line for line in done.out.splitlines() if line.startswith(f"g={group} "))
+        assert float(line.split()[3]) == pytest.approx(covered, abs=6e-4)
+        shown = re.search(rf'name">{group}</bdi>.*?data-head="After">([\d.]+)', page.read_text())
+        assert float(shown.group(1)) == pytest.approx(100.0 * covered, abs=0.051)
+        told = next(g for g in said["groups"] if g["name"] == f"g={group}")["coverage"]
+        changed.append(told["clipped"]["after"] != told["after"])
+        assert (line.split()[-1] == "-") == changed[-1]
+    # An end of an interval that lies at a limit is inclusive there, so nothing changes for it.
+    assert any(changed) == ("--level" in options)
+    assert ("bounds are on coverage before --min and --max" in done.out) == any(changed)
+    told = "a bound is on the coverage before --min and --max" in page.read_text()
+    assert told == any(changed)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gradeq.report import elo_notices as elo_say
 from gradeq.report import notices as say
 from gradeq.report.change import label_change
 from gradeq.report.story import (
@@ -326,9 +327,9 @@ def arena(data: Path, hostile: str | None = None) -> EloStory:
         ties=int((y == 0.5).sum()), skipped=10,
         lines=(f"{names[lead]} leads.", "All games count alike."),
         notices=(
-            say.predicted_off(worst.player, worst.bias, worst.games, off_by_one,
+            elo_say.predicted_off(worst.player, worst.bias, worst.games, off_by_one,
                               len(ranked_rows), "model"),
-            say.no_time(),
+            elo_say.no_time(),
             say.vacuous_bounds(sum(row.vacuous for row in rows), count, "model",
                                say.vacuous_because(40, k * per_k, None, 0, True, "model")),
         ),

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from gradeq.report import elo_notices as elo
+from gradeq.report import late_notices as late
 from gradeq.report import notices as n
 from gradeq.report.story import Loss, Notice, Pair
 
@@ -23,21 +25,24 @@ JUMP = n.labels_changed(
         (n.outside_range(522, 6787, -0.05, 1.62, "shift"),
          "522 served values (7.7 %) are not probabilities."),
         (n.loss_worse(Loss("squared error", 0.2, 0.25)), "Squared error got worse by 25.0 %."),
-        (n.steps_held(0.05, 0.0025, 12_000, 409),
+        (late.steps_held(0.05, 0.0025, 12_000, 409),
          "Labels arrived up to 409 rows late: steps were capped, down to 0.0025, for 12,000 labels, you "
          "asked for 0.05."),
-        (n.steps_held(None, 0.05, 1, 0), "Steps were capped, down to 0.05, for 1 label."),
-        (n.no_cap_with_late_labels(0.1, 1),
+        (late.steps_held(None, 0.05, 1, 0), "Steps were capped, down to 0.05, for 1 label."),
+        (late.no_cap_with_late_labels(0.1, 1),
          "Labels arrived up to 1 row late and steps were not capped."),
         (n.rows_too_large(3), "3 rows were too large for the step and got a smaller one."),
-        (n.no_label(1204), "1,204 rows have no label: nothing is claimed about them."),
-        (n.no_label(1), "1 row has no label: nothing is claimed about it."),
+        (late.too_late(3, "7d"), "3 labels came later than --ttl 7d allows and were not learned from."),
+        (late.taken_again("12 ids were served before"),
+         "Rows that the state had seen were taken again (--again)."),
+        (late.no_label(1204), "1,204 rows have no label: nothing is claimed about them."),
+        (late.no_label(1), "1 row has no label: nothing is claimed about it."),
         (n.loose_bounds(4, 5), "The worst-case bound is loose for 4 of 5 groups."),
         (n.vacuous_bounds(8, 53, "model", "Why."), "The worst-case bound is vacuous for 8 of 53 models."),
         (n.few_labels(12), "Too few labels to judge (12)."),
         (n.many_groups("zip", 10_000, 30_000), "10,000 groups in `zip`."),
-        (n.predicted_off("m", 0.0512, 590, 5, 52, "model"), "m is predicted 5.1 points too high."),
-        (n.predicted_off("m", -0.0512, 590, 1, 52, "model"), "m is predicted 5.1 points too low."),
+        (elo.predicted_off("m", 0.0512, 590, 5, 52, "model"), "m is predicted 5.1 points too high."),
+        (elo.predicted_off("m", -0.0512, 590, 1, 52, "model"), "m is predicted 5.1 points too low."),
     ],
 )  # fmt: skip
 def test_a_claim_says_what_happened_with_its_number(notice, claim):
@@ -45,13 +50,13 @@ def test_a_claim_says_what_happened_with_its_number(notice, claim):
     assert notice.evidence.endswith(".")
 
 
-@pytest.mark.parametrize("text", [JUMP.evidence, n.steps_held(0.1, 0.01, 50, 9).evidence])
+@pytest.mark.parametrize("text", [JUMP.evidence, late.steps_held(0.1, 0.01, 50, 9).evidence])
 def test_no_warning_uses_an_adjective_of_praise(text):
     assert not re.search("significant|robust|powerful", text)
 
 
 def test_late_labels_never_bring_the_advice_of_a_smaller_step():
-    for notice in (n.steps_held(0.1, 0.01, 50, 9), n.no_cap_with_late_labels(0.1, 9)):
+    for notice in (late.steps_held(0.1, 0.01, 50, 9), late.no_cap_with_late_labels(0.1, 9)):
         assert "--eta" not in notice.remedy
 
 

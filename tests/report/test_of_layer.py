@@ -33,6 +33,10 @@ LAYERS = {
     "levels": (gq.MultiQuantileTracker([0.1, 0.5, 0.9]), F, Y, {}),
     "ensemble": (gq.QuantileEnsemble(0.9, [0.1, 1.0], 0.5), F, Y, {}),
     "keyed": (gq.Keyed(gq.Debiaser(eta=0.1)), F, Y, {"key": G}),
+    "keyed quantile": (gq.Keyed(gq.QuantileTracker(0.9)), F, Y, {"key": G}),
+    "keyed interval": (gq.Keyed(gq.IntervalTracker(0.8)), np.c_[F - 5, F + 5], Y, {"key": G}),
+    "keyed levels": (gq.Keyed(gq.MultiQuantileTracker([0.1, 0.9])), F, Y, {"key": G}),
+    "pooled": (gq.Keyed(gq.QuantileTracker(0.9), pool=True), F, Y, {"key": G}),
 }
 
 
@@ -105,12 +109,12 @@ def test_a_new_layer_has_a_page_that_claims_nothing(tmp_path):
 @pytest.mark.parametrize(
     "layer",
     [gq.RiskControl(lambda theta, y: y > theta, target=0.1, eta=0.1),
-     gq.Conformal("absolute", 0.9), gq.Keyed(gq.QuantileTracker(0.9))],
+     gq.Conformal("absolute", 0.9), gq.Keyed(gq.QuantileTracker(0.9, eta=0.1, groups="g"))],
 )  # fmt: skip
 def test_a_layer_without_a_page_is_refused_and_leaves_no_file(layer, tmp_path):
-    with pytest.raises(BadInput, match="cannot be drawn from its state"):
+    with pytest.raises(BadInput, match=r"(has|have) no page"):
         layer.report(tmp_path / "none.html")
-    with pytest.raises(BadInput, match="cannot be drawn from its state"):
+    with pytest.raises(BadInput, match=r"(has|have) no page"):
         layer.plot()
     assert list(tmp_path.iterdir()) == []
 
@@ -126,3 +130,41 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtra, match=re.escape('pip install "gradeq[report]"')):
         gq.Debiaser(eta=0.1).plot()
+
+
+@pytest.mark.parametrize("kind", ["keyed quantile", "keyed interval", "keyed levels"])
+def test_the_coverage_of_many_series_is_that_of_their_rows(kind):
+    layer, run = ran(kind)
+    story = story_of(layer)
+    served = run.values.reshape(N, -1)
+    below = Y[:, None] <= served
+    inside = below if kind != "keyed interval" else (~below[:, :1] & below[:, 1:])
+    for told, own in zip(story.verdict.coverage, inside.T, strict=True):
+        assert told.after == pytest.approx(own.mean(), abs=1e-9)
+    assert story.series.total == 2 and story.series.judged == 2
+    for row in story.series.worst:
+        key = row.name.partition(" at ")[0]
+        level = 0 if len(inside.T) == 1 else [0.1, 0.9].index(row.target)
+        assert row.after == pytest.approx(inside[key == G, level].mean(), abs=1e-9)
+        assert row.bound is None or abs(row.after - row.target) <= row.bound
+
+
+def test_groups_of_several_columns_stand_together(tmp_path):
+    layer = gq.Debiaser(eta=0.01, groups=["region", "parity"])
+    layer.run(F, Y, groups={"region": G, "parity": np.arange(N) % 3})
+    assert [group.by for group in story_of(layer).groups] == 2 * ["region"] + 3 * ["parity"]
+    layer.report(tmp_path / "groups.html")
+    page = (tmp_path / "groups.html").read_text()
+    assert len(re.findall(r'scope="colgroup"', page)) == 2
+
+
+def test_a_page_says_what_the_limits_changed():
+    counts = np.maximum(np.round(RNG.normal(0.5, 1.0, N)), 0.0)
+    layer = gq.QuantileTracker(0.3, support=(0.0, None))
+    run = layer.run(np.full(N, 0.4), counts)
+    told = [n for n in story_of(layer).notices if "before the limits" in n.claim]
+    covered = 100.0 * (counts <= run.served).mean()
+    assert len(told) == 1 and f"covers {covered:.1f}" in told[0].evidence
+    free = gq.QuantileTracker(0.3)
+    free.run(np.full(N, 0.4), counts)
+    assert not [n for n in story_of(free).notices if "before the limits" in n.claim]

@@ -97,7 +97,7 @@ class EloPass:
         self.layer, self.sides, self.drop, self.new = layer, sides, drop, new
         self.clock, self.session = clock, session
         self.follow = follow
-        self.rows = self.ties = self.skipped = self.weighing = self.waiting = 0
+        self.rows = self.ties = self.skipped = self.weighing = self.waiting = self.expired = 0
         self.sums = Sums(["bias_before", "bias_after", "loss"])
         self.book = Codebook()
         self.losses = GroupSums(["loss"])
@@ -126,6 +126,7 @@ class EloPass:
         run = self.layer.run(games.a, games.b, y, **given)
         p: Floats = np.asarray(run.values)
         self.waiting = run.waiting
+        self.expired += run.expired
         self._add(games, p, run)
         return p
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.cli.notes import BROKEN, stepping, taken_at_once, unlearned
+from gradeq.cli.notes import BROKEN, gave_up, stepping, taken_at_once, unlearned
 from gradeq.cli.options import labels_later
+from gradeq.report import elo_notices as elo_say
+from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
 from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Notice
@@ -30,12 +32,12 @@ def agreement(board: list[Any]) -> float:
 def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     """Every warning of an Elo run, the serious ones first."""
     found: list[Notice] = []
-    late = unlearned(outcome, outcome.options, pass_.weighing, pass_.waiting)
-    if late is not None:
-        found.append(late)
-    at_once = taken_at_once(outcome, outcome.options)
-    if at_once is not None:
-        found.append(at_once)
+    about_labels = (
+        unlearned(outcome, outcome.options, pass_.weighing, pass_.waiting),
+        gave_up(pass_.expired, outcome.options),
+        taken_at_once(outcome, outcome.options),
+    )
+    found += [notice for notice in about_labels if notice is not None]
     later = labels_later(outcome.options)
     if outcome.labelled < FEW and (outcome.labelled or not later):
         found.append(say.few_labels(outcome.labelled))
@@ -46,19 +48,19 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
         if abs(worst.bias) > 0.01:
             off = len(judged) - within_a_point(judged)
             own = (worst.player, worst.bias, worst.games, off, len(judged), "player")
-            found.append(say.predicted_off(*own))
+            found.append(elo_say.predicted_off(*own))
     if len(outcome.standing.groups) > 1:
-        found.append(say.never_met(outcome.standing.groups))
+        found.append(elo_say.never_met(outcome.standing.groups))
     agreed = agreement(outcome.board)
     constant = outcome.standing.constant  # None before any game was learned from
     if constant is not None and constant < SURE and agreed < ALIKE:
-        found.append(say.views_apart(agreed))
+        found.append(elo_say.views_apart(agreed))
     if outcome.options.time is None:
-        found.append(say.no_time(outcome.view != "all-time"))
+        found.append(elo_say.no_time(outcome.view != "all-time"))
     unlabelled = outcome.rows - outcome.labelled - outcome.skipped
     unlabelled -= outcome.ties if outcome.ties_rule == "drop" else 0
     if unlabelled > 0:
-        found.append(say.no_label(unlabelled, later))
+        found.append(late_say.no_label(unlabelled, later))
     vacuous = sum(row.vacuous for row in outcome.board)
     if vacuous:
         held, fewest = outcome.capped, min(row.games for row in outcome.board if row.vacuous)

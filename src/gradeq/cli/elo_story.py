@@ -51,6 +51,7 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
         lines=outcome.standing.lines,
         home=advantage(outcome.layer, outcome.standing.home),
         fitted=outcome.standing.weight,
+        residual=None if outcome.standing.fit is None else outcome.standing.fit.residual,
         notices=outcome.notices,
         curves=curves(outcome, follow),
         bins=follow.bins.bins(),

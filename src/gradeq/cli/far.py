@@ -42,15 +42,22 @@ class Magnitudes:
         """Values of earlier runs."""
         self.counts += powers(np.asarray(values, dtype=float))
 
-    def add(self, values: Any, where: Callable[[int], str]) -> None:
-        """Values of this run; nan is none. ``where`` names the row of a place in them."""
+    def add(self, values: Any, where: Callable[[int], str], beside: Any = None) -> None:
+        """Values of this run; nan is none. ``where`` names the row of a place in them.
+
+        ``beside``: only a value that is far from this one as well may be called far.
+        """
         sizes = np.abs(values[~np.isnan(values)])
         if not len(sizes):
             return
-        found = powers(sizes)
-        self.counts += found
-        self.own += found
-        if sizes.max() > abs(self.largest):
+        self.counts += powers(sizes)
+        if beside is not None:
+            values = np.where(
+                np.abs(values) > 2.0 ** (DOUBLINGS - 1) * np.abs(beside), values, np.nan
+            )
+            sizes = np.abs(values[~np.isnan(values)])
+        self.own += powers(sizes)
+        if sizes.max(initial=0.0) > abs(self.largest):
             at = int(np.nanargmax(np.abs(values)))
             self.largest, self.where = float(values[at]), where(at)
 
@@ -73,6 +80,11 @@ def powers(values: Any) -> Any:
     return np.bincount(exponents, minlength=POWERS)
 
 
+def each(base: Any) -> tuple[Any, ...]:
+    """The forecasts of a ticket: one, or one for each level."""
+    return tuple(base) if isinstance(base, (tuple, list)) else (base,)
+
+
 class Watch:
     """The predictions and labels of a run beside those that the state remembers."""
 
@@ -81,10 +93,18 @@ class Watch:
         book = layer._book
         closed = list(islice(reversed(book.closed.values()), REMEMBERED))
         opened = [ticket for ticket, _, _ in islice(reversed(book.opened.values()), REMEMBERED)]
-        bases = [own.base for own in (*closed, *opened) if type(own.base) is float]
+        bases = [float(f) for own in (*closed, *opened) for f in each(own.base)]
         self.predictions.remember(bases)
         # A label is held against predictions too: on the first day there is no other.
         self.labels.remember([*bases, *(own.y for own in closed if type(own.y) is float)])
+
+    def look(self, bases: Any, y: Any, where: Callable[[int], str], keyed: bool) -> None:
+        """A piece of a run: a row of forecasts for each label. Series of keys may have any scale of their own, so
+        there a label is also held against its forecast, and a forecast against its label."""
+        width = bases.shape[1]
+        labels = np.repeat(y, width) if keyed else None
+        self.predictions.add(bases.ravel(), lambda i: where(i // width), labels)
+        self.labels.add(y, where, np.abs(bases).max(axis=1) if keyed else None)
 
     def notices(self) -> list[Notice]:
         """A warning for each column with values far outside."""

@@ -97,8 +97,7 @@ class Follow:
         self.steps: list[tuple[float, float]] = []
 
     def _drawn(self) -> tuple[str, ...]:
-        measure = {"debias": "bias"}.get(self.task.command)
-        measure = measure or ("inside" if self.task.interval is not None else "cover0")
+        measure = self.task.errors[0]
         pair = (f"{measure}_before", f"{measure}_after")
         return pair if self.task.common.weight is None else (*pair, WEIGHT)
 

@@ -36,7 +36,7 @@ class Pass:
         self, task: Task, layer: Any, axis: Axis, session: Session, follow: Any = None
     ) -> None:
         self.task, self.layer, self.session, self.follow = task, layer, session, follow
-        self.rows = self.labelled = self.waiting = self.crossed = 0
+        self.rows = self.labelled = self.waiting = self.crossed = self.expired = 0
         weighted = task.common.weight is not None
         self.sums = Sums([*task.judge.names], weighted)
         self.books = books(task)
@@ -56,8 +56,7 @@ class Pass:
         self.extremes = (math.inf, -math.inf)
         self.clock = clock_of(task.common, layer)
         self.now = layer._book.now
-        # Series of many keys may have any scale of their own.
-        self.watch = Watch(layer) if task.command == "debias" and task.key is None else None
+        self.watch = Watch(layer)
 
     def answer(self, rows: Parsed) -> dict[str, Floats]:
         """Serve a piece: the new columns."""
@@ -75,18 +74,16 @@ class Pass:
         self.rows += len(served)
         self.crossed += rows.crossed
         self.waiting = run.waiting
+        self.expired += run.expired
         return dict(zip(self.task.new, served.T, strict=True))
 
     def _look(self, rows: Parsed, ids: list[str] | None) -> None:
         """Before a piece is learned from: is anything in it far outside?"""
-        if self.watch is None:
-            return
 
         def where(i: int) -> str:
             return rows.piece.row(i) if ids is None else f"id {ids[i]!r}"
 
-        self.watch.predictions.add(rows.base[:, 0], where)
-        self.watch.labels.add(rows.y, where)
+        self.watch.look(rows.base, rows.y, where, self.task.key is not None)
 
     def _add(self, rows: Parsed, served: Floats, values: Floats, run: Any) -> None:
         """Add up a piece; ``values`` are those that labels are judged by, before --min and --max."""

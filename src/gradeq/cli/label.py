@@ -55,11 +55,14 @@ def command(as_json: bool, quiet: bool, **given: Any) -> None:
     in the state. Its label may come in any later file, in any order, under the same id. Of games
     the new leaderboard is printed.
 
+    A correction is exact in bias, loss, certificate and the final step, rounding apart. The running
+    means of --eta auto (the default) heard the old label as well, and forget it only gradually.
+
     \b
     What becomes of a label
       applied    learned from: the row had waited for it
       duplicate  the same label of this id again: nothing changes
-      conflict   another label for an id that has one (--correct: corrected, as if it had come)
+      conflict   another label for an id that has one (--correct: it replaces the old one)
       unknown    no row was served under this id, or it is forgotten (the last 10,000 are kept)
       expired    the row was given up: its label came later than --ttl allows
       skipped    blank: not known yet

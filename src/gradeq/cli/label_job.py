@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradeq.cli.desk import Desk
-from gradeq.cli.far import Watch
+from gradeq.cli.far import Watch, each
 from gradeq.cli.games import scores_of
 from gradeq.cli.json_summary import warned
 from gradeq.cli.light import arrow_without_pandas
@@ -32,6 +32,14 @@ from gradeq.report.surprises import means_remember, not_known
 
 WORDS = ("applied", "duplicate", "conflict", "unknown", "expired", "corrected", "skipped")
 FAR_OFF = 10.0  # typical errors: a label that was wrong by more is still heard in the means
+IN_WORDS = {
+    "duplicate": "the same as before (duplicate)",
+    "conflict": "unlike the label learned from (conflict)",
+    "unknown": "with an unknown id",
+    "expired": "too late for --ttl (expired)",
+    "corrected": "corrected",
+    "skipped": "blank",
+}
 REJECTED = ("conflict", "unknown", "expired")
 
 
@@ -95,7 +103,8 @@ def carry_out(
             desk.check_kind("--label-time", labels.kind)
         before = layer.equilibrium().rows
         watch = Watch(layer)
-        watch.labels.add(np.array(labels.values), lambda i: f"id {labels.ids[i]!r}")
+        beside = forecasts_of(layer, labels.ids) if layer.kind == "keyed" else None
+        watch.labels.add(np.array(labels.values), lambda i: f"id {labels.ids[i]!r}", beside)
         replaced: list[Replaced] = []
         outcomes = posted(layer, labels, correct, replaced)
         known = ~np.isnan(labels.values)
@@ -204,6 +213,18 @@ def served_under(layer: Any, id: str) -> str | int:
     return int(id) if str(int(id)) == id and layer._book.knows(int(id)) else id
 
 
+def forecasts_of(layer: Any, ids: list[str]) -> Any:
+    """The largest forecast of each row that waits, nan for the others: series of keys have scales of their own."""
+    book = layer._book
+    numbers = [book.by_id.get(served_under(layer, id)) for id in ids]
+    return np.array(
+        [
+            np.nan if number is None else max(map(abs, each(book.opened[number][0].base)))
+            for number in numbers
+        ]
+    )
+
+
 def write_rejected(path: str, table: Any, outcomes: list[str], files: Together) -> None:
     """The rows whose label was not used, and why."""
     name = "rejected"
@@ -234,7 +255,7 @@ def as_dict(answered: Answered) -> dict[str, Any]:
 def terminal(answered: Answered) -> str:
     """What became of the labels, what is reached since the state began, and what was written where."""
     counts, layer = answered.counts, answered.layer
-    others = [f"{counts[word]:,} {word}" for word in WORDS[1:] if counts[word]]
+    others = [f"{counts[word]:,} {said_of}" for word, said_of in IN_WORDS.items() if counts[word]]
     first = f"{some(counts['applied'], 'label')} applied{''.join(f'; {other}' for other in others)}"
     waiting = layer.in_flight["open"]
     waits = "1 row still waits" if waiting == 1 else f"{waiting:,} rows still wait"
@@ -245,13 +266,13 @@ def terminal(answered: Answered) -> str:
         parts.append(shown(layer.board()))
     if counts["unknown"]:
         parts.append(
-            f"Note: {some(counts['unknown'], 'label')} of ids that the state does not know: the rows were served "
+            f"Note: The state does not know the ids of {some(counts['unknown'], 'label')}: the rows were served "
             "elsewhere, or so long ago that their ids are forgotten (the last 10,000 with a label are kept)."
         )
     if counts["conflict"]:
         parts.append(
-            f"Note: {some(counts['conflict'], 'label')} unlike the one that was learned from; "
-            "--correct puts the new one in its place."
+            f"Note: {some(counts['conflict'], 'label')} had another value than the one already learned from; "
+            "--correct replaces the old value by the new one."
         )
     parts += [said(notice) for notice in answered.notices]
     named = (("rejected", answered.rejected), ("state", answered.state))

@@ -9,6 +9,7 @@ from gradeq.cli.options import Common, labels_later
 from gradeq.cli.outcome import Outcome
 from gradeq.cli.ties import tie_notices
 from gradeq.cli.trend import weighted
+from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
 from gradeq.report.change import label_change
 from gradeq.report.limits import crossing
@@ -30,14 +31,14 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     elif outcome.labelled or not labels_later(options):
         found.append(say.few_labels(outcome.counted))
     found.append(unlearned(outcome, options, outcome.counted, pass_.waiting))
-    found.append(taken_at_once(outcome, options))
+    found += [gave_up(pass_.expired, options), taken_at_once(outcome, options)]
     found += stepping(outcome, options, whose_step(options.eta is not None, outcome.continued))
-    found += [] if pass_.watch is None else pass_.watch.notices()
+    found += pass_.watch.notices()
     found += [*ranges(outcome), *crowds(outcome), worse(outcome)]
     if outcome.eta is None:  # an ensemble without a final tracker
         found.append(say.coverage_not_guaranteed())
     if outcome.labelled < outcome.rows:
-        found.append(say.no_label(outcome.rows - outcome.labelled, labels_later(options)))
+        found.append(late_say.no_label(outcome.rows - outcome.labelled, labels_later(options)))
     found.append(crossing(pass_.crossed, outcome.rows))
     found += [*tie_notices(outcome, pass_.ties), pool_hint(outcome), *bounds(outcome)]
     reached = outcome.equilibrium
@@ -100,27 +101,34 @@ def unlearned(outcome: Any, options: Common, counted: int, waiting: int) -> Noti
         return None
     if not counted:
         reason = f"Every labelled row has weight 0 in `{options.weight}`: such rows are served but not learned from."
-        return say.not_learned(0, labels, reason, "Give the rows to learn from a weight above 0.")
+        return late_say.not_learned(
+            0, labels, reason, "Give the rows to learn from a weight above 0."
+        )
     if outcome.layer.frozen:
         reason = "The layer in this state is frozen: labels are recorded but change nothing."
-        return say.not_learned(
+        return late_say.not_learned(
             0, counted, reason, "Load it in Python, call `resume()`, and save it."
         )
     missed = counted - learned
     if (options.label_time is None and options.delay is None) or 2 * missed <= counted:
         return None
     if 2 * waiting >= missed:
-        return say.not_due(learned, learned + waiting, not learned, options.state is not None)
+        return late_say.not_due(learned, learned + waiting, not learned, options.state is not None)
     reason = f"The others have no time in `{options.label_time}`"
     reason += " or came later than --ttl allows." if options.ttl is not None else "."
     remedy = "Fill in when labels became known, or drop `--label-time`."
-    return say.not_learned(learned, counted, reason, remedy)
+    return late_say.not_learned(learned, counted, reason, remedy)
 
 
 def taken_at_once(outcome: Any, options: Common) -> Notice | None:
     """Nothing was said of when labels come, so each was taken as known before the next row."""
     said = options.label_time is not None or options.delay is not None
-    return None if said or not outcome.labelled else say.labels_at_once()
+    return None if said or not outcome.labelled else late_say.labels_at_once()
+
+
+def gave_up(labels: int, options: Common) -> Notice | None:
+    """Labels came later than --ttl allows."""
+    return late_say.too_late(labels, str(options.ttl)) if labels else None
 
 
 def stepping(outcome: Any, options: Common, whose: str) -> list[Notice]:
@@ -129,9 +137,9 @@ def stepping(outcome: Any, options: Common, whose: str) -> list[Notice]:
     held, late = outcome.capped, outcome.layer.in_flight["longest_delay"]
     found = []
     if held is not None:
-        found.append(say.steps_held(eta, float(f"{held.least:.3g}"), held.rows, late, whose))
+        found.append(late_say.steps_held(eta, float(f"{held.least:.3g}"), held.rows, late, whose))
     elif options.no_cap and late and eta is not None:
-        found.append(say.no_cap_with_late_labels(eta, late))
+        found.append(late_say.no_cap_with_late_labels(eta, late))
     if outcome.resized:
         found.append(say.rows_too_large(outcome.resized))
     return found
@@ -158,6 +166,7 @@ def worse(outcome: Outcome) -> Notice | None:
     if len(groups) < 2 or outcome.counted < FEW:
         return None
     measure, target = error_of(outcome)
+    loss = outcome.task.used("loss")
 
     def off(line: Any, when: str) -> float:
         return abs(float(line.means[f"{measure}_{when}"]) - target)
@@ -175,7 +184,7 @@ def worse(outcome: Outcome) -> Notice | None:
     )
     dearer = [
         line for line in groups
-        if loss_change(line.means["loss_before"], line.means["loss_after"]) == "rose"
+        if loss_change(line.means[f"{loss}_before"], line.means[f"{loss}_after"]) == "rose"
     ]  # fmt: skip
     if not grown and not dearer:
         return None
@@ -185,7 +194,7 @@ def worse(outcome: Outcome) -> Notice | None:
         serious = serious or off(line, "after") > 2.0 * (spread / line.counted) ** 0.5
     return say.worse_groups(
         [(line.name, pair(line, measure)) for line in grown],
-        [(line.name, pair(line, "loss")) for line in dearer],
+        [(line.name, pair(line, loss)) for line in dearer],
         len(groups),
         "Bias" if measure == "bias" else "Coverage",
         loss_of(outcome).name.capitalize(),

@@ -108,7 +108,7 @@ class Outcome:
 
     def used(self, measure: str) -> tuple[float, float]:
         """The same of the values in use: inside --min and --max."""
-        return self.pair(f"{measure}_clipped" if self.task.limited else measure)
+        return self.pair(self.task.used(measure))
 
 
 def group_lines(
@@ -142,6 +142,14 @@ def group_lines(
                 )
             )
     return tuple(lines)
+
+
+def bound_beside(task: Task, line: GroupLine) -> float | None:
+    """A group's bound beside its coverage in use: none where --min and --max changed that coverage, for the bound is
+    on the one before them."""
+    judged = task.errors[0].removesuffix("_clipped")
+    same = line.means[f"{task.errors[0]}_after"] == line.means[f"{judged}_after"]
+    return line.bound if same else None
 
 
 def bound_of(task: Task, bounds: list[float | None]) -> float | None:

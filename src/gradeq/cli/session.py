@@ -14,6 +14,7 @@ from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Codebook, Together
 from gradeq.files.cells import shown
 from gradeq.files.failures import writing
+from gradeq.report.late_notices import taken_again
 from gradeq.report.story import Notice
 
 
@@ -95,6 +96,8 @@ class Session:
         left = self.held.left
         if left is not None and left["run"] > self.desk.number:
             self.said.append(unfinished(left, left["content"] == self._mark))
+        if self.desk.overridden:
+            self.said.append(taken_again("; ".join(self.desk.overridden)))
         if self.desk.looked_ahead:
             self.said.append(looked_ahead(self.desk.looked_ahead))
 

@@ -18,8 +18,9 @@ from gradeq.cli.learned import over
 from gradeq.cli.measure import WEIGHT
 from gradeq.cli.notes import loss_of
 from gradeq.cli.options import command_line
-from gradeq.cli.outcome import GroupLine, Outcome
+from gradeq.cli.outcome import GroupLine, Outcome, bound_beside
 from gradeq.cli.summary import coverages, error_of
+from gradeq.cli.task import Task
 from gradeq.cli.trend import axis_of, weighted
 from gradeq.report import story as told
 from gradeq.report.change import label_change
@@ -84,7 +85,7 @@ def verdict(outcome: Outcome, groups: tuple[told.Group, ...]) -> told.Verdict:
     reached = outcome.equilibrium
     bias = told.Pair(*outcome.pair("bias")) if outcome.task.command == "debias" else None
     measure, target = error_of(outcome)
-    before = outcome.pair(measure)[0]
+    before = outcome.pair(measure.removesuffix("_clipped"))[0]  # as the bound, before limits
     bound = reached.bound
     worst = None
     if groups:
@@ -106,7 +107,7 @@ def verdict(outcome: Outcome, groups: tuple[told.Group, ...]) -> told.Verdict:
 
 def group_rows(outcome: Outcome, follow: Follow) -> tuple[told.Group, ...]:
     """The groups that have labels, each with its own small chart."""
-    measure, target = error_of(outcome)
+    target = error_of(outcome)[1]
     column = {by: k for k, by in enumerate(outcome.task.by)}
     place = dict.fromkeys(outcome.task.by, 0)
     rows = []
@@ -115,12 +116,13 @@ def group_rows(outcome: Outcome, follow: Follow) -> tuple[told.Group, ...]:
         place[line.by] += 1
         if not line.counted:
             continue
-        rows.append(group_row(line, measure, target, follow.parts[column[line.by]], code))
+        rows.append(group_row(outcome.task, line, target, follow.parts[column[line.by]], code))
     return tuple(rows)
 
 
-def group_row(line: GroupLine, measure: str, target: float, parts: Any, code: int) -> told.Group:
-    """One group's row of the table."""
+def group_row(task: Task, line: GroupLine, target: float, parts: Any, code: int) -> told.Group:
+    """One group's row of the table: errors and loss of the values in use."""
+    measure, loss, bound = task.errors[0], task.used("loss"), bound_beside(task, line)
     small = parts.trailing(code, group_window(line.counted))
     spark = None
     if len(small.x) > 1:
@@ -130,8 +132,8 @@ def group_row(line: GroupLine, measure: str, target: float, parts: Any, code: in
     return told.Group(
         line.by, line.value, line.counted, line.label_mean,
         line.means[f"{measure}_before"], line.means[f"{measure}_after"],
-        told.Pair(line.means["loss_before"], line.means["loss_after"]),
-        line.bound, line.vacuous and line.bound is not None, None if measure == "bias" else target, spark,
+        told.Pair(line.means[f"{loss}_before"], line.means[f"{loss}_after"]),
+        bound, line.vacuous and bound is not None, None if measure == "bias" else target, spark,
         line.weight,
     )  # fmt: skip
 
@@ -147,7 +149,7 @@ def rolling(outcome: Outcome, follow: Follow, pass_: Any) -> told.Rolling | None
         pairs = [("", 0.0, mean["before"] - mean["label"], mean["after"] - mean["label"])]
     else:
         shown = coverages(outcome)[:3]
-        stems = ["inside"] if task.interval is not None else [f"cover{k}" for k in range(3)]
+        stems = task.errors
         pairs = [
             (c.name, c.target, mean[f"{stem}_before"], mean[f"{stem}_after"])
             for c, stem in zip(shown, stems, strict=False)
@@ -223,11 +225,13 @@ def levels(outcome: Outcome) -> tuple[told.LevelRow, ...]:
     rows = []
     for k, name in enumerate(task.levels):
         cell = cells[k] if k < len(cells) else None
+        same = outcome.used(f"cover{k}")[1] == outcome.pair(f"cover{k}")[1]
+        bound = cell.bound if cell and same else None  # it is on coverage before --min and --max
         rows.append(
             told.LevelRow(
-                name, float(name), told.Pair(*outcome.pair(f"cover{k}")),
-                told.Pair(*outcome.pair(f"loss{k}")),
-                cell.bound if cell else None, cell.vacuous if cell else True,
+                name, float(name), told.Pair(*outcome.used(f"cover{k}")),
+                told.Pair(*outcome.used(f"loss{k}")),
+                bound, bound is not None and bool(cell and cell.vacuous),
             )
         )  # fmt: skip
     return tuple(rows)
@@ -239,6 +243,7 @@ def frontier(outcome: Outcome, follow: Follow) -> tuple[told.StepPoint, ...]:
     if not isinstance(eta, float) or not follow.others or not outcome.counted:
         return ()
     measure, target = error_of(outcome)
+    cost = outcome.task.used("loss")
 
     def worst(sums: Any, groups: list[Any], when: str) -> float:
         name = f"{measure}_{when}"
@@ -248,13 +253,13 @@ def frontier(outcome: Outcome, follow: Follow) -> tuple[told.StepPoint, ...]:
     first = follow.others[0]
     points = [
         told.StepPoint(
-            0.0, first.sums.mean("loss_before"), worst(first.sums, first.groups, "before")
+            0.0, first.sums.mean(f"{cost}_before"), worst(first.sums, first.groups, "before")
         )
     ]
     own = None
     for other in sorted(follow.others, key=lambda other: other.factor != 1.0):
         step = float(f"{eta * other.factor:.3g}") if other.factor != 1.0 else eta
-        loss, left = other.sums.mean("loss_after"), worst(other.sums, other.groups, "after")
+        loss, left = other.sums.mean(f"{cost}_after"), worst(other.sums, other.groups, "after")
         if own is None:
             own = (loss, left)
         elif math.isclose(loss, own[0], rel_tol=ALIKE) and math.isclose(

@@ -8,7 +8,7 @@ from typing import Any
 from gradeq.cli.keys_words import lines
 from gradeq.cli.learned import over, words_of
 from gradeq.cli.options import labels_later
-from gradeq.cli.outcome import GroupLine, Outcome
+from gradeq.cli.outcome import GroupLine, Outcome, bound_beside
 from gradeq.cli.task import final_step
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
@@ -17,6 +17,9 @@ from gradeq.report.words import FEW, subject, text, verdict_sentence
 from gradeq.tables import aligned
 
 SHOWN = 20
+BEFORE_LIMITS = (
+    "(coverage and loss as served; bounds are on coverage before --min and --max: see --json)"
+)
 _PLAIN = str.maketrans({"\u2212": "-", "\u2192": "->", "\u2013": "-", "`": None})
 
 
@@ -171,6 +174,8 @@ def group_table(groups: Sequence[GroupLine], outcome: Outcome) -> list[str]:
     lines = [line for line in groups if line.counted]
     measure, target = error_of(outcome)
     lines.sort(key=lambda line: -abs(line.means[f"{measure}_after"] - target))
+    loss = outcome.task.used("loss")
+    bounds = [bound_beside(outcome.task, line) for line in lines]
     heads = ("group", "rows", f"{'bias' if measure == 'bias' else 'coverage'} before", "after",
              "loss before", "after", "bound")  # fmt: skip
     cells = [heads] + [
@@ -179,11 +184,11 @@ def group_table(groups: Sequence[GroupLine], outcome: Outcome) -> list[str]:
             f"{line.counted:,}",
             short(line.means[f"{measure}_before"]),
             short(line.means[f"{measure}_after"]),
-            short(line.means["loss_before"]),
-            short(line.means["loss_after"]),
-            "-" if line.bound is None else "vacuous" if line.vacuous else short(line.bound),
+            short(line.means[f"{loss}_before"]),
+            short(line.means[f"{loss}_after"]),
+            "-" if bound is None else "vacuous" if line.vacuous else short(bound),
         )
-        for line in lines[:SHOWN]
+        for line, bound in zip(lines[:SHOWN], bounds, strict=False)
     ]
     widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
     table = [aligned(row, widths) for row in cells]
@@ -191,6 +196,10 @@ def group_table(groups: Sequence[GroupLine], outcome: Outcome) -> list[str]:
         table.append(f"... and {len(lines) - SHOWN:,} groups with less; --json lists all")
     if not outcome.same_rows and any(g.bound is not None and not g.vacuous for g in lines):
         table.append(f"(bounds are on averages {over(outcome)}, not over the rows of this table)")
+    if outcome.task.limited and any(
+        bound is None and line.bound is not None for bound, line in zip(bounds, lines, strict=True)
+    ):
+        table.append(BEFORE_LIMITS)
     return table
 
 
@@ -198,10 +207,8 @@ def error_of(outcome: Outcome) -> tuple[str, float]:
     """The measure whose remaining error sorts groups, and its target."""
     task = outcome.task
     if task.command == "debias":
-        return "bias", 0.0
-    if task.interval is not None:
-        return "inside", float(task.interval)
-    return "cover0", float(task.levels[0])
+        return task.errors[0], 0.0
+    return task.errors[0], float(task.interval if task.interval is not None else task.levels[0])
 
 
 def places(outcome: Outcome) -> list[str]:

@@ -52,6 +52,18 @@ class Task:
         """Whether labels are judged by values before --min and --max, so that the served ones have figures too."""
         return self.support is not None and self.command == "quantile"
 
+    def used(self, measure: str) -> str:
+        """The name of a measure of the values in use: inside --min and --max."""
+        return f"{measure}_clipped" if self.limited else measure
+
+    @property
+    def errors(self) -> list[str]:
+        """What is shown of errors: the bias, or the coverage in use of the interval or of each level."""
+        if self.command == "debias":
+            return ["bias"]
+        each = [f"cover{k}" for k in range(len(self.levels))]
+        return [self.used(own) for own in (["inside"] if self.interval is not None else each)]
+
     @property
     def columns(self) -> list[str]:
         """The columns that the job reads, clocks apart."""

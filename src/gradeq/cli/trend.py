@@ -69,10 +69,7 @@ def weighted(means: Mapping[str, Any]) -> dict[str, Any]:
 
 def tracked(task: Task) -> list[str]:
     """The coverages that are followed: of the interval, or of the first levels."""
-    if task.interval is not None:
-        return ["inside_before", "inside_after"]
-    levels = range(min(len(task.levels), TRACKED))
-    return [f"cover{k}_{when}" for k in levels for when in ("before", "after")]
+    return [f"{own}_{when}" for own in task.errors[:TRACKED] for when in ("before", "after")]
 
 
 def axis_of(reading: Any) -> tuple[Axis, str]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from gradeq.errors import BadInput, ExpiredTicket, StateError, UnknownTicket
 from gradeq.ledger.values import Posting, Ticket, checked_fields
+from gradeq.spans import spelled
 
 Id = str | int
 
@@ -123,7 +124,7 @@ class Book:
                 return self.opened[number]
             if id in self.lapsed:
                 raise ExpiredTicket(
-                    f"id {id!r} has expired (ttl {self.ttl}); its label is not used"
+                    f"id {id!r} has expired (ttl {spelled(self.ttl)}); its label is not used"
                 )
             if self.forgotten:
                 raise UnknownTicket(

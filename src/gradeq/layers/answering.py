@@ -58,7 +58,11 @@ class Answering(Guarded):
         return len(self._book.expire(now))
 
     def correct(self, id: Id, y: Any) -> str:
-        """Replace the posted label of this id: the old posting is taken back, the new one put in its place."""
+        """Replace the posted label of this id: the old posting is taken back, the new one put in its place.
+
+        Bias, loss, certificate and the final step are what they would be had it come right, rounding apart. The
+        running means of ``eta="auto"`` and the scale of link sinh heard the old label and forget it only gradually.
+        """
         y = self._label(y)
         book = self._book
         number = book.held.get(id)  # its label is known but not due: the new one waits in its place

@@ -39,6 +39,7 @@ class ManyGames(Guarded):
         """
         from gradeq import frames
 
+        frames.same_index(a=a, b=b, home=home, weights=weights, ids=ids, times=times)
         first, second = check.cells(a, "a"), check.cells(b, "b")
         n = len(first)
         check.same_length(n, len(second), "b")

@@ -53,6 +53,16 @@ def run_elo(
     """Check everything, then one pass; the layer is unchanged if anything is refused."""
     from gradeq import frames
 
+    frames.same_index(
+        a=a,
+        b=b,
+        score=score,
+        weights=weights,
+        home=home,
+        times=times,
+        label_times=label_times,
+        ids=ids,
+    )
     own = two_columns(a, b)
     n = len(own[0][0])
     y = scores(score, n)

@@ -10,7 +10,7 @@ from gradeq import codec
 from gradeq.engine.sound import check_book
 from gradeq.errors import BadInput, OtherSettings, StateError
 from gradeq.ledger import facts as fact
-from gradeq.spans import duration
+from gradeq.spans import duration, spelled
 
 if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
@@ -51,8 +51,12 @@ def check_same_settings(layer: Layer, other: Layer) -> None:
         )
     for name in mine:
         if mine[name] != theirs.get(name):
+            was, now = (
+                spelled(own) if name == "ttl" else repr(own)
+                for own in (theirs.get(name), mine[name])
+            )
             raise OtherSettings(
-                f"the state was made with {name}={theirs.get(name)!r}, this run has {mine[name]!r}; "
+                f"the state was made with {name}={was}, this run has {now}; "
                 "use the same settings, or another state file"
             )
 

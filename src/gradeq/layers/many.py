@@ -12,6 +12,7 @@ import numpy as np
 from gradeq.engine.columns import Columns
 from gradeq.engine.keeping import Kept
 from gradeq.errors import BadInput
+from gradeq.frames import same_index
 from gradeq.layers import columns as check
 from gradeq.layers.answering import outcome_of
 from gradeq.layers.run import checked_ids, grouped
@@ -29,6 +30,7 @@ def serve_many(layer: Any, predictions: Any, **given: Any) -> Any:
     frame = frame_with(predictions, "prediction")
     if frame is not None:
         predictions, given = unpacked(layer, frame, given)
+    same_index(predictions=predictions, **given)
     base = layer._base_column(predictions)
     n = len(base)
     groups, features = grouped(layer, base, given["groups"], given["features"])
@@ -69,6 +71,7 @@ def answer_many(verb: Callable[..., str], labels: Any, given: Mapping[str, Any])
     if frame is not None:
         labels = frame["label"].to_native()
         given = {name: column_of(frame, name, own) for name, own in given.items()}
+    same_index(labels=labels, **given)
     rows = check.cells(labels, "labels")
     found = {name: check.cells(own, name) for name, own in given.items() if own is not None}
     for name, own in found.items():

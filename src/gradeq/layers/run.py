@@ -143,6 +143,8 @@ def run_layer(
     same_index(
         predictions=predictions,
         labels=labels,
+        groups=groups,
+        features=features,
         weights=weights,
         times=times,
         label_times=label_times,

@@ -109,7 +109,7 @@ def _certified(story: EloStory) -> Markup:
     trusted = held.gap <= 1e-6
     tick = icon("M2.5 6.5l2.5 2.5 4.5-5.5", 11, 12)
     tag = (
-        el("span", tick, "exact" if held.exact else "balanced", class_="tag ok")
+        el("span", tick, "exact", class_="tag ok")
         if trusted
         else el("span", "broken", class_="tag bad")
     )
@@ -119,8 +119,17 @@ def _certified(story: EloStory) -> Markup:
         else "the sum of step times error equals the move of the ratings"
     )
     close = ", exactly" if held.gap == 0 else f", to {gap(held.gap)}"
-    shown = el("span", "Balanced" if trusted else "Not balanced")
+    shown = el("span", "Holds" if trusted else "Does not hold")
     made.append(figure("Certificate", shown, words + close, tag))
+    if story.residual is not None:
+        left = "0" if story.residual == 0.0 else gap(story.residual)
+        made.append(
+            figure(
+                "Fit residual",
+                el("span", f"{left} games"),
+                f"the most that expected and actual wins of a {story.noun} differ in the fit, beyond its drawn game",
+            )
+        )
     return section("What is certified", said, el("div", *made, class_="figures"))
 
 

@@ -10,11 +10,16 @@ from gradeq.report.numerals import count, decimals, month, number, percent, poin
 from gradeq.report.parts import bound_text, section, show_all
 from gradeq.report.story import Group, LevelRow, Pair, Story
 from gradeq.report.ticks import Scale, finite, scale, step, ticks
+from gradeq.report.words import limits_changed
 
 FIRST = 20
 """Rows shown before "Show all"."""
 
 _SPARKS = 60
+BEFORE_LIMITS = (
+    "Coverage and loss are as served; a bound is on the coverage before --min and --max, and stands here only "
+    "where these changed nothing."
+)
 
 
 def places_of(pairs: Sequence[Pair]) -> int:
@@ -62,6 +67,7 @@ def groups(story: Story, most: int) -> Markup:
     star = "* loose: the bound is larger than the error before. " if loose else ""
     over = story.verdict.certificate.over
     about = f" It is on averages {over}, not over the rows of this table." if over else ""
+    about += f" {BEFORE_LIMITS}" if limits_changed(story.verdict.coverage) else ""
     foot = el(
         "p",
         f"{star}Bound: the largest |{look.word}| any data could have caused at this step size and "
@@ -79,8 +85,9 @@ def groups(story: Story, most: int) -> Markup:
     return section("Groups", intro, _key(), made, under, class_=long)
 
 
-def levels(rows: Sequence[LevelRow], loss: str, over: str = "") -> Markup:
-    """Coverage and loss of each level of a several-level run; ``over``: what the bounds are about, if not these."""
+def levels(rows: Sequence[LevelRow], loss: str, over: str = "", used: bool = False) -> Markup:
+    """Coverage and loss of each level of a several-level run; ``over``: what the bounds are about, if not
+    these; ``used``: the values are held inside limits."""
     if not rows:
         return join()
     places = places_of([row.loss for row in rows])
@@ -109,6 +116,7 @@ def levels(rows: Sequence[LevelRow], loss: str, over: str = "") -> Markup:
     ]
     intro = "A level covers a label that lies at or below its served value."
     intro += f" Bounds are on averages {over}, not over the rows of this table." if over else ""
+    intro += f" {BEFORE_LIMITS}" if used else ""
     return section(
         "Levels", intro, el("table", el("thead", head), el("tbody", *body), class_="losses")
     )
@@ -228,7 +236,8 @@ class _Look:
     def all_rows(self, story: Story) -> Markup:
         """The last row: all labelled rows, and the axes of the drawings above."""
         verdict = story.verdict
-        whole = verdict.bias or (verdict.coverage[0] if len(verdict.coverage) == 1 else None)
+        only = verdict.coverage[0] if len(verdict.coverage) == 1 else None
+        whole = verdict.bias or (None if only is None else only.held or only)
         same = [g for g in story.groups if g.by == story.groups[0].by]
         rows = sum(g.rows for g in same)
         shares = [g.rows if g.weight is None else g.weight for g in same]

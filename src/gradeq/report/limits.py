@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from gradeq.report.numerals import count, percent, plain, some, target
 from gradeq.report.story import Coverage, Notice
@@ -24,6 +25,22 @@ def clipped_coverage(
         f"What was served stays {' and '.join(ends)}.",
         f"As served it covers {listed}; pinball loss {loss:.4g}. Coverage is judged by the value "
         "before the limit, since labels that tie there would count as covered however low it falls.",
+    )
+
+
+def judged_before_limits(coverage: Sequence[Any]) -> Notice | None:
+    """The coverage as served beside the judged one, where limits changed it; a state knows no more."""
+    apart = [c for c in coverage if c.clipped is not None and c.clipped != c.after]
+    if not apart:
+        return None
+    listed = ", ".join(
+        f"{percent(c.clipped)} of labels (target {target(c.target)}, judged: {percent(c.after)})"
+        for c in apart[:9]
+    )
+    return Notice(
+        "note",
+        "Coverage on this page is judged before the limits of the support.",
+        f"Inside them, what was served covers {listed}. A state keeps no such figure of the raw forecast.",
     )
 
 

@@ -6,9 +6,9 @@ Numbers in, :class:`Notice` out; the terminal prints the claim and the remedy, t
 from collections.abc import Iterable, Sequence
 
 from gradeq.report.markup import clean
-from gradeq.report.numerals import count, date, decimals, number, percent, plain, points, some
+from gradeq.report.numerals import count, date, decimals, number, percent, plain, some
 from gradeq.report.story import Loss, Notice, Pair
-from gradeq.report.words import FEW, loss_change, loss_sentence, side, text, too_few
+from gradeq.report.words import loss_change, loss_sentence, side, text, too_few
 
 ENOUGH = 10.0
 """Step times rows below this: the correction has hardly had time to move."""
@@ -113,41 +113,6 @@ def loss_worse(loss: Loss, remedy: str = "") -> Notice | None:
     )
 
 
-def steps_held(
-    asked: float | None, least: float, labels: int, late: int, whose: str = "you asked for"
-) -> Notice:
-    """Labels came late: their steps were held down to stay stable; ``whose`` the step was before."""
-    before = "" if asked is None else f", {whose} {plain(asked)}"
-    came = f"Labels arrived up to {some(late, 'row')} late: steps" if late else "Steps"
-    return Notice(
-        "note",
-        f"{came} were capped, down to {plain(least)}, for {some(labels, 'label')}{before}.",
-        "With larger steps, labels that arrive late together overshoot. Steps grow again once labels "
-        "arrive with less delay.",
-    )
-
-
-def labels_at_once() -> Notice:
-    """Nobody said when labels come, and the figures are those of labels that come before the next row."""
-    return Notice(
-        "note",
-        "Each label was assumed known before the next prediction.",
-        "If labels arrive later, expect less improvement than shown here.",
-        "Use `--delay` (rows, or a duration such as 3d; many rows a date? give `--time` as well) or `--label-time` "
-        "to say when they arrive.",
-    )
-
-
-def no_cap_with_late_labels(eta: float, late: int) -> Notice:
-    """Labels are late and the cap is off."""
-    return Notice(
-        "amber",
-        f"Labels arrived up to {some(late, 'row')} late and steps were not capped.",
-        f"With a step of {plain(eta)} and labels this late, corrections can oscillate or diverge.",
-        "Remove `--no-cap`.",
-    )
-
-
 def rows_too_large(rows: int) -> Notice:
     """Rows whose weight and features are too large for the step: each got a smaller one."""
     were = "row was" if rows == 1 else "rows were"
@@ -158,58 +123,6 @@ def rows_too_large(rows: int) -> Notice:
         "row moves by 1 / (weight times squared size) instead.",
         "Scale features and weights to about 1.",
     )
-
-
-def no_label(rows: int, later: bool | None = None) -> Notice:
-    """Rows without a label: predicted, not learned from; ``later``: whether `gradeq label` can bring it."""
-    have = "row has" if rows == 1 else "rows have"
-    them = "it" if rows == 1 else "them"
-    return Notice(
-        "note",
-        f"{count(rows)} {have} no label: nothing is claimed about {them}.",
-        "It was served with the corrections learned so far and is excluded from every average."
-        if rows == 1
-        else "They were served with the corrections learned so far and are excluded from every average.",
-        {
-            True: "`gradeq label` with the same `--state` and `--id` brings the labels later.",
-            False: "With `--id` and `--state` such rows wait, and `gradeq label` brings their labels later.",
-        }[later]
-        if later is not None
-        else "",
-    )
-
-
-def not_due(learned: int, labels: int, nothing: bool, kept: bool) -> Notice:
-    """Labels came too late for this file: few or none were due before the last row.
-
-    ``nothing``: nothing at all was learned; ``kept``: a state keeps those that wait.
-    """
-    each = "label" if labels == 1 else "labels"
-    was = "was" if learned == 1 else "were"
-    claim = f"Only {count(learned)} of {count(labels)} {each} {was} due before the last row."
-    if not learned:
-        claim = f"None of the {count(labels)} labels was due before the last row"
-        claim = "The one label was not due before the last row" if labels == 1 else claim
-        claim += ": nothing was learned." if nothing else "."
-    wait = labels - learned
-    return Notice(
-        "amber",
-        claim,
-        "A label is learned from before the first later row whose time has reached it; "
-        f"{count(wait)} {'has' if wait == 1 else 'have'} no such row.",
-        "The state keeps them for the next run."
-        if kept
-        else "Use a longer file, or `--state`, which keeps them for the next run.",
-    )
-
-
-def not_learned(learned: int, labels: int, reason: str, remedy: str) -> Notice:
-    """Few or no labels taught the layer anything; ``reason`` is a sentence."""
-    each = "label" if labels == 1 else "labels"
-    some = f"Only {count(learned)}" if learned else "None"
-    was = "was" if learned <= 1 else "were"
-    claim = f"{some} of {count(labels)} {each} {was} learned from."
-    return Notice("amber", claim, reason, remedy)
 
 
 def few_labels(labels: int) -> Notice:
@@ -343,58 +256,4 @@ def coverage_not_guaranteed() -> Notice:
         "The weights of an ensemble minimise the pinball loss; they do not drive coverage to its "
         "target.",
         "Add `--eta` for a final tracker, which restores the guarantee.",
-    )
-
-
-def predicted_off(player: str, bias: float, games: int, off: int, total: int, noun: str) -> Notice:
-    """Of ``total`` players with enough games the one whose predicted win rate is farthest from the actual one."""
-    direction = "high" if bias > 0 else "low"
-    others = (
-        f"{count(off)} of {count(total)} {noun}s with {FEW} games or more are off by more than 1 point."
-        if off > 1
-        else f"No other {noun} with {FEW} games or more is off by more than 1 point."
-    )
-    return Notice(
-        "amber",
-        f"{player} is predicted {points(abs(bias), sign=False)} points too {direction}.",
-        f"It played {count(games)} games. {others} Forecasts lag while a strength moves; once it stands "
-        "still, what is left shrinks as 1 / (step × games).",
-    )
-
-
-def never_met(groups: list[list[str]]) -> Notice:
-    """Groups of players that no game joins, the largest first: the others are named."""
-    apart = [name for group in groups[1:] for name in group]
-    named = ", ".join(clean(name, 40) for name in apart[:5])
-    more = f" and {count(len(apart) - 5)} more" if len(apart) > 5 else ""
-    return Notice(
-        "amber",
-        f"{some(len(apart), 'player')} never met the other {count(len(groups[0]))}.",
-        f"No chain of games joins {named}{more} to them ({count(len(groups))} groups in all). "
-        "Players of different groups cannot be compared: only the largest group is ranked.",
-        "Rate each group separately, or add games between them.",
-    )
-
-
-def views_apart(correlation: float) -> Notice:
-    """The strengths of the moment rank players in another order than the fit of all games."""
-    return Notice(
-        "amber",
-        "Recent games and all games rank players differently.",
-        f"The two views have a rank correlation of {correlation:.2f}. Where players mostly meet their "
-        "equals, everyone wins half of the games, and only a fit of all games can tell them apart.",
-        "Compare the columns `elo_all_time` and `elo_now`; `--view all-time` shows the fit alone.",
-    )
-
-
-def no_time(ordered: bool = True) -> Notice:
-    """Games were taken in file order because no time column was given; ``ordered``: the board depends on it."""
-    board = "recent games are those at its end" if ordered else "the all-time board ignores it"
-    return Notice(
-        "note",
-        "No time column was given.",
-        f"The order of the file counts as time: {board}. If it is shuffled, rating curves show "
-        "convergence, not progress.",
-        "Give `--time` if the games have dates"
-        + ("; `--view all-time` ignores the order." if ordered else "."),
     )

@@ -59,4 +59,5 @@ def elo_story(layer: Any, made: told.Made) -> told.EloStory:
         lines=board.lines,
         home=advantage(layer, board.home),
         fitted=board.weight,
+        residual=None if board.fit is None else board.fit.residual,
     )

@@ -10,19 +10,26 @@ from typing import Any
 import numpy as np
 
 from gradeq._version import __version__
+from gradeq.coverage import Coverage
 from gradeq.equilibrium import Coordinate, Equilibrium
 from gradeq.errors import BadInput
+from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
 from gradeq.report import story as told
 from gradeq.report.identity import line
+from gradeq.report.limits import judged_before_limits
 from gradeq.report.numerals import count
 from gradeq.report.of_elo import elo_story
+from gradeq.report.of_keys import keyed_coverage, many_series
 from gradeq.report.of_run import drawn
 from gradeq.report.page import html
 from gradeq.report.surprises import not_known
 from gradeq.report.words import FEW
 
-_UNDRAWN = ("elo", "risk", "conformal")  # nothing of theirs stands beside a raw prediction
+_UNDRAWN = {  # nothing of theirs stands beside a raw prediction
+    "risk": "a knob; layer.risk and print(layer.equilibrium()) say how far its error is from the target",
+    "conformal": "a threshold of scores; layer.coverage and print(layer.equilibrium()) say what it reached",
+}
 
 
 def page_of(layer: Any, run: Any = None) -> str:
@@ -35,20 +42,21 @@ def page_of(layer: Any, run: Any = None) -> str:
 def story_of(layer: Any, run: Any = None) -> told.Story:
     """A layer's story; ``run`` adds what only its rows can show."""
     own = getattr(layer, "layer", layer)  # of many keys: the one that they share
-    if layer.kind in _UNDRAWN or (layer.kind == "keyed" and own.kind != "debias"):
+    if layer.kind in _UNDRAWN:
         raise BadInput(
-            f"{type(layer).__name__} (kind {own.kind}) cannot be drawn from its state; "
-            "print(layer.equilibrium()) shows what it reached"
+            f"{type(layer).__name__} has no page or figure: pages compare a raw prediction with what was served, and "
+            f"this layer serves {_UNDRAWN[layer.kind]}"
         )
     settings, reached = own.settings, layer.equilibrium()
-    covered = _covered(layer)
+    coverage = coverages_of(layer, reached)
+    covered = [_told(own, c) for c in coverage]
     groups = _groups(layer, reached)
     worst = None
     if groups:
         off = [(g.name, g.before - (g.target or 0.0), g.after - (g.target or 0.0)) for g in groups]
         was, now = max(off, key=lambda g: abs(g[1])), max(off, key=lambda g: abs(g[2]))
         worst = told.Worst(was[0], was[1], now[0], now[2])
-    name = "squared error" if layer.kind in ("debias", "keyed") else "pinball loss"
+    name = "squared error" if own.kind == "debias" else "pinball loss"
     loss = told.Loss(name, _shown(reached.loss_before), _shown(reached.loss_after))
     certificate = told.Certificate(
         abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous,
@@ -71,15 +79,16 @@ def story_of(layer: Any, run: Any = None) -> told.Story:
         method=_method(layer, reached),
         features=tuple(settings.get("features", ())),
         key="key" if layer.kind == "keyed" else "",
-        notices=_notices(layer, reached, loss),
+        notices=_notices(layer, reached, loss, coverage),
         groups=groups,
         groups_total=len(groups),
-        levels=_levels(layer, reached),
+        levels=_levels(coverage, reached),
+        series=many_series(layer) if layer.kind == "keyed" else None,
         data=(
             told.Fact("Rows", f"{count(served)} served, {count(reached.rows)} learned from"),
             told.Fact("Learning", str(reached.learning)),
         ),
-        **drawn(layer, run),
+        **drawn(layer, run, [c.target for c in coverage]),
     )
 
 
@@ -88,14 +97,19 @@ def _made(layer: Any) -> told.Made:
     return told.Made(type(layer).__name__, time.time(), __version__, versions, repr(layer))
 
 
-def _covered(layer: Any) -> list[told.Coverage]:
+def coverages_of(layer: Any, reached: Equilibrium) -> list[Coverage]:
     """Coverages by level, or of the interval; none for a Debiaser."""
+    if layer.kind == "keyed":
+        return keyed_coverage(layer, reached) if layer.table().levels else []
     found = getattr(layer, "coverage", None)
     if found is None:
         return []
-    each = found if isinstance(found, list) else [found]
-    one = "interval" if layer.kind == "interval" else ""
-    return [told.Coverage(one or f"{c.target:g}", c.target, c.before, c.after) for c in each]
+    return found if isinstance(found, list) else [found]
+
+
+def _told(own: Any, c: Coverage) -> told.Coverage:
+    name = "interval" if own.kind == "interval" else f"{c.target:g}"
+    return told.Coverage(name, c.target, c.before, c.after)
 
 
 def _groups(layer: Any, reached: Equilibrium) -> tuple[told.Group, ...]:
@@ -118,7 +132,8 @@ def _groups(layer: Any, reached: Equilibrium) -> tuple[told.Group, ...]:
                 bound, any(c.vacuous for c in parts) and bound is not None, _target(layer),
             )
         )  # fmt: skip
-    return tuple(found)
+    columns = list(getattr(layer, "layer", layer).settings.get("groups", ()))
+    return tuple(sorted(found, key=lambda group: columns.index(group.by)))  # each column's together
 
 
 _WHEN = ("before", "after")
@@ -140,9 +155,8 @@ def _target(layer: Any) -> float | None:
     return None if found is None or isinstance(found, list) else float(found.target)
 
 
-def _levels(layer: Any, reached: Equilibrium) -> tuple[told.LevelRow, ...]:
-    covered = getattr(layer, "coverage", None)
-    if not isinstance(covered, list):
+def _levels(covered: list[Coverage], reached: Equilibrium) -> tuple[told.LevelRow, ...]:
+    if len(covered) < 2:
         return ()
     cells = reached.coordinates if len(reached.coordinates) == len(covered) else ()
     return tuple(
@@ -155,13 +169,14 @@ def _levels(layer: Any, reached: Equilibrium) -> tuple[told.LevelRow, ...]:
 
 
 def _method(layer: Any, reached: Equilibrium) -> told.Method:
-    settings = getattr(layer, "layer", layer).settings
-    link = settings.get("link") or ("sinh" if hasattr(layer, "coverage") else "identity")
+    own = getattr(layer, "layer", layer)
+    settings, covers = own.settings, hasattr(own, "coverage")
+    link = settings.get("link") or ("sinh" if covers else "identity")
     auto = settings.get("eta") == "auto"
     if not reached.rows:
         return told.Method(link, exact=reached.exact, auto=auto)
     first = max(reached.coordinates, key=lambda c: c.rows)
-    tail = "coverage minus level" if hasattr(layer, "coverage") else "the bias over its rows"
+    tail = "coverage minus level" if covers else "the bias over its rows"
     tail = (
         f"the mean of error × {first.name}" if first.name in settings.get("features", ()) else tail
     )
@@ -170,8 +185,10 @@ def _method(layer: Any, reached: Equilibrium) -> told.Method:
     return told.Method(link, (worked,), reached.exact, auto)
 
 
-def _notices(layer: Any, reached: Equilibrium, loss: told.Loss) -> tuple[told.Notice, ...]:
-    found: list[told.Notice | None] = []
+def _notices(
+    layer: Any, reached: Equilibrium, loss: told.Loss, coverage: list[Coverage]
+) -> tuple[told.Notice, ...]:
+    found: list[told.Notice | None] = [judged_before_limits(coverage)]
     if reached.rows < FEW:
         found.append(say.few_labels(reached.rows))
     else:
@@ -180,7 +197,7 @@ def _notices(layer: Any, reached: Equilibrium, loss: told.Loss) -> tuple[told.No
     steps, late = layer.steps, int(layer.in_flight["longest_delay"])
     least = float(f"{steps['smallest']:.3g}") if steps["capped"] else None
     if least is not None:
-        found.append(say.steps_held(None, least, int(steps["capped"]), late))
+        found.append(late_say.steps_held(None, least, int(steps["capped"]), late))
     if reached.rows and reached.vacuous and reached.bound is not None:
         several = len(reached.coordinates) > 1
         why = say.vacuous_because(reached.rows, layer.step, least, late, several)
@@ -188,5 +205,5 @@ def _notices(layer: Any, reached: Equilibrium, loss: told.Loss) -> tuple[told.No
     waiting = 0 if reached.learning is None else reached.learning.not_due
     missing = int(layer.in_flight["served"]) - reached.rows - waiting
     if missing > 0:
-        found.append(say.no_label(missing))
+        found.append(late_say.no_label(missing))
     return say.ordered(notice for notice in found if notice is not None)

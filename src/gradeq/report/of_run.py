@@ -11,15 +11,15 @@ from gradeq.report.tally import Tally
 from gradeq.report.thin import Blocks, numbers, window
 
 
-def drawn(layer: Any, run: Any) -> dict[str, Any]:
-    """The parts of a story that a run adds; none without one."""
+def drawn(layer: Any, run: Any, targets: list[float]) -> dict[str, Any]:
+    """The parts of a story that a run adds; none without one; ``targets`` are those of the coverages."""
     if run is None:
         return {}
     bounded = getattr(layer, "layer", layer).settings.get("outcome") == "binary"
     tally = Tally(0.0, 1.0) if bounded else Tally()
     tally.add(np.asarray(run.values).ravel())
     found: dict[str, Any] = {"histogram": tally.histogram()}
-    rolled = rolling(layer, run)
+    rolled = rolling(getattr(layer, "layer", layer).kind, run, targets)
     if rolled is not None:
         found["rolling"] = rolled
     if layer.kind in ("debias", "quantile", "interval", "quantiles"):
@@ -27,7 +27,7 @@ def drawn(layer: Any, run: Any) -> dict[str, Any]:
     return found
 
 
-def rolling(layer: Any, run: Any) -> told.Rolling | None:
+def rolling(kind: str, run: Any, targets: list[float]) -> told.Rolling | None:
     """Trailing means over the labelled rows, in the order in which they were served."""
     columns = run.columns
     order = np.arange(len(columns.base))
@@ -43,18 +43,10 @@ def rolling(layer: Any, run: Any) -> told.Rolling | None:
         "before": base[:, 0], "after": served[:, 0], "label": y,
         "upper_before": base[:, -1], "upper_after": served[:, -1],
     }  # fmt: skip
-    found = getattr(layer, "coverage", None)
-    targets = (
-        []
-        if found is None
-        else [c.target for c in found]
-        if isinstance(found, list)
-        else [found.target]
-    )
     for k, _ in enumerate(targets):
         for when, values in (("before", base), ("after", served)):
             below = y <= values[:, min(k, values.shape[1] - 1)]
-            if layer.kind == "interval" and values.shape[1] > 1:
+            if kind == "interval" and values.shape[1] > 1:
                 below = (values[:, 0] < y) & (y <= values[:, -1])
             measures[f"cover{k}_{when}"] = below.astype(float)
     blocks = Blocks(tuple(measures))
@@ -73,7 +65,7 @@ def rolling(layer: Any, run: Any) -> told.Rolling | None:
     wide = served.shape[1] > 1
     upper = [numbers(mean[f"upper_{when}"]) if wide else () for when in ("before", "after")]
     width = [
-        numbers(mean[f"upper_{when}"] - mean[when]) if layer.kind == "interval" else ()
+        numbers(mean[f"upper_{when}"] - mean[when]) if kind == "interval" else ()
         for when in ("before", "after")
     ]
     return told.Rolling(

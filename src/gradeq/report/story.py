@@ -326,7 +326,8 @@ class EloStory:
     """An Elo run. ``noun`` is what plays ("model", "team", "player").
 
     ``loss`` before is a coin flip's (ln 2), after the pre-game predictions'. ``fitted``: the weight
-    of the fit of all games in the board; the rest are strengths of the moment.
+    of the fit of all games in the board; the rest are strengths of the moment. ``residual``: what the
+    solver left of the fit's equations, in games; None where there is no fit.
     """
 
     made: Made
@@ -348,6 +349,7 @@ class EloStory:
     lines: tuple[str, ...] = ()  # who is first and how sure that is; which games count
     home: Advantage | None = None
     fitted: float = 1.0
+    residual: float | None = None
     notices: tuple[Notice, ...] = ()
     curves: Curves | None = None
     bins: tuple[Bin, ...] = ()

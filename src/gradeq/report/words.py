@@ -151,6 +151,11 @@ def improved(story: Story) -> bool:
     return bool(gain(verdict.bias, verdict.coverage))
 
 
+def limits_changed(coverage: Sequence[Coverage]) -> bool:
+    """Whether limits changed any coverage of what was served."""
+    return any(c.held is not None and c.held.after != c.after for c in coverage)
+
+
 def as_used(coverage: Sequence[Coverage]) -> list[Coverage]:
     """Coverage of the values inside their limits, those in use; empty where it is nearly the one judged."""
     held = [

@@ -1,0 +1,60 @@
+"""The notices of an Elo run: about players, their order, and the order of games."""
+
+from gradeq.report.markup import clean
+from gradeq.report.numerals import count, points, some
+from gradeq.report.story import Notice
+from gradeq.report.words import FEW
+
+
+def predicted_off(player: str, bias: float, games: int, off: int, total: int, noun: str) -> Notice:
+    """Of ``total`` players with enough games the one whose predicted win rate is farthest from the actual one."""
+    direction = "high" if bias > 0 else "low"
+    others = (
+        f"{count(off)} of {count(total)} {noun}s with {FEW} games or more are off by more than 1 point."
+        if off > 1
+        else f"No other {noun} with {FEW} games or more is off by more than 1 point."
+    )
+    return Notice(
+        "amber",
+        f"{player} is predicted {points(abs(bias), sign=False)} points too {direction}.",
+        f"It played {count(games)} games. {others} Forecasts lag while a strength moves; once it stands "
+        "still, what is left shrinks as 1 / (step × games).",
+    )
+
+
+def never_met(groups: list[list[str]]) -> Notice:
+    """Groups of players that no game joins, the largest first: the others are named."""
+    apart = [name for group in groups[1:] for name in group]
+    named = ", ".join(clean(name, 40) for name in apart[:5])
+    more = f" and {count(len(apart) - 5)} more" if len(apart) > 5 else ""
+    return Notice(
+        "amber",
+        f"{some(len(apart), 'player')} never met the other {count(len(groups[0]))}.",
+        f"No chain of games joins {named}{more} to them ({count(len(groups))} groups in all). "
+        "Players of different groups cannot be compared: only the largest group is ranked.",
+        "Rate each group separately, or add games between them.",
+    )
+
+
+def views_apart(correlation: float) -> Notice:
+    """The strengths of the moment rank players in another order than the fit of all games."""
+    return Notice(
+        "amber",
+        "Recent games and all games rank players differently.",
+        f"The two views have a rank correlation of {correlation:.2f}. Where players mostly meet their "
+        "equals, everyone wins half of the games, and only a fit of all games can tell them apart.",
+        "Compare the columns `elo_all_time` and `elo_now`; `--view all-time` shows the fit alone.",
+    )
+
+
+def no_time(ordered: bool = True) -> Notice:
+    """Games were taken in file order because no time column was given; ``ordered``: the board depends on it."""
+    board = "recent games are those at its end" if ordered else "the all-time board ignores it"
+    return Notice(
+        "note",
+        "No time column was given.",
+        f"The order of the file counts as time: {board}. If it is shuffled, rating curves show "
+        "convergence, not progress.",
+        "Give `--time` if the games have dates"
+        + ("; `--view all-time` ignores the order." if ordered else "."),
+    )

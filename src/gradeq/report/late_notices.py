@@ -1,0 +1,110 @@
+"""The notices about labels that come late, later than allowed, twice, or not at all."""
+
+from gradeq.report.numerals import count, plain, some
+from gradeq.report.story import Notice
+
+
+def steps_held(
+    asked: float | None, least: float, labels: int, late: int, whose: str = "you asked for"
+) -> Notice:
+    """Labels came late: their steps were held down to stay stable; ``whose`` the step was before."""
+    before = "" if asked is None else f", {whose} {plain(asked)}"
+    came = f"Labels arrived up to {some(late, 'row')} late: steps" if late else "Steps"
+    return Notice(
+        "note",
+        f"{came} were capped, down to {plain(least)}, for {some(labels, 'label')}{before}.",
+        "With larger steps, labels that arrive late together overshoot. Steps grow again once labels "
+        "arrive with less delay.",
+    )
+
+
+def labels_at_once() -> Notice:
+    """Nobody said when labels come, and the figures are those of labels that come before the next row."""
+    return Notice(
+        "note",
+        "Each label was assumed known before the next prediction.",
+        "If labels arrive later, expect less improvement than shown here.",
+        "Use `--delay` (rows, or a duration such as 3d; many rows a date? give `--time` as well) or `--label-time` "
+        "to say when they arrive.",
+    )
+
+
+def no_cap_with_late_labels(eta: float, late: int) -> Notice:
+    """Labels are late and the cap is off."""
+    return Notice(
+        "amber",
+        f"Labels arrived up to {some(late, 'row')} late and steps were not capped.",
+        f"With a step of {plain(eta)} and labels this late, corrections can oscillate or diverge.",
+        "Remove `--no-cap`.",
+    )
+
+
+def no_label(rows: int, later: bool | None = None) -> Notice:
+    """Rows without a label: predicted, not learned from; ``later``: whether `gradeq label` can bring it."""
+    have = "row has" if rows == 1 else "rows have"
+    them = "it" if rows == 1 else "them"
+    return Notice(
+        "note",
+        f"{count(rows)} {have} no label: nothing is claimed about {them}.",
+        "It was served with the corrections learned so far and is excluded from every average."
+        if rows == 1
+        else "They were served with the corrections learned so far and are excluded from every average.",
+        {
+            True: "`gradeq label` with the same `--state` and `--id` brings the labels later.",
+            False: "With `--id` and `--state` such rows wait, and `gradeq label` brings their labels later.",
+        }[later]
+        if later is not None
+        else "",
+    )
+
+
+def not_due(learned: int, labels: int, nothing: bool, kept: bool) -> Notice:
+    """Labels came too late for this file: few or none were due before the last row.
+
+    ``nothing``: nothing at all was learned; ``kept``: a state keeps those that wait.
+    """
+    each = "label" if labels == 1 else "labels"
+    was = "was" if learned == 1 else "were"
+    claim = f"Only {count(learned)} of {count(labels)} {each} {was} due before the last row."
+    if not learned:
+        claim = f"None of the {count(labels)} labels was due before the last row"
+        claim = "The one label was not due before the last row" if labels == 1 else claim
+        claim += ": nothing was learned." if nothing else "."
+    wait = labels - learned
+    return Notice(
+        "amber",
+        claim,
+        "A label is learned from before the first later row whose time has reached it; "
+        f"{count(wait)} {'has' if wait == 1 else 'have'} no such row.",
+        "The state keeps them for the next run."
+        if kept
+        else "Use a longer file, or `--state`, which keeps them for the next run.",
+    )
+
+
+def not_learned(learned: int, labels: int, reason: str, remedy: str) -> Notice:
+    """Few or no labels taught the layer anything; ``reason`` is a sentence."""
+    each = "label" if labels == 1 else "labels"
+    some = f"Only {count(learned)}" if learned else "None"
+    was = "was" if learned <= 1 else "were"
+    claim = f"{some} of {count(labels)} {each} {was} learned from."
+    return Notice("amber", claim, reason, remedy)
+
+
+def too_late(labels: int, ttl: str) -> Notice:
+    """Labels that came later than --ttl allows: they were not learned from."""
+    return Notice(
+        "note",
+        f"{some(labels, 'label')} came later than --ttl {ttl} allows and "
+        + ("was not learned from." if labels == 1 else "were not learned from."),
+        "Averages over labelled rows include them; what was learned, and the certificate, do not.",
+    )
+
+
+def taken_again(what: str) -> Notice:
+    """Rows that the state had seen were let through."""
+    return Notice(
+        "note",
+        "Rows that the state had seen were taken again (--again).",
+        f"It was so because {what}. What they taught the first time stays learned.",
+    )

@@ -1,0 +1,98 @@
+"""The series of a layer of many keys as the page shows them: coverage over all, how errors spread, the worst."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradeq.coverage import Coverage, between
+from gradeq.equilibrium import Coordinate, Equilibrium
+from gradeq.errors import BadInput
+from gradeq.report import story as told
+from gradeq.report.tally import Tally
+
+ENOUGH = 30  # labels: a series with fewer is not called worst, if others have as many
+WORST, LARGEST = 10, 8
+
+
+def keyed_coverage(layer: Any, reached: Equilibrium) -> list[Coverage]:
+    """The coverage of each level, or of the interval, over the labels of all series."""
+    table = layer.table()
+    if len(reached.coordinates) != len(table.levels):
+        raise BadInput(
+            "series with groups or features of their own have no page; layer.table() has the figures of every series"
+        )
+    levels = [
+        Coverage(
+            tau, _share(tau, own.bias_before), _share(tau, own.bias_after), own.bound, own.vacuous
+        )
+        for tau, own in zip(table.levels, reached.coordinates, strict=True)
+    ]
+    return levels if table.target is None else [between(levels[0], levels[-1], table.target)]
+
+
+def _share(tau: float, off: float | None) -> float:
+    return math.nan if off is None else tau + off
+
+
+def many_series(layer: Any) -> told.ManySeries | None:
+    """How errors spread over the series, which are worst and which have the largest loss; None for fewer than two."""
+    table = layer.table()
+    labels = np.asarray(table.rows)
+    enough = np.flatnonzero(labels >= ENOUGH)
+    if len(enough) < min(WORST, len(labels)):
+        enough = np.flatnonzero(labels > 0)
+    if len(labels) < 2 or not len(enough):
+        return None
+    off, loss = np.abs(table.error[enough]), table.loss[enough]
+    tally = Tally()
+    tally.add((100.0 if table.levels else 1.0) * table.error[enough])
+    worst = enough[np.argsort(-off, kind="stable")[:WORST]].tolist()
+    largest = enough[np.argsort(-loss, kind="stable")[:LARGEST]].tolist()
+    return told.ManySeries(
+        len(labels), len(enough), float(off.mean()), float(np.quantile(off, 0.9)), tally.histogram(),
+        tuple(_worst(layer, table, j) for j in worst),
+        tuple(_large(table, j) for j in largest),
+        layer.pool,
+        table.relative,
+    )  # fmt: skip
+
+
+def _target(table: Any, j: int) -> float | None:
+    """What a series is held against: of several levels the one that is farthest off."""
+    if not table.levels or table.target is not None:
+        return None if table.target is None else float(table.target)
+    return float(table.levels[int(table.farthest[j]) if len(table.levels) > 1 else 0])
+
+
+def _named(table: Any, j: int) -> str:
+    several = len(table.levels) > 1 and table.target is None
+    return f"{table.keys[j]} at {_target(table, j):g}" if several else str(table.keys[j])
+
+
+def _losses(table: Any, j: int) -> told.Pair:
+    return told.Pair(float(np.mean(table.loss_before[j])), float(table.loss[j]))
+
+
+def _worst(layer: Any, table: Any, j: int) -> told.Group:
+    target = _target(table, j)
+    cells: tuple[Coordinate, ...] = tuple(layer.equilibrium(table.keys[j]).coordinates)
+    bounds = [cell.bound for cell in cells]
+    known = [bound for bound in bounds if bound is not None]
+    bound = None
+    if known and len(known) == len(bounds) and not table.relative:
+        bound = math.fsum(known) if table.target is not None else max(known)
+    return told.Group(
+        "key", _named(table, j), int(table.rows[j]), math.nan,
+        (target or 0.0) + float(table.error_before[j]), (target or 0.0) + float(table.error[j]),
+        _losses(table, j), bound, bound is not None and any(cell.vacuous for cell in cells), target,
+    )  # fmt: skip
+
+
+def _large(table: Any, j: int) -> told.WideSeries:
+    return told.WideSeries(
+        _named(table, j), int(table.rows[j]), (_target(table, j) or 0.0) + float(table.error[j]),
+        _losses(table, j),
+    )  # fmt: skip
