@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+from copy import deepcopy
+from typing import Any
+
 import numpy as np
 import pytest
 
 import gradeq as gq
 from gradeq.engine.tickets import Book
-from gradeq.errors import BadInput, GradeqError
+from gradeq.errors import BadInput, GradeqError, StateError
 
 KINDS = {
     "scalar": lambda ttl: gq.Debiaser(0.1, ttl=ttl),
@@ -83,6 +88,44 @@ def test_a_refused_run_leaves_waiting_labels_as_they_were() -> None:
     assert layer.to_json() == before
     layer.run(columns[0][:1], columns[1][:1], groups={"g": [1]}, times=[500.0])
     assert list(layer._book.waiting) == [101]  # its own, which the next row will post
+
+
+@pytest.mark.parametrize("again", [deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_goes_its_own_way(kind: str, again: Any) -> None:
+    data = rows(60, 5)
+    layer = KINDS[kind](15.0)
+    columns, more = given(kind, data, slice(None))
+    layer.run(*columns, **more)
+    key = {"key": 1} if kind == "keyed" else {}
+    groups = {"groups": {"g": 1}} if kind in ("groups", "penalty") else {}
+    for id in ("a", "b"):
+        layer.predict(1.0, **key, **groups, id=id, time=61.0)
+    layer._book.desk["kept"] = {"rows": [1]}
+    before = layer.to_json()
+    twin = again(layer)
+    assert twin.to_json() == before
+    twin.update(2.0, **(key or {"id": "a"}))
+    twin.forget("b")
+    twin.correct(int(next(iter(twin._book.closed))), 9.0)
+    twin.predict(1.0, **key, **groups, id="c", time=90.0)
+    twin._book.desk["kept"]["rows"].append(2)
+    assert layer.to_json() == before != twin.to_json()
+
+
+def test_a_state_that_was_spelled_otherwise_loads_and_one_that_was_altered_does_not() -> None:
+    layer = gq.Debiaser(schedule=gq.Power(0.5, 0.5), groups=["g"])
+    layer.run([1.0] * 700, [2.0] * 700, groups={"g": list(range(700))})
+    layer.predict(1.0, {"g": 'with "sha256":"' + "0" * 64 + '",'}, id=1)
+    text = layer.to_json()
+    body = json.loads(text)
+    spelled = [text, text + "\n", text.encode(), json.dumps(body, indent=1), json.dumps(body)]
+    for other in spelled:
+        assert gq.from_json(other).to_json() == text
+    body["state"]["frozen"] = True
+    for other in (json.dumps(body), json.dumps(body, sort_keys=True, separators=(",", ":"))):
+        with pytest.raises(StateError, match="checksum"):
+            gq.from_json(other)
 
 
 def test_rows_with_ids_none_of_whose_labels_is_due_yet() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from copy import copy, deepcopy
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
@@ -84,6 +85,14 @@ class Book:
 
     def __len__(self) -> int:
         return len(self.opened) + len(self.waiting)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Book:
+        """An independent book; tickets and postings never change, so both may hold them."""
+        twin = Book(self.ttl, self.remember)
+        for name in self.__slots__:
+            setattr(twin, name, copy(getattr(self, name)))
+        twin.by_key, twin.desk = None, deepcopy(self.desk, memo)
+        return twin
 
     def check_new(self, id: Id | None) -> None:
         """Refuse an id that was served before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gradeq.errors import BadInput
@@ -121,38 +121,50 @@ def _checked(cls: Any, what: str, text: str | bytes) -> tuple[Any, ...]:
 
 def checked_fields(cls: Any, values: Sequence[Any]) -> tuple[Any, ...]:
     """The fields of a ticket or posting that were read from JSON; ``ValueError`` or ``TypeError`` for any other."""
-    return tuple(_field(name, value) for name, value in zip(cls._fields, values, strict=True))
+    wanted = _FIELDS[cls]
+    return tuple([read(value) for read, value in zip(wanted, values, strict=True)])
 
 
-def _field(name: str, value: Any) -> Any:
-    if name == "row":
-        names, values, key = value
-        if not all(isinstance(each, str) for each in names) or len(names) != len(values):
-            raise ValueError("a row needs one value for each name")
-        if key is not None and not isinstance(key, str):
-            raise ValueError("a key is text")
-        return Row(tuple(names), _finite(values), key)
-    if name in ("counts", "late"):
-        return tuple(_count(each) for each in value)
-    if name == "number":
-        return _count(value)
-    if name == "losses":
-        return tuple(float(each) for each in value)
-    if name in ("errors", "memo", "slopes"):
-        return _finite(value)
-    if name in ("weight", "step", "eta", "sign"):
-        return _finite([value])[0]
-    return tuple(value) if isinstance(value, list) else value
+def _row(value: Any) -> Row:
+    names, values, key = value
+    if not all([isinstance(each, str) for each in names]) or len(names) != len(values):
+        raise ValueError("a row needs one value for each name")
+    if key is not None and not isinstance(key, str):
+        raise ValueError("a key is text")
+    return Row(tuple(names), _finite(values), key)
 
 
 def _finite(values: Any) -> tuple[float, ...]:
-    numbers = tuple(float(value) for value in values)
-    if not all(math.isfinite(value) for value in numbers):
+    numbers = tuple(map(float, values))
+    if not all(map(math.isfinite, numbers)):
         raise ValueError("a number is not finite")
     return numbers
+
+
+def _number(value: Any) -> float:
+    return _finite((value,))[0]
+
+
+def _floats(values: Any) -> tuple[float, ...]:
+    return tuple(map(float, values))
 
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"{value!r} is no count")
     return value
+
+
+def _counts(values: Any) -> tuple[int, ...]:
+    return tuple(map(_count, values))
+
+
+def _served(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "number": _count, "row": _row, "weight": _number, "step": _number, "eta": _number, "sign": _number,
+    "counts": _counts, "late": _counts, "errors": _finite, "losses": _floats, "memo": _finite, "slopes": _finite,
+}  # fmt: skip
+_FIELDS = {cls: [_READ.get(name, _served) for name in cls._fields] for cls in (Ticket, Posting)}
