@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import gzip
 import io
+import os
 import re
 import shutil
 import sys
@@ -227,3 +228,11 @@ def test_the_command_lists_and_refuses(tmp_path) -> None:
     wrong = gradeq("nonsense")
     assert wrong.returncode == 2 and len(wrong.stderr.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("data", [os.devnull, __file__, "nowhere", ""])
+def test_data_that_are_no_folder_are_refused_before_anything_runs(tmp_path: Path, data: str) -> None:
+    said: list[str] = []
+    with pytest.raises(BadInput, match="no data folder"):
+        reproduce((), data, tmp_path / "figures", said.append)
+    assert not said and not (tmp_path / "figures").exists()

@@ -32,6 +32,12 @@ def find(
     return [_find(dataset, file, folder, download, progress) for file in dataset.files]
 
 
+def check_folder(folder: Folder, whose: str = "") -> None:
+    """Refuse a data folder that is none."""
+    if folder is not None and not (os.fspath(folder) and Path(folder).is_dir()):
+        raise BadInput(f"{whose}there is no data folder {os.fspath(folder)!r}")
+
+
 def cache_folder() -> Path:
     """Where downloads are kept: gradeq/data in the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME", "")
@@ -40,8 +46,7 @@ def cache_folder() -> Path:
 
 def _find(dataset: Dataset, file: File, folder: Folder, download: bool, progress: Progress) -> Path:
     if folder is not None:
-        if not Path(folder).is_dir():
-            raise BadInput(f"{dataset.name}: there is no data folder {os.fspath(folder)}")
+        check_folder(folder, f"{dataset.name}: ")
         path = Path(folder) / file.name
         if not path.is_file():
             raise BadInput(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from gradeq.datasets.locate import check_folder
 from gradeq.errors import BadInput, GradeqError
 from gradeq.experiments.draw import pictures, require_matplotlib
 from gradeq.experiments.experiment import Experiment, Result
@@ -44,10 +45,11 @@ def run_all(
     """Run the named experiments (all of them for no names) into the folder ``out``.
 
     Each gives a PNG, an SVG and a CSV of every plotted series; together they give ``index.html``. An unknown name,
-    a missing matplotlib or an unwritable folder is refused before anything runs.
+    a missing matplotlib, data that are no folder or an unwritable folder is refused before anything runs.
     """
     chosen = choose(names)
     require_matplotlib()
+    check_folder(data)
     folder = Path(out)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
