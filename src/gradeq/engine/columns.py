@@ -231,10 +231,10 @@ def due(
     if columns.times is None:
         raise BadInput("label times need the times of the rows; give times as well")
     own = columns.label_times if columns.label_times is not None else columns.times
-    when = np.concatenate(
-        [np.array([w.time for w in carried], dtype=columns.times.dtype), columns.times]
-    )
-    label_times = np.concatenate([np.array([w.due for w in carried], dtype=own.dtype), own])
+    when, label_times = columns.times, own
+    if carried:
+        when = np.concatenate([np.array([w.time for w in carried], dtype=when.dtype), when])
+        label_times = np.concatenate([np.array([w.due for w in carried], dtype=own.dtype), own])
     known &= label_times == label_times
     order = posted_when_due(when, label_times, known, len(carried), book.ttl)
     return order, (when, label_times)

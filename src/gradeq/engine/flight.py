@@ -332,8 +332,10 @@ class Flight:
         if batch.at_once and labels == rows:
             came, widest = (1, rows), 1
         else:
-            turns = np.append(order.cuts[batch.first :], labels)
-            found = np.flatnonzero(np.diff(turns, prepend=0))
+            cuts, new = order.cuts[batch.first :], np.empty(rows + 1, dtype=bool)
+            new[0], new[rows] = rows > 0 and cuts[0] > 0, labels > (cuts[-1] if rows else 0)
+            np.not_equal(cuts[1:], cuts[:-1], out=new[1:rows])
+            found = np.flatnonzero(new)
             came, widest = (found[0], found[-1]), int(np.diff(found).max(initial=0))
         hear(state.silence, before + float(came[0]))
         state.silence[SILENCE] = max(state.silence[SILENCE], float(widest))

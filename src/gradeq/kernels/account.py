@@ -112,6 +112,7 @@ def followed(
     """Follow the steps of posted rows at every parameter that they touch, and of all of them."""
     for p in range(len(posts)):
         i = posts[p]
+        eta = etas[i]
         for a in range(starts[i], starts[i + 1]):
-            follow(path, index[a] * PATH, etas[i])
-        follow(total, 0, etas[i])
+            follow(path, index[a] * PATH, eta)
+        follow(total, 0, eta)

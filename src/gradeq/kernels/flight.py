@@ -97,6 +97,8 @@ def flown(order: Order, kept: Kept) -> None:
     """Count the rows of every cell as they are served and give each label, as it is posted, its step in ``etas``."""
     p = 0
     n = len(order.weights)
+    # Numbers of all labels are held until the end: written down at each, they would be waited for.
+    low, high, held, heaviest, late, waited, longest = kept.told
     for i in range(order.first, n + 1):
         due = order.cuts[i] if i < n else len(order.posts)
         while p < due:
@@ -123,15 +125,16 @@ def flown(order: Order, kept: Kept) -> None:
             ago = max(0.0, order.before + (i - order.first) - number)
             kept.etas[k] = eta
             kept.delays[k] = latest
-            kept.told[LOW] = min(kept.told[LOW], eta)
-            kept.told[HIGH] = max(kept.told[HIGH], eta)
-            kept.told[HELD] = kept.told[HELD] + (1.0 if eta < step else 0.0)
-            kept.told[HEAVIEST] = max(kept.told[HEAVIEST], w)
-            kept.told[LATE] = max(kept.told[LATE], latest)
-            kept.told[WAITED] = kept.told[WAITED] + ago
-            kept.told[LONGEST] = max(kept.told[LONGEST], ago)
+            low = min(low, eta)
+            high = max(high, eta)
+            held = held + (1.0 if eta < step else 0.0)
+            heaviest = max(heaviest, w)
+            late = max(late, latest)
+            waited = waited + ago
+            longest = max(longest, ago)
             p += 1
         if i < n:
             for a in range(order.starts[i], order.starts[i + 1]):
                 kept.rows[order.cells[a]] = kept.rows[order.cells[a]] + 1.0
                 kept.opened[a] = kept.rows[order.cells[a]]
+    kept.told[:] = low, high, held, heaviest, late, waited, longest

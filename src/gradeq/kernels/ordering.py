@@ -57,27 +57,31 @@ def arranged(
     posts: Ints,
     when: Floats,
 ) -> bool:
-    """Tickets by turn, then label time, then number: posts[: cuts[i]] have their turn by row i.
+    """Tickets by turn, then label time, then number: posts[: cuts[i]] have their turn by row i; others are left out.
 
     False if too many labels of one turn are out of order: then somebody else has to sort. ``slots`` (rows + 1) and
     ``when`` are scratch.
     """
+    n = len(cuts)
     for k in range(len(turns)):
-        slots[turns[k] + 1] = slots[turns[k] + 1] + 1
-    for i in range(len(cuts)):
+        if turns[k] < n:
+            slots[turns[k] + 1] = slots[turns[k] + 1] + 1
+    for i in range(n):
         slots[i + 1] = slots[i + 1] + slots[i]
         cuts[i] = slots[i + 1]
     for k in range(len(turns)):
-        p = slots[turns[k]]
-        begin = 0 if turns[k] == 0 else cuts[turns[k] - 1]
-        t = label_times[k]
-        slots[turns[k]] = p + 1
-        if p > begin and when[p - 1] > t and p - begin >= SMALL:
-            return False
-        while p > begin and when[p - 1] > t:
-            posts[p] = posts[p - 1]
-            when[p] = when[p - 1]
-            p = p - 1
-        posts[p] = tickets[k]
-        when[p] = t
+        turn = turns[k]
+        if turn < n:
+            p = slots[turn]
+            begin = 0 if turn == 0 else cuts[turn - 1]
+            t = label_times[k]
+            slots[turn] = p + 1
+            if p > begin and when[p - 1] > t and p - begin >= SMALL:
+                return False
+            while p > begin and when[p - 1] > t:
+                posts[p] = posts[p - 1]
+                when[p] = when[p - 1]
+                p = p - 1
+            posts[p] = tickets[k]
+            when[p] = t
     return True

@@ -177,14 +177,13 @@ def posted_when_due(
     tickets = numbers(n) if every else np.flatnonzero(opens)
     clock, wanted = times[first:], label_times if every else label_times[tickets]
     turn = turns_of(clock, tickets, wanted, False, first)
-    due, lapsed = turn < n, tickets[:0]
-    waits = ~due
+    waits, lapsed = turn == n, tickets[:0]
     if ttl is not None:
         gone = turns_of(clock, tickets, times[tickets] + ttl, True, first)
-        due &= turn <= gone
-        waits = ~due & (gone >= n)
-        lapsed = tickets[~due & (gone < n)]
-    cuts, posts = in_turn(turn[due], tickets[due], wanted[due], n)
+        never = waits | (turn > gone)
+        waits, lapsed = never & (gone >= n), tickets[never & (gone < n)]
+        turn[never] = n
+    cuts, posts = in_turn(turn, tickets, wanted, n)
     return Order(cuts, posts, tickets[waits], lapsed)
 
 
@@ -198,10 +197,10 @@ def turns_of(clock: Any, tickets: Ints, wanted: Any, beyond: bool, first: int) -
 
 
 def in_turn(turns: Ints, tickets: Ints, label_times: Any, n: int) -> tuple[Ints, Ints]:
-    """How many labels are posted by each row, and the tickets in the order of posting."""
-    cuts, slots = np.empty(n, dtype=np.int64), np.zeros(n + 2, dtype=np.int64)
+    """How many labels are posted by each row, and the tickets in the order of posting; turn n is none."""
+    cuts, slots = np.empty(n, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
     posts, when = np.empty(len(turns), dtype=np.int64), np.empty_like(label_times)
     arrays = (turns, tickets, label_times, cuts, slots, posts, when)
     if not run_loop(arranged, (), arrays, len(turns)):
         posts = tickets[np.lexsort((tickets, label_times, turns))]
-    return cuts, posts
+    return cuts, posts[: cuts[-1] if n else 0]
