@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from gradeq.report.page import html
-from gradeq.report.story import Bin, Curves, Line, StepPoint
+from gradeq.report.story import Bin, Curves, LevelRow, Line, Pair, StepPoint
 from report.inventions import interval, made_up
 from report.samples import HOSTILE
 from report.test_words import elo, player
@@ -41,9 +41,17 @@ def leaderboard():
     )  # fmt: skip
 
 
+def levels():
+    story = interval(5000)
+    row = LevelRow("0.1", 0.1, Pair(0.165, 0.1), Pair(13921.25, 12182.75), 0.0561)
+    several = tuple(dataclasses.replace(row, name=f"0.{k}", target=k / 10) for k in range(1, 10))
+    return dataclasses.replace(story, levels=several)
+
+
 PAGES = {
     "hostile": lambda: html(made_up(3000, 40, HOSTILE)),
     "interval": lambda: html(interval(5000)),
+    "levels": lambda: html(levels()),
     "elo": lambda: html(leaderboard()),
 }
 LOOKS = {"light": (1280, "light"), "dark": (1280, "dark"), "middle": (900, "light"),
@@ -97,7 +105,7 @@ def test_a_page_is_quiet_alone_and_fits_its_window(browser, folder, name, look):
     assert seen == {"console": [], "errors": [], "requests": [], "dialogs": []}
     assert page.evaluate("document.documentElement.scrollWidth") <= LOOKS[look][0]
     assert page.locator("img").count() == 0
-    if name != "interval":
+    if name not in ("interval", "levels"):
         assert HOSTILE in page.inner_text("main")
     blank = page.evaluate(
         """() => [...document.querySelectorAll('canvas')].filter(c => !c.getContext('2d')

@@ -265,7 +265,7 @@ def _calibration(story: EloStory) -> Markup:
         intro,
         still(
             "Actual win rate",
-            "of side a",
+            "of side a; dotted: as predicted",
             plots.calibration(bins, "predicted win rate of side a →", "games"),
         ),
         table("Show as a table", ("Predicted", "Actual", "95 % interval", "Games"), rows),

@@ -94,7 +94,7 @@ def levels(rows: Sequence[LevelRow], loss: str, over: str = "", used: bool = Fal
     head = el(
         "tr",
         *(
-            el("th", text, scope="col")
+            el("th", text, scope="col", class_="same" if text == "Target" else None)
             for text in (
                 *("Level", "Target", "Coverage before", "Coverage after", "Off by, points"),
                 *("Bound, points", f"{_capital(loss)} before → after"),
@@ -105,7 +105,7 @@ def levels(rows: Sequence[LevelRow], loss: str, over: str = "", used: bool = Fal
         el(
             "tr",
             el("th", row.name, scope="row"),
-            el("td", tidy(target(row.target))),
+            el("td", tidy(target(row.target)), class_="same"),  # a phone has the level alone
             el("td", tidy(percent(row.coverage.before)), class_="was"),
             el("td", tidy(percent(row.coverage.after)), class_="now"),
             el("td", points(row.coverage.after - row.target)),
@@ -305,12 +305,15 @@ def is_loose(group: Group) -> bool:
 
 def _intro(story: Story) -> str:
     columns = [f"one `{by}`" for by in story.by]
+    first = ""
+    if story.levels:
+        first = f" Coverage is that of the first level, {story.levels[0].name}; the loss is over all levels."
     if len(columns) > 1:
         listed = ", ".join(columns[:-1]) + " and " + columns[-1]
         verb = "debiased" if story.kind == "debias" else "corrected"
         together = "both are" if len(columns) == 2 else "all are"
-        return f"Each row of the file counts in {listed}; {together} {verb} together."
-    return f"Each row of the file counts in {columns[0]}." if columns else ""
+        return f"Each row of the file counts in {listed}; {together} {verb} together.{first}"
+    return f"Each row of the file counts in {columns[0]}.{first}" if columns else ""
 
 
 def _key() -> Markup:

@@ -30,6 +30,8 @@ def build(story: Story) -> Markup:
     what = "coverage − target, points" if covers else "served − label"
     full = f"{said(reach)}{' points' if covers else ''}".replace("+", "±")
     intro = f"Blue is too low, orange too high; full colour from {full} on. Blank: fewer than 10 labels."
+    if story.levels:
+        intro += f" Coverage at level {story.levels[0].name}."
     panels = [
         still(title, what, _map(given, [getattr(row, when) for row in given.rows], reach, said))
         for title, when in (("Before", "before"), ("After", "after"))

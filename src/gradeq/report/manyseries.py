@@ -54,7 +54,8 @@ def _followed(many: ManySeries) -> str:
         return f"{text} Bias and loss are of (served − label) / prediction and its square."
     if any(is_loose(group) for group in many.worst):
         text += " * loose: the bound is larger than the error before."
-    if any(group.spark is None for group in many.worst):
+    drawn = [group.spark is not None for group in many.worst]
+    if any(drawn) and not all(drawn):
         text += " Series with few labels, and those that appear after many others, are not drawn."
     return text
 

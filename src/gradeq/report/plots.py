@@ -151,19 +151,6 @@ def calibration(bins: Sequence[Bin], x_title: str, noun: str, before: Sequence[B
     parts = frame.axes(x_title)
     x0, x1, y0, y1 = frame.px(low), frame.px(high), frame.py(low), frame.py(high)
     parts.append(el("line", x1=x0, x2=x1, y1=y0, y2=y1, class_="ideal"))
-    # Below the line, where a calibrated forecast has no mark.
-    aside = (x0 + 0.8 * (x1 - x0), y0 + 0.62 * (y1 - y0))
-    parts.append(el("text", "as predicted", x=aside[0], y=aside[1], class_="mark"))
-    parts.append(
-        el(
-            "line",
-            x1=aside[0] + 8,
-            x2=x0 + 0.76 * (x1 - x0),
-            y1=aside[1] - 14,
-            y2=y0 + 0.745 * (y1 - y0),
-            class_="axis",
-        )
-    )
     most = max(b.games for b in (*bins, *before))
     for b, role in (*((b, "b") for b in before), *((b, "a") for b in bins)):
         x, y = frame.px(min(max(b.predicted, low), high)), frame.py(b.actual)

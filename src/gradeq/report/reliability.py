@@ -22,7 +22,7 @@ def build(story: Story) -> Markup:
         "Calibration",
         f"{said}. Grey is before, blue after; bins of 5 points, area is the number of rows, bars are "
         "95 % intervals.",
-        still("Actual frequency", "of a label 1", drawing),
+        still("Actual frequency", "of a label 1; dotted: as predicted", drawing),
         table("Show as a table", ("", "Predicted", "Actual", "95 % interval", "Rows"), rows),
     )
 

@@ -58,7 +58,7 @@ function draw(chart) {
   pen.font = "500 12px " + getComputedStyle(document.body).fontFamily;
   const beside = [chart, ...chart.friends].flatMap(other => other.spec.lines);
   const widest = Math.max(0, ...beside.map(line => pen.measureText(line.name).width));
-  const right = Math.min(Math.ceil(widest) + 14, Math.max(width * .3, 70));
+  const right = Math.min(Math.ceil(widest) + 14, Math.max(width * .37, 70));
   const left = spec.left;
   const inner = width - left - right;
   const few = Math.max(1, Math.ceil(spec.xticks.length / Math.max(2, Math.floor(inner / 74))));

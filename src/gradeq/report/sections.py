@@ -139,6 +139,7 @@ def _figures(story: Story) -> list[Markup]:
             else f"{clean(worst.group_before, 32)} before, {clean(worst.group_after, 32)} after"
         )
         term = "Worst group coverage, off by" if story.kind == "quantile" else "Worst group bias"
+        gloss += f", at level {story.levels[0].name}" if story.levels else ""
         made.append(figure(term, value, gloss))
     elif story.width is None:
         skipped = story.rows - story.labelled

@@ -255,6 +255,7 @@ def qualification(story: Story) -> Sentence:
     if worst is not None and groups > 1:
         if story.verdict.bias is None:
             distance, middle = f"{_points(worst.after)} points", "the target"
+            middle += f" at level {story.levels[0].name}" if story.levels else ""
         else:
             places = decimals(worst.before, worst.after)
             distance = " ".join(filter(None, (number(abs(worst.after), places), story.unit)))
