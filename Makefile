@@ -3,11 +3,12 @@ PY := .venv/bin/python
 STAMP := .venv/.gradeq-setup
 PYTEST_WORKERS ?= auto
 
-.PHONY: help setup demo test fuzz check format bench bench-large bench-quality clean
+.PHONY: help setup demo test test-faults fuzz check format bench bench-large bench-quality clean
 
 help:
 	@echo "make demo         set up, then run the demo into demo-out/"
 	@echo "make test         set up, then run all tests (PYTEST_ARGS=... to narrow)"
+	@echo "make test-faults  runs killed at a write or short of room: files old or whole, no row lost or learned twice"
 	@echo "make fuzz         an adversary against everything that is printed (FUZZ_ARGS='--runs 10000 --seed 7')"
 	@echo "make check        ruff, ruff format, mypy --strict, direction of imports"
 	@echo "make format       let ruff sort imports and format"
@@ -25,6 +26,9 @@ demo: setup
 
 test: setup
 	$(PY) -m pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+test-faults: setup
+	cd tests && ../$(PY) -m faults $(FAULTS_ARGS)
 
 fuzz: setup
 	cd tests && ../$(PY) -m fuzz $(FUZZ_ARGS)

@@ -125,13 +125,14 @@ def publish(files: Together, place: BinaryIO, layer: Any, desk: Desk, held: Held
     desk.lay_down(run.content, run.rows, outputs)
     with writing(run.state):
         place.writelines(piece.encode() for piece in layer._written())
+    files.seal()
     if outputs:
         named = [path for path, _ in outputs]
         held.promise(run=desk.number, content=run.content, outputs=named, inputs=list(run.inputs))
     try:
         files.publish()
-    finally:  # also when Ctrl-C was heard behind the last one
-        held.promised = not files.in_place
+    finally:
+        held.promised = files.halfway
 
 
 def told(kind: str | None) -> Callable[[Any], str]:

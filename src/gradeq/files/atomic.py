@@ -35,6 +35,7 @@ class Together:
     def __init__(self, inputs: Iterable[str] = ()) -> None:
         self.inputs = list(inputs)
         self._drafts: list[_Draft] = []
+        self.halfway = False  # some files are in their places, and others are not
 
     def __enter__(self) -> Together:
         return self
@@ -57,20 +58,20 @@ class Together:
             draft.seal()
         return [(draft.path, draft.mark()) for draft in drafts]
 
-    @property
-    def in_place(self) -> bool:
-        """Whether every file that was opened is in its place."""
-        return not self._drafts
+    def seal(self) -> None:
+        """All of every file is on the disk, beside its place: from here on only a name can be refused."""
+        for draft in self._drafts:
+            draft.seal()
 
     def publish(self) -> None:
         """Put every file in its place; Ctrl-C is heard when all are there."""
-        for draft in self._drafts:
-            draft.seal()
+        self.seal()
         self._drafts.sort(key=lambda draft: draft.last)
         with undisturbed():
             while self._drafts:
                 self._drafts[0].place()
                 del self._drafts[0]
+                self.halfway = bool(self._drafts)
 
 
 class _Draft:
