@@ -12,6 +12,10 @@ LAMBERT_W = (
     0.2784645427610738  # W0(1/e): the largest value of u sigmoid(-u) (lem:logistic_grad_inner_prod)
 )
 
+# Of a step or a weight: smaller ones times an error are no longer exact numbers, and the books would not balance.
+SMALLEST = 1e-100
+FAINT = f"is above 0 and below {SMALLEST:g}, where rounding loses it; give 0 or a larger one"
+
 
 def over(total: float, divisor: float) -> float:
     """total / divisor, 0 for nothing."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gradeq.errors import BadInput
+from gradeq.numerics import SMALLEST
 
 
 class Schedule(Protocol):
@@ -142,6 +143,11 @@ def as_schedule(eta: float | Schedule) -> Schedule:
 
 
 def check_step(name: str, eta: float) -> None:
-    """Refuse a step that is not positive and finite."""
+    """Refuse a step that is not positive and finite, or whose products with errors would vanish."""
     if not (math.isfinite(eta) and eta > 0.0):
         raise BadInput(f"{name}{eta}): a step must be positive and finite")
+    if not SMALLEST <= eta <= 1.0 / SMALLEST:
+        raise BadInput(
+            f"{name}{eta}): a step below {SMALLEST:g} or above {1.0 / SMALLEST:g} is lost in rounding; "
+            "give one nearer to 1"
+        )

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from gradeq._version import __version__
-from gradeq.cli.process import Stopped, end_well, in_place, lost, open_streams
+from gradeq.cli.process import Stopped, end_well, in_place, lost, one_line, open_streams
 
 COMMANDS = {
     "debias": "Remove the bias of predictions, overall and in every group.",
@@ -112,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Imports make many objects and no garbage: looking for it all the while takes a tenth of a short run.
     gc.set_threshold(100_000)
     open_streams()
+    one_line()
     end_well()
     code = run(arguments)
     gc.freeze()  # nor is there anything to look for at the end
@@ -158,6 +159,7 @@ def _interrupted(interrupt: BaseException) -> int:
 
 def _explained(error: Exception) -> int:
     from gradeq.errors import GradeqError, OtherSettings, StateError
+    from gradeq.files.failures import is_beneath, reason
 
     if os.environ.get("GRADEQ_DEBUG"):
         import traceback
@@ -171,6 +173,11 @@ def _explained(error: Exception) -> int:
         return _fail("out of memory; use a machine with more, or a smaller file", BAD_INPUT)
     if isinstance(error, OSError):
         return _fail(_of_the_system(error), BAD_INPUT)
+    if is_beneath(error):
+        told = (
+            f"the input or an option has a value beyond what can be computed with: {reason(error)}"
+        )
+        return _fail(f"{told}; look for huge numbers and odd types", BAD_INPUT)
     what = f"{type(error).__name__}: {error}"
     return _fail(
         f"internal error in gradeq ({what}); set GRADEQ_DEBUG=1 for the traceback", OWN_FAULT

@@ -228,8 +228,9 @@ def carry_out(
         if page is not None and follow is not None:
             from gradeq.cli.elo_story import page_of
 
+            text = page_of(outcome, follow, table.paths).encode()
             with writing(str(options.report)):
-                page.write(page_of(outcome, follow, table.paths).encode())
+                page.write(text)
         if clock is not None and place is not None:
             clock.lay_down(layer, now)
         session.publish(files, place, pass_.rows)

@@ -13,6 +13,7 @@ from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Codebook, is_missing
 from gradeq.files.cells import row_name, shown
 from gradeq.files.numbers import Floats
+from gradeq.numerics import FAINT, SMALLEST
 
 WORDS = {
     **dict.fromkeys(("a", "model_a", "home"), 1.0),
@@ -97,6 +98,7 @@ def parse(sides: Sides, piece: Piece) -> Games:
         weights = piece.numbers(sides.weight)
         rule = "is negative; weights are 0 (not learned from) or more"
         piece.refuse(weights < 0.0, weights, sides.weight, rule)
+        piece.refuse((weights > 0.0) & (weights < SMALLEST), weights, sides.weight, FAINT)
     return Games(piece, a, b, y, weights, own, at_home(sides, piece) if sides.sided else None)
 
 

@@ -199,8 +199,9 @@ def carry_out(task: Task) -> Outcome:
         if page is not None and follow is not None:
             from gradeq.cli.story import page_of
 
+            text = page_of(outcome, follow, pass_, table.paths).encode()
             with writing(str(common.report)):
-                page.write(page_of(outcome, follow, pass_, table.paths).encode())
+                page.write(text)
         if pass_.clock is not None and place is not None:
             pass_.clock.lay_down(layer, pass_.now)
         session.publish(files, place, pass_.rows)

@@ -127,7 +127,7 @@ def read(table: Any, columns: list[str], clock: Clock | None, layer: Any) -> Lab
     times: list[Any] = []
     for chunk in table.batches(list(dict.fromkeys(columns))):
         book = Codebook()
-        codes = book.codes(chunk.batch.column(columns[0])).tolist()
+        codes = book.codes(chunk.cells(columns[0])).tolist()
         own = labels_of(chunk, columns[1], layer)
         ids += [book.names[code] for code in codes]
         values += own.tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections import deque
 from typing import Any
 
@@ -34,6 +35,12 @@ def lost(stream: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream)
     os.close(nowhere)
+
+
+def one_line() -> None:
+    """Only our own line goes to stderr: no warning of a library beside it, unless Python was asked for warnings."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
 
 
 def end_well() -> None:

@@ -67,8 +67,8 @@ class Piece(NamedTuple):
         return self.chunk.numbers(name, missing=missing)
 
     def cells(self, name: str) -> pa.Array:
-        """A column as it is in the file."""
-        return self.chunk.batch.column(name)
+        """A column that names groups, keys, players or rows."""
+        return self.chunk.cells(name)
 
     def row(self, i: int) -> str:
         """The name of a row in the input."""

@@ -16,6 +16,7 @@ from gradeq.cli.reading import Piece
 from gradeq.cli.state_file import read_state
 from gradeq.files import Codebook
 from gradeq.files.numbers import Floats
+from gradeq.numerics import FAINT, SMALLEST
 
 if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
@@ -110,6 +111,7 @@ def parse(task: Task, piece: Piece) -> Parsed:
         weights = piece.numbers(task.common.weight)
         rule = "is negative; weights are 0 (not learned from) or more"
         piece.refuse(weights < 0.0, weights, task.common.weight, rule)
+        piece.refuse((weights > 0.0) & (weights < SMALLEST), weights, task.common.weight, FAINT)
     features = None
     if task.features:
         features = np.stack([piece.numbers(name) for name in task.features], axis=1)

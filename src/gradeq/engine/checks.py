@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gradeq.errors import BadInput
 from gradeq.kernels.finite import is_finite
+from gradeq.numerics import FAINT, SMALLEST
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -69,6 +70,8 @@ def weight(value: Any) -> float:
     result = number(value, "weight")
     if result < 0.0:
         raise BadInput(f"weight {result} is negative; weights are 0 (do not learn) or more")
+    if 0.0 < result < SMALLEST:
+        raise BadInput(f"weight {result} {FAINT}")
     return result
 
 

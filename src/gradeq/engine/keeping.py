@@ -76,6 +76,8 @@ class Counted(NamedTuple):
     def lateness(self, order: Order, first: int) -> dict[int, tuple[int, ...]]:
         """How late each posted label was in each of its cells, as ``Flight.arrive`` counts it."""
         starts, params, posts = self.cells.starts, self.cells.params, order.posts
+        if not len(posts):
+            return {}
         n = len(starts) - 1
         each = np.diff(starts)
         row_of = np.repeat(np.arange(n), each)
@@ -83,7 +85,7 @@ class Counted(NamedTuple):
         # By cell, and within a cell by row: how many rows of a cell were served before row i is looked up.
         table = np.sort(params[served] * (n + 1) + row_of[served])
         before = np.searchsorted(order.cuts[first:], np.arange(len(posts)), "right") + first
-        entries = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in posts] or [posts])
+        entries = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in posts])
         cells, until = params[entries], np.repeat(before, each[posts])
         upto, high = (np.searchsorted(table, cells * (n + 1) + row) for row in (until, n))
         counts = self.now[cells] - (high - upto)

@@ -28,15 +28,20 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _told(what: str, remedy: str) -> Iterator[None]:
+def using(what: str, remedy: str) -> Iterator[None]:
+    """What is said against values that were read."""
+    with _told(f"{what} that cannot be used", remedy, (ValueError,)):
+        yield
+
+
+@contextmanager
+def _told(what: str, remedy: str, also: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     try:
         yield
-    except GradeqError:
-        raise
-    except BrokenPipeError:  # of standard output: not of this file
+    except (GradeqError, BrokenPipeError):  # our own; standard output's
         raise
     except Exception as error:
-        if not is_beneath(error):
+        if not (is_beneath(error) or isinstance(error, also)):
             raise
         raise BadInput(f"{what}: {reason(error)}; {remedy}") from None
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gradeq.errors import BadInput
 from gradeq.files.arrays import floats, texts, to_numpy, without
 from gradeq.files.cells import MISSING, is_missing, row_name, shown
+from gradeq.files.failures import using
 from gradeq.kernels.finite import is_finite
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def numeric(
     no number, is refused with its row number, counted from ``first_row``. The array may be a view
     of the column: do not write to it.
     """
-    values = _converted(plain(column), name, first_row, file)
+    with using(f"column {name!r} holds {column.type} values", "write plain numbers"):
+        values = _converted(plain(column), name, first_row, file)
     if is_finite(values):
         return values
     if missing:
@@ -50,13 +52,15 @@ def numeric(
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """The column in one piece, without dictionary encoding."""
+    """The column in one piece, without dictionary encoding or views."""
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_string_view(column.type):  # for which arrow lacks most functions
+        column = column.cast(pa.large_string())
     return column
 
 

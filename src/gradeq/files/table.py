@@ -13,6 +13,7 @@ from gradeq.errors import BadInput
 from gradeq.files.cells import no_such_column
 from gradeq.files.csv_source import CsvSource
 from gradeq.files.failures import reading
+from gradeq.files.nameable import nameable
 from gradeq.files.numbers import Floats, is_text, numeric
 from gradeq.files.parquet_source import ParquetSource
 from gradeq.files.times import Clock, Times
@@ -40,6 +41,10 @@ class Chunk(NamedTuple):
         """A column as float64; with ``missing`` an absent value is nan, else it is refused."""
         column = self.batch.column(name)
         return numeric(column, name, self.first_row, file=self.file, missing=missing)
+
+    def cells(self, name: str) -> pa.Array:
+        """A column that names groups, keys, players or rows."""
+        return nameable(self.batch.column(name), name)
 
     def times(self, clock: Clock, *, missing: bool = False) -> Times:
         """The clock's column as times."""
@@ -109,8 +114,10 @@ class Table:
             file = source.where if len(self.sources) > 1 else ""
             first_row = 1
             for batch in source.batches(names, file):
-                same = batch.schema.equals(schema)
-                yield Chunk(batch if same else batch.cast(schema), start, first_row, file)
+                if not batch.schema.equals(schema):
+                    with reading(source.where, "give files whose columns have the same types"):
+                        batch = batch.cast(schema)
+                yield Chunk(batch, start, first_row, file)
                 start += batch.num_rows
                 first_row += batch.num_rows
         if not start:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gradeq.errors import BadInput
 from gradeq.files.arrays import integers
 from gradeq.files.cells import row_name, shown
+from gradeq.files.failures import using
 from gradeq.files.numbers import absent_cells, blanked, is_text, numeric, plain, read_number
 
 if TYPE_CHECKING:
@@ -44,14 +45,8 @@ class Clock:
         self, column: pa.Array, first_row: int = 1, *, file: str = "", missing: bool = False
     ) -> Times:
         """The times of a batch; an absent one is refused unless ``missing`` (label times)."""
-        column = plain(column)
-        absent = absent_cells(column)
-        if absent.all():
-            times = Times(np.zeros(len(column), np.int64), absent)
-        else:
-            if self.kind is None:
-                self._decide(column)
-            times = Times(self._values(column, first_row, file), absent)
+        with using(f"column {self.name!r} holds {column.type} values", _ISO):
+            times = self._read(plain(column), first_row, file)
         if not missing and times.missing.any():
             row = first_row + int(np.argmax(times.missing))
             raise BadInput(
@@ -59,6 +54,14 @@ class Clock:
                 "drop the row or fill in the time"
             )
         return times
+
+    def _read(self, column: pa.Array, first_row: int, file: str) -> Times:
+        absent = absent_cells(column)
+        if absent.all():
+            return Times(np.zeros(len(column), np.int64), absent)
+        if self.kind is None:
+            self._decide(column)
+        return Times(self._values(column, first_row, file), absent)
 
     def comparable(self, other: Clock) -> bool:
         """Whether times of the two columns can be set against each other."""

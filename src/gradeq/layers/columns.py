@@ -11,6 +11,7 @@ import numpy as np
 from gradeq.engine import checks
 from gradeq.errors import BadInput
 from gradeq.ledger.constants import ones
+from gradeq.numerics import FAINT, SMALLEST
 
 if TYPE_CHECKING:
     from gradeq.ledger.batch import Floats, Ints
@@ -42,6 +43,9 @@ def weights(values: Any, n: int) -> Floats:
     if len(column) and column.min() < 0.0:
         rule = "is negative; weights are 0 (do not learn) or more"
         refuse(column < 0.0, column, "weight", rule)
+    faint = (column > 0.0) & (column < SMALLEST)
+    if faint.any():
+        refuse(faint, column, "weight", FAINT)
     return column
 
 
