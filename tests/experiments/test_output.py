@@ -182,7 +182,7 @@ def test_a_fault_of_one_experiment_does_not_stop_the_others(tmp_path, monkeypatc
 
 def test_when_nothing_can_be_drawn_it_is_an_error_and_no_page_is_left(tmp_path) -> None:
     (tmp_path / "none").mkdir()
-    with pytest.raises(BadInput, match="compas-debias: compas: compas.csv.gz is not in"):
+    with pytest.raises(BadInput, match=r"compas-debias: compas: compas\.csv\.gz is not in"):
         reproduce(["compas-debias"], tmp_path / "none", tmp_path / "out", lambda line: None)
     assert not list((tmp_path / "out").iterdir())
 

@@ -3,6 +3,7 @@
 import math
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -209,3 +210,12 @@ def test_no_cap_is_printed_where_none_is_proven(setting: Setting) -> None:
 
 def test_the_sinh_link_has_no_cap() -> None:
     assert harm_cap(Setting(task="quantile", eta=0.1), sinh=True).added is None
+
+
+@pytest.mark.parametrize("task", ["mean", "quantile", "probability_logit"])
+def test_a_printed_cap_is_never_below_the_proven_one(task: str) -> None:
+    for eta in np.geomspace(1e-4, 0.9, 57).tolist():
+        cap = harm_cap(Setting(task=task, level=0.9, eta=eta))
+        shown = float(cap.sentence.split("at most ")[1].split()[0].rstrip(",%"))
+        proven = 100.0 * (cap.factor - 1.0) if cap.factor is not None else cap.added
+        assert proven is not None and proven * (1.0 - 1e-9) <= shown <= 1.011 * proven

@@ -23,7 +23,7 @@ from gradeq.cli.process import Stopped, end_well, in_place, lost, one_line, open
 COMMANDS = {
     "debias": "Remove the bias of predictions, overall and in every group.",
     "quantile": "Make quantile forecasts and intervals cover what they promise.",
-    "label": "Bring labels that came later to the rows that a state waits for.",
+    "label": "Post labels that arrived later, for rows that wait in a state.",
     "elo": "Rate players so that predicted and actual win rates agree.",
     "audit": "Check a saved state: checksum, version, identity.",
     "demo": "Run the main job on real flights and write the report.",

@@ -92,7 +92,7 @@ def command(**given: Any) -> None:
     are mixed by their loss (auto): it follows drift, also with late labels, and needs about 500
     labels to pay off. --eta plain is one step of 0.01 (binary: 0.03) divided by the number of
     --by columns; with labels known before the next row it can raise the squared error by at most
-    1 % (binary with link logit: the log loss of 0/1 labels by at most 0.62 %), whatever the data. A
+    1.02 % (binary with link logit: the log loss of 0/1 labels by at most 0.62 %), whatever the data. A
     step left out is plain with --key, --decay, --penalty or --link shift or exp, and required
     with --feature.
 

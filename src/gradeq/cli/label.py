@@ -10,7 +10,7 @@ from gradeq.cli.options import Once, column
 
 
 @click.command(
-    cls=Once, short_help="Bring labels that came later to the rows that a state waits for."
+    cls=Once, short_help="Post labels that arrived later, for rows that wait in a state."
 )
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True)
@@ -26,7 +26,7 @@ from gradeq.cli.options import Once, column
 @column(
     "--label",
     required=True,
-    help="The observed outcome; of games a's score or a word of elo --winner; blank: not yet known.",
+    help="The observed outcome; for games a's score or a word of elo --winner. Blank: not yet known.",
 )
 @column(
     "--label-time",
@@ -49,10 +49,10 @@ from gradeq.cli.options import Once, column
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print nothing.")
 def command(as_json: bool, quiet: bool, **given: Any) -> None:
-    """Bring labels that came later to the rows that a state waits for.
+    """Post labels that arrived later, for rows that wait in a state.
 
     A row that debias, quantile or elo served with --id and --state, and without a label, waits
-    in the state. Its label may come in any later file, in any order, under the same id. Of games
+    in the state. Its label may come in any later file, in any order, under the same id. For games
     the new leaderboard is printed.
 
     A correction is exact in bias, loss, certificate and the final step, rounding apart. The running
@@ -61,7 +61,7 @@ def command(as_json: bool, quiet: bool, **given: Any) -> None:
     \b
     What becomes of a label
       applied    learned from: the row had waited for it
-      duplicate  the same label of this id again: nothing changes
+      duplicate  the same label again for this id: nothing changes
       conflict   another label for an id that has one (--correct: it replaces the old one)
       unknown    no row was served under this id, or it is forgotten (the last 10,000 are kept)
       expired    the row was given up: its label came later than --ttl allows

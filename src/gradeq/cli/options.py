@@ -236,8 +236,8 @@ _SHARED = (
         type=click.Path(),
         metavar="OUT",
         help=(
-            "Write all input columns and rows, in input order, with the new columns: .csv, "
-            ".csv.gz or .parquet."
+            "Write all input columns and rows, in input order, with the new columns (elo: the "
+            "leaderboard, one row per player): .csv, .csv.gz or .parquet."
         ),
     ),
     click.option(

@@ -76,8 +76,8 @@ class Debiaser(Grouped[float]):
     lets one small constant step carry the certificate (result B5); it follows drift and late labels, and needs about
     500 labels to pay off. ``eta="plain"``: that constant step alone, 0.01 / c^2 for real, 0.03 / c^2 for binary
     outcomes, c^2 the number of group columns. With labels known before the next prediction and link identity it can
-    raise the squared error by at most 1 % (result B1), with link logit the log loss of 0/1 labels by at most 0.62 %
-    (result C4), whatever the data;
+    raise the squared error by at most 1.02 % (result B1), with link logit the log loss of 0/1 labels by at most
+    0.62 % (result C4), whatever the data;
     ``harm_cap()`` says it for any step. With a penalty or the links shift and exp a step left out is plain, with
     features it is required.
 

@@ -83,14 +83,26 @@ def _hard(setting: Setting) -> bool:
 def _factor(factor: float, result: str, loss: str) -> HarmCap:
     if not math.isfinite(factor):
         return _none("this step is too large for any harm cap")
-    percent = f"{100.0 * (factor - 1.0):.2g}"
+    percent = at_least(100.0 * (factor - 1.0))
     sentence = f"this step can raise {loss} by at most {percent} %, whatever the data"
     return HarmCap(factor, None, result, sentence)
 
 
 def _added(added: float, result: str, loss: str) -> HarmCap:
-    sentence = f"this step can raise {loss} by at most {added:.2g}, whatever the data"
+    sentence = f"this step can raise {loss} by at most {at_least(added)}, whatever the data"
     return HarmCap(None, added, result, sentence)
+
+
+def at_least(value: float) -> str:
+    """A bound in three digits, rounded up: what is printed must hold too (rounding of the last bits apart).
+
+    >>> at_least(1.0101), at_least(5.0000000000001), at_least(0.0)
+    ('1.02', '5', '0')
+    """
+    if value <= 0.0:
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return f"{math.ceil(value / unit * (1.0 - 1e-12)) * unit:.3g}"
 
 
 def _none(reason: str) -> HarmCap:
