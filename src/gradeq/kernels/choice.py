@@ -44,11 +44,11 @@ class Lap(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The run that is under way: loops already decided on, what is interpreted, whether starting is worth it."""
+    """The run that is under way: loops already decided on, what is interpreted, what starting costs a new loop."""
 
     decided: frozenset[Key]
     laps: dict[Key, Lap]
-    starts: bool
+    start: float
 
 
 _plans: dict[Hashable, dict[Key, Lap]] = {}  # of each kind of run: seconds a row
@@ -83,8 +83,10 @@ def one_run(kind: Hashable, rows: int, ahead: int = 0) -> Iterator[None]:
     plan = _plans.setdefault(kind, {})
     total = rows + max(ahead, _ahead.get())
     known = dict(plan)  # another thread may add to it
-    choose({key: lap._replace(seconds=lap.seconds * total) for key, lap in known.items()})
-    run = Run(frozenset(known), {}, not known and GUESS_RUN * total > START)
+    choose({key: lap._replace(seconds=lap.seconds * total) for key, lap in known.items()}, START)
+    # In a long run of which nothing is known several loops share the start.
+    shared = not known and GUESS_RUN * total > START
+    run = Run(frozenset(known), {}, START * GUESS / GUESS_RUN if shared else START)
     token = _run.set(run)
     try:
         yield
@@ -107,15 +109,18 @@ def kernel(
             return compiled(loop, parts) if rows >= REUSE_FROM else None
         if run is None or key not in run.decided:
             coming = GUESS * (rows + _ahead.get())
-            choose({key: Lap(loop, parts, coming)}, run is not None and run.starts)
+            choose({key: Lap(loop, parts, coming)}, START if run is None else run.start)
         if key not in _chosen:
             return None
     return compiled(loop, parts)
 
 
-def choose(wanted: dict[Key, Lap], starts: bool = False) -> None:
-    """Choose which of these loops to compile, given the seconds that interpreting each would take."""
-    start = 0.0 if starts or in_memory() else START
+def choose(wanted: dict[Key, Lap], start: float) -> None:
+    """Choose which of these loops to compile, given the seconds that interpreting each would take.
+
+    ``start``: the seconds of starting the compiler that they have to make up for, unless it runs already.
+    """
+    start = 0.0 if in_memory() else start
     seconds = {
         key: max(lap.seconds, _spent.get(key, 0.0))
         for key, lap in wanted.items()

@@ -201,10 +201,10 @@ class Rating:
         games, kept, n = games_of(batch), kept_of(state), len(batch.base)
         if batch.plain and isinstance(batch.rows, Pairs) and not self.penalised:
             (_, a, b, scores, _, _, served), eta = games, float(batch.etas[0]) if n else 1.0
-            run_loop(quick.rated, (), (*unsigned(a, b), scores, eta, kept.u, served), WORK * n)
+            run_loop(quick.rated, (), (*unsigned(a, b), scores, eta, kept.u, served), n // 2)
             check(kept.u, eta)
             arrays = (a, b, scores, eta, served, kept.sums, kept.total)
-            run_loop(quick.accounted, (JUDGE,), arrays, WORK * n)
+            run_loop(quick.accounted, (JUDGE,), arrays, n)
             leave_unread(state, batch, games, when)
             return served, None
         largest = float(batch.etas[batch.posts].max(initial=0.0))
