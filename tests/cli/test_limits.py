@@ -207,3 +207,22 @@ def test_groups_and_levels_show_what_was_served_and_no_bound_of_something_else(t
     assert ("bounds are on coverage before --min and --max" in done.out) == any(changed)
     told = "a bound is on the coverage before --min and --max" in page.read_text()
     assert told == any(changed)
+
+
+def test_a_page_of_series_says_which_coverage_is_theirs(demand, tmp_path):
+    page = tmp_path / "series.html"
+    given = (
+        "--prediction",
+        "low",
+        "--label",
+        "sold",
+        "--level",
+        0.2,
+        "--key",
+        "sku",
+        "--report",
+        page,
+    )
+    for limit, said in ((("--min", 0), True), ((), False)):
+        ok(here("quantile", demand, *given, *limit))
+        assert ("Coverage of series is judged before --min and --max" in page.read_text()) == said

@@ -159,6 +159,12 @@ def test_elo_equations_hold(kind, rows, tmp_path):
     plain = {"--k", "--eta"} & set(ELO[kind])
     assert ("400 / ln 10" in text_of(made)) == bool(plain)  # K is of plain Elo only
     check_equations(made, 2 if plain else 1)
+    left = re.search(r"Fit residual (?:0|(\d) × 10⁻(\S+)) games", text_of(made))
+    assert left is not None and "alanced" not in text_of(made)
+    power = (left.group(2) or "").translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789"))
+    assert (
+        not power or int(power) >= 8
+    )  # the solver stops below 1e-10 games for each game of a player
 
 
 def test_a_continued_state_says_that_the_identity_is_since_it_began(tmp_path):

@@ -6,6 +6,7 @@ from gradeq.report.markup import Markup, clean, el, join, name
 from gradeq.report.numerals import count, decimals, number, percent, points, word
 from gradeq.report.parts import section, still, table
 from gradeq.report.story import ManySeries, Story, WideSeries
+from gradeq.report.words import limits_changed
 
 
 def series(story: Story) -> Markup:
@@ -24,7 +25,7 @@ def series(story: Story) -> Markup:
         el("div", _histogram(story, many), _widest(many), class_="pair"),
         el("h3", f"The {word(len(many.worst)).lower()} farthest off"),
         worst_table(story, many.worst, many.relative),
-        el("p", _followed(many), class_="foot"),
+        el("p", _followed(story, many), class_="foot"),
         class_="long",
     )
 
@@ -46,8 +47,10 @@ def _bias(many: ManySeries) -> str:
     return "relative bias" if many.relative else "bias"
 
 
-def _followed(many: ManySeries) -> str:
+def _followed(story: Story, many: ManySeries) -> str:
     text = "Over the labels that each series has learned from, since its state began."
+    if limits_changed(story.verdict.coverage):
+        text += " Coverage of series is judged before --min and --max, as are the bounds; the loss is as served."
     if many.widest and many.widest[0].width is not None:
         text += " Widths are of the labelled rows of this run."
     if many.relative:
