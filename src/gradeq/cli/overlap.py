@@ -5,6 +5,7 @@ Order is kept and errors come out where the caller waits, so results do not depe
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 _END = object()
+_WAITING = 3  # calls; a writer that is busy with many rows at once does not hold up the next few
 
 
 @contextmanager
@@ -33,9 +35,10 @@ def ahead(items: Iterator[Item], threaded: bool) -> Iterator[Iterator[Item]]:
 
 @contextmanager
 def behind(write: Callable[..., None] | None, threaded: bool) -> Iterator[Callable[..., None]]:
-    """A function that hands its arguments to ``write`` in another thread, one call at a time.
+    """A function that hands its arguments to ``write`` in another thread, one call after the other.
 
-    Leaving the block waits for the last call; its error, if any, is raised then.
+    After an error nothing more is written; it is raised by a later call or, at the latest, when the block is left,
+    which waits for the last call.
     """
     if write is None:
         yield lambda *arguments: None
@@ -44,14 +47,21 @@ def behind(write: Callable[..., None] | None, threaded: bool) -> Iterator[Callab
         yield write
         return
     with ThreadPoolExecutor(1) as writer:
-        last: Future[None] | None = None
+        waiting: deque[Future[None]] = deque()
+        failed = False
+
+        def put(*arguments: Any) -> None:
+            nonlocal failed
+            if not failed:
+                failed = True
+                write(*arguments)
+                failed = False
 
         def hand_over(*arguments: Any) -> None:
-            nonlocal last
-            if last is not None:
-                last.result()
-            last = writer.submit(write, *arguments)
+            if len(waiting) == _WAITING:
+                waiting.popleft().result()
+            waiting.append(writer.submit(put, *arguments))
 
         yield hand_over
-        if last is not None:
+        for last in waiting:
             last.result()
