@@ -27,7 +27,7 @@ def gradeq(*arguments: str) -> list[str]:
     """The command line as installed beside this Python, or as a module."""
     script = Path(sys.executable).parent / "gradeq"
     return [
-        *([str(script)] if script.exists() else [sys.executable, "-m", "gradeq.cli"]),
+        *([str(script)] if script.exists() else [sys.executable, "-m", "gradeq"]),
         *arguments,
     ]
 

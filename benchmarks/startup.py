@@ -91,7 +91,7 @@ def write_rows(path: Path) -> None:
 def no_compiler(job: tuple[str, ...]) -> None:
     """Refuse to go on if the small job imports the compiler."""
     told = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "gradeq.cli", *job],
+        [sys.executable, "-X", "importtime", "-m", "gradeq", *job],
         capture_output=True, text=True, check=True,
     ).stderr  # fmt: skip
     # By a module inside: the import of a package that is looked for and not there is told as well.

@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FLAGS = doctest.ELLIPSIS
 HERE = shlex.quote(sys.executable)
 # The commands of this environment, whatever else the machine has under these names.
-NAMES = f'gradeq() {{ {HERE} -m gradeq.cli "$@"; }}\npython() {{ {HERE} "$@"; }}\n'
+NAMES = f'gradeq() {{ {HERE} -m gradeq "$@"; }}\npython() {{ {HERE} "$@"; }}\n'
 
 
 class Call(NamedTuple):

@@ -30,7 +30,7 @@ class Done(NamedTuple):
 def installed() -> list[str]:
     """The gradeq command of this environment."""
     script = Path(sys.executable).with_name("gradeq")
-    return [str(script)] if script.exists() else [sys.executable, "-m", "gradeq.cli"]
+    return [str(script)] if script.exists() else [sys.executable, "-m", "gradeq"]
 
 
 def gradeq(*arguments: object, cwd: Path, stdin: str | None = None, **environment: str) -> Done:

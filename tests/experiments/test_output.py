@@ -221,7 +221,7 @@ def test_the_command_lists_and_refuses(tmp_path) -> None:
     import subprocess
 
     def gradeq(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "gradeq.cli", "reproduce", *words]
+        command = [sys.executable, "-m", "gradeq", "reproduce", *words]
         return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
 
     listed = gradeq("--list")

@@ -1,0 +1,5 @@
+"""``python -m gradeq`` is the gradeq command."""
+
+from gradeq.cli import main
+
+main()

@@ -1,5 +1,0 @@
-"""``python -m gradeq.cli`` is the gradeq command."""
-
-from gradeq.cli import main
-
-main()
