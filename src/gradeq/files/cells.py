@@ -22,6 +22,11 @@ def is_missing(cell: str) -> bool:
     return cell.strip().lower() in MISSING
 
 
+def is_utf8(name: str) -> bool:
+    """Whether a name can be written; one from the command line may hold bytes that are no text."""
+    return name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
 def guard_formula(text: str) -> str:
     """Text of our own making that a spreadsheet will show and never run as a formula.
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # One block is parsed at a time; a single row must fit into it.
 BLOCK = 4 << 20
+# The header must fit into what is looked at first.
+HEAD = 2 << 20
 
 _CELLS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _ENCODING = re.compile(r"column #(\d+): Row #(\d+): .*invalid UTF8")
@@ -40,7 +42,7 @@ class Bytes:
         self.raw = raw
         self.stream: BinaryIO = gzip.GzipFile(fileobj=raw) if zipped else raw  # type: ignore[assignment]
         self.closed = False
-        self.head = self.stream.read(1 << 20)
+        self.head = self.stream.read(HEAD)
         self.tail = b""
         self._pending = self.head
 
@@ -73,6 +75,8 @@ def header(data: Bytes, where: str) -> list[str]:
     if head.startswith(b"\x1f\x8b"):
         raise BadInput(f"{where} is gzipped by its content; name it .csv.gz")
     first = head.lstrip(b"\r\n").split(b"\n")[0]
+    if len(first) >= HEAD - 2:
+        raise BadInput(f"{where}: the first line is longer than {HEAD >> 20} MB; is it CSV?")
     if b"\0" in first or not _is_utf8(first):
         raise BadInput(f"{where} is neither CSV in UTF-8 nor Parquet; save it as one of them")
     if not head.strip(b"\xef\xbb\xbf\r\n \t"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradeq.errors import BadInput
 from gradeq.files.cells import no_such_column
 from gradeq.files.csv_source import CsvSource
-from gradeq.files.failures import reading
+from gradeq.files.failures import reading, using
 from gradeq.files.nameable import nameable
 from gradeq.files.numbers import Floats, is_text, numeric
 from gradeq.files.parquet_source import ParquetSource
@@ -91,8 +91,9 @@ class Table:
 
     def need(self, *columns: str) -> None:
         """Refuse a column that is not there, with the nearest name that is."""
+        known = set(self.schema.names)
         for name in columns:
-            if name not in self.schema.names:
+            if name not in known:
                 raise no_such_column(name, self.names, self.title)
 
     def progress(self) -> float | None:
@@ -115,8 +116,7 @@ class Table:
             first_row = 1
             for batch in source.batches(names, file):
                 if not batch.schema.equals(schema):
-                    with reading(source.where, "give files whose columns have the same types"):
-                        batch = batch.cast(schema)
+                    batch = _as_in_all(batch, schema, source.where)
                 yield Chunk(batch, start, first_row, file)
                 start += batch.num_rows
                 first_row += batch.num_rows
@@ -184,8 +184,9 @@ def _common(sources: Sequence[Source]) -> pa.Schema:
     for other in sources[1:]:
         if type(other) is not type(first):
             raise BadInput(f"{first.where} and {other.where} differ in format; give one format")
-        lacking = [name for name in first.schema.names if name not in other.schema.names]
-        extra = [name for name in other.schema.names if name not in first.schema.names]
+        own, others = set(first.schema.names), set(other.schema.names)
+        lacking = [name for name in first.schema.names if name not in others]
+        extra = [name for name in other.schema.names if name not in own]
         if lacking or extra:
             what = f"has no column {lacking[0]!r}" if lacking else f"has a column {extra[0]!r}"
             raise BadInput(f"{other.where} {what}, unlike {first.where}; give the same columns")
@@ -194,6 +195,18 @@ def _common(sources: Sequence[Source]) -> pa.Schema:
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         text = " ".join(str(error).split())
         raise BadInput(f"the inputs' column types do not fit together: {text[:200]}") from None
+
+
+def _as_in_all(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBatch:
+    """A batch with the types that all files have in common; a value that does not fit is refused by its column."""
+    import pyarrow as pa
+
+    columns = []
+    for field, column in zip(schema, batch.columns, strict=True):
+        what = f"{where}: column {field.name!r} holds {column.type} values, in other files {field.type},"
+        with using(what, "give files whose columns have the same types"):
+            columns.append(column if column.type == field.type else column.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _kind(arrow_type: Any) -> str:

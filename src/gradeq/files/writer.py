@@ -15,7 +15,7 @@ from gradeq.errors import BadInput
 from gradeq.files import csv_lines
 from gradeq.files.arrays import from_numpy, texts
 from gradeq.files.atomic import Together, atomic
-from gradeq.files.cells import guard_formula
+from gradeq.files.cells import guard_formula, is_utf8
 from gradeq.files.failures import writing
 from gradeq.files.places import check_output
 
@@ -56,8 +56,11 @@ class Writer:
                 f"the input has a column {clash[0]!r} already; "
                 "rename ours with --column NAME, or drop that one"
             )
-        if "" in self._new:
-            raise BadInput("the name of a new column is empty; give it one with --column NAME")
+        for name in self._new:
+            if not name or not is_utf8(name):
+                raise BadInput(
+                    f"the new column {name!r} has no name in UTF-8; give it one with --column NAME"
+                )
         self.schema = _extended(schema, self._new)
         self._stack = ExitStack()
         self._sink: _Sink
