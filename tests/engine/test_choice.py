@@ -85,6 +85,14 @@ def test_short_pieces_add_up():
     assert chosen(one=0.5) == {"one"}
 
 
+def test_no_text_is_made_where_even_the_shortest_would_take_too_long_to_compile(monkeypatch):
+    looked = []
+    monkeypatch.setattr(choice, "price", lambda loop, parts: looked.append(loop) or 1.0)
+    monkeypatch.setattr(choice, "is_cached", lambda text, name: name == "two")
+    assert chosen(one=1.0 + 0.9 * choice.BUILD) == set() and not looked
+    assert chosen(two=1.0 + 0.9 * choice.BUILD) == set() and looked == [two]
+
+
 def test_a_refused_loop_is_never_chosen_again():
     choice.refuse(one, ())
     assert chosen(one=100.0) == set()

@@ -128,10 +128,17 @@ def choose(wanted: dict[Key, Lap], start: float) -> None:
     }
     if sum(seconds.values()) <= start + LOOK * len(seconds):  # the usual end: nothing to gain
         return
+    if sum(max(0.0, own - cheapest(wanted[key].loop)) for key, own in seconds.items()) <= start:
+        return
     gains = {key: own - price(*wanted[key][:2]) for key, own in seconds.items()}
     gainful = {key: gain for key, gain in gains.items() if gain > 0.0}
     if sum(gainful.values()) > start:
         _chosen.update(gainful)
+
+
+def cheapest(loop: Callable[..., Any]) -> float:
+    """What no text of the loop can be had for less than: none has to be made to know this."""
+    return LOAD if is_cached(None, loop.__name__) else BUILD
 
 
 def price(loop: Callable[..., Any], parts: tuple[object, ...]) -> float:

@@ -32,6 +32,7 @@ import numpy as np
 from gradeq._version import __version__
 from gradeq.kernels.inline import inlined
 
+TITLE = "gradeq_kernel_"  # how the names of cached modules begin
 OWN = __name__.rpartition(".")[0]  # the package of our own loops
 Key = tuple[Any, ...]  # a loop and the types of its parts
 
@@ -75,10 +76,10 @@ def text_of(loop: Callable[..., Any], parts: tuple[object, ...]) -> str | None:
     return _texts[key]
 
 
-def is_cached(text: str, name: str) -> bool:
-    """Whether the machine code of this text lies on the disk."""
-    folder = _cache_folder()
-    found = () if folder is None else folder.glob(f"__pycache__/{_title(text, name)}.*.nbi")
+def is_cached(text: str | None, name: str) -> bool:
+    """Whether the machine code of this text (None: of any text of this name) lies on the disk."""
+    folder, title = _cache_folder(), f"{TITLE}{name}_*" if text is None else _title(text, name)
+    found = () if folder is None else folder.glob(f"__pycache__/{title}.*.nbi")
     return any(True for _ in found)
 
 
@@ -160,7 +161,7 @@ def _title(text: str, name: str) -> str:
     except PackageNotFoundError:  # bundled without its papers; numba looks at its version itself
         compiler = ""
     stamp = f"{__version__}|{compiler}|{sys.version}|{text}"
-    return f"gradeq_kernel_{name}_{hashlib.sha256(stamp.encode()).hexdigest()[:16]}"
+    return f"{TITLE}{name}_{hashlib.sha256(stamp.encode()).hexdigest()[:16]}"
 
 
 def _load_file(path: Path, text: str, title: str) -> Callable[..., Any]:
