@@ -18,8 +18,7 @@ from gradeq.report.surprises import far_value
 DOUBLINGS = 18  # at least 131,072 times: one of them is lost to where a power begins
 FEWEST = 20  # values: fewer say nothing about what is usual
 REMEMBERED = 10_000  # tickets of the state that are looked at
-LOWEST = 1100  # the power of two of the smallest float is -1074
-POWERS = 2 * LOWEST
+POWERS = 2048  # of two that a float can have
 
 
 class Far(NamedTuple):
@@ -40,25 +39,23 @@ class Magnitudes:
 
     def remember(self, values: list[float]) -> None:
         """Values of earlier runs."""
-        self.counts += powers(np.asarray(values, dtype=float))
+        self.counts += powers(np.abs(np.asarray(values, dtype=float)))
 
     def add(self, values: Any, where: Callable[[int], str], beside: Any = None) -> None:
         """Values of this run; nan is none. ``where`` names the row of a place in them.
 
         ``beside``: only a value that is far from this one as well may be called far.
         """
-        sizes = np.abs(values[~np.isnan(values)])
-        if not len(sizes):
-            return
-        self.counts += powers(sizes)
+        sizes = np.abs(values)
+        absent = np.isnan(sizes)
+        rows = np.flatnonzero(~absent) if absent.any() else None
+        self.counts += powers(sizes if rows is None else sizes[rows])
         if beside is not None:
-            values = np.where(
-                np.abs(values) > 2.0 ** (DOUBLINGS - 1) * np.abs(beside), values, np.nan
-            )
-            sizes = np.abs(values[~np.isnan(values)])
-        self.own += powers(sizes)
-        if sizes.max(initial=0.0) > abs(self.largest):
-            at = int(np.nanargmax(np.abs(values)))
+            rows = np.flatnonzero(sizes > 2.0 ** (DOUBLINGS - 1) * np.abs(beside))
+        own = sizes if rows is None else sizes[rows]
+        self.own += powers(own)
+        if own.max(initial=0.0) > abs(self.largest):
+            at = int(np.argmax(own) if rows is None else rows[np.argmax(own)])
             self.largest, self.where = float(values[at]), where(at)
 
     @property
@@ -73,11 +70,9 @@ class Magnitudes:
         return Far(beyond, self.largest, self.where) if beyond else None
 
 
-def powers(values: Any) -> Any:
-    """How many values there are of each power of two, zeros first."""
-    exponents = np.frexp(np.abs(values))[1] + LOWEST
-    exponents[values == 0.0] = 0
-    return np.bincount(exponents, minlength=POWERS)
+def powers(sizes: Any) -> Any:
+    """How many of these numbers, none below 0, there are of each power of two, zeros first: read from their bits."""
+    return np.bincount(sizes.view(np.int64) >> 52, minlength=POWERS)
 
 
 def each(base: Any) -> tuple[Any, ...]:
