@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from cli.calling import gradeq, ok
+from cli.calling import gradeq, here, ok, refused
 
 
 @pytest.mark.skipif(
@@ -22,3 +22,10 @@ def test_the_demo_tells_its_verdict_and_leaves_reports_and_a_sound_state(tmp_pat
         assert page.startswith("<!doctype html>") and len(page.encode()) < 300_000
     ok(gradeq("audit", "out/state.json", cwd=tmp_path))
     assert (tmp_path / "out" / "teams.csv").exists()
+
+
+def test_a_state_that_is_not_the_demos_is_left_alone(tmp_path):
+    own = tmp_path / "state.json"
+    own.write_text("mine")
+    assert "choose another folder" in refused(here("demo", "-o", tmp_path))
+    assert own.read_text() == "mine" and list(tmp_path.iterdir()) == [own]

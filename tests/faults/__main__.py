@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import chdir
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from cli.killing import FIRST
@@ -22,6 +23,11 @@ def trials(kills: int, sizes: int, seed: int) -> Iterator[str]:
     """Kill and starve every job, spread over its writes; yields a line for each law broken."""
     for name in (*FIRST, "pyarrow.parquet", *(f"gradeq.cli.{name}" for name in MORE)):
         import_module(name)
+    jobs = dict(JOBS)
+    if find_spec("matplotlib") is None:
+        del jobs["reproduce"]
+    else:
+        import_module("matplotlib.backends.backend_agg")
     arrow_without_pandas()
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as work:
@@ -29,10 +35,10 @@ def trials(kills: int, sizes: int, seed: int) -> Iterator[str]:
         start.mkdir()
         with chdir(start):
             prepare(start)
-        for place, (name, job) in enumerate(JOBS.items()):
+        for place, (name, job) in enumerate(jobs.items()):
             trial = Trial(name, job, start, Path(work))
             largest = max(len(content) for content in trial.after.values())
-            share = [count // len(JOBS) + (place < count % len(JOBS)) for count in (kills, sizes)]
+            share = [count // len(jobs) + (place < count % len(jobs)) for count in (kills, sizes)]
             for at in spread(trial.changes, share[0], rng):
                 yield from broken(trial.killed, at)
             for room in spread(largest + 4096, share[1], rng):

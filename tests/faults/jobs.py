@@ -20,6 +20,7 @@ JOBS = {
     "quantile": ("quantile", "p.csv", *QUANTILE, "-o", "out.csv", *PAGE, *STATE),
     "elo": ("elo", "g.csv", *ELO, "-o", "out.csv", "--predictions", "each.parquet", *PAGE, *STATE),
     "label": ("label", "labels.csv", "--id", "id", "--label", "y", "--rejected", "out.csv", "--state", "known.json"),
+    "reproduce": ("reproduce", "restorative-field", "-o", ".", "--quiet"),
 }  # fmt: skip
 
 

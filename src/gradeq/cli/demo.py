@@ -31,13 +31,18 @@ def command(output: str) -> None:
     Examples
       gradeq demo -o demo-out
     """
+    from gradeq.errors import BadInput
     from gradeq.files import check_output
-
-    check_output(os.path.join(output, "x")) if os.path.isdir(output) else None
-    flights, games = inputs(output)
 
     def place(name: str) -> str:
         return os.path.join(output, name)
+
+    check_output(place("x")) if os.path.isdir(output) else None
+    if os.path.exists(place("state.json")) and not os.path.exists(place("flights.parquet")):
+        raise BadInput(
+            f"{place('state.json')} is not the demo's, which begins anew; choose another folder"
+        )
+    flights, games = inputs(output)
 
     columns = ["--prediction", "prediction", "--label", "delay"]
     late = ["--time", "served", "--label-time", "landed"]
