@@ -315,12 +315,12 @@ def _datetimes(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     import datetime as dt
 
     def moment(cell: Any, i: int) -> np.datetime64:
+        if cell is None or name_of(cell) == MISSING_NAME:  # NaT is a date to Python
+            return np.datetime64("NaT", "ns")
         if isinstance(cell, dt.datetime) and cell.tzinfo is not None:
             cell = cell.astimezone(dt.UTC).replace(tzinfo=None)
         if isinstance(cell, dt.date):
             return np.datetime64(cell, "ns")
-        if cell is None or name_of(cell) == MISSING_NAME:
-            return np.datetime64("NaT", "ns")
         raise BadInput(f"{name}[{i}] is {_kind(cell)} among dates; use one kind of time")
 
     return np.array([moment(cell, i) for i, cell in enumerate(values)], "datetime64[ns]")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from gradeq.kernels.flight import LATENESS
 from gradeq.ledger import facts as fact
+from gradeq.naming import column_name
 from gradeq.rules.mixed import weights_of
 
 
@@ -122,7 +123,9 @@ def in_force(layer: Any, eta: float) -> float:
     columns = getattr(layer._names, "groups", ()) if flight.per == "parameter" else ()
     if len(columns) > 1:
         own = list(zip(layer._names.names, peaks, strict=True))
-        peak = sum(max(p for name, p in own if f"{column}=" in name) for column in columns)
+        peak = sum(
+            max(p for name, p in own if f"{column_name(column)}=" in name) for column in columns
+        )
     size = max(state.norms, default=1.0) if flight.featured else 1.0
     return min(eta, float(flight.limit / (peak * size))) if size > 0.0 else eta
 

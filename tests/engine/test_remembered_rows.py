@@ -24,13 +24,13 @@ def test_a_group_has_the_name_of_its_value_whatever_was_served_before(columns):
     layer = Debiaser(groups=list(columns))
     for value in VALUES * 2:
         ticket = layer.open(0.0, dict.fromkeys(columns, value))
-        assert ticket.row.names == tuple(f"{c}={names.group_name(value)}" for c in columns)
+        assert ticket.row.names == tuple(f"{c}={names.name_of(value)}" for c in columns)
 
 
 def test_a_key_has_the_name_of_its_value_whatever_was_served_before():
     many = Keyed(Debiaser())
     for value in VALUES * 2:
-        assert many.open(0.0, value).row.key == names.group_name(value)
+        assert many.open(0.0, value).row.key == names.name_of(value)
 
 
 def test_a_mapping_that_makes_up_values_is_not_asked_for_them():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradeq.cli.outcome import Outcome
 from gradeq.equilibrium import Coordinate
+from gradeq.naming import column_name
 from gradeq.report import story as told
 from gradeq.report.identity import line
 from gradeq.report.numerals import percent, some, target
@@ -38,7 +39,7 @@ def method(outcome: Outcome) -> told.Method:
 def meaning(outcome: Outcome, cell: Coordinate) -> str:
     """What the average is, and whether a table of the page shows the same."""
     task = outcome.task
-    if cell.name in task.features:
+    if cell.name in map(column_name, task.features):
         return f"the mean of error × {cell.name}, which is driven to zero"
     stem, _, level = cell.name.partition(" @ ") if task.several else (cell.name, "", "")
     group = next((g for g in outcome.groups if g.name == stem), None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradeq.cli.measure import WEIGHT, Sums
 from gradeq.cli.task import Task
+from gradeq.naming import column_name
 
 if TYPE_CHECKING:
     from gradeq.cli.keys import Series
@@ -38,7 +39,7 @@ class GroupLine:
     @property
     def name(self) -> str:
         """The parameter's name, column=value."""
-        return f"{self.by}={self.value}"
+        return f"{column_name(self.by)}={self.value}"
 
 
 class Before(NamedTuple):
@@ -125,7 +126,7 @@ def group_lines(
     columns = zip(task.by, names, sums.seen, sums.labels, sums.by_group, strict=True)
     for by, values, all_rows, labels, own in columns:
         for code, value in enumerate(values):
-            cells = known.get(f"{by}={value}", [])
+            cells = known.get(f"{column_name(by)}={value}", [])
             lines.append(
                 GroupLine(
                     by,

@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.engine.told import Told, at_once, unlearned
+from gradeq.engine.told import Told, at_once, calm, unlearned
 from gradeq.errors import BadInput
 from gradeq.kernels import flight
 from gradeq.kernels.account import PATH, follow, followed
 from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.flight import (
-    COUNT,
     EPOCH,
     HEARD_AT,
     LATENESS,
-    LENGTH,
     NO_LABELS,
     PEAK,
     RECENT,
@@ -32,9 +30,6 @@ from gradeq.kernels.flight import (
     hear,
     note,
     peak_after,
-)
-from gradeq.kernels.flight import (
-    LATEST as LATEST_OF_CELL,
 )
 from gradeq.ledger import facts as fact
 from gradeq.ledger.batch import Batch, Floats, Ints, Order, Rows
@@ -330,7 +325,7 @@ class Flight:
         if not labels:
             return
         if batch.at_once and labels == rows:
-            came, widest = (1, rows), 1
+            came, widest = (1, rows), min(rows - 1, 1)
         else:
             cuts, new = order.cuts[batch.first :], np.empty(rows + 1, dtype=bool)
             new[0], new[rows] = rows > 0 and cuts[0] > 0, labels > (cuts[-1] if rows else 0)
@@ -371,19 +366,6 @@ class Flight:
         if eta > 0.0 and learned.any():
             state.view("path").reshape(-1, PATH)[learned] = (1.0 / eta, 0.0, 1.0 / eta)
             state.view("total_path")[:] = (1.0 / eta, 0.0, 1.0 / eta)
-
-
-def calm(labels: Any) -> Any:
-    """The numbers of cells all of whose labels came at once: epochs of 50, 100, 150, ... labels, peak 1."""
-    past = np.floor((np.sqrt(1.0 + labels / 6.25) - 1.0) / 2.0)
-    past = np.where(25.0 * (past + 1.0) * (past + 2.0) <= labels, past + 1.0, past)
-    past = np.where(25.0 * past * (past + 1.0) > labels, past - 1.0, past)
-    made = np.empty((len(labels), LATENESS))
-    made[:, PEAK] = made[:, LATEST_OF_CELL] = 1.0
-    made[:, COUNT] = labels - 25.0 * past * (past + 1.0)
-    made[:, LENGTH] = EPOCH * (past + 1.0)
-    made[:, RECENT] = np.where(made[:, COUNT] > 0.0, 1.0, 0.0)
-    return made
 
 
 def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[int]) -> tuple[int, ...]:

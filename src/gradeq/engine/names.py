@@ -6,7 +6,7 @@ values ("race=Caucasian"), each feature one parameter with its name; no intercep
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from math import isfinite
 from operator import itemgetter
@@ -19,7 +19,7 @@ from gradeq.errors import BadInput, StateError
 from gradeq.ledger.batch import Floats, Ints, Rows, first_rows, joined, single
 from gradeq.ledger.constants import zeros
 from gradeq.ledger.values import Place, Row, new
-from gradeq.naming import name_of
+from gradeq.naming import column_name, name_of, text_name
 
 ALL = "(all)"
 REMEMBERED = 100_000  # rows and places that are not made anew at every event
@@ -34,6 +34,31 @@ class Placed(NamedTuple):
     clock: Ints
     keys: Ints
     norms: Floats | None
+
+
+class Renamed(NamedTuple):
+    """Parameters and keys of a saved state that are spelled otherwise now, and how."""
+
+    names: dict[str, str]
+    keys: dict[str, str]
+
+    def row(self, row: Row) -> Row:
+        """A row with names as they are spelled now."""
+        names = tuple([self.names.get(name, name) for name in row.names])
+        return row._replace(
+            names=names, key=self.keys.get(row.key, row.key) if row.key else row.key
+        )
+
+
+def respelled(names: Sequence[str], spell: Callable[[str], str]) -> dict[str, str]:
+    """The names that are spelled otherwise now, and how; where another has that name they stay as they are."""
+    taken, renamed = set(names), {}
+    for name in names:
+        now = spell(name)
+        if now not in taken:
+            renamed[name] = now
+            taken.add(now)
+    return renamed
 
 
 class Names(Protocol):
@@ -62,15 +87,6 @@ class Names(Protocol):
         ...
 
 
-def group_name(value: Any) -> str:
-    """The name of a group value; an absent one is a group of its own, "(missing)"."""
-    if type(value) is str and value:
-        return value
-    if type(value) is int:
-        return str(value)
-    return name_of(value)
-
-
 def as_names(names: Sequence[str] | str) -> Sequence[str]:
     """Names of columns; a text is one name."""
     return (names,) if isinstance(names, str) else names
@@ -83,8 +99,8 @@ class Roster:
     """
 
     __slots__ = (
-        "clocked", "disjoint", "features", "groups", "index", "listed", "ones", "picked", "places", "rows",
-        "scalar", "together",
+        "clocked", "disjoint", "features", "groups", "index", "listed", "ones", "own", "picked", "places", "prefixes",
+        "rows", "scalar", "together",
     )  # fmt: skip
 
     keys = 1
@@ -106,6 +122,8 @@ class Roster:
                 f"a name appears twice in groups {list(groups)} or features {list(features)}"
             )
         self.groups, self.features = tuple(groups), tuple(features)
+        self.prefixes = tuple(f"{column_name(group)}=" for group in groups)
+        self.own = tuple(map(column_name, features))  # the parameters of features
         self.together = bool(features) or (together and bool(groups))
         self.scalar = not self.groups and not self.features  # one parameter for all rows
         self.disjoint = len(self.groups) == 1 and not self.features  # each row in exactly one group
@@ -122,7 +140,7 @@ class Roster:
         self.picked = itemgetter(*self.groups, self.groups[0]) if self.groups else None
         if self.scalar:
             self.index[ALL] = 0
-        for name in self.features:
+        for name in self.own:
             self.index[name] = len(self.index)
 
     @property
@@ -161,7 +179,7 @@ class Roster:
             x if type(x) is float and isfinite(x) else number(x, f"feature {name}")
             for name, x in zip(self.features, own, strict=True)
         ]
-        names = row.names + self.features
+        names = row.names + self.own
         return new(Row, (names, row.values + tuple(values), None)), self.places.get(names)
 
     def _grouped(self, groups: Mapping[str, Any] | None) -> Row:
@@ -178,8 +196,8 @@ class Roster:
         except TypeError:  # a list, say, has a name as well
             row = None
         if row is None:
-            pairs = zip(self.groups, values, strict=False)
-            names = tuple([f"{column}={group_name(value)}" for column, value in pairs])
+            pairs = zip(self.prefixes, values, strict=False)
+            names = tuple([prefix + name_of(value) for prefix, value in pairs])
             row = new(Row, (names, self.ones, None))
             if EXACT.issuperset(key[1]):
                 remember(self.rows, key, row)
@@ -210,12 +228,12 @@ class Roster:
     def knows(self, row: Row) -> None:
         """Refuse a row that cannot be one of this layer's."""
         groups = len(row.names) - len(self.features)
-        wanted = (ALL,) if self.scalar else self.features
+        wanted = (ALL,) if self.scalar else self.own
         if (
             row.key is not None
             or (row.names if self.scalar else row.names[groups:]) != wanted
             or (not self.scalar and groups != len(self.groups))
-            or not all(n.startswith(f"{g}=") for n, g in zip(row.names, self.groups, strict=False))
+            or not all(map(str.startswith, row.names, self.prefixes))
         ):
             raise BadInput(
                 f"a row of {row.names} is not one of this layer's; post it where it was served"
@@ -245,7 +263,7 @@ class Roster:
             rows = joined(columns, None, None)
             clock = rows.params if self.disjoint else nothing
             return Placed(rows, single(nothing) if self.together else rows, clock, nothing, None)
-        places = np.array([self.index[name] for name in self.features], dtype=np.int64)
+        places = np.array([self.index[name] for name in self.own], dtype=np.int64)
         rows = joined(columns, features, places)
         norms = np.full(n, float(len(columns)))
         for k in range(features.shape[1]):  # added in the order of one event, to the last bit
@@ -257,7 +275,7 @@ class Roster:
         fresh = []
         spelled = []
         for c, (codes, labels) in enumerate(groups):
-            names = [f"{self.groups[c]}={label}" for label in labels]
+            names = [self.prefixes[c] + label for label in labels]
             spelled.append(names)
             if not all(map(self.index.__contains__, names)):
                 for code, row in first_rows(codes, len(names)):
@@ -284,15 +302,33 @@ class Roster:
         """The names, ready for the codec."""
         return {"names": self.names}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take up saved names."""
-        names = state["names"]
+    def restore(self, state: dict[str, Any]) -> Renamed:
+        """Take up saved names; those that were spelled otherwise by then, and how they are spelled now."""
+        names, count = state["names"], len(self.features)
         if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
             raise StateError("the state is damaged: a name appears twice or is empty")
-        if names[: len(self.features)] != list(self.features) or (self.scalar and names != [ALL]):
+        wrong = tuple(names[:count]) not in (self.features, self.own)
+        if wrong or (self.scalar and names != [ALL]):
             raise StateError("the state is damaged: its names are not those of this layer")
-        self.index, self.listed = {name: j for j, name in enumerate(names)}, []
+        renamed = dict(zip(names, self.own, strict=False)) if count else {}
+        if not self.scalar:
+            renamed |= respelled(names[count:], self._respelled)
+        self.index = {renamed.get(name, name): j for j, name in enumerate(names)}
+        self.listed = []
         self.places.clear()
+        return Renamed(renamed, {})
+
+    def _respelled(self, name: str) -> str:
+        """The name of a group as it is spelled now; columns were not marked, nor values of one kind, once."""
+        for prefix in self.prefixes:
+            if name.startswith(prefix):
+                return prefix + text_name(name.removeprefix(prefix))
+        known = zip(self.groups, self.prefixes, strict=True)
+        found = [(old, new) for old, new in known if name.startswith(f"{old}=")]
+        if len(found) != 1:
+            raise StateError("the state is damaged: its names are not those of this layer")
+        old, new = found[0]
+        return new + text_name(name.removeprefix(f"{old}="))
 
     def merged(self, other: Roster) -> tuple[list[int], list[int]]:
         """Enter another partition's names: where its parameters and series are here."""

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 from gradeq.engine.checks import number
-from gradeq.engine.names import Placed
+from gradeq.engine.names import Placed, Renamed, respelled
 from gradeq.errors import BadInput, StateError
 from gradeq.ledger.batch import Floats, Ints, Rows, first_rows, single
 from gradeq.ledger.constants import zeros
 from gradeq.ledger.meetings import MET
 from gradeq.ledger.pairs import PAIR, Pairs
 from gradeq.ledger.values import Place, Row, new
-from gradeq.naming import MISSING_NAME, name_of
+from gradeq.naming import MISSING_NAME, name_of, text_name
 
 HOME = "(first side)"
 
 
 def player_name(player: Any) -> str:
     """The name of a player as text: 7 and "7" are one; an absent name is refused."""
-    name = player if type(player) is str and player else name_of(player)
+    name = name_of(player)
     if name == MISSING_NAME:
         raise BadInput(f"player {player!r} has no name; drop the game or name the player")
     if name == HOME:
@@ -180,18 +180,21 @@ class Players:
         """The names, ready for the codec."""
         return {"names": self.players}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take up saved names."""
+    def restore(self, state: dict[str, Any]) -> Renamed:
+        """Take up saved names; those that were spelled otherwise by then, and how they are spelled now."""
         names = [HOME, *state["names"]]
         if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
             raise StateError("the state is damaged: a player appears twice or has no name")
-        self.names, self.index = names, {name: j for j, name in enumerate(names)}
+        renamed = respelled(names, text_name)
+        self.names = names = [renamed.get(name, name) for name in names]
+        self.index = {name: j for j, name in enumerate(names)}
         met = np.frombuffer(state["columns"]["met"]).reshape(-1, MET)
         one, two = met[:, 0], met[:, 1]
         if not ((one < two) & (two < len(names)) & (met[:, :2] % 1.0 == 0.0).all(axis=1)).all():
             raise StateError("the state is damaged: a pair of players that nobody knows has met")
         if len(np.unique(met, axis=0)) < len(met):
             raise StateError("the state is damaged: a pair of players stands twice")
+        return Renamed(renamed, {})
 
     def merged(self, other: Players) -> tuple[list[int], list[int]]:
         """Enter another partition's players: where its parameters and series are here."""

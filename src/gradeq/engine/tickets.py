@@ -7,13 +7,13 @@ layer's verbs ``open`` and ``post`` and needs none.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy, deepcopy
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
 from gradeq.errors import BadInput, ExpiredTicket, StateError, UnknownTicket
-from gradeq.ledger.values import Posting, Ticket, checked_fields
+from gradeq.ledger.values import Posting, Row, Ticket, checked_fields
 from gradeq.spans import spelled
 
 Id = str | int
@@ -98,8 +98,7 @@ class Book:
         """Refuse an id that was served before."""
         if id is None:
             return
-        if type(id) is not int and type(id) is not str:
-            raise BadInput(f"id {id!r} is neither text nor a whole number; give one of these")
+        check_id(id)
         if self.knows(id):
             raise BadInput(f"id {id!r} was already served; every prediction needs its own id")
 
@@ -259,6 +258,16 @@ class Book:
             if not own:
                 del self.by_key[ticket.row.key]
 
+    def rename(self, row: Callable[[Row], Row]) -> None:
+        """Change the rows of all tickets and postings."""
+        for number, (ticket, id, time) in self.opened.items():
+            self.opened[number] = (ticket._replace(row=row(ticket.row)), id, time)
+        for number, held in self.waiting.items():
+            ticket = held.ticket._replace(row=row(held.ticket.row))
+            self.waiting[number] = held._replace(ticket=ticket)
+        for own, posting in self.closed.items():
+            self.closed[own] = posting._replace(row=row(posting.row))
+
     def state(self) -> dict[str, Any]:
         """Everything, ready for the codec."""
         return {
@@ -289,6 +298,12 @@ class Book:
             if name not in ("ttl", "remember"):
                 setattr(self, name, getattr(fresh, name))
         self.now, self.desk = state["now"], dict(state.get("desk", {}))
+
+
+def check_id(id: Any) -> None:
+    """Refuse an id that a saved state would not give back as it was, or that equals another: 1 == 1.0 == True."""
+    if type(id) is not int and type(id) is not str:
+        raise BadInput(f"id {id!r} is neither text nor a whole number; give one of these")
 
 
 def as_ticket(entry: Sequence[Any]) -> Ticket:

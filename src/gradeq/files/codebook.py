@@ -14,11 +14,11 @@ from gradeq.errors import BadInput
 from gradeq.files.arrays import integers, joined_texts, sized_bytes, text_bytes, texts, valid
 from gradeq.files.integers import IntegerCodes
 from gradeq.files.numbers import is_text
-from gradeq.files.texts import TextCodes
+from gradeq.files.texts import TextCodes, spelled_otherwise
 from gradeq.kernels.choice import clock, kernel, note
 from gradeq.kernels.texts import code_texts
 from gradeq.ledger.batch import first_rows
-from gradeq.naming import MISSING_NAME, name_of
+from gradeq.naming import MISSING_NAME, name_of, text_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,18 +94,20 @@ class Codebook:
             present = valid(column) if column.null_count else None
             return self._around(present, self.of_keys, integers(pc.cast(column, pa.int64())))
         if pa.types.is_dictionary(column.type):
-            names = [*_names(column.dictionary), MISSING_NAME]
+            names = [*names_of(column.dictionary), MISSING_NAME]
             rows = integers(pc.cast(column.indices, pa.int64()), len(names) - 1)
             return self.of_places(rows, names)
         if pa.types.is_null(column.type):
             column = pc.cast(column, pa.string())
         if is_text(column.type):
             return self._of_texts(column, 0)
+        if pa.types.is_float16(column.type):
+            column = pc.cast(column, pa.float32())
         try:
             column = column.dictionary_encode(null_encoding="encode")
         except (pa.ArrowInvalid, NotImplementedError):
             raise BadInput(f"a column of {column.type} values cannot name groups") from None
-        return self._of_distinct(column.indices, _names(column.dictionary))
+        return self._of_distinct(column.indices, names_of(column.dictionary))
 
     def of_cells(self, cells: Sequence[object]) -> Int64s:
         """The same for plain Python values, such as a list."""
@@ -124,10 +126,10 @@ class Codebook:
         if values.dtype.kind in "iu" and values.dtype != np.uint64:
             return self.of_keys(np.ascontiguousarray(values, np.int64))
         if values.dtype.hasobject or len(values) < MANY:
-            return self.of_cells(values.tolist())
+            return self.of_cells(cells_of(values))
         found = sized_bytes(values).dictionary_encode()
         distinct = np.frombuffer(found.dictionary.buffers()[1], values.dtype, len(found.dictionary))
-        return self._of_distinct(found.indices, [name_of(cell) for cell in distinct.tolist()])
+        return self._of_distinct(found.indices, list(map(name_of, cells_of(distinct))))
 
     def of_keys(self, keys: Int64s) -> Int64s:
         """The same for an array of integers."""
@@ -179,11 +181,11 @@ class Codebook:
         many, begun = _many(column), clock()
         # Names that become Python objects take about as long as two rows of a loop.
         loop = kernel(code_texts, (), 2 * len(column)) if many else None
-        if loop is None:
+        if loop is None or spelled_otherwise(*text_bytes(column, gap)):
             found = column.dictionary_encode(null_encoding="encode")
             names = [cell and cell[: len(cell) - gap] for cell in found.dictionary.to_pylist()]
-            codes = self._of_distinct(found.indices, [name or MISSING_NAME for name in names])
-            if many:
+            codes = self._of_distinct(found.indices, [text_name(name or "") for name in names])
+            if many and loop is None:
                 note(code_texts, (), clock() - begun)
             return codes
         told = self._texts.count
@@ -240,12 +242,32 @@ def _many(column: pa.Array) -> bool:
     return len(column) > SAMPLE and 2 * len(column[:SAMPLE].unique()) > SAMPLE
 
 
-def _names(values: pa.Array) -> list[str]:
+def names_of(values: pa.Array) -> list[str]:
     """The names of distinct values, "(missing)" for absent and empty ones."""
-    cells = values.to_pylist()
-    if is_text(values.type):
-        return [cell or MISSING_NAME for cell in cells]
-    return [MISSING_NAME if cell is None else name_of(cell) for cell in cells]
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, cells = values.type, None
+    if pa.types.is_timestamp(kind):  # as Python has them, they end at microseconds
+        moments = integers(pc.cast(values, pa.int64())).astype(f"datetime64[{kind.unit}]")
+        moments[~valid(values)] = "NaT"
+        cells = cells_of(moments)
+        if kind.tz is not None:
+            cells = [cell and f"{cell}Z" for cell in cells]
+    elif pa.types.is_float32(kind):
+        cells = list(np.array(values.to_pylist(), np.float32))
+    return list(map(name_of, values.to_pylist() if cells is None else cells))
+
+
+def cells_of(values: npt.NDArray[Any]) -> list[Any]:
+    """The cells of an array with what names them: moments as text, short floats as short as they are."""
+    if values.dtype.kind == "M":
+        moments = np.datetime_as_string(values).tolist()
+        return [None if moment == "NaT" else moment for moment in moments]
+    if values.dtype.kind == "m" or (values.dtype.kind == "f" and values.dtype.itemsize < 8):
+        return list(values)
+    cells: list[Any] = values.tolist()
+    return cells
 
 
 def _is_integer(name: str) -> bool:

@@ -54,6 +54,42 @@ class TextCodes:
             self._entered = 0
 
 
+def spelled_otherwise(starts: Int64s, ends: Int64s, text: Bytes) -> bool:
+    """Whether some of these texts may have the name of another: see ``naming.text_name``.
+
+    Told from a few of their bytes, as names are many where this is asked; now and then one is suspected wrongly.
+    """
+    some = ends > starts + 1
+    starts, ends = starts[some], ends[some]
+    first, last, length = text[starts], text[ends - 1], ends - starts
+    digit = _between(first, b"09")
+    if ((length < 6) & ((last | 32) == ord("e")) & ~digit).any():  # true, false
+        return True
+    minus = first == ord("-")
+    if ((length == 2) & minus & (last == ord("0"))).any():  # -0
+        return True
+    for back in (4, 5):  # 1e+15, 1e-300
+        own = ends[(digit | minus) & (length > back)] - back
+        if (text[own] == ord("e")).any():
+            return True
+    long = np.flatnonzero(digit & (length > 12))
+    if len(long) and (text[starts[long] + 4] == ord("-")).any():  # 2024-01-01 00:00
+        return True
+    zeros = np.flatnonzero((last == ord("0")) & (digit | minus))
+    at = ends[zeros] - 2
+    while len(zeros):  # back over zeros to a point
+        if (text[at] == ord(".")).any():
+            return True
+        on = (text[at] == ord("0")) & (at - 1 > starts[zeros])
+        zeros, at = zeros[on], at[on] - 1
+    return False
+
+
+def _between(bytes_: Bytes, ends: bytes) -> npt.NDArray[np.bool_]:
+    inside: npt.NDArray[np.bool_] = (bytes_ >= ends[0]) & (bytes_ <= ends[1])
+    return inside
+
+
 def _longer(values: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
     """The same values with room for so many, and for half as many again."""
     if length <= len(values):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradeq.engine.tickets import Book, Id
+from gradeq.engine.tickets import Book, Id, check_id
 from gradeq.errors import (
     BadInput,
     ExpiredTicket,
@@ -13,6 +13,7 @@ from gradeq.errors import (
     LabelConflict,
     UnknownTicket,
 )
+from gradeq.layers.columns import Moment, moment
 from gradeq.layers.guard import Guarded
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ class Answering(Guarded):
             f"id {id!r} already has the label {known!r}, not {y!r}; use correct(id, label) to change it"
         )
 
-    def expire(self, now: float) -> int:
+    def expire(self, now: Moment) -> int:
         """Drop tickets older than ``ttl``; later labels for them are refused. Returns how many were dropped."""
-        return len(self._book.expire(now))
+        return len(self._book.expire(moment(now)))
 
     def correct(self, id: Id, y: Any) -> str:
         """Replace the posted label of this id: the old posting is taken back, the new one put in its place.
@@ -63,6 +64,7 @@ class Answering(Guarded):
         Bias, loss, certificate and the final step are what they would be had it come right, rounding apart. The
         running means of ``eta="auto"`` and the scale of link sinh heard the old label and forget it only gradually.
         """
+        check_id(id)
         y = self._label(y)
         book = self._book
         number = book.held.get(id)  # its label is known but not due: the new one waits in its place
@@ -87,6 +89,7 @@ class Answering(Guarded):
 
     def forget(self, id: Id) -> None:
         """Forget an id: its label is no longer waited for and cannot be corrected, and the id may come again."""
+        check_id(id)
         self._book.drop(id)
 
 

@@ -45,7 +45,7 @@ def of_dictionary(column: Any) -> tuple[Ints, list[str]] | None:
     """An arrow dictionary without absent values as it is."""
     import pyarrow as pa
 
-    from gradeq.naming import name_of
+    from gradeq.files.codebook import names_of
 
     if not pa.types.is_dictionary(column.type):
         return None
@@ -53,7 +53,7 @@ def of_dictionary(column: Any) -> tuple[Ints, list[str]] | None:
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             return None
-    names = [name_of(value) for value in column.dictionary.to_pylist()]
+    names = names_of(column.dictionary)
     if column.null_count or len(set(names)) < len(names):
         return None
     return column.indices.to_numpy(zero_copy_only=False).astype(np.int64), names

@@ -275,7 +275,7 @@ class Keyed(Predicting):
             raise BadInput(
                 "the rows of one key are not counted apart with features alone; see table()"
             )
-        first = [j for name, j in names.index.items() if name.startswith(f"{names.groups[0]}=")]
+        first = [j for name, j in names.index.items() if name.startswith(names.prefixes[0])]
         gathered = state.gathered(np.array(first), np.zeros(len(first), dtype=np.int64), 1)
         return gathered.sums[:]
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.engine.names import EXACT, SCALAR, Placed, Roster, group_name, remember
+from gradeq.engine.names import EXACT, SCALAR, Placed, Renamed, Roster, remember, respelled
 from gradeq.errors import BadInput, StateError
 from gradeq.files.codebook import Codebook
 from gradeq.ledger.batch import Floats, Ints, Rows, single
 from gradeq.ledger.values import Place, Row, new
+from gradeq.naming import name_of, text_name
 
 SPAN = 1 << 31  # more parameters than any layer has
 
@@ -87,12 +88,12 @@ class Keys:
         """Where one event belongs, by name and, if it is remembered, by place; nothing is entered."""
         if not self.own.scalar or groups or features:
             (names, values, _), _ = self.own.row(groups, features)
-            own = group_name(key)
+            own = name_of(key)
             return new(Row, (names, values, own)), self.places.get((own, names))
         kind = type(key)
         row = self.rows.get((key, kind)) if kind in EXACT else None
         if row is None:
-            row = SCALAR._replace(key=group_name(key))
+            row = SCALAR._replace(key=name_of(key))
             if kind in EXACT:
                 remember(self.rows, (key, kind), row)
         return row, self.places.get((row.key, row.names))
@@ -128,7 +129,7 @@ class Keys:
 
     def code(self, key: Any) -> int:
         """The place of a key that was seen."""
-        found = self.book.find(group_name(key))
+        found = self.book.find(name_of(key))
         if found is None:
             raise BadInput(f"key {key!r} was never seen here")
         return found
@@ -183,19 +184,21 @@ class Keys:
             found |= self.own.state() | {"pairs": [int(pair) for pair in self.pairs.names]}
         return found
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take up saved keys and names."""
-        self.book = Codebook(state["keys"])
+    def restore(self, state: dict[str, Any]) -> Renamed:
+        """Take up saved keys and names; those that were spelled otherwise by then, and how they are spelled now."""
+        keys = respelled(state["keys"], text_name)
+        self.book = Codebook(keys.get(key, key) for key in state["keys"])
         self.places.clear()
         if self.own.scalar:
-            return
-        self.own.restore(state)
+            return Renamed({}, keys)
+        renamed = self.own.restore(state)._replace(keys=keys)
         pairs = [int(pair) for pair in state["pairs"]]
         if any(
             k >= len(self.book) or j >= self.own.count or k < 0 for k, j in map(self._pair, pairs)
         ):
             raise StateError("the state is damaged: a parameter belongs to no key or no group")
         self.pairs = Codebook(str(pair) for pair in pairs)
+        return renamed
 
     @staticmethod
     def _pair(pair: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from gradeq.certificate_reading import reading_of
 from gradeq.engine.columns import Columns, Engine, Ran, carried_over, run_columns
 from gradeq.engine.flight import Flight
 from gradeq.engine.sound import check_entry
-from gradeq.engine.tickets import Book
+from gradeq.engine.tickets import Book, check_id
 from gradeq.layers.answering import Answering
 from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.joining import merge
@@ -218,6 +218,8 @@ class Layer(Showing, Answering, ABC):
         low, high = self._labels
         if type(y) is not float or not low <= y <= high:
             y = self._label(y)
+        if id is not None and type(id) is not str and type(id) is not int:
+            check_id(id)
         with self._lock:
             book = self._book
             if id is not None and (id in book.closed or id in book.held):

@@ -32,9 +32,11 @@ def revive(make: Callable[[], Layer], state: dict[str, Any]) -> Layer:
 def restore(layer: Layer, state: dict[str, Any]) -> None:
     """Give a fresh layer a saved state, once all of it is known to make sense."""
     names, own, book = layer._names, layer._state, layer._book
-    names.restore(state)
+    renamed = names.restore(state)
     own.restore(state["columns"], names.count, names.keys)
     book.restore(state["tickets"])
+    if any(renamed):
+        book.rename(renamed.row)
     check_book(book, layer._rule, names, own, layer._label)
     if not isinstance(state["frozen"], bool):
         raise StateError(f"the state is damaged: frozen is {state['frozen']!r}")

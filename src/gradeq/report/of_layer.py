@@ -13,6 +13,7 @@ from gradeq._version import __version__
 from gradeq.coverage import Coverage
 from gradeq.equilibrium import Coordinate, Equilibrium
 from gradeq.errors import BadInput
+from gradeq.naming import split_name
 from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
 from gradeq.report import story as told
@@ -119,8 +120,8 @@ def _groups(layer: Any, reached: Equilibrium) -> tuple[told.Group, ...]:
         cells.setdefault(cell.name.partition(" @ ")[0], []).append(cell)
     found = []
     for name, parts in cells.items():
-        by, equals, value = name.partition("=")
-        if not equals or not parts[0].rows or (len(parts) > 1 and layer.kind != "interval"):
+        by, value = split_name(name)
+        if not value or not parts[0].rows or (len(parts) > 1 and layer.kind != "interval"):
             continue
         shown = [_share(layer, parts, when) for when in ("bias_before", "bias_after")]
         loss = [sum(_shown(getattr(c, f"loss_{w}")) for c in parts) / len(parts) for w in _WHEN]
