@@ -20,6 +20,7 @@ ALL = {
     "columns": "Columns from arrays, in memory (CPU and clock, a row; ratio: how many times faster)",
     "events": "One event at a time (CPU and clock, an event; ratio: how many times as long)",
     "elo": "Elo: penalties and steps (CPU and clock, a game)",
+    "slopes": "Growth (CPU and clock of 40,000; slope of CPU over size in logarithms)",
     "boards": "Leaderboards (CPU and clock, the whole; agreement with the all-time board of gradeq)",
 }
 LARGE = {"files"}
