@@ -14,6 +14,7 @@ from gradeq.kernels.texts import code_texts
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
+_BEGINS = np.isin(np.arange(256), list(b"-0123456789tTfF"))  # what may be spelled otherwise
 _TOGETHER = 64  # texts; what they are compared with fits into the cache
 
 
@@ -59,23 +60,28 @@ def spelled_otherwise(starts: Int64s, ends: Int64s, text: Bytes) -> bool:
 
     Told from a few of their bytes, as names are many where this is asked; now and then one is suspected wrongly.
     """
-    some = ends > starts + 1
+    if not len(text):
+        return False
+    some = np.flatnonzero(_BEGINS[text[np.minimum(starts, len(text) - 1)]])
     starts, ends = starts[some], ends[some]
+    long = ends > starts + 1
+    if not long.all():
+        starts, ends = starts[long], ends[long]
+    if not len(starts):
+        return False
     first, last, length = text[starts], text[ends - 1], ends - starts
-    digit = _between(first, b"09")
-    if ((length < 6) & ((last | 32) == ord("e")) & ~digit).any():  # true, false
+    word = first > ord("9")
+    if ((length < 6) & ((last | 32) == ord("e")) & word).any():  # true, false
         return True
-    minus = first == ord("-")
-    if ((length == 2) & minus & (last == ord("0"))).any():  # -0
+    if ((length == 2) & (first == ord("-")) & (last == ord("0"))).any():  # -0
         return True
     for back in (4, 5):  # 1e+15, 1e-300
-        own = ends[(digit | minus) & (length > back)] - back
-        if (text[own] == ord("e")).any():
+        if (text[ends[length > back] - back] == ord("e")).any():
             return True
-    long = np.flatnonzero(digit & (length > 12))
-    if len(long) and (text[starts[long] + 4] == ord("-")).any():  # 2024-01-01 00:00
+    dated = starts[length > 12]
+    if (text[dated + 4] == ord("-")).any():  # 2024-01-01 00:00
         return True
-    zeros = np.flatnonzero((last == ord("0")) & (digit | minus))
+    zeros = np.flatnonzero((last == ord("0")) & ~word)
     at = ends[zeros] - 2
     while len(zeros):  # back over zeros to a point
         if (text[at] == ord(".")).any():
@@ -83,11 +89,6 @@ def spelled_otherwise(starts: Int64s, ends: Int64s, text: Bytes) -> bool:
         on = (text[at] == ord("0")) & (at - 1 > starts[zeros])
         zeros, at = zeros[on], at[on] - 1
     return False
-
-
-def _between(bytes_: Bytes, ends: bytes) -> npt.NDArray[np.bool_]:
-    inside: npt.NDArray[np.bool_] = (bytes_ >= ends[0]) & (bytes_ <= ends[1])
-    return inside
 
 
 def _longer(values: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
