@@ -91,7 +91,7 @@ class Counted(NamedTuple):
         counts = self.now[cells] - (high - upto)
         late = np.maximum(1, counts - self.opened[entries] + 1).astype(np.int64)
         ends = np.cumsum(each[posts])
-        cut = np.split(late, ends[:-1]) if len(posts) else []
+        cut = np.split(late, ends[:-1])
         return {k: tuple(own.tolist()) for k, own in zip(posts.tolist(), cut, strict=True)}
 
 
