@@ -87,6 +87,7 @@ def test_a_bad_cell_in_the_second_file_is_named_with_its_file(file, tmp_path):
         ([*BASE, "--strength", "1"], ["--penalty"]),
         ([*BASE, "--feature", "x"], ["eta is required"]),
         ([*BASE, "--label-time", "known"], ["--time"]),
+        ([*BASE, "--time", "id", "--label-time", "knwn"], ["did you mean 'known'?"]),
         ([*BASE, "--ttl", "3"], ["--time"]),
         ([*BASE, "--time", "day", "--ttl", "-3"], ["--ttl"]),
         ([*BASE, "--time", "day", "--ttl", "3h"], ["--ttl"]),

@@ -111,7 +111,7 @@ class Reading:
     delay: Delay | None = None
 
     def __post_init__(self) -> None:
-        self.table.need(*self.columns)
+        self.table.need(*self._wanted())
         self.streams = self.time is None or in_time_order(self.table, self.time)
         self._served = self._count = 0
         self._later = self._span(self.delay)
