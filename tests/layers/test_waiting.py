@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -54,6 +55,21 @@ def test_the_cut_of_a_file_with_waiting_labels_does_not_show(kind: str, ttl: flo
         pieces = gq.from_json(pieces.to_json()) if a % 7 == 0 else pieces
     assert ran.waiting == last.waiting == len(pieces._book.waiting) > 0
     assert pieces.to_json() == whole.to_json()
+
+
+@pytest.mark.parametrize("late", [0, 3])
+def test_short_runs_beside_many_groups_count_as_one_long_run_does(late: int) -> None:
+    many, n = np.arange(400), 300
+    data = rows(n, 6)
+    label_times = data["times"] + late * (np.arange(n) % 2)
+    layers = [gq.Debiaser(0.1, groups=["g"]) for _ in range(2)]
+    for layer, cuts in zip(layers, ([0, n], [0, 7, 90, 91, 180, 250, n]), strict=True):
+        layer.run(many * 0.1, many * 0.2, groups={"g": many})
+        cuts = [int(np.searchsorted(data["times"], data["times"][c])) if c < n else n for c in cuts]
+        for a, b in pairwise(cuts):
+            own = {"times": data["times"][a:b], "label_times": label_times[a:b]}
+            layer.run(data["f"][a:b], data["y"][a:b], {"g": data["g"][a:b]}, **own)
+    assert layers[0].to_json() == layers[1].to_json()
 
 
 def test_what_is_due_is_found_and_nothing_else_is_looked_at() -> None:
