@@ -1,7 +1,7 @@
 """Equilibrium: how far the average gradient is from zero, exactly, and the same read off the state.
 
 The average gradient is summed row by row. The state moved by eta times that sum, so (u_1 - u) / (eta n) must give
-the same number (prop:gd_simple, prop:pmd_simple); the gap between the two says whether anything was lost, doubled or
+the same number (prop:gd_simple, prop:pmd_simple); the gap between the two says whether anything was half done or
 damaged on the way. What is proven beforehand is the ``bound``.
 """
 

@@ -249,6 +249,14 @@ def test_a_parquet_file_without_rows_is_refused(tmp_path: Path) -> None:
         open_table([tmp_path / "t.parquet"])
 
 
+def test_a_file_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    path = made(tmp_path / "t.csv", "p\n1\n")
+    (tmp_path / "again.csv").symlink_to(path)
+    for other in (path, str(tmp_path / "again.csv")):
+        with pytest.raises(BadInput, match="named twice"):
+            open_table([path, other])
+
+
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="is a folder"):
         open_table([tmp_path])

@@ -15,7 +15,8 @@ def command(state: str, as_json: bool, quiet: bool) -> None:
     """Check a saved state: checksum, version, identity.
 
     The identity is the bookkeeping of learning: the parameters moved by exactly the sum of
-    step times gradient over all labels. A lost, doubled or damaged update breaks it.
+    step times gradient over all labels. An update half done breaks it, and so does a sum or
+    a parameter that was changed.
 
     \b
     Examples

@@ -17,6 +17,7 @@ from gradeq.layers.elo_rally import Rally
 from gradeq.layers.elo_standings import Standings
 from gradeq.layers.elo_steps import chosen_step, home_scale
 from gradeq.layers.guard import holds_lock, together
+from gradeq.layers.joining import check_partition
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.making import late_limit
 from gradeq.ledger.state import State
@@ -309,6 +310,7 @@ class Elo(Standings, ManyGames, Layer):
     @holds_lock
     def merge(self, other: Self) -> None:
         """Join the state of another partition of the games: sums add up; open tickets come along."""
+        check_partition(self, other)
         with together(self, other):
             mine, theirs = self.copy(), other.copy()
             for layer in (mine, theirs):  # factors and products do not add up

@@ -47,6 +47,14 @@ def merge(layer: Any, other: Any) -> None:
     layer._book.forgotten += other._book.forgotten
 
 
+def check_partition(layer: Any, other: Any) -> None:
+    """Refuse what is no other partition; one that was merged before cannot be told from one that was not."""
+    if type(other) is not type(layer):
+        raise BadInput(f"merge takes another {type(layer).__name__}, not {type(other).__name__}")
+    if other is layer:
+        raise BadInput("a layer cannot be merged with itself; its labels would be counted twice")
+
+
 def labels_by_name(layer: Any) -> dict[Any, float]:
     """How many labels each parameter has learned from."""
     counts = layer._state.view("sums")[:: layer._rule.stride]

@@ -23,7 +23,7 @@ from gradeq.engine.sound import check_entry
 from gradeq.engine.tickets import Book, check_id
 from gradeq.layers.answering import Answering
 from gradeq.layers.guard import holds_lock, together
-from gradeq.layers.joining import merge
+from gradeq.layers.joining import check_partition, merge
 from gradeq.layers.journal import replay, repost
 from gradeq.layers.making import check_same_settings, described, time_to_live
 from gradeq.layers.showing import Showing
@@ -343,7 +343,9 @@ class Layer(Showing, Answering, ABC):
         """Join the state of another partition of the same stream: sums add up; open tickets come along.
 
         Both began fresh with the same settings. What was learned about a parameter in both partitions is added; no
-        single run did that, so no bound is printed for it (the certificate stays exact).
+        single run did that, so no bound is printed for it (the certificate stays exact). Merge each partition once:
+        rows with ids are refused the second time, others cannot be told apart.
         """
+        check_partition(self, other)
         with together(self, other):
             merge(self, other)
