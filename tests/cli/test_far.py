@@ -155,3 +155,48 @@ def test_a_series_of_its_own_scale_is_not_far(tmp_path, monkeypatch):
             here("label", "labels.csv", "--id", "id", "--label", "y", "--state", "t.json", "--json")
         )
         assert bool(claims(done.json["warnings"])) == far
+
+
+def astray(done):
+    """What is said in red of served values."""
+    return [w["claim"] for w in ok(done).json["warnings"] if "out of all proportion" in w["claim"]]
+
+
+@pytest.mark.parametrize("corrected", [True, False])
+def test_values_served_after_an_absurd_label_are_not_to_be_used(corrected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [(i, 50 + i % 100, 51 + i % 100) for i in range(300)]
+
+    def day(first, wrong=None):
+        served = "".join(f"{first + i},{p}\n" for i, p, _ in rows)
+        labels = "".join(f"{first + i},{y if i != wrong else 1_700_000_000}\n" for i, _, y in rows)
+        (tmp_path / "p.csv").write_text("id,p\n" + served)
+        (tmp_path / "y.csv").write_text("id,y\n" + labels)
+        state = ("--id", "id", "--state", "s.json", "--json")
+        told = ("label", "y.csv", "--label", "y", *state)
+        done = [here("debias", "p.csv", "--prediction", "p", "-o", "o.csv", *state), here(*told)]
+        if wrong is not None and corrected:
+            (tmp_path / "y.csv").write_text(f"id,y\n{wrong},51\n")
+            done.append(here(*told, "--correct"))
+        return done
+
+    assert not any(astray(done) for done in day(0, wrong=150))
+    for done in day(1000):
+        assert len(astray(done)) == 1 and "300 served values are" in astray(done)[0]
+        assert "id '1" in astray(done)[0]
+
+
+def test_rare_outcomes_heavy_tails_and_large_corrections_are_not_astray(tmp_path):
+    rng = np.random.default_rng(4)
+    labels = {
+        "rare": (np.full(3000, 1e-7), (rng.random(3000) < 0.004).astype(float), "binary"),
+        "heavy": (rng.lognormal(0.0, 2.0, 3000), rng.lognormal(0.0, 2.0, 3000), "real"),
+        "wrong unit": (rng.normal(1.0, 0.1, 3000), rng.normal(5000.0, 10.0, 3000), "real"),
+        "nothing": (np.zeros(3000), np.where(rng.random(3000) < 0.004, 1e6, 0.0), "real"),
+    }
+    for f, y, outcome in labels.values():
+        text = "p,y\n" + "".join(f"{a:.17g},{b:.17g}\n" for a, b in zip(f, y, strict=True))
+        (tmp_path / "rows.csv").write_text(text)
+        done = here("debias", tmp_path / "rows.csv", "--prediction", "p", "--label", "y", "--outcome", outcome,
+                    "--eta", "0.5", "--json")  # fmt: skip
+        assert not astray(done)

@@ -1,7 +1,8 @@
 """Values of a run that lie far outside everything seen before: a wrong unit, a time stamp in the wrong column.
 
 Magnitudes are counted by their power of two, so a column of any length costs a small table. A value is far if it is
-more than a hundred thousand times as large as 99 % of all others, those that the state remembers among them.
+more than a hundred thousand times as large as 99 % of all others, those that the state remembers among them. A served
+value is astray if it is a thousand times as large as its own forecast and as every one and label that is not far.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradeq.report.story import Notice
-from gradeq.report.surprises import far_value
+from gradeq.report.surprises import far_value, served_astray
 
 DOUBLINGS = 18  # at least 131,072 times: one of them is lost to where a power begins
+ASTRAY = 11  # at least 1,024 times
 FEWEST = 20  # values: fewer say nothing about what is usual
 REMEMBERED = 10_000  # tickets of the state that are looked at
 POWERS = 2048  # of two that a float can have
@@ -32,7 +34,8 @@ class Far(NamedTuple):
 class Magnitudes:
     """How large the values of one column are, and where its largest is."""
 
-    def __init__(self) -> None:
+    def __init__(self, doublings: int = DOUBLINGS) -> None:
+        self.doublings = doublings
         self.counts = np.zeros(POWERS, dtype=np.int64)
         self.own = np.zeros(POWERS, dtype=np.int64)  # of this run
         self.largest, self.where = 0.0, ""
@@ -51,7 +54,7 @@ class Magnitudes:
         rows = np.flatnonzero(~absent) if absent.any() else None
         self.counts += powers(sizes if rows is None else sizes[rows])
         if beside is not None:
-            rows = np.flatnonzero(sizes > 2.0 ** (DOUBLINGS - 1) * np.abs(beside))
+            rows = np.flatnonzero(sizes > 2.0 ** (self.doublings - 1) * np.abs(beside))
         own = sizes if rows is None else sizes[rows]
         self.own += powers(own)
         if own.max(initial=0.0) > abs(self.largest):
@@ -61,12 +64,21 @@ class Magnitudes:
     @property
     def far(self) -> Far | None:
         """What of this run lies far outside, if anything does."""
+        usual = self.usual
+        return self.above(usual) if usual else None
+
+    @property
+    def usual(self) -> int:
+        """The power of two that 99 % of the values do not exceed; 0 if they are zeros, or too few to tell."""
         total = int(self.counts.sum())
         if total < FEWEST:
-            return None
+            return 0
         rank = min(total - 1, -(-99 * total // 100))
-        usual = int(np.searchsorted(np.cumsum(self.counts), rank))
-        beyond = int(self.own[usual + DOUBLINGS :].sum()) if usual else 0
+        return int(np.searchsorted(np.cumsum(self.counts), rank))
+
+    def above(self, power: int) -> Far | None:
+        """What of this run lies so many doublings above a power of two."""
+        beyond = int(self.own[power + self.doublings :].sum())
         return Far(beyond, self.largest, self.where) if beyond else None
 
 
@@ -84,7 +96,9 @@ class Watch:
     """The predictions and labels of a run beside those that the state remembers."""
 
     def __init__(self, layer: Any) -> None:
-        self.predictions, self.labels = Magnitudes(), Magnitudes()
+        self.predictions, self.labels, self.served = Magnitudes(), Magnitudes(), Magnitudes(ASTRAY)
+        # A probability cannot be served astray, however rare what it is about.
+        self.bounded = getattr(getattr(layer, "layer", layer), "outcome", "real") == "binary"
         book = layer._book
         closed = list(islice(reversed(book.closed.values()), REMEMBERED))
         opened = [ticket for ticket, _, _ in islice(reversed(book.opened.values()), REMEMBERED)]
@@ -101,7 +115,24 @@ class Watch:
         self.predictions.add(bases.ravel(), lambda i: where(i // width), labels)
         self.labels.add(y, where, np.abs(bases).max(axis=1) if keyed else None)
 
+    def look_at_served(self, served: Any, forecasts: Any, where: Callable[[int], str]) -> None:
+        """Values that were served, one row for each of the forecasts (of several the largest)."""
+        width = served.shape[1]
+        self.served.add(
+            served.ravel(), lambda i: where(i // width), beside=np.repeat(forecasts, width)
+        )
+
+    @property
+    def astray(self) -> Far | None:
+        """Served values that are out of all proportion to the forecasts and labels that are not far themselves."""
+        seen = self.predictions.counts + self.labels.counts
+        usual = self.labels.usual or self.predictions.usual
+        if not usual or self.bounded:
+            return None
+        return self.served.above(int(np.flatnonzero(seen[: usual + DOUBLINGS])[-1]))
+
     def notices(self) -> list[Notice]:
-        """A warning for each column with values far outside."""
+        """A warning for each column with values far outside, after that of served values that are astray."""
         found = (("prediction", self.predictions.far), ("label", self.labels.far))
-        return [far_value(noun, *far) for noun, far in found if far is not None]
+        astray = [] if self.astray is None else [served_astray(*self.astray)]
+        return [*astray, *(far_value(noun, *far) for noun, far in found if far is not None)]

@@ -65,25 +65,22 @@ class Pass:
             turns = self.clock.turns(len(rows.y), key)
             rows = rows._replace(clock=self.clock, turns=turns)
         ids = self.session.admit(rows.piece)
-        self._look(rows, ids)
+
+        def where(i: int) -> str:
+            return rows.piece.row(i) if ids is None else f"id {ids[i]!r}"
+
+        self.watch.look(rows.base, rows.y, where, self.task.key is not None)
         if self.session.content is not None:
             enter(self.session.content, self.task, rows)
         run = learn(self.task, self.layer, rows._replace(ids=ids))
         served, judged = (_table(column) for column in (run.served, run.values))
+        self.watch.look_at_served(served, np.abs(rows.base).max(axis=1), where)
         self._add(rows, served, judged, run)
         self.rows += len(served)
         self.crossed += rows.crossed
         self.waiting = run.waiting
         self.expired += run.expired
         return dict(zip(self.task.new, served.T, strict=True))
-
-    def _look(self, rows: Parsed, ids: list[str] | None) -> None:
-        """Before a piece is learned from: is anything in it far outside?"""
-
-        def where(i: int) -> str:
-            return rows.piece.row(i) if ids is None else f"id {ids[i]!r}"
-
-        self.watch.look(rows.base, rows.y, where, self.task.key is not None)
 
     def _add(self, rows: Parsed, served: Floats, values: Floats, run: Any) -> None:
         """Add up a piece; ``values`` are those that labels are judged by, before --min and --max."""

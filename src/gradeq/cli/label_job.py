@@ -103,8 +103,7 @@ def carry_out(
             desk.check_kind("--label-time", labels.kind)
         before = layer.equilibrium().rows
         watch = Watch(layer)
-        beside = forecasts_of(layer, labels.ids) if layer.kind == "keyed" else None
-        watch.labels.add(np.array(labels.values), lambda i: f"id {labels.ids[i]!r}", beside)
+        look(watch, layer, labels)
         replaced: list[Replaced] = []
         outcomes = posted(layer, labels, correct, replaced)
         known = ~np.isnan(labels.values)
@@ -213,16 +212,24 @@ def served_under(layer: Any, id: str) -> str | int:
     return int(id) if str(int(id)) == id and layer._book.knows(int(id)) else id
 
 
-def forecasts_of(layer: Any, ids: list[str]) -> Any:
-    """The largest forecast of each row that waits, nan for the others: series of keys have scales of their own."""
+def look(watch: Watch, layer: Any, labels: Labels) -> None:
+    """Before labels are learned from: is one of them far outside, or what was served under its id?"""
+
+    def where(i: int) -> str:
+        return f"id {labels.ids[i]!r}"
+
     book = layer._book
-    numbers = [book.by_id.get(served_under(layer, id)) for id in ids]
-    return np.array(
-        [
-            np.nan if number is None else max(map(abs, each(book.opened[number][0].base)))
-            for number in numbers
-        ]
-    )
+    numbers = [book.by_id.get(served_under(layer, id)) for id in labels.ids]
+    tickets = [None if number is None else book.opened[number][0] for number in numbers]
+    # The largest forecast of each row that waits: series of keys have scales of their own.
+    forecasts = np.array([np.nan if t is None else max(map(abs, each(t.base))) for t in tickets])
+    watch.labels.add(np.array(labels.values), where, forecasts if layer.kind == "keyed" else None)
+    rows = [i for i, ticket in enumerate(tickets) if ticket is not None]
+    if rows and layer.kind != "elo":
+        shown = [each(layer._shown(t.base, t.served)) for t in tickets if t is not None]
+        watch.look_at_served(
+            np.array(shown, dtype=float), forecasts[rows], lambda i: where(rows[i])
+        )
 
 
 def write_rejected(path: str, table: Any, outcomes: list[str], files: Together) -> None:

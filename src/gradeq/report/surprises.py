@@ -33,6 +33,19 @@ def far_value(noun: str, many: int, value: float, where: str) -> Notice:
     )
 
 
+def served_astray(many: int, value: float, where: str) -> Notice:
+    """Served values out of all proportion to the forecasts and labels; ``value`` is the largest."""
+    return Notice(
+        "red",
+        f"{some(many, 'served value')} {'is' if many == 1 else 'are'} out of all proportion: "
+        f"{clean(where, 80)} was served {value:.6g}.",
+        f"{'It is' if many == 1 else 'Each is'} over 1,000 times as large as its prediction and as all usual "
+        "predictions and labels: something far off was learned from. A wrong label may move what is served even "
+        "after it was corrected.",
+        "Do not use these values. Go back to the state saved before the wrong label, or start a new one.",
+    )
+
+
 def means_remember(many: int, id: str, old: float, new: float) -> Notice:
     """Labels that were far off were corrected under the automatic step."""
     labels = "A label" if many == 1 else f"{some(many, 'label')}"
