@@ -100,14 +100,13 @@ class Quantile:
 
 
 def pinball(level: float, u: float, y: float) -> float:
-    """max(level (y - u), (level - 1)(y - u)): the loss of u as the quantile of this level."""
-    r = y - u
-    return max(level * r, (level - 1.0) * r)
+    """max(level (y - u), (level - 1)(y - u)): the loss of u as the quantile of this level; of columns too."""
+    return pinball_slope(level, u, y) * (u - y)
 
 
 def pinball_slope(level: float, u: float, y: float) -> float:
-    """1{y <= u} - level; equality counts as covered."""
-    return 1.0 - level if y <= u else -level
+    """1{y <= u} - level; equality counts as covered. Of columns too."""
+    return (y <= u) - level
 
 
 @dataclass(frozen=True)

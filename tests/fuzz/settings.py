@@ -54,7 +54,7 @@ class Case:
             return shown.threshold
         if not self.levels or "support" not in self.told:
             return shown
-        served = layer._book.find(id)[0].served
+        served = layer._book.find(id)[0][3]
         inside = tuple(map(self.held, served if isinstance(served, tuple) else (served,)))
         assert (shown if isinstance(shown, tuple) else (shown,)) == inside, (shown, inside)
         return served

@@ -122,6 +122,7 @@ def test_labels_that_wait_for_their_time_keep_their_ids(name):
         where = {own: value for own, value in where.items() if own not in ("time", "weight")}
         one.predict(*args, **where)
     assert one._state.saved() == many._state.saved()
+    one = kind.saved(one.to_json())
     assert one.ids == many.ids and one._book.closed == many._book.closed
     late = int(np.flatnonzero((due >= ROWS) & ~np.isnan(labels) & (labels != 0.5))[0])
     id, y = rows[late][1]["id"], float(labels[late])

@@ -8,6 +8,7 @@ from gradeq.layers import elo as layer
 from gradeq.layers import elo_rally
 from gradeq.layers.elo import Elo
 from gradeq.layers.registry import from_json
+from gradeq.ledger import state as ledger
 
 
 class Slow(Elo):
@@ -93,7 +94,8 @@ def test_scores_that_the_caller_writes_over_stay_what_they_were():
 
 @pytest.mark.parametrize("eta", [0.1, None])
 def test_games_do_not_wait_for_ever_for_somebody_to_read_the_board(eta, monkeypatch):
-    monkeypatch.setattr(layer, "UNREAD", 5)
+    for home in (layer, ledger):
+        monkeypatch.setattr(home, "UNREAD", 5)
     elo, other = Elo(eta), Elo(eta)
     a, b, y = np.arange(90) % 3, (np.arange(90) + 1) % 3, np.arange(90) % 2 / 1.0
     for i in range(90):

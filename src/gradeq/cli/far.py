@@ -101,7 +101,7 @@ class Watch:
         self.bounded = getattr(getattr(layer, "layer", layer), "outcome", "real") == "binary"
         book = layer._book
         closed = list(islice(reversed(book.closed.values()), REMEMBERED))
-        opened = [ticket for ticket, _, _ in islice(reversed(book.opened.values()), REMEMBERED)]
+        opened = [ticket for ticket, _, _ in islice(book.tickets(latest=True), REMEMBERED)]
         bases = [float(f) for own in (*closed, *opened) for f in each(own.base)]
         self.predictions.remember(bases)
         # A label is held against predictions too: on the first day there is no other.

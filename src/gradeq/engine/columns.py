@@ -39,7 +39,7 @@ from gradeq.ledger.batch import (
 from gradeq.ledger.constants import filled, ones
 from gradeq.ledger.state import State
 from gradeq.ledger.values import Row, Ticket
-from gradeq.rules.rule import Rule, posting_of
+from gradeq.rules.rule import Rule, learn, posting_of
 from gradeq.schedules import Constant, Power, Schedule
 
 
@@ -377,7 +377,7 @@ def by_events(
         ticket = tickets[k]
         late = int(delays[k]) if len(delays) else 1
         posting = posting_of(rule, ticket, labels[k], etas[k], (late,))
-        rule.add(state, names.place(ticket.row), posting)
+        learn(rule, state, names.place(ticket.row), posting)
 
     posts, done = batch.posts.tolist(), 0
     for i in range(batch.first, len(labels)):

@@ -35,17 +35,13 @@ from gradeq.ledger import facts as fact
 from gradeq.ledger.batch import Batch, Floats, Ints, Order, Rows
 from gradeq.ledger.facts import (
     FACTS,
-    HEAVIEST,
-    LARGEST,
-    NORM,
     POSTED,
     SERVED,
-    STEP_HIGH,
-    STEP_LOW,
 )
 from gradeq.ledger.pairs import Pairs
-from gradeq.ledger.state import MOST, SUM, Column, State, column
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.state import FACTS_KNOWN, MOST, SUM, Column, State, column
+from gradeq.ledger.values import Place, Posting
+from gradeq.rules.entries import Entries, picked
 
 # What the coming of a label means: how late it is, and the step it gets.
 Arrival = tuple[tuple[int, ...], float]
@@ -60,7 +56,7 @@ class Flight:
     cap also counts the largest squared norm of a row.
     """
 
-    __slots__ = ("featured", "in_flight", "limit", "per", "stride", "usual")
+    __slots__ = ("featured", "in_flight", "limit", "per", "stride")
 
     def __init__(
         self, limit: float | None, in_flight: int, per: str, featured: bool, stride: int
@@ -71,8 +67,6 @@ class Flight:
             )
         self.limit, self.in_flight, self.per, self.featured = limit, int(in_flight), per, featured
         self.stride = stride
-        # Weight, steps and values of a label whose facts are known: the same again at once brings no new ones.
-        self.usual: tuple[Any, ...] = ()
 
     @property
     def lazy(self) -> bool:
@@ -93,24 +87,25 @@ class Flight:
 
     # One event
 
-    def serve(self, state: State, cells: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    def serve(self, state: State, cells: tuple[int, ...]) -> tuple[int, tuple[float, ...]]:
         """Count a row that is served: its number and the counts of its cells go on its ticket."""
-        rows, facts = state.rows, state.facts
-        facts[SERVED] = number = facts[SERVED] + 1.0
+        rows = state.rows
+        state.number = number = state.number + 1
         if len(cells) == 1:
-            rows[cells[0]] = count = rows[cells[0]] + 1.0
-            return int(number), (int(count),)
+            cell = cells[0]
+            rows[cell] = count = rows[cell] + 1.0
+            return number, (count,)
         counts = []
         for cell in cells:
             rows[cell] = count = rows[cell] + 1.0
-            counts.append(int(count))
-        return int(number), tuple(counts)
+            counts.append(count)
+        return number, tuple(counts)
 
     def limited(self, state: State, step: float, values: tuple[float, ...], weight: float) -> float:
         """1 / (w ||z||^2) for a row too large for its step: eta w ||z||^2 must be below 2 (results 3.2, 5.2, D3)."""
         size = weight * norm_of(values)
         if step * size >= 2.0:
-            state.facts[fact.RESIZED] += 1.0
+            state._facts[fact.RESIZED] += 1.0
             return 1.0 / size
         return step
 
@@ -118,71 +113,75 @@ class Flight:
         """Take back the count of a row that was served for a label which is then refused."""
         for cell in cells:
             state.rows[cell] -= 1.0
-        state.facts[fact.SERVED] -= 1.0
+        state.number -= 1
 
     def arrive(
-        self, state: State, place: Place, ticket: Ticket, late: tuple[int, ...] = ()
+        self, state: State, place: Place, ticket: tuple[Any, ...], late: tuple[int, ...] = ()
     ) -> Arrival:
         """What a label would be given now; nothing is changed. ``late`` left out: as late as its ticket's counts say.
 
         The lateness in a cell is how many of its rows were served from the ticket until now, its own included.
         """
-        cells, known, eta = place.cells, state.late, ticket.step
-        late = late or lateness(state.rows, cells, ticket.counts)
+        _, row, _, _, weight, eta, counts, _, _ = ticket
+        cells, known = place.cells, state.late
+        late = late or lateness(state.rows, cells, counts)
         if not known and (late is ONE or max(late) == 1):  # as all labels so far
             return late, eta
-        if self.limit is not None and ticket.weight > 0.0:
+        if self.limit is not None and weight > 0.0:
             peaks: Sequence[float] = late
             if known:
                 own = zip(cells, late, strict=True)
                 peaks = [peak_after(known, cell * LATENESS, float(d)) for cell, d in own]
             norm = 1.0
             if self.featured:
-                norm = max(state.norms[place.key], norm_of(ticket.row.values))
-            eta = capped(eta, self.limit, ticket.weight, sum(peaks), max(peaks), norm)
+                norm = max(state.norms[place.key], norm_of(row.values))
+            eta = capped(eta, self.limit, weight, sum(peaks), max(peaks), norm)
         return late, eta
 
-    def settle(self, state: State, place: Place, posting: Posting) -> None:
-        """Write down what a posted label means for later ones and for the bounds."""
-        number, row, _, _, weight, step, eta, late, _, _, _, _, _, sign = posting
-        facts = state.facts
-        facts[POSTED] += 1.0
-        hear(state.silence, facts[SERVED])
-        if facts[SERVED] > number:
-            delay = facts[SERVED] - number
-            facts[fact.DELAY_SUM] += delay
-            facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], delay)
-        if sign == 0.0:
-            facts[fact.SKIPPED] += 1.0
-            return
-        if state.late or (late is not ONE and max(late) > 1):  # else all were at once so far
+    def settle(
+        self, state: State, place: Place, late: tuple[int, ...], values: tuple[float, ...]
+    ) -> None:
+        """Write down what a label that is posted means for the steps of later ones."""
+        if self.featured:
+            state.norms[place.key] = max(state.norms[place.key], norm_of(values))
+        if state.late or max(late) > 1:  # else all were at once so far
             if not state.late:
                 self.awake(state, place.cells)
             for cell, d in zip(place.cells, late, strict=True):
                 note(state.late, cell * LATENESS, float(d))
-                facts[fact.LATEST] = max(facts[fact.LATEST], float(d))
-        values = row.values
-        if (weight, eta, step, values) == self.usual and not state.path:
+
+    def skip(self, state: State, number: int) -> None:
+        """Write down that a label was heard while learning was frozen."""
+        facts = state.facts
+        hear(state.silence, facts[SERVED])
+        delay = max(0.0, facts[SERVED] - number)
+        for name, amount in ((POSTED, 1.0), (fact.SKIPPED, 1.0), (fact.DELAY_SUM, delay)):
+            facts[name] += amount
+        facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], delay)
+
+    def tell(self, state: State, own: Entries) -> None:
+        """Write down the facts of labels of single events, before they are entered into the accounts."""
+        told_of = own.now != FACTS_KNOWN
+        if not told_of.all():
+            own = picked(own, told_of)
+        if not len(own):
             return
-        norm, largest = float(len(values)), 1.0
+        facts, silence = state.facts, state.silence
+        facts[POSTED] += float(len(own))
+        hear(silence, float(own.now[0]))
+        silence[SILENCE] = max(silence[SILENCE], float(np.diff(own.now).max(initial=0.0)))
+        silence[HEARD_AT] = float(own.now[-1])
+        delays = np.maximum(0.0, own.now - own.number)
+        ends = (float(own.eta.min()), float(own.eta.max()), float((own.eta < own.step).sum()))
+        waited = (float(delays.sum()), float(delays.max()))
+        told = Told(*ends, float(own.w.max()), float(own.late.max()), *waited)
+        params, starts = own.params
+        self._follow_many(state, own.eta, np.arange(len(own)), (starts, params), told, params)
+        largest, norm = 1.0, float(np.diff(starts).max())
         if self.featured:
-            norm, largest = norm_of(values), max(map(abs, values))
-            state.norms[place.key] = max(state.norms[place.key], norm)
-        low, high = facts[STEP_LOW], facts[STEP_HIGH]
-        if not low == eta == high or state.path:
-            self.follow(state, place.params, eta, low, high)
-            if not low <= eta <= high:
-                facts[STEP_LOW], facts[STEP_HIGH] = min(low, eta), max(high, eta)
-        if weight > facts[HEAVIEST]:
-            facts[HEAVIEST] = weight
-        if largest > facts[LARGEST]:
-            facts[LARGEST] = largest
-        if norm > facts[NORM]:
-            facts[NORM] = norm
-        if eta < step:
-            facts[fact.HELD] += 1.0
-        elif not self.featured:
-            self.usual = (weight, eta, step, values)
+            sizes: Any = norm_of(own.z)  # a column of them
+            largest, norm = float(np.abs(own.z).max()), float(sizes.max())
+        self._remember(state, told, largest, norm)
 
     def correct(self, state: State, place: Place, posting: Posting) -> None:
         """A label that comes in the place of one that taught nothing (a dropped tie) may bring a step of its own."""
@@ -283,41 +282,49 @@ class Flight:
         heard = order.posts
         facts, first, n = state.facts, batch.first, len(batch.base)
         before = facts[fact.SERVED]
-        facts[fact.SERVED] += float(n - first)
+        state.number += n - first
         facts[fact.POSTED] += float(len(heard))
         self.listen(state, batch, order, before)
         if frozen:
             facts[fact.SKIPPED] += float(len(heard))
             told = told._replace(**unlearned(batch, order, before))
+        posts, rows = batch.posts, batch.rows
+        if not len(posts):
+            facts[fact.DELAY_SUM] += told.waited
+            facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], told.longest)
+            return
+        self._follow_many(state, batch.etas, posts, (rows.starts, rows.params), told)
+        largest = 1.0
+        if self.featured:  # rows with features all have the same number of entries
+            largest = float(np.abs(batch.rows.values.reshape(n, -1)[posts]).max())
+        entries = float(batch.rows.starts[1]) if n else 1.0
+        norm = entries if norms is None else float(norms[posts].max())
+        self._remember(state, told, largest, norm)
+
+    def _remember(self, state: State, told: Told, largest: float, norm: float) -> None:
+        """Write down what bounds may assume of labels that were learned from."""
+        facts = state.facts
         facts[fact.DELAY_SUM] += told.waited
         facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], told.longest)
-        posts = batch.posts
-        if not len(posts):
-            return
-        self._follow_many(state, batch, told.low, told.high)
         facts[fact.STEP_LOW] = min(facts[fact.STEP_LOW], told.low)
         facts[fact.STEP_HIGH] = max(facts[fact.STEP_HIGH], told.high)
         facts[fact.HELD] += told.held
         facts[fact.LATEST] = max(facts[fact.LATEST], told.late)
         facts[fact.HEAVIEST] = max(facts[fact.HEAVIEST], told.heaviest)
-        largest = 1.0
-        if self.featured:  # rows with features all have the same number of entries
-            largest = float(np.abs(batch.rows.values.reshape(n, -1)[posts]).max())
         facts[fact.LARGEST] = max(facts[fact.LARGEST], largest)
-        entries = float(batch.rows.starts[1]) if n else 1.0
-        norm = entries if norms is None else float(norms[posts].max())
         facts[fact.NORM] = max(facts[fact.NORM], norm)
 
-    def _follow_many(self, state: State, batch: Batch, low: float, high: float) -> None:
-        facts = state.facts
+    def _follow_many(
+        self, state: State, etas: Floats, posts: Ints, rows: tuple[Ints, Ints], told: Told, new: Any = ()
+    ) -> None:  # fmt: skip
+        facts, low, high = state.facts, told.low, told.high
         if not len(state.path):
             known = facts[fact.STEP_HIGH]
             if low == high and known in (0.0, low) and facts[fact.STEP_LOW] >= low:
                 return
-            self.awake_path(state, known)
-        rows, paths = batch.rows, (state.view("path"), state.view("total_path"))
-        places = unsigned(batch.posts, rows.starts, rows.params)
-        run_loop(followed, (), (batch.etas, *places, *paths), len(batch.base))
+            self.awake_path(state, known, new)
+        paths = (state.view("path"), state.view("total_path"))
+        run_loop(followed, (), (etas, *unsigned(posts, *rows), *paths), len(etas))
 
     def listen(self, state: State, batch: Batch, order: Order, before: float) -> None:
         """Note after how many rows labels came: before each row, and after the last."""
@@ -338,29 +345,32 @@ class Flight:
 
     # Columns that are kept only once they are needed
 
-    def awake(self, state: State, entered: Sequence[int] = ()) -> None:
+    def awake(self, state: State, cells: Sequence[int] = ()) -> None:
         """Begin to keep lateness: so far every label was at once, so all follows from how many there were.
 
-        The one that was late is ``entered`` into the accounts of these cells already.
+        The first late one is in ``cells``.
         """
-        made = self.calm(state, slice(None), entered)
+        made = self.calm(state, slice(None), cells)
         state.bear("late")
         state.view("late").reshape(-1, LATENESS)[:] = made
 
-    def calm(self, state: State, cells: Any, entered: Sequence[int] = ()) -> Any:
-        """The lateness of cells all of whose labels came at once, but the one that is ``entered`` already."""
-        labels, counted = state.view("sums")[:: self.stride][cells], state.view("rows")[cells] > 0.0
-        if entered:
-            labels, at = labels.copy(), list(entered)
-            labels[at] -= 1.0
-            counted[at] = True
+    def calm(self, state: State, cells: Any, late: Sequence[int] = ()) -> Any:
+        """The lateness of cells all of whose labels came at once, but that of the cells ``late``."""
+        labels, counted = self._labels(state, late, cells), state.view("rows")[cells] > 0.0
+        counted[list(late)] = True
         return calm(labels * counted)
 
-    def awake_path(self, state: State, eta: float, entered: Sequence[int] = ()) -> None:
-        """Begin to follow steps: so far every label had the same one, ``eta``; the last is ``entered`` already."""
-        labels = np.array(state.view("sums")[:: self.stride])
-        labels[list(entered)] -= 1.0
-        learned = labels > 0.0
+    def _labels(self, state: State, new: Any, cells: Any = slice(None)) -> Any:
+        """How many labels each parameter had before those at ``new``, which may be in the accounts already."""
+        labels = state.view("sums")[:: self.stride][cells]
+        if len(new) and not state.later:
+            labels = labels.copy()
+            np.subtract.at(labels, np.asarray(new), 1.0)
+        return labels
+
+    def awake_path(self, state: State, eta: float, new: Any = ()) -> None:
+        """Begin to follow steps: before the labels at ``new`` every one had the same, ``eta``."""
+        learned = self._labels(state, new) > 0.0
         for name in ("path", "total_path"):
             state.bear(name)
         if eta > 0.0 and learned.any():
@@ -368,7 +378,7 @@ class Flight:
             state.view("total_path")[:] = (1.0 / eta, 0.0, 1.0 / eta)
 
 
-def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[int]) -> tuple[int, ...]:
+def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[float]) -> tuple[int, ...]:
     """How many rows of each cell were served since it had this count, the ticket's own included."""
     if len(counts) != len(cells):
         raise BadInput(FOREIGN)
@@ -377,7 +387,7 @@ def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[int]) -> tuple
     late = []
     for k, cell in enumerate(cells):
         now, count = rows[cell], counts[k]  # a ticket of another replica may be ahead of this one
-        late.append(int(now) - count + 1 if now > count else 1)
+        late.append(int(now - count) + 1 if now > count else 1)
     return tuple(late)
 
 

@@ -11,7 +11,7 @@ from gradeq.engine.tickets import Book, Id, Waiting
 from gradeq.errors import BadInput
 from gradeq.ledger.batch import Batch, Floats, Ints, Order
 from gradeq.ledger.values import Ticket
-from gradeq.rules.rule import Rule, posting_of
+from gradeq.rules.rule import Rule, measured
 
 # Makes the tickets of rows of a run.
 Tickets = Callable[[Ints], list[Ticket]]
@@ -124,7 +124,7 @@ def enter(
     late = {} if counted is None else counted.lateness(order, batch.first)
     for k, ticket in zip(last.tolist(), tickets(last), strict=True):
         own = late.get(k, (1,) * len(ticket.counts))
-        posting = posting_of(rule, ticket, float(kept.heard[k]), float(batch.etas[k]), own)
+        posting = measured(rule, ticket, float(kept.heard[k]), float(batch.etas[k]), own)
         book.shut(kept.ids[k], posting._replace(sign=0.0) if frozen else posting)
     for k in order.expired.tolist():
         id = kept.ids[k]

@@ -245,7 +245,7 @@ class Learner:
                 "this ticket names parameters that the state does not have; is it a layer's?"
             )
         columns = self._own(state).copy()
-        self._rule.add(columns, place_of(params), posting)
+        self._rule.add(columns, place_of(params), posting, posting.errors[0])
         return State(columns)
 
 

@@ -47,23 +47,23 @@ def check_entry(rule: Rule, entry: Ticket | Posting) -> None:
 
 def check_book(book: Book, rule: Rule, names: Any, state: State, label: Any) -> None:
     """Refuse a book whose tickets and postings are not those of this layer; ``label`` checks a label."""
-    opened = [ticket for ticket, _, _ in book.opened.values()]
+    opened = [ticket for ticket, _, _ in book.tickets()]
     waiting = [own.ticket for own in book.waiting.values()]
     for ticket in (*opened, *waiting):
         _check_place(ticket, ticket.counts, rule, names, state)
         if any(k > state.rows[c] for k, c in zip(ticket.counts, names.place(ticket.row).cells)):  # noqa: B905
             raise BadInput("a ticket counts more rows than were served")
         if not hasattr(rule, "error") and not hasattr(rule, "score"):
-            rule.judge(ticket.served, ticket.base, 0.0, ticket.memo)
+            rule.measure(ticket.served, ticket.base, 0.0, ticket.memo)
     for own in book.waiting.values():
         label(own.y)
     for posting in book.closed.values():
         _check_place(posting, posting.late, rule, names, state)
         if not hasattr(rule, "error") and not hasattr(rule, "score"):
-            judged = rule.judge(posting.served, posting.base, label(posting.y), posting.memo)
-            if judged != (posting.errors, posting.losses, posting.memo):
+            told = (posting.served, posting.base, label(posting.y), posting.memo)
+            if rule.measure(*told)[1] != posting.memo or rule.judge(*told) != posting[9:11]:
                 raise BadInput("a posting is not what its label says")
-    check_times(own for _, _, own in book.opened.values())
+    check_times(own for _, _, own in book.tickets())
     check_times(time for own in book.waiting.values() for time in (own.due, own.time))
     check_times([book.now])
     for id in (*book.closed, *book.lapsed, *book.held):

@@ -7,13 +7,13 @@ layer's verbs ``open`` and ``post`` and needs none.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy, deepcopy
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
 from gradeq.errors import BadInput, ExpiredTicket, StateError, UnknownTicket
-from gradeq.ledger.values import Posting, Row, Ticket, checked_fields
+from gradeq.ledger.values import Place, Posting, Row, Ticket, checked_fields, new
 from gradeq.spans import spelled
 
 Id = str | int
@@ -22,7 +22,7 @@ Id = str | int
 class Tickets(Protocol):
     """What a layer asks of whoever keeps its tickets."""
 
-    def put(self, ticket: Ticket, id: Id | None, time: float | None) -> None:
+    def put(self, ticket: Fields, id: Id | None, time: float | None, place: Place | None) -> None:
         """Keep a ticket that was just opened."""
         ...
 
@@ -49,30 +49,33 @@ class Waiting(NamedTuple):
     id: Id | None = None
 
 
-# A ticket in the book, with the id and the time it was served under.
-Opened = tuple[Ticket, Id | None, float | None]
+# Those of a ticket, made into one when somebody looks at it; counts may still be floats.
+Fields = tuple[Any, ...]
+# A ticket in the book, where its row belongs (if that is known), and the id and the time it was served under.
+Opened = tuple[Fields, Place | None, Id | None, float | None]
 
 
 class Book:
     """Open tickets by number and by id, the last ``remember`` closed and expired ids."""
 
     __slots__ = (
-        "by_id", "by_key", "closed", "desk", "due", "forgotten", "held", "lapsed", "now", "opened", "remember",
-        "timed", "ttl", "waiting",
+        "by_id", "by_key", "closed", "desk", "due", "forgotten", "held", "lapsed", "now", "oldest", "opened",
+        "remember", "timed", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(self, ttl: float | None, remember: int = 10_000) -> None:
         if ttl is not None and not ttl > 0:
             raise BadInput(f"ttl={ttl}: a ticket's time to live must be positive")
         self.ttl, self.remember = ttl, remember
-        self.opened: OrderedDict[int, Opened] = OrderedDict()  # by number, oldest first
+        self.opened: dict[int, Opened] = {}  # by number
+        self.oldest = 1  # no number of an open ticket is smaller
         self.by_id: dict[Id, int] = {}
         # The numbers of each key's open tickets, from the first time that a key is asked for.
         self.by_key: dict[str, OrderedDict[int, None]] | None = None
         self.timed: list[
             tuple[float, int]
         ] = []  # a heap of when tickets were served; some are closed by now
-        self.closed: OrderedDict[Id, Posting] = OrderedDict()
+        self.closed: OrderedDict[Id, Posting] = OrderedDict()  # most of them not judged yet
         self.lapsed: OrderedDict[Id, None] = OrderedDict()
         # Labels of earlier runs that are known but not yet due, by the number of their ticket, oldest first.
         self.waiting: dict[int, Waiting] = {}
@@ -106,10 +109,26 @@ class Book:
         """Whether this id is open, closed or expired, as far as is remembered."""
         return id in self.by_id or id in self.closed or id in self.lapsed or id in self.held
 
-    def put(self, ticket: Ticket, id: Id | None = None, time: float | None = None) -> None:
+    def tickets(self, latest: bool = False) -> Iterator[tuple[Ticket, Id | None, float | None]]:
+        """The open tickets with id and time, the oldest first, or the latest."""
+        each = self.opened.values()
+        for fields, _, id, time in reversed(each) if latest else each:
+            yield ticket_of(fields), id, time
+
+    def put(
+        self,
+        ticket: Fields,
+        id: Id | None = None,
+        time: float | None = None,
+        place: Place | None = None,
+    ) -> None:
         """Keep a ticket that was just opened."""
-        number = ticket.number
-        self.opened[number] = (ticket, id, time)
+        number = ticket[0]
+        if not self.opened:
+            self.oldest = number
+        self.opened[number] = (ticket, place, id, time)
+        if id is None and time is None and self.by_key is None:
+            return
         if id is not None:
             self.by_id[id] = number
         if self.by_key is not None:
@@ -120,9 +139,10 @@ class Book:
                 heapify(self.timed)
             heappush(self.timed, (time, number))
 
-    def _enter(self, ticket: Ticket) -> None:
-        if self.by_key is not None and ticket.row.key is not None:
-            self.by_key.setdefault(ticket.row.key, OrderedDict())[ticket.number] = None
+    def _enter(self, ticket: Fields) -> None:
+        number, row = ticket[:2]
+        if self.by_key is not None and row.key is not None:
+            self.by_key.setdefault(row.key, OrderedDict())[number] = None
 
     def find(self, id: Id | None = None, key: str | None = None) -> Opened:
         """The open ticket of this id, or the oldest open one (of this key); it stays open."""
@@ -143,31 +163,34 @@ class Book:
         if key is not None:
             if self.by_key is None:
                 self.by_key = {}
-                for ticket, _, _ in self.opened.values():
+                for ticket, _, _, _ in self.opened.values():
                     self._enter(ticket)
             for number in self.by_key.get(key, ()):
                 return self.opened[number]
             raise UnknownTicket(
                 f"no prediction of key {key!r} waits for a label; call predict first"
             )
-        for opened in self.opened.values():
-            return opened
-        raise UnknownTicket("no prediction waits for a label; call predict first")
+        if not self.opened:
+            raise UnknownTicket("no prediction waits for a label; call predict first")
+        while self.oldest not in self.opened:
+            self.oldest += 1
+        return self.opened[self.oldest]
 
-    def close(self, opened: Opened, posting: Posting) -> None:
+    def close(self, opened: Opened, posting: Fields) -> None:
         """The label came: the ticket is closed; its id is remembered with label and posting, without slopes."""
-        ticket, id, _ = opened
-        del self.opened[ticket.number]
+        ticket, _, id, _ = opened
+        del self.opened[ticket[0]]
         if id is not None or self.by_key is not None:
             self._unlist(ticket, id)
         if id is not None:
-            self.shut(id, posting)
+            self.shut(id, new(Posting, posting))
 
     def shut(self, id: Id, posting: Posting) -> None:
         """Remember what the label of this id added."""
-        self.closed[id] = posting._replace(slopes=()) if posting.slopes else posting
-        if len(self.closed) > self.remember:
-            self.closed.popitem(last=False)
+        closed = self.closed
+        closed[id] = posting._replace(slopes=()) if posting.slopes else posting
+        if len(closed) > self.remember:
+            closed.popitem(last=False)
             self.forgotten += 1
 
     def lapse(self, id: Id) -> None:
@@ -216,7 +239,7 @@ class Book:
 
     def give_up(self, id: Id, now: float) -> None:
         """Let the ticket of this id expire if it is older than the time to live."""
-        time = self.opened[self.by_id[id]][2] if id in self.by_id else None
+        time = self.opened[self.by_id[id]][3] if id in self.by_id else None
         if time is not None and self.ttl is not None and now - time > self.ttl:
             self._unlist(self.opened.pop(self.by_id[id])[0], id)
             self.lapse(id)
@@ -242,26 +265,29 @@ class Book:
         while self.timed and now - self.timed[0][0] > self.ttl:
             opened = self.opened.pop(heappop(self.timed)[1], None)
             if opened is not None:
-                self._unlist(*opened[:2])
+                self._unlist(opened[0], opened[2])
                 dropped.append(opened)
-        for _, id, _ in dropped:
+        for _, _, id, _ in dropped:
             if id is not None:
                 self.lapse(id)
         return dropped
 
-    def _unlist(self, ticket: Ticket, id: Id | None) -> None:
+    def _unlist(self, ticket: Fields, id: Id | None) -> None:
         if id is not None:
             del self.by_id[id]
-        if self.by_key is not None and ticket.row.key is not None:
-            own = self.by_key[ticket.row.key]
-            del own[ticket.number]
+        if self.by_key is None:
+            return
+        number, row = ticket[:2]
+        if row.key is not None:
+            own = self.by_key[row.key]
+            del own[number]
             if not own:
-                del self.by_key[ticket.row.key]
+                del self.by_key[row.key]
 
     def rename(self, row: Callable[[Row], Row]) -> None:
         """Change the rows of all tickets and postings."""
-        for number, (ticket, id, time) in self.opened.items():
-            self.opened[number] = (ticket._replace(row=row(ticket.row)), id, time)
+        for number, (fields, _, id, time) in self.opened.items():
+            self.opened[number] = ((number, row(fields[1]), *fields[2:]), None, id, time)
         for number, held in self.waiting.items():
             ticket = held.ticket._replace(row=row(held.ticket.row))
             self.waiting[number] = held._replace(ticket=ticket)
@@ -271,7 +297,7 @@ class Book:
     def state(self) -> dict[str, Any]:
         """Everything, ready for the codec."""
         return {
-            "open": list(self.opened.values()),
+            "open": list(self.tickets()),
             "closed": [[id, posting] for id, posting in self.closed.items()],
             "lapsed": list(self.lapsed),
             "waiting": [own if own.id is not None else own[:4] for own in self.waiting.values()],
@@ -288,6 +314,7 @@ class Book:
         for entry, id, time in state["open"]:
             fresh.check_new(id)
             fresh.put(as_ticket(entry), id, time)
+        fresh.oldest = min(fresh.opened, default=1)
         fresh.hold([Waiting(as_ticket(entry), *own) for entry, *own in state["waiting"]])
         named = sum(own.id is not None for own in fresh.waiting.values())
         counts = (len(fresh.opened), len(fresh.closed), len(fresh.waiting), len(fresh.held))
@@ -304,6 +331,12 @@ def check_id(id: Any) -> None:
     """Refuse an id that a saved state would not give back as it was, or that equals another: 1 == 1.0 == True."""
     if type(id) is not int and type(id) is not str:
         raise BadInput(f"id {id!r} is neither text nor a whole number; give one of these")
+
+
+def ticket_of(fields: Fields) -> Ticket:
+    """The ticket of these fields."""
+    ticket = Ticket(*fields)
+    return ticket._replace(counts=tuple(map(int, ticket.counts)))
 
 
 def as_ticket(entry: Sequence[Any]) -> Ticket:

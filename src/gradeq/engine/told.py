@@ -1,13 +1,19 @@
-"""The labels of a whole batch in short, what its facts are read from; and cells whose labels were never late."""
+"""Many labels in short, of a batch or of single events, what facts are read from; and cells never late."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradeq.kernels.flight import COUNT, EPOCH, LATENESS, LATEST, LENGTH, NO_LABELS, PEAK, RECENT
 from gradeq.ledger.batch import Batch, Order
+from gradeq.ledger.state import State
+from gradeq.rules.entries import read
+from gradeq.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from gradeq.engine.flight import Flight
 
 
 class Told(NamedTuple):
@@ -58,3 +64,12 @@ def calm(labels: Any) -> Any:
     made[:, LENGTH] = EPOCH * (past + 1.0)
     made[:, RECENT] = np.where(made[:, COUNT] > 0.0, 1.0, 0.0)
     return made
+
+
+def entered(rule: Rule, flight: Flight, state: State, log: list[Any]) -> None:
+    """Enter labels that events left in a state: into its facts, then into its accounts."""
+    own = read(log)
+    flight.tell(state, own)
+    if state.later:
+        with np.errstate(over="ignore", invalid="ignore"):  # of losses: squares of anything
+            rule.account(state, own)

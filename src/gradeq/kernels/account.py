@@ -85,8 +85,11 @@ def enter_many(sums: Any, at: Any, z: Any, terms: tuple[Any, ...], label: tuple[
         for c, amount in enumerate(added):
             np.add.at(table[:, c], at, amount)
         np.add.at(table[:, REACH], at, sign * reach)
-        np.fmin.at(table[:, LOW], at, residual - blur + 0.0)
-        np.fmax.at(table[:, HIGH], at, residual + blur + 0.0)
+        low, high = residual - blur + 0.0, residual + blur + 0.0
+        if low.min() != low.min():  # nan has no range; minimum is many times as quick as fmin
+            low, high = np.fmin(low, np.inf), np.fmax(high, -np.inf)
+        np.minimum.at(table[:, LOW], at, low)
+        np.maximum.at(table[:, HIGH], at, high)
 
 
 def enter_lean(sums: Floats, at: int, e: float, z: float, eta: float, sign: float) -> None:

@@ -15,6 +15,7 @@ from gradeq.errors import (
 )
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.guard import Guarded
+from gradeq.rules.rule import Rule, judged
 
 if TYPE_CHECKING:
     from gradeq.ledger.values import Posting
@@ -31,6 +32,7 @@ class Answering(Guarded):
     """The verbs of a layer whose tickets have ids."""
 
     _book: Book
+    _rule: Rule
     update: Callable[..., str]
     repost: Callable[..., tuple[Posting, Posting]]
     _label: Callable[[Any], Any]
@@ -75,7 +77,7 @@ class Answering(Guarded):
         if (book.closed[id] if number is None else book.waiting[number]).y == y:
             return "duplicate"
         if number is None:
-            book.closed[id] = self.repost(book.closed[id], y)[1]
+            book.closed[id] = self.repost(judged(self._rule, book.closed[id]), y)[1]
         else:
             book.waiting[number] = book.waiting[number]._replace(y=y)
         return "corrected"

@@ -11,6 +11,7 @@ import numpy as np
 from gradeq.coverage import Coverage, coverages
 from gradeq.engine import checks
 from gradeq.engine.names import Roster
+from gradeq.engine.tickets import Fields, ticket_of
 from gradeq.errors import BadInput
 from gradeq.layers import columns
 from gradeq.layers.columns import Moment
@@ -18,7 +19,7 @@ from gradeq.layers.layer import Id
 from gradeq.layers.predicting import Single
 from gradeq.layers.several import split
 from gradeq.layers.tracker import LateCap, Step, Tracker
-from gradeq.ledger.values import Ticket
+from gradeq.ledger.values import Place, Ticket
 from gradeq.rules.scored import Scored
 
 if TYPE_CHECKING:
@@ -129,6 +130,9 @@ class Conformal(Single, Tracker):
 
     def open(self, x: Any, weight: float = 1.0) -> Ticket:
         """Serve a threshold for x and leave its ticket with the caller; ``ticket.served`` is the threshold."""
+        return ticket_of(self._event(x, weight)[0])
+
+    def _event(self, x: Any, weight: float) -> tuple[Fields, Place]:
         x = self._prediction(x)
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         row, place = self._names.row()
@@ -140,7 +144,7 @@ class Conformal(Single, Tracker):
         """The set of labels to expect; a ticket stays open until the label comes."""
         if id is not None or time is not None:
             time = self._admitted(id, time)
-        served: PredictionSet = self._kept(self.open(x, weight), id, time)
+        served: PredictionSet = self._kept(self._event(x, weight), id, time)
         return served
 
     @property

@@ -87,6 +87,7 @@ class Debiaser(Grouped[float]):
     """
 
     kind = "debias"
+    _as_served = True
     _auto_harm = "auto follows the best of its means, the raw prediction among them"
 
     def __init__(
@@ -156,7 +157,7 @@ class Debiaser(Grouped[float]):
     def cold(self) -> tuple[str, ...]:
         """The parameters of the last event that have seen no label yet: it was served without their correction."""
         sums, index = self._state.sums, self._names.index
-        return tuple(name for name in self._last if not sums[index[name] * COLUMNS])
+        return tuple(name for name in self._last.names if not sums[index[name] * COLUMNS])
 
     @property
     def _terms(self) -> Terms:

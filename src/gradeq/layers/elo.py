@@ -10,6 +10,7 @@ import numpy as np
 
 from gradeq.engine import checks
 from gradeq.engine.players import Players
+from gradeq.engine.tickets import Fields, ticket_of
 from gradeq.errors import BadInput
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.elo_many import ManyGames
@@ -20,8 +21,8 @@ from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.joining import check_partition
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.making import late_limit
-from gradeq.ledger.state import State
-from gradeq.ledger.values import Posting, Ticket
+from gradeq.ledger.state import UNREAD, State
+from gradeq.ledger.values import Place, Ticket
 from gradeq.penalties import Penalty, check_strength
 from gradeq.rules.drift import Drift
 from gradeq.rules.forecaster import Forecaster
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 Ties = Literal["half", "drop"]
 
 CAP = 0.3
-UNREAD = 65_536  # games that wait for somebody to read the board; columns take less room
 FINITE = 1e6  # with smaller steps no number of games takes a rating out of the finite numbers
 PLAIN_ETA = 0.1  # a constant step for those who ask for one without a number (--eta plain)
 
@@ -120,6 +120,11 @@ class Elo(Standings, ManyGames, Layer):
         self, a: Any, b: Any, *, home: float = 1.0, weight: float = 1.0, time: Moment | None = None
     ) -> Ticket:
         """Predict a game and leave its ticket with the caller: ``ticket.served`` is the probability that a wins."""
+        return ticket_of(self._event(a, b, home, weight, time)[0])
+
+    def _event(
+        self, a: Any, b: Any, home: float, weight: float, time: Moment | None
+    ) -> tuple[Fields, Place]:
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         row, serve = self._names.row(a, b, home), self._serve(time)
         return self._open(row, self._names.known(row), COIN, w, serve)
@@ -153,8 +158,7 @@ class Elo(Standings, ManyGames, Layer):
                 raise BadInput(NOT_LATE)
             self._book.check_new(id)
             when = None if time is None else moment(time)
-            ticket = self.open(a, b, home=home, weight=weight, time=when)
-            shown: float = self._kept(ticket, id, when)
+            shown: float = self._kept(self._event(a, b, home, weight, when), id, when)
             return shown
 
     def _chance(self, a: Any, b: Any, home: float, time: Moment | None) -> float:
@@ -203,18 +207,18 @@ class Elo(Standings, ManyGames, Layer):
     ) -> str:
         """What became of a game that may need more than two ratings and one step."""
         mark = self._names.mark()
-        ticket = self.open(a, b, home=home, weight=weight, time=time)
+        ticket, place = self._event(a, b, home, weight, time)
         try:
-            self._post(ticket, y)
+            self._post(ticket, place, y)
         except Exception:
-            self._flight.unserve(self._state, self._names.place(ticket.row).cells)
+            self._flight.unserve(self._state, place.cells)
             self._forget(mark)
             raise
         if self._plain and not self._frozen and not self._held.late:
             self._rally = Rally(self._held.u, self.step)
         if self._learns is not None and not self._learns(y):
             return "dropped"
-        return "ignored" if self._frozen or ticket.weight == 0.0 else "applied"
+        return "ignored" if self._frozen or ticket[4] == 0.0 else "applied"
 
     @property
     def _plain(self) -> bool:
@@ -238,12 +242,6 @@ class Elo(Standings, ManyGames, Layer):
         rally, self._rally = self._rally, None
         if rally is not None and rally.games:
             self._run(lambda: rally.columns(self._names))
-
-    def _post(self, ticket: Ticket, y: Any) -> Posting:
-        posting = super()._post(ticket, y)
-        if len(self._held.unread) > UNREAD:
-            self._held.read()
-        return posting
 
     def _run(self, columns: Any) -> Any:
         done = super()._run(columns)

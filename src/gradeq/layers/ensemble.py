@@ -9,6 +9,7 @@ from gradeq.certificate_reading import Terms
 from gradeq.coverage import Coverage, coverages
 from gradeq.engine import checks
 from gradeq.engine.names import Roster
+from gradeq.engine.tickets import Fields, ticket_of
 from gradeq.errors import BadInput
 from gradeq.layers.columns import Moment
 from gradeq.layers.layer import Id
@@ -16,7 +17,7 @@ from gradeq.layers.making import late_limit
 from gradeq.layers.predicting import Single
 from gradeq.layers.support import Support, held, held_rule
 from gradeq.layers.tracker import CAP, LateCap, LinkName, checked_levels
-from gradeq.ledger.values import Ticket
+from gradeq.ledger.values import Place, Ticket
 from gradeq.links import Identity
 from gradeq.losses import Quantile
 from gradeq.rules.descent import Descent
@@ -93,6 +94,9 @@ class QuantileEnsemble(Single):
 
     def open(self, f: Any, weight: float = 1.0) -> Ticket:
         """Serve a forecast and leave its ticket with the caller; ``ticket.served`` is the adjusted quantile."""
+        return ticket_of(self._event(f, weight)[0])
+
+    def _event(self, f: Any, weight: float) -> tuple[Fields, Place]:
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         row, place = self._names.row()
         return self._open(row, place, checks.number(f, "prediction"), w)
@@ -103,7 +107,7 @@ class QuantileEnsemble(Single):
         """The adjusted quantile; a ticket stays open until its label comes."""
         if id is not None or time is not None:
             time = self._admitted(id, time)
-        served: float = self._kept(self.open(f, weight), id, time)
+        served: float = self._kept(self._event(f, weight), id, time)
         return served
 
     @property

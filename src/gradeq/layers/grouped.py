@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from gradeq.certificate import coordinate_names, harm_of
 from gradeq.certificate_reading import reading_of
 from gradeq.engine import checks
-from gradeq.engine.names import Roster
+from gradeq.engine.names import ALONE, NO_GROUP, Roster
+from gradeq.engine.tickets import Fields, ticket_of
 from gradeq.errors import BadInput
 from gradeq.layers.bins import Bins
 from gradeq.layers.columns import Moment
@@ -18,7 +19,7 @@ from gradeq.layers.guard import holds_lock
 from gradeq.layers.layer import Id
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
-from gradeq.ledger.values import Ticket
+from gradeq.ledger.values import Place, Row, Ticket
 from gradeq.penalties import Penalty
 from gradeq.schedules import Constant, Schedule
 
@@ -102,7 +103,7 @@ class Grouped(Stepped, Generic[Served]):
     """A layer whose rows have groups and features; the classes that users make say what is served."""
 
     bins: Bins | None = None
-    _last: tuple[str, ...] = ()  # the parameters of the last event
+    _last: Row = NO_GROUP  # the last event
 
     @holds_lock
     def open(
@@ -114,23 +115,26 @@ class Grouped(Stepped, Generic[Served]):
     ) -> Ticket:
         """Serve a prediction and leave its ticket with the caller; ``ticket.served`` is a number, or one a level."""
         with self._lock:
-            return self._opened(f, groups, features, weight)
+            return ticket_of(self._event(f, groups, features, weight)[0])
 
-    def _opened(
+    def _event(
         self,
         f: Any,
         groups: Mapping[str, Any] | None,
         features: Mapping[str, Any] | None,
         weight: float,
-    ) -> Ticket:
+    ) -> tuple[Fields, Place]:
         low, high = self._bases
         if type(f) is not float or not low <= f <= high:
             f = self._prediction(f)
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         if self.bins is not None:
             groups = self.bins.added(groups, f)
-        row, place = self._names.row(groups, features)
-        self._last = row.names
+        if groups is None and features is None and self._names.scalar:
+            row, place = ALONE
+        else:
+            row, place = self._names.row(groups, features)
+        self._last = row
         return self._open(row, place, f, w)
 
     @holds_lock
@@ -147,7 +151,7 @@ class Grouped(Stepped, Generic[Served]):
         with self._lock:
             if id is not None or time is not None:
                 time = self._admitted(id, time)
-            served: Served = self._kept(self._opened(f, groups, features, weight), id, time)
+            served: Served = self._kept(self._event(f, groups, features, weight), id, time)
             return served
 
     def run(

@@ -38,7 +38,7 @@ def merge(layer: Any, other: Any) -> None:
         number = ticket.number + served
         return ticket._replace(number=number, counts=counts, slopes=tuple(slopes))
 
-    for ticket, id, time in other._book.opened.values():
+    for ticket, id, time in other._book.tickets():
         layer._book.put(moved(ticket), id, time)
     layer._book.closed.update(other._book.closed)
     layer._book.lapsed.update(other._book.lapsed)

@@ -9,7 +9,7 @@ from gradeq.engine.sound import check_entry
 from gradeq.errors import BadInput
 from gradeq.ledger import facts as fact
 from gradeq.ledger.values import Posting, Ticket
-from gradeq.rules.rule import posting_of
+from gradeq.rules.rule import learn, posting_of
 
 if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
@@ -30,8 +30,8 @@ def repost(layer: Layer, posting: Posting, y: Any) -> tuple[Posting, Posting]:
         few = rule.penalty is None
         memory = state.remember(place.params if few else None, (place.key,))
         try:
-            rule.add(state, place, old)
-            rule.add(state, place, new)
+            learn(rule, state, place, old)
+            learn(rule, state, place, new)
         except Exception:
             state.undo(memory)
             raise
@@ -58,10 +58,19 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
         return
     if len(entry.late) not in (0, len(place.cells)):
         raise BadInput(FOREIGN)
+    if entry.late:
+        error = entry.errors[0] if layer._rule.width == 1 else entry.errors[: layer._rule.width]
+        ticket = (*entry[:6], (), entry.memo, entry.slopes)
+        layer._post(
+            ticket,
+            place,
+            entry.y,
+            entry.late,
+            (entry.late, entry.eta, entry.sign, entry.memo, error),
+        )
+        return
+    state.catch_up()  # while a label is taken back, accounts have one less than facts
     if entry.sign != 0.0 and entry.weight > 0.0:
-        layer._rule.add(state, place, entry)
-    if not entry.late:
-        state.facts[fact.CORRECTED] += float(entry.sign < 0.0 < entry.weight)
-        flight.correct(state, place, entry)
-    elif entry.weight > 0.0 and (layer._learns is None or layer._learns(entry.y)):
-        flight.settle(state, place, entry)
+        learn(layer._rule, state, place, entry)
+    state.facts[fact.CORRECTED] += float(entry.sign < 0.0 < entry.weight)
+    flight.correct(state, place, entry)

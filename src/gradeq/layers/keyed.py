@@ -11,6 +11,7 @@ import numpy as np
 from gradeq.certificate import certificate, more_labels
 from gradeq.certificate_reading import Reading, reading_of, setting_of
 from gradeq.engine import checks
+from gradeq.engine.tickets import Fields, ticket_of
 from gradeq.errors import BadInput
 from gradeq.kernels.account import PATH, VARIATION
 from gradeq.layers import combinations
@@ -23,7 +24,7 @@ from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
 from gradeq.learning import learning_of
 from gradeq.ledger import facts as fact
-from gradeq.ledger.values import Ticket
+from gradeq.ledger.values import Place, Ticket
 from gradeq.theory import best_bound
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Keyed(Predicting):
         self.bins = getattr(layer, "bins", None)
         own = (layer._limit, layer._in_flight, layer._ttl)
         rule = pooled(layer._rule) if self.pool else layer._rule
+        self._as_served = layer._as_served
         self._build(rule, Keys(self.layer._names), *own)
 
     @holds_lock
@@ -91,16 +93,16 @@ class Keyed(Predicting):
     ) -> Ticket:
         """Serve a prediction of this key's own layer and leave its ticket with the caller."""
         with self._lock:
-            return self._opened(f, key, groups, features, weight)
+            return ticket_of(self._event(f, key, groups, features, weight)[0])
 
-    def _opened(
+    def _event(
         self,
         f: Any,
         key: Any,
         groups: Mapping[str, Any] | None,
         features: Mapping[str, Any] | None,
         weight: float,
-    ) -> Ticket:
+    ) -> tuple[Fields, Place]:
         low, high = self._bases
         if type(f) is not float or not low <= f <= high:
             f = self.layer._prediction(f)
@@ -125,7 +127,7 @@ class Keyed(Predicting):
         with self._lock:
             if id is not None or time is not None:
                 time = self._admitted(id, time)
-            return self._kept(self._opened(f, key, groups, features, weight), id, time)
+            return self._kept(self._event(f, key, groups, features, weight), id, time)
 
     def run(
         self,
@@ -183,9 +185,8 @@ class Keyed(Predicting):
         y = self._label(y)
         with self._lock:
             book = self._book
-            name = self.keys[self._names.code(key)]
-            opened = book.find(None, name)
-            book.close(opened, self._post(opened[0], y))
+            opened = book.find(None, self.keys[self._names.code(key)])
+            book.close(opened, self._post(opened[0], opened[1] or self._entered(opened[0][1]), y))
         return "applied"
 
     def set_step(self, eta: float) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,9 +19,10 @@ from gradeq import codec
 from gradeq.certificate import certify, more_labels
 from gradeq.certificate_reading import reading_of
 from gradeq.engine.columns import Columns, Engine, Ran, carried_over, run_columns
-from gradeq.engine.flight import Flight
+from gradeq.engine.flight import ONE, Flight, lateness
 from gradeq.engine.sound import check_entry
-from gradeq.engine.tickets import Book, check_id
+from gradeq.engine.tickets import Book, Fields, check_id
+from gradeq.engine.told import entered
 from gradeq.layers.answering import Answering
 from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.joining import check_partition, merge
@@ -30,7 +32,7 @@ from gradeq.layers.showing import Showing
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State, column
 from gradeq.ledger.values import Place, Posting, Row, Ticket, new
-from gradeq.rules.rule import MOST, Rule, check_served, with_step
+from gradeq.rules.rule import MOST, Rule, check_served, judged, with_step
 from gradeq.schedules import Constant
 from gradeq.windows import Window, window
 
@@ -53,6 +55,7 @@ class Layer(Showing, Answering, ABC):
     shadow: bool = False
     _labels: tuple[float, float] = NONE
     _limited: bool = False
+    _as_served: bool = False  # whether what is served is shown as it is
     _learns: Any = None  # whether a label is one to learn from at all; None: every one is
     _limit: float | None
     _in_flight: int
@@ -83,6 +86,8 @@ class Layer(Showing, Answering, ABC):
             columns.append(column("clock", names.clock_per, (0.0,), low=0.0))
         self._state = State(columns)
         self._state.grow(names.count, names.keys)
+        self._state.later = rule.later
+        self._state.entering = partial(entered, rule, self._flight)
         self._book = Book(ttl)
         self._frozen = False
         self._log: list[tuple[str, int]] = []
@@ -97,21 +102,24 @@ class Layer(Showing, Answering, ABC):
 
     def _open(
         self, row: Row, place: Place | None, f: Any, weight: float, serve: Any = None
-    ) -> Ticket:
+    ) -> tuple[Fields, Place]:
         """Serve one row, checked before (by ``Rule.serve`` or what stands for it): refused means unchanged.
 
-        ``place`` is where it belongs, if that is known.
+        ``place`` is where it belongs, if that is known. What comes back are the fields of a ticket, and the place.
         """
         state, mark, step = self._state, None, self._constant
         if place is None:
             mark = self._names.mark()
             place = self._entered(row)
         try:
-            served, memo, slopes = (serve or self._rule.serve)(state, place, row.values, f)
+            if serve is None:
+                served, memo, slopes = self._rule.serve(state, place, row[1], f)
+            else:
+                served, memo, slopes = serve(state, place, row[1], f)
             if step is None:
                 t = int(getattr(state, self._names.clocked)[place.clock]) + 1
                 step = self._rule.schedule.step(t)
-            if type(served) is not float or not -MOST <= served <= MOST:
+            if type(served) is not float or served - served != 0.0:
                 check_served(served, step)
         except Exception:
             self._forget(mark)
@@ -120,8 +128,8 @@ class Layer(Showing, Answering, ABC):
             step = self._flight.limited(state, step, row.values, weight)
         if self._ticking:
             state.clock[place.clock] += 1.0
-        number, counts = self._flight.serve(state, place.cells)
-        return new(Ticket, (number, row, f, served, weight, step, counts, memo, slopes))
+        number, counts = self._flight.serve(state, place[1])
+        return (number, row, f, served, weight, step, counts, memo, slopes), place
 
     def _entered(self, row: Row) -> Place:
         """Where a row belongs, its new names entered."""
@@ -146,45 +154,57 @@ class Layer(Showing, Answering, ABC):
             y = self._label(y)
             check_entry(self._rule, ticket)
             self._names.knows(ticket.row)
-            return self._post(ticket, y)
+            return self._posted(ticket, y)
 
-    def _post(self, ticket: Ticket, y: Any) -> Posting:
-        state, rule, flight, mark = self._state, self._rule, self._flight, None
-        number, row, f, served, weight, step, _, memo, slopes = ticket
-        place = self._names.known(row)
+    def _posted(self, ticket: Ticket, y: Any) -> Posting:
+        row = ticket.row
+        place, mark = self._names.known(row), None
         if place is None:  # a ticket of another replica may bring a new group
             mark = self._names.mark()
             place = self._entered(row)
         try:
-            late, eta = flight.arrive(state, place, ticket)
-            errors, losses, memo = rule.judge(served, f, y, memo)
-            sign = 0.0 if self._frozen else 1.0
-            posting = new(
-                Posting,
-                (
-                    number,
-                    row,
-                    f,
-                    served,
-                    weight,
-                    step,
-                    eta,
-                    late,
-                    y,
-                    errors,
-                    losses,
-                    memo,
-                    slopes,
-                    sign,
-                ),
-            )
-            if weight > 0.0 and not self._frozen:
-                rule.add(state, place, posting)
+            late = lateness(self._state.rows, place.cells, ticket.counts)
+            return judged(self._rule, new(Posting, self._post(ticket, place, y, late)))
         except Exception:
             self._forget(mark)
             raise
-        if weight > 0.0 and (self._learns is None or self._learns(y)):
-            flight.settle(state, place, posting)
+
+    def _post(
+        self, ticket: Fields, place: Place, y: Any, late: tuple[int, ...] = (), told: Any = None
+    ) -> Any:
+        """Learn from a label: the fields of its posting, which is not judged yet.
+
+        ``late`` left out: as late as the ticket says, which must be one of this layer's own. ``told``: the terms and
+        the error of a label that was posted before.
+        """
+        state, flight = self._state, self._flight
+        number, row, f, served, weight, step, _, memo, slopes = ticket
+        now = state.number
+        prompt = now == number and not late and not state.late  # at once, as all labels so far
+        if told is not None:
+            late, eta, sign, memo, error = told
+        else:
+            if prompt:
+                late, eta = ONE if len(place[1]) == 1 else (1,) * len(place[1]), step
+            else:
+                late, eta = flight.arrive(state, place, ticket, late)
+            error, memo = self._rule.measure(served, f, y, memo)
+            sign = 0.0 if self._frozen else 1.0
+        posting: Any = (
+            number, row, f, served, weight, step, eta, late, y, (), (), memo, slopes, sign,
+        )  # fmt: skip
+        if weight == 0.0:
+            return posting
+        if sign:
+            self._rule.add(state, place, posting, error)
+        if self._learns is not None and not self._learns(y):
+            return posting
+        if not sign:
+            flight.skip(state, number)
+            return posting
+        if not prompt or flight.featured:
+            flight.settle(state, place, late, row.values)
+        state.leave(posting, place, now)
         return posting
 
     def repost(self, posting: Posting, y: Any) -> tuple[Posting, Posting]:
@@ -201,12 +221,15 @@ class Layer(Showing, Answering, ABC):
 
     # Events
 
-    def _kept(self, ticket: Ticket, id: Id | None, time: float | None) -> Any:
+    def _kept(self, opened: tuple[Fields, Place], id: Id | None, time: float | None) -> Any:
         """Keep a ticket until its label comes, and show what was served."""
-        self._book.put(ticket, id, time)
+        ticket, place = opened
+        self._book.put(ticket, id, time, place)
         if time is not None:
             self._book.expire(time)
-        return self._shown(ticket.base, ticket.served)
+        if self._as_served and not self.shadow:
+            return ticket[3]
+        return self._shown(ticket[2], ticket[3])
 
     @holds_lock
     def update(self, y: Any, id: Id | None = None) -> str:
@@ -225,7 +248,7 @@ class Layer(Showing, Answering, ABC):
             if id is not None and (id in book.closed or id in book.held):
                 return self._duplicate(y, id)
             opened = book.find(id)
-            book.close(opened, self._post(opened[0], y))
+            book.close(opened, self._post(opened[0], opened[1] or self._entered(opened[0][1]), y))
         return "applied"
 
     def reset_in_flight(self) -> None:
@@ -324,6 +347,9 @@ class Layer(Showing, Answering, ABC):
         return "".join(self._written())
 
     def _written(self) -> Iterator[str]:
+        closed = self._book.closed
+        for id, posting in closed.items():
+            closed[id] = judged(self._rule, posting)
         learned = {"columns": self._state.saved(), "tickets": self._book.state()}
         done = {"frozen": self._frozen, "log": self._log}
         return codec.written(self.kind, self.settings, self._names.state() | learned | done)

@@ -62,6 +62,7 @@ class Predicting(Layer):
         if self.support is not None:
             (low, high), own = self._labels, limits_of(self.support)
             self._labels = (max(low, own[0]), min(high, own[1]))
+            self._as_served = False
 
     def shown(self, ticket: Ticket) -> Any:
         """What to show of a ticket that you keep: inside the support, and the raw prediction in shadow mode."""

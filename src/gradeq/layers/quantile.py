@@ -93,6 +93,7 @@ class QuantileTracker(ForecastTracker[float]):
     """
 
     kind = "quantile"
+    _as_served = True
 
     def __init__(
         self,
@@ -181,6 +182,7 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
     """
 
     kind = "interval"
+    _as_served = True
     _interval = True
 
     def __init__(

@@ -26,8 +26,13 @@ SUM, LEAST, MOST, MOVE, MEAN, TIMES, KEEP = "sum", "least", "most", "move", "mea
 
 SHORT = 100_000  # numbers
 ACCOUNTS = ("sums", "total", "gaps")  # columns that nobody needs to serve or to learn
+LOOKED_AT = (*ACCOUNTS, "facts", "silence", "path", "total_path")  # entered when somebody looks
 AT_ONCE = 1 << 10  # new entries; more of them are not made first and then copied
-MANY = 8192  # numbers of labels that are entered into the accounts at once
+SERVED = 0  # the first fact: predictions served
+UNREAD = 65_536  # games that wait until a leaderboard is read; columns of them take less room
+MANY = 1 << 11  # labels that are entered at once
+LEFT = 16  # what is left of each: the fields of its posting, its place, and the rows served by then
+FACTS_KNOWN = -1  # stands for the rows served by then where a label is for the accounts alone
 
 
 class Column(NamedTuple):
@@ -68,25 +73,40 @@ class Memory(NamedTuple):
     unread: list[Any]
 
 
-def account(stored: str) -> Any:
+def looked_at(name: str) -> Any:
     """A column that is up to date when it is looked at."""
-    look = attrgetter(stored)
+    stored = f"_{name}"
+    look, account = attrgetter(stored), name in ACCOUNTS
 
     def get(state: State) -> Any:
-        if state.behind:
-            state.read()
+        if state.log and (state.later or not account):
+            state.catch_up()
         return look(state)
 
     return property(get, lambda state, values: setattr(state, stored, values))
+
+
+def counted(state: State) -> Any:
+    """The facts, up to date."""
+    state.catch_up()
+    state._facts[SERVED] = state.number
+    return state._facts
+
+
+def recount(state: State, facts: Floats) -> None:
+    """Take up facts."""
+    state._facts, state.number = facts, int(facts[SERVED])
 
 
 class State:
     """Columns of float64 by name, as attributes; ``counts`` says how many parameters, keys and pairs there are.
 
     ``index``: where pairs are, found again from their columns whenever it has not all of them (``meetings``).
-    ``unread``: what a rule leaves for when somebody reads the columns that nothing is served from; ``enter`` puts it
-    into them, in a fraction of the time that each label by itself would take. ``behind``: the accounts wait for it
-    too, so looking at one reads it.
+    ``log``: the labels that were learned from and are not yet in facts and accounts, which nobody needs to serve or
+    to learn: ``entering`` puts them there, many at a time, when somebody looks at one of them. ``later``: accounts
+    wait for that too.
+    ``number``: that of the last prediction, which is the first of the facts and alone needed at every event.
+    ``unread``: games that wait until a leaderboard is read; ``enter`` puts them into its columns.
     """
 
     def __init__(self, columns: Sequence[Column], enter: Enter | None = None) -> None:
@@ -94,7 +114,9 @@ class State:
         self.unread: list[Any] = []
         self.counts = {"parameter": 0, "key": 0, "pair": 0, "layer": 1}
         self.index: dict[tuple[float, float, float], int] = {}
-        self.behind = False
+        self.log: list[Any] = []
+        self.entering: Enter | None = None
+        self.later, self.number = False, 0
         self.farthest = 0.0  # a residual that was seen: none of the largest is known to be smaller
         for each in self.columns:
             initial = each.start if each.per == "layer" and not each.lazy else ()
@@ -109,14 +131,29 @@ class State:
         def __setattr__(self, name: str, value: Any) -> None: ...
 
     else:
-        sums, total, gaps = account("_sums"), account("_total"), account("_gaps")
+        sums, total, gaps = looked_at("sums"), looked_at("total"), looked_at("gaps")
+        facts, silence = property(counted, recount), looked_at("silence")
+        path, total_path = looked_at("path"), looked_at("total_path")
 
-    def postpone(self, enter: Enter, entry: tuple[float, ...]) -> None:
-        """Leave the numbers of a label to be entered into the accounts later, by ``enter``, with others."""
-        unread = self.unread
-        unread += entry
-        self.enter, self.behind = enter, True
-        if len(unread) > MANY:
+    def leave(self, posting: tuple[Any, ...], place: Any, now: int) -> None:
+        """Leave a posting to be entered with others: see ``rules.entries``."""
+        log = self.log
+        log += posting
+        log += (place, now)
+        if len(log) >= LEFT * MANY:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Enter the labels that were left."""
+        if self.log:
+            left, self.log = self.log, []
+            assert self.entering is not None
+            self.entering(self, left)
+
+    def wait(self, game: tuple[float, ...]) -> None:
+        """Leave a game until a leaderboard is read."""
+        self.unread.append(game)
+        if len(self.unread) > UNREAD:
             self.read()
 
     def __eq__(self, other: object) -> bool:
@@ -127,9 +164,10 @@ class State:
     __hash__ = None  # type: ignore[assignment]
 
     def read(self) -> State:
-        """The state with nothing left unread."""
+        """The state with nothing left to enter."""
+        self.catch_up()
         if self.unread:
-            left, self.unread, self.behind = self.unread, [], False
+            left, self.unread = self.unread, []
             assert self.enter is not None
             self.enter(self, left)
         return self
@@ -142,7 +180,7 @@ class State:
                 continue
             self.counts[per] = count
             for each in self.columns:
-                stored = f"_{each.name}" if each.name in ACCOUNTS else each.name
+                stored = f"_{each.name}" if each.name in LOOKED_AT else each.name
                 values = getattr(self, stored)
                 if each.per == per and (not each.lazy or len(values)):
                     setattr(self, stored, longer(values, each.start, more))
@@ -192,7 +230,7 @@ class State:
 
     def undo(self, memory: Memory) -> None:
         """Be again what was remembered."""
-        self.behind = False  # what accounts waited for came later
+        self.log = []  # labels that came later: to remember was to look
         for each in self.columns:
             values, places, kept = memory.kept[each.name]
             if places is None:
@@ -248,7 +286,7 @@ class State:
                 raise StateError(f"the state is damaged: {each.name} holds a number it cannot")
         for each in self.columns:
             setattr(self, each.name, saved[each.name])
-        self.counts, self.unread = counts, []
+        self.counts, self.unread, self.log = counts, [], []
 
     def __deepcopy__(self, memo: Any) -> State:
         return self.copy()
@@ -259,6 +297,7 @@ class State:
         for each in self.columns:
             setattr(twin, each.name, getattr(self, each.name)[:])
         twin.counts, twin.unread = dict(self.counts), self.unread[:]
+        twin.entering, twin.later = self.entering, self.later
         return twin
 
     def gathered(self, own: Any, places: Any, count: int) -> State:
@@ -315,6 +354,8 @@ class State:
                 mine[at] = mine[at] + (added - mine[at]) * share
             else:
                 _join(mine, added, at, each)
+            if each.name == "facts":
+                self.facts = self._facts
 
 
 def longer(values: Floats, start: tuple[float, ...], more: int) -> Floats:

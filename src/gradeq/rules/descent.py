@@ -26,9 +26,10 @@ from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
 from gradeq.rules import entries
+from gradeq.rules.entries import column as numbers
 from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, counted, entered
 from gradeq.rules.passes import IDLE, forms_of, given, kept, tallied
-from gradeq.rules.rule import MOST, Judged, diverging, slopes_at
+from gradeq.rules.rule import MOST, Judged, Measured, diverging, slopes_at
 from gradeq.schedules import Schedule
 
 
@@ -97,40 +98,50 @@ class Descent:
         self, state: State, place: Place, values: tuple[float, ...], f: float
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """link(f, z'u)."""
-        u, params = state.u, place.params
+        u, params = state.u, place[0]
         if len(params) == 1:  # the margin of one entry, without a loop
             s = self.link.serve(f, 0.0 + u[params[0]] * values[0])
         else:
             s = self.link.serve(f, margin(u, params, values, 0, len(params)))
         return s, (), () if self.penalty is None else slopes_at(self.penalty, u)
 
-    def judge(self, s: float, f: float, y: float, memo: tuple[float, ...]) -> Judged:
+    @property
+    def later(self) -> bool:
+        """A lean account is entered at once."""
+        return not self.lean
+
+    def measure(self, s: float, f: float, y: float, memo: tuple[float, ...]) -> Measured:
+        """The error of what was served."""
+        return self.loss.slope(s, y), memo
+
+    def judge(self, s: Any, f: Any, y: Any, memo: tuple[float, ...]) -> Judged:
         """The errors and losses of what was served and of the base prediction."""
         loss = self.loss
         if self.lean:
-            return (loss.slope(s, y),), (), memo
-        return (loss.slope(s, y), loss.slope(f, y)), (loss.value(s, y), loss.value(f, y)), memo
+            return (loss.slope(s, y),), ()
+        return (loss.slope(s, y), loss.slope(f, y)), (loss.value(s, y), loss.value(f, y))
 
     def add(
-        self, state: State, place: Place, posting: Posting, about: tuple[float, float] | None = None
-    ) -> None:
-        """u <- u - eta (w e) z, and the accounts; ``about``: the base and the label that z'u tracks, if others."""
-        _, row, f, _, w, _, eta, _, y, errors, losses, _, _, sign = posting
+        self, state: State, place: Place, posting: Posting, error: float,
+        about: tuple[float, float] | None = None,
+    ) -> None:  # fmt: skip
+        """u <- u - eta (w e) z; ``about``: what z'u moves and the label, if others than those of the posting."""
+        _, row, centre, _, w, _, eta, late, y, _, _, _, slopes, sign = posting
         if about is not None:
-            f, y = about
-        params, values, u, e, near = place.params, row.values, state.u, sign * (w * errors[0]), MOST
+            centre, y = about
+        params, values, u, e, near = place[0], row[1], state.u, sign * (w * error), MOST
         if self.ranged:  # no range is smaller than this
-            residual = abs(y - f)
+            residual, near = abs(y - centre), NEAR * state.farthest
             if residual > state.farthest:
                 state.farthest = min(residual, FARTHEST)
-            near = NEAR * state.farthest
-        if self.penalty is not None and posting.first:
-            dragged(state, params, values, posting, e)
+                near = NEAR * state.farthest
+        if self.penalty is not None and sign > 0.0 and late:
+            dragged(state, params, values, eta, slopes, e)
         elif len(params) == 1:  # the move of one entry, without a loop
             j = params[0]
             x = u[j] - eta * (e * values[0])
             if not -near <= x <= near:
-                self._hold(state, posting, abs(y - f), x)
+                self._hold(state, posting, abs(y - centre), x)
             u[j] = x
         else:
             moved = []
@@ -139,7 +150,7 @@ class Descent:
                     old = u[j]
                     x = old - eta * (e * values[k])
                     if not -near <= x <= near:
-                        self._hold(state, posting, abs(y - f), x)
+                        self._hold(state, posting, abs(y - centre), x)
                     moved.append((j, old))  # the same j may come again
                     u[j] = x
             except Diverging:
@@ -147,21 +158,22 @@ class Descent:
                     u[j] = old
                 raise
         if self.lean:
-            entered(state, params, posting)
-        else:
-            own = (len(params), *params, *values, *errors, *losses, f, y, w, eta, sign)
-            state.postpone(self.enter, own)
+            entered(state, params, posting, error)
 
-    def enter(self, state: State, numbers: list[float]) -> None:
+    def account(self, state: State, own: entries.Entries) -> None:
         """Enter labels into the accounts, in order."""
-        own = entries.read(numbers, 1, 2)
-        (f, y), link = own.notes, self.link
-        reach = own.terms[0] * np.array([link.reach(x) for x in f.tolist()])
-        blur = ROUND * (abs(f) + abs(y))
-        entries.enter(state, own, (link.tracked(f, y),), (blur,), reach)
+        f, s, y, link = numbers(own.base), numbers(own.served), numbers(own.y), self.link
+        centre = f if own.centre is own.base else numbers(own.centre)
+        reach = own.w
+        if hasattr(link, "clip"):  # others of a layer have no offset, and reach 1
+            reach = own.w * np.array([link.reach(x) for x in centre.tolist()])
+        blur = ROUND * (abs(centre) + abs(y))
+        judged = self.judge(s, f, y, ())
+        entries.enter(state, own, judged, (link.tracked(centre, y),), (blur,), reach)
 
-    def _hold(self, state: State, posting: Posting, residual: float, x: float) -> None:
+    def _hold(self, state: State, entry: Posting, residual: float, x: float) -> None:
         """Refuse a move to x that leaves the proven range."""
+        posting = Posting(*entry)
         widest = self.widest(state, posting, residual)
         if not -widest <= x <= widest:
             raise diverging(posting.eta)
@@ -267,15 +279,16 @@ def dragged(
     state: State,
     params: tuple[int, ...],
     values: tuple[float, ...],
-    posting: Posting,
+    eta: float,
+    pulling: tuple[float, ...],
     e: float,
 ) -> None:
     """u <- u - eta (e z + the penalty's slopes at serving); raises ``Diverging`` with nothing changed."""
     u = state.u
     # Parameters born since the row was served pull at nothing.
-    slopes = [*posting.slopes, *([0.0] * (len(u) - len(posting.slopes)))]
+    slopes = [*pulling, *([0.0] * (len(u) - len(pulling)))]
     kept = (u[:], state.pulls[:], state.drags[:])
-    loops.drag(u, params, values, 0, len(params), posting.eta, e, slopes, state.pulls, state.drags)
+    loops.drag(u, params, values, 0, len(params), eta, e, slopes, state.pulls, state.drags)
     if not all(-MOST <= x <= MOST for x in u):
         state.u, state.pulls, state.drags = kept
-        raise diverging(posting.eta)
+        raise diverging(eta)

@@ -6,7 +6,7 @@ the final tracker's; without one there is an account of what was served, and not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,9 +25,10 @@ from gradeq.ledger.values import Place, Posting
 from gradeq.links import Identity
 from gradeq.losses import Quantile
 from gradeq.rules.descent import Descent
+from gradeq.rules.entries import Entries
 from gradeq.rules.levels import Levels
 from gradeq.rules.passes import given, kept, tallied
-from gradeq.rules.rule import MOST, Judged, diverging, rows_of, views
+from gradeq.rules.rule import MOST, Judged, Measured, diverging, rows_of, views
 from gradeq.schedules import Constant, Schedule
 
 
@@ -102,33 +103,48 @@ class Ensemble:
         served, memo, slopes = self.final.serve(state, place, values, q)
         return served, (*memo, q, *held), slopes
 
-    def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
-        """The miss and loss of what was served, and of the base forecast."""
+    @property
+    def later(self) -> bool:
+        """As for the final tracker; without one accounts are entered at once."""
+        return self.final is not None
+
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+        """The miss of what was served."""
         last = self._last
         if len(memo) != last + 1 + len(self.nus):
             raise BadInput(
                 "this ticket has other trackers than this layer; post it where it was served"
             )
-        errors, losses, _ = (self.final or self._plain).judge(served, base, y, memo[:last])
-        return errors, losses, memo
+        return (self.final or self._plain).measure(served, base, y, memo[:last])[0], memo
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+        """The miss and loss of what was served, and of the base forecast."""
+        return (self.final or self._plain).judge(served, base, y, memo[: self._last])
+
+    def account(self, state: State, own: Entries) -> None:
+        """As for the final tracker, which moved the ensemble's quantile."""
+        if self.final is not None:
+            centre = [memo[self._last] for memo in own.memo]
+            self.final.account(state, replace(own, centre=centre))
+
+    def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """The final tracker moves; a first label also teaches trackers and weights."""
-        f, y, w, memo, last = posting.base, posting.y, posting.weight, posting.memo, self._last
+        _, _, f, s, w, step, eta, late, y, _, _, memo, _, sign = posting
+        first, last = sign > 0.0 and len(late) > 0, self._last
         q, learned = memo[last], loops.Learned(state.thetas[:], state.zs[:], state.ws[:])
-        if posting.first:
-            row = Row((f,), (y,), (w,), (posting.eta / posting.step,))
+        if first:
+            row = Row((f,), (y,), (w,), (eta / step,))
             room = loops.Room(0, memo[last + 1 :], (q,))
             self._blend.post(self._loss, self._geometry, row, learned, room, 0, 0, False)
             if not all(-MOST <= x <= MOST for own in learned for x in own):
                 raise diverging(max(self.nus))
         if self.final is not None:
-            self.final.add(state, place, posting, (q, y))
+            self.final.add(state, place, posting, error, (q, y))
         else:
-            (error, raw), (after, before) = posting.errors, posting.losses
+            (_, raw), (after, before) = self._plain.judge(s, f, y, ())
             r, blur = y - f, ROUND * (abs(f) + abs(y))
-            enter(state.sums, 0, error, raw, after, before, r, blur, w, w, 1.0, 0.0, posting.sign)
-        if posting.first:
+            enter(state.sums, 0, error, raw, after, before, r, blur, w, w, 1.0, 0.0, sign)
+        if first:
             state.thetas, state.zs, state.ws = learned
             state.heard[0] += 1.0
 

@@ -20,6 +20,7 @@ from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting
 from gradeq.rules.drift import NO_DATES, WORK, Drift, enter_scores
+from gradeq.rules.entries import Entries
 from gradeq.rules.passes import IDLE
 from gradeq.rules.rating import (
     COIN,
@@ -35,7 +36,7 @@ from gradeq.rules.rating import (
     play_all,
     sides,
 )
-from gradeq.rules.rule import Judged
+from gradeq.rules.rule import Judged, Measured
 from gradeq.schedules import Constant
 
 FINAL = 0.01
@@ -50,6 +51,7 @@ class Forecaster:
 
     width = 1
     stride = STRIDE
+    later = False
     penalty = None
     schedule = Constant(FINAL)
 
@@ -88,12 +90,20 @@ class Forecaster:
         mix = loops.speak(drifts.games, drifts.years, state, a, b, h, self.drift.year(time), memo)
         return win_chance(offset(mix) + gap(state.u, a, b, 0, h)), tuple(memo), ()
 
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+        """The error of what was served."""
+        return self.final.measure(served, base, y, memo)
+
     def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
         """The error and log loss of what was served, and of a coin."""
         return self.final.judge(served, base, y, memo)
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
+    def account(self, state: State, own: Entries) -> None:
+        """Never: games are entered at once."""
+
+    def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """The final step is taken; a first score also teaches the filters, a correction their shares alone."""
+        posting = Posting(*posting)
         memo, count, drifts = posting.memo, self.drift.count, self.drift.filters
         if len(memo) != count + 2:
             raise BadInput("this game does not say what was mixed; post it where it was served")
@@ -106,7 +116,7 @@ class Forecaster:
         else:
             self.final.amend(state, game, posting)
             loops.amend(JUDGE, count, state, game[3], game[4], posting.sign, memo)
-        state.unread.append(entry(game, memo[-1], posting))
+        state.wait(entry(game, memo[-1], posting))
 
     def written(self, state: State) -> State:
         """A copy whose log loss is what it means."""

@@ -18,8 +18,9 @@ from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import Column, State, column
 from gradeq.ledger.values import Place, Posting
 from gradeq.penalties import Penalty
+from gradeq.rules.entries import Entries
 from gradeq.rules.levels import listed
-from gradeq.rules.rule import Judged
+from gradeq.rules.rule import Judged, Measured
 from gradeq.schedules import Schedule
 
 
@@ -67,14 +68,28 @@ class Held:
         found = self.inner.serve(state, place, values, f)
         return found
 
-    def judge(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Judged:
+    @property
+    def later(self) -> bool:
+        """As for the tracker."""
+        return bool(self.inner.later)
+
+    def measure(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Measured:
+        """The miss of the value before the limits."""
+        found: Measured = self.inner.measure(served, base, y, memo)
+        return found
+
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
         """The miss and the loss of the value before the limits."""
         found: Judged = self.inner.judge(served, base, y, memo)
         return found
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
+    def account(self, state: State, own: Entries) -> None:
+        """As for the tracker."""
+        self.inner.account(state, own)
+
+    def add(self, state: State, place: Place, posting: Posting, error: Any) -> None:
         """The tracker learns, and what the limits changed for this label is counted."""
-        self.inner.add(state, place, posting)
+        self.inner.add(state, place, posting, error)
         _, _, _, served, w, _, _, _, y, _, _, _, _, sign = posting
         limits, width = self.limits, CHANGES * self.width
         for k, s in enumerate(listed(served)):

@@ -22,10 +22,10 @@ LEAN_COLUMNS = (
 PENALTY_COLUMNS = (column("pulls", "parameter", (0.0,)), column("drags", "parameter", (0.0,)))
 
 
-def entered(state: State, params: tuple[int, ...], posting: Posting) -> None:
+def entered(state: State, params: tuple[int, ...], posting: Posting, error: float) -> None:
     """Enter one label, whose move was made."""
     w, eta, sign = posting.weight, posting.eta, posting.sign
-    e = w * posting.errors[0]
+    e = w * error
     for j, z in zip(params, posting.row.values, strict=True):
         enter_lean(state.sums, j * LEAN, e, z, eta, sign)
     heard = state.heard

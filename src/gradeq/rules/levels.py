@@ -26,10 +26,11 @@ from gradeq.penalties import Penalty
 from gradeq.rules import entries
 from gradeq.rules.descent import common_columns, dragged
 from gradeq.rules.passes import IDLE
-from gradeq.rules.rule import MOST, Judged, diverging, rows_of, slopes_at, views
+from gradeq.rules.rule import MOST, Judged, Measured, diverging, rows_of, slopes_at, views
 from gradeq.schedules import Schedule
 
 SINH = loops.SINH
+OTHER_LEVELS = "this ticket has other levels than this layer; post it where it was served"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Levels:
     totals: bool = False
 
     notes = 1  # numbers of a memo: the scale
+    later = True
 
     @property
     def width(self) -> int:
@@ -76,15 +78,14 @@ class Levels:
         self, state: State, place: Place, values: tuple[float, ...], f: Any
     ) -> tuple[Any, tuple[float, ...], tuple[float, ...]]:
         """Forecasts plus z'u, projected; the scale is noted."""
-        count, curved, params, key = len(self.taus), self.curved, place.params, place.key
-        base, scale = f if count > 1 else (f,), 1.0
-        m = base[count // 2]
+        params, _, _, key = place
+        count, curved, u, scale = len(self.taus), self.curved, state.u, 1.0
+        base, m = ((f,), f) if count == 1 else (f, f[count // 2])
         if curved:
             scale = loops.scale_at(state.nums[key], state.dens[key], m)
-        slopes = () if self.penalty is None else slopes_at(self.penalty, state.u)
+        slopes = () if self.penalty is None else slopes_at(self.penalty, u)
         if count == 1 and curved:  # the forecast is where its unit begins, and nothing can cross
             if scale > 0.0:
-                u = state.u
                 if len(params) == 1:  # the margin of one entry, without a loop
                     f = SINH.serve(f, 0.0 + u[params[0]] * values[0], scale)
                 else:
@@ -93,64 +94,61 @@ class Levels:
         a, wish, theta, served = [0.0] * count, [0.0] * count, [0.0] * count, [0.0] * count
         loops.place(SINH, curved, count, base, 0, m, scale, a)
         loops.serve(
-            SINH, curved, count, state.u, params, values, 0, len(values), base, 0, m, scale, a, wish,
+            SINH, curved, count, u, params, values, 0, len(values), base, 0, m, scale, a, wish,
             theta, served,
         )  # fmt: skip
         return served[0] if count == 1 else tuple(served), (scale,), slopes
 
-    def judge(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Judged:
-        """The miss and the pinball loss of each level, then of each base forecast."""
+    def measure(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Measured:
+        """The miss of each level."""
         taus = self.taus
-        count = len(taus)
-        base = base if type(base) is tuple else (base,)
-        served = served if type(served) is tuple else (served,)
-        if not len(base) == len(served) == count or len(memo) != 1:
-            raise BadInput(
-                "this ticket has other levels than this layer; post it where it was served"
-            )
-        if count == 1:
-            tau, s, f = taus[0], served[0], base[0]
-            errors = (pinball_slope(tau, s, y), pinball_slope(tau, f, y))
-            return errors, (pinball(tau, s, y), pinball(tau, f, y)), memo
+        if len(taus) == 1:
+            if type(served) is tuple or type(base) is tuple or len(memo) != 1:
+                raise BadInput(OTHER_LEVELS)
+            return pinball_slope(taus[0], served, y), memo
+        if type(served) is not tuple or not len(base) == len(served) == len(taus) or len(memo) != 1:
+            raise BadInput(OTHER_LEVELS)
+        return tuple([pinball_slope(tau, s, y) for tau, s in zip(taus, served, strict=True)]), memo
+
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+        """The miss and the pinball loss of each level, then of each base forecast."""
         missed, lost = [], []
-        for values in (served, base):
-            for k, tau in enumerate(taus):
-                missed.append(pinball_slope(tau, values[k], y))
-                lost.append(pinball(tau, values[k], y))
-        return tuple(missed), tuple(lost), memo
+        for values in (listed(served), listed(base)):
+            for tau, value in zip(self.taus, values, strict=True):
+                missed.append(pinball_slope(tau, value, y))
+                lost.append(pinball(tau, value, y))
+        return tuple(missed), tuple(lost)
 
     def add(
-        self, state: State, place: Place, posting: Posting, about: tuple[Any, float] | None = None
-    ) -> None:
-        """u_k <- u_k - eta (w e_k) z, the accounts, and (for a first label) the running scale.
+        self, state: State, place: Place, posting: Posting, error: Any,
+        about: tuple[Any, float] | None = None,
+    ) -> None:  # fmt: skip
+        """u_k <- u_k - eta (w e_k) z, and (for a first label) the running scale.
 
         ``about``: the forecasts and the label that z'u tracks, if others than those of the posting.
         """
-        _, row, f, _, w, _, eta, late, y, errors, losses, memo, _, sign = posting
+        _, row, centre, _, w, _, eta, late, y, _, _, _, slopes, sign = posting
         if about is not None:
-            f, y = about
-        count, params, values = len(self.taus), place.params, row.values
-        if self.penalty is not None and sign > 0.0 and late:
-            dragged(state, params, values, posting, sign * w * errors[0])
+            centre, y = about
+        params, values, first = place[0], row[1], sign > 0.0 and len(late) > 0
+        if self.penalty is not None and first:
+            dragged(state, params, values, eta, slopes, sign * w * error)
         else:
-            self._move(state.u, params, values, errors, eta, sign * w)
-        base = f if count > 1 else (f,)
-        own = (len(params), *params, *values, *errors, *losses, *base, y, memo[0], w, eta, sign)
-        state.postpone(self.enter, own)
-        if self.curved and sign > 0.0 and late:
-            loops.fade(state.nums, state.dens, place.key, loops.FADE, base[count // 2], y)
+            self._move(state.u, params, values, error, eta, sign * w)
+        if self.curved and first:
+            m = centre if len(self.taus) == 1 else centre[len(centre) // 2]
+            loops.fade(state.nums, state.dens, place.key, loops.FADE, m, y)
 
-    def enter(self, state: State, numbers: list[float]) -> None:
+    def account(self, state: State, own: entries.Entries) -> None:
         """Enter labels into the accounts, and the gaps of their forecasts, in order."""
-        count, curved = len(self.taus), self.curved
-        own = entries.read(numbers, count, count + 2)
-        base, (y, scale), places = (
-            own.notes[:count],
-            own.notes[count:],
-            np.zeros_like(own.notes[:count]),
-        )
+        count, curved, y = len(self.taus), self.curved, entries.column(own.y)
+        served, below = (entries.columns(each, count) for each in (own.served, own.base))
+        judged = self.judge(served, below, y, ())
+        base = np.array(entries.columns(own.centre, count))
+        places, scale = np.zeros_like(base), entries.column([memo[0] for memo in own.memo])
         about = list(zip(y.tolist(), base[count // 2].tolist(), scale.tolist(), strict=True))
-        target, loose = np.array([loops.target_of(SINH, curved, *each) for each in about]).T
+        told = [loops.target_of(SINH, curved, *each) for each in about]
+        target, loose = entries.column([x for x, _ in told]), told[0][1]  # the same for all
         if not curved or (base[0] < base[-1]).any():  # else forecasts are where their unit begins
             found, a = [], [0.0] * count
             for row, (_, m, s) in zip(base.T.tolist(), about, strict=True):
@@ -158,7 +156,7 @@ class Levels:
                 found.append(a[:])
             places = np.array(found).T
         blur = loose + ROUND * (abs(target) + abs(places))
-        entries.enter(state, own, target - places, blur, np.isnan(target) * 1.0)
+        entries.enter(state, own, judged, target - places, blur, np.isnan(target) * 1.0)
         for k in range(1, count):
             gaps = state.view("gaps").reshape(-1, count - 1)[:, k - 1]
             for index in own.index:
@@ -169,6 +167,15 @@ class Levels:
     ) -> None:  # fmt: skip
         """u_k <- u_k - eta (w e_k) z at every level, or ``Diverging`` with nothing changed."""
         count, moved = len(self.taus), []
+        if count == 1 and len(params) == 1:  # without a loop
+            j = params[0]
+            x = u[j] - eta * ((w * errors) * values[0])
+            if not -MOST <= x <= MOST:
+                raise diverging(eta)
+            u[j] = x
+            return
+        if count == 1:
+            errors = (errors,)
         for i, j in enumerate(params):
             z, at = values[i], j * count
             for k in range(count):

@@ -8,7 +8,7 @@ its certificate is the layer's. Means and weights only choose what is served nex
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,12 +22,12 @@ from gradeq.kernels.driver import Row, driven
 from gradeq.kernels.means import EXPERTS, GAPS, SAID, room_for
 from gradeq.kernels.mixing import HEDGE, SILENT, weigh
 from gradeq.ledger.batch import Batch
-from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import LEAST, MEAN, MOST, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting
 from gradeq.links import HeldLogit, Logit
 from gradeq.rules.descent import Descent
-from gradeq.rules.rule import Judged, diverging, rows_of, views
+from gradeq.rules.entries import Entries
+from gradeq.rules.rule import Judged, Measured, diverging, rows_of, views
 from gradeq.schedules import Schedule
 
 MEMORIES = (10, 30, 100, 300, 1000, 3000, 10000, 30000)  # labels of the layer
@@ -114,29 +114,42 @@ class Mixed:
         s, _, slopes = self.final.serve(state, place, values, m)
         return s, (*memo, m), slopes
 
-    def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
-        """The error and loss of what was served, and of the raw prediction."""
+    @property
+    def later(self) -> bool:
+        """As for the final layer."""
+        return self.final.later
+
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+        """The error of what was served."""
         if len(memo) != SAID + 1:
             raise BadInput("this ticket does not say what was mixed; post it where it was served")
+        return self.final.measure(served, base, y, memo)
+
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+        """The error and loss of what was served, and of the raw prediction."""
         return self.final.judge(served, base, y, memo)
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
+    def account(self, state: State, own: Entries) -> None:
+        """As for the final layer, which moved the mix."""
+        self.final.account(state, replace(own, centre=[memo[SAID] for memo in own.memo]))
+
+    def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """The final layer moves; a first label also teaches weights and means, a correction the losses alone."""
-        f, y, w, memo = posting.base, posting.y, posting.weight, posting.memo
+        number, _, f, _, w, _, eta, late, y, _, _, memo, _, sign = posting
         if not -FARTHEST <= y - f <= FARTHEST:
-            raise diverging(posting.eta)
-        self.final.add(state, place, posting, (memo[SAID], y))
+            raise diverging(eta)
+        self.final.add(state, place, posting, error, (memo[SAID], y))
         loss = self.final.loss
-        if not posting.first:
+        if not (sign > 0.0 and late):
             lost = listing(SAID)
             loops.judge(loss, memo, 0, w, y, lost)
             for k, own in enumerate(lost):
-                state.losses[k] = state.losses[k] + posting.sign * own
+                state.losses[k] = state.losses[k] + sign * own
             return
-        late = max(0.0, state.facts[SERVED] - posting.number)
+        since = max(0.0, float(state.number - number))
         row = Row((f,), (y,), (w,), (), (0, len(place.params)), place.params)
         room = room_for(memo, (), (), 0, listing)
-        self._mix.hear(self.final.link, loss, row, state, room, 0, late, False)
+        self._mix.hear(self.final.link, loss, row, state, room, 0, since, False)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass serves and learns, a second keeps the accounts; the caller undoes both if this raises."""

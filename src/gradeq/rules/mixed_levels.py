@@ -7,7 +7,7 @@ certificate is the layer's. Trackers and weights only choose what is served next
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,13 +19,13 @@ from gradeq.kernels.call import run_loop
 from gradeq.kernels.driver import Row, driven
 from gradeq.kernels.mixing import UNKNOWN
 from gradeq.ledger.batch import Batch
-from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import MEAN, Column, State, column
 from gradeq.ledger.values import Place, Posting
+from gradeq.rules.entries import Entries
 from gradeq.rules.levels import Levels, listed, room_of, size_of
 from gradeq.rules.mixed import listing, mixing_columns
 from gradeq.rules.passes import IDLE
-from gradeq.rules.rule import Judged, diverging, rows_of, views
+from gradeq.rules.rule import Judged, Measured, diverging, rows_of, views
 from gradeq.schedules import Schedule
 
 RATES = (0.0003, 0.001, 0.01, 0.1, 0.3)
@@ -117,34 +117,53 @@ class MixedLevels:
         """How many numbers a memo has."""
         return self.noted + self.width
 
-    def judge(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Judged:
-        """The miss and the pinball loss of each level, then of each raw forecast."""
+    @property
+    def later(self) -> bool:
+        """As for the final tracker."""
+        return self.final.later
+
+    def measure(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Measured:
+        """The miss of each level."""
         if len(memo) != self.notes:
             raise BadInput("this ticket does not say what was mixed; post it where it was served")
-        errors, losses, _ = self.final.judge(served, base, y, memo[:SCALE])
-        return errors, losses, memo
+        return self.final.measure(served, base, y, memo[:SCALE])[0], memo
+
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+        """The miss and the pinball loss of each level, then of each raw forecast."""
+        return self.final.judge(served, base, y, memo[:SCALE])
+
+    def account(self, state: State, own: Entries) -> None:
+        """As for the final tracker, which moved the mix."""
+        self.final.account(state, replace(own, centre=[self._mixed(memo) for memo in own.memo]))
+
+    def _mixed(self, memo: tuple[float, ...]) -> Any:
+        """The mix of a memo: a number, or one for each level."""
+        mix = memo[self.noted : self.noted + self.width]
+        return mix[0] if self.width == 1 else mix
 
     def add(
-        self, state: State, place: Place, posting: Posting, about: tuple[Any, float] | None = None
-    ) -> None:
+        self, state: State, place: Place, posting: Posting, error: Any,
+        about: tuple[Any, float] | None = None,
+    ) -> None:  # fmt: skip
         """The final tracker moves; a first label also teaches weights and experts, a correction the losses alone.
 
         ``about``: the base forecasts and the label, if others than those of the posting.
         """
-        count, w, memo = self.width, posting.weight, posting.memo
-        base, y = (posting.base, posting.y) if about is None else about
-        mix = memo[self.noted : self.noted + count]
-        self.final.add(state, place, posting, (mix[0] if count == 1 else mix, y))
-        if not posting.first:
+        number, _, base, _, w, _, _, late, y, _, _, memo, _, sign = posting
+        if about is not None:
+            base, y = about
+        count = self.width
+        self.final.add(state, place, posting, error, (self._mixed(memo), y))
+        if not (sign > 0.0 and late):
             lost = listing(self.experts)
             loops.weighed(count, self.final.taus, memo, SCALE, w, y, lost)
-            for e, own in enumerate(lost):
-                state.losses[e] = state.losses[e] + posting.sign * own
+            for e, loss in enumerate(lost):
+                state.losses[e] = state.losses[e] + sign * loss
             return
-        late = max(0.0, state.facts[SERVED] - posting.number)
+        since = max(0.0, float(state.number - number))
         row = Row(listed(base), (y,), (w,), (), (0, len(place.params)), place.params, (place.key,))
         room = self._room((), (), 0, memo[SCALE:], (), listing)
-        self._mix.hear(count, row, state, room, 0, late, False)
+        self._mix.hear(count, row, state, room, 0, since, False)
 
     def _room(
         self, scales: Any, served: Any, apart: int, memos: Any, mixes: Any, empty: Any

@@ -20,9 +20,10 @@ from gradeq.ledger.values import Place, Posting
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
+from gradeq.rules.entries import Entries
 from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, STEP, counted, entered
 from gradeq.rules.passes import given, kept, tallied
-from gradeq.rules.rule import MOST, Judged, diverging
+from gradeq.rules.rule import MOST, Judged, Measured, diverging
 from gradeq.schedules import Schedule
 
 PROXIMAL_COLUMNS = (
@@ -50,6 +51,7 @@ class Proximal:
 
     width = 1
     stride = LEAN
+    later = False
 
     def columns(self) -> list[Column]:
         """u, lean accounts, theta, and what penalty and geometry did."""
@@ -64,11 +66,15 @@ class Proximal:
         slopes = () if penalty is None else tuple(penalty.slope(x) for x in theta)
         return s, (state.heard[ROWS],), slopes
 
-    def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
         """The error of what was served."""
-        return (self.loss.slope(served, y),), (), memo
+        return self.loss.slope(served, y), memo
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+        """The same; what was lost is nobody's business."""
+        return (self.loss.slope(served, y),), ()
+
+    def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """One step of mirror descent, and the accounts."""
         between = state.heard[ROWS] - posting.memo[0]
         if between and not self.lazy:
@@ -78,7 +84,7 @@ class Proximal:
             )
         u, theta, pulls, drags, normals, returned = (getattr(state, name)[:] for name in MOVING)
         gradient, scratch = list(posting.slopes) or [0.0] * len(u), [0.0] * len(u)
-        e, eta = posting.sign * (posting.weight * posting.errors[0]), posting.eta
+        e, eta = posting.sign * (posting.weight * error), posting.eta
         values = posting.row.values
         gather(place.params, values, 0, len(values), eta, e, gradient, pulls, drags)
         last = [state.heard[STEP]]
@@ -87,7 +93,10 @@ class Proximal:
             raise diverging(eta)
         state.u, state.theta, state.pulls, state.drags = u, theta, pulls, drags
         state.normals, state.returned = normals, returned
-        entered(state, place.params, posting)
+        entered(state, place.params, posting, error)
+
+    def account(self, state: State, own: Entries) -> None:
+        """Never: lean accounts are entered at once."""
 
     def run(self, state: State, batch: Batch) -> tuple[Any, None]:
         """One pass serves and learns, a second keeps the accounts; the caller undoes both if this raises."""

@@ -31,8 +31,9 @@ from gradeq.losses import LogLoss
 from gradeq.penalties import Penalty, Ridge
 from gradeq.rules.descent import common_columns
 from gradeq.rules.drift import NO_DATES, Drift, enter_scores
+from gradeq.rules.entries import Entries
 from gradeq.rules.passes import IDLE, NOTHING
-from gradeq.rules.rule import MOST, Judged, diverging, slopes_at
+from gradeq.rules.rule import MOST, Judged, Measured, diverging, slopes_at
 from gradeq.schedules import Schedule
 
 JUDGE = LogLoss(loops.CLIP)
@@ -59,6 +60,7 @@ class Rating:
 
     width = 1
     stride = STRIDE
+    later = False
 
     @cached_property
     def pull(self) -> Pull:
@@ -131,12 +133,20 @@ class Rating:
         slopes = () if self.penalty is None else self._slopes(state)
         return self.glance(state, *sides(place, values)), moves + dated, slopes
 
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+        """The error of what was served."""
+        return served - y, memo
+
     def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
         """The error and log loss of what was served, and of a coin."""
-        return (served - y, base - y), (JUDGE.value(served, y), LN2), memo
+        return (served - y, base - y), (JUDGE.value(served, y), LN2)
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
+    def account(self, state: State, own: Entries) -> None:
+        """Never: games are entered at once."""
+
+    def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """Move the two ratings (with a penalty all), and enter the game."""
+        posting = Posting(*posting)
         memo, dated = posting.memo, self.drift.dates
         if len(memo) != int(self.penalised) + int(dated):
             raise BadInput(
@@ -153,7 +163,7 @@ class Rating:
         else:
             check_reach(state.u, game, 1.0)
             loops.step(JUDGE, state, game, 0.0, posting.served)
-        state.unread.append(entry(game, memo[-1] if dated else NO_DATE, posting))
+        state.wait(entry(game, memo[-1] if dated else NO_DATE, posting))
 
     def _play(self, state: State, game: Game, p: float, slopes: Any) -> None:
         """Learn from a game served as p; ``slopes``: the penalty's at serving, if others were learned from since."""

@@ -7,7 +7,7 @@ of cents and of millions (result 3.5).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,8 @@ from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting
 from gradeq.penalties import Penalty
 from gradeq.rules.descent import Descent
-from gradeq.rules.rule import Judged, diverging
+from gradeq.rules.entries import Entries, column
+from gradeq.rules.rule import Judged, Measured, diverging
 from gradeq.schedules import Schedule
 
 
@@ -56,16 +57,33 @@ class Relative:
         factor, _, slopes = self.inner.serve(state, place, values, 1.0)
         return f * factor, (factor,), slopes
 
-    def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
-        """The error and the squared error, both relative to the prediction."""
+    @property
+    def later(self) -> bool:
+        """As for descent."""
+        return self.inner.later
+
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+        """The error relative to the prediction."""
         ratio = y / base
         if not math.isfinite(ratio):
             raise BadInput(f"label {y} is too large beside a prediction of {base}: drop the row")
-        return self.inner.judge(memo[0], 1.0, ratio, memo)
+        return self.inner.measure(memo[0], 1.0, ratio, memo)
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+        """The error and the squared error, both relative to the prediction."""
+        return self.inner.judge(memo[0], 1.0, y / base, memo)
+
+    def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """Learn from the relative error."""
-        self.inner.add(state, place, posting, (1.0, posting.y / posting.base))
+        _, _, f, _, _, _, _, _, y, _, _, _, _, _ = posting
+        self.inner.add(state, place, posting, error, (1.0, y / f))
+
+    def account(self, state: State, own: Entries) -> None:
+        """In units of the predictions."""
+        units, factors = np.ones(len(own)), column([memo[0] for memo in own.memo])
+        ratios = column(own.y) / column(own.base)
+        own = replace(own, base=units, centre=units, served=factors, y=ratios)
+        self.inner.account(state, own)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass in units of the predictions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -14,7 +14,8 @@ from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting
 from gradeq.links import Identity
 from gradeq.rules.descent import Descent
-from gradeq.rules.rule import Judged
+from gradeq.rules.entries import Entries
+from gradeq.rules.rule import Judged, Measured
 from gradeq.schedules import Schedule
 
 
@@ -64,16 +65,30 @@ class Risk:
         """The knob."""
         return self._inner.serve(state, place, values, f)
 
-    def judge(self, served: float, base: float, y: Any, memo: tuple[float, ...]) -> Judged:
+    @property
+    def later(self) -> bool:
+        """As for descent."""
+        return self._inner.later
+
+    def measure(self, served: float, base: float, y: Any, memo: tuple[float, ...]) -> Measured:
         """The error of what was served."""
         e = float(self.error(served, y))
         if not 0.0 <= e <= self.most:
             raise BadInput(f"the error of label {y!r} is {e}; it must lie in [0, {self.most:g}]")
-        return self._inner.judge(served, base, e, (e,))
+        return self._inner.measure(served, base, e, (e,))
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+        """By the error that was noted."""
+        return self._inner.judge(served, base, memo[0], memo)
+
+    def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """Learn from the error that was noted."""
-        self._inner.add(state, place, posting, (posting.base, posting.memo[0]))
+        _, _, f, _, _, _, _, _, _, _, _, memo, _, _ = posting
+        self._inner.add(state, place, posting, error, (f, memo[0]))
+
+    def account(self, state: State, own: Entries) -> None:
+        """As for descent, with the errors that were noted for labels."""
+        self._inner.account(state, replace(own, y=[memo[0] for memo in own.memo]))
 
     def run(self, state: State, batch: Batch) -> NoReturn:
         """Never: see ``by_events``."""

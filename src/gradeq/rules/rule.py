@@ -13,9 +13,10 @@ from gradeq.kernels.call import unsigned
 from gradeq.kernels.driver import Rows
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.facts import SERVED
-from gradeq.ledger.state import Column, State
+from gradeq.ledger.state import FACTS_KNOWN, Column, State
 from gradeq.ledger.values import Place, Posting, Ticket, new
 from gradeq.penalties import Penalty
+from gradeq.rules.entries import Entries
 from gradeq.schedules import Schedule
 
 MOST = (
@@ -23,8 +24,10 @@ MOST = (
 )
 
 
-# Of one label: the errors, the losses, and the memo of its posting.
-Judged = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
+# Of one label: the error that moves the state (of several levels one each), and the memo of its posting.
+Measured = tuple[Any, tuple[float, ...]]
+# Of a label or of columns of them: errors and losses.
+Judged = tuple[tuple[Any, ...], tuple[Any, ...]]
 
 
 class Rule(Protocol):
@@ -63,12 +66,28 @@ class Rule(Protocol):
         """The served value, the memo for its label, and the penalty's slopes; nothing is changed."""
         ...
 
-    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
-        """Errors and losses of what was served, then of the base; a posting may be judged again."""
+    @property
+    def later(self) -> bool:
+        """Whether ``account`` enters the labels of events, many at a time; else ``add`` does."""
         ...
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
-        """Add a posting to the state; raises ``Diverging`` with nothing changed."""
+    def measure(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Measured:
+        """What a label says of what was served: all that learning needs; a posting may be measured again."""
+        ...
+
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+        """Errors and losses of what was served, then of the base, given its posting's memo; or columns of them."""
+        ...
+
+    def add(self, state: State, place: Place, posting: Posting, error: Any) -> None:
+        """Learn: move the state by the error; raises ``Diverging`` with nothing changed.
+
+        The posting may be its fields alone, without errors and losses: nobody learns from those.
+        """
+        ...
+
+    def account(self, state: State, own: Entries) -> None:
+        """Enter labels into the accounts, in order."""
         ...
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
@@ -98,9 +117,32 @@ def posting_of(
     rule: Rule, ticket: Ticket | Posting, y: Any, eta: float, late: tuple[int, ...]
 ) -> Posting:
     """What a label adds: of a ticket, or of an earlier posting that is judged again."""
-    errors, losses, memo = rule.judge(ticket.served, ticket.base, y, ticket.memo)
-    learned = (eta, late, y, errors, losses, memo, ticket.slopes, 1.0)
+    return judged(rule, measured(rule, ticket, y, eta, late))
+
+
+def measured(
+    rule: Rule, ticket: Ticket | Posting, y: Any, eta: float, late: tuple[int, ...]
+) -> Posting:
+    """The same before it is judged."""
+    _, memo = rule.measure(ticket.served, ticket.base, y, ticket.memo)
+    learned = (eta, late, y, (), (), memo, ticket.slopes, 1.0)
     return new(Posting, ticket[:6] + learned)  # number to step come first in both
+
+
+def judged(rule: Rule, posting: Posting) -> Posting:
+    """A posting with its errors and losses, which nobody needs to learn from it."""
+    if posting.errors:
+        return posting
+    errors, losses = rule.judge(posting.served, posting.base, posting.y, posting.memo)
+    return posting._replace(errors=errors, losses=losses)
+
+
+def learn(rule: Rule, state: State, place: Place, posting: Posting) -> None:
+    """Add a posting whose facts are known otherwise: to what is learned, and to the accounts."""
+    errors, levels = posting.errors, rule.width
+    rule.add(state, place, posting, errors[0] if levels == 1 else errors[:levels])
+    if rule.later:
+        state.leave(posting, place, FACTS_KNOWN)
 
 
 def check_served(served: Any, step: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from gradeq.errors import BadInput
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting
-from gradeq.rules.rule import Judged
+from gradeq.rules.entries import Entries
+from gradeq.rules.rule import Judged, Measured
 from gradeq.schedules import Schedule
 
 
@@ -54,16 +55,33 @@ class Scored:
         served = self.inner.serve(state, place, values, 0.0)
         return served
 
-    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
-        """The score of the label, judged against the threshold."""
+    @property
+    def later(self) -> bool:
+        """As for the tracker."""
+        return bool(self.inner.later)
+
+    def measure(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Measured:
+        """The score of the label against the threshold."""
         own = memo if len(memo) == self.inner.notes else memo[:-1]  # a posting's has the old score
         s = finite(self.score(base, y), y)
-        errors, losses, _ = self.inner.judge(served, 0.0, s, own)
-        return errors, losses, (*own, s)
+        error, _ = self.inner.measure(served, 0.0, s, own)
+        return error, (*own, s)
 
-    def add(self, state: State, place: Place, posting: Posting) -> None:
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+        """By the score that was noted."""
+        found: Judged = self.inner.judge(served, 0.0, memo[-1], memo[:-1])
+        return found
+
+    def add(self, state: State, place: Place, posting: Posting, error: Any) -> None:
         """Learn from the score that was noted."""
-        self.inner.add(state, place, posting, (0.0, posting.memo[-1]))
+        _, _, _, _, _, _, _, _, _, _, _, memo, _, _ = posting
+        self.inner.add(state, place, posting, error, (0.0, memo[-1]))
+
+    def account(self, state: State, own: Entries) -> None:
+        """As for the tracker, with the scores that were noted for labels."""
+        scores, memos, nothing = zip(*((m[-1], m[:-1], 0.0) for m in own.memo), strict=True)
+        own = replace(own, base=nothing, centre=nothing, y=scores, memo=memos)
+        self.inner.account(state, own)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """All scores first (they do not depend on what is served), then one pass of the tracker."""
