@@ -18,7 +18,7 @@ from gradeq.errors import BadInput
 from gradeq.files.codebook import Codebook
 from gradeq.files.times import Times
 from gradeq.kernels.finite import is_finite
-from gradeq.naming import MISSING_NAME, name_of
+from gradeq.naming import MISSING_NAME, is_absent, name_of
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
@@ -305,7 +305,7 @@ def _float(cell: Any, i: int, name: str) -> float:
             return float(cell)
         except (OverflowError, ValueError):
             raise BadInput(f"{name}[{i}] is beyond the range of float64; rescale it") from None
-    if not isinstance(cell, str) and name_of(cell) == MISSING_NAME:
+    if is_absent(cell):
         return np.nan
     raise BadInput(f"{name}[{i}] is {_kind(cell)}, not a number; convert it first")
 
@@ -315,7 +315,7 @@ def _datetimes(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     import datetime as dt
 
     def moment(cell: Any, i: int) -> np.datetime64:
-        if cell is None or name_of(cell) == MISSING_NAME:  # NaT is a date to Python
+        if is_absent(cell):  # NaT is a date to Python
             return np.datetime64("NaT", "ns")
         if isinstance(cell, dt.datetime) and cell.tzinfo is not None:
             cell = cell.astimezone(dt.UTC).replace(tzinfo=None)

@@ -13,6 +13,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from gradeq.errors import BadInput
+
 MISSING_NAME = "(missing)"
 WHOLE = 2.0**53  # floats below it hold every whole number
 
@@ -38,9 +40,12 @@ def name_of(value: object) -> str:
         return str(value)
     if isinstance(value, str):
         return text_name(str.__str__(value))  # an enumeration of texts prints itself otherwise
-    # pandas.NA and NaT are known by name: pandas need not be there, and NA != NA is not a bool.
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+    if is_absent(value):
         return MISSING_NAME
+    if hasattr(value, "__len__") and not isinstance(value, bytes):
+        shown = " ".join(repr(value).split())
+        shown = shown if len(shown) <= 40 else f"{shown[:40]}..."
+        raise BadInput(f"{shown} ({type(value).__name__}) names nothing; give text or a number")
     number: Any = value
     if hasattr(value, "is_integer") and not isinstance(value, Decimal):
         if number.is_integer() and abs(number) < WHOLE:
@@ -53,6 +58,14 @@ def name_of(value: object) -> str:
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC)
     return text_name(str(value))
+
+
+def is_absent(value: object) -> bool:
+    """Whether a value stands for none: None, nan, NaT, pandas.NA; a list or array does not, whatever it holds."""
+    # pandas.NA and NaT are known by name: pandas need not be there, and NA != NA is not a bool.
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return not hasattr(value, "__len__") and bool(value != value)
 
 
 @lru_cache(1 << 14)

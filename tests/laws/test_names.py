@@ -246,6 +246,41 @@ def test_an_id_that_a_state_cannot_keep_is_refused_and_nothing_changes(id: Any) 
     assert layer.to_json() == before
 
 
+NO_NAMES = [
+    ["a"],
+    ("a",),
+    {"a": 1},
+    {"a"},
+    np.array(["a"]),
+    np.array([]),
+    np.array("a"),
+    pd.Series(["a"]),
+    [],
+]
+
+
+@pytest.mark.parametrize("name", NO_NAMES, ids=repr)
+def test_what_holds_values_names_nothing_anywhere(name: Any) -> None:
+    elo, keyed, grouped = gq.Elo(), gq.Keyed(gq.Debiaser(0.1)), gq.Debiaser(0.1, groups=["g"])
+    column = np.empty(2, object)
+    column[0] = column[1] = name
+    verbs: list[Callable[[], Any]] = [
+        lambda: elo.predict(name, "b"),
+        lambda: elo.update("b", name, 1),
+        lambda: elo.run(column, ["b", "c"], [1, 0]),
+        lambda: keyed.predict(1.0, key=name),
+        lambda: keyed.run([1.0, 2.0], [1.0, 2.0], key=column),
+        lambda: grouped.predict(1.0, groups={"g": name}),
+        lambda: grouped.run([1.0, 2.0], [1.0, 2.0], groups={"g": [name, name]}),
+        lambda: grouped.run([1.0, 2.0], [1.0, 2.0], groups={"g": column}),
+    ]
+    before = [layer.to_json() for layer in (elo, keyed, grouped)]
+    for verb in verbs:
+        with pytest.raises(BadInput):
+            verb()
+    assert [layer.to_json() for layer in (elo, keyed, grouped)] == before
+
+
 @pytest.mark.parametrize(
     "time", [math.nan, math.inf, -math.inf, "x", [1], 10**400, pd.NaT], ids=repr
 )

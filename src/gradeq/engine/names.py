@@ -193,7 +193,7 @@ class Roster:
         key = (values, tuple(map(type, values)))
         try:
             row = self.rows.get(key)
-        except TypeError:  # a list, say, has a name as well
+        except TypeError:  # a list, say: that is no name
             row = None
         if row is None:
             pairs = zip(self.prefixes, values, strict=False)
