@@ -166,10 +166,10 @@ def weighted(rng):
     return str(rng.choice(["none", "none", "none", "mild", "heavy", "light", "wild", "zeros"]))
 
 
-def scaled(rng):
-    """The size of numbers: mostly ordinary, sometimes absurd."""
+def scaled(rng, in_steps=False):
+    """The size of numbers: mostly ordinary, sometimes absurd; steps that carry it are held to 1e-100 to 1e100."""
     if rng.random() < 0.2:
-        return float(10.0 ** rng.uniform(-300, 290))
+        return float(10.0 ** (rng.uniform(-90, 90) if in_steps else rng.uniform(-300, 290)))
     return float(10.0 ** rng.uniform(-3, 3))
 
 
@@ -209,7 +209,7 @@ def keyed(own, cls, settings, *first):
 
 def quantile(rng, own):
     groups, features = columns_of(rng, own.rows)
-    scale = 1.0 if own.penalty else scaled(rng)
+    scale = 1.0 if own.penalty else scaled(rng, own.link == "linear")
     settings = {"groups": list(groups), "features": list(features), "link": own.link, **late(rng)}
     settings |= steps(rng, own.step, 2.0, scale if own.link == "linear" else 1.0)
     settings |= shrunk(rng, own.penalty) | ({"warm": True} if own.warm else {})
@@ -247,7 +247,7 @@ def conformal(rng, own):
 
 
 def ensemble(rng, own):
-    scale = scaled(rng)
+    scale = scaled(rng, in_steps=True)
     unit = scale if own.link == "linear" else 1.0
     settings = {"etas": [0.05 * scale, 0.5 * scale], "ensemble_eta": 0.1 / scale, "link": own.link}
     settings |= {"final_eta": None if own.more == "plain" else unit * eta(rng, 0.5)}
@@ -260,7 +260,7 @@ def ensemble(rng, own):
 
 def risk(rng, own):
     """An error that falls as the knob grows: all or nothing, or along a slope; labels lie between two ends."""
-    scale, most = scaled(rng), float(10.0 ** rng.uniform(-2, 2))
+    scale, most = scaled(rng, in_steps=True), float(10.0 ** rng.uniform(-2, 2))
     start, width = scale * float(rng.normal()), scale * float(rng.uniform(0.01, 2.0))
     low, high = (start + scale * side * float(rng.choice([0.1, 1.0, 2.0])) for side in (-1.0, 1.0))
 
