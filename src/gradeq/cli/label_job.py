@@ -27,6 +27,7 @@ from gradeq.files.numbers import numeric, plain
 from gradeq.layers.answering import outcome_of
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
+from gradeq.report.of_state import harm_since
 from gradeq.report.story import Notice
 from gradeq.report.surprises import means_remember, not_known
 
@@ -114,7 +115,9 @@ def carry_out(
         place = outputs.open(state, last=True)
         publish(outputs, place, layer, desk, held, Run(state, "", len(labels.ids), files))
         learned = layer.equilibrium().rows - before
-    found = [*watch.notices(), *remembered(layer, replaced), not_known(layer.equilibrium().hidden)]
+    now = layer.equilibrium()
+    found = [*watch.notices(), *remembered(layer, replaced), not_known(now.hidden)]
+    found += [] if layer.kind == "elo" else harm_since(layer, now)
     notices = tuple(notice for notice in found if notice is not None)
     return Answered(Counter(outcomes), layer, state, rejected, learned, notices)
 

@@ -6,16 +6,17 @@ from typing import Any
 
 from gradeq.cli.keys_words import pool_hint
 from gradeq.cli.options import Common, labels_later
-from gradeq.cli.outcome import Outcome
+from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.ties import tie_notices
 from gradeq.cli.trend import weighted
 from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
 from gradeq.report.change import label_change
+from gradeq.report.harm import Measured, harm
 from gradeq.report.limits import crossing
 from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Loss, Notice, Pair
-from gradeq.report.words import FEW, loss_change, subject, turn
+from gradeq.report.words import FEW, subject
 
 HARDLY = 0.1  # of the labels: fewer learned from are hardly any
 MANY = 1000  # groups of one column
@@ -27,14 +28,14 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     found: list[Notice | None] = []
     options = outcome.task.common
     if outcome.counted >= FEW:
-        found += [*changed(outcome, pass_), say.loss_worse(loss_of(outcome), moves_less(outcome))]
+        found += [*changed(outcome, pass_), *harmed(outcome)]
     elif outcome.labelled or not labels_later(options):
         found.append(say.few_labels(outcome.counted))
     found.append(unlearned(outcome, options, outcome.counted, pass_.waiting))
     found += [gave_up(pass_.expired, options), taken_at_once(outcome, options)]
     found += stepping(outcome, options, whose_step(options.eta is not None, outcome.continued))
     found += pass_.watch.notices()
-    found += [*ranges(outcome), *crowds(outcome), worse(outcome)]
+    found += [*ranges(outcome), *crowds(outcome)]
     if outcome.eta is None:  # an ensemble without a final tracker
         found.append(say.coverage_not_guaranteed())
     if outcome.labelled < outcome.rows:
@@ -53,17 +54,24 @@ def loss_of(outcome: Outcome) -> Loss:
     return Loss(name, *outcome.used("loss"))
 
 
-def moves_less(outcome: Outcome) -> str:
-    """What costs less where the loss got worse."""
-    task = outcome.task
-    if outcome.eta != "auto":
-        return ""
-    # Results B1 and C4 are of labels known before the next row; the sinh link of quantiles has no such limit.
-    proven = task.command == "debias" and task.common.weight is None
-    if not proven or outcome.layer.in_flight["longest_delay"]:
-        return "`--eta plain` makes smaller corrections."
-    loss = "log loss" if task.outcome == "binary" else "squared error"
-    return f"`--eta plain` makes smaller corrections, with a proven limit on the extra {loss}."
+def harmed(outcome: Outcome) -> list[Notice]:
+    """What got worse over the rows of this run: the loss, and groups by name."""
+    from gradeq.cli.summary import error_of
+
+    (measure, target), loss = error_of(outcome), outcome.task.used("loss")
+
+    def pair(line: GroupLine, name: str) -> Pair:
+        return Pair(line.means[f"{name}_before"], line.means[f"{name}_after"])
+
+    groups = [
+        Measured(
+            line.name, line.counted, pair(line, measure), pair(line, loss),
+            None if measure == "bias" else target,
+        )
+        for line in outcome.groups if line.counted
+    ]  # fmt: skip
+    weighted = outcome.task.common.weight is not None
+    return harm(outcome.layer, loss_of(outcome), outcome.counted, groups, weighted)
 
 
 def changed(outcome: Outcome, pass_: Any) -> list[Notice]:
@@ -156,50 +164,6 @@ def because(outcome: Outcome, rows: int) -> str:
     late = 0 if held is None else held.longest_delay
     least = None if held is None else float(f"{held.least:.3g}")
     return say.vacuous_because(rows, outcome.layer.step, least, late, several)
-
-
-def worse(outcome: Outcome) -> Notice | None:
-    """The groups whose bias, coverage or loss got worse, named."""
-    from gradeq.cli.summary import error_of
-
-    groups = [line for line in outcome.groups if line.counted]
-    if len(groups) < 2 or outcome.counted < FEW:
-        return None
-    measure, target = error_of(outcome)
-    loss = outcome.task.used("loss")
-
-    def off(line: Any, when: str) -> float:
-        return abs(float(line.means[f"{measure}_{when}"]) - target)
-
-    def grew(line: Any) -> bool:
-        scale = 1.0 if target else max(line.means["loss_before"], 0.0) ** 0.5
-        return turn(off(line, "before"), off(line, "after"), scale) == "worse"
-
-    def pair(line: Any, name: str) -> Pair:
-        return Pair(line.means[f"{name}_before"], line.means[f"{name}_after"])
-
-    grown = sorted(
-        (line for line in groups if grew(line)),
-        key=lambda line: off(line, "before") - off(line, "after"),
-    )
-    dearer = [
-        line for line in groups
-        if loss_change(line.means[f"{loss}_before"], line.means[f"{loss}_after"]) == "rose"
-    ]  # fmt: skip
-    if not grown and not dearer:
-        return None
-    serious = bool(dearer)
-    for line in grown:
-        spread = target * (1.0 - target) if target else line.means["loss_after"]
-        serious = serious or off(line, "after") > 2.0 * (spread / line.counted) ** 0.5
-    return say.worse_groups(
-        [(line.name, pair(line, measure)) for line in grown],
-        [(line.name, pair(line, loss)) for line in dearer],
-        len(groups),
-        "Bias" if measure == "bias" else "Coverage",
-        loss_of(outcome).name.capitalize(),
-        serious,
-    )
 
 
 def ranges(outcome: Outcome) -> list[Notice]:

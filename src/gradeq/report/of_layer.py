@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 import time
 from typing import Any
@@ -11,9 +10,8 @@ import numpy as np
 
 from gradeq._version import __version__
 from gradeq.coverage import Coverage
-from gradeq.equilibrium import Coordinate, Equilibrium
+from gradeq.equilibrium import Equilibrium
 from gradeq.errors import BadInput
-from gradeq.naming import split_name
 from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
 from gradeq.report import story as told
@@ -21,8 +19,9 @@ from gradeq.report.identity import line
 from gradeq.report.limits import judged_before_limits
 from gradeq.report.numerals import count
 from gradeq.report.of_elo import elo_story
-from gradeq.report.of_keys import keyed_coverage, many_series
+from gradeq.report.of_keys import many_series
 from gradeq.report.of_run import drawn
+from gradeq.report.of_state import coverages_of, groups_of, harm_since, known
 from gradeq.report.page import html
 from gradeq.report.surprises import not_known
 from gradeq.report.words import FEW
@@ -51,21 +50,21 @@ def story_of(layer: Any, run: Any = None) -> told.Story:
     settings, reached = own.settings, layer.equilibrium()
     coverage = coverages_of(layer, reached)
     covered = [_told(own, c) for c in coverage]
-    groups = _groups(layer, reached)
+    groups = groups_of(layer, reached) if len(coverage) < 2 else ()
     worst = None
     if groups:
         off = [(g.name, g.before - (g.target or 0.0), g.after - (g.target or 0.0)) for g in groups]
         was, now = max(off, key=lambda g: abs(g[1])), max(off, key=lambda g: abs(g[2]))
         worst = told.Worst(was[0], was[1], now[0], now[2])
     name = "squared error" if own.kind == "debias" else "pinball loss"
-    loss = told.Loss(name, _shown(reached.loss_before), _shown(reached.loss_after))
+    loss = told.Loss(name, known(reached.loss_before), known(reached.loss_after))
     certificate = told.Certificate(
         abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous,
         rounding=reached.rounding,
     )  # fmt: skip
     bias = None
     if not covered:
-        bias = told.Pair(_shown(reached.bias_before), _shown(reached.bias_after))
+        bias = told.Pair(known(reached.bias_before), known(reached.bias_after))
     served = int(layer.in_flight["served"])
     return told.Story(
         kind="quantile" if covered else "debias",
@@ -80,7 +79,7 @@ def story_of(layer: Any, run: Any = None) -> told.Story:
         method=_method(layer, reached),
         features=tuple(settings.get("features", ())),
         key="key" if layer.kind == "keyed" else "",
-        notices=_notices(layer, reached, loss, coverage),
+        notices=_notices(layer, reached, coverage),
         groups=groups,
         groups_total=len(groups),
         levels=_levels(coverage, reached),
@@ -98,62 +97,9 @@ def _made(layer: Any) -> told.Made:
     return told.Made(type(layer).__name__, time.time(), __version__, versions, repr(layer))
 
 
-def coverages_of(layer: Any, reached: Equilibrium) -> list[Coverage]:
-    """Coverages by level, or of the interval; none for a Debiaser."""
-    if layer.kind == "keyed":
-        return keyed_coverage(layer, reached) if layer.table().levels else []
-    found = getattr(layer, "coverage", None)
-    if found is None:
-        return []
-    return found if isinstance(found, list) else [found]
-
-
 def _told(own: Any, c: Coverage) -> told.Coverage:
     name = "interval" if own.kind == "interval" else f"{c.target:g}"
     return told.Coverage(name, c.target, c.before, c.after)
-
-
-def _groups(layer: Any, reached: Equilibrium) -> tuple[told.Group, ...]:
-    """Groups with labels: bias, or of one level or an interval the coverage."""
-    cells: dict[str, list[Coordinate]] = {}
-    for cell in reached.coordinates:
-        cells.setdefault(cell.name.partition(" @ ")[0], []).append(cell)
-    found = []
-    for name, parts in cells.items():
-        by, value = split_name(name)
-        if not value or not parts[0].rows or (len(parts) > 1 and layer.kind != "interval"):
-            continue
-        shown = [_share(layer, parts, when) for when in ("bias_before", "bias_after")]
-        loss = [sum(_shown(getattr(c, f"loss_{w}")) for c in parts) / len(parts) for w in _WHEN]
-        bounds = [c.bound for c in parts]
-        bound = None if None in bounds else math.fsum(b for b in bounds if b is not None)
-        found.append(
-            told.Group(
-                by, value, parts[0].rows, math.nan, shown[0], shown[1], told.Pair(*loss),
-                bound, any(c.vacuous for c in parts) and bound is not None, _target(layer),
-            )
-        )  # fmt: skip
-    columns = list(getattr(layer, "layer", layer).settings.get("groups", ()))
-    return tuple(sorted(found, key=lambda group: columns.index(group.by)))  # each column's together
-
-
-_WHEN = ("before", "after")
-
-
-def _share(layer: Any, parts: list[Coordinate], when: str) -> float:
-    """A bias; of a level its coverage; of an interval what its two ends leave between them."""
-    errors = [_shown(getattr(c, when)) for c in parts]
-    return (_target(layer) or 0.0) + (errors[-1] - errors[0] if len(errors) > 1 else errors[0])
-
-
-def _shown(value: float | None) -> float:
-    """A figure; nan, which is shown as a dash, where rounding has destroyed it."""
-    return math.nan if value is None else value
-
-
-def _target(layer: Any) -> float | None:
-    found = getattr(layer, "coverage", None)
-    return None if found is None or isinstance(found, list) else float(found.target)
 
 
 def _levels(covered: list[Coverage], reached: Equilibrium) -> tuple[told.LevelRow, ...]:
@@ -163,7 +109,7 @@ def _levels(covered: list[Coverage], reached: Equilibrium) -> tuple[told.LevelRo
     return tuple(
         told.LevelRow(
             f"{c.target:g}", c.target, told.Pair(c.before, c.after),
-            told.Pair(_shown(cell.loss_before), _shown(cell.loss_after)), c.bound, c.vacuous,
+            told.Pair(known(cell.loss_before), known(cell.loss_after)), c.bound, c.vacuous,
         )
         for c, cell in zip(covered, cells, strict=False)
     )  # fmt: skip
@@ -186,14 +132,12 @@ def _method(layer: Any, reached: Equilibrium) -> told.Method:
     return told.Method(link, (worked,), reached.exact, auto)
 
 
-def _notices(
-    layer: Any, reached: Equilibrium, loss: told.Loss, coverage: list[Coverage]
-) -> tuple[told.Notice, ...]:
+def _notices(layer: Any, reached: Equilibrium, coverage: list[Coverage]) -> tuple[told.Notice, ...]:
     found: list[told.Notice | None] = [judged_before_limits(coverage)]
     if reached.rows < FEW:
         found.append(say.few_labels(reached.rows))
     else:
-        found.append(say.loss_worse(loss))
+        found += harm_since(layer, reached)
     found.append(not_known(reached.hidden))
     steps, late = layer.steps, int(layer.in_flight["longest_delay"])
     least = float(f"{steps['smallest']:.3g}") if steps["capped"] else None

@@ -1,0 +1,84 @@
+"""What a state knows of its labels: coverage, groups, and what got worse since it began."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradeq.coverage import Coverage
+from gradeq.equilibrium import Coordinate, Equilibrium
+from gradeq.naming import column_name, split_name
+from gradeq.report import story as told
+from gradeq.report.harm import Measured, ever_weighted, harm
+from gradeq.report.of_keys import keyed_coverage
+
+
+def coverages_of(layer: Any, reached: Equilibrium) -> list[Coverage]:
+    """Coverages by level, or of the interval; none for a Debiaser."""
+    if layer.kind == "keyed":
+        return keyed_coverage(layer, reached) if layer.table().levels else []
+    found = getattr(layer, "coverage", None)
+    if found is None:
+        return []
+    return found if isinstance(found, list) else [found]
+
+
+def harm_since(layer: Any, reached: Equilibrium) -> list[told.Notice]:
+    """What got worse over all labels of a state, in the words of a run."""
+    loss = told.Loss(reached.loss_name, known(reached.loss_before), known(reached.loss_after))
+    groups = [
+        Measured(
+            f"{column_name(g.by)}={g.name}", g.rows, told.Pair(g.before, g.after), g.loss, g.target
+        )
+        for g in groups_of(layer, reached)
+    ]
+    return harm(layer, loss, reached.rows, groups, ever_weighted(layer, reached))
+
+
+def groups_of(layer: Any, reached: Equilibrium) -> tuple[told.Group, ...]:
+    """Groups with labels: bias, or the coverage of an interval or of the first level."""
+    target = target_of(layer)
+    several = layer.kind == "interval" or isinstance(getattr(layer, "coverage", None), list)
+    cells: dict[str, list[Coordinate]] = {}
+    for cell in reached.coordinates:
+        name = cell.name.rpartition(" @ ")[0] if several else cell.name
+        cells.setdefault(name, []).append(cell)
+    found = []
+    for name, parts in cells.items():
+        by, value = split_name(name)
+        if not value or not parts[0].rows:
+            continue
+        ends = parts if layer.kind == "interval" else parts[:1]
+        shown = [share(target, ends, when) for when in ("bias_before", "bias_after")]
+        loss = [sum(known(getattr(c, f"loss_{w}")) for c in parts) / len(parts) for w in WHEN]
+        bounds = [c.bound for c in ends]
+        bound = None if None in bounds else math.fsum(b for b in bounds if b is not None)
+        found.append(
+            told.Group(
+                by, value, parts[0].rows, math.nan, shown[0], shown[1], told.Pair(*loss),
+                bound, any(c.vacuous for c in ends) and bound is not None, target,
+            )
+        )  # fmt: skip
+    columns = list(getattr(layer, "layer", layer).settings.get("groups", ()))
+    return tuple(sorted(found, key=lambda group: columns.index(group.by)))  # each column's together
+
+
+WHEN = ("before", "after")
+
+
+def share(target: float | None, ends: list[Coordinate], when: str) -> float:
+    """A bias; of a level its coverage; of an interval what its two ends leave between them."""
+    errors = [known(getattr(c, when)) for c in ends]
+    return (target or 0.0) + (errors[-1] - errors[0] if len(errors) > 1 else errors[0])
+
+
+def known(value: float | None) -> float:
+    """A figure; nan, which is shown as a dash, where rounding has destroyed it."""
+    return math.nan if value is None else value
+
+
+def target_of(layer: Any) -> float | None:
+    """The coverage asked for: of an interval, or at the first level; None of a Debiaser."""
+    found = getattr(layer, "coverage", None)
+    first = found[0] if isinstance(found, list) else found
+    return None if first is None else float(first.target)
