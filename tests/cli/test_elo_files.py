@@ -302,3 +302,21 @@ def test_views_that_rank_players_differently_are_told(tmp_path):
     board = ok(here("elo", file, *WINNER, "--json")).json
     assert board["view"]["constant_weight"] < 0.95
     assert "rank players differently" in ok(here("elo", file, *WINNER)).out
+
+
+@pytest.mark.parametrize(
+    ("games", "many"),
+    [
+        ("home,draw,draw\ndraw,home,home\nhome,draw,tie\n", 2),
+        ("b,a,a\na,b,a\na,b,b\n", 1),  # as a word and as a name a is one side in the others
+        ("home,x,home\nx,away,away\ny,x,draw\n", 0),
+    ],
+)
+def test_a_winner_that_is_a_player_and_another_word_is_told(games, many, tmp_path):
+    path = tmp_path / "games.csv"
+    path.write_text(f"a,b,w\n{games}")
+    done = ok(here("elo", path, "--a", "a", "--b", "b", "--winner", "w", "--json")).json
+    said = [w for w in done["warnings"] if "two ways" in w["claim"]]
+    assert len(said) == bool(many)
+    if many:
+        assert f"of {many} game" in said[0]["claim"] and "row 1" in str(said[0])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradeq.cli.delay import RowClock, clock_of, times_of
-from gradeq.cli.games import Games, Sides, enter, parse, without_own
+from gradeq.cli.games import Doubtful, Games, Sides, enter, parse, without_own
 from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
 from gradeq.cli.lock import holding
 from gradeq.cli.measure import GroupSums, Sums
@@ -101,6 +101,7 @@ class EloPass:
         self.sums = Sums(["bias_before", "bias_after", "loss"])
         self.book = Codebook()
         self.losses = GroupSums(["loss"])
+        self.doubtful: Doubtful | None = None
 
     def answer(self, games: Games) -> dict[str, Floats]:
         """Play a piece: the probability before each game that a wins; nan against oneself."""
@@ -114,6 +115,13 @@ class EloPass:
         p[~own] = self._played(without_own(games), ids)
         self.rows += len(own)
         self.skipped += int(np.count_nonzero(own))
+        if games.doubtful is not None:
+            before = self.doubtful
+            self.doubtful = (
+                games.doubtful
+                if before is None
+                else before._replace(many=before.many + games.doubtful.many)
+            )
         return {self.new: p}
 
     def _played(self, games: Games, ids: list[str] | None) -> Floats:

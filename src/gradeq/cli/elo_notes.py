@@ -38,6 +38,8 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
         taken_at_once(outcome, outcome.options),
     )
     found += [notice for notice in about_labels if notice is not None]
+    if pass_.doubtful is not None:
+        found.append(elo_say.winner_twofold(*pass_.doubtful))
     later = labels_later(outcome.options)
     if outcome.labelled < FEW and (outcome.labelled or not later):
         found.append(say.few_labels(outcome.labelled))

@@ -58,6 +58,14 @@ class Sides:
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
+class Doubtful(NamedTuple):
+    """Games whose winner is a player by name, and the other side or a tie as a word: how many, the first of them."""
+
+    many: int
+    row: str
+    word: str
+
+
 class Games(NamedTuple):
     """Games of a piece: the players' cells, a's scores (nan: none), which are no game at all."""
 
@@ -68,6 +76,7 @@ class Games(NamedTuple):
     weights: Floats | None
     against_itself: Any
     home: Floats | None = None
+    doubtful: Doubtful | None = None
 
 
 def parse(sides: Sides, piece: Piece) -> Games:
@@ -86,20 +95,22 @@ def parse(sides: Sides, piece: Piece) -> Games:
         refuse(
             piece, own, f"{shown(who)} against itself is no game; drop the row or give --skip-self"
         )
+    doubtful = None
     if sides.score is not None:
         y = piece.numbers(sides.score, missing=True)
         rule = "lies outside [0, 1]; a's score is 1 for a win, 0 for a loss, 0.5 for a tie"
         piece.refuse((y < 0.0) | (y > 1.0), y, sides.score, rule)
     else:
         assert sides.winner is not None
-        y = won(piece, sides.winner, book, first, second, own)
+        y, doubtful = won(piece, sides.winner, book, first, second, own)
     weights = None
     if sides.weight is not None:
         weights = piece.numbers(sides.weight)
         rule = "is negative; weights are 0 (not learned from) or more"
         piece.refuse(weights < 0.0, weights, sides.weight, rule)
         piece.refuse((weights > 0.0) & (weights < SMALLEST), weights, sides.weight, FAINT)
-    return Games(piece, a, b, y, weights, own, at_home(sides, piece) if sides.sided else None)
+    home = at_home(sides, piece) if sides.sided else None
+    return Games(piece, a, b, y, weights, own, home, doubtful)
 
 
 def enter(content: Content, games: Games) -> None:
@@ -155,8 +166,10 @@ def without_own(games: Games) -> Games:
     return Games(piece, a, b, games.scores[kept], weights, own[kept], home)
 
 
-def won(piece: Piece, winner: str, book: Codebook, first: Any, second: Any, own: Any) -> Floats:
-    """a's score from who won: a name of the two players goes before a word such as home or tie."""
+def won(
+    piece: Piece, winner: str, book: Codebook, first: Any, second: Any, own: Any
+) -> tuple[Floats, Doubtful | None]:
+    """a's score from who won: a name of the two players goes before a word such as home or tie, which may differ."""
     codes = book.codes(piece.cells(winner))
     names = book.names
     scores = np.array([WORDS.get(name.strip().lower(), np.nan) for name in names])
@@ -167,7 +180,12 @@ def won(piece: Piece, winner: str, book: Codebook, first: Any, second: Any, own:
         cell = names[codes[int(np.argmax(wrong))]]
         rule = f"is neither of the two players nor one of: {', '.join(WORDS)}"
         refuse(piece, wrong, f"column {winner!r} has {shown(cell)}, which {rule}")
-    return y
+    word = scores[codes]
+    twofold = np.flatnonzero(~np.isnan(word) & (word != y) & ~own)
+    if not len(twofold):
+        return y, None
+    i = int(twofold[0])
+    return y, Doubtful(len(twofold), piece.row(i), names[codes[i]])
 
 
 def scores_of(column: Any) -> Any:

@@ -22,6 +22,17 @@ def predicted_off(player: str, bias: float, games: int, off: int, total: int, no
     )
 
 
+def winner_twofold(games: int, row: str, word: str) -> Notice:
+    """Games whose winner was read as a player's name although the same word says that another side won or none."""
+    return Notice(
+        "amber",
+        f"The winner of {some(games, 'game')} can be read in two ways.",
+        f"In {clean(row, 80)}, {clean(word, 40)!r} is a player of that game, and as a word it says that the other side "
+        "won or that it was a tie. It was read as the player.",
+        "If it was meant as a word, rename the player, or give the results as numbers with `--score`.",
+    )
+
+
 def never_met(groups: list[list[str]]) -> Notice:
     """Groups of players that no game joins, the largest first: the others are named."""
     apart = [name for group in groups[1:] for name in group]
