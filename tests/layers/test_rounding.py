@@ -87,3 +87,16 @@ def test_the_page_shows_no_destroyed_figure(tmp_path):
     page = (tmp_path / "r.html").read_text()
     assert "Squared error since the state began: not known" in page
     assert "nan" not in page.partition("<script")[0].lower().replace("nanosecond", "")
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: gq.Debiaser(0.1), gq.Debiaser, lambda: gq.Debiaser(0.1, link="exp")]
+)
+def test_a_label_whose_loss_is_infinite_is_not_taken_back_and_the_state_can_be_read(make):
+    layer = make()
+    layer.predict(1.0, id="a")
+    layer.update(1e200, id="a")
+    before = layer.to_json()
+    with pytest.raises(gq.BadInput, match="cannot be taken back"):
+        layer.correct("a", 2.0)
+    assert layer.to_json() == before == gq.from_json(before).to_json()

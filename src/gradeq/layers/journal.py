@@ -32,6 +32,11 @@ def repost(layer: Layer, posting: Posting, y: Any) -> tuple[Posting, Posting]:
         try:
             learn(rule, state, place, old)
             learn(rule, state, place, new)
+            if state.lost(memory):
+                raise BadInput(
+                    f"the label {posting.y!r} cannot be taken back: its loss is too large for a number; "
+                    "go back to the state saved before it"
+                )
         except Exception:
             state.undo(memory)
             raise

@@ -228,6 +228,15 @@ class State:
         """Whether a run may write a ``last`` column as it goes: a short one is remembered like the others."""
         return len(getattr(self, name)) <= SHORT
 
+    def lost(self, memory: Memory) -> bool:
+        """Whether a number of what was remembered is none any more: infinity was taken from infinity."""
+        for each in self.columns:
+            _, places, kept = memory.kept[each.name]
+            now = self.view(each.name) if places is None else self._table(each)[places]
+            if np.isnan(now).any() and not np.isnan(kept).any():
+                return True
+        return False
+
     def undo(self, memory: Memory) -> None:
         """Be again what was remembered."""
         self.log = []  # labels that came later: to remember was to look
