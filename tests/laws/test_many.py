@@ -221,3 +221,25 @@ def test_frames_in_frames_out(library):
     reached = layer.equilibrium()
     table = reached.to_frame()
     assert list(map(str, table["name"])) == [c.name for c in reached.coordinates]
+
+
+@pytest.mark.parametrize("name", ["scalar", "keyed", "elo", "risk"])
+def test_ids_of_numpy_are_those_of_python(name):
+    kind, rng = KINDS[name], np.random.default_rng(5)
+    rows = [(kind.args(rng), kind.where(rng), kind.label(rng)) for _ in range(4)]
+    ids = [np.int64(7), np.str_("x"), np.int32(-1), np.uint8(3)]
+    layers = kind.make(), kind.make()
+    for layer, own in zip(layers, (ids, [7, "x", -1, 3]), strict=True):
+        for (args, where, y), id in zip(rows, own, strict=True):
+            layer.predict(*args, **where, id=id)
+            settled(kind, layer)(y, id=id)
+            layer.correct(id, 1.0 - y)
+        columns = [list(column) for column in zip(*(args for args, _, _ in rows), strict=True)]
+        given = {"key": [where["key"] for _, where, _ in rows]} if kind.keyed else {}
+        if not kind.bare:
+            layer.predict_many(*columns, **given, ids=[np.int64(20), "b", np.str_("c"), 4])
+        layer.forget(own[0])
+    assert layers[0].to_json() == layers[1].to_json()
+    for bad in (np.True_, True, 1.0, np.float64(2.0), math.nan, [1], (1,)):
+        with pytest.raises(BadInput, match="neither text nor a whole number"):
+            layers[0].predict(*rows[0][0], **rows[0][1], id=bad)

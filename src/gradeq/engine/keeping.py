@@ -53,17 +53,18 @@ def kept_with(kept: Kept | None, carried: list[Waiting], labels: Floats) -> Kept
     return Kept([None] * len(labels), heard).after(carried)
 
 
-def check_ids(book: Book, ids: Sequence[Id | None]) -> None:
-    """Refuse ids that stand twice or were served before; nothing is changed."""
-    seen = set()
-    for row, id in enumerate(ids):
+def new_ids(book: Book, ids: Sequence[Any]) -> list[Id | None]:
+    """Ids as they are kept; those that stand twice or were served before are refused, and nothing is changed."""
+    seen: dict[Id | None, None] = {}
+    for row, given in enumerate(ids):
         try:
-            book.check_new(id)
+            id = book.check_new(given)
         except BadInput as error:
             raise BadInput(f"row {row}: {error}") from None
-        if id is not None and id in seen:
+        if id in seen:
             raise BadInput(f"row {row}: id {id!r} appears twice; every prediction needs its own id")
-        seen.add(id)
+        seen[id] = None
+    return list(seen)
 
 
 class Counted(NamedTuple):

@@ -12,6 +12,8 @@ from copy import copy, deepcopy
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from gradeq.errors import BadInput, ExpiredTicket, StateError, UnknownTicket
 from gradeq.ledger.values import Place, Posting, Row, Ticket, checked_fields, new
 from gradeq.spans import spelled
@@ -97,13 +99,14 @@ class Book:
         twin.by_key, twin.desk = None, deepcopy(self.desk, memo)
         return twin
 
-    def check_new(self, id: Id | None) -> None:
-        """Refuse an id that was served before."""
+    def check_new(self, id: Any) -> Id | None:
+        """An id as it is kept; one that was served before is refused."""
         if id is None:
-            return
-        check_id(id)
-        if self.knows(id):
-            raise BadInput(f"id {id!r} was already served; every prediction needs its own id")
+            return None
+        own = id_of(id)
+        if self.knows(own):
+            raise BadInput(f"id {own!r} was already served; every prediction needs its own id")
+        return own
 
     def knows(self, id: Id) -> bool:
         """Whether this id is open, closed or expired, as far as is remembered."""
@@ -327,10 +330,18 @@ class Book:
         self.now, self.desk = state["now"], dict(state.get("desk", {}))
 
 
-def check_id(id: Any) -> None:
-    """Refuse an id that a saved state would not give back as it was, or that equals another: 1 == 1.0 == True."""
-    if type(id) is not int and type(id) is not str:
-        raise BadInput(f"id {id!r} is neither text nor a whole number; give one of these")
+def id_of(id: Any) -> Id:
+    """An id as it is kept, numpy's as Python's own.
+
+    What a saved state would not give back as it was, or equals another (1 == 1.0 == True), is refused.
+    """
+    if type(id) is int or type(id) is str:
+        return id
+    if isinstance(id, str):
+        return str(id)
+    if isinstance(id, np.integer):
+        return int(id)
+    raise BadInput(f"id {id!r} is neither text nor a whole number; give one of these")
 
 
 def ticket_of(fields: Fields) -> Ticket:

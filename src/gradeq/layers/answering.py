@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradeq.engine.tickets import Book, Id, check_id
+from gradeq.engine.tickets import Book, Id, id_of
 from gradeq.errors import (
     BadInput,
     ExpiredTicket,
@@ -66,7 +66,7 @@ class Answering(Guarded):
         Bias, loss, certificate and the final step are what they would be had it come right, rounding apart. The
         running means of ``eta="auto"`` and the scale of link sinh heard the old label and forget it only gradually.
         """
-        check_id(id)
+        id = id_of(id)
         y = self._label(y)
         book = self._book
         number = book.held.get(id)  # its label is known but not due: the new one waits in its place
@@ -91,7 +91,7 @@ class Answering(Guarded):
 
     def forget(self, id: Id) -> None:
         """Forget an id: its label is no longer waited for and cannot be corrected, and the id may come again."""
-        check_id(id)
+        id = id_of(id)
         self._book.drop(id)
 
 

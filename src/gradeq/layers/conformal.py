@@ -143,7 +143,7 @@ class Conformal(Single, Tracker):
     ) -> PredictionSet:
         """The set of labels to expect; a ticket stays open until the label comes."""
         if id is not None or time is not None:
-            time = self._admitted(id, time)
+            id, time = self._admitted(id, time)
         served: PredictionSet = self._kept(self._event(x, weight), id, time)
         return served
 

@@ -156,7 +156,7 @@ class Elo(Standings, ManyGames, Layer):
                 return self._chance(a, b, home, time)
             if self.proximal is not None:
                 raise BadInput(NOT_LATE)
-            self._book.check_new(id)
+            id = self._book.check_new(id)
             when = None if time is None else moment(time)
             shown: float = self._kept(self._event(a, b, home, weight, when), id, when)
             return shown

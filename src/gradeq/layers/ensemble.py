@@ -106,7 +106,7 @@ class QuantileEnsemble(Single):
     ) -> float:
         """The adjusted quantile; a ticket stays open until its label comes."""
         if id is not None or time is not None:
-            time = self._admitted(id, time)
+            id, time = self._admitted(id, time)
         served: float = self._kept(self._event(f, weight), id, time)
         return served
 

@@ -150,7 +150,7 @@ class Grouped(Stepped, Generic[Served]):
         """The adjusted prediction, or all levels in increasing order; a ticket stays open until its label comes."""
         with self._lock:
             if id is not None or time is not None:
-                time = self._admitted(id, time)
+                id, time = self._admitted(id, time)
             served: Served = self._kept(self._event(f, groups, features, weight), id, time)
             return served
 

@@ -126,7 +126,7 @@ class Keyed(Predicting):
         """The adjusted prediction of this key's own layer."""
         with self._lock:
             if id is not None or time is not None:
-                time = self._admitted(id, time)
+                id, time = self._admitted(id, time)
             return self._kept(self._event(f, key, groups, features, weight), id, time)
 
     def run(

@@ -21,7 +21,7 @@ from gradeq.certificate_reading import reading_of
 from gradeq.engine.columns import Columns, Engine, Ran, carried_over, run_columns
 from gradeq.engine.flight import ONE, Flight, lateness
 from gradeq.engine.sound import check_entry
-from gradeq.engine.tickets import Book, Fields, check_id
+from gradeq.engine.tickets import Book, Fields, id_of
 from gradeq.engine.told import entered
 from gradeq.layers.answering import Answering
 from gradeq.layers.guard import holds_lock, together
@@ -242,7 +242,7 @@ class Layer(Showing, Answering, ABC):
         if type(y) is not float or not low <= y <= high:
             y = self._label(y)
         if id is not None and type(id) is not str and type(id) is not int:
-            check_id(id)
+            id = id_of(id)
         with self._lock:
             book = self._book
             if id is not None and (id in book.closed or id in book.held):

@@ -37,10 +37,9 @@ class Predicting(Layer):
     def open(self, *args: Any, **kwargs: Any) -> Ticket:
         """Serve a row and leave its ticket with the caller."""
 
-    def _admitted(self, id: Id | None, time: Moment | None) -> float | None:
-        """The time of a prediction, checked with its id."""
-        self._book.check_new(id)
-        return None if time is None else columns.moment(time)
+    def _admitted(self, id: Any, time: Moment | None) -> tuple[Id | None, float | None]:
+        """Id and time of a prediction, checked."""
+        return self._book.check_new(id), None if time is None else columns.moment(time)
 
     def _prediction(self, f: Any) -> Any:
         return checks.number(f, "prediction")

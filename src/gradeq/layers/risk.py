@@ -102,7 +102,7 @@ class RiskControl(Predicting):
     ) -> float:
         """The knob to use now; a ticket stays open until the label comes."""
         if id is not None or time is not None:
-            time = self._admitted(id, time)
+            id, time = self._admitted(id, time)
         served: float = self._kept(self._event(weight), id, time)
         return served
 

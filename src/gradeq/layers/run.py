@@ -17,7 +17,7 @@ from gradeq.engine.columns import (
     run_columns,
     serving_order,
 )
-from gradeq.engine.keeping import Kept, check_ids
+from gradeq.engine.keeping import Kept, new_ids
 from gradeq.engine.tickets import Book, Id
 from gradeq.errors import BadInput
 from gradeq.frames import same_index
@@ -175,8 +175,7 @@ def checked_ids(layer: Any, ids: Any, n: int) -> list[Id | None]:
     for row, id in enumerate(found):
         if id is None or id != id:
             raise BadInput(f"row {row} has no id; give every row one, or leave out ids")
-    check_ids(layer._book, found)
-    return found
+    return new_ids(layer._book, found)
 
 
 def no_trace(_: Any) -> Any:
