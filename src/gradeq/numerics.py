@@ -16,6 +16,10 @@ LAMBERT_W = (
 SMALLEST = 1e-100
 FAINT = f"is above 0 and below {SMALLEST:g}, where rounding loses it; give 0 or a larger one"
 
+# Of a prediction or a label: sums and differences of larger ones soon leave the finite numbers.
+LARGEST = 1e305
+HUGE = f"is too large: sums of numbers beyond {LARGEST:g} are not finite; give the column in a larger unit"
+
 
 def over(total: float, divisor: float) -> float:
     """total / divisor, 0 for nothing."""

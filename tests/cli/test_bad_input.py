@@ -224,3 +224,11 @@ def test_hostile_names_are_printed_without_their_control_characters(tmp_path):
     assert "\x1b" not in done.out and "\x07" not in done.out and "red" in done.out
     line = refused(here("debias", file, "--prediction", "\x1b[2Jscore", "--label", "outcome"))
     assert "\x1b" not in line
+
+
+@pytest.mark.parametrize("eta", ["auto", "plain", "0.1"])
+def test_numbers_too_large_for_any_step_are_named(eta, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("p,y\n1,2\n1e308,-1e308\n1e308,-1e308\n")
+    line = refused(here("debias", path, "--prediction", "p", "--label", "y", "--eta", eta))
+    assert "row 2: column 'p' has 1e+308, which is too large" in line and "eta" not in line

@@ -14,9 +14,10 @@ from gradeq.cli.judge import Judge
 from gradeq.cli.options import Common
 from gradeq.cli.reading import Piece
 from gradeq.cli.state_file import read_state
+from gradeq.errors import Diverging
 from gradeq.files import Codebook
 from gradeq.files.numbers import Floats
-from gradeq.numerics import FAINT, SMALLEST
+from gradeq.numerics import FAINT, HUGE, LARGEST, SMALLEST
 
 if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
@@ -159,7 +160,14 @@ def learn(task: Task, layer: Any, rows: Parsed) -> Any:
     if rows.features is not None:
         given["features"] = dict(zip(task.features, rows.features.T, strict=True))
     base = rows.base if task.several else rows.base[:, 0]
-    return layer.run(base, y, **given)
+    try:
+        return layer.run(base, y, **given)
+    except Diverging:  # of numbers so large no smaller step is the remedy
+        for name, column in zip(task.prediction, rows.base.T, strict=False):
+            piece.refuse(np.abs(column) > LARGEST, column, name, HUGE)
+        if task.label is not None:
+            piece.refuse(np.abs(rows.y) > LARGEST, rows.y, task.label, HUGE)
+        raise
 
 
 def enter(content: Content, task: Task, rows: Parsed) -> None:

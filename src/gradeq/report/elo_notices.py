@@ -27,8 +27,8 @@ def winner_twofold(games: int, row: str, word: str) -> Notice:
     return Notice(
         "amber",
         f"The winner of {some(games, 'game')} can be read in two ways.",
-        f"In {clean(row, 80)}, {clean(word, 40)!r} is a player of that game, and as a word it says that the other side "
-        "won or that it was a tie. It was read as the player.",
+        f"In {clean(row, 80)}, {clean(word, 40)!r} is a player of that game, and as a word it says that the "
+        "other side won or that it was a tie. It was read as the player.",
         "If it was meant as a word, rename the player, or give the results as numbers with `--score`.",
     )
 

@@ -15,6 +15,7 @@ from gradeq.ledger.batch import Batch
 from gradeq.ledger.facts import SERVED
 from gradeq.ledger.state import FACTS_KNOWN, Column, State
 from gradeq.ledger.values import Place, Posting, Ticket, new
+from gradeq.numerics import LARGEST
 from gradeq.penalties import Penalty
 from gradeq.rules.entries import Entries
 from gradeq.schedules import Schedule
@@ -99,7 +100,8 @@ def diverging(eta: float) -> Diverging:
     """The refusal of a step that would leave the proven range."""
     return Diverging(
         f"a parameter leaves its proven range with a step of {eta:g}: the layer is diverging; "
-        "use a smaller eta (weights scale it), or the late-label cap where labels come late"
+        "use a smaller eta (weights scale it), or the late-label cap where labels come late; "
+        f"numbers beyond {LARGEST:g} are too large for any step"
     )
 
 
