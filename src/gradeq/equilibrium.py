@@ -140,12 +140,14 @@ class Equilibrium:
             return False
         return self.loss_after > self.loss_before + ROUNDING * abs(self.loss_before)
 
-    def verdict(self) -> str:
-        """The whole in one sentence: bias and loss, before and after, the certificate and the bound."""
+    def verdict(self, measured: str = "") -> str:
+        """The whole in one sentence: bias (or what was ``measured``), loss, certificate and bound."""
         if self.rows == 0:
             return "no labels yet: nothing to certify"
         rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
-        if self.bias_after is not None:
+        if measured:
+            parts = [f"{measured} over {rows}"]
+        elif self.bias_after is not None:
             before = "" if self.bias_before is None else f"{figure(self.bias_before)} -> "
             parts = [f"bias {before}{figure(self.bias_after)} over {rows}"]
         elif "bias" in self.hidden:
@@ -162,7 +164,7 @@ class Equilibrium:
             parts.append(f"{self.loss_name} {before}{figure(self.loss_after)}{worse}")
         elif self.loss_name in self.hidden:
             parts.append(f"{self.loss_name} not known: {HIDDEN}")
-        parts.append(f"certificate {trusted(self.balance, self.exact)} (gap {figure(self.gap)})")
+        parts.append(f"certificate {trusted(self.balance, self.exact, figure(self.gap))}")
         parts.append(self._bound_in_words())
         if self.learning is not None and self.learning.gaps:
             parts.append(f"labels: {self.learning.gaps}")
@@ -182,8 +184,7 @@ class Equilibrium:
             why = "" if self.bound_from in ("", "no theorem fits") else f": {self.bound_from}"
             return f"no bound applies{why}"
         source = f" (result {self.bound_from})" if self.bound_from else ""
-        vacuous = ", vacuous so far" if self.vacuous else ""
-        return f"bound {figure(self.bound)}{source}{vacuous}"
+        return f"bound {'vacuous' if self.vacuous else figure(self.bound)}{source}"
 
     def __str__(self) -> str:
         if len(self.coordinates) < 2:
@@ -373,7 +374,11 @@ def table_lines(coordinates: Sequence[Coordinate]) -> list[str]:
         ("after", lambda c: figure(c.bias_after), ""),
         ("loss before", lambda c: figure(c.loss_before), ""),
         ("after", lambda c: figure(c.loss_after), ""),
-        ("bound", lambda c: figure(c.bound) + (" vacuous" if c.vacuous else ""), ""),
+        (
+            "bound",
+            lambda c: "vacuous" if c.bound is not None and c.vacuous else figure(c.bound),
+            "",
+        ),
     ]
     filled = []
     for head, shown, name in columns:

@@ -114,9 +114,12 @@ def balance(gap: float, averages: Iterable[float], loss: float | None, rounding:
     return "rounded" if gap <= 2.0 * rounding else "broken"
 
 
-def trusted(balanced: str, exact: bool) -> str:
-    """How far a certificate can be trusted, in words."""
-    if balanced == "broken":
-        return balanced
-    kind = "exact" if exact else "from the stored sums"
-    return kind if balanced == "even" else f"{kind}, up to the rounding of a large label"
+def trusted(balanced: str, exact: bool, gap: str) -> str:
+    """How far a certificate can be trusted, in words; where steps varied it rests on the stored sums.
+
+    >>> trusted("even", True, "1e-17"), trusted("even", False, "0"), trusted("broken", True, "0.3")
+    ('exact (gap 1e-17)', 'exact (gap 0, by the stored sums)', 'broken (gap 0.3)')
+    """
+    kind = {"even": "exact", "rounded": "exact, up to the rounding of a large label"}
+    by = "" if exact else ", by the stored sums"
+    return f"{kind.get(balanced, balanced)} (gap {gap}{by})"

@@ -41,9 +41,11 @@ def audited(path: str) -> dict[str, Any]:
     import json
 
     from gradeq.cli.json_summary import warned
+    from gradeq.cli.learned import covered_since
     from gradeq.cli.state_file import layer_of, read_text
     from gradeq.cli.task import step_of
     from gradeq.errors import BadInput, StateError
+    from gradeq.report.of_state import in_short
     from gradeq.report.surprises import not_known
 
     text = read_text(path)
@@ -71,7 +73,8 @@ def audited(path: str) -> dict[str, Any]:
         "parameters": len(reached.coordinates),
         "gap": reached.gap,
         "exact": reached.exact,
-        "verdict": reached.verdict(),
+        "verdict": in_short(layer, reached),
+        **covered_since(layer, reached),
         "log": layer.log,
         "warnings": warned(() if unknown is None else (unknown,)),
         **paired(layer),

@@ -14,6 +14,7 @@ from gradeq.cli.desk import Desk
 from gradeq.cli.far import Watch, each
 from gradeq.cli.games import scores_of
 from gradeq.cli.json_summary import warned
+from gradeq.cli.learned import covered_since
 from gradeq.cli.light import arrow_without_pandas
 from gradeq.cli.lock import holding
 from gradeq.cli.options import check_distinct
@@ -27,7 +28,7 @@ from gradeq.files.numbers import numeric, plain
 from gradeq.layers.answering import outcome_of
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
-from gradeq.report.of_state import harm_since
+from gradeq.report.of_state import harm_since, in_short
 from gradeq.report.story import Notice
 from gradeq.report.surprises import means_remember, not_known
 
@@ -251,7 +252,8 @@ def write_rejected(path: str, table: Any, outcomes: list[str], files: Together) 
 def as_dict(answered: Answered) -> dict[str, Any]:
     """The counts, and what is reached since the state began."""
     layer = answered.layer
-    reached = layer.equilibrium().as_dict()
+    now = layer.equilibrium()
+    reached = now.as_dict()
     found: dict[str, Any] = {word: answered.counts[word] for word in WORDS}
     found |= {
         "learned": answered.learned,
@@ -259,7 +261,7 @@ def as_dict(answered: Answered) -> dict[str, Any]:
         "run": Desk.of(layer).number,
     }
     found |= {name: reached[name] for name in ("bias", "loss", "not_known", "certificate")}
-    return found | {"warnings": warned(answered.notices)}
+    return found | covered_since(layer, now) | {"warnings": warned(answered.notices)}
 
 
 def terminal(answered: Answered) -> str:
@@ -269,7 +271,10 @@ def terminal(answered: Answered) -> str:
     first = f"{some(counts['applied'], 'label')} applied{''.join(f'; {other}' for other in others)}"
     waiting = layer.in_flight["open"]
     waits = "1 row still waits" if waiting == 1 else f"{waiting:,} rows still wait"
-    parts = [f"{first}; {waits} for a label.", f"Since the state began: {reached(layer)}."]
+    parts = [
+        f"{first}; {waits} for a label.",
+        f"Since the state began: {in_short(layer, layer.equilibrium())}.",
+    ]
     if layer.kind == "elo":
         from gradeq.cli.elo_summary import shown
 
@@ -290,14 +295,3 @@ def terminal(answered: Answered) -> str:
         "\n".join(f"{name}  {clean(path, 200)}" for name, path in named if path is not None)
     )
     return "\n\n".join(parts)
-
-
-def reached(layer: Any) -> str:
-    """Bias or coverage, the loss and the certificate, over all labels of the state."""
-    verdict: str = layer.equilibrium().verdict()
-    covered = getattr(layer, "coverage", None)
-    if covered is None or not layer.equilibrium().rows:
-        return verdict
-    each = covered if isinstance(covered, list) else [covered]
-    shown = [f"coverage {c.before:.3g} -> {c.after:.3g}, target {c.target:g}" for c in each]
-    return "; ".join([*shown, verdict.partition("; ")[2]])

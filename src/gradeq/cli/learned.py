@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from gradeq.cli.outcome import Outcome
+from gradeq.equilibrium import Equilibrium
 from gradeq.report.numerals import some
+from gradeq.report.of_state import coverages_of
 
 
 def over(outcome: Outcome) -> str:
@@ -32,13 +34,20 @@ def figures_of(outcome: Outcome) -> dict[str, Any]:
     if task.command == "debias":
         name = "relative_bias" if task.link == "exp" else "bias"
         found[name] = pair(reached.bias_before, reached.bias_after)
-    covered = getattr(outcome.layer, "coverage", None)
-    if covered is not None:
-        each = covered if isinstance(covered, list) else [covered]
-        shares = [{"target": c.target} | pair(c.before, c.after) for c in each]
-        found["coverage"] = shares if isinstance(covered, list) else shares[0]
+    found |= covered_since(outcome.layer, reached)
     found["loss"] = {"name": reached.loss_name} | pair(reached.loss_before, reached.loss_after)
     return found
+
+
+def covered_since(layer: Any, reached: Equilibrium) -> dict[str, Any]:
+    """The coverage over all labels of a layer, of several levels a list; nothing where no coverage is asked for."""
+    shares = [
+        {"target": c.target, "before": c.before, "after": c.after}
+        if reached.rows
+        else {"target": c.target, "before": None, "after": None}
+        for c in coverages_of(layer, reached)
+    ]
+    return {"coverage": shares if len(shares) > 1 else shares[0]} if shares else {}
 
 
 def words_of(outcome: Outcome, arrow: Any) -> str:

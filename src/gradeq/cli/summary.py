@@ -12,8 +12,10 @@ from gradeq.cli.outcome import GroupLine, Outcome, bound_beside
 from gradeq.cli.task import final_step
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
+from gradeq.report.of_state import coverage_bound, coverages_of, in_short
 from gradeq.report.story import Coverage, Notice, Pair
 from gradeq.report.words import FEW, subject, text, verdict_sentence
+from gradeq.rounding import trusted
 from gradeq.tables import aligned
 
 SHOWN = 20
@@ -51,7 +53,7 @@ def figures(outcome: Outcome) -> str:
     if not outcome.labelled and labels_later(task.common):
         waiting = outcome.layer.in_flight["open"]
         said = f"{some(outcome.rows, 'row')} served; {waiting:,} waiting for a label in the state."
-        since = f"Since the state began: {outcome.equilibrium.verdict()}."
+        since = f"Since the state began: {in_short(outcome.layer, outcome.equilibrium)}."
         return f"{said} {since}" if outcome.continued else said
     if not outcome.labelled:
         return f"{some(outcome.rows, 'row')} served, none labelled: nothing to judge"
@@ -86,18 +88,13 @@ def weighting(outcome: Outcome) -> str:
 def certified(outcome: Any) -> str:
     """certificate exact (gap 1e-17); bound 0.0123. Its own figures stand in it where it is about other rows."""
     reached = outcome.equilibrium
-    kind = "broken" if reached.balance == "broken" else "exact"
     value, vacuous = reached.bound, reached.vacuous
-    covered = getattr(getattr(outcome, "layer", None), "coverage", None)
-    if (
-        covered is not None
-    ):  # the bound beside a coverage is that of the coverage, not of one of its parts
-        each = covered if isinstance(covered, list) else [covered]
-        value = None if any(c.bound is None for c in each) else max(c.bound for c in each)
-        vacuous = any(c.vacuous for c in each)
+    covered = coverages_of(outcome.layer, reached)
+    if covered:
+        value, vacuous = coverage_bound(covered)
     shown = "bound vacuous" if vacuous else f"bound {'-' if value is None else short(value)}"
     bound = "no bound applies" if value is None else shown
-    holds = f"{kind} (gap {reached.gap:.0e}); {bound}"
+    holds = f"{trusted(reached.balance, reached.exact, f'{reached.gap:.0e}')}; {bound}"
     if not getattr(outcome, "same_rows", True):
         if not reached.rows:
             return "no label learned from: nothing to certify"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from gradeq.coverage import Coverage
@@ -21,6 +22,25 @@ def coverages_of(layer: Any, reached: Equilibrium) -> list[Coverage]:
     if found is None:
         return []
     return found if isinstance(found, list) else [found]
+
+
+def in_short(layer: Any, reached: Equilibrium) -> str:
+    """A state in one sentence: bias or coverage and the loss over all its labels, the certificate and the bound."""
+    covered = coverages_of(layer, reached) if reached.rows else []
+    if not covered:
+        return reached.verdict()
+    said = [f"coverage {c.before:.3g} -> {c.after:.3g}, target {c.target:g}" for c in covered]
+    value, vacuous = coverage_bound(covered)
+    source = reached.bound_from if value is None or value == reached.bound else ""
+    own = replace(reached, bound=value, vacuous=vacuous, bound_from=source)
+    return own.verdict("; ".join(said))
+
+
+def coverage_bound(covered: list[Coverage]) -> tuple[float | None, bool]:
+    """The bound that stands beside coverages is on them, not on one of their parts; whether it is vacuous."""
+    bounds = [c.bound for c in covered if c.bound is not None]
+    value = max(bounds) if len(bounds) == len(covered) else None
+    return value, any(c.vacuous for c in covered)
 
 
 def harm_since(layer: Any, reached: Equilibrium) -> list[told.Notice]:

@@ -125,11 +125,12 @@ def certificate(
     if held.bound is None:
         shown = el("span", value, class_="after")
     else:
-        limit = el("span", "vacuous", class_="tag grey") if held.vacuous else el("span", bound)
-        shown = join(
-            el("span", value, class_="after"), el("span", "≤" if kept else ">", class_="mid"), limit
-        )
-    agree = "rows and state agree" if held.exact else "Σηg and the move of θ agree"
+        sign = el("span", "≤" if kept else ">", class_="mid")
+        limit = (sign, el("span", bound))
+        if held.vacuous:  # nothing is compared with it
+            limit = (el("span", "", class_="mid"), el("span", "bound vacuous", class_="tag grey"))
+        shown = join(el("span", value, class_="after"), *limit)
+    agree = "rows and state agree" if held.exact else "stored sums and the move of θ agree"
     close = "exactly" if held.gap == 0 else f"to {gap(held.gap)}"
     if not trusted:
         agree, close = "rows and state differ", f"by {gap(held.gap)}"

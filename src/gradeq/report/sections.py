@@ -151,7 +151,7 @@ def _figures(story: Story) -> list[Markup]:
     places = decimals(held.value, beside)
     limit = bound_text(held.bound, places)
     gloss = f"average gradient {held.over}".rstrip()
-    gloss += " and its worst case" if held.bound is not None else ""
+    gloss += " and its worst case" if held.bound is not None and not held.vacuous else ""
     if verdict.nothing:
         none = el("span", "–")
         return [*made, figure("Certificate", none, "no label learned from: nothing to certify")]
