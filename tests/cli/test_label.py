@@ -370,3 +370,31 @@ def test_a_layer_saved_in_python_takes_labels_from_files(tmp_path):
     assert ok(label(state, rows, "--json")).json["applied"] == 3
     layer.update_many([1.5] * 3, ids=[7, "8", "007"])
     assert gq.load(state)._state.saved() == layer._state.saved()
+
+
+@pytest.mark.parametrize("spelled", ["{}.0", "{}"])
+def test_ids_that_a_data_frame_wrote_as_floats_are_the_whole_numbers_they_were(spelled, tmp_path):
+    asked = write(tmp_path / "asked.csv", [{"id": 1000 + k, "f": 1.0} for k in range(5)])
+    told = write(
+        tmp_path / "told.csv", [{"id": spelled.format(1000 + k), "y": 2.0} for k in range(5)]
+    )
+    state = tmp_path / "state.json"
+    ok(here("debias", asked, "--prediction", "f", "--id", "id", "--state", state))
+    done = ok(here("label", told, "--state", state, "--id", "id", "--label", "y", "--json"))
+    assert (done.json["applied"], done.json["unknown"], done.json["open"]) == (5, 0, 0)
+
+
+def test_labels_that_no_row_waits_for_are_shown_beside_one_that_does(tmp_path):
+    asked = write(tmp_path / "asked.csv", [{"id": f"2024-{k}", "f": 1.0} for k in range(3)])
+    state = tmp_path / "state.json"
+    ok(here("debias", asked, "--prediction", "f", "--id", "id", "--state", state))
+    call = ("--state", state, "--id", "id", "--label", "y")
+    none = write(tmp_path / "none.csv", [{"id": "2023-7", "y": 1.0}, {"id": "2024-2", "y": ""}])
+    found = ok(here("label", none, *call, "--json")).json["warnings"]
+    assert [warning["level"] for warning in found] == ["amber"]
+    assert "'2023-7'" in found[0]["evidence"] and "'2024-0'" in found[0]["evidence"]
+    assert (
+        "Warning: The state does not know the id of 1 label" in ok(here("label", none, *call)).out
+    )
+    some = write(tmp_path / "some.csv", [{"id": "2023-7", "y": 1.0}, {"id": "2024-2", "y": 2.0}])
+    assert "Note: The state does not know the id of 1 label." in ok(here("label", some, *call)).out

@@ -26,7 +26,9 @@ from gradeq.files import MISSING_NAME, Clock, Codebook, Together, Writer, open_t
 from gradeq.files.cells import row_name
 from gradeq.files.numbers import numeric, plain
 from gradeq.layers.answering import outcome_of
+from gradeq.report.late_notices import conflicting, unknown_ids
 from gradeq.report.markup import clean
+from gradeq.report.notices import ordered
 from gradeq.report.numerals import some
 from gradeq.report.of_state import harm_since, in_short
 from gradeq.report.story import Notice
@@ -117,9 +119,14 @@ def carry_out(
         publish(outputs, place, layer, desk, held, Run(state, "", len(labels.ids), files))
         learned = layer.equilibrium().rows - before
     now = layer.equilibrium()
-    found = [*watch.notices(), *remembered(layer, replaced), not_known(now.hidden)]
+    found = [
+        *unused(layer, labels, outcomes),
+        *watch.notices(),
+        *remembered(layer, replaced),
+        not_known(now.hidden),
+    ]
     found += [] if layer.kind == "elo" else harm_since(layer, now)
-    notices = tuple(notice for notice in found if notice is not None)
+    notices = ordered(notice for notice in found if notice is not None)
     return Answered(Counter(outcomes), layer, state, rejected, learned, notices)
 
 
@@ -195,6 +202,23 @@ def posted(layer: Any, labels: Labels, correct: bool, replaced: list[Replaced]) 
             outcome = layer.correct(id, y)
         outcomes[k] = "applied" if outcome == "dropped" else outcome
     return outcomes
+
+
+def unused(layer: Any, labels: Labels, outcomes: list[str]) -> list[Notice]:
+    """Labels that the state has no row for, and labels unlike those it has."""
+    counts, found = Counter(outcomes), []
+    if counts["unknown"]:
+        waiting = next(iter(layer._book.by_id), None)
+        alone = counts["unknown"] + counts["skipped"] == len(outcomes) and waiting is not None
+        stranger = labels.ids[outcomes.index("unknown")]
+        found.append(
+            unknown_ids(
+                counts["unknown"], alone, stranger, None if waiting is None else str(waiting)
+            )
+        )
+    if counts["conflict"]:
+        found.append(conflicting(counts["conflict"]))
+    return found
 
 
 def remembered(layer: Any, replaced: list[Replaced]) -> list[Notice]:
@@ -279,16 +303,6 @@ def terminal(answered: Answered) -> str:
         from gradeq.cli.elo_summary import shown
 
         parts.append(shown(layer.board()))
-    if counts["unknown"]:
-        parts.append(
-            f"Note: The state does not know the ids of {some(counts['unknown'], 'label')}: the rows were served "
-            "elsewhere, or so long ago that their ids are forgotten (the last 10,000 with a label are kept)."
-        )
-    if counts["conflict"]:
-        parts.append(
-            f"Note: {some(counts['conflict'], 'label')} had another value than the one already learned from; "
-            "--correct replaces the old value by the new one."
-        )
     parts += [said(notice) for notice in answered.notices]
     named = (("rejected", answered.rejected), ("state", answered.state))
     parts.append(

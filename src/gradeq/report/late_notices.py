@@ -1,5 +1,6 @@
 """The notices about labels that come late, later than allowed, twice, or not at all."""
 
+from gradeq.report.markup import clean
 from gradeq.report.numerals import count, plain, some
 from gradeq.report.story import Notice
 
@@ -98,6 +99,36 @@ def too_late(labels: int, ttl: str) -> Notice:
         f"{some(labels, 'label')} came later than --ttl {ttl} allows and "
         + ("was not learned from." if labels == 1 else "were not learned from."),
         "Averages over labelled rows include them; what was learned, and the certificate, do not.",
+    )
+
+
+def unknown_ids(labels: int, none_known: bool, stranger: str, waiting: str | None) -> Notice:
+    """Labels under ids that the state does not know; ``none_known``: no other label came, though rows wait.
+
+    ``stranger`` is one of these ids, ``waiting`` one of a row that waits.
+    """
+    claim = (
+        f"The state does not know the {'id' if labels == 1 else 'ids'} of {some(labels, 'label')}"
+    )
+    beside = "no row waits" if waiting is None else f"a row waits under {clean(waiting, 40)!r}"
+    return Notice(
+        "amber" if none_known else "note",
+        f"{claim}, and no other label came." if none_known else f"{claim}.",
+        f"One of them is {clean(stranger, 40)!r}; {beside}. Such rows were served elsewhere, or so long ago "
+        "that their ids are forgotten (the last 10,000 with a label are kept).",
+        "See that `--id` names the column with the ids that rows were served under."
+        if none_known
+        else "",
+    )
+
+
+def conflicting(labels: int) -> Notice:
+    """Labels for ids that have another one already."""
+    return Notice(
+        "note",
+        f"{some(labels, 'label')} had another value than the one already learned from.",
+        "The first value stays.",
+        "`--correct` replaces the old value by the new one.",
     )
 
 
