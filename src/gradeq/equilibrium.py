@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 SHOWN = 20  # rows of a printed table
 ROUNDING = 1e-12  # of a loss: two sums of the same losses may differ by as much
 HARM = 0.02  # of the raw loss: more is said
+LARGEST = "largest average gradient"
+FARTHEST = "coverage less level, where farthest off,"  # what the same is for quantiles
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,12 @@ class Equilibrium:
         return max(known, key=abs, default=0.0)
 
     @property
+    def largest_apart(self) -> float | None:
+        """``largest``, which ``bound`` is about, where a bias is shown that is another number (and may exceed it)."""
+        bias, of = self.bias_after, self.largest
+        return None if bias is None or math.isclose(bias, of, abs_tol=1e-12) else of
+
+    @property
     def balance(self) -> str:
         """Whether sums and state agree: "even", "rounded" (a large label explains it) or "broken"."""
         averages = column_of(self.coordinates, "from_state")
@@ -153,10 +161,7 @@ class Equilibrium:
         elif "bias" in self.hidden:
             parts = [f"bias not known over {rows}"]
         else:
-            covers = self.loss_name == "pinball loss"  # the error is then coverage less level
-            off = (
-                "coverage less level, where farthest off," if covers else "largest average gradient"
-            )
+            off = FARTHEST if self.loss_name == "pinball loss" else LARGEST
             parts = [f"{off} {figure(self.largest)} over {rows}"]
         if self.loss_after is not None:
             before = "" if self.loss_before is None else f"{figure(self.loss_before)} -> "
@@ -184,7 +189,9 @@ class Equilibrium:
             why = "" if self.bound_from in ("", "no theorem fits") else f": {self.bound_from}"
             return f"no bound applies{why}"
         source = f" (result {self.bound_from})" if self.bound_from else ""
-        return f"bound {'vacuous' if self.vacuous else figure(self.bound)}{source}"
+        apart = None if self.vacuous else self.largest_apart
+        of = "" if apart is None else f"{LARGEST} {figure(apart)}, "
+        return f"{of}bound {'vacuous' if self.vacuous else figure(self.bound)}{source}"
 
     def __str__(self) -> str:
         if len(self.coordinates) < 2:
@@ -346,9 +353,7 @@ def figure(x: float | None) -> str:
 
 def plain(value: Any) -> Any:
     """A value as JSON takes it."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def column_of(coordinates: Sequence[Coordinate], name: str) -> list[Any]:
@@ -374,11 +379,7 @@ def table_lines(coordinates: Sequence[Coordinate]) -> list[str]:
         ("after", lambda c: figure(c.bias_after), ""),
         ("loss before", lambda c: figure(c.loss_before), ""),
         ("after", lambda c: figure(c.loss_after), ""),
-        (
-            "bound",
-            lambda c: "vacuous" if c.bound is not None and c.vacuous else figure(c.bound),
-            "",
-        ),
+        ("bound", lambda c: figure(c.bound) and ("vacuous" if c.vacuous else figure(c.bound)), ""),
     ]
     filled = []
     for head, shown, name in columns:
@@ -388,8 +389,7 @@ def table_lines(coordinates: Sequence[Coordinate]) -> list[str]:
             filled.append((head, cells))
     widths = [max(len(head), *map(len, cells)) for head, cells in filled]
     lines = [aligned([head for head, _ in filled], widths)]
-    for i in range(len(worst)):
-        lines.append(aligned([cells[i] for _, cells in filled], widths))
+    lines += [aligned([cells[i] for _, cells in filled], widths) for i in range(len(worst))]
     if len(left) > SHOWN:
         lines.append(f"... and {len(left) - SHOWN:,} with less")
     return lines

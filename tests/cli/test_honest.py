@@ -72,3 +72,16 @@ def test_probabilities_with_0_1_labels_ask_for_the_binary_outcome(tmp_path):
     assert line not in ok(here(*call, "--outcome", "binary")).out
     other = write(tmp_path / "other.csv", numbers(400, {"a": 1.0}))
     assert line not in ok(here("debias", other, "--prediction", "f", "--label", "y")).out
+
+
+def test_beside_a_bound_stands_what_it_bounds_and_not_the_bias_of_all_groups(tmp_path):
+    rows = [{"f": 0, "y": 1, "g": i % 20} for i in range(400)]
+    file = write(tmp_path / "g.csv", rows)
+    given = ("debias", file, "--prediction", "f", "--label", "y", "--by", "g", "--eta", 0.1)
+    line = ok(here(*given)).out.splitlines()[0]
+    found = ok(here(*given, "--json")).json
+    bias, held = abs(found["bias"]["after"]), found["certificate"]
+    assert bias > 10.0 * held["bound"] > 0.0  # so the two may not stand side by side
+    largest = min(held["average_gradient"].values())
+    assert f"largest average gradient {largest:.3g}, bound {held['bound']:.3g};" in line
+    assert abs(largest) <= held["bound"]

@@ -1,6 +1,7 @@
 """Combinations in which a bound, a cap or a coverage was once printed that a run exceeded, or that crashed."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -355,3 +356,31 @@ def test_a_forecast_too_large_to_move_by_less_than_its_digits_keeps_its_bound():
     for _ in range(4000):
         layer.predict(1e16), layer.update(1e16 - 2.0)
     assert abs(layer.theta["(all)"]) > 2.5 and kept(layer.equilibrium())
+
+
+@pytest.mark.parametrize("groups", [1, 2, 20, 200])
+@pytest.mark.parametrize("eta", [0.1, "auto"])
+def test_the_figure_before_a_bound_in_the_verdict_is_what_the_bound_is_about(groups, eta):
+    """The bias over all rows is the sum of what groups keep, and may be larger than the bound on each of them."""
+    layer = Debiaser(eta, groups=["g"])
+    column = [str(i % groups) for i in range(20 * groups)]
+    layer.run(np.zeros(len(column)), np.ones(len(column)), groups={"g": column})
+    elo = Elo(eta)
+    elo.run(column, ["rival"] * len(column), [1.0] * len(column))  # the first side always wins
+    for reached in (layer.equilibrium(), elo.equilibrium()):
+        verdict = reached.verdict()
+        if reached.vacuous:
+            assert "; bound vacuous (" in verdict
+            continue
+        figure, bound = beside_bound(verdict)
+        assert figure == pytest.approx(abs(reached.largest), rel=1e-3)
+        assert figure <= bound * (1 + 1e-3)
+    found = layer.equilibrium()
+    assert (abs(found.bias_after) > found.bound) == (groups > 1 and eta == 0.1)
+
+
+def beside_bound(verdict):
+    """The last figure that is said before the bound, and the bound."""
+    said = verdict.partition("bound ")
+    named = re.findall(r"(?:bias \S+ ->|largest average gradient) (\S+?)[, ]", said[0])
+    return abs(float(named[-1])), float(said[2].split()[0].rstrip(","))

@@ -86,7 +86,7 @@ def command(**given: Any) -> None:
 
     Serves each prediction with a correction learned from earlier labels, so that the mean served
     value approaches the mean label: over all rows, or in each group of each --by column. Where
-    the summary prints a bound, the bias is at most that, whatever the data.
+    the summary prints a bound, the average beside it is at most that, whatever the data.
 
     Without --eta, running means of the known errors (overall and by group) and the raw prediction
     are mixed by their loss (auto): it follows drift, also with late labels, and needs about 500

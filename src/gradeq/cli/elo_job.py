@@ -78,7 +78,14 @@ class EloOutcome:
     capped: Capped | None
     resized: int
     whose_step: str
+    continued: bool
     notices: tuple[Any, ...] = ()
+
+    @property
+    def games(self) -> int:
+        """The games that players are judged by: with a state those learned from since it began."""
+        reached: int = self.equilibrium.rows
+        return reached if self.continued else self.labelled
 
 
 class EloPass:
@@ -230,7 +237,9 @@ def carry_out(
             session.check()
             check_played(pass_)
             whose = whose_step(k is not None or options.eta is not None, continued)
-            outcome = concluded(options, sides, ties, predictions, view, pass_, before, whose)
+            outcome = concluded(
+                options, sides, ties, predictions, view, pass_, before, whose, continued
+            )
             if board is not None:
                 write_board(board, outcome.board)
         if page is not None and follow is not None:
@@ -301,6 +310,7 @@ def concluded(
     pass_: EloPass,
     before: Before,
     whose: str,
+    continued: bool,
 ) -> EloOutcome:
     """All that is said about a run, once it is over."""
     from gradeq.cli.elo_notes import notices
@@ -333,6 +343,7 @@ def concluded(
         capping(layer, before),
         layer.steps["resized"] - before.resized,
         whose,
+        continued,
     )
     return replace(outcome, notices=(*pass_.session.said, *notices(outcome, pass_)))
 

@@ -41,8 +41,8 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     if pass_.doubtful is not None:
         found.append(elo_say.winner_twofold(*pass_.doubtful))
     later = labels_later(outcome.options)
-    if outcome.labelled < FEW and (outcome.labelled or not later):
-        found.append(say.few_labels(outcome.labelled))
+    if outcome.games < FEW and (outcome.games or not later):
+        found.append(say.few_labels(outcome.games))
     found += stepping(outcome, outcome.options, outcome.whose_step)
     judged = [row for row in outcome.board if row.games >= FEW]
     if judged:

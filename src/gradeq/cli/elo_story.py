@@ -11,7 +11,7 @@ from gradeq.cli.elo_job import EloOutcome
 from gradeq.cli.story import made
 from gradeq.cli.trend import axis_of
 from gradeq.report import story as told
-from gradeq.report.of_elo import advantage, method, player
+from gradeq.report.of_elo import advantage, log_loss, method, player
 from gradeq.report.page import html
 from gradeq.report.thin import numbers, thin
 
@@ -30,13 +30,14 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
 
     reached = outcome.equilibrium
     eta = outcome.layer.step
+    loss = reached.loss_after if outcome.continued else outcome.sums.mean("loss")
     return told.EloStory(
         made=made(files, outcome.options.state),
         a=outcome.sides.a,
         b=outcome.sides.b,
-        games=outcome.labelled,
+        games=outcome.games,
         players=len(outcome.board),
-        loss=told.Loss("log loss", math.log(2.0), outcome.sums.mean("loss")),
+        loss=log_loss(outcome.games, loss),
         certificate=told.Certificate(
             abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous,
         ),
@@ -56,6 +57,7 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
         curves=curves(outcome, follow),
         bins=follow.bins.bins(),
         frontier=frontier(outcome, follow, eta),
+        added=outcome.labelled if outcome.continued else None,
     )  # fmt: skip
 
 
@@ -87,7 +89,7 @@ def frontier(outcome: EloOutcome, follow: EloFollow, eta: float) -> tuple[told.S
     from gradeq.layers.elo import Elo
     from gradeq.theory.elo import step_from_k
 
-    if not follow.games or not isinstance(outcome.eta, float):
+    if not follow.games or not outcome.labelled or not isinstance(outcome.eta, float):
         return ()
     a, b, y = (np.concatenate([part[i] for part in follow.games]) for i in range(3))
     chosen = eta / step_from_k(1.0)

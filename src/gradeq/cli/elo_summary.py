@@ -8,7 +8,7 @@ from typing import Any
 from gradeq.cli.delay import labels_words
 from gradeq.cli.elo_job import EloOutcome
 from gradeq.cli.json_summary import concluding, dumped
-from gradeq.cli.summary import auto, certified, plain, said, short
+from gradeq.cli.summary import auto, bounded, holds, plain, said, short
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
 from gradeq.report.words import FEW, forecasts_matched
@@ -76,34 +76,59 @@ def without_rank(standing: Any) -> str:
 
 
 def figures(outcome: EloOutcome) -> str:
-    """players, games, worst bias, log loss, certificate, step."""
-    judged = [row for row in outcome.board if row.games >= FEW] or outcome.board
-    worst = max((abs(row.bias) for row in judged), default=0.0)
-    facts = [
-        f"{some(len(outcome.board), 'player')}, {some(outcome.labelled, 'game')}",
-        f"largest |bias| {short(worst)}",
-        f"log loss {short(LN2)} -> {short(outcome.sums.mean('loss'))}",
-        certified(outcome),
-        f"step {auto(outcome) if isinstance(outcome.eta, str) else f'{outcome.eta or 0.0:g}'}",
-    ]
+    """players, games, worst bias, log loss, certificate, step; what a run added to a state comes before."""
+    own = [some(outcome.labelled, "game")]
+    if not outcome.labelled:
+        own = [f"{some(outcome.rows, 'game')} served"]
+    if outcome.skipped:
+        own.append(f"{outcome.skipped:,} against oneself (skipped)")
     if outcome.ties:
         rule = "half a win" if outcome.ties_rule == "half" else "dropped"
-        facts.insert(1, f"{some(outcome.ties, 'tie')} ({rule})")
-    if outcome.skipped:
-        facts.insert(1, f"{outcome.skipped:,} against oneself (skipped)")
-    return "; ".join(facts)
+        own.append(f"{some(outcome.ties, 'tie')} ({rule})")
+    loss = lost(outcome.labelled, outcome.sums.mean("loss"))
+    reached, players = outcome.equilibrium, some(len(outcome.board), "player")
+    if not outcome.games:
+        return f"{', '.join(own)}; {loss}: nothing to judge"
+    if not outcome.continued:
+        facts = [f"{players}, {own[0]}", *own[1:], worst_bias(outcome), loss]
+    else:
+        this_run = ", ".join((*own, loss))
+        since = f"since the state began {players}, {some(reached.rows, 'game')}"
+        whole = lost(reached.rows, reached.loss_after)
+        facts = [f"this run {this_run}", since, worst_bias(outcome), whole]
+    taken = auto(outcome) if isinstance(outcome.eta, str) else f"{outcome.eta or 0.0:g}"
+    return "; ".join((*facts, f"certificate {holds(reached)}", f"step {taken}"))
+
+
+def worst_bias(outcome: EloOutcome) -> str:
+    """largest |bias| 0.239 (Guam, 35 games; bound vacuous): the bound is the one on this very bias."""
+    judged = [row for row in outcome.board if row.games >= FEW] or outcome.board
+    if not judged:
+        return "no player to judge"
+    row = max(judged, key=lambda row: abs(row.bias))
+    whose = f"{clean(row.player, 40)}, {some(row.games, 'game')}"
+    return f"largest |bias| {short(abs(row.bias))} ({whose}; {bounded(row.bound, row.vacuous)})"
+
+
+def lost(games: int, after: float | None) -> str:
+    """The log loss of a coin and of the forecasts of so many games."""
+    if not games or after is None:
+        return "no results yet"
+    return f"log loss {short(LN2)} -> {short(after)}"
 
 
 def in_words(outcome: EloOutcome) -> str:
     """How far the forecasts were from the win rates, exactly."""
     judged = [row for row in outcome.board if row.games >= FEW]
     if not judged:
-        return f"Too few games to judge the forecasts ({outcome.labelled:,})."
+        return f"Too few games to judge the forecasts ({outcome.games:,})."
     return plain(forecasts_matched(max(abs(row.bias) for row in judged), len(judged)))
 
 
 def table(rows: list[Any], rest: str) -> list[str]:
     """The first players."""
+    if not rows:
+        return []
     heads = ("player", "rank", "range", "elo", "+-", "games", "win rate", "predicted")
     cells = [heads] + [
         (
@@ -129,8 +154,9 @@ def as_json(outcome: EloOutcome) -> str:
     """The object that --json prints."""
     from gradeq.theory.elo import step_from_k
 
-    eta, some = outcome.eta, outcome.labelled > 0
-    mean = outcome.sums.mean
+    eta, some, reached = outcome.eta, outcome.labelled > 0, outcome.equilibrium
+    mean, loss = outcome.sums.mean, {"name": "log loss", "before": LN2}
+    learned = reached.loss_after if reached.rows else None
     found: dict[str, Any] = {
         "command": "elo",
         "rows": outcome.rows,
@@ -150,7 +176,8 @@ def as_json(outcome: EloOutcome) -> str:
             "before": mean("bias_before") if some else None,
             "after": mean("bias_after") if some else None,
         },
-        "loss": {"name": "log loss", "before": LN2, "after": mean("loss") if some else None},
+        "loss": loss | {"after": mean("loss") if some else None},
+        "learned_from": {"rows": reached.rows, "loss": loss | {"after": learned}},
         **board(outcome.standing),
         "theta": outcome.layer.theta,
         "groups": [player(outcome, row) for row in outcome.board],

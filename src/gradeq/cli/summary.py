@@ -10,6 +10,7 @@ from gradeq.cli.learned import over, words_of
 from gradeq.cli.options import labels_later
 from gradeq.cli.outcome import GroupLine, Outcome, bound_beside
 from gradeq.cli.task import final_step
+from gradeq.equilibrium import LARGEST
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
 from gradeq.report.of_state import coverage_bound, coverages_of, in_short
@@ -89,19 +90,31 @@ def certified(outcome: Any) -> str:
     """certificate exact (gap 1e-17); bound 0.0123. Its own figures stand in it where it is about other rows."""
     reached = outcome.equilibrium
     value, vacuous = reached.bound, reached.vacuous
+    off = reached.largest_apart  # with several parameters the bound is on this one, not on the bias
+    of = "" if off is None or value is None or vacuous else f"{LARGEST} {short(off)}, "
     covered = coverages_of(outcome.layer, reached)
     if covered:
         value, vacuous = coverage_bound(covered)
-    shown = "bound vacuous" if vacuous else f"bound {'-' if value is None else short(value)}"
-    bound = "no bound applies" if value is None else shown
-    holds = f"{trusted(reached.balance, reached.exact, f'{reached.gap:.0e}')}; {bound}"
-    if not getattr(outcome, "same_rows", True):
+    said = f"{holds(reached)}; {of}{bounded(value, vacuous)}"
+    if not outcome.same_rows:
         if not reached.rows:
             return "no label learned from: nothing to certify"
-        return f"certificate {over(outcome)}: {words_of(outcome, arrow)}, {holds}"
-    relative = getattr(getattr(outcome, "task", None), "link", None) == "exp"
-    of = f" of the relative bias, {short(reached.bias_after)}," if relative else ""
-    return f"certificate{of} {holds}"
+        return f"certificate {over(outcome)}: {words_of(outcome, arrow)}, {said}"
+    relative = outcome.task.link == "exp"
+    whose = f" of the relative bias, {short(reached.bias_after)}," if relative else ""
+    return f"certificate{whose} {said}"
+
+
+def holds(reached: Any) -> str:
+    """exact (gap 1e-17): whether sums and state agree."""
+    return trusted(reached.balance, reached.exact, f"{reached.gap:.0e}")
+
+
+def bounded(value: float | None, vacuous: bool) -> str:
+    """A bound for the eye; where it says nothing that is said instead."""
+    if value is None:
+        return "no bound applies"
+    return "bound vacuous" if vacuous else f"bound {short(value)}"
 
 
 def step(outcome: Outcome) -> str:

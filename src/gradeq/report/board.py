@@ -1,5 +1,7 @@
 """The Elo page: who is first, leaderboard, what is certified, curves, calibration, choice of K, method."""
 
+import math
+
 from gradeq.report import elo_method, marks, plots
 from gradeq.report.grouptable import FIRST
 from gradeq.report.markup import Markup, clean, el, join, name, tidy
@@ -51,7 +53,7 @@ def build(story: EloStory, sheet: Sheet, most: int) -> Markup:
 def _title(story: EloStory) -> Markup:
     about = [
         el("code", clean(story.a)), " against ", el("code", clean(story.b)),
-        f", {some(story.games, 'game')}, {some(story.players, story.noun)}",
+        f", {some(story.games, 'game')}{_added(story)}, {some(story.players, story.noun)}",
     ]  # fmt: skip
     return el(
         "div",
@@ -63,20 +65,32 @@ def _title(story: EloStory) -> Markup:
     )
 
 
+def _added(story: EloStory) -> str:
+    """Which games are counted, where a state was there before this run."""
+    if story.added is None:
+        return ""
+    return f" since the state began, {count(story.added) if story.added else 'none'} in this run"
+
+
 def _figures(story: EloStory) -> list[Markup]:
     made, loss = [], story.loss
-    places = decimals(loss.before, loss.after)
-    value = arrow(number(loss.before, places), number(loss.after, places))
-    made.append(figure("Log loss", value, "equal ratings, then Elo"))
-    rule = "count half" if story.ties_rule == "half" else "dropped"
-    facts = [f"{count(story.ties)} ties {rule}"] if story.ties else []
+    if loss is not None:
+        places = decimals(loss.before, loss.after)
+        value = arrow(number(loss.before, places), number(loss.after, places))
+        made.append(figure("Log loss", value, "equal ratings, then Elo"))
+    rule = "half a win" if story.ties_rule == "half" else "dropped"
+    facts = ["no ties"] if story.ties == 0 and story.games else []
+    if story.ties:
+        facts = [f"{some(story.ties, 'tie')} ({rule})"]
+    if story.added is not None:
+        facts = [f"since the state began; {count(story.added)} in this run", *facts]
     if story.skipped:
         facts.append(f"{count(story.skipped)} games of a {story.noun} against itself skipped")
     if story.home is not None:
         low, high = (number(end, 0) for end in (story.home.low, story.home.high))
         value = el("span", f"{number(story.home.elo, 0)} Elo")
         made.append(figure("Home advantage", value, f"95 % interval {low} to {high}"))
-    made.append(figure("Games", el("span", count(story.games)), "; ".join(facts) or "no ties"))
+    made.append(figure("Games", el("span", count(story.games)), "; ".join(facts)))
     return made
 
 
@@ -94,17 +108,7 @@ def _certified(story: EloStory) -> Markup:
                 f"{clean(worst.player, 40)}, {count(worst.games)} games",
             )
         )
-    proven = [row for row in judged if row.bound is not None and not row.vacuous]
-    if proven:
-        least = min(proven, key=lambda row: row.bound or 0.0)
-        made.append(
-            figure(
-                "Bound",
-                el("span", f"{points(least.bound or 0.0, False)} points"),
-                f"the largest |bias| any games could have caused, for {clean(least.player, 40)}; "
-                f"not vacuous for {count(len(proven))} of {some(len(judged), story.noun)}",
-            )
-        )
+        made += _bound(worst, judged, story.noun)
     held = story.certificate
     trusted = held.gap <= 1e-6
     tick = icon("M2.5 6.5l2.5 2.5 4.5-5.5", 11, 12)
@@ -131,6 +135,17 @@ def _certified(story: EloStory) -> Markup:
             )
         )
     return section("What is certified", said, el("div", *made, class_="figures"))
+
+
+def _bound(worst: Player, judged: list[Player], noun: str) -> list[Markup]:
+    """The bound of the player whose bias stands beside it, and how many have one that says something."""
+    if worst.bound is None:
+        return []
+    value = "vacuous" if worst.vacuous else f"{points(worst.bound, False)} points"
+    said = f"the largest |bias| any games could have caused, for {clean(worst.player, 40)}"
+    proven = sum(not row.vacuous for row in judged)
+    said += f"; not vacuous for {count(proven)} of {some(len(judged), noun)}"
+    return [figure("Bound", el("span", value), said)]
 
 
 def _leaderboard(story: EloStory, most: int) -> Markup:
@@ -291,7 +306,7 @@ def _frontier(story: EloStory) -> Markup:
         f"log loss {number(p.loss, places)}"
         for p in given
     ]
-    coin = f"log loss → (coin flip: {number(story.loss.before, 3)})"
+    coin = f"log loss → (coin flip: {number(math.log(2.0), 3)})"
     rows = [
         [
             plain(p.step) + (" (chosen)" if p.chosen else ""),

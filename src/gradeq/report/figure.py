@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from gradeq.errors import missing_extra
@@ -78,7 +79,9 @@ def _bars(story: Story) -> list[tuple[str, float, float, float | None]]:
     if verdict.bias is None:
         return []
     held = verdict.certificate
-    bound = None if held.vacuous else held.bound
+    # With several parameters the bound is on the largest of their averages, not on this bias.
+    own = math.isclose(held.value, abs(verdict.bias.after), rel_tol=1e-9, abs_tol=1e-12)
+    bound = held.bound if own and not held.vacuous else None
     return [("all rows", verdict.bias.before, verdict.bias.after, bound)]
 
 

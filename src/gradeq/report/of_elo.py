@@ -39,6 +39,11 @@ def method(layer: Any, board: list[Any], exact: bool) -> told.Method:
     return told.Method("elo", (line,), exact, auto, extra=extra)
 
 
+def log_loss(games: int, after: float | None) -> told.Loss | None:
+    """The log loss of forecasts beside a coin's; none without results."""
+    return None if not games or after is None else told.Loss("log loss", math.log(2.0), after)
+
+
 def elo_story(layer: Any, made: told.Made) -> told.EloStory:
     """The story of an Elo layer from its state: the board, and what is certified."""
     board, reached = layer.board(), layer.equilibrium()
@@ -48,7 +53,7 @@ def elo_story(layer: Any, made: told.Made) -> told.EloStory:
         b="second player",
         games=reached.rows,
         players=len(board.rows),
-        loss=told.Loss("log loss", math.log(2.0), reached.loss_after or 0.0),
+        loss=log_loss(reached.rows, reached.loss_after),
         certificate=told.Certificate(
             abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous
         ),
@@ -56,6 +61,7 @@ def elo_story(layer: Any, made: told.Made) -> told.EloStory:
         k=layer.step / step_from_k(1.0),
         eta=layer.step,
         method=method(layer, board.rows, reached.exact),
+        ties=None,
         lines=board.lines,
         home=advantage(layer, board.home),
         fitted=board.weight,

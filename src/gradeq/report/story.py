@@ -325,7 +325,8 @@ class Advantage:
 class EloStory:
     """An Elo run. ``noun`` is what plays ("model", "team", "player").
 
-    ``loss`` before is a coin flip's (ln 2), after the pre-game predictions'. ``fitted``: the weight
+    ``loss`` before is a coin flip's (ln 2), after the pre-game predictions'; None without results.
+    ``ties``: None where a state does not tell. ``fitted``: the weight
     of the fit of all games in the board; the rest are strengths of the moment. ``residual``: what the
     solver left of the fit's equations, in games; None where there is no fit.
     """
@@ -335,14 +336,14 @@ class EloStory:
     b: str
     games: int
     players: int
-    loss: Loss
+    loss: Loss | None
     certificate: Certificate
     rows: tuple[Player, ...]
     k: float
     eta: float
     method: Method
     noun: str = "player"
-    ties: int = 0
+    ties: int | None = 0
     ties_rule: Literal["half", "drop"] = "half"
     skipped: int = 0
     timed: bool = False
@@ -354,6 +355,9 @@ class EloStory:
     curves: Curves | None = None
     bins: tuple[Bin, ...] = ()
     frontier: tuple[StepPoint, ...] = ()
+    added: int | None = (
+        None  # games of this run, where ``games`` and ``loss`` are since a state began
+    )
 
 
 def as_json(story: Story | EloStory) -> str:

@@ -25,6 +25,8 @@ SAME_LOSS = 0.005
 ROUNDING = 1e-9
 """Errors closer to each other than this, relative to their size, are the same."""
 
+NO_RESULTS = "No results yet: nothing to judge."
+
 _NOUNS = ("estimate", "forecast", "prediction", "price", "probability", "risk", "score")
 
 
@@ -296,10 +298,13 @@ def within_a_point(rows: Iterable[Player]) -> int:
 
 def elo_qualification(story: EloStory) -> Sentence:
     """Second line of an Elo page: which games count, and the loss."""
+    told = tuple(Run(f"{line} ") for line in story.lines[1:])
+    if story.loss is None:
+        return (*told, Run(NO_RESULTS))
     places = decimals(story.loss.before, story.loss.after)
     better = story.loss.after < story.loss.before
     return (
-        *(Run(f"{line} ") for line in story.lines[1:]),
+        *told,
         Run("Log loss of the forecasts is "),
         Run(number(story.loss.after, places), "after"),
         Run("; a coin flip has " if better else ", no better than a coin flip\u2019s "),
