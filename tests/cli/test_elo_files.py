@@ -1,14 +1,12 @@
 """gradeq elo on files: the library's ratings, a leaderboard, and a probability for every game."""
 
 import math
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cli.calling import column, games, gradeq, here, ok, refused, table, write
-from gradeq import load
 from gradeq.layers.elo import Elo
 
 SIDES = ("--a", "home", "--b", "away")
@@ -324,61 +322,3 @@ def test_a_winner_that_is_a_player_and_another_word_is_told(games, many, tmp_pat
     assert len(said) == bool(many)
     if many:
         assert f"of {many} game" in said[0]["claim"] and "row 1" in str(said[0])
-
-
-def test_games_without_results_claim_no_loss(rows, tmp_path):
-    """Neither in a first run nor with a state behind it; what stands there is said to be since the state began."""
-    state, page = tmp_path / "elo.json", tmp_path / "elo.html"
-    given = (*WINNER, "--id", "id", "--state", state)
-    known = [{**row, "id": i} for i, row in enumerate(rows)]
-    fixtures = [{**row, "winner": "", "id": len(rows) + i} for i, row in enumerate(rows[:4])]
-    files = [write(tmp_path / "g.csv", known), write(tmp_path / "h.csv", fixtures)]
-    first = ok(here("elo", files[1], *WINNER, "--eta", 0.1, "--report", page)).out
-    assert "4 games served; no results yet: nothing to judge" in first
-    assert "log loss" not in first and "Log loss" not in page.read_text()
-    assert "No results yet" in page.read_text() and "Choice of K" not in page.read_text()
-    ok(here("elo", files[0], *given))
-    text = ok(here("elo", files[1], *given, "--report", page)).out
-    reached = load(state).equilibrium()
-    assert "this run 4 games served, no results yet; since the state began" in text
-    assert f"{reached.rows:,} games; largest |bias|" in text and "Too few" not in text
-    assert f"log loss 0.693 -> {reached.loss_after:.3f}" in text
-    words = re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", page.read_text()))
-    assert f"{reached.rows:,} games since the state began, none in this run" in words
-    assert f"Log loss of the forecasts is {reached.loss_after:.3f}" in words
-
-
-def test_a_few_games_more_are_not_judged_as_if_they_were_all(rows, tmp_path):
-    state, page = tmp_path / "elo.json", tmp_path / "elo.html"
-    files = [write(tmp_path / "g.csv", rows[:-4]), write(tmp_path / "h.csv", rows[-4:])]
-    ok(here("elo", files[0], *WINNER, "--state", state))
-    text = ok(here("elo", files[1], *WINNER, "--state", state, "--report", page)).out
-    whole, _ = played(rows)
-    assert "this run 4 games, " in text and "Too few" not in text
-    assert f"since the state began {len(whole.ratings)} players, {len(rows):,} games; " in text
-    assert f"log loss 0.693 -> {whole.equilibrium().loss_after:.3f}; certificate" in text
-    told = re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", page.read_text()))
-    assert f"{len(rows):,} games since the state began, 4 in this run" in told
-
-
-def test_the_bound_beside_the_largest_bias_is_the_one_of_that_player(file):
-    """A bound on another average was once printed there, smaller than the bias."""
-    for eta in (0.02, 0.1, 1.0):
-        line = ok(here("elo", file, *WINNER, "--eta", eta)).out
-        found = re.search(r"largest \|bias\| (\S+) \((\S+), ([\d,]+) games?; bound (\S+)\)", line)
-        board = ok(here("elo", file, *WINNER, "--eta", eta, "--json")).json["groups"]
-        worst = max(board, key=lambda row: abs(row["bias"]["after"]))
-        assert (found[2], int(found[3])) == (worst["name"], worst["rows"])
-        assert float(found[1]) == pytest.approx(abs(worst["bias"]["after"]), rel=0.05)
-        shown = "vacuous" if worst["vacuous"] else pytest.approx(worst["bound"], rel=0.05)
-        assert (found[4] if worst["vacuous"] else float(found[4])) == shown
-        summary = next(said for said in line.splitlines() if "largest |bias|" in said)
-        assert summary.count("bound") == 1
-
-
-def test_a_page_from_a_state_does_not_deny_ties(tmp_path):
-    elo = Elo()
-    for i in range(200):
-        elo.update("ann", "bob", 0.5 if i % 2 else 1.0)
-    elo.report(tmp_path / "t.html")
-    assert "no ties" not in (tmp_path / "t.html").read_text()

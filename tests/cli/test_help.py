@@ -45,6 +45,8 @@ def test_the_examples_of_the_help_run(command, tmp_path):
     write(tmp_path / "scores.csv", rows)
     write(tmp_path / "prices.csv", prices(200))
     write(tmp_path / "games.csv", games(200))
+    later = [{**row, "game": i, "day": 200} for i, row in enumerate(games(5))]
+    write(tmp_path / "fixtures.csv", later)
     settings = ("--prediction", "score", "--label", "outcome")
     if command == "audit":
         ok(here("debias", tmp_path / "scores.csv", *settings, "--state", tmp_path / "state.json"))

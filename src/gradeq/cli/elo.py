@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gradeq.cli.kinds import Positive
-from gradeq.cli.options import Once, column, common, shared
+from gradeq.cli.options import Once, column, common, need_label, shared
 
 
 @click.command(cls=Once, short_help="Rate players so that predicted and actual win rates agree.")
@@ -78,6 +78,9 @@ def command(**given: Any) -> None:
     approaches the actual one, whatever the games: the difference is -tracked / (eta games),
     exactly, for a constant step.
 
+    With --id and --state games may have no result yet, and --winner and --score may be left out:
+    they are predicted and wait until gradeq label brings their results.
+
     -o writes one row per player: rank, rank_low, rank_high, player, elo, elo_low, elo_high,
     games, wins, win_rate, predicted_win_rate, bias, bound, rating (elo in natural log-odds),
     elo_all_time, elo_now, tracked.
@@ -88,6 +91,8 @@ def command(**given: Any) -> None:
       gradeq elo games.csv --a home --b away --winner winner --ties drop --k 20 \\
           -o leaderboard.csv --predictions games-with-p.csv --report elo.html
       gradeq elo games.csv --a home --b away --score score --time day --state elo.json --json
+      gradeq elo fixtures.csv --a home --b away --time day --id game --state elo.json \\
+          --predictions fixtures-with-p.csv
 
     \b
     Exit code
@@ -95,8 +100,10 @@ def command(**given: Any) -> None:
     An error is one line on stderr; no output is left behind and the state is unchanged.
     """
     options = common(given)
-    if (given["winner"] is None) == (given["score"] is None):
+    winner, score = given["winner"], given["score"]
+    if winner is not None and score is not None:
         raise click.UsageError("give --winner or --score, one of the two")
+    need_label(winner if score is None else score, options, "--winner or --score")
     if given["k"] is not None and options.eta is not None:
         raise click.UsageError("--k sets the step; leave out --eta")
     from gradeq.cli.elo_job import carry_out

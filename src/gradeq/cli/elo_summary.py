@@ -162,7 +162,7 @@ def as_json(outcome: EloOutcome) -> str:
         "rows": outcome.rows,
         "labelled": outcome.labelled,
         "learned": outcome.learned,
-        "labels": labels_words(outcome.options),
+        "labels": labels_words(outcome.options, outcome.sides.result),
         "players": len(outcome.board),
         "ties": outcome.ties,
         "skipped": outcome.skipped,

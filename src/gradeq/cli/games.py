@@ -34,7 +34,7 @@ ON_NEUTRAL = {
 
 @dataclass(frozen=True)
 class Sides:
-    """Which columns hold the two players, the result, the weight, and who is at home."""
+    """Which columns hold the two players, the result (if any has it), the weight, and who is at home."""
 
     a: str
     b: str
@@ -49,6 +49,11 @@ class Sides:
     def sided(self) -> bool:
         """Whether somebody may be at home."""
         return self.home is not None or self.neutral is not None
+
+    @property
+    def result(self) -> str | None:
+        """The column of results; None where they come later."""
+        return self.winner if self.score is None else self.score
 
     @property
     def columns(self) -> list[str]:
@@ -100,8 +105,9 @@ def parse(sides: Sides, piece: Piece) -> Games:
         y = piece.numbers(sides.score, missing=True)
         rule = "lies outside [0, 1]; a's score is 1 for a win, 0 for a loss, 0.5 for a tie"
         piece.refuse((y < 0.0) | (y > 1.0), y, sides.score, rule)
+    elif sides.winner is None:
+        y = np.full(piece.length, np.nan)  # results come later
     else:
-        assert sides.winner is not None
         y, doubtful = won(piece, sides.winner, book, first, second, own)
     weights = None
     if sides.weight is not None:

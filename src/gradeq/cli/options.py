@@ -95,15 +95,15 @@ def labels_later(options: Common) -> bool:
     return options.id is not None and options.state is not None
 
 
-def need_label(label: str | None, options: Common) -> None:
-    """Refuse to go without labels where none can come later."""
+def need_label(label: str | None, options: Common, named: str = "--label") -> None:
+    """Refuse to go without labels where none can come later; ``named``: the options that name their column."""
     if label is None and not labels_later(options):
         raise click.UsageError(
-            "--label is missing; it may be left out with --id and --state, when `gradeq label` brings labels later"
+            f"{named} is missing; it may be left out with --id and --state, when `gradeq label` brings labels later"
         )
     if label is None and (options.label_time is not None or options.delay is not None):
         raise click.UsageError(
-            "--label-time and --delay say when labels come; give --label as well"
+            f"--label-time and --delay say when labels come; give {named} as well"
         )
 
 
