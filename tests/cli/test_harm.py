@@ -54,6 +54,28 @@ def test_a_state_says_what_the_run_of_the_same_rows_said_got_worse(name, tmp_pat
     found = warned(harm_since(layer, layer.equilibrium()))
     assert found == harmful(said) and found, said
     assert harmful(warned(story_of(layer).notices)) == found
+    audit = ok(here("audit", state, "--json")).json
+    assert harmful(audit["warnings"]) == found
+    assert all(warning["claim"] in ok(here("audit", state)).out for warning in found)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_an_audit_shows_the_groups_as_the_run_of_the_same_rows_did(name, tmp_path):
+    file, state = write(tmp_path / "rows.csv", swinging()), tmp_path / "state.json"
+    run = ok(here(*SETTINGS[name], file, "--state", state, "--json")).json
+    shown = {group["name"]: group for group in run["groups"]}
+    audit = ok(here("audit", state, "--json")).json["groups"]
+    assert sorted(group["name"] for group in audit) == sorted(shown)
+    for group in audit:
+        own = shown[group["name"]]
+        what = "bias" if "bias" in group else "coverage"
+        first = own[what][0] if isinstance(own[what], list) else own[what]
+        assert group["rows"] == own["labelled"] and group["vacuous"] == own["vacuous"]
+        for when in ("before", "after"):
+            assert group[what][when] == pytest.approx(first[when], abs=1e-9)
+            assert group["loss"][when] == pytest.approx(own["loss"][when])
+    text = ok(here("audit", state)).out
+    assert all(f"\n{name}  " in text for name in shown) and ("\ngroup " in text) == bool(shown)
 
 
 def daily(folder: Path, eta: tuple[str, ...]) -> Any:

@@ -41,11 +41,11 @@ def audited(path: str) -> dict[str, Any]:
     import json
 
     from gradeq.cli.json_summary import warned
-    from gradeq.cli.learned import covered_since
+    from gradeq.cli.learned import covered_since, groups_since
     from gradeq.cli.state_file import layer_of, read_text
     from gradeq.cli.task import step_of
     from gradeq.errors import BadInput, StateError
-    from gradeq.report.of_state import in_short
+    from gradeq.report.of_state import harm_since, in_short
     from gradeq.report.surprises import not_known
 
     text = read_text(path)
@@ -75,8 +75,9 @@ def audited(path: str) -> dict[str, Any]:
         "exact": reached.exact,
         "verdict": in_short(layer, reached),
         **covered_since(layer, reached),
+        "groups": groups_since(layer, reached),
         "log": layer.log,
-        "warnings": warned(() if unknown is None else (unknown,)),
+        "warnings": warned([*([] if unknown is None else [unknown]), *harm_since(layer, reached)]),
         **paired(layer),
     }
 
@@ -107,7 +108,9 @@ def paired(layer: Any) -> dict[str, Any]:
 
 def told(found: dict[str, Any]) -> list[str]:
     """The findings, one line each."""
+    from gradeq.cli.summary import said
     from gradeq.report.markup import clean
+    from gradeq.report.story import Notice
 
     kind = "from two states alone" if found["exact"] else "by the stored sums"
     return [
@@ -117,8 +120,24 @@ def told(found: dict[str, Any]) -> list[str]:
         f"{found['kind']} layer, step {found['eta']}: {found['served']:,} served, "
         f"{found['labelled']:,} labelled, {found['open']:,} waiting",
         clean(found["verdict"], 2000),
+        *grouped(found["groups"]),
+        *[said(Notice(**warning)) for warning in found["warnings"]],
         *wrote(found),
     ]
+
+
+def grouped(groups: list[dict[str, Any]]) -> list[str]:
+    """The groups as the table of a run shows them, largest remaining error first."""
+    from gradeq.cli.summary import GroupRow, tabled
+
+    if not groups:
+        return []
+    what = "coverage" if "coverage" in groups[0] else "bias"
+    rows = []
+    for group in groups:
+        pairs = [group[name][when] for name in (what, "loss") for when in ("before", "after")]
+        rows.append(GroupRow(group["name"], group["rows"], pairs, group["bound"], group["vacuous"]))
+    return ["", *tabled(rows, what), ""]
 
 
 def wrote(found: dict[str, Any]) -> list[str]:

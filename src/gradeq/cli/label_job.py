@@ -125,7 +125,7 @@ def carry_out(
         *remembered(layer, replaced),
         not_known(now.hidden),
     ]
-    found += [] if layer.kind == "elo" else harm_since(layer, now)
+    found += harm_since(layer, now)
     notices = ordered(notice for notice in found if notice is not None)
     return Answered(Counter(outcomes), layer, state, rejected, learned, notices)
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from gradeq.cli.outcome import Outcome
 from gradeq.equilibrium import Equilibrium
+from gradeq.naming import column_name
 from gradeq.report.numerals import some
-from gradeq.report.of_state import coverages_of
+from gradeq.report.of_state import coverages_of, groups_of
 
 
 def over(outcome: Outcome) -> str:
@@ -48,6 +49,23 @@ def covered_since(layer: Any, reached: Equilibrium) -> dict[str, Any]:
         for c in coverages_of(layer, reached)
     ]
     return {"coverage": shares if len(shares) > 1 else shares[0]} if shares else {}
+
+
+def groups_since(layer: Any, reached: Equilibrium) -> list[dict[str, Any]]:
+    """The groups of a layer over all its labels, largest remaining error first; none of games."""
+    found = [] if layer.kind == "elo" else list(groups_of(layer, reached))
+    found.sort(key=lambda g: -abs(g.after - (g.target or 0.0)))
+    return [
+        {
+            "name": f"{column_name(g.by)}={g.name}",
+            "rows": g.rows,
+            "bias" if g.target is None else "coverage": {"before": g.before, "after": g.after},
+            "loss": {"before": g.loss.before, "after": g.loss.after},
+            "bound": g.bound,
+            "vacuous": g.vacuous,
+        }
+        for g in found
+    ]
 
 
 def words_of(outcome: Outcome, arrow: Any) -> str:

@@ -38,8 +38,9 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     found += [*ranges(outcome), *crowds(outcome)]
     if outcome.eta is None:  # an ensemble without a final tracker
         found.append(say.coverage_not_guaranteed())
-    if outcome.labelled < outcome.rows:
-        found.append(late_say.no_label(outcome.rows - outcome.labelled, labels_later(options)))
+    later = labels_later(options)
+    if outcome.labelled < outcome.rows and (outcome.labelled or not later):
+        found.append(late_say.no_label(outcome.rows - outcome.labelled, later))
     found.append(crossing(pass_.crossed, outcome.rows))
     found += [*tie_notices(outcome, pass_.ties), pool_hint(outcome), *bounds(outcome)]
     reached = outcome.equilibrium

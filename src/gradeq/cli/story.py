@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ from gradeq.cli.outcome import GroupLine, Outcome, bound_beside
 from gradeq.cli.summary import coverages, error_of
 from gradeq.cli.task import Task
 from gradeq.cli.trend import axis_of, weighted
+from gradeq.report import of_layer
 from gradeq.report import story as told
 from gradeq.report.change import label_change
 from gradeq.report.identity import EVERY
+from gradeq.report.late_notices import waiting_rows
 from gradeq.report.numerals import count, date, decimals, number, plain, some
 from gradeq.report.page import html
 from gradeq.report.thin import group_window, numbers, thin, window
@@ -40,6 +43,8 @@ def page_of(outcome: Outcome, follow: Follow, pass_: Any, files: list[str]) -> s
 def story_of(outcome: Outcome, follow: Follow, pass_: Any, files: list[str]) -> told.Story:
     """Everything the page says, as data."""
     task = outcome.task
+    if not outcome.labelled and outcome.equilibrium.rows and of_layer.has_page(outcome.layer):
+        return since_the_state_began(outcome, follow, pass_, files)
     groups = group_rows(outcome, follow)
     return told.Story(
         kind="debias" if task.command == "debias" else "quantile",
@@ -70,6 +75,24 @@ def story_of(outcome: Outcome, follow: Follow, pass_: Any, files: list[str]) -> 
         heat=heat(outcome, follow),
         steps=steps(follow),
         series=many_series(outcome),
+    )
+
+
+def since_the_state_began(
+    outcome: Outcome, follow: Follow, pass_: Any, files: list[str]
+) -> told.Story:
+    """The page of a file without labels: what the state says of those that came before."""
+    task, reached = outcome.task, outcome.equilibrium
+    whole = of_layer.story_of(outcome.layer)
+    morning = waiting_rows(outcome.rows, reached.rows)
+    return replace(
+        whole,
+        made=made(files, task.common.state),
+        prediction=task.prediction,
+        label=task.label or "label",
+        key=task.key or "",
+        notices=(*outcome.notices, morning, *whole.notices),
+        data=(*facts(outcome, follow, pass_)[1:], *whole.data),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradeq.cli.keys_words import lines
 from gradeq.cli.learned import over, words_of
@@ -13,7 +13,7 @@ from gradeq.cli.task import final_step
 from gradeq.equilibrium import LARGEST
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
-from gradeq.report.of_state import coverage_bound, coverages_of, in_short
+from gradeq.report.of_state import WHEN, coverage_bound, coverages_of, in_short
 from gradeq.report.story import Coverage, Notice, Pair
 from gradeq.report.words import FEW, subject, text, verdict_sentence
 from gradeq.rounding import trusted
@@ -55,7 +55,9 @@ def figures(outcome: Outcome) -> str:
         waiting = outcome.layer.in_flight["open"]
         said = f"{some(outcome.rows, 'row')} served; {waiting:,} waiting for a label in the state."
         since = f"Since the state began: {in_short(outcome.layer, outcome.equilibrium)}."
-        return f"{said} {since}" if outcome.continued else said
+        if not outcome.continued:
+            return f"{said} gradeq label with the same --state and --id brings the labels later."
+        return f"{said} {since}"
     if not outcome.labelled:
         return f"{some(outcome.rows, 'row')} served, none labelled: nothing to judge"
     if not outcome.counted:
@@ -184,32 +186,48 @@ def group_table(groups: Sequence[GroupLine], outcome: Outcome) -> list[str]:
     lines = [line for line in groups if line.counted]
     measure, target = error_of(outcome)
     lines.sort(key=lambda line: -abs(line.means[f"{measure}_after"] - target))
-    loss = outcome.task.used("loss")
+    names = [f"{name}_{when}" for name in (measure, outcome.task.used("loss")) for when in WHEN]
     bounds = [bound_beside(outcome.task, line) for line in lines]
-    heads = ("group", "rows", f"{'bias' if measure == 'bias' else 'coverage'} before", "after",
-             "loss before", "after", "bound")  # fmt: skip
-    cells = [heads] + [
-        (
-            clean(line.name, 40),
-            f"{line.counted:,}",
-            short(line.means[f"{measure}_before"]),
-            short(line.means[f"{measure}_after"]),
-            short(line.means[f"{loss}_before"]),
-            short(line.means[f"{loss}_after"]),
-            "-" if bound is None else "vacuous" if line.vacuous else short(bound),
-        )
-        for line, bound in zip(lines[:SHOWN], bounds, strict=False)
+    rows = [
+        GroupRow(line.name, line.counted, [line.means[name] for name in names], bound, line.vacuous)
+        for line, bound in zip(lines, bounds, strict=True)
     ]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
-    table = [aligned(row, widths) for row in cells]
-    if len(lines) > SHOWN:
-        table.append(f"... and {len(lines) - SHOWN:,} groups with less; --json lists all")
+    table = tabled(rows, "bias" if measure == "bias" else "coverage")
     if not outcome.same_rows and any(g.bound is not None and not g.vacuous for g in lines):
         table.append(f"(bounds are on averages {over(outcome)}, not over the rows of this table)")
     if outcome.task.limited and any(
         bound is None and line.bound is not None for bound, line in zip(bounds, lines, strict=True)
     ):
         table.append(BEFORE_LIMITS)
+    return table
+
+
+class GroupRow(NamedTuple):
+    """A group as a line of the terminal: its labels, error and loss before and after, and the bound."""
+
+    name: str
+    labels: int
+    figures: list[float]
+    bound: float | None
+    vacuous: bool
+
+
+def tabled(groups: Sequence[GroupRow], what: str) -> list[str]:
+    """The first groups as lines of a table."""
+    heads = ["group", "rows", f"{what} before", "after", "loss before", "after", "bound"]
+    cells = [heads] + [
+        [
+            clean(group.name, 40),
+            f"{group.labels:,}",
+            *map(short, group.figures),
+            "-" if group.bound is None else "vacuous" if group.vacuous else short(group.bound),
+        ]
+        for group in groups[:SHOWN]
+    ]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
+    table = [aligned(row, widths) for row in cells]
+    if len(groups) > SHOWN:
+        table.append(f"... and {len(groups) - SHOWN:,} groups with less; --json lists all")
     return table
 
 

@@ -59,6 +59,18 @@ def no_label(rows: int, later: bool | None = None) -> Notice:
     )
 
 
+def waiting_rows(rows: int, labels: int) -> Notice:
+    """No row of the file has a label; the page is about those that the state learned from before."""
+    which = (
+        "The one row of this file has" if rows == 1 else f"The {count(rows)} rows of this file have"
+    )
+    return Notice(
+        "note",
+        f"{which} no label yet.",
+        f"Figures on this page are over the {some(labels, 'label')} learned from since the state began.",
+    )
+
+
 def not_due(learned: int, labels: int, nothing: bool, kept: bool) -> Notice:
     """Labels came too late for this file: few or none were due before the last row.
 

@@ -39,6 +39,12 @@ def page_of(layer: Any, run: Any = None) -> str:
     return html(story_of(layer, run))
 
 
+def has_page(layer: Any) -> bool:
+    """Whether a page can be made of a layer's state alone."""
+    own = getattr(layer, "layer", layer)
+    return not hasattr(own, "coverage") or bool(coverages_of(layer, layer.equilibrium()))
+
+
 def story_of(layer: Any, run: Any = None) -> told.Story:
     """A layer's story; ``run`` adds what only its rows can show."""
     own = getattr(layer, "layer", layer)  # of many keys: the one that they share
@@ -49,6 +55,10 @@ def story_of(layer: Any, run: Any = None) -> told.Story:
         )
     settings, reached = own.settings, layer.equilibrium()
     coverage = coverages_of(layer, reached)
+    if hasattr(own, "coverage") and not coverage:
+        raise BadInput(
+            "series with groups or features of their own have no page; layer.table() has the figures of every series"
+        )
     covered = [_told(own, c) for c in coverage]
     groups = groups_of(layer, reached) if len(coverage) < 2 else ()
     worst = None

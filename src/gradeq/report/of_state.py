@@ -44,7 +44,9 @@ def coverage_bound(covered: list[Coverage]) -> tuple[float | None, bool]:
 
 
 def harm_since(layer: Any, reached: Equilibrium) -> list[told.Notice]:
-    """What got worse over all labels of a state, in the words of a run."""
+    """What got worse over all labels of a state, in the words of a run; of games nothing is compared so."""
+    if layer.kind == "elo":
+        return []
     loss = told.Loss(reached.loss_name, known(reached.loss_before), known(reached.loss_after))
     groups = [
         Measured(
