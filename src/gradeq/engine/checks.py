@@ -65,6 +65,43 @@ def positive(value: Any, what: str) -> float:
     return result
 
 
+def step(value: Any, what: str = "eta") -> float:
+    """A step as a number; whether it is one that a layer can take is for the layer to say."""
+    if isinstance(value, (bool, np.bool_)):
+        raise BadInput(f"{what}={value!r} is not a number; give a step such as 0.1")
+    return number(value, what)
+
+
+def bound(value: Any) -> float:
+    """A bound that is to be reached: a number above 0."""
+    result = number(value, "bound")
+    if not result > 0.0:
+        raise BadInput(f"bound {result} is not positive; no proven bound falls so far")
+    return result
+
+
+def several(values: Any, what: str, items: str) -> list[Any]:
+    """A list of whatever can be gone through; a text or a single value is none."""
+    if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__iter__"):
+        raise BadInput(f"{what}={values!r}: give a list of {items}")
+    return list(values)
+
+
+def part(value: Any, what: str, method: str, example: str) -> None:
+    """Refuse what is no such part of a layer; None stands for none."""
+    if value is not None and (
+        isinstance(value, type) or not callable(getattr(value, method, None))
+    ):
+        raise BadInput(f"{what}={value!r}: give a {what} such as {example}")
+
+
+def flag(value: Any, what: str) -> bool:
+    """True or False; a text such as "no" would count as True."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise BadInput(f"{what}={value!r}: give True or False")
+    return bool(value)
+
+
 def weight(value: Any) -> float:
     """A weight: a finite number, 0 or more."""
     result = number(value, "weight")

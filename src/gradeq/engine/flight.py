@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gradeq.engine.checks import number
 from gradeq.engine.told import Told, at_once, calm, unlearned
 from gradeq.errors import BadInput
 from gradeq.kernels import flight
@@ -61,11 +62,10 @@ class Flight:
     def __init__(
         self, limit: float | None, in_flight: int, per: str, featured: bool, stride: int
     ) -> None:
-        if isinstance(in_flight, bool) or int(in_flight) != in_flight or in_flight < 1:
-            raise BadInput(
-                f"in_flight={in_flight}: give the number of labels on their way, 1 or more"
-            )
-        self.limit, self.in_flight, self.per, self.featured = limit, int(in_flight), per, featured
+        count = number(in_flight, "in_flight")
+        if isinstance(in_flight, bool) or int(count) != count or count < 1:
+            raise BadInput(f"in_flight={in_flight}: give a number of labels, 1 or more")
+        self.limit, self.in_flight, self.per, self.featured = limit, int(count), per, featured
         self.stride = stride
 
     @property

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gradeq.engine.checks import number
+from gradeq.engine.checks import number, several
 from gradeq.errors import BadInput, StateError
 from gradeq.ledger.batch import Floats, Ints, Rows, first_rows, joined, single
 from gradeq.ledger.constants import zeros
@@ -89,7 +89,7 @@ class Names(Protocol):
 
 def as_names(names: Sequence[str] | str) -> Sequence[str]:
     """Names of columns; a text is one name."""
-    return (names,) if isinstance(names, str) else names
+    return (names,) if isinstance(names, str) else several(names, "groups or features", "names")
 
 
 class Roster:

@@ -15,7 +15,10 @@ _LONGEST = 255  # bytes of a name, on every common system
 
 def check_output(path: str | os.PathLike[str], inputs: Iterable[str] = ()) -> None:
     """Refuse an output that is no plain file, lies in no folder, or is one of the inputs."""
-    name = os.fspath(path)
+    try:
+        name = os.fspath(path)
+    except TypeError:
+        raise BadInput(f"{path!r} is no name of a file; give a path") from None
     if not name:
         raise BadInput("the name of an output is empty; name a file")
     place = os.path.realpath(name)

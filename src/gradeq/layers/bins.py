@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradeq.engine import checks
 from gradeq.errors import BadInput
 
 COLUMN = "prediction"
@@ -22,7 +23,8 @@ class Bins:
     """
 
     def __init__(self, edges: Sequence[float]) -> None:
-        self.edges = [float(edge) for edge in edges]
+        edges = checks.several(edges, "bins", "numbers")
+        self.edges = [checks.number(edge, "edge of bins:") for edge in edges]
         if not self.edges or any(b <= a for a, b in pairwise(self.edges)):
             raise BadInput(f"bins={list(edges)}: give edges in increasing order, at least one")
         shown = [f"{edge:g}" for edge in self.edges]

@@ -112,11 +112,11 @@ class Conformal(Single, Tracker):
             raise BadInput(
                 "this layer has a score of its own: use Conformal.from_json(text, score)"
             )
-        if not callable(score) and score not in SCORES:
+        if not callable(score) and not (isinstance(score, str) and score in SCORES):
             raise BadInput(f"score={score!r}: give 'absolute', 'cqr', or a function s(x, y)")
         self.score_name = score if isinstance(score, str) else None
         self.score: Score = SCORES[score] if isinstance(score, str) else score
-        self.warm = score == "absolute" if warm is None else warm
+        self.warm = score == "absolute" if warm is None else checks.flag(warm, "warm")
         step: Step = "plain" if eta is None else eta
         super().__init__([coverage], step, late_cap=late_cap, in_flight=in_flight, ttl=ttl)
 

@@ -108,7 +108,13 @@ class Debiaser(Grouped[float]):
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
-        self.outcome, self.clip, self.shadow = outcome, clip, shadow
+        for what, word in (("outcome", outcome), ("link", link or "")):
+            if not isinstance(word, str):
+                raise BadInput(
+                    f"{what}={word!r} is no word; see help(gradeq.Debiaser) for those it knows"
+                )
+        clip = checks.number(clip, "clip")
+        self.outcome, self.clip, self.shadow = outcome, clip, checks.flag(shadow, "shadow")
         self.link_name = link or ("identity" if outcome == "real" else "logit")
         self.bins = None if bins is None else Bins(bins)
         self.late_cap, self.penalty = late_cap, penalty

@@ -96,14 +96,16 @@ class Elo(Standings, ManyGames, Layer):
         if ties not in ("half", "drop"):
             raise BadInput(f"ties={ties!r}: must be half (half a win) or drop (no game)")
         if proximal is not None:
-            check_strength("proximal", proximal)
+            check_strength("proximal", checks.number(proximal, "proximal"))
         self.ties, self.penalty, self.proximal, self.late_cap = ties, penalty, proximal, late_cap
         self._learns = None if ties == "half" else decided
         self.eta, self.schedule = chosen_step(eta, k, schedule, penalty, proximal)
-        self.dates = bool(dates)
+        self.dates = checks.flag(dates, "dates")
         self.home_step = home_step
         names = Players(
-            bool(home_advantage), penalty is not None, home_scale(home_step, self.schedule)
+            checks.flag(home_advantage, "home_advantage"),
+            penalty is not None,
+            home_scale(home_step, self.schedule),
         )
         self._build(self._made_rule(), names, late_limit(late_cap, CAP), in_flight, ttl)
         self._held.enter = self._rule.enter
@@ -300,7 +302,7 @@ class Elo(Standings, ManyGames, Layer):
         """Use another constant step from now on; the certificate goes on with the exact sums."""
         if self.eta == "auto":
             raise BadInput("eta='auto' chooses its own steps; make a new Elo with a fixed eta")
-        step = Constant(checks.number(eta, "eta"))
+        step = Constant(checks.step(eta))
         self._rule.check_step(step.eta)
         self.eta, self.schedule = step.eta, step
         self._take_step(step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gradeq.engine import checks
 from gradeq.engine.players import HOME
 from gradeq.layers.guard import Guarded
 from gradeq.rules.drift import Drift
@@ -57,7 +58,7 @@ class Standings(Guarded):
         """How many more games until every player's proven bound is below this, if things go on as they were."""
         from gradeq.certificate_elo import more_games
 
-        return more_games(self, bound)
+        return more_games(self, checks.bound(bound))
 
     def harm_cap(self) -> HarmCap:
         """The most that the step can cost in log loss against a coin; its sentence says when nothing is proven."""

@@ -23,6 +23,8 @@ def chosen_step(
     proximal: float | None,
 ) -> tuple[float | str | None, Schedule | None]:
     """``eta`` as a setting and the schedule, None for the forecaster; what does not go together is refused."""
+    checks.part(schedule, "schedule", "step", "gradeq.Power(0.5, 0.5)")
+    checks.part(penalty, "penalty", "slope", "gradeq.Ridge(0.01)")
     given = eta is not None or k is not None or schedule is not None
     auto = not given or (isinstance(eta, str) and eta == "auto")
     options = {"auto": auto, "eta": eta is not None and not auto, "k": k is not None}
@@ -33,7 +35,7 @@ def chosen_step(
         return None, schedule
     if auto:
         return "auto", None
-    step = step_from_k(checks.number(k, "k")) if k is not None else checks.number(eta, "eta")
+    step = step_from_k(checks.step(k, "k")) if k is not None else checks.step(eta)
     return step, Constant(step)
 
 
@@ -42,7 +44,7 @@ def home_scale(home_step: float | None, schedule: Schedule | None) -> float:
     if home_step is None:
         return math.sqrt(HOME_STEP)
     own = FINAL if schedule is None else schedule.step(1)
-    share = checks.number(home_step, "home_step") / own
+    share = checks.step(home_step, "home_step") / own
     if not 0.0 < share <= 1.0:
         raise BadInput(
             f"home_step={home_step!r}: must be above 0 and at most the players' step {own:g}"

@@ -70,15 +70,21 @@ class QuantileEnsemble(Single):
     ) -> None:
         self._keep_to(support)
         self.levels = checked_levels([level])
-        self.etas = [Constant(checks.number(eta, "eta")).eta for eta in etas]
+        self.etas = [
+            Constant(checks.step(eta)).eta for eta in checks.several(etas, "etas", "steps")
+        ]
         if not self.etas or len(set(self.etas)) < len(self.etas):
             raise BadInput(f"etas={self.etas}: give one or more different steps")
         if link not in ("sinh", "linear"):
             raise BadInput(f"link={link!r}: must be sinh or linear")
-        self.ensemble_eta = Constant(checks.number(ensemble_eta, "ensemble_eta")).eta
-        self.final_eta, self.floor, self.link_name = final_eta, float(floor), link
-        self.late_cap, self.shadow = late_cap, shadow
-        final = None if final_eta is None else self._final(Constant(float(final_eta)))
+        self.ensemble_eta = Constant(checks.step(ensemble_eta, "ensemble_eta")).eta
+        self.final_eta, self.floor, self.link_name = final_eta, checks.number(floor, "floor"), link
+        self.late_cap, self.shadow = late_cap, checks.flag(shadow, "shadow")
+        final = (
+            None
+            if final_eta is None
+            else self._final(Constant(checks.step(final_eta, "final_eta")))
+        )
         rule: Any = Ensemble(self.levels[0], tuple(self.etas), self.ensemble_eta, self.floor, final)
         if self.support is not None:
             rule = held_rule(rule, self.levels, self.support, False, False)

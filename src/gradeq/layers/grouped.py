@@ -46,6 +46,8 @@ class Stepped(Predicting):
         self, eta: Any, schedule: Schedule | None, names: Roster
     ) -> tuple[Any, Schedule | None]:
         named = eta if isinstance(eta, str) else None
+        checks.part(schedule, "schedule", "step", "gradeq.Power(0.5, 0.5)")
+        checks.part(self.penalty, "penalty", "slope", "gradeq.Ridge(0.01)")
         options = {
             "auto": named == "auto",
             "eta": eta is not None and named != "auto",
@@ -63,7 +65,7 @@ class Stepped(Predicting):
         if options["auto"]:
             return "auto", None
         if schedule is None:
-            eta = checks.number(self._default_eta(names) if own else eta, "eta")
+            eta = checks.step(self._default_eta(names) if own else eta)
             schedule = Constant(eta)
         self._check_step(schedule, names)
         return eta, schedule
@@ -205,7 +207,7 @@ class Grouped(Stepped, Generic[Served]):
         """Use another constant step from now on; the certificate goes on with the exact sums."""
         if self.eta == "auto":
             raise BadInput("eta='auto' chooses its own steps; make a new layer with a fixed eta")
-        self.eta, step = self._chosen_step(checks.number(eta, "eta"), None, self._names)
+        self.eta, step = self._chosen_step(checks.step(eta), None, self._names)
         assert isinstance(step, Constant)
         self.schedule = step
         self._take_step(step)

@@ -64,7 +64,7 @@ class Keyed(Predicting):
             )
         if layer._state.facts[fact.SERVED]:
             raise BadInput("Keyed needs a fresh layer as its pattern, one that has served nothing")
-        self.pool = bool(pool)
+        self.pool = checks.flag(pool, "pool")
         if self.pool:
             check_pooled(layer)
         elif getattr(layer, "_left_out", False):  # a key has too few labels for auto
@@ -242,7 +242,7 @@ class Keyed(Predicting):
 
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound of all keys together falls below this."""
-        return more_labels(self._gathered(None), bound / max(1, self._names.keys))
+        return more_labels(self._gathered(None), checks.bound(bound) / max(1, self._names.keys))
 
     def _gathered(self, key: Any) -> Reading:
         """What a certificate is read from: all keys added up, or one of them."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gradeq import codec
 from gradeq.certificate import certify, more_labels
 from gradeq.certificate_reading import reading_of
+from gradeq.engine import checks
 from gradeq.engine.columns import Columns, Engine, Ran, carried_over, run_columns
 from gradeq.engine.flight import ONE, Flight, lateness
 from gradeq.engine.sound import check_entry
@@ -325,7 +326,7 @@ class Layer(Showing, Answering, ABC):
 
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound falls below this, if things go on as they were."""
-        return more_labels(reading_of(self), bound)
+        return more_labels(reading_of(self), checks.bound(bound))
 
     @holds_lock
     def since(self, earlier: Self) -> Window:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradeq import codec
+from gradeq.engine.checks import number
 from gradeq.engine.sound import check_book
 from gradeq.errors import BadInput, OtherSettings, StateError
 from gradeq.ledger import facts as fact
@@ -80,7 +81,11 @@ def late_limit(late_cap: Any, default: float) -> float | None:
 
 def time_to_live(ttl: float | str | None) -> float | None:
     """A ticket's time to live in the unit of times; a span such as 14d is for dates, which are nanoseconds."""
+    if ttl is None:
+        return None
     if not isinstance(ttl, str):
+        if isinstance(ttl, bool) or (ttl != math.inf and number(ttl, "ttl") <= 0.0):
+            raise BadInput(f"ttl={ttl!r}: a ticket's time to live must be positive")
         return ttl
     seconds = duration(ttl.strip())
     if seconds is None or not 0.0 < seconds < math.inf:

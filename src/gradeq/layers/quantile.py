@@ -112,7 +112,7 @@ class QuantileTracker(ForecastTracker[float]):
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
-        self.warm = warm
+        self.warm = checks.flag(warm, "warm")
         super().__init__(
             [level], eta, link=link, groups=groups, features=features, schedule=schedule,
             penalty=penalty, late_cap=late_cap, in_flight=in_flight, ttl=ttl, support=support, shadow=shadow,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gradeq import codec
-from gradeq.errors import StateError
+from gradeq.errors import BadInput, StateError
 from gradeq.layers.layer import Layer
 from gradeq.layers.making import revive
 
@@ -65,6 +65,8 @@ def load(path: str | PathLike[str]) -> Layer:
     """A layer from the file that ``layer.save(path)`` wrote."""
     try:
         text = Path(path).read_text(encoding="utf-8")
+    except TypeError:
+        raise BadInput(f"{path!r} is no name of a file; give a path") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StateError(f"{path} cannot be read as a state: {error}") from None
     return from_json(text)

@@ -74,12 +74,15 @@ class RiskControl(Predicting):
             raise BadInput(
                 f"target {self.target:g} must lie strictly between 0 and most {self.most:g}"
             )
-        self.span = (
-            None
-            if span is None
-            else (checks.number(span[0], "span"), checks.number(span[1], "span"))
-        )
-        self.eta, self.late_cap = checks.number(eta, "eta"), late_cap
+        self.span: tuple[float, float] | None = None
+        if span is not None:
+            ends = [
+                checks.number(end, "span") for end in checks.several(span, "span", "two numbers")
+            ]
+            if len(ends) != 2:
+                raise BadInput(f"span={span!r}: give two numbers")
+            self.span = (ends[0], ends[1])
+        self.eta, self.late_cap = checks.step(eta), late_cap
         rule = Risk(error, self.target, self.most, Constant(self.eta))
         self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl)
 
@@ -154,10 +157,10 @@ class RiskControl(Predicting):
 
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound falls below this; None without a ``span``."""
-        setting = self._setting()
+        setting, aim = self._setting(), checks.bound(bound)
         if setting is None or reading_of(self).refusal is not None:
             return None
-        needed = labels_until(setting, bound / self.most)
+        needed = labels_until(setting, aim / self.most)
         return None if needed is None else max(0, needed - int(setting.n))
 
     def _setting(self) -> Setting | None:

@@ -65,7 +65,8 @@ class Tracker(Stepped):
         self.levels = checked_levels(levels)
         if len(self.levels) > 1:
             self._bases = NONE
-        self.link_name, self.penalty, self.late_cap, self.shadow = link, penalty, late_cap, shadow
+        self.link_name, self.penalty, self.late_cap = link, penalty, late_cap
+        self.shadow = checks.flag(shadow, "shadow")
         self._keep_to(support)
         names = Roster(groups, features, together=penalty is not None)
         self.eta, self.schedule = self._chosen_step(eta, schedule, names)
@@ -114,7 +115,10 @@ class Tracker(Stepped):
 
 def checked_levels(levels: Sequence[float]) -> list[float]:
     """Levels strictly between 0 and 1, in increasing order."""
-    taus = [checks.number(tau, "level") for tau in levels]
+    taus = [
+        checks.number(tau, "level")
+        for tau in checks.several(levels, "levels", "levels such as 0.1, 0.9")
+    ]
     if not taus:
         raise BadInput("levels is empty; give at least one level between 0 and 1")
     for tau in taus:
