@@ -104,7 +104,8 @@ def certify(elo: Any) -> Equilibrium:
     if bound:
         bound["bound_from"] = f"{found.bound_from} with 7.1"
     before = LN2 if found.rows else 0.0
-    return replace(found, coordinates=tuple(coordinates), loss_before=before, **bound)
+    said: dict[str, Any] = {"bias_name": "bias of the first side", "loss_before": before}
+    return replace(found, coordinates=tuple(coordinates), **said, **bound)
 
 
 def raised(elo: Any, reading: Reading, bound: float | None, weight: float) -> dict[str, Any]:

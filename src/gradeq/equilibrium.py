@@ -76,11 +76,8 @@ class Coordinates(Lazily[Coordinate]):
         """One number of every coordinate."""
         if name not in self._known:
             return [getattr(c, name) for c in self]
-        known = self._known[name]
-        found: list[Any] = (
-            known if isinstance(known, list) else np.broadcast_to(known, len(self)).tolist()
-        )
-        return found
+        own = self._known[name]
+        return list(own if isinstance(own, list) else np.broadcast_to(own, len(self)).tolist())
 
 
 @dataclass(frozen=True)
@@ -112,6 +109,7 @@ class Equilibrium:
     learning: Learning | None = None
     rounding: float = 0.0
     hidden: tuple[str, ...] = ()
+    bias_name: str = "bias"
 
     @property
     def largest(self) -> float:
@@ -157,7 +155,7 @@ class Equilibrium:
             parts = [f"{measured} over {rows}"]
         elif self.bias_after is not None:
             before = "" if self.bias_before is None else f"{figure(self.bias_before)} -> "
-            parts = [f"bias {before}{figure(self.bias_after)} over {rows}"]
+            parts = [f"{self.bias_name} {before}{figure(self.bias_after)} over {rows}"]
         elif "bias" in self.hidden:
             parts = [f"bias not known over {rows}"]
         else:

@@ -354,3 +354,13 @@ def test_no_game_plan_costs_more_log_loss_than_the_harm_cap():
     assert found.loss_before < found.loss_after <= cap.factor * found.loss_before
     for settings in ({}, {"schedule": gq.Power(1.0, 0.5)}, {"eta": 0.1, "proximal": 0.1}):
         assert Elo(**settings).harm_cap().factor is None
+
+
+def test_the_verdict_says_whose_bias_is_shown():
+    """No player's: with a first side that always wins it stays, while every player's goes to zero."""
+    elo = Elo(0.1)
+    a, b, _ = games(2_000, seed=8)
+    elo.run(a, b, np.ones(len(a)))
+    found = elo.equilibrium()
+    assert found.verdict().startswith(f"bias of the first side -0.5 -> {found.bias_after:.4g} over")
+    assert max(abs(c.bias_after) for c in found.coordinates) < 0.1 < abs(found.bias_after)

@@ -382,5 +382,5 @@ def test_the_figure_before_a_bound_in_the_verdict_is_what_the_bound_is_about(gro
 def beside_bound(verdict):
     """The last figure that is said before the bound, and the bound."""
     said = verdict.partition("bound ")
-    named = re.findall(r"(?:bias \S+ ->|largest average gradient) (\S+?)[, ]", said[0])
+    named = re.findall(r"(?:bias.*? \S+ ->|largest average gradient) (\S+?)[, ]", said[0])
     return abs(float(named[-1])), float(said[2].split()[0].rstrip(","))
