@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 from gradeq._version import __version__
 
 if TYPE_CHECKING:
-    from gradeq import datasets, geometries, links, losses, penalties, regret, schedules, theory
+    from gradeq import (
+        datasets,
+        errors,
+        geometries,
+        links,
+        losses,
+        penalties,
+        regret,
+        schedules,
+        theory,
+    )
     from gradeq.checks import check_loss
     from gradeq.engine.learner import Learner
     from gradeq.equilibrium import Equilibrium
@@ -104,6 +114,7 @@ __all__ = [
     "__version__",
     "check_loss",
     "datasets",
+    "errors",
     "from_json",
     "geometries",
     "links",

@@ -127,3 +127,17 @@ def test_many_columns_are_carried_along(folder):
     ok(here("debias", "in.csv", *BASE, "--eta", "0.1", "--quiet", "-o", "out.csv"))
     first, second, _ = (folder / "out.csv").read_text().splitlines()
     assert (first, second) == (f"{header},adjusted", f"{row},0.5")
+
+
+@pytest.mark.parametrize("kind", [pa.time64("us"), pa.time32("ms"), pa.duration("s")], ids=str)
+def test_a_time_that_is_no_moment_is_refused_with_what_is_needed(folder, kind):
+    whole = pa.int32() if kind == pa.time32("ms") else pa.int64()
+    pq.write_table(pa.table(plain() | {"t": pa.array(range(ROWS), whole).cast(kind)}), "t.parquet")
+    line = refused(here("debias", "t.parquet", *BASE, "--time", "t"))
+    assert "'t'" in line and str(kind) in line and "dates, timestamps or numbers" in line
+
+
+@pytest.mark.parametrize("word", ["", "NA", "N/A", "n/a", "NaN", "null", "None", " none "])
+def test_words_for_no_label_are_blank(folder, word):
+    (folder / "rows.csv").write_text("p,y\n" + "1,2\n" * 30 + f"1,{word}\n")
+    assert ok(here("debias", "rows.csv", *BASE, "--json")).json["labelled"] == 30

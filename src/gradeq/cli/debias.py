@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @column(
     "--label",
     help=(
-        "The observed outcome; a row without one is served but not learned from. May be left out "
+        "The observed outcome; a row without one (blank, NA, N/A, NaN, null, none) is served but not learned from. "
+        "May be left out "
         "with --id and --state, where `gradeq label` brings labels later."
     ),
 )

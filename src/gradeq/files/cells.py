@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from gradeq.errors import BadInput
 
 # A label cell that says "not known": these words in any case, with or without blanks around.
-MISSING = frozenset({"", "na", "nan", "null", "none"})
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
 

@@ -85,6 +85,11 @@ class Clock:
                 self.kind = "integer" if max(extremes) > _EXACT else "number"
             except pa.ArrowInvalid:
                 self.kind = "time" if read_number(present[0].as_py()) is None else "number"
+        elif pa.types.is_time(kind) or pa.types.is_duration(kind):
+            raise BadInput(
+                f"column {self.name!r} holds {kind} values, which are no moments; "
+                "give dates, timestamps or numbers"
+            )
         else:
             self.kind = "number"
 
