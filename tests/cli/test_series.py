@@ -1,12 +1,13 @@
 """Many series: the worst, the widest and the table of all are true of what was written."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
 
 import gradeq as gq
-from cli.calling import here, ok, refused
+from cli.calling import here, ok, refused, write
 from gradeq.cli.measure import GroupSums
 
 SKUS, DAYS = 40, 45
@@ -318,3 +319,30 @@ def test_crossing_forecasts_are_counted_and_change_nothing(demand, tmp_path, sha
     note = f"{crossed:,} of {len(cells):,} rows had crossing forecasts; they were sorted."
     assert (note in said[1]) == bool(crossed)
     assert ("wrong order" in said[1]) == (share > 0.5)
+
+
+@pytest.mark.parametrize("labels", [21, 40])
+def test_terminal_and_page_name_ten_series_alike_and_say_when_young_ones_are_compared(
+    labels, tmp_path
+):
+    rows = [
+        {"s": f"s{k}", "f": 5.0, "y": 5.0 + (17 * k + 5 * i) % 13 - 6.0}
+        for i in range(labels)
+        for k in range(24)
+    ]
+    page = tmp_path / "page.html"
+    call = ("--prediction", "f", "--label", "y", "--level", "0.8", "--key", "s", "--eta", "0.3")
+    state = tmp_path / "state.json"
+    file = write(tmp_path / "rows.csv", rows)
+    text = ok(here("quantile", file, *call, "--report", page, "--state", state)).out
+    alone = tmp_path / "alone.html"
+    gq.load(state).report(alone)
+    assert "Keyed(QuantileTracker(level=0.8" in alone.read_text()
+    for told in (path.read_text().replace("\u00a0", " ") for path in (page, alone)):
+        assert "24 series of <code>s</code>" in told
+        losses = told.split("The largest losses")[2].split("</table>")[0]
+        assert losses.count("<tr>") == 11 and "The ten farthest off" in told
+        assert ("those with fewer are compared too" in told) == (labels < 30)
+        spread = re.search(r"off target by ([\d.]+) points on average, by ([\d.]+) or more", told)
+        assert spread and spread[0] in text
+    assert ("those with fewer are compared too" in text) == (labels < 30)

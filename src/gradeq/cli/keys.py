@@ -13,10 +13,9 @@ from gradeq.cli.task import Parsed, Task
 from gradeq.files.codebook import Names
 from gradeq.files.numbers import Floats
 from gradeq.layers.keytable import KeyTable, key_table
+from gradeq.report.of_keys import ENOUGH, WORST
 from gradeq.report.thin import GroupBlocks
 
-ENOUGH = 30  # labels: a series with fewer is not called worst, if others have as many
-WORST = 10
 FOLLOWED = 2000  # series that are drawn over time, the first to appear
 
 

@@ -31,7 +31,7 @@ def many_series(outcome: Outcome) -> told.ManySeries | None:
         len(series.table.rows), len(series.judged), spread["mean"], spread["farthest_tenth"],
         tally.histogram(),
         tuple(worst(outcome, series, j) for j in series.worst.tolist()),
-        tuple(wide(outcome, series, j) for j in series.widest[:8].tolist()),
+        tuple(wide(outcome, series, j) for j in series.widest.tolist()),
         outcome.layer.pool,
         series.table.relative,
     )  # fmt: skip

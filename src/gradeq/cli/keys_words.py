@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradeq.cli.keys import ENOUGH, Series
+from gradeq.cli.keys import Series
 from gradeq.cli.task import Task
 from gradeq.layers.keytable import shares
 from gradeq.report.markup import clean
 from gradeq.report.numerals import points
+from gradeq.report.of_keys import ENOUGH, YOUNG
 from gradeq.report.story import Notice
 from gradeq.tables import aligned
 
@@ -110,7 +111,7 @@ def lines(task: Task, series: Series, short: Any) -> str:
     if count < 2 or not len(series.judged):
         return ""
     covers = task.command == "quantile"
-    spread, scale = series.spread(), 100.0 if covers else 1.0
+    spread = series.spread()
     few = (
         ""
         if len(series.judged) == count
@@ -118,7 +119,10 @@ def lines(task: Task, series: Series, short: Any) -> str:
     )
     if len(series.judged) < count and int(series.table.rows[series.judged].min()) >= ENOUGH:
         few = f", {len(series.judged):,} with {ENOUGH} labels or more"
-    mean, far = (short(scale * spread[name]) for name in ("mean", "farthest_tenth"))
+    mean, far = (
+        points(spread[name], False) if covers else short(spread[name])
+        for name in ("mean", "farthest_tenth")
+    )
     said = f"Series: {count:,} of {clean(task.key or '', 40)}{few}. "
     if covers:
         said += f"Coverage is off target by {mean} points on average, by {far} or more in a tenth."
@@ -139,6 +143,8 @@ def lines(task: Task, series: Series, short: Any) -> str:
         parts.append(
             "(coverage is judged before --min and --max, the loss is that of what was served)"
         )
+    if int(series.table.rows[series.judged].min()) < ENOUGH:
+        parts.append(f"({YOUNG})")
     if task.keys_out is None and count > LISTED:
         parts.append("(--keys-out FILE writes all of them)")
     return "\n".join([parts[0], "", *parts[1:]])

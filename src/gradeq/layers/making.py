@@ -95,17 +95,25 @@ def time_to_live(ttl: float | str | None) -> float | None:
     return seconds * 1e9
 
 
+def called(layer: Any) -> str:
+    """A layer as it is made in Python, settings left alone apart: Debiaser(eta=0.1), Keyed(Debiaser(eta=0.1))."""
+    inner = getattr(layer, "layer", None)
+    own = layer.settings if inner is None else {"pool": layer.pool}
+    shown = [] if inner is None else [called(inner)]
+    shown += [
+        f"{name}={value!r}"
+        for name, value in own.items()
+        if value not in (None, [], (), False) and name not in ("late_cap", "in_flight")
+    ]
+    return f"{type(layer).__name__}({', '.join(shown)})"
+
+
 def described(layer: Layer) -> str:
     """What a layer is and where it stands: kind, settings, rows, whether it learns."""
-    shown = ", ".join(
-        f"{name}={value!r}"
-        for name, value in layer.settings.items()
-        if value not in (None, [], (), False) and name not in ("late_cap", "in_flight")
-    )
     facts = layer._state.facts
     learned = int(facts[fact.POSTED] - facts[fact.SKIPPED])
     state = "frozen" if layer._frozen else "learning"
     return (
-        f"<{type(layer).__name__}({shown}): {int(facts[fact.SERVED]):,} served, "
+        f"<{called(layer)}: {int(facts[fact.SERVED]):,} served, "
         f"{learned:,} labels learned from, {len(layer._book):,} open, {state}>"
     )

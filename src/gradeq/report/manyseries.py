@@ -4,6 +4,7 @@ from gradeq.report import plots
 from gradeq.report.grouptable import is_loose, losses, places_of, worst_table
 from gradeq.report.markup import Markup, clean, el, join, name
 from gradeq.report.numerals import count, decimals, number, percent, points, word
+from gradeq.report.of_keys import ENOUGH, YOUNG
 from gradeq.report.parts import section, still, table
 from gradeq.report.story import ManySeries, Story, WideSeries
 from gradeq.report.words import limits_changed
@@ -49,6 +50,8 @@ def _bias(many: ManySeries) -> str:
 
 def _followed(story: Story, many: ManySeries) -> str:
     text = "Over the labels that each series has learned from, since its state began."
+    if any(group.rows < ENOUGH for group in many.worst):
+        text += f" {YOUNG}"
     if limits_changed(story.verdict.coverage):
         text += " Coverage of series is judged before --min and --max, as are the bounds; the loss is as served."
     if many.widest and many.widest[0].width is not None:

@@ -13,7 +13,8 @@ from gradeq.report import story as told
 from gradeq.report.tally import Tally
 
 ENOUGH = 30  # labels: a series with fewer is not called worst, if others have as many
-WORST, LARGEST = 10, 8
+WORST = 10  # farthest off, and as many with the largest loss
+YOUNG = f"Too few series have {ENOUGH} labels, so those with fewer are compared too."
 
 
 def keyed_coverage(layer: Any, reached: Equilibrium) -> list[Coverage]:
@@ -47,7 +48,7 @@ def many_series(layer: Any) -> told.ManySeries | None:
     tally = Tally()
     tally.add((100.0 if table.levels else 1.0) * table.error[enough])
     worst = enough[np.argsort(-off, kind="stable")[:WORST]].tolist()
-    largest = enough[np.argsort(-loss, kind="stable")[:LARGEST]].tolist()
+    largest = enough[np.argsort(-loss, kind="stable")[:WORST]].tolist()
     return told.ManySeries(
         len(labels), len(enough), float(off.mean()), float(np.quantile(off, 0.9)), tally.histogram(),
         tuple(_worst(layer, table, j) for j in worst),

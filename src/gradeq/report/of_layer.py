@@ -88,7 +88,9 @@ def story_of(layer: Any, run: Any = None) -> told.Story:
         verdict=told.Verdict(loss, certificate, bias, tuple(covered), worst),
         method=_method(layer, reached),
         features=tuple(settings.get("features", ())),
-        key="key" if layer.kind == "keyed" else "",
+        key=layer._book.desk.get("columns", {}).get("--key") or "key"
+        if layer.kind == "keyed"
+        else "",
         notices=_notices(layer, reached, coverage),
         groups=groups,
         groups_total=len(groups),
