@@ -16,7 +16,7 @@ class Shade(str, Enum):  # noqa: UP042  (equal to its text, but printed otherwis
     RED = "red"
 
 
-VALUES = [1, True, 1.0, "1", 0.0, -0.0, "red", Shade.RED, None, "", float("nan"), [1]]
+VALUES = [1, True, 1.0, "1", 0.0, -0.0, "red", Shade.RED, None, "", float("nan")]
 
 
 @pytest.mark.parametrize("columns", [("g",), ("g", "h")])
