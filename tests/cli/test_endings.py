@@ -78,6 +78,7 @@ def waiting(folder):
     process = subprocess.Popen(
         [*RUN, "debias", "-", *BASE, "-o", "out.csv", "--state", "st.json"],
         cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # also where tests run under nohup
     )  # fmt: skip
     assert process.stdin is not None
     process.stdin.write((folder / "s.csv").read_text())

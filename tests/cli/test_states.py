@@ -131,7 +131,7 @@ def waiting_run(tmp_path: Path, state: Path) -> subprocess.Popen:
     )
     assert process.stdin is not None
     lines = (tmp_path / "scores.csv").read_text().splitlines(keepends=True)
-    process.stdin.write("".join([lines[0], *(lines[1:] * 200)]))
+    process.stdin.write("".join([lines[0], *(lines[1:] * 400)]))
     process.stdin.flush()
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob(".gradeq-out*")):

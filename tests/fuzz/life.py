@@ -298,10 +298,15 @@ class Life:
         y = label(self, row, t)
         if y == row.y:
             return
-        if row.posting is not None:
-            row.posting = self.layer.repost(row.posting, y)[1]
-        else:
-            self.layer.correct(row.id, y)
+        try:
+            if row.posting is not None:
+                row.posting = self.layer.repost(row.posting, y)[1]
+            else:
+                self.layer.correct(row.id, y)
+        except gq.BadInput as refusal:
+            if "cannot be taken back" not in str(refusal):  # its loss was infinite
+                raise
+            return
         moved = row.w > 0.0 and not row.frozen
         self.corrected |= moved
         if row.learned:
