@@ -153,7 +153,9 @@ class Elo(Standings, ManyGames, Layer):
         Without one nothing is changed; a player never seen has rating 0. ``home``: 1 when a is at home, 0 on neutral
         ground, -1 when b is (with ``home_advantage``).
         """
-        with self._lock:
+        lock = self._lock
+        try:
+            lock.acquire()
             if id is None:
                 return self._chance(a, b, home, time)
             if self.proximal is not None:
@@ -162,6 +164,8 @@ class Elo(Standings, ManyGames, Layer):
             when = None if time is None else moment(time)
             shown: float = self._kept(self._event(a, b, home, weight, when), id, when)
             return shown
+        finally:
+            lock.release()
 
     def _chance(self, a: Any, b: Any, home: float, time: Moment | None) -> float:
         rally = self._rally
@@ -194,7 +198,9 @@ class Elo(Standings, ManyGames, Layer):
         """
         y = self._label(score)
         learns = self._learns is None or self._learns(y)
-        with self._lock:
+        lock = self._lock
+        try:
+            lock.acquire()
             rally = self._rally
             if rally is not None and learns and weight == 1.0 and home == 1.0:
                 pair = self._names.pair(a, b)
@@ -203,6 +209,8 @@ class Elo(Standings, ManyGames, Layer):
                         self._end_rally()
                     return "applied"
             return self._played(a, b, y, weight, home, time)
+        finally:
+            lock.release()
 
     def _played(
         self, a: Any, b: Any, y: float, weight: float, home: float, time: Moment | None

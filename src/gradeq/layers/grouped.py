@@ -150,11 +150,15 @@ class Grouped(Stepped, Generic[Served]):
         time: Moment | None = None,
     ) -> Served:
         """The adjusted prediction, or all levels in increasing order; a ticket stays open until its label comes."""
-        with self._lock:
+        lock = self._lock
+        try:
+            lock.acquire()
             if id is not None or time is not None:
                 id, time = self._admitted(id, time)
             served: Served = self._kept(self._event(f, groups, features, weight), id, time)
             return served
+        finally:
+            lock.release()
 
     def run(
         self,

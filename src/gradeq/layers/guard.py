@@ -2,6 +2,8 @@
 
 Every public method and property of a layer is wrapped here when its class is made, so none can be forgotten. The
 verbs of single events, where a further call would show, hold the lock in their own text and say so by ``holds_lock``.
+``predict`` and ``update`` acquire it inside ``try``, half as dear as ``with``: an interrupt that comes right after is
+then followed by the release (one that comes while waiting ends in RuntimeError, and nothing has changed).
 """
 
 from __future__ import annotations

@@ -124,10 +124,14 @@ class Keyed(Predicting):
         time: Moment | None = None,
     ) -> Any:
         """The adjusted prediction of this key's own layer."""
-        with self._lock:
+        lock = self._lock
+        try:
+            lock.acquire()
             if id is not None or time is not None:
                 id, time = self._admitted(id, time)
             return self._kept(self._event(f, key, groups, features, weight), id, time)
+        finally:
+            lock.release()
 
     def run(
         self,

@@ -244,12 +244,16 @@ class Layer(Showing, Answering, ABC):
             y = self._label(y)
         if id is not None and type(id) is not str and type(id) is not int:
             id = id_of(id)
-        with self._lock:
+        lock = self._lock
+        try:
+            lock.acquire()
             book = self._book
             if id is not None and (id in book.closed or id in book.held):
                 return self._duplicate(y, id)
             opened = book.find(id)
             book.close(opened, self._post(opened[0], opened[1] or self._entered(opened[0][1]), y))
+        finally:
+            lock.release()
         return "applied"
 
     def reset_in_flight(self) -> None:
