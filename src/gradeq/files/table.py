@@ -135,10 +135,12 @@ def open_table(paths: Sequence[str | os.PathLike[str]], *, spool: bool = False) 
         raise BadInput("no input file; name a .csv, .csv.gz or .parquet file, or - for stdin")
     if "-" in names and len(names) > 1:
         raise BadInput("- (standard input) cannot be joined with other files; give it alone")
-    places = [os.path.realpath(name) for name in names]
-    for i, place in enumerate(places):
-        if place in places[:i]:
-            raise BadInput(f"{names[i]} is named twice; its rows would be learned from twice")
+    places: set[str] = set()
+    for name in names:
+        place = os.path.realpath(name)
+        if place in places:
+            raise BadInput(f"{name} is named twice; its rows would be learned from twice")
+        places.add(place)
     sources = tuple(_source(name, spool) for name in names)
     for source in sources:
         _check_names(source)
