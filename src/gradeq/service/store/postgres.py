@@ -1,0 +1,135 @@
+"""A store in a PostgreSQL database, which several servers may share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from threading import RLock
+from typing import Any
+
+from gradeq.errors import missing_extra
+from gradeq.service.store.driver import Connection, Params
+from gradeq.service.store.failures import StoreUnavailable
+
+TYPES: Mapping[str, str] = {
+    "int": "BIGINT",
+    "real": "DOUBLE PRECISION",
+    "blob": "BYTEA",
+    "table": "",
+}
+
+
+class Postgres:
+    """The driver of a PostgreSQL database."""
+
+    shared = True
+    types = TYPES
+    lock = " FOR UPDATE"
+
+    def __init__(self, url: str, read_only: bool = False) -> None:
+        self.url, self.read_only = url, read_only
+        self._idle: SimpleQueue[Any] = SimpleQueue()
+        self._turn = RLock()
+        self._writer: Any = None
+        with self.reading():
+            pass
+
+    def _connect(self) -> Any:
+        psycopg = library()
+        made = psycopg.connect(self.url, autocommit=True, connect_timeout=5)
+        made.execute("SET synchronous_commit = on")
+        made.execute("SET search_path = public")
+        return made
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection to read from, of a few that are kept; one consistent view until it is given back."""
+        with told():
+            try:
+                connection = self._idle.get_nowait()
+            except Empty:
+                connection = self._connect()
+            try:
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                yield Marked(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.close()
+                raise
+            self._idle.put(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction, on disk when the block ends."""
+        if self.read_only:
+            raise StoreUnavailable("the store was opened to be read only")
+        with self._turn, told():
+            if self._writer is None or self._writer.closed:
+                self._writer = self._connect()
+            try:
+                with self._writer.transaction():
+                    yield Marked(self._writer)
+            except library().OperationalError:
+                self._writer.close()
+                raise
+
+    def among(self, values: Sequence[str]) -> tuple[str, Any]:
+        """The SQL for "is one of these", and its parameter."""
+        return "= ANY(?)", list(values)
+
+    def exists(self) -> bool:
+        """Whether there are tables in it."""
+        with self.reading() as connection:
+            found = connection.execute("SELECT to_regclass('public.meta') IS NOT NULL")
+            return bool(next(iter(found))[0])
+
+    def backup(self, path: str) -> None:
+        """PostgreSQL has its own tools for this."""
+        raise StoreUnavailable("back up a PostgreSQL store with pg_dump or a base backup")
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        with self._turn:
+            while not self._idle.empty():
+                self._idle.get_nowait().close()
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+
+
+class Marked:
+    """A connection that takes question marks for parameters."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, params: Params = ()) -> Iterable[Any]:
+        """Run one statement: its rows."""
+        done = self._connection.execute(sql.replace("?", "%s"), params or None, binary=True)
+        return done.fetchall() if done.description else ()
+
+    def executemany(self, sql: str, params: Iterable[Params]) -> Any:
+        """Run one statement for many rows."""
+        with self._connection.cursor() as cursor:
+            cursor.executemany(sql.replace("?", "%s"), params)
+
+
+def library() -> Any:
+    """psycopg, or how to get it."""
+    try:
+        import psycopg
+    except ImportError:
+        raise missing_extra("postgres", "a store in PostgreSQL") from None
+    return psycopg
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Say what PostgreSQL cannot do in our words; addresses may hold passwords and are left out."""
+    psycopg = library()
+    try:
+        yield
+    except psycopg.Error as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StoreUnavailable(f"the PostgreSQL store: {reason}") from error

@@ -1,0 +1,132 @@
+"""A store in one SQLite file: write-ahead log, and every commit on disk before it is acknowledged."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import RLock
+from typing import Any
+from urllib.parse import quote
+
+from gradeq.service.store.driver import Connection
+from gradeq.service.store.failures import StoreDamaged, StoreStopped, StoreUnavailable
+
+# A schema that came with a file from elsewhere must not run code, and damaged pages must not be believed.
+CAREFUL = ("trusted_schema=OFF", "cell_size_check=ON", "busy_timeout=5000", "temp_store=MEMORY")
+DURABLE = ("journal_mode=WAL", "synchronous=FULL")
+
+TYPES: Mapping[str, str] = {
+    "int": "INTEGER",
+    "real": "REAL",
+    "blob": "BLOB",
+    "table": " STRICT, WITHOUT ROWID",
+}
+
+
+class Sqlite:
+    """The driver of an SQLite file."""
+
+    shared = False
+    types = TYPES
+    lock = ""
+
+    def __init__(self, path: str, read_only: bool = False) -> None:
+        self.path, self.read_only = Path(path), read_only
+        self.url = f"sqlite:///{path}"
+        if read_only and not self.path.exists():
+            raise StoreUnavailable(f"{path} does not exist; name a store that a server has made")
+        self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        self._turn = RLock()  # of the one connection that writes
+        self._writer: sqlite3.Connection | None = None
+        if not read_only:
+            with self._turn, told(path):
+                self._writer = self._connect("rwc", DURABLE)
+
+    def _connect(self, mode: str, settings: Sequence[str] = ()) -> sqlite3.Connection:
+        address = f"file:{quote(str(self.path))}?mode={mode}"
+        made = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+        for setting in (*CAREFUL, *settings):
+            made.execute(f"PRAGMA {setting}")
+        return made
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection to read from, of a few that are kept; one consistent view until it is given back."""
+        with told(self.path):
+            try:
+                connection = self._idle.get_nowait()
+            except Empty:
+                connection = self._connect("ro")
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+                self._idle.put(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction, on disk when the block ends."""
+        if self._writer is None:
+            raise StoreUnavailable(f"{self.path} was opened to be read only")
+        with self._turn, told(self.path):
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    def among(self, values: Sequence[str]) -> tuple[str, Any]:
+        """The SQL for "is one of these", and its parameter."""
+        return "IN (SELECT value FROM json_each(?))", json.dumps(values)
+
+    def exists(self) -> bool:
+        """Whether there are tables in it."""
+        with self.reading() as connection:
+            found = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'meta'")
+            return any(True for _ in found)
+
+    def backup(self, path: str) -> None:
+        """Copy the whole to a new file while it is in use."""
+        with self.reading() as connection:
+            source: Any = connection
+            source.execute("ROLLBACK")  # the copy takes a view of its own
+            target = sqlite3.connect(path)
+            try:
+                source.backup(target)
+            finally:
+                target.close()
+                source.execute("BEGIN")
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        with self._turn:
+            while not self._idle.empty():
+                self._idle.get_nowait().close()
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+
+
+@contextmanager
+def told(path: Any) -> Iterator[None]:
+    """Say what SQLite cannot do in our words."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "disk I/O error" in str(error):  # what the disk holds after a failed sync is not known
+            raise StoreStopped(
+                f"{path}: {error}; restart the server, which audits the store"
+            ) from error
+        raise StoreUnavailable(f"{path}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.IntegrityError):
+            raise StoreUnavailable(f"{path}: {error}; another server wrote to it") from error
+        raise StoreDamaged(f"{path} is damaged: {error}; restore a backup") from error
