@@ -136,3 +136,58 @@ def test_looking_changes_nothing(name):
         if i % 7 == 0:
             copied = copied.copy()
     assert columns(watched) == columns(copied) == columns(left)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_previewed_tickets_change_nothing_until_their_labels_come(name):
+    """Replicas may serve from an old state: what they served is journalled with its label, and replays."""
+    kind, rng = KINDS[name], np.random.default_rng(8)
+    layer, journal, waiting = kind.make(), [], []
+    for _ in range(120):
+        before = layer.to_json()
+        waiting.append(layer.preview(*kind.args(rng), **kind.where(rng)))
+        assert layer.to_json() == before
+        while waiting and rng.random() < 0.55:
+            ticket = waiting.pop(int(rng.integers(len(waiting))))
+            journal += [ticket, layer.adopt(ticket, kind.label(rng))]
+    before = layer.to_json()
+    with pytest.raises((ValueError, TypeError)):
+        layer.adopt(waiting[0], "no label")
+    assert layer.to_json() == before
+    again = kind.make()
+    again.replay(type(entry).from_json(entry.to_json()) for entry in journal)
+    assert columns(again) == columns(layer)
+    assert layer.in_flight["served"] == len(journal) // 2
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_previewed_ticket_whose_label_comes_at_once_is_an_opened_one(name):
+    kind = KINDS[name]
+    rngs = [np.random.default_rng(9) for _ in range(2)]
+    opened, previewed = kind.make(), kind.make()
+    for _ in range(60):
+        opened.post(opened.open(*kind.args(rngs[0]), **kind.where(rngs[0])), kind.label(rngs[0]))
+        ticket = previewed.preview(*kind.args(rngs[1]), **kind.where(rngs[1]))
+        previewed.adopt(ticket, kind.label(rngs[1]))
+    assert columns(opened) == columns(previewed)
+
+
+@pytest.mark.parametrize("name", ["scalar", "disjoint", "overlapping", "logit", "shift", "linear", "quantile", "elo"])
+@pytest.mark.parametrize("burst", [1, 7, 40])
+def test_bounds_hold_for_values_served_from_old_states(name, burst):
+    """An adversary lets a burst of rows be served from one state and labels them all on one side."""
+    kind, rng = KINDS[name], np.random.default_rng(burst)
+    layer = kind.make()
+    for turn in range(400 // burst):
+        tickets = [layer.preview(*kind.args(rng), **kind.where(rng)) for _ in range(burst)]
+        for k in rng.permutation(burst).tolist():
+            up = turn % 5 < 3
+            if kind.games or kind.binary:
+                y = float(up)
+            else:
+                y = kind.label(rng) if turn % 3 else float(np.ravel(tickets[k].served)[0]) + (2 * up - 1)
+            layer.adopt(tickets[k], y)
+        reached = layer.equilibrium()
+        if reached.bound is not None:
+            assert abs(reached.largest) <= reached.bound * (1 + 1e-9)
+    assert layer.in_flight["peak"] >= burst / (1 if len(layer.theta) == 1 else len(layer.theta))

@@ -1,4 +1,4 @@
-"""Postings that are taken back, put in another's place, or done again from a journal."""
+"""Postings that are taken back, put in another's place, or done again from a journal; tickets counted only later."""
 
 from __future__ import annotations
 
@@ -79,3 +79,47 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
         learn(layer._rule, state, place, entry)
     state.facts[fact.CORRECTED] += float(entry.sign < 0.0 < entry.weight)
     flight.correct(state, place, entry)
+
+
+def preview(layer: Any, args: tuple[Any, ...], given: dict[str, Any]) -> Ticket:
+    """Serve a row without counting it: its ticket, and a layer that is as it was.
+
+    The ticket says what the layer had counted by then, this row included; nobody knows of it until ``adopt``.
+    """
+    state, names = layer._state, layer._names
+    mark, known, resized = names.mark(), names.count + names.keys, state.facts[fact.RESIZED]
+    ticket: Ticket = layer.open(*args, **given)
+    uncount(layer, names.place(ticket.row))
+    state.facts[fact.RESIZED] = resized
+    if names.count + names.keys > known:
+        layer._forget(mark)
+    return ticket
+
+
+def adopt(layer: Layer, ticket: Ticket, y: Any) -> Posting:
+    """Count the row of a previewed ticket and learn from its label: in a journal, the ticket and then the posting.
+
+    Rows that nobody labels are never counted. The lateness of a label is the number of rows counted since the state
+    that its row was served from, its own included: the updates that the served value did not know of.
+    """
+    y = layer._label(y)
+    check_entry(layer._rule, ticket)
+    names, state = layer._names, layer._state
+    names.knows(ticket.row)
+    mark, known, resized = names.mark(), names.count + names.keys, state.facts[fact.RESIZED]
+    replay(layer, ticket)
+    try:
+        return layer._posted(ticket, y)
+    except Exception:
+        uncount(layer, names.place(ticket.row))
+        state.facts[fact.RESIZED] = resized
+        if names.count + names.keys > known:
+            layer._forget(mark)
+        raise
+
+
+def uncount(layer: Any, place: Any) -> None:
+    """Take back that a row was served."""
+    layer._flight.unserve(layer._state, place.cells)
+    if layer._ticking:
+        layer._state.clock[place.clock] -= 1.0

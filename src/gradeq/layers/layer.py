@@ -27,7 +27,7 @@ from gradeq.engine.told import entered
 from gradeq.layers.answering import Answering
 from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.joining import check_partition, merge
-from gradeq.layers.journal import replay, repost
+from gradeq.layers.journal import adopt, preview, replay, repost
 from gradeq.layers.making import check_same_settings, described, time_to_live
 from gradeq.layers.showing import Showing
 from gradeq.ledger import facts as fact
@@ -219,6 +219,17 @@ class Layer(Showing, Answering, ABC):
         """Do again what a journal of tickets and postings says was done, bit for bit; no ticket is kept."""
         for entry in journal:
             replay(self, entry)
+
+    def preview(self, *args: Any, **given: Any) -> Ticket:
+        """What ``open`` gives, of a layer that stays as it was: the row counts once ``adopt`` brings its label."""
+        return preview(self, args, given)
+
+    def adopt(self, ticket: Ticket, y: Any) -> Posting:
+        """Learn from the label of a previewed ticket; nothing has changed if this raises.
+
+        A layer whose tickets are previewed must not open others: lateness is counted in labels then, not in rows.
+        """
+        return adopt(self, ticket, y)
 
     # Events
 
