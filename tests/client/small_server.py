@@ -60,6 +60,7 @@ CODES = {"conflict": 409, "unknown": 404, "expired": 410, "rejected": 422}
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     book: Book
 
     def do_POST(self) -> None:

@@ -100,6 +100,25 @@ def test_the_football_sample_is_carried_within_the_package() -> None:
     assert "CC0" in (package / "football_sample.LICENSE.txt").read_text(encoding="utf-8")
 
 
+def test_the_flights_sample_is_every_25th_flight_and_carried_within_the_package() -> None:
+    some = flights.sample()
+    assert len(some.delay) == 9978
+    assert (np.diff(some.served).astype(int) >= 0).all() and (some.landed > some.served).all()
+    package = Path(flights.__file__).parent
+    assert (package / "flights_sample.csv.gz").stat().st_size < 100_000
+    assert "CC0" in (package / "flights_sample.LICENSE.txt").read_text(encoding="utf-8")
+    try:
+        whole = flights.load()
+    except MissingExtra as error:
+        pytest.skip(str(error))
+    for name, column in whole._asdict().items():
+        mine = getattr(some, name)
+        if name == "prediction":
+            assert np.abs(mine - column[::25]).max() < 0.0501
+        else:
+            assert (mine == column[::25]).all(), name
+
+
 def test_the_series_have_their_rows_and_ranges(data_dir: Path) -> None:
     power = elec2.load(data_dir)
     assert len(power.nswdemand) == 45_312
