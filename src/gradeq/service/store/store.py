@@ -47,6 +47,7 @@ class Head(NamedTuple):
     entries: int
     hash: int
     stopped: str = ""
+    removed: bool = False
 
 
 class LayerRow(NamedTuple):
@@ -317,11 +318,11 @@ def hashed(secret: bytes, number: int, entries: Iterable[Entry]) -> int:
 
 
 def _head(own: Connection, number: int, lock: str) -> Head:
-    sql = f"SELECT seq, entries, hash, stopped FROM layers WHERE number = ?{lock}"
+    sql = f"SELECT seq, entries, hash, stopped, removed FROM layers WHERE number = ?{lock}"
     row = first(own.execute(sql, (number,)))
     if row is None:
         raise StoreDamaged(f"layer {number} is not in the store")
-    return Head(int(row[0]), int(row[1]), int(row[2], 16), row[3])
+    return Head(int(row[0]), int(row[1]), int(row[2], 16), row[3], row[4] is not None)
 
 
 def _layer(row: Any) -> LayerRow:

@@ -1,0 +1,203 @@
+"""A layer at work: the library's layer, where its journal stands, and what the dashboard shows of the last labels."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from gradeq.errors import BadInput
+from gradeq.layers.layer import Layer
+from gradeq.layers.registry import from_json
+from gradeq.ledger.values import Posting, Ticket
+from gradeq.naming import name_of
+from gradeq.service.bodies import plain_in, posting_in, ticket_in
+from gradeq.service.items import Answer, Prediction
+from gradeq.service.spec import MAX_NAMES, layer_of
+from gradeq.service.store.exact import Account, Sum, add, read
+from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, TICKET
+from gradeq.service.store.store import Entry, LayerRow, Store
+
+RECENT = 5_000  # labels that are kept for charts
+OPEN = 50_000  # open tickets that are kept in memory; the others are read from the journal
+OTHER = "(other)"
+CONTROLS = ("freeze", "resume", "reset_in_flight", "set_step")
+
+
+class Heard(NamedTuple):
+    """A label that came: when, how many seconds after its prediction, and what it said."""
+
+    at: float
+    waited: float
+    posting: Posting
+
+
+class Live:
+    """One layer of a server."""
+
+    def __init__(self, row: LayerRow, layer: Layer, seq: int) -> None:
+        self.row, self.layer = row, layer
+        self.head = row.head._replace(seq=seq)
+        self.saved = seq  # the number of the last snapshot
+        self.sums: dict[Account, Sum] = {}
+        self.opened: OrderedDict[str, tuple[Entry, Ticket]] = OrderedDict()
+        self.recent: deque[Heard] = deque(maxlen=RECENT)
+        self.rejections: deque[tuple[float, str, str, str]] = deque(maxlen=100)
+        self.stale = False  # ahead of the store: a commit failed
+        self.signed = row.spec.get("tickets") == "signed"
+        self.keyed = bool(row.spec.get("keyed"))
+        self.games = row.spec["kind"] == "elo"
+        ttl = row.spec.get("ttl")  # spans of the library are nanoseconds, numbers are ours: seconds
+        self.ttl = (
+            layer._ttl if layer._ttl is None or not isinstance(ttl, str) else layer._ttl / 1e9
+        )
+        self.most = int(row.spec.get("max_names", MAX_NAMES))
+        self.last_label: float | None = None
+        self.behind, self.most_behind = (
+            0,
+            0,
+        )  # entries that others had written when this server looked
+
+    @classmethod
+    def load(cls, store: Store, row: LayerRow) -> Live:
+        """The layer as the store has it: its last snapshot and what the journal says since."""
+        seq, text = store.snapshot(row.number)
+        own: Any = layer_of(row.spec) if text is None else from_json(text)
+        live = cls(row, own, seq)
+        for entry in store.entries(row.number, seq, row.head.seq):
+            live.replay(entry)
+        live.head, live.sums = row.head, store.sums(row.number)
+        live.rejections.extendleft(store.rejections(row.number))
+        live._remember(store)
+        return live
+
+    def _remember(self, store: Store) -> None:
+        """The last labels and open tickets, from the journal."""
+        last = store.latest(self.row.number, (TICKET, POSTING, CORRECTION), 2 * RECENT)
+        self.recent.clear()
+        self.opened.clear()
+        for entry in last:
+            self.note(entry)
+
+    # What the journal says
+
+    def replay(self, entry: Entry) -> None:
+        """Do again what an entry says was done."""
+        layer: Any = self.layer
+        if entry.kind == TICKET:
+            layer.replay([ticket_in(entry.body)])
+        elif entry.kind == CONTROL:
+            self.control(plain_in(entry.body))
+        else:
+            layer.replay([posting_in(entry.body)])
+
+    def catch_up(self, entries: Iterable[Entry]) -> None:
+        """What other servers wrote: done again here."""
+        for entry in entries:
+            self.replay(entry)
+            if entry.kind != TICKET and entry.kind != CONTROL:
+                self.enter(posting_in(entry.body))
+            elif entry.kind == CONTROL:
+                self.open_balance(plain_in(entry.body))
+            self.note(entry)
+            self.head = self.head._replace(seq=entry.seq)
+
+    def control(self, body: dict[str, Any]) -> None:
+        """Do what an operator asked for."""
+        if body["do"] in CONTROLS:
+            getattr(self.layer, body["do"])(**body.get("with", {}))
+
+    def open_balance(self, body: dict[str, Any]) -> None:
+        """Take up the sums that a layer brought along when it was imported."""
+        for name, level, labels, gradient, moved in body.get("sums", ()):
+            self.sums[name, level] = Sum(labels, read(gradient), read(moved))
+
+    def enter(self, posting: Posting) -> list[Account]:
+        """Add a posting to the exact sums; which of them it changed. A dropped tie teaches nothing."""
+        learns = self.layer._learns
+        return add(self.sums, posting) if learns is None or learns(posting.y) else []
+
+    def note(self, entry: Entry, ticket: Ticket | None = None) -> None:
+        """Remember an entry as long as somebody may ask for it soon."""
+        if entry.kind == TICKET:
+            self.opened[entry.id] = (entry, ticket or ticket_in(entry.body))
+            if len(self.opened) > OPEN:
+                self.opened.popitem(last=False)
+        elif entry.kind == POSTING:
+            own = self.opened.pop(entry.id, None)
+            waited = max(0.0, entry.at - own[0].at) if own else 0.0
+            self.recent.append(Heard(entry.at, waited, posting_in(entry.body)))
+            self.last_label = entry.at
+
+    # What comes in and goes out
+
+    def where(self, item: Prediction) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of ``open`` for an item; new groups beyond the most that are kept apart are joined."""
+        given: dict[str, Any] = {} if item.weight == 1.0 else {"weight": item.weight}
+        if self.games:
+            if item.a is None or item.b is None:
+                raise BadInput("a game needs the players a and b")
+            if item.home != 1.0:
+                given["home"] = item.home
+            args: tuple[Any, ...] = (item.a, item.b)
+        else:
+            if item.prediction is None:
+                raise BadInput("the prediction is missing; give a number under 'prediction'")
+            args = (item.prediction,)
+            if self.keyed:
+                if item.key is None:
+                    raise BadInput("the key is missing; this layer has one state for each key")
+                given["key"] = item.key
+            elif item.key is not None:
+                raise BadInput("this layer has no keys; make one with keyed set to true")
+            if item.groups:
+                given["groups"] = item.groups
+            if item.features:
+                given["features"] = item.features
+        names = self.layer._names
+        if names.count + names.keys > self.most:
+            self._admit(item, given)
+        return args, given
+
+    def _admit(self, item: Prediction, given: dict[str, Any]) -> None:
+        """Refuse new players and keys once there are too many; new groups become one, "(other)"."""
+        names: Any = self.layer._names
+        remedy = f"max_names is {self.most:,}; make a layer with a larger one"
+        if self.games:
+            if names.known(names.row(item.a, item.b, item.home)) is None:
+                raise BadInput(f"a player is new and there are too many: {remedy}")
+        elif self.keyed:
+            if names.known(names.row(item.key, item.groups, item.features)[0]) is None:
+                raise BadInput(f"the key {item.key!r} is new and there are too many: {remedy}")
+        elif item.groups:
+            prefixes = dict(zip(names.groups, names.prefixes, strict=True))
+            given["groups"] = {
+                column: value if prefixes.get(column, "") + name_of(value) in names.index else OTHER
+                for column, value in item.groups.items()
+            }
+
+    def answer(self, id: str | int | None, served: Ticket, **more: Any) -> Answer:
+        """What a ticket tells the client."""
+        layer: Any = self.layer
+        shown = served.served if self.games else layer.shown(served)
+        frozen = layer.frozen or bool(self.head.stopped)
+        found = Answer(id=id, learning=not frozen, **more)
+        if hasattr(shown, "interval"):
+            found.adjusted = shown.threshold
+            found.lower, found.upper = shown.interval
+        elif self.row.spec["kind"] == "interval":
+            found.lower, found.upper = shown
+            found.adjusted = [found.lower, found.upper]
+        else:
+            found.adjusted = list(shown) if isinstance(shown, tuple) else shown
+        return found
+
+    @property
+    def number(self) -> int:
+        """The number of the layer in the store."""
+        return self.row.number
+
+
+def fresh(row: LayerRow) -> Live:
+    """A layer that was just created."""
+    return Live(row, layer_of(row.spec), 0)

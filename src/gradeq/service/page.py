@@ -1,0 +1,250 @@
+"""What one transaction does to one layer: items become entries of its journal, or are refused one by one."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from gradeq.errors import BadInput, Diverging, GradeqError
+from gradeq.ledger.values import Posting, Ticket
+from gradeq.service.bodies import (
+    body_of,
+    id_text,
+    payload_of,
+    plain_body,
+    posting_in,
+    ticket_in,
+)
+from gradeq.service.failures import LayerStopped, NoSuchLayer
+from gradeq.service.items import GOOD, Answer, Label, Prediction
+from gradeq.service.live import Live
+from gradeq.service.signing import verified
+from gradeq.service.store.exact import Account
+from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET
+from gradeq.service.store.store import Entry, Write
+
+REMEDIES = {
+    "conflict": "send the label with correct set to true to change it",
+    "unknown": "post the prediction first, with the same id",
+    "expired": "make the layer with a longer ttl",
+}
+SENT_BEFORE = "this id was sent with another prediction; give every prediction an id of its own"
+
+
+class Page:
+    """The part of a transaction that is about one layer; ``write`` ends it."""
+
+    def __init__(self, live: Live, tx: Write, now: float, secret: bytes) -> None:
+        self.live, self.tx, self.now, self._secret = live, tx, now, secret
+        self.head = tx.head(live.number)
+        if self.head.removed:
+            raise NoSuchLayer(f"the layer {live.row.name!r} was deleted")
+        if self.head.stopped:
+            raise LayerStopped(f"learning has stopped: {self.head.stopped}")
+        if self.head.seq != live.head.seq:
+            live.catch_up(tx.entries(live.number, live.head.seq))
+        live.head = self.head
+        self.entries: list[Entry] = []
+        self.changed: set[Account] = set()
+        self.refused: list[tuple[float, str, str, str]] = []
+        self._new: dict[tuple[str, int], Entry] = {}  # of this transaction, by id and kind
+        self._found: dict[tuple[str, int], Entry] = {}  # in the store
+
+    # Predictions
+
+    def predict(self, items: Sequence[Prediction], author: int, atomic: bool) -> list[Answer]:
+        """Serve items, in order; those seen before are answered as before."""
+        ids = [item.id if item.id is not None else f"gq-{secrets.token_hex(8)}" for item in items]
+        texts = [id_text(id) for id in ids]
+        self._look_up(
+            [text for item, text in zip(items, texts, strict=True) if item.id is not None]
+        )
+        each = list(zip(items, ids, texts, strict=True))
+        if atomic:
+            checked = [self._judged(*own, author, dry=True) for own in each]
+            if not all(answer.status in GOOD for answer in checked):
+                return checked
+        return [self._judged(*own, author) for own in each]
+
+    def _judged(
+        self, item: Prediction, id: str | int, text: str, author: int, dry: bool = False
+    ) -> Answer:
+        try:
+            payload = payload_of(item)
+            old = self._entry(text, TICKET)
+            if old is not None:
+                if old.payload != payload:
+                    return self._refuse(id, "conflict", SENT_BEFORE)
+                ticket = self._ticket(text, old)
+                return self.live.answer(id, ticket, status="duplicate", seq=old.seq)
+            args, given = self.live.where(item)
+            layer: Any = self.live.layer
+            known = layer._names.count + layer._names.keys
+            ticket = (layer.preview if dry else layer.open)(*args, **given)
+        except Diverging as error:
+            return self._refuse(id, "rejected", str(error))
+        except GradeqError as error:
+            return self._refuse(id, "rejected", str(error))
+        if dry:
+            return Answer(id=id, status="served")
+        entry = self._append(TICKET, text, author, payload, body_of(ticket))
+        self.live.note(entry, ticket)
+        cold = layer._names.count + layer._names.keys > known
+        return self.live.answer(id, ticket, status="served", seq=entry.seq, cold=cold)
+
+    # Labels
+
+    def label(self, items: Sequence[Label], author: int, atomic: bool) -> list[Answer]:
+        """Learn from labels, in order."""
+        texts = [id_text(item.id) for item in items if item.id is not None]
+        self._look_up([text for text in texts if text not in self.live.opened])
+        if atomic:
+            checked = [self._outcome(item, author, dry=True) for item in items]
+            if not all(answer.status in GOOD for answer in checked):
+                return checked
+        return [self._outcome(item, author) for item in items]
+
+    def _outcome(self, item: Label, author: int, dry: bool = False) -> Answer:
+        id = item.id
+        try:
+            y = self.live.layer._label(item.label)
+            if item.ticket is not None:
+                return self._adopted(item, y, author, dry)
+            if id is None:
+                raise BadInput("the label has no id; send that of its prediction")
+            text = id_text(id)
+            posted = self._entry(text, POSTING)
+            if posted is not None:
+                return self._again(item, id, text, posted, y, author, dry)
+            opened = self._entry(text, TICKET)
+            if opened is None:
+                return self._refuse(id, "unknown", f"no prediction was served with the id {id!r}")
+            if self._expired(opened.at):
+                return self._refuse(id, "expired", f"the ticket of {id!r} is older than the ttl")
+            if dry:
+                return Answer(id=id, status="applied")
+            posting = self.live.layer.post(self._ticket(text, opened), y)
+        except Diverging as error:
+            return self._diverged(id, error)
+        except GradeqError as error:
+            return self._refuse(id, "rejected", str(error))
+        return self._posted(id, text, posting, author)
+
+    def _posted(self, id: str | int | None, text: str, posting: Posting, author: int) -> Answer:
+        entry = self._append(POSTING, text, author, b"", body_of(posting))
+        self.changed.update(self.live.enter(posting))
+        self.live.note(entry)
+        learning = not self.live.layer.frozen
+        return Answer(id=id, status="applied", seq=entry.seq, learning=learning)
+
+    def _again(
+        self, item: Label, id: str | int, text: str, posted: Entry, y: Any, author: int, dry: bool
+    ) -> Answer:
+        """A label of an id that has one."""
+        last = self._new.get((text, CORRECTION)) or self.tx.corrected(self.live.number, text)
+        old = posting_in((last or posted).body)
+        if old.y == y:
+            return Answer(id=id, status="duplicate", seq=(last or posted).seq)
+        if not item.correct:
+            return self._refuse(
+                id, "conflict", f"id {id!r} already has the label {old.y!r}, not {y!r}"
+            )
+        if dry:
+            return Answer(id=id, status="corrected")
+        back, new = self.live.layer.repost(old, y)
+        for kind, posting in ((REVERSAL, back), (CORRECTION, new)):
+            entry = self._append(kind, text, author, b"", body_of(posting))
+            self.changed.update(self.live.enter(posting))
+        return Answer(id=id, status="corrected", seq=entry.seq)
+
+    def _adopted(self, item: Label, y: Any, author: int, dry: bool) -> Answer:
+        """A label that comes with the signed ticket of its prediction."""
+        if not self.live.signed:
+            raise BadInput("this layer keeps its tickets itself; send the id and the label alone")
+        assert item.ticket is not None
+        text, at, payload, ticket = verified(self._secret, self.live.number, item.ticket)
+        id = own_id(text)
+        if item.id is not None and id_text(item.id) != text:
+            raise BadInput(f"the ticket is of id {id!r}, not {item.id!r}")
+        self._look_up([text])
+        posted = self._entry(text, POSTING)
+        if posted is not None:
+            return self._again(item, id, text, posted, y, author, dry)
+        if self._expired(at):
+            return self._refuse(id, "expired", f"the ticket of {id!r} is older than the ttl")
+        if dry:
+            return Answer(id=id, status="applied")
+        posting = self.live.layer.adopt(ticket, y)
+        entry = self._append(TICKET, text, author, payload, body_of(ticket), at)
+        self.live.note(entry, ticket)
+        return self._posted(id, text, posting, author)
+
+    def control(self, do: str, given: dict[str, Any], author: int) -> int:
+        """What an operator asked for; its number in the journal."""
+        body = {"do": do, "with": given}
+        self.live.control(body)
+        return self._append(CONTROL, '""', author, b"", plain_body(body)).seq
+
+    # What all of them share
+
+    def _look_up(self, ids: list[str]) -> None:
+        wanted = [text for text in ids if (text, TICKET) not in self._new]
+        self._found.update(self.tx.find(self.live.number, wanted))
+
+    def _entry(self, text: str, kind: int) -> Entry | None:
+        found = self._new.get((text, kind)) or self._found.get((text, kind))
+        if found is None and kind == TICKET and text in self.live.opened:
+            return self.live.opened[text][0]
+        return found
+
+    def _ticket(self, text: str, entry: Entry) -> Ticket:
+        known = self.live.opened.get(text)
+        return known[1] if known is not None else ticket_in(entry.body)
+
+    def _append(
+        self,
+        kind: int,
+        text: str,
+        author: int,
+        payload: bytes,
+        body: bytes,
+        at: float | None = None,
+    ) -> Entry:
+        seq = self.head.seq + len(self.entries) + 1
+        entry = Entry(seq, kind, text, self.now if at is None else at, author, payload, body)
+        self.entries.append(entry)
+        self._new[text, kind] = entry
+        return entry
+
+    def _expired(self, at: float) -> bool:
+        ttl = self.live.ttl
+        return ttl is not None and self.now - at > ttl
+
+    def _refuse(self, id: Any, status: str, why: str) -> Answer:
+        self.refused.append((self.now, str(id)[:255], status, why[:500].replace("\0", "\\0")))
+        return Answer(id=id, status=status, detail=why, remedy=REMEDIES.get(status))
+
+    def _diverged(self, id: Any, error: Diverging) -> Answer:
+        """The layer would leave its proven range: it stops learning, and goes on serving."""
+        if not self.live.layer.frozen:
+            self.control("freeze", {}, 0)
+        return self._refuse(id, "rejected", f"learning is frozen: {error}")
+
+    def write(self) -> None:
+        """Give everything to the transaction."""
+        live, number = self.live, self.live.number
+        if self.entries:
+            sums = {account: live.sums[account] for account in self.changed}
+            live.head = self.tx.append(number, self.head, self.entries, sums)
+        if self.refused:
+            self.tx.reject(number, self.refused)
+            live.rejections.extend(self.refused)
+
+
+def own_id(text: str) -> str | int:
+    """The id that a journal has as JSON."""
+    from gradeq.service.bodies import plain_in
+
+    found: str | int = plain_in(text.encode())
+    return found

@@ -1,0 +1,39 @@
+"""Predictions that leave nothing in the store: with signed tickets, or because the store cannot write."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from gradeq.errors import GradeqError
+from gradeq.service.bodies import id_text, payload_of
+from gradeq.service.items import Answer, Prediction
+from gradeq.service.live import Live
+from gradeq.service.signing import signed
+from gradeq.service.store.store import Store
+
+
+def preview_all(
+    live: Live, items: Sequence[Prediction], store: Store, now: float, why: str = ""
+) -> list[Answer]:
+    """Serve items from the state in memory, which stays as it is.
+
+    ``why``: why the store cannot write; their labels will be unknown then, and the answers say so.
+    """
+    with live.layer._lock:
+        return [_previewed(live, item, store, now, why) for item in items]
+
+
+def _previewed(live: Live, item: Prediction, store: Store, now: float, why: str) -> Answer:
+    id = item.id if item.id is not None else f"gq-{secrets.token_hex(8)}"
+    layer: Any = live.layer
+    try:
+        args, given = live.where(item)
+        ticket = layer.preview(*args, **given)
+    except GradeqError as error:
+        return Answer(id=id, status="rejected", detail=str(error))
+    if not live.signed:
+        return live.answer(id, ticket, status="served", stored=False, detail=why or None)
+    text = signed(store.secret, live.number, id_text(id), now, payload_of(item), ticket)
+    return live.answer(id, ticket, status="served", ticket=text)

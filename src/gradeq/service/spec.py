@@ -1,0 +1,77 @@
+"""Layers from the body of a PUT: the settings under their Python names, and what only the service knows.
+
+``keyed``: one layer for each key (``pool``: with a common start). ``tickets``: "stored", or "signed" ones that the
+client sends back with the label. ``max_names``: groups, keys or players that are kept apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradeq.errors import BadInput, GradeqError
+from gradeq.layers.layer import Layer
+from gradeq.layers.predicting import arguments
+from gradeq.layers.registry import KINDS, layer_class
+from gradeq.penalties import Lasso, Ridge
+from gradeq.schedules import Power
+
+OURS = ("kind", "keyed", "pool", "tickets", "max_names", "decay", "strength", "state")
+TICKETS = ("stored", "signed")
+MAX_NAMES = 10_000
+MOST_NAMES = 10_000_000
+
+
+def layer_of(spec: dict[str, Any]) -> Layer:
+    """A fresh layer from its spec; one line says what is wrong with it."""
+    kind = checked(spec)
+    cls = layer_class(kind)
+    known = [name for name in arguments(cls) if name != "penalty"]
+    given = {name: value for name, value in spec.items() if name not in OURS}
+    for name in given:
+        if name not in known and name != "penalty":
+            raise BadInput(
+                f"{name!r} is no setting of a {kind} layer; it takes {', '.join([*known, *OURS[1:5]])}"
+            )
+    if "penalty" in given or "strength" in spec:
+        given["penalty"] = _penalty(given.get("penalty"), spec.get("strength"))
+    if "decay" in spec:
+        given["schedule"] = Power(given.pop("eta", None), spec["decay"])
+    try:
+        layer = cls(**given)
+        if spec.get("keyed", False):
+            from gradeq.layers.keyed import Keyed
+
+            return Keyed(layer, spec.get("pool", False))
+    except GradeqError:
+        raise
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise BadInput(f"these settings make no {kind} layer: {reason[:160]}") from None
+    return layer
+
+
+def checked(spec: dict[str, Any]) -> str:
+    """The kind of a spec whose own settings make sense."""
+    kind = spec.get("kind")
+    kinds = [name for name in KINDS if name != "keyed"]
+    if not isinstance(kind, str) or kind not in kinds:
+        raise BadInput(f"kind={kind!r}: give one of {', '.join(kinds)}")
+    for name in ("keyed", "pool"):
+        if not isinstance(spec.get(name, False), bool):
+            raise BadInput(f"{name}={spec[name]!r}: give true or false")
+    if spec.get("pool") and not spec.get("keyed"):
+        raise BadInput("pool is for layers with keys; set keyed as well")
+    if spec.get("tickets", "stored") not in TICKETS:
+        raise BadInput(f"tickets={spec['tickets']!r}: give 'stored' or 'signed'")
+    most = spec.get("max_names", MAX_NAMES)
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_NAMES:
+        raise BadInput(f"max_names={most!r}: give a whole number from 1 to {MOST_NAMES:,}")
+    return kind
+
+
+def _penalty(name: Any, strength: Any) -> Any:
+    if name not in ("ridge", "lasso") or not isinstance(strength, (int, float)):
+        raise BadInput(
+            f"penalty={name!r}, strength={strength!r}: give 'ridge' or 'lasso' and a number"
+        )
+    return (Ridge if name == "ridge" else Lasso)(strength)
