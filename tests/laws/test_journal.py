@@ -172,7 +172,9 @@ def test_a_previewed_ticket_whose_label_comes_at_once_is_an_opened_one(name):
     assert columns(opened) == columns(previewed)
 
 
-@pytest.mark.parametrize("name", ["scalar", "disjoint", "overlapping", "logit", "shift", "linear", "quantile", "elo"])
+@pytest.mark.parametrize(
+    "name", ["scalar", "disjoint", "overlapping", "logit", "shift", "linear", "quantile", "elo"]
+)
 @pytest.mark.parametrize("burst", [1, 7, 40])
 def test_bounds_hold_for_values_served_from_old_states(name, burst):
     """An adversary lets a burst of rows be served from one state and labels them all on one side."""
@@ -185,7 +187,11 @@ def test_bounds_hold_for_values_served_from_old_states(name, burst):
             if kind.games or kind.binary:
                 y = float(up)
             else:
-                y = kind.label(rng) if turn % 3 else float(np.ravel(tickets[k].served)[0]) + (2 * up - 1)
+                y = (
+                    kind.label(rng)
+                    if turn % 3
+                    else float(np.ravel(tickets[k].served)[0]) + (2 * up - 1)
+                )
             layer.adopt(tickets[k], y)
         reached = layer.equilibrium()
         if reached.bound is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from threading import RLock
 from typing import Any
@@ -28,16 +28,22 @@ class Postgres:
     lock = " FOR UPDATE"
 
     def __init__(self, url: str, read_only: bool = False) -> None:
-        self.url, self.read_only = url, read_only
+        self._address, self.url, self.read_only = url, named(url), read_only
         self._idle: SimpleQueue[Any] = SimpleQueue()
         self._turn = RLock()
         self._writer: Any = None
-        with self.reading():
-            pass
+        with self.reading() as own:
+            for name in () if read_only else ("fsync", "full_page_writes"):
+                ((value,),) = own.execute(f"SHOW {name}")
+                if value != "on":
+                    raise StoreUnavailable(
+                        f"the PostgreSQL server runs with {name} = {value} and may lose what it acknowledged; "
+                        "set it to on"
+                    )
 
     def _connect(self) -> Any:
         psycopg = library()
-        made = psycopg.connect(self.url, autocommit=True, connect_timeout=5)
+        made = psycopg.connect(self._address, autocommit=True, connect_timeout=5)
         made.execute("SET synchronous_commit = on")
         made.execute("SET search_path = public")
         return made
@@ -46,12 +52,8 @@ class Postgres:
     def reading(self) -> Iterator[Connection]:
         """A connection to read from, of a few that are kept; one consistent view until it is given back."""
         with told():
+            connection = self._begun()
             try:
-                connection = self._idle.get_nowait()
-            except Empty:
-                connection = self._connect()
-            try:
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 yield Marked(connection)
                 connection.execute("COMMIT")
             except BaseException:
@@ -59,20 +61,35 @@ class Postgres:
                 raise
             self._idle.put(connection)
 
+    def _begun(self) -> Any:
+        """A connection on which a transaction that reads has begun."""
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        while not self._idle.empty():
+            with suppress(Empty):
+                connection = self._idle.get_nowait()
+                if begun(connection, begin):
+                    return connection
+        connection = self._connect()
+        connection.execute(begin)
+        return connection
+
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """One transaction, on disk when the block ends."""
         if self.read_only:
             raise StoreUnavailable("the store was opened to be read only")
         with self._turn, told():
-            if self._writer is None or self._writer.closed:
+            if self._writer is None or not begun(self._writer, "BEGIN"):
                 self._writer = self._connect()
+                self._writer.execute("BEGIN")
             try:
-                with self._writer.transaction():
-                    yield Marked(self._writer)
-            except library().OperationalError:
-                self._writer.close()
+                yield Marked(self._writer)
+                done = self._writer.execute("COMMIT").statusmessage
+            except BaseException:
+                undone(self._writer)
                 raise
+            if done != "COMMIT":  # a statement had failed, so nothing was written
+                raise StoreUnavailable(f"the PostgreSQL store answered {done} to COMMIT")
 
     def among(self, values: Sequence[str]) -> tuple[str, Any]:
         """The SQL for "is one of these", and its parameter."""
@@ -122,6 +139,35 @@ def library() -> Any:
     except ImportError:
         raise missing_extra("postgres", "a store in PostgreSQL") from None
     return psycopg
+
+
+def named(url: str) -> str:
+    """An address without its password."""
+    library()
+    from psycopg.conninfo import conninfo_to_dict
+
+    with told():
+        parts = conninfo_to_dict(url)
+    user = f"{parts['user']}@" if parts.get("user") else ""
+    return f"postgresql://{user}{parts.get('host', '')}/{parts.get('dbname', '')}"
+
+
+def begun(connection: Any, begin: str) -> bool:
+    """Whether a transaction could begin; a restart of PostgreSQL ends all connections."""
+    try:
+        connection.execute(begin)
+    except library().OperationalError:
+        connection.close()
+        return False
+    return True
+
+
+def undone(connection: Any) -> None:
+    """Take back a transaction; where that cannot be said, let the connection go."""
+    try:
+        connection.rollback()
+    except library().Error:
+        connection.close()
 
 
 @contextmanager

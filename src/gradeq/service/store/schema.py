@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from gradeq.service.store.failures import StoreDamaged
+
 VERSION = 1
 
 TICKET, POSTING, REVERSAL, CORRECTION, CONTROL = 1, 2, 3, 4, 5
@@ -70,3 +74,13 @@ CREATE TABLE server (
 ){table}
 """,
 )
+
+
+def check_version(url: str, found: Any) -> None:
+    """Refuse a store of another version; an older one can be made into one of this version."""
+    if found == str(VERSION):
+        return
+    own = f"{url} is a store of version {found!r}, this gradeq has {VERSION}"
+    if str(found).isdecimal() and int(found) < VERSION:
+        raise StoreDamaged(f"{own}; gradeq store migrate makes a new one of it and keeps the old")
+    raise StoreDamaged(f"{own}; use the gradeq that wrote it, or a newer one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ from gradeq.service.store.failures import StoreDamaged, StoreStopped, StoreUnava
 
 # A schema that came with a file from elsewhere must not run code, and damaged pages must not be believed.
 CAREFUL = ("trusted_schema=OFF", "cell_size_check=ON", "busy_timeout=5000", "temp_store=MEMORY")
-DURABLE = ("journal_mode=WAL", "synchronous=FULL")
+# Where a sync leaves data in the cache of the disk (macOS), the full one does not.
+DURABLE = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON")
 
 TYPES: Mapping[str, str] = {
     "int": "INTEGER",
@@ -42,16 +44,30 @@ class Sqlite:
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._turn = RLock()  # of the one connection that writes
         self._writer: sqlite3.Connection | None = None
+        if self.path.exists() and self.path.stat().st_size:
+            self.exists()  # the first setting would change a file of another program
         if not read_only:
             with self._turn, told(path):
                 self._writer = self._connect("rwc", DURABLE)
 
     def _connect(self, mode: str, settings: Sequence[str] = ()) -> sqlite3.Connection:
-        address = f"file:{quote(str(self.path))}?mode={mode}"
+        sealed = "&immutable=1" if mode == "ro" and self._sealed() else ""
+        address = f"file:{quote(str(self.path))}?mode={mode}{sealed}"
         made = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
         for setting in (*CAREFUL, *settings):
             made.execute(f"PRAGMA {setting}")
         return made
+
+    def _sealed(self) -> bool:
+        """Whether it lies on a disk that nobody can write to: SQLite then needs to be told so."""
+        if os.access(self.path.parent, os.W_OK) or Path(f"{self.path}-shm").exists():
+            return False
+        log = Path(f"{self.path}-wal")
+        if log.exists() and log.stat().st_size:
+            raise StoreUnavailable(
+                f"{log} holds what is not yet in the store, and the disk is read-only; copy both to another disk"
+            )
+        return True
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -72,7 +88,8 @@ class Sqlite:
     def writing(self) -> Iterator[Connection]:
         """One transaction, on disk when the block ends."""
         if self._writer is None:
-            raise StoreUnavailable(f"{self.path} was opened to be read only")
+            why = "opened to be read only" if self.read_only else "closed"
+            raise StoreUnavailable(f"{self.path} was {why}")
         with self._turn, told(self.path):
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -90,8 +107,10 @@ class Sqlite:
     def exists(self) -> bool:
         """Whether there are tables in it."""
         with self.reading() as connection:
-            found = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'meta'")
-            return any(True for _ in found)
+            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+        if tables and not {"meta", "journal"} <= tables:
+            raise StoreDamaged(f"{self.path} is an SQLite file of another program; name another")
+        return bool(tables)
 
     def backup(self, path: str) -> None:
         """Copy the whole to a new file while it is in use."""

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from gradeq.service.store.driver import Connection, Driver, first
 from gradeq.service.store.exact import Account, Sum, Sums, read, written
-from gradeq.service.store.failures import StoreDamaged, StoreTaken
-from gradeq.service.store.schema import TABLES, VERSION
+from gradeq.service.store.failures import StoreDamaged, StoreTaken, StoreUnavailable
+from gradeq.service.store.schema import TABLES, VERSION, check_version
 
 PAGE = 5_000  # rows of the journal that are read at once
 MODULUS = 1 << 128
@@ -68,16 +68,26 @@ class Store:
         self.driver, self.read_only = driver, driver.read_only
         self.url, self.shared = driver.url, driver.shared
         self._token = ""
-        if not driver.exists() and not driver.read_only:
-            self._create()
-        with driver.reading() as own:
-            meta = dict(own.execute("SELECT key, value FROM meta")) if driver.exists() else {}
-        if meta.get("version") != str(VERSION):
-            raise StoreDamaged(
-                f"{self.url} is a store of version {meta.get('version')!r}, this gradeq has {VERSION}; "
-                "use the gradeq that wrote it, or a newer one"
-            )
-        self.secret = bytes.fromhex(meta["secret"])
+        try:
+            self.secret = self._opened()
+        except BaseException:
+            driver.close()
+            raise
+
+    def _opened(self) -> bytes:
+        """Make a new store ready, or see that this is one of ours: its secret."""
+        if not self.driver.exists() and not self.read_only:
+            try:
+                self._create()
+            except StoreUnavailable:
+                if not self.driver.exists():  # else another server was quicker
+                    raise
+        if not self.driver.exists():
+            raise StoreDamaged(f"{self.url} holds no store; name one that a server has made")
+        with self.driver.reading() as own:
+            meta = dict(own.execute("SELECT key, value FROM meta"))
+        check_version(self.url, meta.get("version"))
+        return bytes.fromhex(meta["secret"])
 
     def _create(self) -> None:
         with self.driver.writing() as own:
