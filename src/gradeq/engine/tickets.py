@@ -346,8 +346,7 @@ def id_of(id: Any) -> Id:
 
 def ticket_of(fields: Fields) -> Ticket:
     """The ticket of these fields."""
-    ticket = Ticket(*fields)
-    return ticket._replace(counts=tuple(map(int, ticket.counts)))
+    return new(Ticket, (*fields[:6], tuple(map(int, fields[6])), *fields[7:]))
 
 
 def as_ticket(entry: Sequence[Any]) -> Ticket:

@@ -117,16 +117,16 @@ class Live:
         learns = self.layer._learns
         return add(self.sums, posting) if learns is None or learns(posting.y) else []
 
-    def note(self, entry: Entry, ticket: Ticket | None = None) -> None:
-        """Remember an entry as long as somebody may ask for it soon."""
+    def note(self, entry: Entry, value: Any = None) -> None:
+        """Remember an entry (its ticket or posting, if that is at hand) as long as somebody may ask for it soon."""
         if entry.kind == TICKET:
-            self.opened[entry.id] = (entry, ticket or ticket_in(entry.body))
+            self.opened[entry.id] = (entry, value or ticket_in(entry.body))
             if len(self.opened) > OPEN:
                 self.opened.popitem(last=False)
         elif entry.kind == POSTING:
             own = self.opened.pop(entry.id, None)
             waited = max(0.0, entry.at - own[0].at) if own else 0.0
-            self.recent.append(Heard(entry.at, waited, posting_in(entry.body)))
+            self.recent.append(Heard(entry.at, waited, value or posting_in(entry.body)))
             self.last_label = entry.at
 
     # What comes in and goes out
@@ -175,6 +175,11 @@ class Live:
                 column: value if prefixes.get(column, "") + name_of(value) in names.index else OTHER
                 for column, value in item.groups.items()
             }
+
+    def post(self, ticket: Ticket, y: Any) -> Posting:
+        """Learn from a label, checked, of a ticket of ours, which needs no check."""
+        with self.layer._lock:
+            return self.layer._posted(ticket, y)
 
     def answer(self, id: str | int | None, served: Ticket, **more: Any) -> Answer:
         """What a ticket tells the client."""

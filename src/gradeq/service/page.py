@@ -124,7 +124,7 @@ class Page:
                 return self._refuse(id, "expired", f"the ticket of {id!r} is older than the ttl")
             if dry:
                 return Answer(id=id, status="applied")
-            posting = self.live.layer.post(self._ticket(text, opened), y)
+            posting = self.live.post(self._ticket(text, opened), y)
         except Diverging as error:
             return self._diverged(id, error)
         except GradeqError as error:
@@ -134,7 +134,7 @@ class Page:
     def _posted(self, id: str | int | None, text: str, posting: Posting, author: int) -> Answer:
         entry = self._append(POSTING, text, author, b"", body_of(posting))
         self.changed.update(self.live.enter(posting))
-        self.live.note(entry)
+        self.live.note(entry, posting)
         learning = not self.live.layer.frozen
         return Answer(id=id, status="applied", seq=entry.seq, learning=learning)
 

@@ -39,7 +39,7 @@ class Driver(Protocol):
         ...
 
     def among(self, values: Sequence[str]) -> tuple[str, Any]:
-        """The SQL for "is one of these", and its parameter."""
+        """The beginning of a join with these values (``wanted.value``), and its parameter."""
         ...
 
     def exists(self) -> bool:

@@ -89,8 +89,9 @@ def amounts(posting: Posting) -> Iterator[tuple[Account, Sum]]:
 def add(sums: Sums, posting: Posting) -> list[Account]:
     """Add a posting to the sums; which of them it changed."""
     changed = []
-    for account, own in amounts(posting):
-        sums[account] = sums.get(account, NOTHING).plus(own)
+    for account, (rows, gradient, moved) in amounts(posting):
+        own = sums.get(account, NOTHING)
+        sums[account] = Sum(own[0] + rows, own[1] + gradient, own[2] + moved)
         changed.append(account)
     return changed
 

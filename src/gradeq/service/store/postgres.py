@@ -92,8 +92,8 @@ class Postgres:
                 raise StoreUnavailable(f"the PostgreSQL store answered {done} to COMMIT")
 
     def among(self, values: Sequence[str]) -> tuple[str, Any]:
-        """The SQL for "is one of these", and its parameter."""
-        return "= ANY(?)", list(values)
+        """The beginning of a join with these values, and its parameter."""
+        return "unnest(?::text[]) AS wanted(value) JOIN", list(values)
 
     def exists(self) -> bool:
         """Whether there are tables in it."""

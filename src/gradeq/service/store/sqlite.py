@@ -101,8 +101,8 @@ class Sqlite:
                 raise
 
     def among(self, values: Sequence[str]) -> tuple[str, Any]:
-        """The SQL for "is one of these", and its parameter."""
-        return "IN (SELECT value FROM json_each(?))", json.dumps(values)
+        """The beginning of a join with these values, read one by one, and its parameter."""
+        return "json_each(?) AS wanted CROSS JOIN", json.dumps(values)
 
     def exists(self) -> bool:
         """Whether there are tables in it."""

@@ -232,8 +232,9 @@ class Write:
         if not ids:
             return {}
         some, param = self.driver.among(ids)
-        sql = f"{ENTRY} WHERE layer = ? AND kind <= 2 AND id {some}"
-        found = (Entry(*row) for row in self.own.execute(sql, (number, param)))
+        same = "own.layer = ? AND own.id = wanted.value AND own.kind <= 2"
+        sql = f"SELECT {OWN} FROM {some} journal AS own ON {same}"
+        found = (Entry(*row) for row in self.own.execute(sql, (param, number)))
         return {(entry.id, entry.kind): entry for entry in found}
 
     def corrected(self, number: int, id: str) -> Entry | None:
@@ -313,6 +314,7 @@ class Write:
         return int(row[0])
 
 
+OWN = "own.seq, own.kind, own.id, own.at, own.author, own.payload, own.body"
 ENTRY = "SELECT seq, kind, id, at, author, payload, body FROM journal"
 LAYER = "SELECT number, tenant, name, spec, created, seq, entries, hash, stopped FROM layers"
 
