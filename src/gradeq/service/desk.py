@@ -310,13 +310,20 @@ class Desk:
                 closed[key] = error
         for key, live in sorted(found.items(), key=lambda own: own[1].number):
             try:
-                pages[key] = Page(live, tx, self.clock(), self.store.secret)
+                pages[key] = self._page(tx, key, live)
             except (LayerStopped, NoSuchLayer) as error:
                 closed[key] = error
             except BaseException:
                 live.stale = True
                 raise
         return closed
+
+    def _page(self, tx: Write, key: Key, live: Live) -> Page:
+        try:
+            return Page(live, tx, self.clock(), self.store.secret)
+        except NoSuchLayer:  # deleted by another server, which may have made a new one of this name
+            self._live.pop(key, None)
+            return Page(self.live(*key), tx, self.clock(), self.store.secret)
 
     def _reloaded(self, key: Key) -> Live:
         """A layer, read again from the store if it is ahead of it."""

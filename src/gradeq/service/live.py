@@ -61,12 +61,13 @@ class Live:
     @classmethod
     def load(cls, store: Store, row: LayerRow) -> Live:
         """The layer as the store has it: its last snapshot and what the journal says since."""
-        seq, text = store.snapshot(row.number)
+        seq, text = store.snapshot(row.number)  # first: others may go on writing
+        head, sums = store.balance(row.number)
         own: Any = layer_of(row.spec) if text is None else from_json(text)
         live = cls(row, own, seq)
-        for entry in store.entries(row.number, seq, row.head.seq):
+        for entry in store.entries(row.number, seq, head.seq):
             live.replay(entry)
-        live.head, live.sums = row.head, store.sums(row.number)
+        live.head, live.sums = head, sums
         live.rejections.extendleft(store.rejections(row.number))
         live._remember(store)
         return live

@@ -160,6 +160,11 @@ class Store:
         with self.driver.reading() as own:
             return _sums(own, number)
 
+    def balance(self, number: int) -> tuple[Head, Sums]:
+        """Where the journal of a layer stands, and the sums of all that it says until there."""
+        with self.driver.reading() as own:
+            return _head(own, number, ""), _sums(own, number)
+
     def snapshot(self, number: int) -> tuple[int, str | None]:
         """The last saved state of a layer and the number of the journal that it holds; 0 and None without one."""
         sql = "SELECT seq, body FROM snapshots WHERE layer = ? ORDER BY seq DESC LIMIT 1"
