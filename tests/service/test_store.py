@@ -280,17 +280,37 @@ def test_many_servers_may_make_the_same_new_store_at_once(new_store):
         own.close()
 
 
-def test_a_server_that_was_taken_over_from_writes_no_more(address, store, number):
+def test_one_server_at_a_time_writes_to_a_file_and_any_number_to_postgresql(address, store, number):
     store.serve(1.0)
     append(store, number, journal(12, 3))
     second = open_store(address)
-    second.serve(2.0)
     if store.shared:
+        second.serve(2.0)
         append(store, number, [])
     else:
-        with pytest.raises(StoreTaken, match="taken over"):
-            append(store, number, [])
-    assert append(second, number, []) == store.head(number)
+        with pytest.raises(StoreTaken, match="another server is at work on"):
+            second.serve(2.0)
+        append(store, number, [])
+        store.close()
+        second.serve(2.0)
+    assert append(second, number, []).seq == len(journal(12, 3))
+    second.close()
+
+
+def test_where_no_lock_holds_the_server_that_came_later_writes_and_the_other_is_refused(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("gradeq.service.store.sqlite.lock", lambda descriptor: None)
+    first, second = (open_store(str(tmp_path / "store.db")) for _ in range(2))
+    with first.write() as tx:
+        number = tx.create("acme", "demand", SPEC, 1.5).number
+    first.serve(1.0)
+    append(first, number, journal(12, 3))
+    second.serve(2.0)
+    with pytest.raises(StoreTaken, match="taken over"):
+        append(first, number, [])
+    assert append(second, number, []) == first.head(number)
+    first.close()
     second.close()
 
 

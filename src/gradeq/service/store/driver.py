@@ -50,6 +50,10 @@ class Driver(Protocol):
         """Copy the whole while it is in use."""
         ...
 
+    def hold(self) -> None:
+        """Be the only server, where there can be but one; refused when there is another."""
+        ...
+
     def close(self) -> None:
         """Let go of all connections."""
         ...

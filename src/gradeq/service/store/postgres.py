@@ -105,6 +105,9 @@ class Postgres:
         """PostgreSQL has its own tools for this."""
         raise StoreUnavailable("back up a PostgreSQL store with pg_dump or a base backup")
 
+    def hold(self) -> None:
+        """Any number of servers may be at work: rows are locked one by one."""
+
     def close(self) -> None:
         """Let go of all connections."""
         with self._turn:

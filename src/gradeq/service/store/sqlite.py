@@ -13,8 +13,16 @@ from threading import RLock
 from typing import Any
 from urllib.parse import quote
 
+from gradeq.files.atomic import lock
+from gradeq.files.failures import writing
+from gradeq.files.places import beside
 from gradeq.service.store.driver import Connection
-from gradeq.service.store.failures import StoreDamaged, StoreStopped, StoreUnavailable
+from gradeq.service.store.failures import (
+    StoreDamaged,
+    StoreStopped,
+    StoreTaken,
+    StoreUnavailable,
+)
 
 # A schema that came with a file from elsewhere must not run code, and damaged pages must not be believed.
 CAREFUL = ("trusted_schema=OFF", "cell_size_check=ON", "busy_timeout=5000", "temp_store=MEMORY")
@@ -44,6 +52,7 @@ class Sqlite:
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._turn = RLock()  # of the one connection that writes
         self._writer: sqlite3.Connection | None = None
+        self._held: int | None = None
         if self.path.exists() and self.path.stat().st_size:
             self.exists()  # the first setting would change a file of another program
         if not read_only:
@@ -124,9 +133,26 @@ class Sqlite:
                 target.close()
                 source.execute("BEGIN")
 
+    def hold(self) -> None:
+        """Be the only server of this file until it is closed or the process dies."""
+        if self._held is None:
+            place = beside(os.path.realpath(self.path), ".server")
+            with writing(place):
+                self._held = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
+        if lock(self._held) is False:
+            os.close(self._held)
+            self._held = None
+            raise StoreTaken(
+                f"another server is at work on {self.path}; stop it first, "
+                "or keep the store in PostgreSQL, which several servers can share"
+            )
+
     def close(self) -> None:
         """Let go of all connections."""
         with self._turn:
+            if self._held is not None:
+                os.close(self._held)
+                self._held = None
             while not self._idle.empty():
                 self._idle.get_nowait().close()
             if self._writer is not None:

@@ -103,9 +103,13 @@ class Store:
     # One server at a time, where the database cannot be shared
 
     def serve(self, now: float) -> None:
-        """From now on only this server may write; one that was at work before is refused at its next commit."""
+        """From now on only this server may write; one that is still at work is refused at its next commit.
+
+        Where files can be locked it is this one that is refused.
+        """
         if self.shared:
             return
+        self.driver.hold()
         token = secrets.token_hex(16)
         with self.driver.writing() as own:
             own.execute("DELETE FROM server")
