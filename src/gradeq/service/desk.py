@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradeq.errors import BadInput, GradeqError
+from gradeq.service.at_work import AtWork, Key
 from gradeq.service.failures import Busy, LayerExists, LayerStopped, NoSuchLayer
 from gradeq.service.items import Answer, Label, Prediction
-from gradeq.service.live import CONTROLS, Live, fresh
+from gradeq.service.live import CONTROLS, Live
 from gradeq.service.page import Page
 from gradeq.service.serving import preview_all
 from gradeq.service.spec import layer_of
@@ -31,7 +32,6 @@ WAITING = 10_000  # items that may wait
 LOOK_EVERY = 0.5  # seconds between two looks at what other servers wrote
 SAVE_EVERY = 20_000  # entries of a journal between two snapshots
 
-Key = tuple[str, str]  # tenant and name
 Unavailable = (StoreUnavailable, StoreTaken)
 
 
@@ -73,8 +73,7 @@ class Desk:
     ) -> None:
         self.store, self.clock, self._most = store, clock, waiting
         self._witness = witness
-        self._live: dict[Key, Live] = {}
-        self._loading = threading.RLock()
+        self.layers = AtWork(store)
         self._queue: deque[Work] = deque()
         self._wake = threading.Condition()
         self._stopping = False
@@ -89,8 +88,7 @@ class Desk:
         """Begin: from now on this server alone writes to a store that cannot be shared."""
         if not self.store.read_only:
             self.store.serve(self.clock())
-        for row in self.store.layers():
-            self._live[row.tenant, row.name] = Live.load(self.store, row)
+        self.layers.load_all()
         self._thread = threading.Thread(target=self._run, name="desk", daemon=True)
         self._thread.start()
 
@@ -104,7 +102,7 @@ class Desk:
         if not self.store.read_only and self._broken is None:
             try:
                 with self.store.write() as tx:
-                    for live in self._live.values():
+                    for live in self.layers:
                         self._save(tx, live)
             except GradeqError:
                 pass  # the journal has it all
@@ -157,12 +155,12 @@ class Desk:
     ) -> bool:
         """A new layer; False if there is one with the same settings. ``state``: what a library layer saved."""
         layer_of(spec)
-        with self._loading:
+        with self.layers.changing:
             known = self.store.layer(tenant, name)
             if known is None:
                 with self.store.write() as tx:
                     row = tx.create(tenant, name, spec, self.clock())
-                self._live[tenant, name] = fresh(row)
+                self.layers.add(row)
                 return True
         if known.spec != spec:
             raise LayerExists(
@@ -172,16 +170,15 @@ class Desk:
 
     def remove(self, tenant: str, name: str) -> None:
         """Take a layer out of use; its journal stays in the store."""
-        with self._loading:
+        with self.layers.changing:
             live = self.live(tenant, name)
             with self.store.write() as tx:
                 tx.remove(live.number, self.clock())
-            del self._live[tenant, name]
+            self.layers.forget((tenant, name))
 
     def names(self, tenant: str) -> list[str]:
         """The layers of a tenant."""
-        self._discover(tenant)
-        return [name for own, name in self._live if own == tenant]
+        return self.layers.names(tenant)
 
     @contextmanager
     def reading(self, tenant: str, name: str) -> Iterator[Live]:
@@ -192,26 +189,7 @@ class Desk:
 
     def live(self, tenant: str, name: str) -> Live:
         """The layer of this name."""
-        found = self._live.get((tenant, name))
-        if found is None:
-            self._discover(tenant)
-            found = self._live.get((tenant, name))
-        if found is None:
-            raise NoSuchLayer(f"there is no layer {name!r}; create it first")
-        return found
-
-    def _discover(self, tenant: str) -> None:
-        """Layers that another server created or removed."""
-        if not self.store.shared:
-            return
-        with self._loading:
-            rows = {row.name: row for row in self.store.layers(tenant)}
-            for name in [own for whose, own in self._live if whose == tenant and own not in rows]:
-                del self._live[tenant, name]
-            for name, row in rows.items():
-                known = self._live.get((tenant, name))
-                if known is None or known.number != row.number:
-                    self._live[tenant, name] = Live.load(self.store, row)
+        return self.layers.get((tenant, name))
 
     # The thread
 
@@ -234,7 +212,8 @@ class Desk:
         looked = time.monotonic()
         while True:
             if self.store.shared and time.monotonic() - looked > LOOK_EVERY:
-                self._refresh()
+                with suppress(GradeqError):  # a commit will say so
+                    self.layers.refresh()
                 looked = time.monotonic()
             with self._wake:
                 if not self._queue and not self._stopping:
@@ -305,8 +284,8 @@ class Desk:
         found: dict[Key, Live] = {}
         for key in keys:
             try:
-                found[key] = self._reloaded(key)
-            except NoSuchLayer as error:
+                found[key] = self.layers.current(key)
+            except (LayerStopped, NoSuchLayer) as error:
                 closed[key] = error
         for key, live in sorted(found.items(), key=lambda own: own[1].number):
             try:
@@ -322,32 +301,8 @@ class Desk:
         try:
             return Page(live, tx, self.clock(), self.store.secret)
         except NoSuchLayer:  # deleted by another server, which may have made a new one of this name
-            self._live.pop(key, None)
-            return Page(self.live(*key), tx, self.clock(), self.store.secret)
-
-    def _reloaded(self, key: Key) -> Live:
-        """A layer, read again from the store if it is ahead of it."""
-        live = self.live(*key)
-        if not live.stale:
-            return live
-        row = self.store.layer(*key)
-        if row is None:
-            raise NoSuchLayer(f"there is no layer {key[1]!r}; create it first")
-        live = self._live[key] = Live.load(self.store, row)
-        return live
-
-    def _refresh(self) -> None:
-        """What other servers wrote since this one looked last."""
-        try:
-            for live in list(self._live.values()):
-                head = self.store.head(live.number)
-                live.behind = head.seq - live.head.seq
-                live.most_behind = max(live.behind, live.most_behind)
-                if live.behind > 0 and not live.stale:
-                    live.catch_up(self.store.entries(live.number, live.head.seq, head.seq))
-                    live.head = head
-        except GradeqError as error:
-            self.health.writable, self.health.why = False, str(error)
+            self.layers.forget(key)
+            return Page(self.layers.get(key), tx, self.clock(), self.store.secret)
 
     def _failed(self, batch: list[Work], error: BaseException) -> None:
         self.health.failures += 1
@@ -366,13 +321,13 @@ class Desk:
 
     def _unstored(self, work: Work, error: BaseException) -> Any:
         """Predictions are always served, from the last good state; all else fails with the error."""
-        known = self._live.get(work.key)
+        known = self.layers.known(work.key)
         if not work.items or known is None or not isinstance(error, (*Unavailable, LayerStopped)):
             return error
         with suppress(
             GradeqError
         ):  # the store may not even be readable: then what is in memory must do
-            known = self._reloaded(work.key)
+            known = self.layers.current(work.key)
         return preview_all(known, work.items, self.store, self.clock(), why=str(error))
 
     def _save(self, tx: Write, live: Live) -> None:
