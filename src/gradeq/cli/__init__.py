@@ -26,10 +26,13 @@ COMMANDS = {
     "label": "Post labels that arrived later, for rows that wait in a state.",
     "elo": "Rate players so that predicted and actual win rates agree.",
     "audit": "Check a saved state: checksum, version, identity.",
+    "serve": "Serve live layers over HTTP, with a durable journal.",
+    "keys": "Make, list, replace and revoke the API keys of a store.",
     "demo": "Run the main job on real flights and write the report.",
     "reproduce": "Draw the figures of the paper.",
     "completion": "Print the script that completes gradeq in your shell.",
 }
+MODULES = {"keys": "api_keys"}  # of commands whose module has another name
 OWN_FAULT, BAD_INPUT, DAMAGED_STATE = 1, 2, 3
 BY_SIGNAL, SIGINT, SIGPIPE = 128, 2, 13  # a process that a signal ended has 128 and its number
 
@@ -64,7 +67,8 @@ class Commands(click.Group):
         """The command, from the module of its name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"gradeq.cli.{cmd_name}").command
+        module = MODULES.get(cmd_name, cmd_name)
+        command: click.Command = import_module(f"gradeq.cli.{module}").command
         return command
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:

@@ -41,11 +41,10 @@ def audited(path: str) -> dict[str, Any]:
     import json
 
     from gradeq.cli.json_summary import warned
-    from gradeq.cli.learned import covered_since, groups_since
     from gradeq.cli.state_file import layer_of, read_text
     from gradeq.cli.task import step_of
     from gradeq.errors import BadInput, StateError
-    from gradeq.report.of_state import harm_since, in_short
+    from gradeq.report.of_state import covered_since, groups_since, harm_since, in_short
     from gradeq.report.surprises import not_known
 
     text = read_text(path)

@@ -14,7 +14,6 @@ from gradeq.cli.desk import Desk
 from gradeq.cli.far import Watch, each
 from gradeq.cli.games import scores_of
 from gradeq.cli.json_summary import warned
-from gradeq.cli.learned import covered_since
 from gradeq.cli.light import arrow_without_pandas
 from gradeq.cli.lock import holding
 from gradeq.cli.options import check_distinct
@@ -30,7 +29,7 @@ from gradeq.report.late_notices import conflicting, unknown_ids
 from gradeq.report.markup import clean
 from gradeq.report.notices import ordered
 from gradeq.report.numerals import some
-from gradeq.report.of_state import harm_since, in_short
+from gradeq.report.of_state import covered_since, harm_since, in_short
 from gradeq.report.story import Notice
 from gradeq.report.surprises import means_remember, not_known
 

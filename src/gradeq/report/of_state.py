@@ -85,6 +85,34 @@ def groups_of(layer: Any, reached: Equilibrium) -> tuple[told.Group, ...]:
     return tuple(sorted(found, key=lambda group: columns.index(group.by)))  # each column's together
 
 
+def covered_since(layer: Any, reached: Equilibrium) -> dict[str, Any]:
+    """The coverage over all labels of a layer, of several levels a list; nothing where no coverage is asked for."""
+    shares = [
+        {"target": c.target, "before": c.before, "after": c.after}
+        if reached.rows
+        else {"target": c.target, "before": None, "after": None}
+        for c in coverages_of(layer, reached)
+    ]
+    return {"coverage": shares if len(shares) > 1 else shares[0]} if shares else {}
+
+
+def groups_since(layer: Any, reached: Equilibrium) -> list[dict[str, Any]]:
+    """The groups of a layer over all its labels, largest remaining error first; none of games."""
+    found = [] if layer.kind == "elo" else list(groups_of(layer, reached))
+    found.sort(key=lambda g: -abs(g.after - (g.target or 0.0)))
+    return [
+        {
+            "name": f"{column_name(g.by)}={g.name}",
+            "rows": g.rows,
+            "bias" if g.target is None else "coverage": {"before": g.before, "after": g.after},
+            "loss": {"before": g.loss.before, "after": g.loss.after},
+            "bound": g.bound,
+            "vacuous": g.vacuous,
+        }
+        for g in found
+    ]
+
+
 WHEN = ("before", "after")
 
 

@@ -6,7 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-Id = Annotated[str, Meta(min_length=1, max_length=255)] | int
+Id = (
+    Annotated[str, Meta(min_length=1, max_length=255)]
+    | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+)
 Name = str | int | float | bool | None
 
 

@@ -1,0 +1,88 @@
+"""The service as one ASGI application: the parts that calls need, and the routes to them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.routing import Route, Router
+
+from gradeq.service import item_calls, layer_calls, site_calls
+from gradeq.service.calls import Endpoint
+from gradeq.service.desk import Desk
+from gradeq.service.gate import Nowhere, Place
+from gradeq.service.keys import KeyRing
+from gradeq.service.limits import Bucket, Limits
+from gradeq.service.logs import Log
+from gradeq.service.metrics import Metrics
+from gradeq.service.sessions import Sessions
+from gradeq.service.store.api_keys import keys_of
+from gradeq.service.store.failures import StoreUnavailable
+from gradeq.service.store.store import Store
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *item_calls.ENDPOINTS,
+    *layer_calls.ENDPOINTS,
+    *site_calls.ENDPOINTS,
+)
+
+
+class Service:
+    """All that calls share."""
+
+    def __init__(
+        self,
+        store: Store,
+        desk: Desk,
+        limits: Limits | None = None,
+        log: Log | None = None,
+        endpoints: tuple[Endpoint, ...] = ENDPOINTS,
+    ) -> None:
+        self.store, self.desk = store, desk
+        self.limits, self.log = limits or Limits(), log or Log()
+        self.endpoints = endpoints
+        self.metrics, self.sessions = Metrics(), Sessions(store.secret)
+        self.ring = KeyRing(lambda: keys_of(store))
+        self.began, self.closing = time.time(), False
+        self.ending = asyncio.Event()
+        self._buckets: dict[int, Bucket] = {}
+
+    def bucket(self, number: int) -> Bucket:
+        """What is left of the rate of a key."""
+        found = self._buckets.get(number)
+        if found is None:
+            found = self._buckets[number] = Bucket(self.limits.rate, self.limits.burst)
+        return found
+
+    async def fresh_keys(self) -> None:
+        """Read the keys again when it is time to; those in memory do while the store cannot be read."""
+        if self.ring.stale:
+            self.ring.touch()
+            try:
+                await asyncio.to_thread(self.ring.reload)
+            except StoreUnavailable as error:
+                self.log("keys", "warning", why=str(error))
+
+    def end(self) -> None:
+        """The server is about to end: it is no longer ready, and answers without an end stop."""
+        self.closing = True
+        self.ending.set()
+
+    def application(self) -> Any:
+        """The ASGI application; its end is that of the desk: what waits is done first."""
+        paths: dict[str, dict[str, Endpoint]] = {}
+        for endpoint in self.endpoints:
+            paths.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+        routes = [Route(path, Place(self, path, own)) for path, own in paths.items()]
+
+        @asynccontextmanager
+        async def life(_: Any) -> AsyncIterator[None]:
+            yield
+            self.end()
+            await asyncio.to_thread(self.desk.stop)
+            self.log("stopped", commits=self.desk.health.commits)
+
+        return Router(routes, redirect_slashes=False, default=Nowhere(self), lifespan=life)

@@ -1,0 +1,51 @@
+"""The sign-in of a browser: a cookie that holds a key's number and an end, signed with the store's secret.
+
+It only lets its holder look: every call that changes something needs the key itself. It is HttpOnly and
+SameSite=Strict, and a key that is revoked takes its sessions with it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from hashlib import sha256
+
+COOKIE = "gradeq_session"
+HOURS = 12
+
+
+class Sessions:
+    """Makes and reads cookies."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = hmac.digest(secret, b"gradeq session", sha256)
+
+    def cookie(self, number: int, secure: bool) -> str:
+        """The header that sets the cookie for the key with this number."""
+        end = int(time.time()) + HOURS * 3600
+        value = f"{number}.{end}"
+        safe = "; Secure" if secure else ""
+        return (
+            f"{COOKIE}={value}.{self._signed(value)}; HttpOnly; SameSite=Strict; Path=/; "
+            f"Max-Age={HOURS * 3600}{safe}"
+        )
+
+    def holder(self, cookies: str) -> int | None:
+        """The number of the key whose cookie this is, if it is ours and not over."""
+        for one in cookies.split(";"):
+            name, _, text = one.strip().partition("=")
+            value, _, sign = text.rpartition(".")
+            if name != COOKIE or not hmac.compare_digest(
+                sign.encode(), self._signed(value).encode()
+            ):
+                continue
+            number, _, end = value.partition(".")
+            if time.time() < int(end):
+                return int(number)
+        return None
+
+    def _signed(self, value: str) -> str:
+        return hmac.new(self._secret, value.encode(), sha256).hexdigest()
+
+
+FORGET = f"{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0"

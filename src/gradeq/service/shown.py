@@ -1,0 +1,136 @@
+"""A layer as JSON shows it: where it stands, and what it has reached."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from gradeq.learning import learning_of
+from gradeq.report.of_state import covered_since, groups_since, harm_since, in_short
+
+if TYPE_CHECKING:
+    from gradeq.service.live import Live
+
+MOST = 1_000  # parameters and groups of one answer
+
+
+class Pair(Struct):
+    """A figure of the raw predictions and of what was served; null where there is none."""
+
+    before: float | None
+    after: float | None
+
+
+class Shown(Struct):
+    """Where a layer stands.
+
+    ``learning`` is false while it is frozen or was stopped, ``stopped`` says why; ``seq`` is the last number of
+    its journal; ``open`` counts predictions whose label has not come.
+    """
+
+    layer: str
+    kind: str
+    settings: dict[str, Any]
+    created: float
+    served: int
+    labelled: int
+    open: int
+    seq: int
+    learning: bool
+    stopped: str
+
+
+def standing(live: Live) -> Shown:
+    """Where a layer stands."""
+    row, flight, stopped = live.row, live.layer.in_flight, live.head.stopped
+    served, labelled = int(flight["served"]), int(flight["labelled"])
+    settings = {name: value for name, value in row.spec.items() if name not in ("kind", "state")}
+    return Shown(
+        row.name,
+        str(row.spec["kind"]),
+        settings,
+        row.created,
+        served,
+        labelled,
+        max(0, served - labelled),
+        live.head.seq,
+        not live.layer.frozen and not stopped,
+        stopped,
+    )
+
+
+class Reached(Struct):
+    """What a layer has reached since it began, over the labels it learned from.
+
+    ``bias`` or ``coverage`` and ``loss``, before and after; ``certificate``: the averages from the labels and the
+    same read off the state (``gap`` is how far they differ) and the proven bound; ``parameters``: how many there are,
+    of which at most 1,000 are shown, the largest averages first.
+    """
+
+    layer: str
+    kind: str
+    verdict: str
+    rows: int
+    served: int
+    labelled: int
+    step: float
+    loss: dict[str, Any]
+    certificate: dict[str, Any]
+    groups: list[dict[str, Any]]
+    parameters: int
+    theta: dict[str, Any]
+    lateness: dict[str, Any]
+    warnings: list[dict[str, str]]
+    bias: Pair | None = None
+    coverage: dict[str, Any] | list[dict[str, Any]] | None = None
+
+
+def reached(name: str, layer: Any) -> Reached:
+    """What a layer has reached, computed from its state."""
+    found = layer.equilibrium()
+    flight = layer.in_flight
+    covered = covered_since(layer, found).get("coverage")
+    none = not found.rows
+    sides = Pair(None if none else found.bias_before, None if none else found.bias_after)
+    return Reached(
+        name,
+        layer.kind,
+        in_short(layer, found),
+        found.rows,
+        flight["served"],
+        flight["labelled"],
+        layer.step,
+        {
+            "name": found.loss_name,
+            "before": None if none else found.loss_before,
+            "after": None if none else found.loss_after,
+        },
+        _fewer(found.certificate),
+        groups_since(layer, found)[:MOST],
+        len(found.coordinates),
+        _first(getattr(layer, "theta", {})),
+        learning_of(layer)._asdict(),
+        [asdict(notice) for notice in harm_since(layer, found)],
+        sides if covered is None else None,
+        covered,
+    )
+
+
+def _fewer(certificate: dict[str, Any]) -> dict[str, Any]:
+    """The largest averages, where there are too many to show."""
+    averages = certificate["average_gradient"]
+    if len(averages) <= MOST:
+        return certificate
+    kept = sorted(averages, key=lambda name: -abs(averages[name] or 0.0))[:MOST]
+    return {
+        name: {one: value[one] for one in kept} if isinstance(value, dict) else value
+        for name, value in certificate.items()
+    }
+
+
+def _first(theta: Any) -> dict[str, Any]:
+    if not isinstance(theta, dict):
+        return {}
+    return dict(list(theta.items())[:MOST])
