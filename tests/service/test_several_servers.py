@@ -125,3 +125,19 @@ def test_a_layer_that_another_server_creates_or_deletes(postgres):
     for desk in (one, two):
         desk.stop()
         desk.store.close()
+
+
+def test_a_server_that_cannot_hear_of_the_others_says_so(postgres, monkeypatch):
+    desk = Desk(open_store(postgres.address()))
+    desk.start()
+    desk.create("t", "demand", SPECS["groups"] | {"tickets": "signed"})
+    item = Prediction(id="a", prediction=1.0, groups={"g": "x"})
+    assert not desk.predict("t", "demand", [item]).result()[0].stale
+    postgres.stop()
+    monkeypatch.setattr("gradeq.service.desk.STALE", 0.3)
+    wait_until(lambda: desk.predict("t", "demand", [item]).result()[0].stale)
+    assert desk.predict("t", "demand", [item]).result()[0].adjusted == 1.0
+    postgres.start()
+    wait_until(lambda: not desk.predict("t", "demand", [item]).result()[0].stale)
+    desk.stop()
+    desk.store.close()

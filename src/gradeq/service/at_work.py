@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from threading import RLock
 
@@ -21,9 +22,13 @@ class AtWork:
         self.changing = RLock()
         self._live: dict[Key, Live] = {}
         self.damaged: dict[Key, str] = {}
+        self.looked = time.monotonic()  # when this server last knew all that others had written
 
     def __iter__(self) -> Iterator[Live]:
         return iter(list(self._live.values()))
+
+    def __len__(self) -> int:
+        return len(self._live) + len(self.damaged)
 
     def load_all(self) -> None:
         """All layers of the store."""
@@ -102,3 +107,9 @@ class AtWork:
             if live.behind > 0 and not live.stale:
                 live.catch_up(self.store.entries(live.number, live.head.seq, head.seq))
                 live.head = head
+        self.looked = time.monotonic()
+
+    @property
+    def age(self) -> float:
+        """How many seconds ago this server knew all that others had written; 0 where there are no others."""
+        return time.monotonic() - self.looked if self.store.shared else 0.0

@@ -46,6 +46,7 @@ class Answer(Struct, omit_defaults=True):
     Of a label: ``applied``, ``duplicate``, ``corrected``, ``conflict``, ``unknown``, ``expired`` or ``rejected``.
     ``seq`` is its number in the journal, your receipt. ``stored`` is false when the store could not write: the value
     comes from the last good state and its label will be unknown. ``learning`` is false while the layer is frozen.
+    ``stale``: the server could not hear of the others' labels for more than 10 seconds.
     ``cold``: one of its groups, its key or a player was never seen before.
     """
 
@@ -58,6 +59,7 @@ class Answer(Struct, omit_defaults=True):
     seq: int | None = None
     stored: bool = True
     learning: bool = True
+    stale: bool = False
     cold: bool = False
     detail: str | None = None
     remedy: str | None = None

@@ -15,14 +15,22 @@ from gradeq.service.store.store import Store
 
 
 def preview_all(
-    live: Live, items: Sequence[Prediction], store: Store, now: float, why: str = ""
+    live: Live,
+    items: Sequence[Prediction],
+    store: Store,
+    now: float,
+    why: str = "",
+    stale: bool = False,
 ) -> list[Answer]:
     """Serve items from the state in memory, which stays as it is.
 
     ``why``: why the store cannot write; their labels will be unknown then, and the answers say so.
     """
     with live.layer._lock:
-        return [_previewed(live, item, store, now, why) for item in items]
+        answers = [_previewed(live, item, store, now, why) for item in items]
+    for answer in answers if stale else ():
+        answer.stale = True
+    return answers
 
 
 def _previewed(live: Live, item: Prediction, store: Store, now: float, why: str) -> Answer:
