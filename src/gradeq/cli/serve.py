@@ -89,7 +89,7 @@ def command(
 
 def greet(service: Any, address: str, first: str | None) -> None:
     """Where it is, the first key, and a line to paste."""
-    count = service.desk.count
+    count = len(service.desk.layers)
     layers = "no layers yet" if not count else "1 layer" if count == 1 else f"{count:,} layers"
     mode = ", read only" if service.store.read_only else ""
     click.echo(f"gradeq serves {address} from {service.store.url} ({layers}{mode})")

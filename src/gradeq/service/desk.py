@@ -178,11 +178,6 @@ class Desk:
                 tx.remove(live.number, self.clock())
             self.layers.forget((tenant, name))
 
-    @property
-    def count(self) -> int:
-        """How many layers there are, of all tenants."""
-        return len(self.layers)
-
     def names(self, tenant: str) -> list[str]:
         """The layers of a tenant."""
         return self.layers.names(tenant)

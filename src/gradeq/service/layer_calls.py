@@ -16,7 +16,7 @@ from gradeq.service.calls import Call, Endpoint, Reply, encode
 from gradeq.service.keys import Key
 from gradeq.service.problems import Problem
 from gradeq.service.reading import read_object
-from gradeq.service.shown import Reached, Shown, reached, standing
+from gradeq.service.shown import Reached, Shown, all_standing, reached, standing
 from gradeq.service.store.schema import KINDS
 from gradeq.service.store.store import Entry
 
@@ -151,16 +151,8 @@ async def control(call: Call) -> Reply:
 async def listed(call: Call) -> Reply:
     """All layers of the tenant."""
     call.query()
-    tenant, desk = holder(call).tenant, call.service.desk
-
-    def all_of_them() -> list[Shown]:
-        found = []
-        for name in desk.names(tenant):
-            with desk.reading(tenant, name) as live:
-                found.append(standing(live))
-        return found
-
-    return Reply(encode(await asyncio.to_thread(all_of_them)))
+    found = await asyncio.to_thread(all_standing, call.service.desk, holder(call).tenant)
+    return Reply(encode(found))
 
 
 async def shown(call: Call) -> Reply:

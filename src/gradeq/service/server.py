@@ -110,7 +110,7 @@ def run(service: Service, listening: socket.socket) -> None:
     forward(service.log)
     server = Server(config_of(service))
     server.service = service
-    service.log("started", store=service.store.url, layers=service.desk.count)
+    service.log("started", store=service.store.url, layers=len(service.desk.layers))
     with suppress(KeyboardInterrupt):  # uvicorn raises its signals again, after all is done
         server.run(sockets=[listening])
 

@@ -9,8 +9,10 @@ from msgspec import Struct
 
 from gradeq.learning import learning_of
 from gradeq.report.of_state import covered_since, groups_since, harm_since, in_short
+from gradeq.service.failures import LayerStopped, NoSuchLayer
 
 if TYPE_CHECKING:
+    from gradeq.service.desk import Desk
     from gradeq.service.live import Live
 
 MOST = 1_000  # parameters and groups of one answer
@@ -59,6 +61,23 @@ def standing(live: Live) -> Shown:
         not live.layer.frozen and not stopped,
         stopped,
     )
+
+
+def all_standing(desk: Desk, tenant: str) -> list[Shown]:
+    """Where all layers of a tenant stand, those that are damaged too."""
+    found = []
+    for name in desk.names(tenant):
+        try:
+            with desk.reading(tenant, name) as live:
+                found.append(standing(live))
+        except LayerStopped as error:
+            row = desk.store.layer(tenant, name)
+            kind = "" if row is None else str(row.spec["kind"])
+            created = 0.0 if row is None else row.created
+            found.append(Shown(name, kind, {}, created, 0, 0, 0, 0, False, str(error)))
+        except NoSuchLayer:
+            continue  # removed meanwhile
+    return found
 
 
 class Reached(Struct):

@@ -15,7 +15,7 @@ from gradeq.service.openapi import document
 from gradeq.service.problems import Problem
 from gradeq.service.reading import read_object
 from gradeq.service.sessions import FORGET
-from gradeq.service.shown import Shown, standing
+from gradeq.service.shown import all_standing
 
 
 class Alive(Struct):
@@ -57,7 +57,7 @@ async def readyz(call: Call) -> Reply:
     health = desk.health
     ready = health.writable and not call.service.closing
     why = health.why or ("" if ready else "this server only reads, or is shutting down")
-    found = Ready(ready, why, health.waiting, desk.count)
+    found = Ready(ready, why, health.waiting, len(desk.layers))
     return Reply(encode(found), 200 if ready else 503)
 
 
@@ -102,7 +102,7 @@ def _of_server(call: Call) -> Iterator[str]:
     service, health = call.service, call.service.desk.health
     numbers = (
         ("gradeq_up_seconds", "gauge", "Seconds since the server began.", time.time() - service.began),
-        ("gradeq_layers", "gauge", "Layers of all tenants.", service.desk.count),
+        ("gradeq_layers", "gauge", "Layers of all tenants.", len(service.desk.layers)),
         ("gradeq_store_writable", "gauge", "1 if the last commit succeeded.", health.writable),
         ("gradeq_store_commits_total", "counter", "Transactions on disk.", health.commits),
         ("gradeq_store_failures_total", "counter", "Transactions that failed.", health.failures),
@@ -115,11 +115,7 @@ def _of_server(call: Call) -> Iterator[str]:
 
 def _of_layers(call: Call) -> Iterator[str]:
     assert call.key is not None
-    tenant, desk = call.key.tenant, call.service.desk
-    found: list[Shown] = []
-    for name in desk.names(tenant):
-        with desk.reading(tenant, name) as live:
-            found.append(standing(live))
+    found = all_standing(call.service.desk, call.key.tenant)
     told = {
         "served": ("gradeq_layer_served_total", "counter", "Predictions served."),
         "labelled": ("gradeq_layer_labelled_total", "counter", "Labels posted."),
