@@ -14,13 +14,15 @@ from gradeq.naming import name_of
 from gradeq.service.bodies import plain_in, posting_in, ticket_in
 from gradeq.service.items import Answer, Prediction
 from gradeq.service.spec import MAX_NAMES, layer_of
-from gradeq.service.store.exact import Account, Sum, add, read
+from gradeq.service.store.exact import Account, Sum, add
+from gradeq.service.store.folds import sums_in
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, TICKET
 from gradeq.service.store.store import Entry, LayerRow, Store
 
 RECENT = 5_000  # labels that are kept for charts
 OPEN = 50_000  # open tickets that are kept in memory; the others are read from the journal
 OTHER = "(other)"
+IMPORT = "import"  # the first entry of a layer that was started from a saved state
 CONTROLS = ("freeze", "resume", "reset_in_flight", "set_step")
 
 
@@ -39,6 +41,7 @@ class Live:
         self.row, self.layer = row, layer
         self.head = row.head._replace(seq=seq)
         self.saved = seq  # the number of the last snapshot
+        self.begun = seq  # entries up to this number are in the state that it began with
         self.sums: dict[Account, Sum] = {}
         self.opened: OrderedDict[str, tuple[Entry, Ticket]] = OrderedDict()
         self.recent: deque[Heard] = deque(maxlen=RECENT)
@@ -84,11 +87,13 @@ class Live:
 
     def replay(self, entry: Entry) -> None:
         """Do again what an entry says was done."""
+        if entry.kind == CONTROL:
+            self.control(plain_in(entry.body))
         layer: Any = self.layer
+        if entry.seq <= self.begun or entry.kind == CONTROL:
+            return
         if entry.kind == TICKET:
             layer.replay([ticket_in(entry.body)])
-        elif entry.kind == CONTROL:
-            self.control(plain_in(entry.body))
         else:
             layer.replay([posting_in(entry.body)])
 
@@ -107,11 +112,13 @@ class Live:
         """Do what an operator asked for."""
         if body["do"] in CONTROLS:
             getattr(self.layer, body["do"])(**body.get("with", {}))
+        elif body["do"] == IMPORT and not self.begun:
+            self.layer, self.begun = from_json(body["state"]), int(body["until"])
 
     def open_balance(self, body: dict[str, Any]) -> None:
         """Take up the sums that a layer brought along when it was imported."""
-        for name, level, labels, gradient, moved in body.get("sums", ()):
-            self.sums[name, level] = Sum(labels, read(gradient), read(moved))
+        if body["do"] == IMPORT:
+            self.sums.update(sums_in(body["sums"]))
 
     def enter(self, posting: Posting) -> list[Account]:
         """Add a posting to the exact sums; which of them it changed. A dropped tie teaches nothing."""

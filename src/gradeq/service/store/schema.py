@@ -45,6 +45,8 @@ CREATE TABLE journal (
 """,
     # One ticket and one first label for each id: a second one cannot be written, whatever a server believes.
     "CREATE UNIQUE INDEX journal_ids ON journal (layer, id, kind) WHERE kind <= 2",
+    # The corrections of a label.
+    "CREATE INDEX journal_changes ON journal (layer, id, seq) WHERE kind > 2",
     """
 CREATE TABLE sums (
     layer {int} NOT NULL, account TEXT NOT NULL, level {int} NOT NULL,

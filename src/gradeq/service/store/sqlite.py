@@ -166,6 +166,8 @@ def told(path: Any) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
+        if "decode to UTF-8" in str(error):
+            raise StoreDamaged(f"{path} is damaged: {error}; restore a backup") from error
         if "disk I/O error" in str(error):  # what the disk holds after a failed sync is not known
             raise StoreStopped(
                 f"{path}: {error}; restart the server, which audits the store"

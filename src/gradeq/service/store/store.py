@@ -137,16 +137,13 @@ class Store:
     def head(self, number: int) -> Head:
         """Where the journal of a layer stands."""
         with self.driver.reading() as own:
-            return _head(own, number, "")
+            return head_of(own, number)
 
     def entries(self, number: int, after: int = 0, until: int | None = None) -> Iterator[Entry]:
         """The journal of a layer from a number on, in order, a page at a time."""
         while True:
             with self.driver.reading() as own:
-                end = " AND seq <= ?" if until is not None else ""
-                params = (number, after, *(() if until is None else (until,)), PAGE)
-                sql = f"{ENTRY} WHERE layer = ? AND seq > ?{end} ORDER BY seq LIMIT ?"
-                page = [Entry(*row) for row in own.execute(sql, params)]
+                page = page_of(own, number, after, until)
             yield from page
             if len(page) < PAGE:
                 return
@@ -162,24 +159,17 @@ class Store:
     def sums(self, number: int) -> Sums:
         """The exact sums of a layer."""
         with self.driver.reading() as own:
-            return _sums(own, number)
+            return sums_of(own, number)
 
     def balance(self, number: int) -> tuple[Head, Sums]:
         """Where the journal of a layer stands, and the sums of all that it says until there."""
         with self.driver.reading() as own:
-            return _head(own, number, ""), _sums(own, number)
+            return head_of(own, number), sums_of(own, number)
 
     def snapshot(self, number: int) -> tuple[int, str | None]:
         """The last saved state of a layer and the number of the journal that it holds; 0 and None without one."""
-        sql = "SELECT seq, body FROM snapshots WHERE layer = ? ORDER BY seq DESC LIMIT 1"
         with self.driver.reading() as own:
-            row = first(own.execute(sql, (number,)))
-        if row is None:
-            return 0, None
-        try:
-            return row[0], zlib.decompress(row[1]).decode()
-        except (zlib.error, UnicodeDecodeError) as error:
-            raise StoreDamaged(f"the snapshot of layer {number} is damaged: {error}") from None
+            return next(snapshots_of(own, number), (0, None))
 
     def rejections(self, number: int) -> list[tuple[float, str, str, str]]:
         """The last items that were refused, the latest first: when, id, status, why."""
@@ -210,12 +200,12 @@ class Write:
 
     def create(self, tenant: str, name: str, spec: dict[str, Any], now: float) -> LayerRow:
         """A new layer, whose journal is empty."""
-        number = self._next("layers")
-        head = Head(0, 0, 0)
+        number, text = self._next("layers"), json.dumps(spec)
+        head = Head(0, 0, birth(self._secret, number, tenant, name, text, now))
         self.own.execute(
             "INSERT INTO layers (number, tenant, name, spec, created, stopped, seq, entries, hash) "
-            "VALUES (?, ?, ?, ?, ?, '', 0, 0, '0')",
-            (number, tenant, name, json.dumps(spec), now),
+            "VALUES (?, ?, ?, ?, ?, '', 0, 0, ?)",
+            (number, tenant, name, text, now, f"{head.hash:x}"),
         )
         return LayerRow(number, tenant, name, spec, now, head)
 
@@ -229,7 +219,7 @@ class Write:
 
     def head(self, number: int) -> Head:
         """Where the journal of a layer stands; until the transaction ends nobody else can add to it."""
-        return _head(self.own, number, self.driver.lock)
+        return head_of(self.own, number, self.driver.lock)
 
     def entries(self, number: int, after: int) -> list[Entry]:
         """What others added to the journal since a number."""
@@ -248,7 +238,7 @@ class Write:
 
     def corrected(self, number: int, id: str) -> Entry | None:
         """The last correction of a label."""
-        sql = f"{ENTRY} WHERE layer = ? AND kind = 4 AND id = ? ORDER BY seq DESC LIMIT 1"
+        sql = f"{ENTRY} WHERE layer = ? AND kind > 2 AND kind = 4 AND id = ? ORDER BY seq DESC LIMIT 1"
         row = first(self.own.execute(sql, (number, id)))
         return None if row is None else Entry(*row)
 
@@ -338,23 +328,58 @@ def hashed(secret: bytes, number: int, entries: Iterable[Entry]) -> int:
     return total % MODULUS
 
 
-def _head(own: Connection, number: int, lock: str) -> Head:
+def page_of(own: Connection, number: int, after: int, until: int | None = None) -> list[Entry]:
+    """The next rows of a journal, at most ``PAGE``."""
+    end, more = ("", ()) if until is None else (" AND seq <= ?", (until,))
+    sql = f"{ENTRY} WHERE layer = ? AND seq > ?{end} ORDER BY seq LIMIT ?"
+    return [Entry(*row) for row in own.execute(sql, (number, after, *more, PAGE))]
+
+
+def snapshots_of(own: Connection, number: int) -> Iterator[tuple[int, str]]:
+    """The saved states of a layer, the last one first."""
+    sql = "SELECT seq, body FROM snapshots WHERE layer = ? ORDER BY seq DESC"
+    for seq, body in own.execute(sql, (number,)):
+        with sound(f"the snapshot of layer {number}"):
+            yield int(seq), zlib.decompress(body).decode()
+
+
+def head_of(own: Connection, number: int, lock: str = "") -> Head:
+    """Where the journal of a layer stands."""
     sql = f"SELECT seq, entries, hash, stopped, removed FROM layers WHERE number = ?{lock}"
     row = first(own.execute(sql, (number,)))
     if row is None:
         raise StoreDamaged(f"layer {number} is not in the store")
-    return Head(int(row[0]), int(row[1]), int(row[2], 16), row[3], row[4] is not None)
+    with sound(f"the head of layer {number}"):
+        return Head(int(row[0]), int(row[1]), int(row[2], 16), row[3], row[4] is not None)
 
 
 def _layer(row: Any) -> LayerRow:
     number, tenant, name, spec, created, seq, entries, hash, stopped = row
-    head = Head(int(seq), int(entries), int(hash, 16), stopped)
-    return LayerRow(int(number), tenant, name, json.loads(spec), created, head)
+    with sound(f"layer {number}"):
+        head = Head(int(seq), int(entries), int(hash, 16), stopped)
+        return LayerRow(int(number), tenant, name, json.loads(spec), created, head)
 
 
-def _sums(own: Connection, number: int) -> Sums:
+def sums_of(own: Connection, number: int) -> Sums:
+    """The exact sums of a layer."""
     sql = "SELECT account, level, labels, gradient, moved FROM sums WHERE layer = ?"
     found: dict[Account, Sum] = {}
     for account, level, labels, gradient, moved in own.execute(sql, (number,)):
-        found[json.loads(account), int(level)] = Sum(int(labels), read(gradient), read(moved))
+        with sound(f"a sum of layer {number}"):
+            found[json.loads(account), int(level)] = Sum(int(labels), read(gradient), read(moved))
     return found
+
+
+def birth(secret: bytes, number: int, tenant: str, name: str, spec: str, created: float) -> int:
+    """The hash that a journal begins with: that of what the layer is, so that this cannot change unseen either."""
+    text = json.dumps([number, tenant, name, spec, created]).encode()
+    return int.from_bytes(blake2b(text, digest_size=16, key=secret).digest(), "big")
+
+
+@contextmanager
+def sound(what: str) -> Iterator[None]:
+    """Say what is damaged when it cannot be read."""
+    try:
+        yield
+    except (ValueError, TypeError, AttributeError, zlib.error) as error:
+        raise StoreDamaged(f"{what} is damaged: {str(error)[:100]}; run gradeq audit") from None
