@@ -25,7 +25,7 @@ COMMANDS = {
     "quantile": "Make quantile forecasts and intervals cover what they promise.",
     "label": "Post labels that arrived later, for rows that wait in a state.",
     "elo": "Rate players so that predicted and actual win rates agree.",
-    "audit": "Check a saved state: checksum, version, identity.",
+    "audit": "Check a saved state or the store of a service.",
     "serve": "Serve live layers over HTTP, with a durable journal.",
     "keys": "Make, list, replace and revoke the API keys of a store.",
     "demo": "Run the main job on real flights and write the report.",

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from gradeq.cli.service_extra import opened
+
 STORE = click.option(
     "--store", "url", default="gradeq.db", show_default=True, metavar="URL", help="The store."
 )
@@ -113,19 +115,6 @@ def rotate(url: str, which: str, overlap: str) -> None:
         add_key(store, key)
         end_key(store, old.number, time.time() + seconds)
     click.echo(text)
-
-
-def opened(url: str, read_only: bool = False) -> Any:
-    """The store, closed at the end of the block."""
-    from contextlib import closing
-
-    from gradeq.errors import missing_extra
-
-    try:
-        from gradeq.service.store import open_store
-    except ModuleNotFoundError:
-        raise missing_extra("service", "API keys") from None
-    return closing(open_store(url, read_only))
 
 
 def the_one(store: Any, which: str) -> Any:

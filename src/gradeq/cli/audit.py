@@ -7,27 +7,44 @@ from typing import Any
 import click
 
 
-@click.command(short_help="Check a saved state: checksum, version, identity.")
-@click.argument("state", type=click.Path(), metavar="STATE")
+@click.command(short_help="Check a saved state or the store of a service.")
+@click.argument("state", type=click.Path(), metavar="STATE|STORE")
+@click.option(
+    "--witness",
+    type=click.Path(),
+    metavar="FILE",
+    help="The witness of a store: has it all that was ever acknowledged?",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print nothing; only set the exit code.")
-def command(state: str, as_json: bool, quiet: bool) -> None:
-    """Check a saved state: checksum, version, identity.
+def command(state: str, witness: str | None, as_json: bool, quiet: bool) -> None:
+    """Check a saved state or the store of a service.
 
     The identity is the bookkeeping of learning: the parameters moved by exactly the sum of
     step times gradient over all labels. An update half done breaks it, and so does a sum or
     a parameter that was changed.
 
+    Of a store (an SQLite file or a postgresql:// address) the whole journal is read: its rows
+    must add up to the exact sums and to the hash of the head, and done again they must give
+    every snapshot to the last bit. A server may be at work on it.
+
     \b
     Examples
       gradeq audit state.json
+      gradeq audit layers.db --witness /other/disk/layers.witness
 
     \b
     Exit code
-      0 the state is sound   2 no such file   3 damaged, newer than this gradeq, or not ours
+      0 sound   2 no such file   3 damaged, newer than this gradeq, or not ours
     """
+    from gradeq.cli.audit_store import audit, is_store
     from gradeq.cli.json_summary import dumped
 
+    if is_store(state):
+        audit(state, witness, as_json, quiet)
+        return
+    if witness is not None:
+        raise click.UsageError("--witness is for stores; a state file has none")
     found = audited(state)
     if as_json:
         click.echo(dumped(found))

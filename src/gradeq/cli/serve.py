@@ -38,6 +38,15 @@ import click
     help="Serve predictions from the store as it is; write nothing and learn nothing.",
 )
 @click.option(
+    "--witness",
+    type=click.Path(),
+    metavar="FILE",
+    help=(
+        "Note in this file, best on another disk, how far each journal has come; if the store later "
+        "lacks some of it, the layer serves but does not learn until you have taken note."
+    ),
+)
+@click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
     default=200_000.0,
@@ -55,7 +64,14 @@ import click
     "--log-requests", is_flag=True, help="Log every call, not only those that are refused or slow."
 )
 def command(
-    url: str, host: str, port: int, read_only: bool, rate: float, max_body: int, log_requests: bool
+    url: str,
+    host: str,
+    port: int,
+    read_only: bool,
+    witness: str | None,
+    rate: float,
+    max_body: int,
+    log_requests: bool,
 ) -> None:
     """Serve live layers over HTTP, with a durable journal.
 
@@ -73,18 +89,14 @@ def command(
       gradeq serve --store /var/lib/gradeq/layers.db --port 8080
       gradeq serve --store postgresql://gradeq@db/layers --host 0.0.0.0
     """
-    from gradeq.errors import missing_extra
+    from gradeq.cli.service_extra import needed
 
-    try:
+    with needed("the HTTP service"):
         from gradeq.service.limits import Limits
         from gradeq.service.logs import Log
         from gradeq.service.server import serve
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] == "gradeq":
-            raise
-        raise missing_extra("service", "the HTTP service") from None
     limits = Limits(body=max_body, rate=rate, burst=max(rate, 1.0))
-    serve(url, host, port, read_only, limits, Log(requests=log_requests), greet)
+    serve(url, host, port, read_only, limits, Log(requests=log_requests), greet, witness)
 
 
 def greet(service: Any, address: str, first: str | None) -> None:

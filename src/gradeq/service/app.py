@@ -22,6 +22,8 @@ from gradeq.service.sessions import Sessions
 from gradeq.service.store.api_keys import keys_of
 from gradeq.service.store.failures import StoreUnavailable
 from gradeq.service.store.store import Store
+from gradeq.service.tally import Audited
+from gradeq.service.watch import Watch
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *item_calls.ENDPOINTS,
@@ -46,9 +48,15 @@ class Service:
         self.endpoints = endpoints
         self.metrics, self.sessions = Metrics(), Sessions(store.secret)
         self.ring = KeyRing(lambda: keys_of(store))
+        self.watch = Watch(desk, self._audited)
         self.began, self.closing = time.time(), False
         self.ending = asyncio.Event()
         self._buckets: dict[int, Bucket] = {}
+
+    def _audited(self, found: Audited) -> None:
+        """Tell of a layer whose books do not balance."""
+        if found.faults:
+            self.log("audit", "error", layer=found.name, tenant=found.tenant, why=found.faults[0])
 
     def bucket(self, number: int) -> Bucket:
         """What is left of the rate of a key."""
@@ -82,6 +90,7 @@ class Service:
         async def life(_: Any) -> AsyncIterator[None]:
             yield
             self.end()
+            await asyncio.to_thread(self.watch.stop)
             await asyncio.to_thread(self.desk.stop)
             self.log("stopped", commits=self.desk.health.commits)
 

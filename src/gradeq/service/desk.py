@@ -73,7 +73,7 @@ class Desk:
         waiting: int = WAITING,
     ) -> None:
         self.store, self.clock, self._most = store, clock, waiting
-        self._witness = witness
+        self.witness = witness
         self.layers = AtWork(store)
         self._queue: deque[Work] = deque()
         self._wake = threading.Condition()
@@ -151,6 +151,11 @@ class Desk:
             raise BadInput(f"{do!r} is nothing that can be done; give one of {', '.join(CONTROLS)}")
         with_ = given or {}
         return self._put(Work((tenant, name), lambda page: page.control(do, with_, author), 1))
+
+    def copy(self, tenant: str, name: str) -> Future[tuple[int, str]]:
+        """A layer as it is, saved, and the number of the journal that it holds; what is answered is on disk."""
+        self.live(tenant, name)
+        return self._put(Work((tenant, name), lambda page: page.copy(), 1))
 
     def create(
         self, tenant: str, name: str, spec: dict[str, Any], state: str | None = None
@@ -274,8 +279,8 @@ class Desk:
                 page.write()
                 if page.live.head.seq - page.live.saved >= SAVE_EVERY:
                     self._save(tx, page.live)
-        if self._witness is not None:
-            self._witness([page.live for page in pages.values()])
+        if self.witness is not None:
+            self.witness([page.live for page in pages.values()])
         return results
 
     def _open_pages(

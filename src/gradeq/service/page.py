@@ -40,6 +40,7 @@ class Page:
         self.head = tx.head(live.number)
         if self.head.removed:
             raise NoSuchLayer(f"the layer {live.row.name!r} was deleted")
+        live.head = live.head._replace(stopped=self.head.stopped)
         if self.head.stopped:
             raise LayerStopped(f"learning has stopped: {self.head.stopped}")
         if self.head.seq != live.head.seq:
@@ -185,6 +186,10 @@ class Page:
         body = {"do": do, "with": given}
         self.live.control(body)
         return self._append(CONTROL, '""', author, b"", plain_body(body)).seq
+
+    def copy(self) -> tuple[int, str]:
+        """The layer as it is now, and the number of the journal that it holds."""
+        return self.head.seq + len(self.entries), self.live.layer.to_json()
 
     # What all of them share
 

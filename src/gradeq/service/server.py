@@ -22,6 +22,7 @@ from gradeq.service.logs import Log, forward
 from gradeq.service.store import open_store
 from gradeq.service.store.api_keys import add_key, keys_of
 from gradeq.service.store.store import Store
+from gradeq.service.witness import Witness
 
 HEADERS = 64_000  # bytes of one request before its body
 ENDING = 30  # seconds that calls have to be answered when the server is told to end
@@ -87,8 +88,12 @@ def serve(
     limits: Limits,
     log: Log,
     greet: Callable[[Service, str, str | None], Any],
+    witness: str | None = None,
 ) -> None:
-    """Serve a store until a signal ends it; ``greet`` is told the address and the first key, if there is one."""
+    """Serve a store until a signal ends it; ``greet`` is told the address and the first key, if there is one.
+
+    ``witness``: the file that says what was acknowledged; a layer that lacks some of it does not learn.
+    """
     listening = bound(host, port)
     try:
         store = open_store(url, read_only)
@@ -96,13 +101,26 @@ def serve(
             first = first_key(store, host)
             desk = Desk(store, waiting=limits.queue)
             desk.start()
+            if witness is not None and not read_only:
+                desk.witness = witnessed(witness, store, log)
             service = Service(store, desk, limits, log)
+            service.watch.start()
             greet(service, address(host, listening), first)
             run(service, listening)
         finally:
             store.close()
     finally:
         listening.close()
+
+
+def witnessed(path: str, store: Store, log: Log) -> Witness:
+    """The witness of a store, once it was asked what the store lacks."""
+    witness = Witness(path, store)
+    for number, why in witness.check(store).items():
+        log("lost", "error", layer=number, why=why)
+    if witness.damaged:
+        log("witness", "warning", path=path, why=f"{witness.damaged} lines are damaged")
+    return witness
 
 
 def run(service: Service, listening: socket.socket) -> None:

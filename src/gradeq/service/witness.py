@@ -48,7 +48,7 @@ class Witness:
     """The witness of one store; call it after each commit with the layers that grew."""
 
     def __init__(self, path: str, store: Store) -> None:
-        self.path, self._first = path, f"gradeq witness {mark_of(store)}"
+        self.path, self._first = path, first_of(store)
         self.seen, self.damaged = read(path, self._first)
         self.failed = ""  # why it cannot be written any more
         self._file = self._opened()
@@ -90,12 +90,7 @@ class Witness:
 
     def missing(self, store: Store) -> dict[int, str]:
         """What the store lacks of what was acknowledged, by the number of the layer."""
-        found = {}
-        for number, own in self.seen.items():
-            why = lost(store, number, own)
-            if why:
-                found[number] = why
-        return found
+        return missing(self.seen, store)
 
     def check(self, store: Store) -> dict[int, str]:
         """Stop the learning of layers that lack what was acknowledged, until an operator has taken note: why."""
@@ -134,9 +129,22 @@ def lost(store: Store, number: int, own: Seen) -> str:
     return ""
 
 
-def mark_of(store: Store) -> str:
-    """What tells one store from another, and gives nothing away."""
-    return sha256(b"witness" + store.secret).hexdigest()[:16]
+def missing(seen: dict[int, Seen], store: Store) -> dict[int, str]:
+    """What a store lacks of what was seen, by the number of the layer."""
+    told = {number: lost(store, number, own) for number, own in seen.items()}
+    return {number: why for number, why in told.items() if why}
+
+
+def missing_in(path: str, store: Store) -> dict[int, str]:
+    """What a store lacks of what the witness in a file saw; the file must be there."""
+    if not os.path.exists(path):
+        raise BadInput(f"{path} does not exist; name the witness of the store")
+    return missing(read(path, first_of(store))[0], store)
+
+
+def first_of(store: Store) -> str:
+    """The first line of a witness: it tells one store from another, and gives nothing away."""
+    return f"gradeq witness {sha256(b'witness' + store.secret).hexdigest()[:16]}"
 
 
 def line(number: int, own: Seen) -> str:

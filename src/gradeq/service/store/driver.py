@@ -50,6 +50,10 @@ class Driver(Protocol):
         """Copy the whole while it is in use."""
         ...
 
+    def check(self) -> list[str]:
+        """What the database itself finds wrong with it."""
+        ...
+
     def hold(self) -> None:
         """Be the only server, where there can be but one; refused when there is another."""
         ...

@@ -105,6 +105,10 @@ class Postgres:
         """PostgreSQL has its own tools for this."""
         raise StoreUnavailable("back up a PostgreSQL store with pg_dump or a base backup")
 
+    def check(self) -> list[str]:
+        """PostgreSQL checks its own pages, if its data checksums are on."""
+        return []
+
     def hold(self) -> None:
         """Any number of servers may be at work: rows are locked one by one."""
 

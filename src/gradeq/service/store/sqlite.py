@@ -133,6 +133,12 @@ class Sqlite:
                 target.close()
                 source.execute("BEGIN")
 
+    def check(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        with self.reading() as connection:
+            found = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
+        return [] if found == ["ok"] else found
+
     def hold(self) -> None:
         """Be the only server of this file until it is closed or the process dies."""
         if self._held is None:

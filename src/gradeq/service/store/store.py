@@ -376,6 +376,12 @@ def birth(secret: bytes, number: int, tenant: str, name: str, spec: str, created
     return int.from_bytes(blake2b(text, digest_size=16, key=secret).digest(), "big")
 
 
+def birth_of(own: Connection, secret: bytes, number: int) -> int:
+    """The same for a layer as the store has it now."""
+    sql = "SELECT tenant, name, spec, created FROM layers WHERE number = ?"
+    return birth(secret, number, *first(own.execute(sql, (number,))))
+
+
 @contextmanager
 def sound(what: str) -> Iterator[None]:
     """Say what is damaged when it cannot be read."""

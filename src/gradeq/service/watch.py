@@ -1,0 +1,89 @@
+"""The audit of a store that is being served: all of it at the start, then what is new, every minute."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from gradeq.errors import GradeqError
+from gradeq.service.audit import Auditor
+from gradeq.service.desk import Desk
+from gradeq.service.failures import LayerStopped
+from gradeq.service.store.failures import StoreDamaged, StoreUnavailable
+from gradeq.service.store.store import LayerRow
+from gradeq.service.tally import Audited
+
+EVERY = 60.0  # seconds between two looks at what is new
+WHOLE = 86_400.0  # seconds between two audits of everything
+AT_ONCE = 300_000  # entries; a journal with more is audited while the server is at work already
+REMEDY = "run gradeq audit on the store, and gradeq store rebuild or a backup if it is damaged"
+
+
+class Watch:
+    """Audits what a desk writes; a layer whose books do not balance stops learning and goes on serving."""
+
+    def __init__(self, desk: Desk, told: Callable[[Audited], None] = lambda found: None) -> None:
+        self.desk, self._told = desk, told
+        self.found: dict[
+            tuple[str, str], tuple[float, Audited]
+        ] = {}  # and when, by tenant and name
+        self._auditor = Auditor(desk.store)
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
+
+    def start(self) -> None:
+        """Audit what can be audited at once, then go on beside the desk."""
+        for row in self.desk.store.layers():
+            if row.head.entries <= AT_ONCE:
+                self.look(row)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End."""
+        self._end.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        whole, pause = time.monotonic() + WHOLE, 0.0
+        while not self._end.wait(pause):
+            late, pause = time.monotonic() > whole, EVERY
+            whole += WHOLE if late else 0.0
+            try:
+                rows = self.desk.store.layers()
+            except GradeqError:
+                continue  # what cannot be read now is audited when it can
+            for row in rows:
+                if not self._end.is_set():
+                    self.look(row, whole=late)
+
+    def look(self, row: LayerRow, whole: bool = False) -> Audited | None:
+        """Audit one layer, the whole of it or what is new; None when it cannot be read now."""
+        try:
+            found = self._whole(row) if whole else self._auditor.tail(row)
+        except StoreUnavailable:
+            return None
+        except GradeqError as error:
+            found = Audited(row.tenant, row.name, faults=[str(error)])
+        self.found[row.tenant, row.name] = time.time(), found
+        if found.faults and not row.head.stopped:
+            self._stop(row, found)
+        self._told(found)
+        return found
+
+    def _whole(self, row: LayerRow) -> Audited:
+        try:
+            copy = self.desk.copy(row.tenant, row.name).result()
+        except (LayerStopped, StoreUnavailable):
+            copy = None  # it is not at work
+        return self._auditor.whole(row, copy)
+
+    def _stop(self, row: LayerRow, found: Audited) -> None:
+        if self.desk.store.read_only:
+            return
+        try:
+            with self.desk.store.write() as tx:
+                tx.stop(row.number, f"{found.faults[0]}; {REMEDY}")
+        except (StoreUnavailable, StoreDamaged):
+            pass  # nothing can be learned then either; the next look tries again
