@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gradeq.kernels.texts import code_texts
+from gradeq.kernels.texts import HEAD, code_texts
 
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -26,7 +25,7 @@ class TextCodes:
         self._entered = 0  # codes that are in the table; the others are entered with the next text
         self._slots = np.zeros(1, np.int64)
         self._bounds = np.zeros(1, np.int64)
-        self._names = np.zeros(1, np.uint8)
+        self._records = np.zeros(1, np.uint32)
 
     def __call__(
         self, starts: Int64s, ends: Int64s, text: Bytes, loop: Callable[..., Any] = code_texts
@@ -36,20 +35,23 @@ class TextCodes:
         self._make_room(len(starts), int((ends - starts).sum()))
         self.count = self._entered = loop(
             starts, ends, text, codes, *np.empty((2, _TOGETHER), np.int64),
-            self._slots, self._entered, self.count, self._bounds, self._names,
+            self._slots, self._entered, self.count, self._bounds, self._records,
         )  # fmt: skip
         return codes
 
     def spelled(self, codes: range) -> list[str]:
         """The names of codes that follow each other."""
-        bounds = self._bounds[codes.start : codes.stop + 1].tolist()
-        text = self._names[: bounds[-1]].data
-        return [str(text[a:b], "utf-8", "surrogatepass") for a, b in pairwise(bounds)]
+        begins = self._bounds[codes.start : codes.stop]
+        lengths = self._records[begins + 1].tolist()
+        text = self._records[: self._bounds[codes.stop]].astype("<u4", copy=False).view(np.uint8)
+        bounds = zip((4 * (begins + HEAD)).tolist(), lengths, strict=True)
+        return [str(text.data[at : at + n], "utf-8", "surrogatepass") for at, n in bounds]
 
     def _make_room(self, more: int, size: int) -> None:
         self._bounds = _longer(self._bounds, self.count + 1 + more)
-        self._names = _longer(self._names, int(self._bounds[self.count]) + size + 1)
-        wanted = 2 * (self.count + more)
+        words = (HEAD + 1) * more + size // 4
+        self._records = _longer(self._records, int(self._bounds[self.count]) + words)
+        wanted = 3 * (self.count + more) // 2
         if wanted > len(self._slots):
             self._slots = np.zeros(1 << wanted.bit_length(), np.int64)
             self._entered = 0
