@@ -44,19 +44,24 @@ class Magnitudes:
         """Values of earlier runs."""
         self.counts += powers(np.abs(np.asarray(values, dtype=float)))
 
-    def add(self, values: Any, where: Callable[[int], str], beside: Any = None) -> None:
+    def add(
+        self, values: Any, where: Callable[[int], str], beside: Any = None, sizes: Any = None
+    ) -> None:
         """Values of this run; nan is none. ``where`` names the row of a place in them.
 
-        ``beside``: only a value that is far from this one as well may be called far.
+        ``beside``: only a value that is far from this size as well may be called far. ``sizes`` of the values, where
+        they are known.
         """
-        sizes = np.abs(values)
-        absent = np.isnan(sizes)
-        rows = np.flatnonzero(~absent) if absent.any() else None
-        self.counts += powers(sizes if rows is None else sizes[rows])
+        sizes = np.abs(values) if sizes is None else sizes
+        largest = sizes.max(initial=0.0)
+        rows = None if largest == largest else np.flatnonzero(~np.isnan(sizes))
+        seen = powers(sizes if rows is None else sizes[rows])
+        self.counts += seen
         if beside is not None:
-            rows = np.flatnonzero(sizes > 2.0 ** (self.doublings - 1) * np.abs(beside))
+            rows = np.flatnonzero(sizes > 2.0 ** (self.doublings - 1) * beside)
+            seen = powers(sizes[rows])
         own = sizes if rows is None else sizes[rows]
-        self.own += powers(own)
+        self.own += seen
         if own.max(initial=0.0) > abs(self.largest):
             at = int(np.argmax(own) if rows is None else rows[np.argmax(own)])
             self.largest, self.where = float(values[at]), where(at)
@@ -92,6 +97,11 @@ def each(base: Any) -> tuple[Any, ...]:
     return tuple(base) if isinstance(base, (tuple, list)) else (base,)
 
 
+def each_of(column: Any, width: int) -> Any:
+    """The column, each of its values so many times."""
+    return column if width == 1 else np.repeat(column, width)
+
+
 class Watch:
     """The predictions and labels of a run beside those that the state remembers."""
 
@@ -107,20 +117,23 @@ class Watch:
         # A label is held against predictions too: on the first day there is no other.
         self.labels.remember([*bases, *(own.y for own in closed if type(own.y) is float)])
 
-    def look(self, bases: Any, y: Any, where: Callable[[int], str], keyed: bool) -> None:
-        """A piece of a run: a row of forecasts for each label. Series of keys may have any scale of their own, so
-        there a label is also held against its forecast, and a forecast against its label."""
-        width = bases.shape[1]
-        labels = np.repeat(y, width) if keyed else None
-        self.predictions.add(bases.ravel(), lambda i: where(i // width), labels)
-        self.labels.add(y, where, np.abs(bases).max(axis=1) if keyed else None)
+    def look(self, bases: Any, y: Any, where: Callable[[int], str], keyed: bool) -> Any:
+        """A piece of a run: a row of forecasts for each label; the size of each (of several the largest).
+
+        Series of keys may have any scale of their own, so there a label is also held against its forecast, and a
+        forecast against its label.
+        """
+        width, sizes, labels = bases.shape[1], np.abs(bases), np.abs(y)
+        forecasts = sizes[:, 0] if width == 1 else sizes.max(axis=1)
+        beside = (each_of(labels, width), forecasts) if keyed else (None, None)
+        self.predictions.add(bases.ravel(), lambda i: where(i // width), beside[0], sizes.ravel())
+        self.labels.add(y, where, beside[1], labels)
+        return forecasts
 
     def look_at_served(self, served: Any, forecasts: Any, where: Callable[[int], str]) -> None:
-        """Values that were served, one row for each of the forecasts (of several the largest)."""
+        """Values that were served, and the size of the forecast of each row."""
         width = served.shape[1]
-        self.served.add(
-            served.ravel(), lambda i: where(i // width), beside=np.repeat(forecasts, width)
-        )
+        self.served.add(served.ravel(), lambda i: where(i // width), each_of(forecasts, width))
 
     @property
     def astray(self) -> Far | None:

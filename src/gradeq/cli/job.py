@@ -11,7 +11,7 @@ import numpy as np
 from gradeq.cli.delay import clock_of
 from gradeq.cli.far import Watch
 from gradeq.cli.keys import SeriesSums, columns_of, series_of
-from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
+from gradeq.cli.light import arrow_without_pandas, keep_freed_memory, numba_without_scipy
 from gradeq.cli.lock import holding
 from gradeq.cli.measure import GroupSums, Sums
 from gradeq.cli.outcome import Before, Outcome, capping, group_lines
@@ -69,12 +69,12 @@ class Pass:
         def where(i: int) -> str:
             return rows.piece.row(i) if ids is None else f"id {ids[i]!r}"
 
-        self.watch.look(rows.base, rows.y, where, self.task.key is not None)
+        sizes = self.watch.look(rows.base, rows.y, where, self.task.key is not None)
         if self.session.content is not None:
             enter(self.session.content, self.task, rows)
         run = learn(self.task, self.layer, rows._replace(ids=ids))
         served, judged = (_table(column) for column in (run.served, run.values))
-        self.watch.look_at_served(served, np.abs(rows.base).max(axis=1), where)
+        self.watch.look_at_served(served, sizes, where)
         self._add(rows, served, judged, run)
         self.rows += len(served)
         self.crossed += rows.crossed
@@ -146,6 +146,7 @@ def carry_out(task: Task) -> Outcome:
     """Do what a call asks: outputs appear together at the end, or not at all; the state last."""
     arrow_without_pandas()
     numba_without_scipy()
+    keep_freed_memory()
     import pyarrow as pa
 
     common = task.common
@@ -157,6 +158,7 @@ def carry_out(task: Task) -> Outcome:
         check_place(common.state)
     with holding(common.state) as held, Together(table.paths) as files:
         layer, continued = starting_layer(task, ttl)
+        layer._state.undoable = False  # an error ends this command, and the state in the file stays
         follow = None
         if common.report is not None:
             from gradeq.cli.follow import Follow
@@ -190,6 +192,7 @@ def carry_out(task: Task) -> Outcome:
 
             reading.serve(lambda piece: parse(task, piece), answer, writer, task.new)
             session.check()
+            pa.default_memory_pool().release_unused()  # the table of many series needs as much again
             outcome = concluded(task, pass_, continued, before)
             if keys is not None and outcome.series is not None:
                 keys.write(None, columns_of(task, outcome.series.table, outcome.series.sums))

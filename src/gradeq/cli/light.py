@@ -1,7 +1,8 @@
-"""Keep pandas and scipy out of short runs."""
+"""Keep pandas and scipy out of short runs, and memory at hand in long ones."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -35,6 +36,26 @@ def arrow_without_pandas() -> None:
         pa.array([0.0]).to_numpy()
     finally:
         sys.meta_path.remove(absent)
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep as much freed memory as one piece of a file needs, for the next one.
+
+    Of glibc: it keeps twice the largest block that was given back whole; what it does not keep the system
+    has to clear again, page by page. A block that nobody touches costs nothing.
+    """
+    import numpy as np
+
+    np.empty(2 << 20)  # 16 MB
+
+
+def numpy_without_threads() -> None:
+    """Have numpy start no threads for products of matrices, of which a pass over a file has none.
+
+    They wait for work by looking for it, which takes as much CPU as reading a million rows.
+    """
+    if "numpy" not in sys.modules:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def numba_without_scipy() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradeq.cli.kinds import Positive, Share
+from gradeq.cli.light import numpy_without_threads
 from gradeq.cli.options import (
     Common,
     Once,
@@ -151,6 +152,7 @@ def command(**given: Any) -> None:
     An error is one line on stderr; no output is left behind and the state is unchanged.
     """
     shared_options = common(given)
+    numpy_without_threads()
     from gradeq.cli.finish import finish
     from gradeq.cli.job import carry_out
 

@@ -97,9 +97,8 @@ class Parsed(NamedTuple):
 def parse(task: Task, piece: Piece) -> Parsed:
     """Read and check the columns of a piece; an error names the row in the file."""
     columns = [piece.numbers(name) for name in task.prediction]
-    y = np.full(piece.length, np.nan)  # labels come later, in files of their own
-    if task.label is not None:
-        y = labels(task, piece, task.label)
+    # Without a column of labels these come later, in files of their own.
+    y = np.full(piece.length, np.nan) if task.label is None else labels(task, piece, task.label)
     if task.outcome == "binary":
         rule = NOT_BINARY
         for name, column in zip(task.prediction, columns, strict=True):

@@ -56,10 +56,10 @@ def enter(
     sums[at + LOSS_BEFORE] += before
     sums[at + LOSS_AFTER] += after
     low, high = residual - blur + 0.0, residual + blur + 0.0  # no -0.0, which equals 0.0
-    if low < sums[at + LOW]:
-        sums[at + LOW] = low
-    if high > sums[at + HIGH]:
-        sums[at + HIGH] = high
+    lowest, highest = sums[at + LOW], sums[at + HIGH]
+    # Chosen without a branch: of many series each label may be a new extreme, or not.
+    sums[at + LOW] = low if low < lowest else lowest
+    sums[at + HIGH] = high if high > highest else highest
     sums[at + REACH] += sign * reach
 
 

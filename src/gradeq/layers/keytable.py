@@ -19,6 +19,7 @@ from gradeq.kernels.account import (
 )
 from gradeq.kernels.limits import CHANGES
 from gradeq.ledger import facts as fact
+from gradeq.ledger.state import CACHED
 from gradeq.tables import frame_of
 
 
@@ -125,6 +126,20 @@ class KeyTable(NamedTuple):
         return f"KeyTable of {keys:,} series with {labels:,} labels; to_frame() has a row for each"
 
 
+def picked(sums: Any) -> Any:
+    """Those columns of the accounts that the table needs, each by itself; each account is looked at once."""
+    table, wanted = (
+        sums.reshape(-1, COLUMNS),
+        (ROWS, WEIGHT, BEFORE, GRADIENT, LOSS_BEFORE, LOSS_AFTER),
+    )
+    found = np.empty((len(wanted), len(table)))
+    for first in range(0, len(table), CACHED):
+        part = slice(first, first + CACHED)
+        for column, at in zip(found, wanted, strict=True):
+            column[part] = table[part, at]
+    return found
+
+
 def shares(error: Any, target: float) -> Any:
     """Coverages: errors and their target; what long sums lost in the last digits is rounded away."""
     return np.round(error + target, 10) + 0.0
@@ -141,12 +156,18 @@ def key_table(keyed: Any, keys: Sequence[str] | None = None) -> KeyTable:
     """
     state, width, terms = keyed._state, keyed._rule.width, keyed._terms
     shape = (-1,) if width == 1 else (-1, width)
-    sums, u = state.view("sums").reshape(-1, COLUMNS), state.view("u").copy()
-    weight = np.where(sums[:, WEIGHT] > 0.0, sums[:, WEIGHT], math.nan)
-    moved = np.tile(terms.start, len(u) // width) - u
+    u = state.view("u").copy()
+    rows, weight, *sums = picked(state.view("sums"))
+    weight[~(weight > 0.0)] = math.nan
     high = state.facts[fact.STEP_HIGH]
     constant = state.facts[fact.STEP_LOW] >= high > 0.0
-    certified = moved / high if constant else sums[:, GRADIENT]
+    certified = sums[1] / weight
+    if constant:
+        certified = (np.array(terms.start) - u.reshape(-1, width)).reshape(-1) / high / weight
+    for column, scale in zip(sums, (1.0, 1.0, terms.loss_scale, terms.loss_scale), strict=True):
+        column *= scale
+        column /= weight
+    before, after, loss_before, loss_after = (column.reshape(shape) for column in sums)
     more = more_loss = None
     if hasattr(state, "limited"):
         more, more_loss = (
@@ -154,13 +175,13 @@ def key_table(keyed: Any, keys: Sequence[str] | None = None) -> KeyTable:
         )
     return KeyTable(
         list(keyed._names.names) if keys is None else keys,
-        sums[::width, ROWS].astype(np.int64),
+        rows[::width].astype(np.int64),
         u.reshape(shape),
-        (sums[:, BEFORE] / weight).reshape(shape),
-        (sums[:, GRADIENT] / weight).reshape(shape),
-        (terms.loss_scale * sums[:, LOSS_BEFORE] / weight).reshape(shape),
-        (terms.loss_scale * sums[:, LOSS_AFTER] / weight).reshape(shape),
-        (certified / weight).reshape(shape),
+        before,
+        after,
+        loss_before,
+        loss_after,
+        certified.reshape(shape),
         tuple(terms.levels),
         getattr(keyed.layer, "target", None),
         more,

@@ -312,7 +312,7 @@ class Layer(Showing, Answering, ABC):
                 keys = [*keys.tolist(), *(place.key for place in carried)]
             if carried and few:
                 params = [*params.tolist(), *(j for place in carried for j in place.params)]
-            memory = state.remember(params, keys)
+            memory = state.remember(params, keys) if state.undoable else None
             state.grow(names.count, names.keys)
             return run_columns(self._engine, made), made
         except Exception:

@@ -28,6 +28,7 @@ SHORT = 100_000  # numbers
 ACCOUNTS = ("sums", "total", "gaps")  # columns that nobody needs to serve or to learn
 LOOKED_AT = (*ACCOUNTS, "facts", "silence", "path", "total_path")  # entered when somebody looks
 AT_ONCE = 1 << 10  # new entries; more of them are not made first and then copied
+CACHED = 1 << 13  # entries; all columns of so many are joined while they are in the cache
 SERVED = 0  # the first fact: predictions served
 UNREAD = 65_536  # games that wait until a leaderboard is read; columns of them take less room
 MANY = 1 << 11  # labels that are entered at once
@@ -117,6 +118,7 @@ class State:
         self.log: list[Any] = []
         self.entering: Enter | None = None
         self.later, self.number = False, 0
+        self.undoable = True  # False: whoever holds it drops it when a run fails
         self.farthest = 0.0  # a residual that was seen: none of the largest is known to be smaller
         for each in self.columns:
             initial = each.start if each.per == "layer" and not each.lazy else ()
@@ -381,6 +383,12 @@ def longer(values: Floats, start: tuple[float, ...], more: int) -> Floats:
 
 def _join(mine: Any, added: Any, at: Any, each: Column) -> None:
     """Join entries into those at ``at``, which may stand there more than once."""
+    for first in range(0, len(at), CACHED):
+        part = slice(first, first + CACHED)
+        _join_some(mine, added[part], at[part], each)
+
+
+def _join_some(mine: Any, added: Any, at: Any, each: Column) -> None:
     for c, how in enumerate(each.merge):
         if how == LEAST:
             np.minimum.at(mine[:, c], at, added[:, c])
