@@ -385,19 +385,15 @@ def _join(mine: Any, added: Any, at: Any, each: Column) -> None:
     """Join entries into those at ``at``, which may stand there more than once."""
     for first in range(0, len(at), CACHED):
         part = slice(first, first + CACHED)
-        _join_some(mine, added[part], at[part], each)
-
-
-def _join_some(mine: Any, added: Any, at: Any, each: Column) -> None:
-    for c, how in enumerate(each.merge):
-        if how == LEAST:
-            np.minimum.at(mine[:, c], at, added[:, c])
-        elif how == MOST:
-            np.maximum.at(mine[:, c], at, added[:, c])
-        elif how == TIMES:
-            np.multiply.at(mine[:, c], at, added[:, c] / each.start[c])
-        elif how != KEEP:
-            with np.errstate(over="ignore"):  # of losses, which may be squares of anything
-                np.add.at(
-                    mine[:, c], at, added[:, c] - each.start[c] if how == MOVE else added[:, c]
-                )
+        new, places = added[part], at[part]
+        for c, how in enumerate(each.merge):
+            if how == LEAST:
+                np.minimum.at(mine[:, c], places, new[:, c])
+            elif how == MOST:
+                np.maximum.at(mine[:, c], places, new[:, c])
+            elif how == TIMES:
+                np.multiply.at(mine[:, c], places, new[:, c] / each.start[c])
+            elif how != KEEP:
+                own = new[:, c] - each.start[c] if how == MOVE else new[:, c]
+                with np.errstate(over="ignore"):  # of losses, which may be squares of anything
+                    np.add.at(mine[:, c], places, own)
