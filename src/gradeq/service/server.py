@@ -156,8 +156,12 @@ def config_of(service: Service) -> uvicorn.Config:
 def bound(host: str, port: int) -> socket.socket:
     """A socket at this address, before anything else is touched."""
     try:
-        family, kind, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind)
+        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[
+            0
+        ]
+        made = socket.socket(
+            family, kind, protocol
+        )  # asyncio sends at once only if it knows that this is TCP
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(where)
     except (OSError, OverflowError) as error:
