@@ -25,7 +25,8 @@ class Running:
 
     def __init__(self, service: Service, address: str, log: io.StringIO) -> None:
         self.service, self.address, self._log = service, address, log
-        self.key = self.new_key()
+        self.clients: list[httpx.Client] = []
+        self.key = "" if service.store.read_only else self.new_key()
         self.client = self.as_key(self.key)
 
     def new_key(self, tenant: str = "default", scopes: Any = SCOPES) -> str:
@@ -38,7 +39,9 @@ class Running:
     def as_key(self, text: str) -> httpx.Client:
         """A client that sends this key."""
         headers = {"Authorization": f"Bearer {text}"}
-        return httpx.Client(base_url=self.address, headers=headers, trust_env=False, timeout=30)
+        made = httpx.Client(base_url=self.address, headers=headers, trust_env=False, timeout=30)
+        self.clients.append(made)
+        return made
 
     def layer(self, name: str = "demand", **settings: Any) -> str:
         """Make a layer: its path."""
@@ -78,9 +81,9 @@ def running(url: str, read_only: bool = False, **limits: Any) -> Iterator[Runnin
         made = Running(service, f"http://127.0.0.1:{listening.getsockname()[1]}", text)
         yield made
     finally:
-        if made is not None:
-            made.client.close()
         service.end()
         server.should_exit = True
         thread.join()
         store.close()
+        for client in made.clients if made is not None else ():
+            client.close()

@@ -26,6 +26,7 @@ JSON, PROBLEM, HTML, TEXT = (
     "text/html; charset=utf-8",
     "text/plain; version=0.0.4; charset=utf-8",
 )
+DRAINED = 4  # times the largest body: so much is read and thrown away, so that the caller hears the answer
 encode = msgspec.json.Encoder().encode
 
 
@@ -86,14 +87,14 @@ class Call:
         return value == "true"
 
     async def body(self, most: int) -> bytes:
-        """The whole body; refused are bodies over ``most`` bytes, before they are read, and slow ones."""
+        """The whole body; refused are bodies over ``most`` bytes, which are not kept, and slow ones."""
         coded = self.header(b"content-encoding")
         if coded not in (None, "identity"):
             raise Problem(
                 415, "compressed", f"the body comes with Content-Encoding {coded[:40]}", "send it as it is"
             )  # fmt: skip
         length = self.header(b"content-length")
-        if length is not None and int(length) > most:
+        if length is not None and int(length) > DRAINED * most:
             raise _too_large(int(length), most)
         try:
             async with asyncio.timeout(self.service.limits.body_within):
@@ -112,15 +113,17 @@ class Call:
             if len(whole) > most:
                 raise _too_large(len(whole), most)
             return whole
-        parts = bytearray(message["body"])
-        while message.get("more_body", False):
+        parts, size = [message["body"]], len(message["body"])
+        while message.get("more_body", False) and size <= DRAINED * most:
             message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise Gone
-            parts += message.get("body", b"")
-            if len(parts) > most:
-                raise _too_large(len(parts), most)
-        return bytes(parts)
+            size += len(message.get("body", b""))
+            if size <= most:
+                parts.append(message.get("body", b""))
+        if size > most:
+            raise _too_large(size, most)
+        return b"".join(parts)
 
 
 class Gone(Exception):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from gradeq.errors import BadInput
+
+ROUNDING = 1e-6  # of a token: whoever waited as long as told is not sent away again
 
 
 @dataclass(frozen=True)
@@ -41,22 +44,24 @@ class Limits:
 class Bucket:
     """Tokens that come back at a steady rate: what one key may ask for."""
 
-    __slots__ = ("at", "burst", "left", "rate")
+    __slots__ = ("at", "burst", "clock", "left", "rate")
 
-    def __init__(self, rate: float, burst: float) -> None:
-        self.rate, self.burst = rate, burst
-        self.left, self.at = burst, time.monotonic()
+    def __init__(
+        self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.rate, self.burst, self.clock = rate, burst, clock
+        self.left, self.at = burst, clock()
 
     def take(self, tokens: float) -> float:
         """Take tokens and return 0, or take none and return the seconds until they are there.
 
         More than a full bucket waits for a full one.
         """
-        now = time.monotonic()
+        now = self.clock()
         self.left = min(self.burst, self.left + (now - self.at) * self.rate)
         self.at = now
         wanted = min(tokens, self.burst)
-        if wanted <= self.left:
+        if wanted <= self.left + ROUNDING:
             self.left -= wanted
             return 0.0
         return (wanted - self.left) / self.rate

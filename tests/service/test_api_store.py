@@ -1,0 +1,115 @@
+"""A store that cannot write: predictions are served and flagged, labels are refused, nothing is claimed or lost."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from service.running import Running, running
+
+
+@contextmanager
+def unwritable(server: Running) -> Iterator[None]:
+    """SQLite itself refuses to write, as on a disk that was mounted read-only."""
+    driver: Any = server.service.store.driver
+    driver._writer.execute("PRAGMA query_only=ON")
+    try:
+        yield
+    finally:
+        driver._writer.execute("PRAGMA query_only=OFF")
+
+
+def test_an_unwritable_store_still_serves_and_says_so(tmp_path: Path) -> None:
+    with running(tmp_path / "store.db") as server:
+        layer = server.layer("demand", eta=0.5)
+        post = server.client.post
+        post(f"{layer}/predictions", json={"id": 1, "prediction": 10.0})
+        post(f"{layer}/labels", json={"id": 1, "label": 12.0})
+        with unwritable(server):
+            for id in (2, 3):
+                served = post(f"{layer}/predictions", json={"id": id, "prediction": 10.0}).json()
+                assert (served["adjusted"], served["stored"]) == (11.0, False)
+                assert "seq" not in served
+            refused = post(f"{layer}/labels", json={"id": 1, "label": 13.0, "correct": True})
+            assert (refused.status_code, refused.json()["code"]) == (503, "store_unavailable")
+            assert int(refused.headers["retry-after"]) >= 1
+            made = server.client.put("/v1/layers/other", json={"kind": "debias"})
+            assert made.status_code == 503
+            ready = httpx.get(f"{server.address}/readyz")
+            assert (ready.status_code, ready.json()["ready"]) == (503, False)
+            assert ready.json()["why"]
+            assert httpx.get(f"{server.address}/healthz").status_code == 200
+            assert server.client.get(f"{layer}/equilibrium").json()["rows"] == 1
+        late = post(f"{layer}/labels", json={"id": 2, "label": 12.0})
+        assert (late.status_code, late.json()["status"]) == (404, "unknown")
+        served = post(f"{layer}/predictions", json={"id": 2, "prediction": 10.0}).json()
+        assert served["status"] == "served" and served["seq"] == 3 and "stored" not in served
+        assert httpx.get(f"{server.address}/readyz").status_code == 200
+        assert server.client.get(layer).json()["served"] == 2
+
+
+def test_a_server_that_only_reads_serves_and_learns_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "store.db"
+    with running(place) as server:
+        layer = server.layer("demand", eta=0.5)
+        server.client.post(f"{layer}/predictions", json={"id": 1, "prediction": 10.0})
+        server.client.post(f"{layer}/labels", json={"id": 1, "label": 12.0})
+        key = server.key
+        with running(place, read_only=True) as reader:
+            client = reader.as_key(key)
+            served = client.post(f"{layer}/predictions", json={"id": 9, "prediction": 10.0}).json()
+            assert (served["adjusted"], served["stored"]) == (11.0, False)
+            label = client.post(f"{layer}/labels", json={"id": 1, "label": 12.0})
+            assert (label.status_code, label.json()["code"]) == (503, "store_unavailable")
+            for method, path, body in (
+                ("PUT", "/v1/layers/new", {"kind": "debias"}),
+                ("DELETE", layer, None),
+                ("POST", f"{layer}/control", {"do": "freeze"}),
+            ):
+                assert client.request(method, path, json=body).status_code == 503
+            assert client.get("/readyz").status_code == 503
+        assert server.client.get(layer).json()["served"] == 1
+
+
+def test_what_was_begun_is_answered_and_committed_at_the_end(tmp_path: Path) -> None:
+    answers: list[httpx.Response] = []
+    with running(tmp_path / "store.db") as server:
+        layer = server.layer("demand", eta=0.5)
+        clients = [server.as_key(server.key) for _ in range(8)]
+
+        def send(client: httpx.Client, k: int) -> None:
+            items = [{"id": f"{k}-{j}", "prediction": 1.0} for j in range(200)]
+            answers.append(client.post(f"{layer}/predictions", json=items))
+
+        threads = [
+            threading.Thread(target=send, args=pair) for pair in zip(clients, range(8), strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + 10
+        while not server.service.desk.health.commits and time.monotonic() < until:
+            time.sleep(0.001)
+        server.service.end()
+    for thread in threads:
+        thread.join()
+    stored = [one for answer in answers for one in answer.json() if answer.status_code == 200]
+    assert stored and all(one["status"] == "served" for one in stored)
+    with running(tmp_path / "store.db") as server:
+        shown = server.client.get(layer).json()
+        assert shown["served"] == len(stored) == len({one["id"] for one in stored})
+
+
+@pytest.mark.parametrize("atomic", ["maybe", "True", "1"])
+def test_a_parameter_that_is_not_known_is_refused(tmp_path: Path, atomic: str) -> None:
+    with running(tmp_path / "store.db") as server:
+        layer = server.layer("demand")
+        for query in ({"atomic": atomic}, {"atom": "true"}):
+            answer = server.client.post(f"{layer}/labels", json=[], params=query)
+            assert answer.status_code == 400 and answer.json()["remedy"]
+        for query in ({"after": "-1"}, {"limit": "x"}, {"limit": "9" * 30}, {"limt": "1"}):
+            assert server.client.get(f"{layer}/journal", params=query).status_code == 400
