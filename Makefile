@@ -3,7 +3,7 @@ PY := .venv/bin/python
 STAMP := .venv/.gradeq-setup
 PYTEST_WORKERS ?= auto
 
-.PHONY: help setup demo test test-faults fuzz check format bench bench-large bench-quality clean
+.PHONY: help setup demo test test-faults fuzz check format bench bench-peers bench-large bench-quality clean
 
 help:
 	@echo "make demo         set up, then run the demo into demo-out/"
@@ -13,6 +13,7 @@ help:
 	@echo "make check        ruff, ruff format, mypy --strict, direction of imports"
 	@echo "make format       let ruff sort imports and format"
 	@echo "make bench        the benchmark table; make bench-large adds the long ones"
+	@echo "make bench-peers  install what the benchmarks are compared with (elote, evalica, riix; river is there)"
 	@echo "make bench-quality   bias and loss of the defaults on late streams, beside rolling means (needs GRADEQ_DATA)"
 	@echo "make clean        remove the environment and everything generated"
 
@@ -45,6 +46,9 @@ format: setup
 
 bench: setup
 	$(PY) -m benchmarks
+
+bench-peers: setup
+	$(PY) -m pip install --quiet -c constraints.txt -r benchmarks/peers.txt
 
 bench-quality: setup
 	$(PY) -m benchmarks.quality

@@ -41,7 +41,7 @@ def main() -> Iterator[Row]:
     os.environ["GRADEQ_COMPILE"] = "1"
     for name in ("arena_rank", "evalica", "riix"):
         if find_spec(name) is None:
-            print(f"  {name} is not installed: its lines are left out")
+            print(f"  {name} is not installed (make bench-peers): its lines are left out")
     folder = os.environ.get("GRADEQ_DATA")
     if folder is None:
         print("  GRADEQ_DATA is not set: arena and football are left out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -18,7 +19,7 @@ def main() -> Iterator[Row]:
     if not INSTALLED:
         print("  river is not installed: the ratios to it are left out")
     if find_spec("elote") is None:
-        print("  elote is not installed: the ratio to it is left out")
+        print("  elote is not installed (make bench-peers): the ratio to it is left out")
     data = columns(N)
     for name in EVENTS:
         yield measured(name, data)
@@ -42,7 +43,7 @@ def measured(name: str, data: Data) -> Row:
             gap = max(gap or 0.0, compare(f"{name}, river", expected, peer()))
     if name == "Elo" and find_spec("elote") is not None:
         jobs["elote"] = by_elote(data)
-        remark = "elote's ratings have another scale"
+        gap = max(gap or 0.0, compare(f"{name}, elote", expected, jobs["elote"]()))
     times = best(jobs, N, 5)
     mine = times.pop("gradeq")
     ratios = {other: mine.cpu / took.cpu for other, took in times.items()}
@@ -64,19 +65,21 @@ def by_river(name: str, data: Data) -> Callable[[], list[float]] | None:
     return lambda: served(make(), rows, f, y)
 
 
-def by_elote(data: Data) -> Callable[[], None]:
-    """The same games through elote."""
+def by_elote(data: Data) -> Callable[[], list[float]]:
+    """The same games through elote; its K is the step in points of Elo."""
     from elote import EloCompetitor
 
     games = list(zip(data["a"].tolist(), data["b"].tolist(), data["score"].tolist(), strict=True))
 
-    def play() -> None:
-        players = {k: EloCompetitor(initial_rating=1500) for k in range(150)}
+    def play() -> list[float]:
+        players = {k: EloCompetitor(1500, 0.1 * 400.0 / math.log(10.0)) for k in range(150)}
+        out = []
         for a, b, score in games:
-            players[a].expected_score(players[b])
+            out.append(players[a].expected_score(players[b]))
             if score == 0.5:
                 players[a].tied(players[b])
             else:
                 players[a if score else b].beat(players[b if score else a])
+        return out
 
     return play

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.process import bytecode, gradeq, least, python
 from benchmarks.rivals import INSTALLED
-from benchmarks.timing import Row, Took
+from benchmarks.timing import Row, Took, compare
 
 ROUNDS, ROWS = 5, 5_000
 SIZES = (4_000, 1_000_000)
@@ -22,14 +22,14 @@ IMPORT = """
 import time, numpy
 cpu, wall = time.process_time(), time.perf_counter()
 import gradeq
-print(time.process_time() - cpu, time.perf_counter() - wall)
+print(time.process_time() - cpu, time.perf_counter() - wall, 0)
 """
 
 
 def main() -> Iterator[Row]:
     with bytecode():
         yield from commands()
-        yield Row("import gradeq, beyond numpy", inside(python(IMPORT), ROUNDS), {}, "< 60 ms")
+        yield Row("import gradeq, beyond numpy", inside(python(IMPORT), ROUNDS)[0], {}, "< 60 ms")
         for name, known in FIRST.items():
             for rows in SIZES:
                 yield from first_runs(name, rows, known and INSTALLED)
@@ -57,27 +57,32 @@ def first_runs(name: str, rows: int, river: bool) -> Iterator[Row]:
         child = [sys.executable, "-m", "benchmarks.child", name, str(rows)]
         once = 1 if rows > 100_000 else 3
         own = [*child, "gradeq"]
-        interpreted = inside(own, once, GRADEQ_CACHE=cache, GRADEQ_COMPILE="0")
+        interpreted, expected = inside(own, once, GRADEQ_CACHE=cache, GRADEQ_COMPILE="0")
         empty = inside(own, once, GRADEQ_CACHE=cache)
         inside([*child[:-1], "4000", "gradeq"], 1, GRADEQ_CACHE=cache, GRADEQ_COMPILE="1")
         full = inside(own, once, GRADEQ_CACHE=cache)
     theirs = {"river": inside([*child, "river"], once)} if river else {}
-    theirs["interpreted"] = interpreted
-    for kind, took, goal in (("empty", empty, "<= interpreted"), ("full", full, "")):
-        ratios = {other: own.cpu / took.cpu for other, own in theirs.items()}
-        yield Row(f"{name}, {rows:,} rows, {kind} cache", took, ratios, goal)
+    gaps = [
+        compare(f"{name}, {rows:,} rows, {who}", expected, mean)
+        for who, (_, mean) in {"empty": empty, "full": full, **theirs}.items()
+    ]
+    others = {"interpreted": interpreted, **{who: took for who, (took, _) in theirs.items()}}
+    for kind, took, goal in (("empty", empty[0], "<= interpreted"), ("full", full[0], "")):
+        ratios = {other: own.cpu / took.cpu for other, own in others.items()}
+        yield Row(f"{name}, {rows:,} rows, {kind} cache", took, ratios, goal, gap=max(gaps))
 
 
-def inside(command: list[str], rounds: int, **told: str) -> Took:
-    """What a part of a new process takes, by its own clocks."""
+def inside(command: list[str], rounds: int, **told: str) -> tuple[Took, float]:
+    """What a part of a new process takes, by its own clocks, and the mean of what it served."""
     seen = []
     environment = {k: v for k, v in os.environ.items() if k != "GRADEQ_COMPILE"} | told
     for _ in range(rounds):
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         if done.returncode:
             raise RuntimeError(f"{command} ended with {done.returncode}: {done.stderr}")
-        seen.append([float(word) * 1e9 for word in done.stdout.split()])
-    return Took(*map(min, zip(*seen, strict=True)))
+        seen.append([float(word) for word in done.stdout.split()])
+    cpu, wall, means = zip(*seen, strict=True)
+    return Took(min(cpu) * 1e9, min(wall) * 1e9), means[0]
 
 
 def write_rows(path: Path) -> None:
