@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gradeq.layers.debiaser import Debiaser
+from gradeq.service.bodies import body_of
 from gradeq.service.store.exact import add
+from gradeq.service.store.rows import Entry, Head
 from gradeq.service.store.schema import CORRECTION, POSTING, REVERSAL, TICKET
-from gradeq.service.store.store import Entry, Head, Store
+from gradeq.service.store.store import Store
 
 SPEC = {"kind": "debias", "groups": ["g"], "eta": 0.1}
 
@@ -37,7 +39,7 @@ def at_work(seed: int, rows: int) -> Iterator[tuple[int, str, float, Any]]:
 def journal(seed: int, rows: int) -> list[tuple[Entry, Any]]:
     """The same as rows of a journal, each with the ticket or posting that it holds."""
     return [
-        (Entry(1 + k, kind, id, at, 7, b"sent", value.to_json().encode()), value)
+        (Entry(1 + k, kind, id, at, 7, b"sent", body_of(value)), value)
         for k, (kind, id, at, value) in enumerate(at_work(seed, rows))
     ]
 

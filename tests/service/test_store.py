@@ -11,8 +11,9 @@ from gradeq.errors import GradeqError
 from gradeq.service.store import open_store
 from gradeq.service.store.exact import Sum, add, amounts
 from gradeq.service.store.failures import StoreDamaged, StoreTaken, StoreUnavailable
+from gradeq.service.store.rows import MODULUS, Head, hashed
 from gradeq.service.store.schema import CORRECTION, POSTING, TICKET
-from gradeq.service.store.store import KEPT, MODULUS, REJECTIONS, Head, hashed
+from gradeq.service.store.store import KEPT, REJECTIONS
 from service.books import SPEC, append, journal
 
 
@@ -258,7 +259,7 @@ def test_two_writers_of_one_journal_never_lose_or_double_a_row(address, store, n
 
 
 def own_sums(tx, number):
-    from gradeq.service.store.store import sums_of
+    from gradeq.service.store.rows import sums_of
 
     return sums_of(tx.own, number)
 

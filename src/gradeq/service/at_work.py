@@ -9,7 +9,8 @@ from threading import RLock
 from gradeq.errors import StateError
 from gradeq.service.failures import LayerStopped, NoSuchLayer
 from gradeq.service.live import Live, fresh
-from gradeq.service.store.store import LayerRow, Store
+from gradeq.service.store.rows import LayerRow
+from gradeq.service.store.store import Store
 
 Key = tuple[str, str]  # tenant and name
 

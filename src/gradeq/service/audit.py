@@ -12,7 +12,8 @@ from __future__ import annotations
 from gradeq.errors import GradeqError
 from gradeq.service.store.driver import Connection
 from gradeq.service.store.folds import fold_of
-from gradeq.service.store.store import PAGE, LayerRow, Store, head_of, page_of, sums_of
+from gradeq.service.store.rows import PAGE, LayerRow, head_of, page_of, sums_of
+from gradeq.service.store.store import Store
 from gradeq.service.tally import Audited, Tally, unequal
 
 Copy = tuple[int, str]  # the state of a layer at work, and the number of the journal that it holds

@@ -17,8 +17,8 @@ from gradeq.service.keys import Key
 from gradeq.service.problems import Problem
 from gradeq.service.reading import read_object
 from gradeq.service.shown import Reached, Shown, all_standing, reached, standing
+from gradeq.service.store.rows import Entry
 from gradeq.service.store.schema import KINDS
-from gradeq.service.store.store import Entry
 
 if TYPE_CHECKING:
     from gradeq.service.app import Service

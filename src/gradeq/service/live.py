@@ -16,8 +16,9 @@ from gradeq.service.items import Answer, Prediction
 from gradeq.service.spec import MAX_NAMES, layer_of
 from gradeq.service.store.exact import Account, Sum, add
 from gradeq.service.store.folds import sums_in
+from gradeq.service.store.rows import Entry, LayerRow
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, TICKET
-from gradeq.service.store.store import Entry, LayerRow, Store
+from gradeq.service.store.store import Store
 
 RECENT = 5_000  # labels that are kept for charts
 OPEN = 50_000  # open tickets that are kept in memory; the others are read from the journal

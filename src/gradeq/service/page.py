@@ -21,8 +21,9 @@ from gradeq.service.items import GOOD, Answer, Label, Prediction
 from gradeq.service.live import Live
 from gradeq.service.signing import verified
 from gradeq.service.store.exact import Account
+from gradeq.service.store.rows import Entry
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET
-from gradeq.service.store.store import Entry, Write
+from gradeq.service.store.store import Write
 
 REMEDIES = {
     "conflict": "send the label with correct set to true to change it",

@@ -16,15 +16,8 @@ from gradeq.service.store.driver import Connection
 from gradeq.service.store.exact import Account, Sum, amounts, rounded
 from gradeq.service.store.failures import StoreDamaged
 from gradeq.service.store.folds import fold_of
+from gradeq.service.store.rows import MODULUS, Entry, LayerRow, birth_of, hashed, snapshots_of
 from gradeq.service.store.schema import CONTROL, POSTING, TICKET
-from gradeq.service.store.store import (
-    MODULUS,
-    Entry,
-    LayerRow,
-    birth_of,
-    hashed,
-    snapshots_of,
-)
 
 TOLD = 5  # faults of one layer that are spelled out
 

@@ -11,7 +11,7 @@ from gradeq.service.audit import Auditor
 from gradeq.service.desk import Desk
 from gradeq.service.failures import LayerStopped
 from gradeq.service.store.failures import StoreDamaged, StoreUnavailable
-from gradeq.service.store.store import LayerRow
+from gradeq.service.store.rows import LayerRow
 from gradeq.service.tally import Audited
 
 EVERY = 60.0  # seconds between two looks at what is new

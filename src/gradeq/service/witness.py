@@ -17,7 +17,8 @@ from gradeq.errors import BadInput
 from gradeq.files.atomic import write_text
 from gradeq.files.failures import writing
 from gradeq.service.store.failures import StoreDamaged
-from gradeq.service.store.store import MODULUS, Head, Store, hashed
+from gradeq.service.store.rows import MODULUS, Head, hashed
+from gradeq.service.store.store import Store
 
 LINE = 1024  # bytes; no line is as long
 LARGEST = 1 << 24  # bytes; a file of this size is written anew with the last line of each layer

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gradeq.service.store.driver import Connection, first
 from gradeq.service.store.exact import NOTHING, Sum, Sums, read, written
-from gradeq.service.store.store import MODULUS, Entry, hashed, sound
+from gradeq.service.store.rows import MODULUS, Entry, hashed, sound
 
 
 class Fold(NamedTuple):

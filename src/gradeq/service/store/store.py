@@ -8,57 +8,35 @@ from __future__ import annotations
 import json
 import secrets
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 from gradeq.service.store.driver import Connection, Driver, first
-from gradeq.service.store.exact import Account, Sum, Sums, read, written
+from gradeq.service.store.exact import Sums, written
 from gradeq.service.store.failures import StoreDamaged, StoreTaken, StoreUnavailable
+from gradeq.service.store.rows import (
+    ENTRY,
+    LAYER,
+    MODULUS,
+    OWN,
+    PAGE,
+    Entry,
+    Head,
+    LayerRow,
+    birth,
+    entry_of,
+    hashed,
+    head_of,
+    layer_row,
+    page_of,
+    snapshots_of,
+    sums_of,
+)
 from gradeq.service.store.schema import TABLES, VERSION, check_version
 
-PAGE = 5_000  # rows of the journal that are read at once
-MODULUS = 1 << 128
 KEPT = 2  # snapshots of each layer
 REJECTIONS = 100  # of each layer that are kept
-
-
-class Entry(NamedTuple):
-    """One row of a journal. ``id`` is JSON, ``payload`` a hash of what the client sent, ``body`` the entry as JSON.
-
-    ``at`` (seconds since 1970) and ``author`` (the number of the API key) say when and by whom it was sent; nothing
-    is learned from them.
-    """
-
-    seq: int
-    kind: int
-    id: str
-    at: float
-    author: int
-    payload: bytes
-    body: bytes
-
-
-class Head(NamedTuple):
-    """Where a journal stands: its last number, how many rows it ever had, the sum of their hashes."""
-
-    seq: int
-    entries: int
-    hash: int
-    stopped: str = ""
-    removed: bool = False
-
-
-class LayerRow(NamedTuple):
-    """A layer of the store: ``spec`` is the body that made it."""
-
-    number: int
-    tenant: str
-    name: str
-    spec: dict[str, Any]
-    created: float
-    head: Head
 
 
 class Store:
@@ -125,14 +103,14 @@ class Store:
         where, params = ("", ()) if tenant is None else (" AND tenant = ?", (tenant,))
         with self.driver.reading() as own:
             rows = own.execute(f"{LAYER} WHERE removed IS NULL{where} ORDER BY number", params)
-            return [_layer(row) for row in rows]
+            return [layer_row(row) for row in rows]
 
     def layer(self, tenant: str, name: str) -> LayerRow | None:
         """One layer by name."""
         with self.driver.reading() as own:
             where = "WHERE removed IS NULL AND tenant = ? AND name = ?"
             row = first(own.execute(f"{LAYER} {where}", (tenant, name)))
-        return None if row is None else _layer(row)
+        return None if row is None else layer_row(row)
 
     def head(self, number: int) -> Head:
         """Where the journal of a layer stands."""
@@ -154,7 +132,7 @@ class Store:
         marks = ", ".join("?" * len(kinds))
         sql = f"{ENTRY} WHERE layer = ? AND kind IN ({marks}) ORDER BY seq DESC LIMIT ?"
         with self.driver.reading() as own:
-            return [Entry(*row) for row in own.execute(sql, (number, *kinds, count))][::-1]
+            return [entry_of(row) for row in own.execute(sql, (number, *kinds, count))][::-1]
 
     def sums(self, number: int) -> Sums:
         """The exact sums of a layer."""
@@ -224,7 +202,7 @@ class Write:
     def entries(self, number: int, after: int) -> list[Entry]:
         """What others added to the journal since a number."""
         sql = f"{ENTRY} WHERE layer = ? AND seq > ? ORDER BY seq"
-        return [Entry(*row) for row in self.own.execute(sql, (number, after))]
+        return [entry_of(row) for row in self.own.execute(sql, (number, after))]
 
     def find(self, number: int, ids: Sequence[str]) -> dict[tuple[str, int], Entry]:
         """The tickets and first labels of these ids, by id and kind."""
@@ -233,14 +211,14 @@ class Write:
         some, param = self.driver.among(ids)
         same = "own.layer = ? AND own.id = wanted.value AND own.kind <= 2"
         sql = f"SELECT {OWN} FROM {some} journal AS own ON {same}"
-        found = (Entry(*row) for row in self.own.execute(sql, (param, number)))
+        found = (entry_of(row) for row in self.own.execute(sql, (param, number)))
         return {(entry.id, entry.kind): entry for entry in found}
 
     def corrected(self, number: int, id: str) -> Entry | None:
         """The last correction of a label."""
         sql = f"{ENTRY} WHERE layer = ? AND kind > 2 AND kind = 4 AND id = ? ORDER BY seq DESC LIMIT 1"
         row = first(self.own.execute(sql, (number, id)))
-        return None if row is None else Entry(*row)
+        return None if row is None else entry_of(row)
 
     def append(self, number: int, head: Head, entries: Sequence[Entry], changed: Sums) -> Head:
         """Add rows to a journal, with the sums that they changed; the new head."""
@@ -311,81 +289,3 @@ class Write:
     def _next(self, table: str) -> int:
         row = first(self.own.execute(f"SELECT COALESCE(MAX(number), 0) + 1 FROM {table}"))
         return int(row[0])
-
-
-OWN = "own.seq, own.kind, own.id, own.at, own.author, own.payload, own.body"
-ENTRY = "SELECT seq, kind, id, at, author, payload, body FROM journal"
-LAYER = "SELECT number, tenant, name, spec, created, seq, entries, hash, stopped FROM layers"
-
-
-def hashed(secret: bytes, number: int, entries: Iterable[Entry]) -> int:
-    """The sum of the hashes of rows, in any order: a row that is lost, doubled or changed shows."""
-    total = 0
-    for seq, kind, id, at, author, payload, body in entries:
-        text = b"%d %d %d %s %d %s " % (number, seq, kind, repr(at).encode(), author, id.encode())
-        digest = blake2b(text + payload + body, digest_size=16, key=secret).digest()
-        total += int.from_bytes(digest, "big")
-    return total % MODULUS
-
-
-def page_of(own: Connection, number: int, after: int, until: int | None = None) -> list[Entry]:
-    """The next rows of a journal, at most ``PAGE``."""
-    end, more = ("", ()) if until is None else (" AND seq <= ?", (until,))
-    sql = f"{ENTRY} WHERE layer = ? AND seq > ?{end} ORDER BY seq LIMIT ?"
-    return [Entry(*row) for row in own.execute(sql, (number, after, *more, PAGE))]
-
-
-def snapshots_of(own: Connection, number: int) -> Iterator[tuple[int, str]]:
-    """The saved states of a layer, the last one first."""
-    sql = "SELECT seq, body FROM snapshots WHERE layer = ? ORDER BY seq DESC"
-    for seq, body in own.execute(sql, (number,)):
-        with sound(f"the snapshot of layer {number}"):
-            yield int(seq), zlib.decompress(body).decode()
-
-
-def head_of(own: Connection, number: int, lock: str = "") -> Head:
-    """Where the journal of a layer stands."""
-    sql = f"SELECT seq, entries, hash, stopped, removed FROM layers WHERE number = ?{lock}"
-    row = first(own.execute(sql, (number,)))
-    if row is None:
-        raise StoreDamaged(f"layer {number} is not in the store")
-    with sound(f"the head of layer {number}"):
-        return Head(int(row[0]), int(row[1]), int(row[2], 16), row[3], row[4] is not None)
-
-
-def _layer(row: Any) -> LayerRow:
-    number, tenant, name, spec, created, seq, entries, hash, stopped = row
-    with sound(f"layer {number}"):
-        head = Head(int(seq), int(entries), int(hash, 16), stopped)
-        return LayerRow(int(number), tenant, name, json.loads(spec), created, head)
-
-
-def sums_of(own: Connection, number: int) -> Sums:
-    """The exact sums of a layer."""
-    sql = "SELECT account, level, labels, gradient, moved FROM sums WHERE layer = ?"
-    found: dict[Account, Sum] = {}
-    for account, level, labels, gradient, moved in own.execute(sql, (number,)):
-        with sound(f"a sum of layer {number}"):
-            found[json.loads(account), int(level)] = Sum(int(labels), read(gradient), read(moved))
-    return found
-
-
-def birth(secret: bytes, number: int, tenant: str, name: str, spec: str, created: float) -> int:
-    """The hash that a journal begins with: that of what the layer is, so that this cannot change unseen either."""
-    text = json.dumps([number, tenant, name, spec, created]).encode()
-    return int.from_bytes(blake2b(text, digest_size=16, key=secret).digest(), "big")
-
-
-def birth_of(own: Connection, secret: bytes, number: int) -> int:
-    """The same for a layer as the store has it now."""
-    sql = "SELECT tenant, name, spec, created FROM layers WHERE number = ?"
-    return birth(secret, number, *first(own.execute(sql, (number,))))
-
-
-@contextmanager
-def sound(what: str) -> Iterator[None]:
-    """Say what is damaged when it cannot be read."""
-    try:
-        yield
-    except (ValueError, TypeError, AttributeError, zlib.error) as error:
-        raise StoreDamaged(f"{what} is damaged: {str(error)[:100]}; run gradeq audit") from None
