@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from gradeq.kernels.flight import LATENESS
+from gradeq.kernels.flight import LATENESS, PEAK, capped
 from gradeq.ledger import facts as fact
 from gradeq.naming import column_name
 from gradeq.rules.mixed import weights_of
@@ -128,6 +129,35 @@ def in_force(layer: Any, eta: float) -> float:
         )
     size = max(state.norms, default=1.0) if flight.featured else 1.0
     return min(eta, float(flight.limit / (peak * size))) if size > 0.0 else eta
+
+
+class Cell(NamedTuple):
+    """How late the labels of a group come, in rows of the group: those served, the peak that holds its steps down,
+    and the step of a label now (None where it depends on the other groups of a row)."""
+
+    served: int
+    peak: int
+    step: float | None
+
+
+def cells_of(layer: Any, names: Iterable[str]) -> dict[str, Cell]:
+    """The groups of these names; none where lateness is not counted by group."""
+    flight, state, index = layer._flight, layer._state, getattr(layer._names, "index", {})
+    if flight.per != "parameter":
+        return {}
+    rule = getattr(layer._rule, "inner", layer._rule)
+    eta = float(rule.schedule.step(int(state.facts[fact.SERVED]) + 1))
+    single = len(getattr(layer._names, "groups", ())) == 1
+    found = {}
+    for name in names:
+        if name not in index:
+            continue
+        at = index[name]
+        peak = state.late[at * LATENESS + PEAK] if len(state.late) else 1.0
+        limit = math.inf if flight.limit is None else flight.limit
+        step = capped(eta, limit, 1.0, peak, peak, 1.0) if single else None
+        found[name] = Cell(int(state.rows[at]), int(peak), step)
+    return found
 
 
 def remembered(state: Any, memories: tuple[float, ...]) -> tuple[float | None, float]:

@@ -41,8 +41,8 @@ def build(story: EloStory, sheet: Sheet, most: int) -> Markup:
     return join(
         _title(story),
         notices(urgent),
-        _leaderboard(story, most),
-        _certified(story),
+        leaderboard(story, most),
+        certified(story),
         notices([notice for notice in story.notices if notice.level == "note"], "Good to know"),
         _curves(story, sheet),
         pair,
@@ -60,7 +60,7 @@ def _title(story: EloStory) -> Markup:
         el("p", *about, class_="about"),
         el("h1", runs(elo_headline(story))),
         el("p", runs(elo_qualification(story)), class_="second"),
-        el("div", *_figures(story), class_="figures"),
+        el("div", *figures_of(story), class_="figures"),
         class_="lede",
     )
 
@@ -72,7 +72,8 @@ def _added(story: EloStory) -> str:
     return f" since the state began, {count(story.added) if story.added else 'none'} in this run"
 
 
-def _figures(story: EloStory) -> list[Markup]:
+def figures_of(story: EloStory) -> list[Markup]:
+    """Log loss, home advantage and games."""
     made, loss = [], story.loss
     if loss is not None:
         places = decimals(loss.before, loss.after)
@@ -94,7 +95,7 @@ def _figures(story: EloStory) -> list[Markup]:
     return made
 
 
-def _certified(story: EloStory) -> Markup:
+def certified(story: EloStory) -> Markup:
     """What holds for any sequence of games: bias, bound and certificate."""
     judged = [row for row in story.rows if row.games >= FEW]
     made, said = [], "Exact, whatever the games; Elo, intervals and ranks above are statistics."
@@ -148,7 +149,8 @@ def _bound(worst: Player, judged: list[Player], noun: str) -> list[Markup]:
     return [figure("Bound", el("span", value), said)]
 
 
-def _leaderboard(story: EloStory, most: int) -> Markup:
+def leaderboard(story: EloStory, most: int) -> Markup:
+    """The table of players, the first rank first; no more than ``most``."""
     order = sorted(
         story.rows,
         key=lambda row: (row.rank is None, row.rank or 0, -row.elo),

@@ -195,7 +195,7 @@ class _Look:
         if self.spark:
             low, high = (self._rolled(v) for v in (self.spark.low, self.spark.high))
             heads.append((f"Rolling {what.lower()},|{low} to {high}", "left spark"))
-        cells = (el("th", *_lines(text), scope="col", class_=c or None) for text, c in heads)
+        cells = (el("th", *two_lines(text), scope="col", class_=c or None) for text, c in heads)
         return el("thead", el("tr", *cells))
 
     def row(self, group: Group, hidden: bool, with_spark: bool) -> Markup:
@@ -205,23 +205,23 @@ class _Look:
         words = f"{self._error(group.before)} before, {self._error(group.after)} after"
         cells = [
             el("th", name(group.name), scope="row"),
-            _cell(count(group.rows), "Rows"),
+            cell(count(group.rows), "Rows"),
             *self._mean_cell(self._mean(group.label_mean)),
-            _cell(self._error(group.before), "Before", "was"),
-            _cell(self._error(group.after), "After", "now"),
-            _cell(
+            cell(self._error(group.before), "Before", "was"),
+            cell(self._error(group.after), "After", "now"),
+            cell(
                 marks.bars(before, after, None if group.vacuous else group.bound, self.axis, words),
                 "",
                 "bars",
             ),
-            _cell(
+            cell(
                 bound_cell(
                     group.bound, group.vacuous, loose, *((100.0, 1) if self.covers else (1.0, 2))
                 ),
                 "Bound",
                 "limit",
             ),
-            _cell(losses(group.loss, self.loss_places), self.loss, "left nowrap cost"),
+            cell(losses(group.loss, self.loss_places), self.loss, "left nowrap cost"),
         ]
         if self.spark:
             drawn = (
@@ -230,7 +230,7 @@ class _Look:
                 if group.spark is not None and with_spark
                 else join()
             )  # fmt: skip
-            cells.append(_cell(drawn, "", "spark"))
+            cells.append(cell(drawn, "", "spark"))
         return el("tr", *cells, class_="more" if hidden else None)
 
     def all_rows(self, story: Story) -> Markup:
@@ -247,13 +247,13 @@ class _Look:
         loss = Pair(verdict.loss.before, verdict.loss.after)
         cells = [
             el("th", "All rows", scope="row"),
-            _cell(count(story.labelled), "Rows"),
+            cell(count(story.labelled), "Rows"),
             *self._mean_cell(whole_mean),
-            _cell(self._error(whole.before) if whole else "", "Before", "was"),
-            _cell(self._error(whole.after) if whole else "", "After", "now"),
-            _cell(marks.axis(self.axis), "", "bars"),
-            _cell("", ""),
-            _cell(losses(loss, self.loss_places), self.loss, "left nowrap cost"),
+            cell(self._error(whole.before) if whole else "", "Before", "was"),
+            cell(self._error(whole.after) if whole else "", "After", "now"),
+            cell(marks.axis(self.axis), "", "bars"),
+            cell("", ""),
+            cell(losses(loss, self.loss_places), self.loss, "left nowrap cost"),
         ]
         if self.spark:
             ends = tuple(month(x) if self.dated else count(int(x)) for x in self.span)
@@ -261,7 +261,7 @@ class _Look:
                 el("text", ends[0], x=0, y=13), el("text", ends[1], x=132, y=13, text_anchor="end")
             ]  # fmt: skip
             cells.append(
-                _cell(el("svg", *texts, viewBox="0 0 132 18", width=132, height=18), "", "spark")
+                cell(el("svg", *texts, viewBox="0 0 132 18", width=132, height=18), "", "spark")
             )
         return el("tr", *cells, class_="all")
 
@@ -270,7 +270,7 @@ class _Look:
 
     def _mean_cell(self, shown: str) -> list[Markup]:
         head = "Label rate" if self.binary else "Mean label"
-        return [_cell(shown, head)] if self.meant else []
+        return [cell(shown, head)] if self.meant else []
 
     def _mean(self, value: float) -> str:
         return percent(value) if self.binary else number(value, self.mean_places)
@@ -281,13 +281,14 @@ class _Look:
         return number(value, 2 if abs(value) < 10 else 0, sign=True)
 
 
-def _lines(text: str) -> list[str]:
+def two_lines(text: str) -> list[str]:
     """A column head of two lines, cut at the bar."""
     first, bar, second = text.partition("|")
-    return [tidy(first), Markup("<br>"), tidy(second)] if bar else [tidy(first)]
+    return [tidy(first), el("br"), tidy(second)] if bar else [tidy(first)]
 
 
-def _cell(inside: str, head: str, class_: str | None = None) -> Markup:
+def cell(inside: str, head: str, class_: str | None = None) -> Markup:
+    """A cell; ``head`` stands above it where the table is too narrow for columns."""
     text = inside if isinstance(inside, Markup) else tidy(inside)
     children = [text] if inside else []
     return el("td", *children, class_=class_, data_head=head or None)

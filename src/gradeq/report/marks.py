@@ -58,6 +58,35 @@ def spark(line: Spark, low: float, high: float, span: tuple[float, float], targe
     return _svg(width, height, None, parts)
 
 
+def tiny(line: Spark, target: float, quiet: bool = False) -> Markup:
+    """The error after, no larger than a word; ``quiet``: in grey."""
+    width, height = 56.0, 20.0
+    known = [v for v in (*line.after, target) if v is not None]
+    limits = (min(known), max(known))
+    drawn = _line(
+        line.x,
+        line.after,
+        limits,
+        (line.x[0], line.x[-1]),
+        (width, height),
+        "bl" if quiet else "al",
+    )
+    return _svg(width, height, None, [drawn])
+
+
+def dumbbell(before: float, after: float, target: float, scale: Scale, words: str) -> Markup:
+    """A coverage before and after on one axis, with a mark at the target."""
+    width, height = 230.0, 22.0
+    at = _Place(scale, width)
+    parts = [
+        el("line", x1=at(target), x2=at(target), y1=0, y2=height, class_="zero"),
+        el("line", x1=at(before), x2=at(after), y1=11, y2=11, class_="route"),
+        el("circle", cx=at(before), cy=11, r=3.5, class_="b"),
+        el("circle", cx=at(after), cy=11, r=4.5, class_="a"),
+    ]
+    return _svg(width, height, words, parts)
+
+
 def dot(value: float, low: float | None, high: float | None, scale: Scale) -> Markup:
     """A rating with its interval on the shared axis."""
     width, height = 164.0, 22.0

@@ -27,12 +27,12 @@ def el(tag: str, *children: str, **attributes: str | float | bool | None) -> Mar
     '<b class="x">&lt;img&gt;</b>'
     """
     given = "".join(
-        f" {name.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{_quoted(value)}"')
+        f' {name.rstrip("_").replace("_", "-")}="{"" if value is True else _quoted(value)}"'
         for name, value in attributes.items()
         if value is not None and value is not False
     )
     inside = join(*children)
-    if not children and tag in {"line", "rect", "circle", "path", "polyline"}:
+    if not children and tag in {"line", "rect", "circle", "path", "polyline", "br", "input"}:
         return Markup(f"<{tag}{given}/>")
     return Markup(f"<{tag}{given}>{inside}</{tag}>")
 

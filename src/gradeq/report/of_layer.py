@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from gradeq.report.numerals import count
 from gradeq.report.of_elo import elo_story
 from gradeq.report.of_keys import many_series
 from gradeq.report.of_run import drawn
-from gradeq.report.of_state import coverages_of, groups_of, harm_since, known
+from gradeq.report.of_state import coverages_of, ends_of, groups_of, harm_since, known
 from gradeq.report.page import html
 from gradeq.report.surprises import not_known
 from gradeq.report.words import FEW
@@ -35,7 +36,7 @@ _UNDRAWN = {  # nothing of theirs stands beside a raw prediction
 def page_of(layer: Any, run: Any = None) -> str:
     """The page of a layer as text."""
     if layer.kind == "elo":
-        return html(elo_story(layer, _made(layer)))
+        return html(elo_story(layer, made_of(layer)))
     return html(story_of(layer, run))
 
 
@@ -47,27 +48,35 @@ def has_page(layer: Any) -> bool:
 
 def story_of(layer: Any, run: Any = None) -> told.Story:
     """A layer's story; ``run`` adds what only its rows can show."""
-    own = getattr(layer, "layer", layer)  # of many keys: the one that they share
     if layer.kind in _UNDRAWN:
         raise BadInput(
             f"{type(layer).__name__} has no page or figure: pages compare a raw prediction with what was served, and "
             f"this layer serves {_UNDRAWN[layer.kind]}"
         )
-    settings, reached = own.settings, layer.equilibrium()
+    reached = layer.equilibrium()
     coverage = coverages_of(layer, reached)
-    if hasattr(own, "coverage") and not coverage:
+    if hasattr(getattr(layer, "layer", layer), "coverage") and not coverage:
         raise BadInput(
             "series with groups or features of their own have no page; layer.table() has the figures of every series"
         )
+    return replace(told_of(layer, reached), **drawn(layer, run, [c.target for c in coverage]))
+
+
+def told_of(layer: Any, reached: Equilibrium, most: int | None = None) -> told.Story:
+    """What a state tells; ``most``: of no more groups than these, and then nothing on what became of all of them."""
+    own = getattr(layer, "layer", layer)  # of many keys: the one that they share
+    settings, coverage = own.settings, coverages_of(layer, reached)
     covered = [_told(own, c) for c in coverage]
-    groups = groups_of(layer, reached) if len(coverage) < 2 else ()
+    groups = groups_of(layer, reached, most) if len(coverage) < 2 else ()
+    total = len(groups)
+    if most is not None and len(groups) >= most:
+        total = len(reached.coordinates) // ends_of(own)
     worst = None
-    if groups:
+    if groups and total == len(groups):
         off = [(g.name, g.before - (g.target or 0.0), g.after - (g.target or 0.0)) for g in groups]
         was, now = max(off, key=lambda g: abs(g[1])), max(off, key=lambda g: abs(g[2]))
         worst = told.Worst(was[0], was[1], now[0], now[2])
-    name = "squared error" if own.kind == "debias" else "pinball loss"
-    loss = told.Loss(name, known(reached.loss_before), known(reached.loss_after))
+    loss = told.Loss(reached.loss_name, known(reached.loss_before), known(reached.loss_after))
     certificate = told.Certificate(
         abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous,
         rounding=reached.rounding,
@@ -78,7 +87,7 @@ def story_of(layer: Any, run: Any = None) -> told.Story:
     served = int(layer.in_flight["served"])
     return told.Story(
         kind="quantile" if covered else "debias",
-        made=_made(layer),
+        made=made_of(layer),
         prediction=("prediction",),
         label="label",
         by=tuple(settings.get("groups", ())),
@@ -91,26 +100,26 @@ def story_of(layer: Any, run: Any = None) -> told.Story:
         key=layer._book.desk.get("columns", {}).get("--key") or "key"
         if layer.kind == "keyed"
         else "",
-        notices=_notices(layer, reached, coverage),
+        notices=_notices(layer, reached, coverage, groups if total == len(groups) else ()),
         groups=groups,
-        groups_total=len(groups),
+        groups_total=total,
         levels=_levels(coverage, reached),
         series=many_series(layer) if layer.kind == "keyed" else None,
         data=(
             told.Fact("Rows", f"{count(served)} served, {count(reached.rows)} learned from"),
             told.Fact("Learning", str(reached.learning)),
         ),
-        **drawn(layer, run, [c.target for c in coverage]),
     )
 
 
-def _made(layer: Any) -> told.Made:
+def made_of(layer: Any) -> told.Made:
+    """Where the page of a layer comes from."""
     versions = f"gradeq {__version__}, Python {platform.python_version()}, numpy {np.__version__}"
     return told.Made(type(layer).__name__, time.time(), __version__, versions, repr(layer))
 
 
 def _told(own: Any, c: Coverage) -> told.Coverage:
-    name = "interval" if own.kind == "interval" else f"{c.target:g}"
+    name = "interval" if own.kind in ("interval", "conformal") else f"{c.target:g}"
     return told.Coverage(name, c.target, c.before, c.after)
 
 
@@ -144,12 +153,14 @@ def _method(layer: Any, reached: Equilibrium) -> told.Method:
     return told.Method(link, (worked,), reached.exact, auto)
 
 
-def _notices(layer: Any, reached: Equilibrium, coverage: list[Coverage]) -> tuple[told.Notice, ...]:
+def _notices(
+    layer: Any, reached: Equilibrium, coverage: list[Coverage], groups: tuple[told.Group, ...]
+) -> tuple[told.Notice, ...]:
     found: list[told.Notice | None] = [judged_before_limits(coverage)]
     if reached.rows < FEW:
         found.append(say.few_labels(reached.rows))
     else:
-        found += harm_since(layer, reached)
+        found += harm_since(layer, reached, groups if len(coverage) < 2 else None)
     found.append(not_known(reached.hidden))
     steps, late = layer.steps, int(layer.in_flight["longest_delay"])
     least = float(f"{steps['smallest']:.3g}") if steps["capped"] else None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from gradeq.coverage import Coverage
-from gradeq.equilibrium import Coordinate, Equilibrium
+from gradeq.equilibrium import Coordinate, Equilibrium, column_of
 from gradeq.naming import column_name, split_name
 from gradeq.report import story as told
 from gradeq.report.harm import Measured, ever_weighted, harm
@@ -43,8 +45,13 @@ def coverage_bound(covered: list[Coverage]) -> tuple[float | None, bool]:
     return value, any(c.vacuous for c in covered)
 
 
-def harm_since(layer: Any, reached: Equilibrium) -> list[told.Notice]:
-    """What got worse over all labels of a state, in the words of a run; of games nothing is compared so."""
+def harm_since(
+    layer: Any, reached: Equilibrium, among: tuple[told.Group, ...] | None = None
+) -> list[told.Notice]:
+    """What got worse over all labels of a state, in the words of a run; of games nothing is compared so.
+
+    ``among``: the groups, where they are known already.
+    """
     if layer.kind == "elo":
         return []
     loss = told.Loss(reached.loss_name, known(reached.loss_before), known(reached.loss_after))
@@ -52,17 +59,20 @@ def harm_since(layer: Any, reached: Equilibrium) -> list[told.Notice]:
         Measured(
             f"{column_name(g.by)}={g.name}", g.rows, told.Pair(g.before, g.after), g.loss, g.target
         )
-        for g in groups_of(layer, reached)
+        for g in (groups_of(layer, reached) if among is None else among)
     ]
     return harm(layer, loss, reached.rows, groups, ever_weighted(layer, reached))
 
 
-def groups_of(layer: Any, reached: Equilibrium) -> tuple[told.Group, ...]:
-    """Groups with labels: bias, or the coverage of an interval or of the first level."""
+def groups_of(layer: Any, reached: Equilibrium, most: int | None = None) -> tuple[told.Group, ...]:
+    """Groups with labels: bias, or the coverage of an interval or of the first level.
+
+    ``most``: no more than these, the ones with most labels.
+    """
     target = target_of(layer)
     several = layer.kind == "interval" or isinstance(getattr(layer, "coverage", None), list)
     cells: dict[str, list[Coordinate]] = {}
-    for cell in reached.coordinates:
+    for cell in _with_most_rows(reached.coordinates, most, layer):
         name = cell.name.rpartition(" @ ")[0] if several else cell.name
         cells.setdefault(name, []).append(cell)
     found = []
@@ -111,6 +121,23 @@ def groups_since(layer: Any, reached: Equilibrium) -> list[dict[str, Any]]:
         }
         for g in found
     ]
+
+
+def ends_of(layer: Any) -> int:
+    """How many coordinates each group has: one, or one for each level."""
+    return len(getattr(layer, "levels", ())) or 1
+
+
+def _with_most_rows(
+    coordinates: Sequence[Coordinate], most: int | None, layer: Any
+) -> Sequence[Coordinate]:
+    """The coordinates of the groups with most labels, in their own order; those of a group stand together."""
+    each = ends_of(layer)
+    if most is None or len(coordinates) <= most * each:
+        return coordinates
+    rows = column_of(coordinates, "rows")[::each]
+    kept = sorted(heapq.nlargest(most, range(len(rows)), key=rows.__getitem__))
+    return [coordinates[each * g + k] for g in kept for k in range(each)]
 
 
 WHEN = ("before", "after")

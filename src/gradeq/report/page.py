@@ -4,13 +4,9 @@ The content policy allows exactly one script and one style, by their SHA-256; ev
 forbidden, so even a mistake in escaping could run nothing.
 """
 
-import base64
-import hashlib
 import json
-from functools import cache
-from importlib.resources import files
 
-from gradeq.report import board, sections
+from gradeq.report import assets, board, sections
 from gradeq.report.markup import Markup, clean, el, join
 from gradeq.report.parts import footer, header
 from gradeq.report.series import Sheet
@@ -37,9 +33,9 @@ def _page(story: Story | EloStory, most: int) -> str:
     else:
         kind = "Debias report" if story.kind == "debias" else "Quantile report"
         main = sections.build(story, sheet, most)
-    script, style = _script(), _style()
+    script, style = assets.script(assets.text("report.js")), assets.style()
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        f"default-src 'none'; script-src '{assets.digest(script)}'; style-src '{assets.digest(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     source = clean(story.made.source, 80)
@@ -66,24 +62,3 @@ def _embedded(sheet: Sheet) -> str:
     """The data as JSON in which no character can end or open a tag."""
     text = json.dumps({"x": sheet.x, "charts": sheet.charts}, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-@cache
-def _script() -> str:
-    # The licence of uPlot goes with it in full, in place of its one-line banner.
-    plot = _read("vendor/uPlot.iife.min.js")
-    plot = plot[plot.index("*/") + 2 :] if plot.startswith("/*") else plot
-    return f"/* uPlot\n{_read('vendor/uPlot.LICENSE')}*/{plot}\n{_read('report.js')}"
-
-
-@cache
-def _style() -> str:
-    return _read("vendor/uPlot.min.css") + "\n" + _read("report.css")
-
-
-def _read(path: str) -> str:
-    return files("gradeq.report").joinpath(path).read_text(encoding="utf-8").replace("\r\n", "\n")

@@ -42,13 +42,18 @@ def icon(path: str, size: int = 16, box: int = 16, class_: str | None = None) ->
     )
 
 
+def brand() -> Markup:
+    """The name and its sign."""
+    return el("span", icon(_SCALES, 18), "gradeq", class_="brand")
+
+
 def header(kind: str, made: Made) -> Markup:
     """The line at the top: what page, of which file, made when; theme and print buttons."""
     return el(
         "div",
         el(
             "header",
-            el("span", icon(_SCALES, 18), "gradeq", class_="brand"),
+            brand(),
             el("span", kind),
             el("bdi", clean(made.source, 80), class_="source"),
             el("span", moment(made.at), class_="made"),
@@ -88,13 +93,14 @@ def runs(sentence: Iterable[Run]) -> Markup:
 def figure(term: str, value: Markup, gloss: str, tag: Markup | None = None) -> Markup:
     """One of the four figures under the verdict."""
     shown = value.replace("&nbsp;", " ")
-    long = sum(not inside for inside in _inside_tags(shown)) > 17
+    length = sum(not inside for inside in _inside_tags(shown))
+    size = " long" if length > 17 else " longish" if length > 12 else ""
     return el(
         "div",
         el("div", join(term, *([tag] if tag else [])), class_="term"),
         el("div", value, class_="value"),
         el("div", prose(gloss), class_="gloss"),
-        class_="figure long" if long else "figure",
+        class_=f"figure{size}",
     )
 
 
@@ -137,6 +143,12 @@ def certificate(
     return figure("Certificate", shown, f"{gloss}; {agree} {close}", tag)
 
 
+def notice_icon(level: str) -> Markup:
+    """The sign of a notice, and its word for those who do not see it."""
+    path, spoken = _ICONS[level]
+    return join(icon(path + _SIGNS[level], 18, 18, level), el("span", spoken, class_="hide"))
+
+
 def notices(given: Sequence[Notice], title: str = "Read this first") -> Markup:
     """Every warning before any chart: icon and word, claim, evidence, what to do."""
     if not given:
@@ -145,8 +157,6 @@ def notices(given: Sequence[Notice], title: str = "Read this first") -> Markup:
     shown = sorted(given, key=lambda notice: order[notice.level])[:_MOST_NOTICES]
     rows = []
     for notice in shown:
-        path, spoken = _ICONS[notice.level]
-        sign = icon(path + _SIGNS[notice.level], 18, 18, notice.level)
         remedy = (
             el("div", el("b", "What to do"), prose(notice.remedy), class_="remedy")
             if notice.remedy
@@ -155,7 +165,7 @@ def notices(given: Sequence[Notice], title: str = "Read this first") -> Markup:
         rows.append(
             el(
                 "li",
-                el("div", sign, el("span", spoken, class_="hide"), class_="icon"),
+                el("div", notice_icon(notice.level), class_="icon"),
                 el(
                     "div",
                     el("div", prose(notice.claim, 200), class_="claim"),

@@ -86,7 +86,7 @@ def frontier(
         size = 6 if point.chosen else 4.5
         kind = "point chosen" if point.chosen else "point"
         parts.append(el("circle", cx=x, cy=y, r=size, class_=kind, data_read=said))
-    return _svg(_WIDTH, 320.0, parts)
+    return svg(_WIDTH, 320.0, parts)
 
 
 def histogram(data: Histogram, noun: str = "served values") -> Markup:
@@ -135,7 +135,7 @@ def histogram(data: Histogram, noun: str = "served values") -> Markup:
             el("text", f"{reach} {number(extreme, places)}", x=near, y=frame.top + 17,
                text_anchor=anchor, class_="w"),
         ]  # fmt: skip
-    return _svg(_WIDTH, height - 12, parts)
+    return svg(_WIDTH, height - 12, parts)
 
 
 def calibration(bins: Sequence[Bin], x_title: str, noun: str, before: Sequence[Bin] = ()) -> Markup:
@@ -163,10 +163,11 @@ def calibration(bins: Sequence[Bin], x_title: str, noun: str, before: Sequence[B
         )
         radius = max(9.5 * math.sqrt(b.games / most), 2.0)
         parts.append(el("circle", cx=x, cy=y, r=radius, class_=role, data_read=said))
-    return _svg(_WIDTH, 420.0, parts)
+    return svg(_WIDTH, 420.0, parts)
 
 
-def _svg(width: float, height: float, parts: list[Markup]) -> Markup:
+def svg(width: float, height: float, parts: list[Markup]) -> Markup:
+    """A still chart of these parts."""
     return el(
         "svg",
         join(*parts),

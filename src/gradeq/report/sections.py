@@ -18,7 +18,7 @@ from gradeq.report.parts import (
     table,
 )
 from gradeq.report.series import Sheet, step_name
-from gradeq.report.story import Pair, Story
+from gradeq.report.story import Certificate, Loss, Pair, Story
 from gradeq.report.words import (
     as_used,
     headline,
@@ -102,7 +102,7 @@ def _figures(story: Story) -> list[Markup]:
         return [figure("Labelled rows", el("span", "0"), gloss)]
     if verdict.bias is not None:
         places = decimals(verdict.bias.before, verdict.bias.after)
-        made.append(figure("Bias, all labels", _signed(verdict.bias, places, unit),
+        made.append(figure("Bias, all labels", signed_arrow(verdict.bias, places, unit),
                            f"{'weighted ' if story.weight else ''}mean of served − label"))  # fmt: skip
     used = as_used(verdict.coverage)
     covered, served = used or verdict.coverage, ", as served" if used else ""
@@ -119,7 +119,7 @@ def _figures(story: Story) -> list[Markup]:
         value = arrow(points(was), points(now), "points")
         made.append(figure("Farthest from its level", value,
                            f"{count(len(covered))} levels{served}"))  # fmt: skip
-    made.append(_loss_figure(story))
+    made.append(loss_figure(verdict.loss))
     if story.width is not None:
         places = decimals(story.width.before, story.width.after)
         wide = arrow(number(story.width.before, places), number(story.width.after, places), unit)
@@ -130,7 +130,7 @@ def _figures(story: Story) -> list[Markup]:
         value = (
             arrow(points(worst.before), points(worst.after), "points")
             if story.kind == "quantile"
-            else _signed(pair, decimals(worst.before, worst.after), unit)
+            else signed_arrow(pair, decimals(worst.before, worst.after), unit)
         )
         same = worst.group_before == worst.group_after
         gloss = (
@@ -146,21 +146,25 @@ def _figures(story: Story) -> list[Markup]:
         gloss = "all labelled" if not skipped else f"{count(skipped)} more without a label"
         gloss += " or weight" if story.weight and skipped else ""
         made.append(figure("Labelled rows", el("span", count(story.labelled)), gloss))
-    held = verdict.certificate
+    if verdict.nothing:
+        none = el("span", "–")
+        return [*made, figure("Certificate", none, "no label learned from: nothing to certify")]
+    made.append(certificate_figure(verdict.certificate, improved(story)))
+    return made
+
+
+def certificate_figure(held: Certificate, praise: bool) -> Markup:
+    """The average gradient and its worst case; green where there is ``praise``."""
     beside = held.value if held.bound is None or held.vacuous else held.bound
     places = decimals(held.value, beside)
     limit = bound_text(held.bound, places)
     gloss = f"average gradient {held.over}".rstrip()
     gloss += " and its worst case" if held.bound is not None and not held.vacuous else ""
-    if verdict.nothing:
-        none = el("span", "–")
-        return [*made, figure("Certificate", none, "no label learned from: nothing to certify")]
-    made.append(certificate(held, number(held.value, places), limit, gloss, improved(story)))
-    return made
+    return certificate(held, number(held.value, places), limit, gloss, praise)
 
 
-def _loss_figure(story: Story) -> Markup:
-    loss = story.verdict.loss
+def loss_figure(loss: Loss) -> Markup:
+    """A loss before and after, and by how much it changed."""
     places = decimals(loss.before, loss.after)
     change = loss_change(loss.before, loss.after)
     gloss = "did not change"
@@ -171,7 +175,8 @@ def _loss_figure(story: Story) -> Markup:
     return figure(title, arrow(number(loss.before, places), number(loss.after, places)), gloss)
 
 
-def _signed(pair: Pair, places: int, unit: str) -> Markup:
+def signed_arrow(pair: Pair, places: int, unit: str) -> Markup:
+    """A bias before and after."""
     return arrow(number(pair.before, places, True), number(pair.after, places, True), unit)
 
 

@@ -35,8 +35,12 @@ class Sheet:
         sync: str = "",
         left: int = 52,
         begin: float | None = None,
+        filled: bool = False,
     ) -> None:
-        """Put one chart on the sheet; lines are (name, role, values), axis (kind, name, unit)."""
+        """Put one chart on the sheet; lines are (name, role, values), axis (kind, name, unit).
+
+        ``filled``: the area below the lines is coloured.
+        """
         kind, name, unit = axis
         kept = thin(len(x), POINTS).tolist()
         xs = [_short(x[i], 10) for i in kept]
@@ -67,6 +71,7 @@ class Sheet:
                         "name": clean(line, 40),
                         "role": role,
                         "v": [_maybe(values[i]) for i in kept],
+                        **({"filled": True} if filled else {}),
                     }
                     for line, role, values in lines
                 ],

@@ -9,7 +9,7 @@ import dataclasses
 import json
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gradeq.report.charts import Axis as Axis
 from gradeq.report.charts import Bin as Bin
@@ -360,8 +360,8 @@ class EloStory:
     )
 
 
-def as_json(story: Story | EloStory) -> str:
-    """Write a story down as JSON text; a number that is not finite becomes null."""
+def as_json(story: Any) -> str:
+    """Write a story, or anything made of such parts, as JSON text; a number that is not finite becomes null."""
     return json.dumps(_finite(dataclasses.asdict(story)), allow_nan=False, ensure_ascii=False)
 
 

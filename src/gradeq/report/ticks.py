@@ -9,7 +9,21 @@ from gradeq.report.numerals import MONTHS, number, percent
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STRIDES = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
-_SECONDS = (60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400)
+_SECONDS = (
+    1,
+    5,
+    15,
+    60,
+    300,
+    900,
+    3600,
+    3 * 3600,
+    6 * 3600,
+    12 * 3600,
+    86400,
+    2 * 86400,
+    7 * 86400,
+)
 
 Tick = tuple[float, str]
 
@@ -131,7 +145,9 @@ def _times(low: float, high: float, seconds: int) -> tuple[Tick, ...]:
     while at <= high:
         when = _EPOCH + timedelta(seconds=at)
         day = f"{when.day} {MONTHS[when.month - 1][:3]}"
-        clock = seconds < 86400 and (when.hour or when.minute) and found
-        found.append((float(at), f"{when:%H:%M}" if clock else day))
+        # Within an hour the day goes without saying; else it stands at the first mark and at midnight.
+        clock = seconds < 3600 or (seconds < 86400 and (when.hour or when.minute) and found)
+        shown = f"{when:%H:%M:%S}" if seconds < 60 else f"{when:%H:%M}"
+        found.append((float(at), shown if clock else day))
         at += seconds
     return tuple(found)

@@ -12,6 +12,9 @@ from starlette.routing import Route, Router
 
 from gradeq.service import item_calls, layer_calls, site_calls
 from gradeq.service.calls import Endpoint
+from gradeq.service.dashboard import calls as dashboard
+from gradeq.service.dashboard.screens import Screens
+from gradeq.service.dashboard.stream import Broadcast
 from gradeq.service.desk import Desk
 from gradeq.service.gate import Nowhere, Place
 from gradeq.service.keys import KeyRing
@@ -29,6 +32,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *item_calls.ENDPOINTS,
     *layer_calls.ENDPOINTS,
     *site_calls.ENDPOINTS,
+    *dashboard.ENDPOINTS,
 )
 
 
@@ -47,6 +51,7 @@ class Service:
         self.limits, self.log = limits or Limits(), log or Log()
         self.endpoints = endpoints
         self.metrics, self.sessions = Metrics(), Sessions(store.secret)
+        self.screens, self.broadcast = Screens(desk), Broadcast(desk)
         self.ring = KeyRing(lambda: keys_of(store))
         self.watch = Watch(desk, self._audited)
         self.began, self.closing = time.time(), False

@@ -25,7 +25,7 @@ OF_DATA = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'no
 OF_PAGES = (
     b"content-security-policy",
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'",
 )
 AT_ONCE = 60_000  # bytes that a socket takes without waiting
 SLOW = 1.0  # seconds: such a call is logged

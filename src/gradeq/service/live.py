@@ -45,6 +45,7 @@ class Live:
         self.begun = seq  # entries up to this number are in the state that it began with
         self.sums: dict[Account, Sum] = {}
         self.opened: OrderedDict[str, tuple[Entry, Ticket]] = OrderedDict()
+        self.whole = True  # whether every open ticket is among them
         self.recent: deque[Heard] = deque(maxlen=RECENT)
         self.rejections: deque[tuple[float, str, str, str]] = deque(maxlen=100)
         self.stale = False  # ahead of the store: a commit failed
@@ -81,6 +82,7 @@ class Live:
         last = store.latest(self.row.number, (TICKET, POSTING, CORRECTION), 2 * RECENT)
         self.recent.clear()
         self.opened.clear()
+        self.whole = len(last) < 2 * RECENT
         for entry in last:
             self.note(entry)
 
@@ -132,6 +134,7 @@ class Live:
             self.opened[entry.id] = (entry, value or ticket_in(entry.body))
             if len(self.opened) > OPEN:
                 self.opened.popitem(last=False)
+                self.whole = False
         elif entry.kind == POSTING:
             own = self.opened.pop(entry.id, None)
             waited = max(0.0, entry.at - own[0].at) if own else 0.0

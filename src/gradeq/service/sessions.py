@@ -1,7 +1,7 @@
 """The sign-in of a browser: a cookie that holds a key's number and an end, signed with the store's secret.
 
-It only lets its holder look: every call that changes something needs the key itself. It is HttpOnly and
-SameSite=Strict, and a key that is revoked takes its sessions with it.
+It lets its holder look, and press the buttons of our own pages, which hold a token; every other call that changes
+something needs the key itself. It is HttpOnly and SameSite=Strict; a revoked key takes its sessions along.
 """
 
 from __future__ import annotations
@@ -43,6 +43,15 @@ class Sessions:
             if time.time() < int(end):
                 return int(number)
         return None
+
+    def token(self, cookies: str) -> str:
+        """What our pages send along with what their buttons ask for; another site can neither read nor guess it."""
+        return self._signed(f"token {cookies}") if self.holder(cookies) is not None else ""
+
+    def knows(self, cookies: str, token: str) -> bool:
+        """Whether a token belongs to this session."""
+        known = self.token(cookies)
+        return bool(known) and hmac.compare_digest(known.encode(), token.encode())
 
     def _signed(self, value: str) -> str:
         return hmac.new(self._secret, value.encode(), sha256).hexdigest()

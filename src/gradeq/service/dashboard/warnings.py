@@ -1,0 +1,120 @@
+"""The warnings of a layer at work, each a claim with a number, its evidence, and what to do over HTTP."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from gradeq.equilibrium import Equilibrium
+from gradeq.report import notices as say
+from gradeq.report.numerals import count, number, plain, some
+from gradeq.report.story import EloStory, Notice, Story
+from gradeq.service.dashboard.recent import unit_of
+
+_SETTING = re.compile(r"`--([a-z-]+)(?: ([^`]+))?`")
+UNITS = {86400.0: "days", 3600.0: "hours", 60.0: "minutes", 1.0: "seconds", 1e-3: "milliseconds"}
+
+
+def warnings_of(
+    layer: Any, reached: Equilibrium, story: Story | EloStory, flight: Any, known: Any
+) -> tuple[Notice, ...]:
+    """What holds now, the gravest first."""
+    found = list(stopped(layer, known))
+    if isinstance(story, Story):
+        about = (
+            n for n in story.notices if n.level == "amber" and not n.claim.startswith("Too few")
+        )
+        found += [in_settings(notice) for notice in about]
+    found += capped(layer, reached)
+    found += late(reached, flight)
+    return say.ordered(found)
+
+
+def stopped(layer: Any, known: Any) -> list[Notice]:
+    """Learning has stopped, by itself or by hand."""
+    if known.stopped:
+        return [
+            Notice(
+                "red", f"Learning stopped: {known.stopped.rstrip('.')}.",
+                "Predictions are served from the last good state; labels are refused.",
+                "Run `gradeq audit STORE`, which says what is wrong and how to go on.",
+            )
+        ]  # fmt: skip
+    if known.unwritable:
+        return [
+            Notice(
+                "red", "The store cannot write.",
+                f"{known.unwritable.rstrip('.')}. Predictions are served from the last good state, not stored; "
+                "labels are refused.",
+                "Nothing that was acknowledged is lost; learning goes on by itself once the store can write.",
+            )
+        ]  # fmt: skip
+    if layer.frozen:
+        return [
+            Notice(
+                "amber", "Learning is paused.",
+                "Labels are stored and counted, and move nothing.", "“Resume learning” continues.",
+            )
+        ]  # fmt: skip
+    return []
+
+
+def capped(layer: Any, reached: Equilibrium) -> list[Notice]:
+    """Late labels hold the step that was asked for down."""
+    learned = reached.learning
+    if learned is None or learned.method == "auto" or not learned.step < learned.eta * (1.0 - 1e-9):
+        return []
+    peak = int(layer.in_flight["peak"])
+    each = " a group" if getattr(layer, "settings", {}).get("groups") else ""
+    step = plain(float(f"{learned.step:.2g}"))
+    return [
+        Notice(
+            "amber", f"Step capped at {step}, you asked for {plain(learned.eta)}.",
+            f"Up to {some(peak, 'label')}{each} are waited for; with larger steps, labels that arrive late "
+            "together overshoot. Bias falls more slowly, and stays safe.",
+            "`\"eta\": \"auto\"` chooses steps that suit labels this late.",
+        )
+    ]  # fmt: skip
+
+
+def late(reached: Equilibrium, flight: Any) -> list[Notice]:
+    """Labels that have stopped, or that are later than nearly all before."""
+    learned, delays = reached.learning, flight.delays
+    if learned is not None and learned.learned and learned.stopped:
+        return [
+            Notice(
+                "amber", f"Labels stopped: none came for the last {count(learned.silent)} predictions.",
+                f"Never before were more than {count(learned.silence)} served between two labels.",
+                "Check what sends the labels.",
+            )
+        ]  # fmt: skip
+    if delays is None or flight.oldest is None or flight.oldest <= 2.0 * delays.most:
+        return []
+    return [
+        Notice(
+            "amber", f"The oldest label is {span(flight.oldest)} late; 99 % came within {span(delays.most)}.",
+            f"{some(max(flight.overdue, 1), 'prediction')} waited more than twice as long.",
+            "If these labels never come, nothing is claimed about their rows; `\"ttl\"` gives them up after a time.",
+        )
+    ]  # fmt: skip
+
+
+def span(seconds: float) -> str:
+    """A wait in the unit that suits it: 9.7 hours."""
+    unit = unit_of(seconds)
+    value = seconds / unit
+    return f"{number(value, 1 if value < 10 else 0)} {UNITS[unit]}"
+
+
+def in_settings(notice: Notice) -> Notice:
+    """The same notice with options of the command line written as settings of a layer.
+
+    >>> in_settings(Notice("amber", "", "", "`--eta plain` moves less.")).remedy
+    '`"eta": "plain"` moves less.'
+    """
+
+    def setting(found: re.Match[str]) -> str:
+        return f'`"{found[1]}"`' if found[2] is None else f'`"{found[1]}": "{found[2]}"`'
+
+    return replace(notice, remedy=_SETTING.sub(setting, notice.remedy))
