@@ -170,6 +170,21 @@ def test_all_or_none(desk):
     told = desk.predict("t", "demand", bad, atomic=True).result()
     assert [own.status for own in told] == ["served", "rejected"]
     assert columns(desk.live("t", "demand").layer) == before and desk.store.head(1).seq == 0
+    twice = [Prediction(id="a", prediction=1.0), Prediction(id="a", prediction=2.0)]
+    told = desk.predict("t", "demand", twice, atomic=True).result()
+    assert [own.status for own in told] == ["served", "conflict"] and desk.store.head(1).seq == 0
+    desk.predict("t", "demand", [Prediction(id="a", prediction=1.0)]).result()
+    one, two, right = (
+        Label(id="a", label=1.0),
+        Label(id="a", label=2.0),
+        Label(id="a", label=3.0, correct=True),
+    )
+    told = desk.label("t", "demand", [one, two], atomic=True).result()
+    assert [own.status for own in told] == ["applied", "conflict"] and desk.store.head(1).seq == 1
+    told = desk.label("t", "demand", [one, one, right], atomic=True).result()
+    assert [own.status for own in told] == ["applied", "duplicate", "corrected"]
+    told = desk.label("t", "demand", [two, one], atomic=True).result()
+    assert [own.status for own in told] == ["conflict", "conflict"]
 
 
 def test_expired_tickets_and_layers_that_are_not_there(desk):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gradeq.errors import BadInput
 from gradeq.layers.layer import Layer
 from gradeq.layers.registry import from_json
-from gradeq.ledger.values import Posting, Ticket
+from gradeq.ledger.values import Posting, Ticket, new
 from gradeq.naming import name_of
 from gradeq.service.bodies import plain_in, posting_in, ticket_in
 from gradeq.service.items import Answer, Prediction
@@ -137,8 +137,9 @@ class Live:
                 self.whole = False
         elif entry.kind == POSTING:
             own = self.opened.pop(entry.id, None)
-            waited = max(0.0, entry.at - own[0].at) if own else 0.0
-            self.recent.append(Heard(entry.at, waited, value or posting_in(entry.body)))
+            waited = entry.at - own[0].at if own else 0.0
+            heard = (entry.at, max(0.0, waited), value or posting_in(entry.body))
+            self.recent.append(new(Heard, heard))
             self.last_label = entry.at
 
     # What comes in and goes out
@@ -196,17 +197,19 @@ class Live:
     def answer(self, id: str | int | None, served: Ticket, **more: Any) -> Answer:
         """What a ticket tells the client."""
         layer: Any = self.layer
-        shown = served.served if self.games else layer.shown(served)
-        frozen = layer.frozen or bool(self.head.stopped)
+        shown = served.served if self.games else layer._shown(served.base, served.served)
+        frozen = layer._frozen or bool(self.head.stopped)
         found = Answer(id=id, learning=not frozen, **more)
-        if hasattr(shown, "interval"):
+        if type(shown) is float:
+            found.adjusted = shown
+        elif hasattr(shown, "interval"):
             found.adjusted = shown.threshold
             found.lower, found.upper = shown.interval
         elif self.row.spec["kind"] == "interval":
             found.lower, found.upper = shown
             found.adjusted = [found.lower, found.upper]
         else:
-            found.adjusted = list(shown) if isinstance(shown, tuple) else shown
+            found.adjusted = list(shown)
         return found
 
     @property

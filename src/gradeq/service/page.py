@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradeq.errors import BadInput, Diverging, GradeqError
-from gradeq.ledger.values import Posting, Ticket
+from gradeq.ledger.values import Posting, Ticket, new
 from gradeq.service.bodies import (
     body_of,
     id_text,
@@ -30,6 +30,7 @@ REMEDIES = {
     "unknown": "post the prediction first, with the same id",
     "expired": "make the layer with a longer ttl",
 }
+HAS_ANOTHER = "id {!r} already has the label {!r}, not {!r}"
 SENT_BEFORE = "this id was sent with another prediction; give every prediction an id of its own"
 
 
@@ -50,8 +51,9 @@ class Page:
         self.entries: list[Entry] = []
         self.changed: set[Account] = set()
         self.refused: list[tuple[float, str, str, str]] = []
-        self._new: dict[tuple[str, int], Entry] = {}  # of this transaction, by id and kind
-        self._found: dict[tuple[str, int], Entry] = {}  # in the store
+        # Of this transaction, by id and kind; and what the store has. Open tickets are in ``live`` as well.
+        self._new: dict[tuple[str, int], Entry] = {}
+        self._found: dict[tuple[str, int], Entry] = {}
 
     # Predictions
 
@@ -64,17 +66,26 @@ class Page:
         )
         each = list(zip(items, ids, texts, strict=True))
         if atomic:
-            checked = [self._judged(*own, author, dry=True) for own in each]
+            told: dict[str, bytes] = {}
+            checked = [self._judged(*own, author, told) for own in each]
             if not all(answer.status in GOOD for answer in checked):
                 return checked
         return [self._judged(*own, author) for own in each]
 
     def _judged(
-        self, item: Prediction, id: str | int, text: str, author: int, dry: bool = False
+        self,
+        item: Prediction,
+        id: str | int,
+        text: str,
+        author: int,
+        told: dict[str, bytes] | None = None,
     ) -> Answer:
+        """What becomes of a prediction; ``told``: what would, and what the ids of the same call said before it."""
         try:
             payload = payload_of(item)
             old = self._entry(text, TICKET)
+            if told is not None and told.setdefault(text, payload) != payload:
+                return self._refuse(id, "conflict", SENT_BEFORE)
             if old is not None:
                 if old.payload != payload:
                     return self._refuse(id, "conflict", SENT_BEFORE)
@@ -83,12 +94,10 @@ class Page:
             args, given = self.live.where(item)
             layer: Any = self.live.layer
             known = layer._names.count + layer._names.keys
-            ticket = (layer.preview if dry else layer.open)(*args, **given)
-        except Diverging as error:
-            return self._refuse(id, "rejected", str(error))
+            ticket = (layer.open if told is None else layer.preview)(*args, **given)
         except GradeqError as error:
             return self._refuse(id, "rejected", str(error))
-        if dry:
+        if told is not None:
             return Answer(id=id, status="served")
         entry = self._append(TICKET, text, author, payload, body_of(ticket))
         self.live.note(entry, ticket)
@@ -99,34 +108,43 @@ class Page:
 
     def label(self, items: Sequence[Label], author: int, atomic: bool) -> list[Answer]:
         """Learn from labels, in order."""
-        texts = [id_text(item.id) for item in items if item.id is not None]
-        self._look_up([text for text in texts if text not in self.live.opened])
+        texts = ["" if item.id is None else id_text(item.id) for item in items]
+        self._look_up([text for text in texts if text and text not in self.live.opened])
+        each = list(zip(items, texts, strict=True))
         if atomic:
-            checked = [self._outcome(item, author, dry=True) for item in items]
+            told: dict[str, Any] = {}
+            checked = [self._outcome(*own, author, told) for own in each]
             if not all(answer.status in GOOD for answer in checked):
                 return checked
-        return [self._outcome(item, author) for item in items]
+        return [self._outcome(*own, author) for own in each]
 
-    def _outcome(self, item: Label, author: int, dry: bool = False) -> Answer:
-        id = item.id
+    def _outcome(
+        self, item: Label, text: str, author: int, told: dict[str, Any] | None = None
+    ) -> Answer:
+        """What becomes of a label; ``told``: what would, and what the ids of the same call said before it."""
+        id, live = item.id, self.live
         try:
-            y = self.live.layer._label(item.label)
+            y = live.layer._label(item.label)
             if item.ticket is not None:
-                return self._adopted(item, y, author, dry)
+                return self._adopted(item, y, author, told)
             if id is None:
                 raise BadInput("the label has no id; send that of its prediction")
-            text = id_text(id)
-            posted = self._entry(text, POSTING)
-            if posted is not None:
-                return self._again(item, id, text, posted, y, author, dry)
-            opened = self._entry(text, TICKET)
+            opened = live.opened.get(text)  # then it has no label yet
             if opened is None:
-                return self._refuse(id, "unknown", f"no prediction was served with the id {id!r}")
-            if self._expired(opened.at):
+                posted = self._entry(text, POSTING)
+                if posted is not None:
+                    return self._again(item, id, text, posted, y, author, told)
+                entry = self._entry(text, TICKET)
+                if entry is None:
+                    return self._refuse(
+                        id, "unknown", f"no prediction was served with the id {id!r}"
+                    )
+                opened = (entry, ticket_in(entry.body))
+            if live.ttl is not None and self._expired(opened[0].at):
                 return self._refuse(id, "expired", f"the ticket of {id!r} is older than the ttl")
-            if dry:
-                return Answer(id=id, status="applied")
-            posting = self.live.post(self._ticket(text, opened), y)
+            if told is not None:
+                return self._would(item, id, text, y, told)
+            posting = live.post(opened[1], y)
         except Diverging as error:
             return self._diverged(id, error)
         except GradeqError as error:
@@ -137,22 +155,30 @@ class Page:
         entry = self._append(POSTING, text, author, b"", body_of(posting))
         self.changed.update(self.live.enter(posting))
         self.live.note(entry, posting)
-        learning = not self.live.layer.frozen
+        learning = not self.live.layer._frozen
         return Answer(id=id, status="applied", seq=entry.seq, learning=learning)
 
+    def _would(self, item: Label, id: str | int, text: str, y: Any, told: dict[str, Any]) -> Answer:
+        """What would become of the first label of an id, or of another one in the same call."""
+        before = told.get(text, y)
+        if before != y and not item.correct:
+            return self._refuse(id, "conflict", HAS_ANOTHER.format(id, before, y))
+        told[text] = y
+        return Answer(id=id, status="applied")
+
     def _again(
-        self, item: Label, id: str | int, text: str, posted: Entry, y: Any, author: int, dry: bool
+        self, item: Label, id: str | int, text: str, posted: Entry, y: Any, author: int, told: Any
     ) -> Answer:
         """A label of an id that has one."""
         last = self._new.get((text, CORRECTION)) or self.tx.corrected(self.live.number, text)
         old = posting_in((last or posted).body)
-        if old.y == y:
+        has = old.y if told is None else told.get(text, old.y)
+        if has == y:
             return Answer(id=id, status="duplicate", seq=(last or posted).seq)
         if not item.correct:
-            return self._refuse(
-                id, "conflict", f"id {id!r} already has the label {old.y!r}, not {y!r}"
-            )
-        if dry:
+            return self._refuse(id, "conflict", HAS_ANOTHER.format(id, has, y))
+        if told is not None:
+            told[text] = y
             return Answer(id=id, status="corrected")
         back, new = self.live.layer.repost(old, y)
         for kind, posting in ((REVERSAL, back), (CORRECTION, new)):
@@ -160,7 +186,7 @@ class Page:
             self.changed.update(self.live.enter(posting))
         return Answer(id=id, status="corrected", seq=entry.seq)
 
-    def _adopted(self, item: Label, y: Any, author: int, dry: bool) -> Answer:
+    def _adopted(self, item: Label, y: Any, author: int, told: dict[str, Any] | None) -> Answer:
         """A label that comes with the signed ticket of its prediction."""
         if not self.live.signed:
             raise BadInput("this layer keeps its tickets itself; send the id and the label alone")
@@ -172,11 +198,11 @@ class Page:
         self._look_up([text])
         posted = self._entry(text, POSTING)
         if posted is not None:
-            return self._again(item, id, text, posted, y, author, dry)
+            return self._again(item, id, text, posted, y, author, told)
         if self._expired(at):
             return self._refuse(id, "expired", f"the ticket of {id!r} is older than the ttl")
-        if dry:
-            return Answer(id=id, status="applied")
+        if told is not None:
+            return self._would(item, id, text, y, told)
         posting = self.live.layer.adopt(ticket, y)
         entry = self._append(TICKET, text, author, payload, body_of(ticket), at)
         self.live.note(entry, ticket)
@@ -218,7 +244,8 @@ class Page:
         at: float | None = None,
     ) -> Entry:
         seq = self.head.seq + len(self.entries) + 1
-        entry = Entry(seq, kind, text, self.now if at is None else at, author, payload, body)
+        fields = (seq, kind, text, self.now if at is None else at, author, payload, body)
+        entry: Entry = new(Entry, fields)
         self.entries.append(entry)
         self._new[text, kind] = entry
         return entry
