@@ -8,7 +8,7 @@ from threading import RLock
 
 from gradeq.errors import StateError
 from gradeq.service.failures import LayerStopped, NoSuchLayer
-from gradeq.service.live import Live, fresh
+from gradeq.service.live import Live
 from gradeq.service.store.rows import LayerRow
 from gradeq.service.store.store import Store
 
@@ -34,7 +34,7 @@ class AtWork:
     def load_all(self) -> None:
         """All layers of the store."""
         for row in self.store.layers():
-            self._load(row)
+            self.load(row)
 
     def get(self, key: Key) -> Live:
         """The layer of this name; another server may just have created it."""
@@ -69,10 +69,6 @@ class AtWork:
         self.discover(tenant)
         return [name for own, name in [*self._live, *self.damaged] if own == tenant]
 
-    def add(self, row: LayerRow) -> None:
-        """A layer that was just created."""
-        self._live[row.tenant, row.name] = fresh(row)
-
     def forget(self, key: Key) -> None:
         """A layer that was removed."""
         self._live.pop(key, None)
@@ -89,9 +85,10 @@ class AtWork:
             for name, row in rows.items():
                 known = self._live.get((tenant, name))
                 if known is None or known.number != row.number:
-                    self._load(row)
+                    self.load(row)
 
-    def _load(self, row: LayerRow) -> None:
+    def load(self, row: LayerRow) -> None:
+        """A layer as the store has it."""
         key = (row.tenant, row.name)
         try:
             self._live[key] = Live.load(self.store, row)

@@ -21,6 +21,7 @@ from gradeq.service.at_work import AtWork, Key
 from gradeq.service.failures import Busy, LayerExists, LayerStopped, NoSuchLayer
 from gradeq.service.items import Answer, Label, Prediction
 from gradeq.service.live import CONTROLS, Live
+from gradeq.service.moving import merged_spec, write_import
 from gradeq.service.page import Page
 from gradeq.service.serving import preview_all
 from gradeq.service.spec import layer_of
@@ -161,13 +162,18 @@ class Desk:
         self, tenant: str, name: str, spec: dict[str, Any], state: str | None = None
     ) -> bool:
         """A new layer; False if there is one with the same settings. ``state``: what a library layer saved."""
-        layer_of(spec)
+        if state is None:
+            layer_of(spec)
+        else:
+            spec = merged_spec(spec, state)
         with self.layers.changing:
             known = self.store.layer(tenant, name)
             if known is None:
                 with self.store.write() as tx:
                     row = tx.create(tenant, name, spec, self.clock())
-                self.layers.add(row)
+                    if state is not None:
+                        write_import(tx, row, state, self.clock())
+                self.layers.load(row)
                 return True
         if known.spec != spec:
             raise LayerExists(

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, ValidationError, convert
 from gradeq.service.bodies import plain_in
 from gradeq.service.calls import Call, Endpoint, Reply, encode
 from gradeq.service.keys import Key
+from gradeq.service.moving import exported
 from gradeq.service.problems import Problem
 from gradeq.service.reading import read_object
 from gradeq.service.shown import Reached, Shown, all_standing, reached, standing
@@ -171,7 +172,8 @@ async def equilibrium(call: Call) -> Reply:
 async def state(call: Call) -> Reply:
     """The layer as the library saves it."""
     call.query()
-    text: str = await looked(call, lambda live: live.layer.to_json())
+    row = await looked(call, lambda live: live.row)
+    text = await asyncio.to_thread(exported, call.service.store, row)
     return Reply(text.encode())
 
 

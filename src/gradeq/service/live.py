@@ -6,6 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from gradeq.engine.tickets import Book
 from gradeq.errors import BadInput
 from gradeq.layers.layer import Layer
 from gradeq.layers.registry import from_json
@@ -117,6 +118,7 @@ class Live:
             getattr(self.layer, body["do"])(**body.get("with", {}))
         elif body["do"] == IMPORT and not self.begun:
             self.layer, self.begun = from_json(body["state"]), int(body["until"])
+            self.layer._book = Book(self.layer._ttl)  # the journal has what was in it
 
     def open_balance(self, body: dict[str, Any]) -> None:
         """Take up the sums that a layer brought along when it was imported."""

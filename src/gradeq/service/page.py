@@ -87,7 +87,7 @@ class Page:
             if told is not None and told.setdefault(text, payload) != payload:
                 return self._refuse(id, "conflict", SENT_BEFORE)
             if old is not None:
-                if old.payload != payload:
+                if old.payload and old.payload != payload:
                     return self._refuse(id, "conflict", SENT_BEFORE)
                 ticket = self._ticket(text, old)
                 return self.live.answer(id, ticket, status="duplicate", seq=old.seq)
