@@ -87,10 +87,10 @@ def preview(layer: Any, args: tuple[Any, ...], given: dict[str, Any]) -> Ticket:
     The ticket says what the layer had counted by then, this row included; nobody knows of it until ``adopt``.
     """
     state, names = layer._state, layer._names
-    mark, known, resized = names.mark(), names.count + names.keys, state.facts[fact.RESIZED]
+    mark, known, resized = names.mark(), names.count + names.keys, state._facts[fact.RESIZED]
     ticket: Ticket = layer.open(*args, **given)
     uncount(layer, names.place(ticket.row))
-    state.facts[fact.RESIZED] = resized
+    state._facts[fact.RESIZED] = resized
     if names.count + names.keys > known:
         layer._forget(mark)
     return ticket
@@ -106,13 +106,13 @@ def adopt(layer: Layer, ticket: Ticket, y: Any) -> Posting:
     check_entry(layer._rule, ticket)
     names, state = layer._names, layer._state
     names.knows(ticket.row)
-    mark, known, resized = names.mark(), names.count + names.keys, state.facts[fact.RESIZED]
+    mark, known, resized = names.mark(), names.count + names.keys, state._facts[fact.RESIZED]
     replay(layer, ticket)
     try:
         return layer._posted(ticket, y)
     except Exception:
         uncount(layer, names.place(ticket.row))
-        state.facts[fact.RESIZED] = resized
+        state._facts[fact.RESIZED] = resized
         if names.count + names.keys > known:
             layer._forget(mark)
         raise

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.routing import Route, Router
 
 from gradeq.service import item_calls, layer_calls, site_calls
+from gradeq.service.bell import Bell
 from gradeq.service.calls import Endpoint
 from gradeq.service.dashboard import calls as dashboard
 from gradeq.service.dashboard.screens import Screens
@@ -52,6 +53,7 @@ class Service:
         self.endpoints = endpoints
         self.metrics, self.sessions = Metrics(), Sessions(store.secret)
         self.screens, self.broadcast = Screens(desk), Broadcast(desk)
+        self.bell = Bell()
         self.ring = KeyRing(lambda: keys_of(store))
         self.watch = Watch(desk, self._audited)
         self.began, self.closing = time.time(), False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -42,14 +41,15 @@ async def _answered(call: Call, reader: Reader[Any], ask: Any) -> Reply:
     if atomic:
         given = _each_once(given)
     items = [item for item in given if type(item) is not Answer]
-    answers: Sequence[Answer]
+    answers: list[Answer]
     if len(items) == len(given) or not atomic:
         waiting: Future[list[Answer]] = ask(
             key.tenant, call.part("name"), items, key.number, atomic
         )
-        done = await asyncio.wrap_future(waiting)
-        following = iter(done)
-        answers = [one if type(one) is Answer else next(following) for one in given]
+        answers = await service.bell.wait(waiting)
+        if len(items) < len(given):
+            following = iter(answers)
+            answers = [one if type(one) is Answer else next(following) for one in given]
     else:
         answers = [one if type(one) is Answer else _undone(one) for one in given]
     for answer in answers:

@@ -144,7 +144,7 @@ async def control(call: Call) -> Reply:
             "make a new one with other settings",
         )
     desk = call.service.desk
-    seq = await asyncio.wrap_future(desk.control(key.tenant, name, asked.do, given, key.number))
+    seq = await call.service.bell.wait(desk.control(key.tenant, name, asked.do, given, key.number))
     call.service.log("control", layer=name, tenant=key.tenant, done=asked.do, key=key.prefix)
     return Reply(encode(Controlled(name, asked.do, seq)))
 

@@ -195,7 +195,8 @@ class Page:
         id = own_id(text)
         if item.id is not None and id_text(item.id) != text:
             raise BadInput(f"the ticket is of id {id!r}, not {item.id!r}")
-        self._look_up([text])
+        if item.id is None:  # the others were looked up together
+            self._look_up([text])
         posted = self._entry(text, POSTING)
         if posted is not None:
             return self._again(item, id, text, posted, y, author, told)

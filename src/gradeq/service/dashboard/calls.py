@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import Struct
+
 from gradeq.report.story import as_json
 from gradeq.service.calls import HTML, Call, Endpoint, Reply, Stream, header
 from gradeq.service.dashboard.screens import Screens, Viewer
@@ -109,6 +111,13 @@ async def overview(call: Call) -> Reply:
     return Reply(await asyncio.to_thread(_overview, call, holder(call).tenant, call.part("name")))
 
 
+class Event(Struct):
+    """One event of a stream: its name, and the JSON text of what it tells."""
+
+    event: str
+    data: str
+
+
 async def events(call: Call) -> Stream:
     """The same, again and again as it changes."""
     call.query()
@@ -186,6 +195,6 @@ ENDPOINTS = (
     Endpoint(
         "GET", "/v1/layers/{name}/events", "", events,
         "The overview as server-sent events, at most one a second, while the layer changes.",
-        gives={200: str}, refuses=(400, 404, 409, *ALWAYS), media="text/event-stream", cookie=True,
+        gives={200: Event}, refuses=(400, 404, 409, *ALWAYS), media="text/event-stream", cookie=True,
     ),
 )  # fmt: skip
