@@ -64,7 +64,7 @@ def reading_of(elo: Any) -> EloReading:
     )
     # A proximal lasso is neither a Lasso nor a Ridge to the theory: what it adds to a bound is added here.
     penalty = elo.penalty if elo.proximal is None else elo.proximal
-    parts: Any = (rule.schedule, penalty, elo._limit, elo._flight)
+    parts: Any = (rule.schedule, penalty, elo._flight.limit, elo._flight)
     read_as: Any = read
     return EloReading(terms_of(elo, state.total[OFFSET]), names.names[skip:], read_as, *parts)
 

@@ -125,7 +125,7 @@ def reading_of(layer: Any, names: list[str] | None = None) -> Reading:
     rule = layer._rule
     return Reading(
         layer._terms, layer._names.names if names is None else names, layer._state,
-        rule.schedule, rule.penalty, layer._limit, layer._flight,
+        rule.schedule, rule.penalty, layer._flight.limit, layer._flight,
     )  # fmt: skip
 
 

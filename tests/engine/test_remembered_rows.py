@@ -10,6 +10,7 @@ import pytest
 from gradeq import Debiaser, Keyed
 from gradeq.engine import names
 from gradeq.errors import BadInput, UnknownTicket
+from gradeq.layers.keys import Keys
 
 
 class Shade(str, Enum):  # noqa: UP042  (equal to its text, but printed otherwise)
@@ -54,6 +55,26 @@ def test_what_is_remembered_may_be_forgotten_at_any_time(monkeypatch):
         return many.to_json(), layer.to_json()
 
     assert served(1) == served(1_000)
+
+
+@pytest.mark.parametrize(
+    ("known", "event"),
+    [(names.Roster(["g"]), ({"g": 1}, None)), (Keys(names.Roster()), (1, None, None))],
+    ids=["group", "key"],
+)
+def test_a_name_that_is_forgotten_is_at_no_place(known, event):
+    mark, (row, _) = known.mark(), known.row(*event)
+    place = known.place(row)
+    assert known.row(*event) == known.row(*event) == (row, place)
+    known.forget(mark)
+    assert known.row(*event) == (row, None)
+
+
+def test_before_the_first_event_no_parameter_is_cold():
+    layer = Debiaser(groups=["g"])
+    assert layer.cold == ()
+    layer.predict(1.0, {"g": 1})
+    assert layer.cold == ("g=1",) == layer.copy().cold
 
 
 def test_the_label_of_a_key_goes_to_its_oldest_open_ticket():

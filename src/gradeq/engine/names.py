@@ -135,9 +135,10 @@ class Roster:
         self.places: dict[
             tuple[str, ...], Place
         ] = {}  # of the names of a row, as they are asked for
-        self.rows: dict[Any, Row] = {}  # of the values of the group columns and their types
+        # Row and place (None with features) of the values of the group columns and their types.
+        self.rows: dict[Any, tuple[Row, Place | None]] = {}
         # The values of all group columns, one of them twice: a tuple also where there is just one.
-        self.picked = itemgetter(*self.groups, self.groups[0]) if self.groups else None
+        self.picked: Any = itemgetter(*self.groups, self.groups[0]) if self.groups else None
         if self.scalar:
             self.index[ALL] = 0
         for name in self.own:
@@ -171,9 +172,9 @@ class Roster:
             if groups or features:
                 raise BadInput("this layer has no groups or features; name them when you make it")
             return ALONE
-        row = self._grouped(groups) if self.picked is not None or groups else NO_GROUP
+        row, place = self._grouped(groups) if self.groups or groups else (NO_GROUP, None)
         if not self.features and not features:
-            return row, self.places.get(row.names)
+            return row, place
         own = named(features, self.features, "feature")
         values = [
             x if type(x) is float and isfinite(x) else number(x, f"feature {name}")
@@ -182,26 +183,26 @@ class Roster:
         names = row.names + self.own
         return new(Row, (names, row.values + tuple(values), None)), self.places.get(names)
 
-    def _grouped(self, groups: Mapping[str, Any] | None) -> Row:
-        """The row of these groups, without features."""
+    def _grouped(self, groups: Mapping[str, Any] | None) -> tuple[Row, Place | None]:
+        """The row of these groups, without features, and its place if that is remembered."""
         try:
-            if type(groups) is not dict or len(groups) != len(self.groups) or not self.picked:
+            if type(groups) is not dict or len(groups) != len(self.groups):
                 raise KeyError
             values = self.picked(groups)
         except KeyError:
             values = tuple(named(groups, self.groups, "group"))
         key = (values, tuple(map(type, values)))
         try:
-            row = self.rows.get(key)
+            found = self.rows.get(key)
         except TypeError:  # a list, say: that is no name
-            row = None
-        if row is None:
+            found = None
+        if found is None:
             pairs = zip(self.prefixes, values, strict=False)
             names = tuple([prefix + name_of(value) for prefix, value in pairs])
-            row = new(Row, (names, self.ones, None))
-            if EXACT.issuperset(key[1]):
-                remember(self.rows, key, row)
-        return row
+            found = new(Row, (names, self.ones, None)), self.places.get(names)
+            if EXACT.issuperset(key[1]) and (found[1] is not None or self.features):
+                remember(self.rows, key, found)
+        return found
 
     def known(self, row: Row) -> Place | None:
         """Where a row belongs, None if one of its groups was never seen."""
@@ -246,6 +247,7 @@ class Roster:
     def forget(self, mark: Any) -> None:
         """Forget the groups entered since ``mark`` was taken."""
         self.places.clear()
+        self.rows.clear()
         del self.listed[mark:]
         while len(self.index) > mark:
             self.index.popitem()
@@ -316,6 +318,7 @@ class Roster:
         self.index = {renamed.get(name, name): j for j, name in enumerate(names)}
         self.listed = []
         self.places.clear()
+        self.rows.clear()
         return Renamed(renamed, {})
 
     def _respelled(self, name: str) -> str:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy, deepcopy
 from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,26 +19,6 @@ from gradeq.ledger.values import Place, Posting, Row, Ticket, checked_fields, ne
 from gradeq.spans import spelled
 
 Id = str | int
-
-
-class Tickets(Protocol):
-    """What a layer asks of whoever keeps its tickets."""
-
-    def put(self, ticket: Fields, id: Id | None, time: float | None, place: Place | None) -> None:
-        """Keep a ticket that was just opened."""
-        ...
-
-    def find(self, id: Id | None) -> Opened:
-        """The open ticket of this id, or the oldest open one; it stays open."""
-        ...
-
-    def close(self, opened: Opened, posting: Posting) -> None:
-        """The label came: the ticket is closed, its id, label and posting are remembered."""
-        ...
-
-    def expire(self, now: float) -> list[Any]:
-        """Drop the tickets that are older than the time to live."""
-        ...
 
 
 class Waiting(NamedTuple):
@@ -103,7 +83,7 @@ class Book:
         """An id as it is kept; one that was served before is refused."""
         if id is None:
             return None
-        own = id_of(id)
+        own: Id = id if type(id) is int or type(id) is str else id_of(id)
         if self.knows(own):
             raise BadInput(f"id {own!r} was already served; every prediction needs its own id")
         return own
@@ -173,25 +153,33 @@ class Book:
             raise UnknownTicket(
                 f"no prediction of key {key!r} waits for a label; call predict first"
             )
-        if not self.opened:
-            raise UnknownTicket("no prediction waits for a label; call predict first")
-        while self.oldest not in self.opened:
-            self.oldest += 1
-        return self.opened[self.oldest]
+        opened = self.opened.get(self.oldest)
+        if opened is None:
+            if not self.opened:
+                raise UnknownTicket("no prediction waits for a label; call predict first")
+            while self.oldest not in self.opened:
+                self.oldest += 1
+            opened = self.opened[self.oldest]
+        return opened
 
-    def close(self, opened: Opened, posting: Fields) -> None:
-        """The label came: the ticket is closed; its id is remembered with label and posting, without slopes."""
-        ticket, _, id, _ = opened
-        del self.opened[ticket[0]]
-        if id is not None or self.by_key is not None:
-            self._unlist(ticket, id)
+    def close(self, ticket: Fields, id: Id | None, posting: Fields) -> None:
+        """The label of a ticket came, which is taken out of ``opened``: its id is remembered with the posting."""
         if id is not None:
+            del self.by_id[id]
             self.shut(id, new(Posting, posting))
+        if self.by_key is not None:
+            self._unlist(ticket, None)
+
+    def withdraw(self, number: int) -> Opened:
+        """Take out the open ticket of this number, as if it had never been here."""
+        opened = self.opened.pop(number)
+        self._unlist(opened[0], opened[2])
+        return opened
 
     def shut(self, id: Id, posting: Posting) -> None:
         """Remember what the label of this id added."""
         closed = self.closed
-        closed[id] = posting._replace(slopes=()) if posting.slopes else posting
+        closed[id] = posting._replace(slopes=()) if posting[12] else posting
         if len(closed) > self.remember:
             closed.popitem(last=False)
             self.forgotten += 1

@@ -51,7 +51,10 @@ class Several:
 def scale_at(num: float, den: float, m: float) -> float:
     """s_t = max(num / den, 1e-9 |m|); 0 while no label has differed from its forecast."""
     if num > 0.0:
-        return min(MOST, max(num / den, LEAST * abs(m)))
+        scale, least = num / den, LEAST * abs(m)
+        if least > scale:
+            scale = least
+        return scale if scale < MOST else MOST
     return 0.0
 
 
@@ -130,13 +133,11 @@ def learn(
             u[j] = u[j] - eta * ((w * errors[k]) * value[i])
 
 
-def target_of(link: Sinh, curved: bool, y: float, m: float, scale: float) -> tuple[float, float]:
-    """The label in the tracked unit (nan while there is no scale), and what rounding may hide of it."""
-    if not curved:
-        return y, 0.0
+def target_of(link: Sinh, y: float, m: float, scale: float) -> float:
+    """The label in the tracked unit of the sinh link; nan while there is no scale."""
     if scale == 0.0:
-        return math.nan, LOOSE
-    return link.margin(y, m, scale), LOOSE
+        return math.nan
+    return link.margin(y, m, scale)
 
 
 def tally(
@@ -243,7 +244,9 @@ def post_row(
         learn(count, state.u, rows.index, rows.value, start, stop, room.errors, eta, w)
     if not fresh:
         place(SINH, curved, count, centre, at, m, scale, room.a)
-    target, loose = target_of(SINH, curved, y, m, scale)
+    target, loose = y, 0.0
+    if curved:
+        target, loose = target_of(SINH, y, m, scale), LOOSE
     tally(
         count, room.a, target, loose, room.errors, room.losses, w, eta, 1.0, rows.index, rows.value, start, stop,
         state.sums, state.gaps, state.total,

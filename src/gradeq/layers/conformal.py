@@ -10,16 +10,15 @@ import numpy as np
 
 from gradeq.coverage import Coverage, coverages
 from gradeq.engine import checks
-from gradeq.engine.names import Roster
-from gradeq.engine.tickets import Fields, ticket_of
+from gradeq.engine.names import ALONE, Roster
 from gradeq.errors import BadInput
 from gradeq.layers import columns
-from gradeq.layers.columns import Moment
+from gradeq.layers.columns import Moment, moment
 from gradeq.layers.layer import Id
 from gradeq.layers.predicting import Single
 from gradeq.layers.several import split
 from gradeq.layers.tracker import LateCap, Step, Tracker
-from gradeq.ledger.values import Place, Ticket
+from gradeq.ledger.values import Ticket
 from gradeq.rules.scored import Scored
 
 if TYPE_CHECKING:
@@ -130,21 +129,19 @@ class Conformal(Single, Tracker):
 
     def open(self, x: Any, weight: float = 1.0) -> Ticket:
         """Serve a threshold for x and leave its ticket with the caller; ``ticket.served`` is the threshold."""
-        return ticket_of(self._event(x, weight)[0])
-
-    def _event(self, x: Any, weight: float) -> tuple[Fields, Place]:
-        x = self._prediction(x)
-        w = 1.0 if weight == 1.0 else checks.weight(weight)
-        row, place = self._names.row()
-        return self._open(row, place, x, w)
+        self.predict(x, weight)
+        return self._withdrawn()
 
     def predict(
         self, x: Any, weight: float = 1.0, id: Id | None = None, time: Moment | None = None
     ) -> PredictionSet:
         """The set of labels to expect; a ticket stays open until the label comes."""
-        if id is not None or time is not None:
-            id, time = self._admitted(id, time)
-        served: PredictionSet = self._kept(self._event(x, weight), id, time)
+        if id is not None:
+            id = self._book.check_new(id)
+        if time is not None:
+            time = moment(time)
+        x, w = self._prediction(x), checks.weight(weight)
+        served: PredictionSet = self._open(*ALONE, x, w, id, time)
         return served
 
     @property

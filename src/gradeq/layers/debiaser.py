@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gradeq.certificate_reading import Terms
 from gradeq.engine import checks
-from gradeq.engine.names import Roster, as_names
+from gradeq.engine.names import NO_GROUP, Roster, as_names
 from gradeq.errors import BadInput, StepTooLarge
 from gradeq.kernels.account import COLUMNS
 from gradeq.layers import columns
@@ -120,6 +120,7 @@ class Debiaser(Grouped[float]):
         self.late_cap, self.penalty = late_cap, penalty
         own = groups if bins is None else [*as_names(groups), COLUMN]
         names = Roster(own, features, together=penalty is not None)
+        self._last = NO_GROUP
         self._limited = self.link_name == "identity"
         if outcome == "binary":
             self._bases = self._labels = (0.0, 1.0)

@@ -10,7 +10,6 @@ import numpy as np
 
 from gradeq.engine import checks
 from gradeq.engine.players import Players
-from gradeq.engine.tickets import Fields, ticket_of
 from gradeq.errors import BadInput
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.elo_many import ManyGames
@@ -22,7 +21,7 @@ from gradeq.layers.joining import check_partition
 from gradeq.layers.layer import Id, Layer
 from gradeq.layers.making import late_limit
 from gradeq.ledger.state import UNREAD, State
-from gradeq.ledger.values import Place, Ticket
+from gradeq.ledger.values import Ticket
 from gradeq.penalties import Penalty, check_strength
 from gradeq.rules.drift import Drift
 from gradeq.rules.forecaster import Forecaster
@@ -122,14 +121,17 @@ class Elo(Standings, ManyGames, Layer):
         self, a: Any, b: Any, *, home: float = 1.0, weight: float = 1.0, time: Moment | None = None
     ) -> Ticket:
         """Predict a game and leave its ticket with the caller: ``ticket.served`` is the probability that a wins."""
-        return ticket_of(self._event(a, b, home, weight, time)[0])
+        self._event(a, b, home, weight, time)
+        return self._withdrawn()
 
     def _event(
-        self, a: Any, b: Any, home: float, weight: float, time: Moment | None
-    ) -> tuple[Fields, Place]:
+        self, a: Any, b: Any, home: float, weight: float, time: Moment | None, id: Id | None = None,
+        opened: float | None = None,
+    ) -> Any:  # fmt: skip
+        """Serve a game of this time; its ticket is kept under an id, from the time that it was opened."""
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         row, serve = self._names.row(a, b, home), self._serve(time)
-        return self._open(row, self._names.known(row), COIN, w, serve)
+        return self._open(row, self._names.known(row), COIN, w, id, opened, serve)
 
     def _serve(self, time: Moment | None) -> Any:
         """How a game of this time is served."""
@@ -162,7 +164,7 @@ class Elo(Standings, ManyGames, Layer):
                 raise BadInput(NOT_LATE)
             id = self._book.check_new(id)
             when = None if time is None else moment(time)
-            shown: float = self._kept(self._event(a, b, home, weight, when), id, when)
+            shown: float = self._event(a, b, home, weight, when, id, when)
             return shown
         finally:
             lock.release()
@@ -217,7 +219,9 @@ class Elo(Standings, ManyGames, Layer):
     ) -> str:
         """What became of a game that may need more than two ratings and one step."""
         mark = self._names.mark()
-        ticket, place = self._event(a, b, home, weight, time)
+        self._event(a, b, home, weight, time)
+        ticket, place, _, _ = self._book.withdraw(self._state.number)
+        assert place is not None
         try:
             self._post(ticket, place, y)
         except Exception:
@@ -339,8 +343,8 @@ class Elo(Standings, ManyGames, Layer):
             "home_step": self.home_step,
             "dates": self.dates,
             "late_cap": self.late_cap,
-            "in_flight": self._in_flight,
-            "ttl": self._ttl,
+            "in_flight": self._flight.in_flight,
+            "ttl": self._book.ttl,
         }
 
     def _label(self, y: Any) -> float:

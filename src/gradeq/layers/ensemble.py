@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 from gradeq.certificate_reading import Terms
 from gradeq.coverage import Coverage, coverages
 from gradeq.engine import checks
-from gradeq.engine.names import Roster
-from gradeq.engine.tickets import Fields, ticket_of
+from gradeq.engine.names import ALONE, Roster
 from gradeq.errors import BadInput
-from gradeq.layers.columns import Moment
+from gradeq.layers.columns import Moment, moment
 from gradeq.layers.layer import Id
 from gradeq.layers.making import late_limit
 from gradeq.layers.predicting import Single
 from gradeq.layers.support import Support, held, held_rule
 from gradeq.layers.tracker import CAP, LateCap, LinkName, checked_levels
-from gradeq.ledger.values import Place, Ticket
+from gradeq.ledger.values import Ticket
 from gradeq.links import Identity
 from gradeq.losses import Quantile
 from gradeq.rules.descent import Descent
@@ -100,20 +99,19 @@ class QuantileEnsemble(Single):
 
     def open(self, f: Any, weight: float = 1.0) -> Ticket:
         """Serve a forecast and leave its ticket with the caller; ``ticket.served`` is the adjusted quantile."""
-        return ticket_of(self._event(f, weight)[0])
-
-    def _event(self, f: Any, weight: float) -> tuple[Fields, Place]:
-        w = 1.0 if weight == 1.0 else checks.weight(weight)
-        row, place = self._names.row()
-        return self._open(row, place, checks.number(f, "prediction"), w)
+        self.predict(f, weight)
+        return self._withdrawn()
 
     def predict(
         self, f: Any, weight: float = 1.0, id: Id | None = None, time: Moment | None = None
     ) -> float:
         """The adjusted quantile; a ticket stays open until its label comes."""
-        if id is not None or time is not None:
-            id, time = self._admitted(id, time)
-        served: float = self._kept(self._event(f, weight), id, time)
+        if id is not None:
+            id = self._book.check_new(id)
+        if time is not None:
+            time = moment(time)
+        w = checks.weight(weight)
+        served: float = self._open(*ALONE, checks.number(f, "prediction"), w, id, time)
         return served
 
     @property

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from gradeq.certificate import coordinate_names, harm_of
 from gradeq.certificate_reading import reading_of
 from gradeq.engine import checks
-from gradeq.engine.names import ALONE, NO_GROUP, Roster
-from gradeq.engine.tickets import Fields, ticket_of
+from gradeq.engine.names import ALONE, Roster
 from gradeq.errors import BadInput
 from gradeq.layers.bins import Bins
-from gradeq.layers.columns import Moment
+from gradeq.layers.columns import Moment, moment
 from gradeq.layers.combinations import check, fits
 from gradeq.layers.guard import holds_lock
 from gradeq.layers.layer import Id
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
-from gradeq.ledger.values import Place, Row, Ticket
+from gradeq.ledger.values import Row, Ticket
 from gradeq.penalties import Penalty
 from gradeq.schedules import Constant, Schedule
 
@@ -105,9 +104,8 @@ class Grouped(Stepped, Generic[Served]):
     """A layer whose rows have groups and features; the classes that users make say what is served."""
 
     bins: Bins | None = None
-    _last: Row = NO_GROUP  # the last event
+    _last: Row  # of the last event
 
-    @holds_lock
     def open(
         self,
         f: Any,
@@ -116,28 +114,8 @@ class Grouped(Stepped, Generic[Served]):
         weight: float = 1.0,
     ) -> Ticket:
         """Serve a prediction and leave its ticket with the caller; ``ticket.served`` is a number, or one a level."""
-        with self._lock:
-            return ticket_of(self._event(f, groups, features, weight)[0])
-
-    def _event(
-        self,
-        f: Any,
-        groups: Mapping[str, Any] | None,
-        features: Mapping[str, Any] | None,
-        weight: float,
-    ) -> tuple[Fields, Place]:
-        low, high = self._bases
-        if type(f) is not float or not low <= f <= high:
-            f = self._prediction(f)
-        w = 1.0 if weight == 1.0 else checks.weight(weight)
-        if self.bins is not None:
-            groups = self.bins.added(groups, f)
-        if groups is None and features is None and self._names.scalar:
-            row, place = ALONE
-        else:
-            row, place = self._names.row(groups, features)
-        self._last = row
-        return self._open(row, place, f, w)
+        self.predict(f, groups, features, weight)
+        return self._withdrawn()
 
     @holds_lock
     def predict(
@@ -153,9 +131,22 @@ class Grouped(Stepped, Generic[Served]):
         lock = self._lock
         try:
             lock.acquire()
-            if id is not None or time is not None:
-                id, time = self._admitted(id, time)
-            served: Served = self._kept(self._event(f, groups, features, weight), id, time)
+            if id is not None:
+                id = self._book.check_new(id)
+            if time is not None:
+                time = moment(time)
+            low, high = self._bases
+            if type(f) is not float or not low <= f <= high:
+                f = self._prediction(f)
+            w = 1.0 if weight == 1.0 else checks.weight(weight)
+            if self.bins is not None:
+                groups = self.bins.added(groups, f)
+            if groups is None and features is None and self._names.scalar:
+                row, place = ALONE
+            else:
+                row, place = self._names.row(groups, features)
+            self._last = row
+            served: Served = self._open(row, place, f, w, id, time)
             return served
         finally:
             lock.release()

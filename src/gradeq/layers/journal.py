@@ -50,16 +50,11 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
     state, names, flight = layer._state, layer._names, layer._flight
     check_entry(layer._rule, entry)
     names.knows(entry.row)
-    place = names.place(entry.row)
-    state.grow(names.count, names.keys)
+    place = layer._entered(entry.row)
     if isinstance(entry, Ticket):
-        clock = getattr(state, names.clocked)
-        if layer._limited:
-            scheduled = layer._rule.schedule.step(int(clock[place.clock]) + 1)
-            flight.limited(state, scheduled, entry.row.values, entry.weight)
-        if names.clocked == "clock":
-            clock[place.clock] += 1.0
-        flight.serve(state, place.cells)
+        served = (entry.served, entry.memo, entry.slopes)
+        layer._open(entry.row, place, entry.base, entry.weight, serve=lambda *_: served)
+        layer._withdrawn()
         return
     if len(entry.late) not in (0, len(place.cells)):
         raise BadInput(FOREIGN)

@@ -11,11 +11,10 @@ import numpy as np
 from gradeq.certificate import certificate, more_labels
 from gradeq.certificate_reading import Reading, reading_of, setting_of
 from gradeq.engine import checks
-from gradeq.engine.tickets import Fields, ticket_of
 from gradeq.errors import BadInput
 from gradeq.kernels.account import PATH, VARIATION
 from gradeq.layers import combinations
-from gradeq.layers.columns import Moment
+from gradeq.layers.columns import Moment, moment
 from gradeq.layers.guard import holds_lock
 from gradeq.layers.keys import Keys
 from gradeq.layers.keytable import KeyTable, key_table
@@ -24,7 +23,7 @@ from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
 from gradeq.learning import learning_of
 from gradeq.ledger import facts as fact
-from gradeq.ledger.values import Place, Ticket
+from gradeq.ledger.values import Ticket
 from gradeq.theory import best_bound
 
 if TYPE_CHECKING:
@@ -77,12 +76,11 @@ class Keyed(Predicting):
         self.shadow, self._limited = layer.shadow, layer._limited
         self._bases, self._labels = layer._bases, layer._labels
         self.bins = getattr(layer, "bins", None)
-        own = (layer._limit, layer._in_flight, layer._ttl)
+        own = (layer._flight.limit, layer._flight.in_flight, layer._book.ttl)
         rule = pooled(layer._rule) if self.pool else layer._rule
         self._as_served = layer._as_served
         self._build(rule, Keys(self.layer._names), *own)
 
-    @holds_lock
     def open(
         self,
         f: Any,
@@ -92,25 +90,8 @@ class Keyed(Predicting):
         weight: float = 1.0,
     ) -> Ticket:
         """Serve a prediction of this key's own layer and leave its ticket with the caller."""
-        with self._lock:
-            return ticket_of(self._event(f, key, groups, features, weight)[0])
-
-    def _event(
-        self,
-        f: Any,
-        key: Any,
-        groups: Mapping[str, Any] | None,
-        features: Mapping[str, Any] | None,
-        weight: float,
-    ) -> tuple[Fields, Place]:
-        low, high = self._bases
-        if type(f) is not float or not low <= f <= high:
-            f = self.layer._prediction(f)
-        w = 1.0 if weight == 1.0 else checks.weight(weight)
-        if self.bins is not None:
-            groups = self.bins.added(groups, f)
-        row, place = self._names.row(key, groups, features)
-        return self._open(row, place, f, w)
+        self.predict(f, key, groups, features, weight)
+        return self._withdrawn()
 
     @holds_lock
     def predict(
@@ -127,9 +108,18 @@ class Keyed(Predicting):
         lock = self._lock
         try:
             lock.acquire()
-            if id is not None or time is not None:
-                id, time = self._admitted(id, time)
-            return self._kept(self._event(f, key, groups, features, weight), id, time)
+            if id is not None:
+                id = self._book.check_new(id)
+            if time is not None:
+                time = moment(time)
+            low, high = self._bases
+            if type(f) is not float or not low <= f <= high:
+                f = self.layer._prediction(f)
+            w = 1.0 if weight == 1.0 else checks.weight(weight)
+            if self.bins is not None:
+                groups = self.bins.added(groups, f)
+            row, place = self._names.row(key, groups, features)
+            return self._open(row, place, f, w, id, time)
         finally:
             lock.release()
 
@@ -185,12 +175,14 @@ class Keyed(Predicting):
     def update(self, y: Any, id: Id | None = None, key: Any = None) -> str:
         """Learn from a label: of the ticket with this id, or of the oldest open one (of this key, if given)."""
         if key is None or id is not None:
-            return super().update(y, id)
+            return Layer.update(self, y, id)  # quicker than by super()
         y = self._label(y)
         with self._lock:
             book = self._book
-            opened = book.find(None, self.keys[self._names.code(key)])
-            book.close(opened, self._post(opened[0], opened[1] or self._entered(opened[0][1]), y))
+            ticket, place, own, _ = book.find(None, self.keys[self._names.code(key)])
+            posting = self._post(ticket, place or self._entered(ticket[1]), y)
+            del book.opened[ticket[0]]
+            book.close(ticket, own, posting)
         return "applied"
 
     def set_step(self, eta: float) -> None:

@@ -23,12 +23,13 @@ class Keys:
     Without groups and features a key is its parameter; else parameters are coded as key * SPAN + place in ``own``.
     """
 
-    __slots__ = ("book", "own", "pairs", "places", "rows")
+    __slots__ = ("alone", "book", "own", "pairs", "places")
 
     def __init__(self, own: Roster) -> None:
         self.own, self.book, self.pairs = own, Codebook(), Codebook()
-        self.rows: dict[Any, Row] = {}  # of a key and its type, without groups and features
         self.places: dict[Any, Place] = {}  # of the key and names of a row, as they are asked for
+        # Row and place of a key and its type, without groups and features.
+        self.alone: dict[Any, tuple[Row, Place]] = {}
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -91,12 +92,14 @@ class Keys:
             own = name_of(key)
             return new(Row, (names, values, own)), self.places.get((own, names))
         kind = type(key)
-        row = self.rows.get((key, kind)) if kind in EXACT else None
-        if row is None:
-            row = SCALAR._replace(key=name_of(key))
-            if kind in EXACT:
-                remember(self.rows, (key, kind), row)
-        return row, self.places.get((row.key, row.names))
+        found = self.alone.get((key, kind)) if kind in EXACT else None
+        if found is not None:
+            return found
+        row = SCALAR._replace(key=name_of(key))
+        place = self.places.get((row.key, row.names))
+        if place is not None and kind in EXACT:
+            remember(self.alone, (key, kind), (row, place))
+        return row, place
 
     def known(self, row: Row) -> Place | None:
         """Where a row belongs, None if its key and groups were not asked for before (or are forgotten)."""
@@ -142,6 +145,7 @@ class Keys:
         """Forget the keys and groups entered since ``mark`` was taken."""
         keys, pairs, own = mark
         self.places.clear()
+        self.alone.clear()
         if len(self.book) > keys:
             self.book = Codebook(self.book.names[:keys])
         if len(self.pairs) > pairs:
@@ -189,6 +193,7 @@ class Keys:
         keys = respelled(state["keys"], text_name)
         self.book = Codebook(keys.get(key, key) for key in state["keys"])
         self.places.clear()
+        self.alone.clear()
         if self.own.scalar:
             return Renamed({}, keys)
         renamed = self.own.restore(state)._replace(keys=keys)

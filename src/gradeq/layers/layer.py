@@ -22,7 +22,7 @@ from gradeq.engine import checks
 from gradeq.engine.columns import Columns, Engine, Ran, carried_over, run_columns
 from gradeq.engine.flight import ONE, Flight, lateness
 from gradeq.engine.sound import check_entry
-from gradeq.engine.tickets import Book, Fields, id_of
+from gradeq.engine.tickets import Book, Fields, id_of, ticket_of
 from gradeq.engine.told import entered
 from gradeq.layers.answering import Answering
 from gradeq.layers.guard import holds_lock, together
@@ -31,7 +31,7 @@ from gradeq.layers.journal import adopt, preview, replay, repost
 from gradeq.layers.making import check_same_settings, described, time_to_live
 from gradeq.layers.showing import Showing
 from gradeq.ledger import facts as fact
-from gradeq.ledger.state import State, column
+from gradeq.ledger.state import FULL, State, column
 from gradeq.ledger.values import Place, Posting, Row, Ticket, new
 from gradeq.rules.rule import MOST, Rule, check_served, judged, with_step
 from gradeq.schedules import Constant
@@ -58,9 +58,6 @@ class Layer(Showing, Answering, ABC):
     _limited: bool = False
     _as_served: bool = False  # whether what is served is shown as it is
     _learns: Any = None  # whether a label is one to learn from at all; None: every one is
-    _limit: float | None
-    _in_flight: int
-    _ttl: float | None
 
     def _build(
         self,
@@ -77,7 +74,6 @@ class Layer(Showing, Answering, ABC):
         # Steps of rows of weight 1 and known size were checked when the layer was made.
         self._constant = rule.schedule.eta if type(rule.schedule) is Constant else None
         self._sized = self._constant is not None and not getattr(names, "features", ())
-        self._limit, self._in_flight, self._ttl = limit, in_flight, ttl
         per = "key" if names.together else "parameter"
         featured = bool(getattr(names, "features", ()))
         self._flight = Flight(limit, in_flight, per, featured, rule.stride)
@@ -91,6 +87,9 @@ class Layer(Showing, Answering, ABC):
         self._state.entering = partial(entered, rule, self._flight)
         self._book = Book(ttl)
         self._frozen = False
+        for name in ("_as_served", "_bases", "_labels", "_learns", "bins"):
+            if hasattr(self, name):  # events read it: of the class it would be slower
+                setattr(self, name, getattr(self, name))
         self._log: list[tuple[str, int]] = []
 
     def __dir__(self) -> list[str]:
@@ -102,11 +101,12 @@ class Layer(Showing, Answering, ABC):
     # The two verbs that everything rests on
 
     def _open(
-        self, row: Row, place: Place | None, f: Any, weight: float, serve: Any = None
-    ) -> tuple[Fields, Place]:
-        """Serve one row, checked before (by ``Rule.serve`` or what stands for it): refused means unchanged.
+        self, row: Row, place: Place | None, f: Any, weight: float, id: Id | None = None,
+        time: float | None = None, serve: Any = None,
+    ) -> Any:  # fmt: skip
+        """Serve one row, checked before, and keep its ticket: what the user sees. Refused means unchanged.
 
-        ``place`` is where it belongs, if that is known. What comes back are the fields of a ticket, and the place.
+        ``place`` is where it belongs, if that is known; ``serve`` stands for ``Rule.serve``.
         """
         state, mark, step = self._state, None, self._constant
         if place is None:
@@ -130,7 +130,15 @@ class Layer(Showing, Answering, ABC):
         if self._ticking:
             state.clock[place.clock] += 1.0
         number, counts = self._flight.serve(state, place[1])
-        return (number, row, f, served, weight, step, counts, memo, slopes), place
+        ticket = (number, row, f, served, weight, step, counts, memo, slopes)
+        self._book.put(ticket, id, time, place)
+        if time is not None:
+            self._book.expire(time)
+        return served if self._as_served and not self.shadow else self._shown(f, served)
+
+    def _withdrawn(self) -> Ticket:
+        """The ticket of the row that was served last, out of the book: its caller keeps it."""
+        return ticket_of(self._book.withdraw(self._state.number)[0])
 
     def _entered(self, row: Row) -> Place:
         """Where a row belongs, its new names entered."""
@@ -186,7 +194,7 @@ class Layer(Showing, Answering, ABC):
             late, eta, sign, memo, error = told
         else:
             if prompt:
-                late, eta = ONE if len(place[1]) == 1 else (1,) * len(place[1]), step
+                late, eta = ONE * len(place[1]), step
             else:
                 late, eta = flight.arrive(state, place, ticket, late)
             error, memo = self._rule.measure(served, f, y, memo)
@@ -205,7 +213,11 @@ class Layer(Showing, Answering, ABC):
             return posting
         if not prompt or flight.featured:
             flight.settle(state, place, late, row.values)
-        state.leave(posting, place, now)
+        log = state.log
+        log += posting  # to be entered with others: see ``rules.entries``
+        log += (place, now)
+        if len(log) >= FULL:
+            state.catch_up()
         return posting
 
     def repost(self, posting: Posting, y: Any) -> tuple[Posting, Posting]:
@@ -233,16 +245,6 @@ class Layer(Showing, Answering, ABC):
 
     # Events
 
-    def _kept(self, opened: tuple[Fields, Place], id: Id | None, time: float | None) -> Any:
-        """Keep a ticket until its label comes, and show what was served."""
-        ticket, place = opened
-        self._book.put(ticket, id, time, place)
-        if time is not None:
-            self._book.expire(time)
-        if self._as_served and not self.shadow:
-            return ticket[3]
-        return self._shown(ticket[2], ticket[3])
-
     @holds_lock
     def update(self, y: Any, id: Id | None = None) -> str:
         """Learn from a label: of the ticket with this id, or of the oldest open one.
@@ -259,10 +261,13 @@ class Layer(Showing, Answering, ABC):
         try:
             lock.acquire()
             book = self._book
-            if id is not None and (id in book.closed or id in book.held):
+            if id is not None and id not in book.by_id and (id in book.closed or id in book.held):
                 return self._duplicate(y, id)
-            opened = book.find(id)
-            book.close(opened, self._post(opened[0], opened[1] or self._entered(opened[0][1]), y))
+            ticket, place, own, _ = book.find(id)
+            posting = self._post(ticket, place or self._entered(ticket[1]), y)
+            del book.opened[ticket[0]]
+            if own is not None or book.by_key is not None:
+                book.close(ticket, own, posting)
         finally:
             lock.release()
         return "applied"

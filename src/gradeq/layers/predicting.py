@@ -11,8 +11,7 @@ from gradeq import codec
 from gradeq.engine import checks
 from gradeq.errors import BadInput
 from gradeq.layers import columns
-from gradeq.layers.columns import Moment
-from gradeq.layers.layer import ANY, Id, Layer
+from gradeq.layers.layer import ANY, Layer
 from gradeq.layers.making import revive
 from gradeq.layers.run import Run, run_layer
 from gradeq.layers.support import Support, check_label, check_labels, checked_support, limits_of
@@ -36,10 +35,6 @@ class Predicting(Layer):
     @abstractmethod
     def open(self, *args: Any, **kwargs: Any) -> Ticket:
         """Serve a row and leave its ticket with the caller."""
-
-    def _admitted(self, id: Any, time: Moment | None) -> tuple[Id | None, float | None]:
-        """Id and time of a prediction, checked."""
-        return self._book.check_new(id), None if time is None else columns.moment(time)
 
     def _prediction(self, f: Any) -> Any:
         return checks.number(f, "prediction")
@@ -79,7 +74,7 @@ class Predicting(Layer):
     @property
     def _held(self) -> dict[str, Any]:
         """The arguments that are not kept under their own names."""
-        return {"in_flight": self._in_flight, "ttl": self._ttl}
+        return {"in_flight": self._flight.in_flight, "ttl": self._book.ttl}
 
     @classmethod
     def _revived(cls, text: str | bytes, **function: Any) -> Self:

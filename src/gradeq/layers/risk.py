@@ -12,17 +12,16 @@ import numpy as np
 from gradeq.certificate import certify, proven
 from gradeq.certificate_reading import Terms, reading_of, setting_of
 from gradeq.engine import checks
-from gradeq.engine.names import Roster
-from gradeq.engine.tickets import Fields, ticket_of
+from gradeq.engine.names import ALONE, Roster
 from gradeq.errors import BadInput
 from gradeq.kernels.account import GRADIENT, WEIGHT
-from gradeq.layers.columns import Moment
+from gradeq.layers.columns import Moment, moment
 from gradeq.layers.layer import Id
 from gradeq.layers.making import late_limit
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
 from gradeq.layers.tracker import CAP, LateCap
-from gradeq.ledger.values import Place, Ticket
+from gradeq.ledger.values import Ticket
 from gradeq.rules.risk import Risk
 from gradeq.schedules import Constant
 from gradeq.theory import Setting, labels_until
@@ -93,20 +92,18 @@ class RiskControl(Predicting):
 
     def open(self, weight: float = 1.0) -> Ticket:
         """Serve the knob and leave its ticket with the caller; ``ticket.served`` is the knob to use now."""
-        return ticket_of(self._event(weight)[0])
-
-    def _event(self, weight: float) -> tuple[Fields, Place]:
-        w = 1.0 if weight == 1.0 else checks.weight(weight)
-        row, place = self._names.row()
-        return self._open(row, place, self.start, w)
+        self.predict(weight)
+        return self._withdrawn()
 
     def predict(
         self, weight: float = 1.0, id: Id | None = None, time: Moment | None = None
     ) -> float:
         """The knob to use now; a ticket stays open until the label comes."""
-        if id is not None or time is not None:
-            id, time = self._admitted(id, time)
-        served: float = self._kept(self._event(weight), id, time)
+        if id is not None:
+            id = self._book.check_new(id)
+        if time is not None:
+            time = moment(time)
+        served: float = self._open(*ALONE, self.start, checks.weight(weight), id, time)
         return served
 
     def predict_many(

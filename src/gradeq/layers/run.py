@@ -205,7 +205,7 @@ def tracer(
         if start is None:
             raise BadInput(f"a run over more than {TRACED:,} parameters keeps no trace")
         twin = copy(layer)
-        twin._rule, twin._frozen, twin._book = start["rule"], start["frozen"], Book(layer._ttl)
+        twin._rule, twin._frozen, twin._book = start["rule"], start["frozen"], Book(layer._book.ttl)
         twin._state = start["state"].copy()
         twin._book.hold(start["waiting"])
         twin._state.grow(names.count, names.keys)

@@ -31,8 +31,8 @@ AT_ONCE = 1 << 10  # new entries; more of them are not made first and then copie
 CACHED = 1 << 13  # entries; all columns of so many are joined while they are in the cache
 SERVED = 0  # the first fact: predictions served
 UNREAD = 65_536  # games that wait until a leaderboard is read; columns of them take less room
-MANY = 1 << 11  # labels that are entered at once
-LEFT = 16  # what is left of each: the fields of its posting, its place, and the rows served by then
+LEFT = 16  # what is left of each label: the fields of its posting, its place, and the rows served by then
+FULL = LEFT << 11  # what is left of so many that they are entered
 FACTS_KNOWN = -1  # stands for the rows served by then where a label is for the accounts alone
 
 
@@ -137,14 +137,6 @@ class State:
         facts, silence = property(counted, recount), looked_at("silence")
         path, total_path = looked_at("path"), looked_at("total_path")
 
-    def leave(self, posting: tuple[Any, ...], place: Any, now: int) -> None:
-        """Leave a posting to be entered with others: see ``rules.entries``."""
-        log = self.log
-        log += posting
-        log += (place, now)
-        if len(log) >= LEFT * MANY:
-            self.catch_up()
-
     def catch_up(self) -> None:
         """Enter the labels that were left."""
         if self.log:
@@ -182,9 +174,11 @@ class State:
                 continue
             self.counts[per] = count
             for each in self.columns:
+                if each.per != per:
+                    continue
                 stored = f"_{each.name}" if each.name in LOOKED_AT else each.name
                 values = getattr(self, stored)
-                if each.per == per and (not each.lazy or len(values)):
+                if not each.lazy or len(values):
                     setattr(self, stored, longer(values, each.start, more))
 
     def shrink(self, parameters: int, keys: int) -> None:

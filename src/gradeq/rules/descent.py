@@ -129,12 +129,8 @@ class Descent:
         _, row, centre, _, w, _, eta, late, y, _, _, _, slopes, sign = posting
         if about is not None:
             centre, y = about
-        params, values, u, e, near = place[0], row[1], state.u, sign * (w * error), MOST
-        if self.ranged:  # no range is smaller than this
-            residual, near = abs(y - centre), NEAR * state.farthest
-            if residual > state.farthest:
-                state.farthest = min(residual, FARTHEST)
-                near = NEAR * state.farthest
+        params, values, u, e = place[0], row[1], state.u, sign * (w * error)
+        near = NEAR * state.farthest if self.ranged else MOST  # no range is smaller than this
         if self.penalty is not None and sign > 0.0 and late:
             dragged(state, params, values, eta, slopes, e)
         elif len(params) == 1:  # the move of one entry, without a loop
@@ -146,9 +142,9 @@ class Descent:
         else:
             moved = []
             try:
-                for k, j in enumerate(params):
+                for j, z in zip(params, values):  # noqa: B905 - to ask for strictness takes as long as the rest
                     old = u[j]
-                    x = old - eta * (e * values[k])
+                    x = old - eta * (e * z)
                     if not -near <= x <= near:
                         self._hold(state, posting, abs(y - centre), x)
                     moved.append((j, old))  # the same j may come again
@@ -173,6 +169,9 @@ class Descent:
 
     def _hold(self, state: State, entry: Posting, residual: float, x: float) -> None:
         """Refuse a move to x that leaves the proven range."""
+        state.farthest = max(state.farthest, min(residual, FARTHEST))
+        if -NEAR * state.farthest <= x <= NEAR * state.farthest:
+            return
         posting = Posting(*entry)
         widest = self.widest(state, posting, residual)
         if not -widest <= x <= widest:

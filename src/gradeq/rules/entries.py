@@ -48,6 +48,9 @@ class Entries:
     @cached_property
     def params(self) -> tuple[Any, Any]:
         """The parameters of all labels one after the other, and where those of each begin."""
+        if alike(self.places):
+            own, n = np.array(self.places[0][0], dtype=np.int64), len(self)
+            return np.tile(own, n), np.arange(n + 1) * len(own)
         each = list(map(PARAMS, self.places))
         flat = list(chain.from_iterable(each))
         wide = len(each[0])
@@ -65,9 +68,10 @@ class Entries:
     @cached_property
     def z(self) -> Floats:
         """Their values, a column each."""
-        each, n = list(map(VALUES, self.rows)), len(self)
-        if each.count(each[0]) == n:
-            return np.repeat(each[0], n).reshape(-1, n)
+        first, n, same = self.rows[0][1], len(self), alike(self.rows)
+        each = [] if same else list(map(VALUES, self.rows))
+        if same or each.count(first) == n:
+            return np.repeat(first, n).reshape(-1, n)
         return column(list(chain.from_iterable(each))).reshape(n, -1).T
 
     @cached_property
@@ -88,6 +92,11 @@ def read(log: list[Any]) -> Entries:
         places, rows, base, served, base, y, memo, steady(w), steady(eta), steady(sign), steady(step),
         column(number), column(now), late,
     )  # fmt: skip
+
+
+def alike(values: list[Any]) -> bool:
+    """Whether all are one and the same, as the places of a layer without groups are."""
+    return values[0] is values[-1] and values.count(values[0]) == len(values)
 
 
 def column(values: Any) -> Floats:

@@ -7,6 +7,7 @@ served values are the isotonic projection of forecasts plus z'u (results 8.6, B3
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from gradeq.kernels.account import COLUMNS, ROUND
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.driver import driven
 from gradeq.kernels.forms import margin
+from gradeq.kernels.levels import FADE, LOOSE, fade, scale_at, target_of
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MOST as LARGER
 from gradeq.ledger.state import Column, State, column
@@ -80,17 +82,18 @@ class Levels:
         """Forecasts plus z'u, projected; the scale is noted."""
         params, _, _, key = place
         count, curved, u, scale = len(self.taus), self.curved, state.u, 1.0
-        base, m = ((f,), f) if count == 1 else (f, f[count // 2])
-        if curved:
-            scale = loops.scale_at(state.nums[key], state.dens[key], m)
         slopes = () if self.penalty is None else slopes_at(self.penalty, u)
         if count == 1 and curved:  # the forecast is where its unit begins, and nothing can cross
+            scale = scale_at(state.nums[key], state.dens[key], f)
             if scale > 0.0:
                 if len(params) == 1:  # the margin of one entry, without a loop
                     f = SINH.serve(f, 0.0 + u[params[0]] * values[0], scale)
                 else:
                     f = SINH.serve(f, margin(u, params, values, 0, len(values)), scale)
             return f, (scale,), slopes
+        base, m = ((f,), f) if count == 1 else (f, f[count // 2])
+        if curved:
+            scale = scale_at(state.nums[key], state.dens[key], m)
         a, wish, theta, served = [0.0] * count, [0.0] * count, [0.0] * count, [0.0] * count
         loops.place(SINH, curved, count, base, 0, m, scale, a)
         loops.serve(
@@ -102,12 +105,10 @@ class Levels:
     def measure(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Measured:
         """The miss of each level."""
         taus = self.taus
-        if len(taus) == 1:
-            if type(served) is tuple or type(base) is tuple or len(memo) != 1:
-                raise BadInput(OTHER_LEVELS)
-            return pinball_slope(taus[0], served, y), memo
-        if type(served) is not tuple or not len(base) == len(served) == len(taus) or len(memo) != 1:
+        if len(memo) != 1:
             raise BadInput(OTHER_LEVELS)
+        if len(taus) == 1:
+            return pinball_slope(taus[0], served, y), memo
         return tuple([pinball_slope(tau, s, y) for tau, s in zip(taus, served, strict=True)]), memo
 
     def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
@@ -130,14 +131,20 @@ class Levels:
         _, row, centre, _, w, _, eta, late, y, _, _, _, slopes, sign = posting
         if about is not None:
             centre, y = about
-        params, values, first = place[0], row[1], sign > 0.0 and len(late) > 0
+        params, values, count, first = place[0], row[1], len(self.taus), late and sign > 0.0
         if self.penalty is not None and first:
             dragged(state, params, values, eta, slopes, sign * w * error)
+        elif count == 1 and len(params) == 1:  # without a loop
+            u, j = state.u, params[0]
+            x = u[j] - eta * ((sign * w * error) * values[0])
+            if not -MOST <= x <= MOST:
+                raise diverging(eta)
+            u[j] = x
         else:
             self._move(state.u, params, values, error, eta, sign * w)
         if self.curved and first:
-            m = centre if len(self.taus) == 1 else centre[len(centre) // 2]
-            loops.fade(state.nums, state.dens, place.key, loops.FADE, m, y)
+            m = centre if count == 1 else centre[count // 2]
+            fade(state.nums, state.dens, place[3], FADE, m, y)
 
     def account(self, state: State, own: entries.Entries) -> None:
         """Enter labels into the accounts, and the gaps of their forecasts, in order."""
@@ -146,12 +153,13 @@ class Levels:
         judged = self.judge(served, below, y, ())
         base = np.array(entries.columns(own.centre, count))
         places, scale = np.zeros_like(base), entries.column([memo[0] for memo in own.memo])
-        about = list(zip(y.tolist(), base[count // 2].tolist(), scale.tolist(), strict=True))
-        told = [loops.target_of(SINH, curved, *each) for each in about]
-        target, loose = entries.column([x for x, _ in told]), told[0][1]  # the same for all
+        middle, scales, target, loose = base[count // 2].tolist(), scale.tolist(), y, 0.0
+        if curved:
+            each = map(target_of, repeat(SINH), y.tolist(), middle, scales)
+            target, loose = entries.column(list(each)), LOOSE
         if not curved or (base[0] < base[-1]).any():  # else forecasts are where their unit begins
             found, a = [], [0.0] * count
-            for row, (_, m, s) in zip(base.T.tolist(), about, strict=True):
+            for row, m, s in zip(base.T.tolist(), middle, scales, strict=True):
                 loops.place(SINH, curved, count, row, 0, m, s, a)
                 found.append(a[:])
             places = np.array(found).T
@@ -167,13 +175,6 @@ class Levels:
     ) -> None:  # fmt: skip
         """u_k <- u_k - eta (w e_k) z at every level, or ``Diverging`` with nothing changed."""
         count, moved = len(self.taus), []
-        if count == 1 and len(params) == 1:  # without a loop
-            j = params[0]
-            x = u[j] - eta * ((w * errors) * values[0])
-            if not -MOST <= x <= MOST:
-                raise diverging(eta)
-            u[j] = x
-            return
         if count == 1:
             errors = (errors,)
         for i, j in enumerate(params):

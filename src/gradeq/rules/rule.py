@@ -144,7 +144,7 @@ def learn(rule: Rule, state: State, place: Place, posting: Posting) -> None:
     errors, levels = posting.errors, rule.width
     rule.add(state, place, posting, errors[0] if levels == 1 else errors[:levels])
     if rule.later:
-        state.leave(posting, place, FACTS_KNOWN)
+        state.log += (*posting, place, FACTS_KNOWN)
 
 
 def check_served(served: Any, step: float) -> None:

@@ -54,9 +54,8 @@ class Live:
         self.keyed = bool(row.spec.get("keyed"))
         self.games = row.spec["kind"] == "elo"
         ttl = row.spec.get("ttl")  # spans of the library are nanoseconds, numbers are ours: seconds
-        self.ttl = (
-            layer._ttl if layer._ttl is None or not isinstance(ttl, str) else layer._ttl / 1e9
-        )
+        own = layer._book.ttl
+        self.ttl = own if own is None or not isinstance(ttl, str) else own / 1e9
         self.most = int(row.spec.get("max_names", MAX_NAMES))
         self.last_label: float | None = None
         self.behind, self.most_behind = (
@@ -118,7 +117,7 @@ class Live:
             getattr(self.layer, body["do"])(**body.get("with", {}))
         elif body["do"] == IMPORT and not self.begun:
             self.layer, self.begun = from_json(body["state"]), int(body["until"])
-            self.layer._book = Book(self.layer._ttl)  # the journal has what was in it
+            self.layer._book = Book(self.layer._book.ttl)  # the journal has what was in it
 
     def open_balance(self, body: dict[str, Any]) -> None:
         """Take up the sums that a layer brought along when it was imported."""

@@ -103,7 +103,7 @@ def write_import(tx: Write, row: LayerRow, text: str, now: float) -> None:
     for seq, (kind, id, at, value) in enumerate(rows, 2):
         entries.append(Entry(seq, kind, id_text(id), float(at), 0, b"", body_of(value)))
     head = tx.append(row.number, row.head, entries, sums)
-    layer._book = Book(layer._ttl)
+    layer._book = Book(layer._book.ttl)
     tx.keep_snapshot(row.number, head.seq, layer.to_json(), now)
 
 
@@ -162,7 +162,9 @@ def _enter(book: Book, entry: Entry, unit: float, ttl: float | None) -> None:
 def _close(book: Book, id: Id, posting: Posting) -> None:
     """A label; also one that the book no longer waits for, because its time had passed there or it was held back."""
     if id in book.by_id:
-        book.close(book.find(id), posting)
+        ticket = book.find(id)[0]
+        del book.opened[ticket[0]]
+        book.close(ticket, id, posting)
         return
     book.lapsed.pop(id, None)
     if id in book.held:
