@@ -111,12 +111,7 @@ class Several:
 
     width: int
 
-    def held(self, u: Floats) -> Any:
-        """Nothing to hold."""
-        return 0.0
-
-    def let_go(self, u: Floats, x: float) -> None:
-        """Nothing to write back."""
+    held, let_go, glance = Single.held, Single.let_go, Alone.glance
 
     def margin(self, given: Any, u: Floats, x: float, i: int) -> float:
         """m = z'u of row i."""
@@ -145,21 +140,12 @@ class Several:
         for a in range(i * self.width, i * self.width + self.width):
             enter_lean(sums, given.index[a] * LEAN, e, 1.0, eta, 1.0)
 
-    def glance(self, given: Any, sums: Floats, size: int, i: int) -> float:
-        """Nothing that would not be at hand."""
-        return 0.0
-
 
 @dataclass(frozen=True)
 class Listed:
     """Entries starts[i] to starts[i + 1] of ``index`` and ``value`` belong to row i."""
 
-    def held(self, u: Floats) -> Any:
-        """Nothing to hold."""
-        return 0.0
-
-    def let_go(self, u: Floats, x: float) -> None:
-        """Nothing to write back."""
+    held, let_go, glance = Single.held, Single.let_go, Alone.glance
 
     def margin(self, given: Any, u: Floats, x: float, i: int) -> float:
         """m = z'u of row i."""
@@ -184,21 +170,12 @@ class Listed:
         for a in range(given.starts[i], given.starts[i + 1]):
             enter_lean(sums, given.index[a] * LEAN, e, given.value[a], eta, 1.0)
 
-    def glance(self, given: Any, sums: Floats, size: int, i: int) -> float:
-        """Nothing that would not be at hand."""
-        return 0.0
-
 
 @dataclass(frozen=True)
 class Dense:
     """Every row has every parameter, in order: the values are a table."""
 
-    def held(self, u: Floats) -> Any:
-        """Nothing to hold."""
-        return 0.0
-
-    def let_go(self, u: Floats, x: float) -> None:
-        """Nothing to write back."""
+    held, let_go, glance = Single.held, Single.let_go, Alone.glance
 
     def margin(self, given: Any, u: Floats, x: float, i: int) -> float:
         """m = z'u of row i."""
@@ -217,10 +194,6 @@ class Dense:
         """Enter row i into its lean accounts."""
         for j in range(len(sums) // LEAN):
             enter_lean(sums, j * LEAN, e, given.value[i][j], eta, 1.0)
-
-    def glance(self, given: Any, sums: Floats, size: int, i: int) -> float:
-        """Nothing that would not be at hand."""
-        return 0.0
 
 
 @dataclass(frozen=True)
