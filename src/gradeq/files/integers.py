@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Int64s = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.signedinteger]  # as short as they are stored
 
 # 2^64 over the golden ratio: multiplying by it spreads keys that lie close together.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -39,7 +40,7 @@ class IntegerCodes:
                 return codes, np.concatenate(added)
             start, stop = stop, 2 * stop if len(new) else len(keys)
 
-    def _entered(self, keys: Int64s, first_code: int) -> tuple[Int64s, Int64s]:
+    def _entered(self, keys: Int64s, first_code: int) -> tuple[Codes, Int64s]:
         codes, unknown = self._find(keys)
         if not len(unknown):
             return codes, keys[:0]
@@ -69,12 +70,13 @@ class IntegerCodes:
         home: Int64s = (spread >> np.uint64(64 - self._bits)).view(np.int64)
         return home
 
-    def _find(self, keys: Int64s) -> tuple[Int64s, Int64s]:
+    def _find(self, keys: Int64s) -> tuple[Codes, Int64s]:
         """Codes, -1 where unknown, and the positions of the unknown."""
         low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
+        codes: Codes
         if low >= 0 and high < SMALL:
             self._make_room(high)
-            codes = self._small.take(keys, mode="clip").astype(np.int64)  # quickest
+            codes = self._small.take(keys, mode="clip")  # quickest
         elif low >= SMALL or high < 0:
             codes = self._probe(keys)
         else:

@@ -73,14 +73,14 @@ def joined(
     """Rows of one group entry from each column (codes, and the parameter of each code), then the features."""
     if features is None and len(columns) == 1:
         codes, params = columns[0]
-        return single(params[codes])
+        return single(params.take(codes, mode="clip"))
     n = len(columns[0][0]) if columns else len(features) if features is not None else 0
     width = len(columns) + (0 if feature_index is None else len(feature_index))
     starts, index = multiples(n + 1, width), np.empty((n, width), dtype=np.int64)
     for first in range(0, n, CACHED):
         part = slice(first, first + CACHED)
         for k, (codes, params) in enumerate(columns):
-            index[part, k] = params[codes[part]]
+            index[part, k] = params.take(codes[part], mode="clip")  # quickest
     if features is None or feature_index is None:
         return Rows(starts, index.reshape(-1), np.broadcast_to(1.0, n * width), width=width)
     value = np.ones((n, width))
