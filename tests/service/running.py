@@ -64,10 +64,11 @@ class Running:
 def running(url: str, read_only: bool = False, **limits: Any) -> Iterator[Running]:
     """Serve a store on a free port of this machine until the block ends."""
     store = open_store(str(url), read_only)
-    desk = Desk(store)
+    most = Limits(**limits)
+    desk = Desk(store, waiting=most.queue)
     desk.start()
     text = io.StringIO()
-    service = Service(store, desk, Limits(**limits), Log(text, requests=True))
+    service = Service(store, desk, most, Log(text, requests=True))
     listening = bound("127.0.0.1", 0)
     server = Server(config_of(service))
     server.service = service

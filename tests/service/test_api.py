@@ -1,6 +1,7 @@
 """Predictions, labels and layers over HTTP: each item is answered, in order, and can be sent again."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -220,3 +221,44 @@ def test_the_journal_comes_a_page_at_a_time(server: Running, layer: str) -> None
     assert [row["seq"] for row in seen] == list(range(1, 11))
     assert [row["kind"] for row in seen] == ["ticket", "posting"] * 5
     assert [row["id"] for row in seen[::2]] == list(range(5))
+
+
+def test_a_layer_goes_on_from_the_state_of_another(server: Running, layer: str) -> None:
+    for k in range(5):
+        post(server, f"{layer}/predictions", {"id": k, "prediction": 1.0, **NORTH})
+        post(server, f"{layer}/labels", {"id": k, "label": 2.0})
+    post(server, f"{layer}/predictions", {"id": "waits", "prediction": 1.0, **NORTH})
+    state = server.client.get(f"{layer}/state").json()
+    made = server.client.put("/v1/layers/heir", json={"state": state})
+    assert made.status_code == 201, made.text
+    assert server.client.put("/v1/layers/heir", json={"state": state}).status_code == 200
+    for path in (layer, "/v1/layers/heir"):
+        assert (
+            post(server, f"{path}/labels", {"id": "waits", "label": 3.0})[1]["status"] == "applied"
+        )
+        assert post(server, f"{path}/labels", {"id": 2, "label": 2.0})[1]["status"] == "duplicate"
+    same = [
+        post(server, f"{path}/predictions", {"prediction": 7.0, **NORTH})[1]["adjusted"]
+        for path in (layer, "/v1/layers/heir")
+    ]
+    assert same[0] == same[1] != 7.0
+    assert server.client.get("/v1/layers/heir").json()["kind"] == "debias"
+    for broken in (state | {"sha256": "0" * 64}, state | {"kind": "elo"}, {}, "x", 7, []):
+        refused = server.client.put("/v1/layers/heir2", json={"state": broken})
+        assert (refused.status_code, refused.json()["code"]) == (422, "refused"), broken
+    other = server.client.put("/v1/layers/heir3", json={"state": state, "eta": 0.5})
+    assert other.status_code in (409, 422) and "eta" in other.json()["detail"]
+
+
+def test_a_stream_ends_with_the_server(tmp_path: Path) -> None:
+    with running(tmp_path / "store.db") as server:
+        layer = server.layer("watched")
+        client = server.as_key(server.key)
+        with client.stream("GET", f"{layer}/events") as events:
+            lines = events.iter_lines()
+            assert next(lines)
+            began = time.monotonic()
+            server.service.end()
+            for _ in lines:
+                pass
+    assert time.monotonic() - began < 5

@@ -1,5 +1,7 @@
 """A store that cannot write: predictions are served and flagged, labels are refused, nothing is claimed or lost."""
 
+import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -102,6 +104,65 @@ def test_what_was_begun_is_answered_and_committed_at_the_end(tmp_path: Path) -> 
     with running(tmp_path / "store.db") as server:
         shown = server.client.get(layer).json()
         assert shown["served"] == len(stored) == len({one["id"] for one in stored})
+
+
+def test_what_waits_when_the_server_ends_is_committed_though_nobody_listens(tmp_path: Path) -> None:
+    items = json.dumps([{"id": k, "prediction": 1.0} for k in range(50)])
+    with running(tmp_path / "store.db") as server:
+        layer = server.layer("demand", eta=0.5)
+        driver: Any = server.service.store.driver
+        slow = threading.Event()
+
+        def hold() -> None:  # a disk that takes its time
+            with driver._turn:
+                slow.set()
+                time.sleep(0.6)
+
+        holding = threading.Thread(target=hold)
+        holding.start()
+        slow.wait()
+        host, port = server.address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as caller:  # who leaves at once
+            key, size = f"Authorization: Bearer {server.key}", f"Content-Length: {len(items)}"
+            head = f"POST {layer}/predictions HTTP/1.1\r\nHost: x\r\n{key}\r\n{size}\r\n\r\n"
+            caller.sendall((head + items).encode())
+            time.sleep(0.2)
+    holding.join()
+    with running(tmp_path / "store.db") as server:
+        assert server.client.get(layer).json()["served"] == 50
+        row = server.service.store.layers()[0]
+        assert server.service.store.snapshot(row.number)[0] == row.head.seq == 50
+
+
+def test_more_than_the_queue_holds_is_sent_away_and_comes_back(tmp_path: Path) -> None:
+    with running(tmp_path / "store.db", queue=100) as server:
+        layer = server.layer("demand", eta=0.5)
+        driver: Any = server.service.store.driver
+        answers: list[httpx.Response] = []
+
+        def send(k: int) -> None:
+            items = [{"id": f"{k}-{j}", "prediction": 1.0} for j in range(80)]
+            answers.append(clients[k].post(f"{layer}/predictions", json=items))
+
+        clients = [server.as_key(server.key) for _ in range(4)]
+        threads = [threading.Thread(target=send, args=(k,)) for k in range(4)]
+        with driver._turn:  # a disk that takes its time
+            for thread in threads:
+                thread.start()
+            until = time.monotonic() + 10
+            while not answers and time.monotonic() < until:
+                time.sleep(0.01)
+        for thread in threads:
+            thread.join()
+        statuses = sorted(answer.status_code for answer in answers)
+        assert statuses[0] == 200 and statuses[-1] == 429 and set(statuses) == {200, 429}
+        busy = next(answer for answer in answers if answer.status_code == 429)
+        assert busy.json()["code"] == "busy" and int(busy.headers["retry-after"]) >= 1
+        assert server.client.get(layer).json()["served"] == 80 * statuses.count(200)
+        for k in range(4):
+            send(k)
+        assert [answer.status_code for answer in answers[4:]] == [200] * 4
+        assert server.client.get(layer).json()["served"] == 320
 
 
 @pytest.mark.parametrize("atomic", ["maybe", "True", "1"])

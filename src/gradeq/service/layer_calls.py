@@ -38,10 +38,14 @@ class Settings(Struct):
 
     ``keyed``: a state for each key. ``tickets``: "signed" for tickets that come back with the labels. ``max_names``:
     groups, keys or players that are kept apart. ``state``: what ``to_json`` of the library or ``--state`` of the
-    command line wrote, to go on from there. Whatever else the layer's class takes is taken here too.
+    command line wrote, to go on from there; it knows its kind and settings. Whatever else the class of the layer
+    takes is taken here too.
     """
 
-    kind: Literal["conformal", "debias", "elo", "ensemble", "interval", "quantile", "quantiles"]
+    kind: (
+        Literal["conformal", "debias", "elo", "ensemble", "interval", "quantile", "quantiles"]
+        | None
+    ) = None
     eta: float | str | None = None
     groups: list[str] | None = None
     keyed: bool = False
