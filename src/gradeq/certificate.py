@@ -110,6 +110,8 @@ def coordinates_of(
     np.divide(table[GRADIENT], table[WEIGHT], out=left, where=table[WEIGHT] > 0.0)
     known = {
         "name": names,
+        "rows": table[ROWS].astype(np.int64),
+        "weight": table[WEIGHT],
         "average_gradient": every.gradient,
         "average_penalty": every.penalty,
         "average_normal": every.normal,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gradeq.equilibrium import Equilibrium
+from gradeq.equilibrium import Equilibrium, column_of
 from gradeq.ledger import facts as fact
 from gradeq.report import notices as say
 from gradeq.report.story import Loss, Notice, Pair
@@ -77,7 +77,8 @@ def moves_less(layer: Any, weighted: bool) -> str:
 def ever_weighted(layer: Any, reached: Equilibrium) -> bool:
     """Whether labels of a state had weights other than 1."""
     heavy = layer._state.facts[fact.HEAVIEST] != 1.0
-    return bool(heavy) or any(c.weight != c.rows for c in reached.coordinates)
+    rows, weights = (column_of(reached.coordinates, name) for name in ("rows", "weight"))
+    return bool(heavy) or rows != weights
 
 
 def worse(groups: Sequence[Measured], loss: str) -> Notice | None:

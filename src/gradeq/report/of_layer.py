@@ -11,7 +11,7 @@ import numpy as np
 
 from gradeq._version import __version__
 from gradeq.coverage import Coverage
-from gradeq.equilibrium import Equilibrium
+from gradeq.equilibrium import Equilibrium, column_of
 from gradeq.errors import BadInput
 from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
@@ -143,7 +143,8 @@ def _method(layer: Any, reached: Equilibrium) -> told.Method:
     auto = settings.get("eta") == "auto"
     if not reached.rows:
         return told.Method(link, exact=reached.exact, auto=auto)
-    first = max(reached.coordinates, key=lambda c: c.rows)
+    rows = column_of(reached.coordinates, "rows")
+    first = reached.coordinates[rows.index(max(rows))]
     tail = "coverage minus level" if covers else "the bias over its rows"
     tail = (
         f"the mean of error × {first.name}" if first.name in settings.get("features", ()) else tail

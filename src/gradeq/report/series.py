@@ -43,7 +43,7 @@ class Sheet:
         """
         kind, name, unit = axis
         kept = thin(len(x), POINTS).tolist()
-        xs = [_short(x[i], 10) for i in kept]
+        xs = [_short(x[i], 13 if kind == "date" else 10) for i in kept]  # of times milliseconds
         key = next((key for key, known in self.x.items() if known == xs), f"x{len(self.x)}")
         self.x[key] = xs
         low, high = (xs[0], xs[-1]) if len(xs) > 1 else (xs[0] - 0.5, xs[0] + 0.5)

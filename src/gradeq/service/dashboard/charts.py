@@ -114,7 +114,7 @@ def delays(found: Delays | None) -> Markup:
     total = max(sum(found.counts), 1)
     top = max(found.counts) / total
     x = scale((0.0, found.edges[-1]), most=7, pad=0.0)
-    frame = Frame(x, Scale(0.0, 1.22 * top, ()), _WIDTH, 232.0, 8.0)
+    frame = Frame(x, Scale(0.0, 1.3 * top, ()), _WIDTH, 232.0, 8.0)
     parts = frame.axes("")
     rows = []
     for low, high, n in zip(found.edges[:-1], found.edges[1:], found.counts, strict=True):
@@ -126,17 +126,8 @@ def delays(found: Delays | None) -> Markup:
             el("rect", x=x0 + 0.5, y=y, width=max(x1 - x0 - 1.0, 0.8), height=frame.bottom - y,
                class_="a", data_read=f"{where}: {percent(n / total)} of labels")
         )  # fmt: skip
-    near = (found.most - found.median) / found.unit < 0.42 * found.edges[-1]
-    parts += _marked(
-        frame,
-        found.median / found.unit,
-        f"half within {span(found.median)}",
-        "end" if near else "start",
-        0,
-    )
-    parts += _marked(
-        frame, found.most / found.unit, f"99 % within {span(found.most)}", "end", 17 if near else 0
-    )
+    for at, words, down in ((found.median, "half", 0), (found.most, "99 %", 17)):
+        parts += _marked(frame, at / found.unit, f"{words} within {span(at)}", down)
     return el(
         "section",
         still(
@@ -148,22 +139,15 @@ def delays(found: Delays | None) -> Markup:
     )
 
 
-def _marked(frame: Frame, at: float, words: str, anchor: str, down: int) -> list[Markup]:
+def _marked(frame: Frame, at: float, words: str, down: int) -> list[Markup]:
+    """A dotted line with its words, at its left where there is room."""
     x = min(frame.px(at), frame.right)
-    left = frame.left + 6.4 * len(words)
-    anchor = "start" if anchor == "end" and x < left else anchor
-    side = -5 if anchor == "end" else 5
+    left = x - frame.left > 6.4 * len(words)
     return [
         el("line", x1=x, x2=x, y1=frame.top - 8, y2=frame.bottom, class_="limit"),
-        el(
-            "text",
-            tidy(words),
-            x=x + side,
-            y=frame.top + 2 + down,
-            text_anchor=anchor,
-            class_="mark",
-        ),
-    ]
+        el("text", tidy(words), x=x - 5 if left else x + 5, y=frame.top + 2 + down,
+           text_anchor="end" if left else "start", class_="mark"),
+    ]  # fmt: skip
 
 
 def _short(value: float) -> str:

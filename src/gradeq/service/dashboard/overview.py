@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gradeq.equilibrium import Equilibrium
@@ -125,7 +125,7 @@ def overview_of(layer: Any, known: Known) -> Overview:
     """A layer now. The layer is locked while it is read, and no longer: charts are worked out afterwards."""
     with layer._lock:
         reached: Equilibrium = layer.equilibrium()
-        story = told_in(layer, reached)
+        story = most_labels_first(told_in(layer, reached))
         targets = [c.target for c in coverages_of(layer, reached)] if layer.kind != "elo" else []
         flown, step, frozen = layer.in_flight, layer.step, layer.frozen
         groups = story.groups if isinstance(story, Story) else ()
@@ -171,6 +171,15 @@ def told_in(layer: Any, reached: Equilibrium) -> Story | EloStory:
     if layer.kind == "elo":
         return elo_story(layer, made_of(layer))
     return told_of(layer, reached, GROUPS)
+
+
+def most_labels_first(story: Story | EloStory) -> Story | EloStory:
+    """The groups of each column in the order of their labels."""
+    if isinstance(story, EloStory):
+        return story
+    columns = {by: k for k, by in enumerate(dict.fromkeys(group.by for group in story.groups))}
+    order = sorted(story.groups, key=lambda group: (columns[group.by], -group.rows))
+    return replace(story, groups=tuple(order))
 
 
 def flight_of(known: Known, unlabelled: int, recent: Recent) -> Flight:

@@ -9,7 +9,10 @@ from typing import Any
 from gradeq.equilibrium import Equilibrium
 from gradeq.report import notices as say
 from gradeq.report.numerals import count, number, plain, some
+from gradeq.report.of_state import harm_since
 from gradeq.report.story import EloStory, Notice, Story
+from gradeq.report.surprises import not_known
+from gradeq.report.words import FEW
 from gradeq.service.dashboard.recent import unit_of
 
 _SETTING = re.compile(r"`--([a-z-]+)(?: ([^`]+))?`")
@@ -22,13 +25,20 @@ def warnings_of(
     """What holds now, the gravest first."""
     found = list(stopped(layer, known))
     if isinstance(story, Story):
-        about = (
-            n for n in story.notices if n.level == "amber" and not n.claim.startswith("Too few")
-        )
-        found += [in_settings(notice) for notice in about]
+        found += [in_settings(notice) for notice in harmed(layer, reached, story)]
     found += capped(layer, reached)
     found += late(reached, flight)
     return say.ordered(found)
+
+
+def harmed(layer: Any, reached: Equilibrium, story: Story) -> list[Notice]:
+    """What got worse since the start; of groups it is only noted, since some of many always are."""
+    whole = story.groups_total == len(story.groups) and not story.levels
+    judged = tuple(group for group in story.groups if group.rows >= FEW) if whole else ()
+    found = harm_since(layer, reached, judged)
+    lost = not_known(reached.hidden)
+    found = [replace(n, level="note") if "group" in n.claim else n for n in found]
+    return [*([lost] if lost else []), *found]
 
 
 def stopped(layer: Any, known: Any) -> list[Notice]:
@@ -102,6 +112,8 @@ def late(reached: Equilibrium, flight: Any) -> list[Notice]:
 
 def span(seconds: float) -> str:
     """A wait in the unit that suits it: 9.7 hours."""
+    if seconds < 1.0:
+        return "less than a second"
     unit = unit_of(seconds)
     value = seconds / unit
     return f"{number(value, 1 if value < 10 else 0)} {UNITS[unit]}"
