@@ -2,8 +2,9 @@
 
 import json
 import re
+import sqlite3
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import httpx
 import numpy as np
@@ -241,6 +242,34 @@ def test_a_page_of_trees_holds_text_and_never_markup():
 
     found = tree(join(el("b", HOSTILE, title=HOSTILE), "\x00 & <i>", el("br")))
     assert found == [["b", {"title": HOSTILE}, HOSTILE], "\ufffd & <i>", ["br", {}]]
+
+
+@chromium
+def test_books_that_do_not_balance_give_a_red_light_with_what_is_wrong(browser, tmp_path):
+    with running(tmp_path / "store.db") as made:
+        feed(made, "sound", {}, [1.0] * 100, [2.0] * 100)
+        feed(made, "tampered", {"eta": 0.05}, [1.0] * 100, [2.0] * 100)
+        with closing(sqlite3.connect(tmp_path / "store.db")) as file, file:
+            file.execute(
+                "UPDATE sums SET labels = labels + 1 WHERE layer = (SELECT max(number) FROM layers)"
+            )
+        for row in made.service.store.layers():
+            made.service.watch.look(row)
+        time.sleep(1.0)  # what a page shows may be so old
+        seen = Look(browser, made.address)
+        page = seen.enter(made.key, "/layers/tampered")
+        lights = {
+            one.locator("b").first.inner_text(): one.inner_text()
+            for one in page.locator(".layers li").all()
+        }
+        assert "Journal and ledger differ" in lights["tampered"]
+        assert "differ" not in lights["sound"]
+        page.wait_for_selector(
+            ".checks >> text=the sums of 1 parameters are not those of the journal"
+        )
+        page.goto(made.address)
+        assert "1 of 2 need a look." in page.inner_text("main")
+        seen.close()
 
 
 def test_nobody_looks_nothing_is_made(service):

@@ -114,7 +114,9 @@ def greet(service: Any, address: str, first: str | None) -> None:
             f'  curl -X PUT {address}/v1/layers/demand -H "Authorization: Bearer $GRADEQ_KEY" \\'
         )
         click.echo("""    --json '{"kind": "debias", "eta": 0.05, "groups": ["region"]}'""")
-    click.echo(f"\nOpen {address} in a browser for the rest; Ctrl-C ends the server.")
+    # What stands behind # signs the browser in and is never sent as part of an address.
+    page = address if first is None else f"{address}/#{first}"
+    click.echo(f"\nOpen {page} in a browser for the rest; Ctrl-C ends the server.")
     import sys
 
     sys.stdout.flush()

@@ -52,10 +52,10 @@ class Service:
         self.limits, self.log = limits or Limits(), log or Log()
         self.endpoints = endpoints
         self.metrics, self.sessions = Metrics(), Sessions(store.secret)
-        self.screens, self.broadcast = Screens(desk), Broadcast(desk)
         self.bell = Bell()
         self.ring = KeyRing(lambda: keys_of(store))
         self.watch = Watch(desk, self._audited)
+        self.screens, self.broadcast = Screens(desk, self.watch.found), Broadcast(desk)
         self.began, self.closing = time.time(), False
         self.ending = asyncio.Event()
         self._buckets: dict[int, Bucket] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import NamedTuple
 
@@ -18,7 +18,9 @@ from gradeq.service.dashboard.view import layer_page
 from gradeq.service.desk import Desk
 from gradeq.service.failures import LayerStopped, NoSuchLayer
 from gradeq.service.live import Live
+from gradeq.service.tally import Audited
 
+Audits = Mapping[tuple[str, str], tuple[float, Audited]]  # when and what, by tenant and name
 SOON = 0.9  # seconds that the page of a layer is good for
 OLD = 10.0  # seconds that anything is good for, though nothing was written
 SHARE = 20.0  # what took a second to make is kept for so many
@@ -44,8 +46,8 @@ class Viewer(NamedTuple):
 class Screens:
     """The pages of a server; called from threads beside the event loop."""
 
-    def __init__(self, desk: Desk, clock: Callable[[], float] = time.time) -> None:
-        self.desk, self.clock = desk, clock
+    def __init__(self, desk: Desk, audits: Audits, clock: Callable[[], float] = time.time) -> None:
+        self.desk, self.audits, self.clock = desk, audits, clock
         self._kept: dict[tuple[str, str], Kept] = {}
         self._making = Lock()
 
@@ -59,7 +61,8 @@ class Screens:
                 age = now - kept.at
                 if age < max(within, SHARE * kept.took) or (kept.seq == seq and age < within * OLD):
                     return kept.view
-            view = overview_of(live.layer, known_of(self.desk, live, self.clock()))
+            audited = self.audits.get((tenant, name))
+            view = overview_of(live.layer, known_of(self.desk, live, audited, self.clock()))
             self._kept[tenant, name] = Kept(view, time.monotonic(), time.monotonic() - now, seq)
             return view
 
@@ -116,7 +119,7 @@ class Screens:
         return found
 
 
-def known_of(desk: Desk, live: Live, now: float) -> Known:
+def known_of(desk: Desk, live: Live, audited: tuple[float, Audited] | None, now: float) -> Known:
     """What a desk knows of a layer; copies, since the desk goes on."""
     health = desk.health
     why = "" if health.writable or desk.store.read_only else health.why or "a commit failed"
@@ -128,13 +131,25 @@ def known_of(desk: Desk, live: Live, now: float) -> Known:
         opened=[entry.at for entry, _ in list(live.opened.values())],
         whole=live.whole,
         refused=[Refused(*one) for one in list(live.rejections)],
-        checks=[Check("Journal on disk", good, told, None, "every write")],
+        checks=[Check("Journal on disk", good, told, None, "every write"), *_audit(audited)],
         stopped=live.head.stopped,
         unwritable=why,
         last_label=live.last_label,
         signed=live.signed,
         ttl=live.ttl,
     )  # fmt: skip
+
+
+def _audit(audited: tuple[float, Audited] | None) -> list[Check]:
+    """What the last audit found; none before there was one."""
+    if audited is None:
+        return []
+    at, found = audited
+    if found.faults:
+        return [Check("Journal and ledger differ", False, found.faults[0], at)]
+    name = "Full audit" if found.replayed else "Journal matches ledger"
+    done = "all of it done again from the journal" if found.replayed else "sums and hashes equal"
+    return [Check(name, True, f"{found.labels:,} labels in both, {done}", at)]
 
 
 def _damaged(name: str, why: str) -> Markup:
