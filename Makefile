@@ -8,7 +8,8 @@ PYTEST_WORKERS ?= auto
 help:
 	@echo "make demo         set up, then run the demo into demo-out/"
 	@echo "make test         set up, then run all tests (PYTEST_ARGS=... to narrow)"
-	@echo "make test-faults  runs killed at a write or short of room: files old or whole, no row lost or learned twice"
+	@echo "make test-faults  runs killed at a write or short of room: files old or whole, no row lost or learned twice;"
+	@echo "                  and a server killed under load: nothing acknowledged is lost or doubled"
 	@echo "make fuzz         an adversary against everything that is printed (FUZZ_ARGS='--runs 10000 --seed 7')"
 	@echo "make check        ruff, ruff format, mypy --strict, direction of imports"
 	@echo "make format       let ruff sort imports and format"
@@ -30,6 +31,7 @@ test: setup
 
 test-faults: setup
 	cd tests && ../$(PY) -m faults $(FAULTS_ARGS)
+	cd tests && ../$(PY) -m service.kills $(KILLS_ARGS)
 
 fuzz: setup
 	cd tests && ../$(PY) -m fuzz $(FUZZ_ARGS)

@@ -1,26 +1,33 @@
 """The command sessions of README.md and docs/ are run, and print what they say they print.
 
 A ``console`` block has commands after ``$``, their further lines after ``>``, and then what they print; ``...`` in
-it stands for anything. All blocks of a page share one folder, which is empty at the start.
+it stands for anything. All blocks of a page share one folder, which is empty at the start, and what is exported. A
+server that a page starts has its process id in the file ``pid``, and a free port instead of 8000.
 """
 
 import doctest
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from service.processes import free_port
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FLAGS = doctest.ELLIPSIS
+PORT = "8000"
 HERE = shlex.quote(sys.executable)
-# The commands of this environment, whatever else the machine has under these names.
-NAMES = f'gradeq() {{ {HERE} -m gradeq "$@"; }}\npython() {{ {HERE} "$@"; }}\n'
+COMMANDS = {"gradeq": f"{HERE} -m gradeq", "python": HERE}
 
 
 class Call(NamedTuple):
@@ -48,12 +55,29 @@ def calls_of(page: str) -> list[Call]:
     ]
 
 
-def printed(command: str, folder: Path) -> str:
-    """What a command prints, on stdout and stderr together."""
+@contextmanager
+def session(folder: Path) -> Iterator[dict[str, str]]:
+    """The environment of a page: its commands are those of this Python, whatever else the machine has."""
+    with tempfile.TemporaryDirectory() as beside:
+        for name, command in COMMANDS.items():
+            script = Path(beside, name)
+            script.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+            script.chmod(0o755)
+        path = f"{beside}{os.pathsep}{os.environ.get('PATH', '')}"
+        try:
+            yield {**os.environ, "COLUMNS": "80", "PATH": path, "KEPT": str(Path(beside, "kept"))}
+        finally:
+            if (pid := folder / "pid").exists():
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+def printed(command: str, folder: Path, environment: dict[str, str]) -> str:
+    """What a command prints, on stdout and stderr together; what it exports is kept for the next."""
     done = subprocess.run(
-        ["bash", "-c", NAMES + command],
+        ["bash", "-c", f'[ -f "$KEPT" ] && . "$KEPT"\n{command}\nexport -p > "$KEPT"'],
         cwd=folder,
-        env={**os.environ, "COLUMNS": "80"},
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -67,10 +91,11 @@ def wrong_in(page: str, folder: Path) -> list[str]:
     """The commands that print something else than the page says."""
     check = doctest.OutputChecker().check_output
     wrong = []
-    for call in calls_of(page):
-        got = printed(call.command, folder)
-        if not check(call.expected, got, FLAGS):
-            wrong.append(f"line {call.line}: {call.command}\nprints\n{got}")
+    with session(folder) as environment:
+        for call in calls_of(page.replace(PORT, str(free_port()))):
+            got = printed(call.command, folder, environment)
+            if not check(call.expected, got, FLAGS):
+                wrong.append(f"line {call.line}: {call.command}\nprints\n{got}")
     return wrong
 
 
@@ -84,7 +109,10 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="sessions a
     ids=lambda path: path.relative_to(ROOT).as_posix(),
 )
 def test_sessions_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
-    wrong = wrong_in(page.read_text(encoding="utf-8"), tmp_path)
+    text = page.read_text(encoding="utf-8")
+    if "\n$ curl" in text and shutil.which("curl") is None:
+        pytest.skip("the page calls curl, which is not installed here")
+    wrong = wrong_in(text, tmp_path)
     assert not wrong, "\n".join(wrong)
 
 

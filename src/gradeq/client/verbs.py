@@ -42,8 +42,8 @@ def create(book: Book, /, layer: str, kind: str = "debias", **settings: Any) -> 
     A layer that is there with the same settings is left as it is; with other settings the service refuses.
     """
     body = {"kind": kind, **settings}
-    if (state := settings.get("state")) is not None:
-        body = {**settings, "state": json.loads(state) if isinstance(state, str | bytes) else state}
+    if isinstance(state := settings.get("state"), str | bytes):
+        body["state"] = json.loads(state)
     told = yield from _told(book, "PUT", _path(layer), body)
     return bool(told["created"])
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.routing import Route, Router
 
-from gradeq.service import item_calls, layer_calls, site_calls
+from gradeq.service import audit_calls, item_calls, layer_calls, site_calls
 from gradeq.service.bell import Bell
 from gradeq.service.calls import Endpoint
 from gradeq.service.dashboard import calls as dashboard
@@ -32,6 +32,7 @@ from gradeq.service.watch import Watch
 ENDPOINTS: tuple[Endpoint, ...] = (
     *item_calls.ENDPOINTS,
     *layer_calls.ENDPOINTS,
+    *audit_calls.ENDPOINTS,
     *site_calls.ENDPOINTS,
     *dashboard.ENDPOINTS,
 )
