@@ -250,6 +250,16 @@ def test_a_layer_goes_on_from_the_state_of_another(server: Running, layer: str) 
     assert other.status_code in (409, 422) and "eta" in other.json()["detail"]
 
 
+def test_a_head_is_the_head_of_what_a_get_gives(server: Running, layer: str) -> None:
+    for path in ("/healthz", "/v1/layers", layer, f"{layer}/events", "/nowhere", f"{layer}/labels"):
+        answer = server.client.head(path, timeout=5)
+        assert answer.content == b""
+        if not path.endswith("/events"):
+            own = server.client.get(path)
+            assert answer.status_code == own.status_code
+            assert answer.headers["content-type"] == own.headers["content-type"]
+
+
 def test_a_stream_ends_with_the_server(tmp_path: Path) -> None:
     with running(tmp_path / "store.db") as server:
         layer = server.layer("watched")

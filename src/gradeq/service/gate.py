@@ -63,7 +63,10 @@ class Place:
             reply = Reply(problem.body(), problem.status, PROBLEM, problem.headers)
         if isinstance(reply, Stream):
             service.metrics.calls.add(route=self.path, method=method, status="200")
-            await _stream(service, send, receive, reply)
+            if method == "HEAD":
+                await _send(send, Reply(media=reply.media), True, service.limits.body_within)
+            else:
+                await _stream(service, send, receive, reply)
             return
         try:
             await _send(send, reply, method == "HEAD", service.limits.body_within)

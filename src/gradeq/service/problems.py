@@ -55,4 +55,7 @@ def split_remedy(message: str) -> tuple[str, str]:
     """A refusal of the library, ``what is wrong; what to do``, as detail and remedy."""
     line = " ".join(message.split())
     detail, found, remedy = line.rpartition("; ")
-    return (detail, remedy) if found else (line, "change the value named and send it again")
+    if found:
+        return detail, remedy
+    detail, found, rule = line.partition(": give ")
+    return (detail, f"give {rule}") if found else (line, "change the value named and send it again")
