@@ -27,6 +27,7 @@ COMMANDS = {
     "elo": "Rate players so that predicted and actual win rates agree.",
     "audit": "Check a saved state or the store of a service.",
     "serve": "Serve live layers over HTTP, with a durable journal.",
+    "store": "Back up, move, fold, rebuild the store of a service.",
     "keys": "Make, list, replace and revoke the API keys of a store.",
     "demo": "Run the main job on real flights and write the report.",
     "reproduce": "Draw the figures of the paper.",

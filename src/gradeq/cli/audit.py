@@ -31,7 +31,6 @@ def command(state: str, witness: str | None, as_json: bool, quiet: bool) -> None
     \b
     Examples
       gradeq audit state.json
-      gradeq audit layers.db --witness /other/disk/layers.witness
 
     \b
     Exit code

@@ -15,7 +15,7 @@ from gradeq.naming import name_of
 from gradeq.service.bodies import plain_in, posting_in, ticket_in
 from gradeq.service.items import Answer, Prediction
 from gradeq.service.spec import MAX_NAMES, layer_of
-from gradeq.service.store.exact import Account, Sum, add
+from gradeq.service.store.exact import NOTHING, Account, Sum, add
 from gradeq.service.store.folds import sums_in
 from gradeq.service.store.rows import Entry, LayerRow
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, TICKET
@@ -122,7 +122,8 @@ class Live:
     def open_balance(self, body: dict[str, Any]) -> None:
         """Take up the sums that a layer brought along when it was imported."""
         if body["do"] == IMPORT:
-            self.sums.update(sums_in(body["sums"]))
+            for account, own in sums_in(body["sums"]).items():
+                self.sums[account] = self.sums.get(account, NOTHING).plus(own)
 
     def enter(self, posting: Posting) -> list[Account]:
         """Add a posting to the exact sums; which of them it changed. A dropped tie teaches nothing."""

@@ -16,7 +16,15 @@ from gradeq.service.store.driver import Connection
 from gradeq.service.store.exact import Account, Sum, amounts, rounded
 from gradeq.service.store.failures import StoreDamaged
 from gradeq.service.store.folds import fold_of
-from gradeq.service.store.rows import MODULUS, Entry, LayerRow, birth_of, hashed, snapshots_of
+from gradeq.service.store.rows import (
+    MODULUS,
+    Entry,
+    LayerRow,
+    birth_of,
+    hashed,
+    page_of,
+    snapshots_of,
+)
 from gradeq.service.store.schema import CONTROL, POSTING, TICKET
 
 TOLD = 5  # faults of one layer that are spelled out
@@ -144,6 +152,14 @@ class Tally:
             off = 2.0 * ROUNDED * (self.entries + 1)
             if sums[at + ROWS] != own.rows or any(abs(a - b) > off * c for a, b, c in terms):
                 found.fault(f"the account of {account[0]!r} is not the sum of its labels")
+
+
+def imported_until(own: Connection, number: int) -> int:
+    """Entries up to this number were in the state that a layer began with; 0 if it began with none."""
+    for entry in page_of(own, number, 0, 1):
+        body = plain_in(entry.body) if entry.kind == CONTROL else {}
+        return int(body["until"]) if body.get("do") == IMPORT else 0
+    return 0
 
 
 def _place(layer: Any, account: Account) -> int:

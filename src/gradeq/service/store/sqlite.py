@@ -13,6 +13,7 @@ from threading import RLock
 from typing import Any
 from urllib.parse import quote
 
+from gradeq.errors import BadInput
 from gradeq.files.atomic import lock
 from gradeq.files.failures import writing
 from gradeq.files.places import beside
@@ -122,7 +123,15 @@ class Sqlite:
         return bool(tables)
 
     def backup(self, path: str) -> None:
-        """Copy the whole to a new file while it is in use."""
+        """Copy the whole to a new file while it is in use; it holds secrets, so it is for its owner alone."""
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            raise BadInput(f"{path} is there already; name a new file") from None
+        except OSError as error:
+            raise BadInput(
+                f"{path} cannot be written: {error.strerror}; name another place"
+            ) from None
         with self.reading() as connection:
             source: Any = connection
             source.execute("ROLLBACK")  # the copy takes a view of its own
@@ -154,11 +163,15 @@ class Sqlite:
             )
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Let go of all connections, and of the file."""
+        self.let_go()
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+    def let_go(self) -> None:
+        """Let go of all connections; the last one that writes moves the log into the file."""
         with self._turn:
-            if self._held is not None:
-                os.close(self._held)
-                self._held = None
             while not self._idle.empty():
                 self._idle.get_nowait().close()
             if self._writer is not None:

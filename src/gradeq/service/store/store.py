@@ -229,22 +229,7 @@ class Write:
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             [(number, *entry) for entry in entries],
         )
-        self.own.executemany(
-            "INSERT INTO sums (layer, account, level, labels, gradient, moved) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (layer, account, level) DO UPDATE "
-            "SET labels = excluded.labels, gradient = excluded.gradient, moved = excluded.moved",
-            [
-                (
-                    number,
-                    json.dumps(name),
-                    level,
-                    own.rows,
-                    written(own.gradient),
-                    written(own.moved),
-                )
-                for (name, level), own in changed.items()
-            ],
-        )
+        write_sums(self.own, number, changed)
         added = hashed(self._secret, number, entries)
         new = Head(
             head.seq + len(entries),
@@ -289,3 +274,16 @@ class Write:
     def _next(self, table: str) -> int:
         row = first(self.own.execute(f"SELECT COALESCE(MAX(number), 0) + 1 FROM {table}"))
         return int(row[0])
+
+
+def write_sums(own: Connection, number: int, changed: Sums) -> None:
+    """Put these sums in the place of what they were."""
+    own.executemany(
+        "INSERT INTO sums (layer, account, level, labels, gradient, moved) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (layer, account, level) DO UPDATE "
+        "SET labels = excluded.labels, gradient = excluded.gradient, moved = excluded.moved",
+        [
+            (number, json.dumps(name), level, own.rows, written(own.gradient), written(own.moved))
+            for (name, level), own in changed.items()
+        ],
+    )
