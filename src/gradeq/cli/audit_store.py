@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -14,9 +15,11 @@ def is_store(path: str) -> bool:
     if path.startswith(("postgresql://", "postgres://", "sqlite:///")):
         return True
     try:
+        if not os.path.isfile(path):  # looking into a pipe would take from it
+            return False
         with open(path, "rb") as file:
             return file.read(len(SQLITE)) == SQLITE
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
