@@ -210,8 +210,10 @@ class _ParquetSink:
         if self._held:
             table = pa.Table.from_batches(self._held, self._schema)
             self._out.write_table(table, row_group_size=max(self._rows, 1))
+            del table
         self._held = []
         self._rows = self._bytes = 0
+        pa.default_memory_pool().release_unused()  # arrow would keep room for several groups
 
 
 def _extended(schema: pa.Schema, new: Mapping[str, type]) -> pa.Schema:
