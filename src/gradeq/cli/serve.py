@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
+
+from gradeq.errors import BadInput
 
 
 @click.command(short_help="Serve live layers over HTTP, with a durable journal.")
 @click.option(
     "--store",
     "url",
-    default="gradeq.db",
-    show_default=True,
     metavar="URL",
     help=(
         "Where everything is kept: a path or sqlite:///PATH for one file, "
-        "postgresql://... for several servers on one store."
+        "postgresql://... for several servers on one store. Default gradeq.db."
     ),
 )
 @click.option(
@@ -36,6 +37,14 @@ import click
     "--read-only",
     is_flag=True,
     help="Serve predictions from the store as it is; write nothing and learn nothing.",
+)
+@click.option(
+    "--demo",
+    is_flag=True,
+    help=(
+        "Stream a sample of the flights through the server in two minutes, to see the dashboard move; "
+        "the store is a temporary file unless --store is given. Needs the extra `client` as well."
+    ),
 )
 @click.option(
     "--witness",
@@ -64,10 +73,11 @@ import click
     "--log-requests", is_flag=True, help="Log every call, not only those that are refused or slow."
 )
 def command(
-    url: str,
+    url: str | None,
     host: str,
     port: int,
     read_only: bool,
+    demo: bool,
     witness: str | None,
     rate: float,
     max_body: int,
@@ -86,6 +96,7 @@ def command(
     \b
     Examples
       gradeq serve
+      gradeq serve --demo
       gradeq serve --store /var/lib/gradeq/layers.db --port 8080
       gradeq serve --store postgresql://gradeq@db/layers --host 0.0.0.0
     """
@@ -96,10 +107,25 @@ def command(
         from gradeq.service.logs import Log
         from gradeq.service.server import serve
     limits = Limits(body=max_body, rate=rate, burst=max(rate, 1.0))
-    serve(url, host, port, read_only, limits, Log(requests=log_requests), greet, witness)
+    log = Log(requests=log_requests)
+    if not demo:
+        serve(url or "gradeq.db", host, port, read_only, limits, log, greet, witness)
+        return
+    if read_only:
+        raise BadInput("--demo writes labels, which --read-only forbids; leave one of them out")
+    from gradeq.service.demo import Demo
+
+    with TemporaryDirectory(prefix="gradeq-demo-") as folder, Demo() as own:
+
+        def greet_and_begin(service: Any, address: str, first: str | None) -> None:
+            greet(service, address, first, demo=True)
+            own.begin(service, address)
+
+        store = url or f"{folder}/demo.db"
+        serve(store, host, port, read_only, limits, log, greet_and_begin, witness)
 
 
-def greet(service: Any, address: str, first: str | None) -> None:
+def greet(service: Any, address: str, first: str | None, demo: bool = False) -> None:
     """Where it is, the first key, and a line to paste."""
     count = len(service.desk.layers)
     layers = "no layers yet" if not count else "1 layer" if count == 1 else f"{count:,} layers"
@@ -108,7 +134,9 @@ def greet(service: Any, address: str, first: str | None) -> None:
     if first is not None:
         click.echo("\nYour first key, shown only now:\n")
         click.echo(f"  export GRADEQ_KEY={first}")
-    if not count and not service.store.read_only:
+    if demo:
+        click.echo("\nThe demo: flights out of New York stream through the server for two minutes.")
+    elif not count and not service.store.read_only:
         click.echo("\nMake a layer:\n")
         click.echo(
             f'  curl -X PUT {address}/v1/layers/demand -H "Authorization: Bearer $GRADEQ_KEY" \\'
