@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -17,6 +18,7 @@ from gradeq.service.reading import Reader, rejected
 
 STATUS = {"conflict": 409, "unknown": 404, "expired": 410, "rejected": 422}
 NOT_DONE = "not done, since another item of this atomic call was refused"
+AT_ONCE = 200  # items that may be previewed, or queued, while other calls wait
 PREDICTIONS, LABELS = Reader(Prediction), Reader(Label)
 ATOMIC = {"atomic": Annotated[bool, Meta(description="All items or none: 422 if one is refused.")]}
 
@@ -43,9 +45,12 @@ async def _answered(call: Call, reader: Reader[Any], ask: Any) -> Reply:
     items = [item for item in given if type(item) is not Answer]
     answers: list[Answer]
     if len(items) == len(given) or not atomic:
-        waiting: Future[list[Answer]] = ask(
-            key.tenant, call.part("name"), items, key.number, atomic
-        )
+        asked = (key.tenant, call.part("name"), items, key.number, atomic)
+        waiting: Future[list[Answer]]
+        if len(items) > AT_ONCE or service.desk.layers.known(asked[:2]) is None:
+            waiting = await asyncio.to_thread(lambda: ask(*asked))
+        else:
+            waiting = ask(*asked)
         answers = await service.bell.wait(waiting)
         if len(items) < len(given):
             following = iter(answers)

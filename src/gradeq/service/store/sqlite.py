@@ -191,7 +191,8 @@ def told(path: Any) -> Iterator[None]:
             raise StoreStopped(
                 f"{path}: {error}; restart the server, which audits the store"
             ) from error
-        raise StoreUnavailable(f"{path}: {error}") from error
+        remedy = "look at the folder, its rights and the room on the disk"
+        raise StoreUnavailable(f"{path}: {error}; {remedy}") from error
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.IntegrityError):
             raise StoreUnavailable(f"{path}: {error}; another server wrote to it") from error
