@@ -232,6 +232,8 @@ def test_signed_tickets_leave_nothing_until_their_labels_come(name, desk):
     assert columns(desk.live("t", "demand").layer) == columns(own)
     again = Live.load(desk.store, desk.store.layer("t", "demand"))
     assert columns(again.layer) == columns(own)
+    alone = desk.label("t", "demand", [Label(id=waiting[0][0].id, label=0.0)]).result()[0]
+    assert alone.status == "rejected" and "ticket" in alone.detail
     forged = waiting[0][0].ticket[:-4] + "AAAA"
     assert (
         desk.label("t", "demand", [Label(label=0.0, ticket=forged)]).result()[0].status
@@ -295,3 +297,28 @@ def test_gradeq_reads_what_the_service_saved(desk):
     ).result()
     desk.stop()
     assert gq.from_json(desk.store.snapshot(1)[1]).kind == "debias"
+
+
+def test_a_new_store_is_for_its_owner_alone(desk):
+    path = desk.store.driver.path
+    assert [own.stat().st_mode & 0o077 for own in path.parent.glob("store.db*")] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"kind": "debias", "decay": "fast"},
+        {"kind": "debias", "eta": None, "decay": 0.5},
+        {"kind": "conformal", "score": "absolute", "coverage": 0.9, "decay": 0.5},
+        {"kind": "quantile", "level": 0.9, "penalty": "ridge"},
+        {"kind": "debias", "schedule": "falling"},
+        {"kind": "debias", "groups": 3},
+        {"kind": "ensemble", "level": 0.9},
+        {"kind": "keyed"},
+        {},
+    ],
+)
+def test_settings_that_make_no_layer_are_refused_in_one_line(spec, desk):
+    with pytest.raises(ValueError) as refused:
+        desk.create("t", "demand", spec)
+    assert "\n" not in str(refused.value) and not desk.names("t")

@@ -135,6 +135,10 @@ class Page:
                 if posted is not None:
                     return self._again(item, id, text, posted, y, author, told)
                 entry = self._entry(text, TICKET)
+                if entry is None and live.signed:
+                    raise BadInput(
+                        "this layer keeps no tickets; send the one that came with the prediction, under 'ticket'"
+                    )
                 if entry is None:
                     return self._refuse(
                         id, "unknown", f"no prediction was served with the id {id!r}"

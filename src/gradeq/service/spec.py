@@ -25,18 +25,21 @@ def layer_of(spec: dict[str, Any]) -> Layer:
     """A fresh layer from its spec; one line says what is wrong with it."""
     kind = checked(spec)
     cls = layer_class(kind)
-    known = [name for name in arguments(cls) if name != "penalty"]
+    known = _settings(cls)
     given = {name: value for name, value in spec.items() if name not in OURS}
     for name in given:
-        if name not in known and name != "penalty":
+        if name not in known:
             raise BadInput(
                 f"{name!r} is no setting of a {kind} layer; it takes {', '.join([*known, *OURS[1:5]])}"
             )
+    for name in ("decay", "strength"):
+        if name in spec and name not in known:
+            raise BadInput(f"a {kind} layer has no {name}; leave it out")
     if "penalty" in given or "strength" in spec:
         given["penalty"] = _penalty(given.get("penalty"), spec.get("strength"))
-    if "decay" in spec:
-        given["schedule"] = Power(given.pop("eta", None), spec["decay"])
     try:
+        if "decay" in spec:
+            given["schedule"] = Power(given.pop("eta", None), spec["decay"])
         layer = cls(**given)
         if spec.get("keyed", False):
             from gradeq.layers.keyed import Keyed
@@ -67,6 +70,13 @@ def checked(spec: dict[str, Any]) -> str:
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_NAMES:
         raise BadInput(f"max_names={most!r}: give a whole number from 1 to {MOST_NAMES:,}")
     return kind
+
+
+def _settings(cls: type[Layer]) -> list[str]:
+    """What can be set of a layer in JSON: a schedule by its decay, a penalty by name and strength."""
+    own = [name for name in arguments(cls) if name != "schedule"]
+    decay = ["decay"] if "schedule" in arguments(cls) else []
+    return [*own, *decay, *(["strength"] if "penalty" in own else [])]
 
 
 def _penalty(name: Any, strength: Any) -> Any:

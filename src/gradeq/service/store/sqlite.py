@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import RLock
@@ -57,8 +57,14 @@ class Sqlite:
         if self.path.exists() and self.path.stat().st_size:
             self.exists()  # the first setting would change a file of another program
         if not read_only:
+            self._make_private()
             with self._turn, told(path):
                 self._writer = self._connect("rwc", DURABLE)
+
+    def _make_private(self) -> None:
+        """A new file is for its owner alone: it holds the secret that tickets are signed with."""
+        with suppress(OSError):  # SQLite says better what is wrong with the place
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
     def _connect(self, mode: str, settings: Sequence[str] = ()) -> sqlite3.Connection:
         sealed = "&immutable=1" if mode == "ro" and self._sealed() else ""
