@@ -10,7 +10,8 @@ help:
 	@echo "make test         set up, then run all tests (PYTEST_ARGS=... to narrow)"
 	@echo "make test-faults  runs killed at a write or short of room: files old or whole, no row lost or learned twice;"
 	@echo "                  and a server killed under load: nothing acknowledged is lost or doubled"
-	@echo "make fuzz         an adversary against everything that is printed (FUZZ_ARGS='--runs 10000 --seed 7')"
+	@echo "make fuzz         an adversary against everything that is printed (FUZZ_ARGS='--runs 10000 --seed 7'),"
+	@echo "                  and thousands of generated calls against a running service"
 	@echo "make check        ruff, ruff format, mypy --strict, direction of imports"
 	@echo "make format       let ruff sort imports and format"
 	@echo "make bench        the benchmark table; make bench-large adds the long ones"
@@ -35,6 +36,7 @@ test-faults: setup
 
 fuzz: setup
 	cd tests && ../$(PY) -m fuzz $(FUZZ_ARGS)
+	GRADEQ_FUZZ=400 $(PY) -m pytest -q -n 0 tests/service/test_api_fuzz.py
 
 check: setup
 	$(PY) -m ruff check .

@@ -1,6 +1,7 @@
 """A store that cannot write: predictions are served and flagged, labels are refused, nothing is claimed or lost."""
 
 import json
+import random
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+import gradeq as gq
 from service.running import Running, running
 
 
@@ -174,3 +176,29 @@ def test_a_parameter_that_is_not_known_is_refused(tmp_path: Path, atomic: str) -
             assert answer.status_code == 400 and answer.json()["remedy"]
         for query in ({"after": "-1"}, {"limit": "x"}, {"limit": "9" * 30}, {"limt": "1"}):
             assert server.client.get(f"{layer}/journal", params=query).status_code == 400
+
+
+def test_two_servers_on_one_postgresql_are_one_library_layer(postgres: Any) -> None:
+    """Calls go to either server; both serve what one layer of the library serves for the same events."""
+    url, rng, layer = postgres.address(), random.Random(3), gq.Debiaser(eta=0.2, groups=["g"])
+    with running(url) as one, running(url) as two:
+        path = one.layer("shared", eta=0.2, groups=["g"])
+        clients = [one.client, two.as_key(one.key)]
+        two.service.ring.reload()
+        waiting: list[int] = []
+        for id in range(40):
+            f, g = rng.gauss(0.0, 3.0), rng.choice("ab")
+            item = {"id": id, "prediction": f, "groups": {"g": g}}
+            answer = rng.choice(clients).post(f"{path}/predictions", json=item).json()
+            assert answer["adjusted"] == layer.predict(f, groups={"g": g}, id=id)
+            waiting.append(id)
+            while waiting and rng.random() < 0.6:
+                due, y = waiting.pop(rng.randrange(len(waiting))), rng.gauss(1.0, 3.0)
+                for client, status in zip(
+                    rng.sample(clients, 2), ("applied", "duplicate"), strict=True
+                ):
+                    told = client.post(f"{path}/labels", json={"id": due, "label": y})
+                    assert told.json()["status"] == status
+                assert layer.update(y, id=due) == "applied"
+        for client in clients:
+            assert gq.from_json(client.get(f"{path}/state").text).theta == layer.theta
