@@ -42,7 +42,7 @@ def short_kind(layer: Any, story: Story | EloStory) -> str:
 
 
 def _short(own: Any) -> str:
-    return "Debiased" if own.kind == "debias" else _of_level(own)
+    return "Bias" if own.kind == "debias" else _of_level(own)
 
 
 def _of_level(own: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from gradeq.service.desk import Desk
 
 EVERY = 1.0  # seconds between two messages, at the least
-ANYWAY = 5.0  # seconds after which things are looked at again though nobody wrote: others may have
+ANYWAY = 2.0  # seconds after which things are looked at again: what was kept may be old, others may have written
 BEAT = 15.0  # seconds of silence after which a comment says that the line is open
 
 

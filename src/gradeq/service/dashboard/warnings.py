@@ -113,7 +113,7 @@ def late(reached: Equilibrium, flight: Any) -> list[Notice]:
 def span(seconds: float) -> str:
     """A wait in the unit that suits it: 9.7 hours."""
     if seconds < 1.0:
-        return "less than a second"
+        return f"{number(1000.0 * seconds, 0)} ms"
     unit = unit_of(seconds)
     value = seconds / unit
     return f"{number(value, 1 if value < 10 else 0)} {UNITS[unit]}"
