@@ -84,7 +84,8 @@ def printed(command: str, folder: Path, environment: dict[str, str]) -> str:
         timeout=120,
         check=False,
     )
-    return done.stdout
+    text = done.stdout
+    return text if not text or text.endswith("\n") else text + "\n"  # a terminal shows them alike
 
 
 def wrong_in(page: str, folder: Path) -> list[str]:
