@@ -12,6 +12,7 @@ import pytest
 
 from gradeq.service.dashboard.shell import tree
 from gradeq.service.dashboard.stream import Broadcast
+from gradeq.service.store.api_keys import end_key, keys_of
 from report.samples import HOSTILE
 from service.chromium import CHROMIUM, FLAGS, Look
 from service.running import running
@@ -162,6 +163,26 @@ def test_charts_are_read_by_keyboard_and_keep_what_is_read_while_they_change(bro
     assert page.locator("#error .read").inner_text() == read
     service.client.delete("/v1/layers/several2")
     seen.close()
+
+
+@chromium
+def test_a_page_whose_layer_is_deleted_or_whose_key_is_revoked_says_so(browser, tmp_path):
+    with running(tmp_path / "store.db") as made:
+        made.layer("short")
+        made.layer("long")
+        key = made.new_key()
+        seen = Look(browser, made.address)
+        page = seen.enter(key, "/layers/short")
+        page.wait_for_selector("h1 >> text=short")
+        made.client.delete("/v1/layers/short")
+        page.wait_for_url(made.address + "/", timeout=15_000)
+        number = next(one.number for one in keys_of(made.service.store) if one.prefix == key[3:11])
+        end_key(made.service.store, number, time.time())
+        made.service.ring.reload()
+        page.reload()
+        page.wait_for_selector("text=Paste an API key")
+        seen.context.close()
+        assert not [said for said in seen.wrong if "404" not in said]
 
 
 def test_pages_need_a_sign_in_and_buttons_a_token_and_the_scope(service):

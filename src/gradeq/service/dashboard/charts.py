@@ -142,7 +142,7 @@ def delays(found: Delays | None) -> Markup:
 def _marked(frame: Frame, at: float, words: str, down: int) -> list[Markup]:
     """A dotted line with its words, at its left where there is room."""
     x = min(frame.px(at), frame.right)
-    left = x - frame.left > 6.4 * len(words)
+    left = x - frame.left > 8.0 * len(words)
     return [
         el("line", x1=x, x2=x, y1=frame.top - 8, y2=frame.bottom, class_="limit"),
         el("text", tidy(words), x=x - 5 if left else x + 5, y=frame.top + 2 + down,

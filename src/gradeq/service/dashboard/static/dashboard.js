@@ -97,9 +97,13 @@ function connect() {
     wait = Math.min(2 * wait, 15000);
   };
 }
-const again = () => fetch(location.pathname, {method: "HEAD"}).then(
-  answer => answer.ok && !answer.headers.get("x-sign-in") ? connect() : answer.status < 500 ? location.reload() : setTimeout(again, wait),
-  () => setTimeout(again, wait));
+// Signed out: the page asks for a key. The layer is gone: all layers are shown.
+const again = () => fetch(location.pathname, {method: "HEAD"}).then(answer => {
+  if (answer.redirected) location.assign("/");
+  else if (answer.ok && !answer.headers.get("x-sign-in")) connect();
+  else if (answer.status < 500) location.reload();
+  else setTimeout(again, wait);
+}, () => setTimeout(again, wait));
 function told(words) {
   const link = document.getElementById("link");
   if (link && link.textContent !== words) link.textContent = words;
