@@ -10,10 +10,12 @@ import pytest
 import gradeq as gq
 from gradeq.learning import cells_of
 from gradeq.report.of_state import coverages_of, groups_of
+from gradeq.report.series import Sheet
 from gradeq.report.story import EloStory, as_json
 from gradeq.service.dashboard.overview import Check, Known, overview_of
 from gradeq.service.dashboard.recent import Recent
 from gradeq.service.dashboard.side import brief_of
+from gradeq.service.dashboard.view import layer_page
 from gradeq.service.live import Heard
 
 ROWS = 400
@@ -177,6 +179,13 @@ def test_amber_lights_say_what_to_look_at():
     assert (
         "--" not in worse.notices[0].remedy
     )  # settings of a layer, not options of the command line
+
+
+def test_a_server_that_is_behind_others_says_by_how_much():
+    layer, heard, _ = fed("one")
+    for behind, said in ((None, False), ((3, 1204), True)):
+        page = layer_page(overview_of(layer, known(layer, heard, behind=behind)), Sheet(), True)
+        assert ("3 of their entries not read here yet, at most 1,204 so far" in page) is said
 
 
 def test_a_leaderboard_has_an_overview_of_its_own():

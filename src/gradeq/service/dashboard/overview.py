@@ -65,6 +65,7 @@ class Known:
     last_label: float | None = None
     signed: bool = False
     ttl: float | None = None
+    behind: tuple[int, int] | None = None  # of other servers, now and at most; None: there are none
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,9 @@ class Overview:
     frozen: bool
     shadow: bool
     last_label: float | None
+    behind: (
+        tuple[int, int] | None
+    )  # entries that other servers had written when this one looked, now and at most
 
 
 def overview_of(layer: Any, known: Known) -> Overview:
@@ -163,6 +167,7 @@ def overview_of(layer: Any, known: Known) -> Overview:
         frozen=frozen,
         shadow=bool(layer.shadow),
         last_label=known.last_label,
+        behind=known.behind,
     )
 
 

@@ -137,6 +137,7 @@ def known_of(desk: Desk, live: Live, audited: tuple[float, Audited] | None, now:
         last_label=live.last_label,
         signed=live.signed,
         ttl=live.ttl,
+        behind=(live.behind, live.most_behind) if desk.store.shared else None,
     )  # fmt: skip
 
 

@@ -254,6 +254,9 @@ def _learning(view: Overview) -> Markup:
         bound = (
             "vacuous so far: no smaller than the largest error possible" if told.vacuous else bound
         )
+    behind = ""
+    if view.behind is not None:
+        behind = f"{count(view.behind[0])} of their entries not read here yet, at most {count(view.behind[1])} so far"
     step = plain(float(f"{view.step:.2g}"))
     if view.method != "auto" and view.step < view.asked * (1.0 - 1e-9):
         step += f", asked for {plain(view.asked)}"
@@ -262,6 +265,7 @@ def _learning(view: Overview) -> Markup:
         ("Learning", view.learning),
         ("Served", f"{count(view.served)} predictions, {count(view.labels)} labels learned from"),
         ("Proven bound", bound),
+        ("Other servers", behind),
     ]
     parts = [
         part for term, text in facts if text for part in (el("dt", term), el("dd", tidy(text)))
