@@ -33,6 +33,7 @@ test: setup
 test-faults: setup
 	cd tests && ../$(PY) -m faults $(FAULTS_ARGS)
 	cd tests && ../$(PY) -m service.kills $(KILLS_ARGS)
+	cd tests && ../$(PY) -m service.long_faults $(STORE_FAULTS_ARGS)
 
 fuzz: setup
 	cd tests && ../$(PY) -m fuzz $(FUZZ_ARGS)
