@@ -3,7 +3,7 @@ PY := .venv/bin/python
 STAMP := .venv/.gradeq-setup
 PYTEST_WORKERS ?= auto
 
-.PHONY: help setup demo test test-faults fuzz check format bench bench-peers bench-large bench-quality clean
+.PHONY: help setup demo test test-faults fuzz check format bench bench-peers bench-large bench-quality bench-service clean
 
 help:
 	@echo "make demo         set up, then run the demo into demo-out/"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench        the benchmark table; make bench-large adds the long ones"
 	@echo "make bench-peers  install what the benchmarks are compared with (elote, evalica, riix; river is there)"
 	@echo "make bench-quality   bias and loss of the defaults on late streams, beside rolling means (needs GRADEQ_DATA)"
+	@echo "make bench-service   the service beside a bare endpoint and raw transactions, over loopback"
 	@echo "make clean        remove the environment and everything generated"
 
 setup: $(STAMP)
@@ -57,6 +58,9 @@ bench-peers: setup
 
 bench-quality: setup
 	$(PY) -m benchmarks.quality
+
+bench-service: setup
+	$(PY) -m benchmarks.service
 
 bench-large: setup
 	$(PY) -m benchmarks --large

@@ -12,8 +12,9 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from service.workers import Said, Worker
 
 PATIENCE = Patience(seconds=20.0, first=0.01, longest=0.1)
 WORKERS = 3  # on each layer
+ROUND = 20  # kills on one store
 LOOKED = 1.5  # seconds after which a server has seen what others wrote
 LAYERS: dict[str, dict[str, Any]] = {
     "stored": {"eta": 0.05, "groups": ["worker"]},
@@ -126,34 +128,54 @@ def killed(
     return Result(kills, len(all), doubles, time.monotonic() - began, wrong)
 
 
+class Case(NamedTuple):
+    """A kind of store, how many servers it has, and what is done to them before they start."""
+
+    name: str
+    servers: int = 1
+    fault: str = ""
+
+
+SQLITE = (Case("SQLite"), Case("SQLite, slow answers", fault="slow_answers"))
+POSTGRES = (
+    Case("PostgreSQL"),
+    Case("PostgreSQL, slow answers", fault="slow_answers"),
+    Case("PostgreSQL, two servers", servers=2),
+)
+
+
+def rounds(nursery: Nursery, case: Case, kills: int, seed: int, new: Callable[[], str]) -> Result:
+    """So many kills on new stores in turn: a server audits its journal when it starts, so journals stay short."""
+    found = Result(0, 0, 0, 0.0, [])
+    while found.kills < kills:
+        address = new()
+        servers = [Server(nursery, address, case.fault) for _ in range(case.servers)]
+        own = killed(servers, min(ROUND, kills - found.kills), seed + found.kills)
+        found = Result(*(one + other for one, other in zip(found, own, strict=True)))
+    return found
+
+
 def main() -> int:
     """make test-faults: kills on both stores, answers quick and slow, and two servers on one database."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=200, help="on each kind of store")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    broken = 0
     with ExitStack() as held:
         nursery = held.enter_context(Nursery())
         folder = Path(held.enter_context(tempfile.TemporaryDirectory()))
-        stores = {
-            "SQLite": str(folder / "quick.db"),
-            "SQLite, slow answers": str(folder / "slow.db"),
-        }
+        files = (str(folder / f"{number}.db") for number in count())
+        new: dict[Case, Callable[[], str]] = {case: lambda: next(files) for case in SQLITE}
         if why := missing():
             print(f"PostgreSQL is left out: {why}")
         else:
-            postgres = held.enter_context(cluster())
-            names = ("PostgreSQL", "PostgreSQL, slow answers", "PostgreSQL, two servers")
-            stores |= {name: postgres.address() for name in names}
-        for name, address in stores.items():
-            fault = "slow_answers" if "slow" in name else ""
-            count = 2 if "two" in name else 1
-            servers = [Server(nursery, address, fault) for _ in range(count)]
-            found = killed(servers, given.kills // 2, given.seed)
+            new |= dict.fromkeys(POSTGRES, held.enter_context(cluster()).address)
+        broken = 0
+        for case, made in new.items():
+            found = rounds(nursery, case, given.kills // 2, given.seed, made)
             broken += len(found.wrong)
             print(
-                f"{name}: {found.kills} kills, {found.acknowledged:,} acknowledged "
+                f"{case.name}: {found.kills} kills, {found.acknowledged:,} acknowledged "
                 f"({found.duplicates:,} as duplicates), {len(found.wrong)} wrong, {found.seconds:.0f} s",
                 *found.wrong[:5], sep="\n  ", flush=True,
             )  # fmt: skip

@@ -70,6 +70,6 @@ class Forgetful(Worker):
 
 
 def test_a_retry_with_a_new_id_is_caught(nursery: Nursery, address: str) -> None:
-    server = Server(nursery, address, "slow_answers")
+    server = Server(nursery, address, "slower_answers")
     wrong = killed([server], kills=7, seed=5, kind=Forgetful).wrong
     assert any("nobody was told of" in line for line in wrong)
