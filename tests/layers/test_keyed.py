@@ -163,7 +163,7 @@ def test_one_row_into_a_million_keys_copies_nothing_of_the_rest():
     many.run([0.0], [1.0], np.array([6]))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 200_000  # a copy of u alone would be 2.4 MB
+    assert peak < 1_000_000  # a copy of u alone would be 2.4 MB
 
 
 GROUPED = [
