@@ -54,6 +54,9 @@ def _wrong_in_layer(store: Any, row: Any, said: list[Said], told: list[Told]) ->
         birth = birth_of(own, store.secret, row.number)
     if (birth + hashed(store.secret, row.number, entries)) % MODULUS != head.hash:
         wrong.append("the sum of hashes is not that of the rows")
+    numbers = [ticket_in(entry.body).number for entry in entries if entry.kind == TICKET]
+    if row.spec.get("tickets") != "signed" and numbers != [*range(1, 1 + len(numbers))]:
+        wrong.append("tickets do not count the rows: some were served without knowing of others")
     layer, sums = replayed(row.spec, entries)
     if {name: own for name, own in store.sums(row.number).items() if any(own)} != sums:
         wrong.append("the exact sums are not those of the postings")

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from gradeq.service.audit import Auditor, audit_store
+from gradeq.service.bodies import body_of
 from gradeq.service.desk import Desk
 from gradeq.service.failures import LayerStopped
 from gradeq.service.items import Label
 from gradeq.service.store import open_store
+from gradeq.service.store.rows import Entry
+from gradeq.service.store.schema import TICKET
 from gradeq.service.watch import Watch
 from service.test_desk import SPECS, item_of, label_of
 
@@ -217,3 +220,17 @@ def test_audits_beside_a_desk_at_work_find_nothing(desk):
         done.set()
         thread.join()
     assert len(found) > 2 and not any(own.faults for own in found)
+
+
+def test_a_ticket_of_a_server_that_did_not_look_at_what_others_wrote_is_found(desk):
+    spec = {"kind": "debias", "eta": 0.1}
+    desk.create("t", "own", spec)
+    fill(desk, "own", spec, np.random.default_rng(6), 20)
+    in_order(desk)
+    live = desk.live("t", "own")
+    ticket = live.layer.open(1.0)._replace(number=3)
+    entry = Entry(live.head.seq + 1, TICKET, '"late"', 1.0, 0, b"", body_of(ticket))
+    with desk.store.write() as tx:
+        live.head = tx.append(live.number, tx.head(live.number), [entry], {})
+    (found,) = audit_store(desk.store)
+    assert found.faults == [f"entry {entry.seq}: its ticket does not know of those before it"]

@@ -97,7 +97,11 @@ class Tally:
         if entry.kind == CONTROL:
             self._opened(plain_in(entry.body))
         elif entry.kind == TICKET:
-            ticket_in(entry.body)
+            number = ticket_in(entry.body).number
+            if entry.seq > self.carried and not self.live.signed:  # signed ones know an older state
+                if number <= self.served:
+                    found.fault(f"entry {entry.seq}: its ticket does not know of those before it")
+                self.served = number
             if entry.id in self.open:
                 found.fault(f"entry {entry.seq}: a second ticket with the id {entry.id[:80]}")
             self.open.add(entry.id)
@@ -115,6 +119,7 @@ class Tally:
                 self.sizes[account] = abs(rounded(own.gradient)), abs(rounded(own.moved))
 
     carried = 0  # entries up to this number are in that balance
+    served = 0  # the number of the last ticket
 
     def _labelled(self, entry: Entry, found: Audited) -> None:
         posting = posting_in(entry.body)
