@@ -25,7 +25,7 @@ GROUPS = ["carrier", "origin"]
 SECONDS = 120.0
 TICKS = 20  # spans a second: of some three hours, so that labels keep their lateness
 SLACK = 600.0  # seconds that a slow machine may take longer
-PATIENCE = Patience(seconds=3.0, first=0.05, longest=0.2)  # until the server listens
+PATIENCE = Patience(seconds=30.0, first=0.05, longest=0.2)  # until the server listens
 Rows = npt.NDArray[np.intp]
 
 
