@@ -180,8 +180,8 @@ def test_a_layer_whose_books_do_not_balance_stops_learning_and_the_others_go_on(
     told = []
     watch = Watch(desk, told.append)
     watch.start()
-    assert [own.faults for own in told] == [[], []]
     watch.stop()
+    assert len(told) >= 2 and not any(own.faults for own in told)
     number = desk.live("t", "bad").number
     changed(desk, "UPDATE sums SET labels = labels + 1 WHERE layer = ?", number)
     rows = desk.store.layers()

@@ -168,11 +168,11 @@ def test_all_or_none(desk):
     before = columns(desk.live("t", "demand").layer)
     bad = [Prediction(id="a", prediction=1.0), Prediction(id="b", prediction=None)]
     told = desk.predict("t", "demand", bad, atomic=True).result()
-    assert [own.status for own in told] == ["served", "rejected"]
+    assert [own.status for own in told] == ["rejected", "rejected"]
     assert columns(desk.live("t", "demand").layer) == before and desk.store.head(1).seq == 0
     twice = [Prediction(id="a", prediction=1.0), Prediction(id="a", prediction=2.0)]
     told = desk.predict("t", "demand", twice, atomic=True).result()
-    assert [own.status for own in told] == ["served", "conflict"] and desk.store.head(1).seq == 0
+    assert [own.status for own in told] == ["rejected", "conflict"] and desk.store.head(1).seq == 0
     desk.predict("t", "demand", [Prediction(id="a", prediction=1.0)]).result()
     one, two, right = (
         Label(id="a", label=1.0),
@@ -180,7 +180,7 @@ def test_all_or_none(desk):
         Label(id="a", label=3.0, correct=True),
     )
     told = desk.label("t", "demand", [one, two], atomic=True).result()
-    assert [own.status for own in told] == ["applied", "conflict"] and desk.store.head(1).seq == 1
+    assert [own.status for own in told] == ["rejected", "conflict"] and desk.store.head(1).seq == 1
     told = desk.label("t", "demand", [one, one, right], atomic=True).result()
     assert [own.status for own in told] == ["applied", "duplicate", "corrected"]
     told = desk.label("t", "demand", [two, one], atomic=True).result()
@@ -322,3 +322,60 @@ def test_settings_that_make_no_layer_are_refused_in_one_line(spec, desk):
     with pytest.raises(ValueError) as refused:
         desk.create("t", "demand", spec)
     assert "\n" not in str(refused.value) and not desk.names("t")
+
+
+def test_what_is_refused_leaves_the_desk_as_it_was_and_frozen_is_frozen(desk):
+    desk.create("t", "demand", SPECS["auto"] | {"groups": []})
+    predict = lambda *items: desk.predict("t", "demand", items).result()  # noqa: E731
+    predict(Prediction(id="a", prediction=1.0))
+    desk.label("t", "demand", [Label(id="a", label=1000.0)]).result()
+    with pytest.raises(ValueError, match="chooses its own steps"):
+        desk.control("t", "demand", "set_step", {"eta": 0.1}).result()
+    assert not desk.live("t", "demand").stale and desk.health.failures == 0
+    desk.control("t", "demand", "freeze").result()
+    before = columns(desk.live("t", "demand").layer)
+    right = Label(id="a", label=2.0, correct=True)
+    assert desk.label("t", "demand", [right]).result()[0].status == "rejected"
+    assert columns(desk.live("t", "demand").layer) == before
+    desk.control("t", "demand", "resume").result()
+    assert desk.label("t", "demand", [right]).result()[0].status == "corrected"
+    again = Live.load(desk.store, desk.store.layer("t", "demand"))
+    for live in (desk.live("t", "demand"), again):  # charts show labels as they are now
+        assert [heard.posting.y for heard in live.recent] == [2.0]
+
+
+@pytest.mark.parametrize("spec", [{"keyed": True}, {"groups": ["g"]}, {"kind": "elo"}])
+def test_so_many_names_are_kept_apart_and_no_more(spec, desk):
+    desk.create("t", "demand", {"kind": "debias", "eta": 0.1, "max_names": 3} | spec)
+    for k in range(5):
+        item = Prediction(id=k, prediction=1.0, key=f"k{k}" if "keyed" in spec else None)
+        if "groups" in spec:
+            item.groups = {"g": f"v{k}"}
+        if "kind" in spec:
+            item = Prediction(id=k, a="p0", b=f"p{k + 1}")
+        answer = desk.predict("t", "demand", [item]).result()[0]
+        assert answer.status == (
+            "served" if k < 3 - ("kind" in spec) or "groups" in spec else "rejected"
+        )
+    names = desk.live("t", "demand").layer.theta
+    assert len(names) == 3 + ("groups" in spec) and ("g=(other)" in names) == ("groups" in spec)
+
+
+def test_what_an_operator_did_before_a_fold_is_not_done_again_after_it(desk):
+    from gradeq.service.audit import audit_store
+    from gradeq.service.retention import fold_layer
+
+    now = desk.clock()
+    desk.clock = lambda: now - 1e6
+    desk.create("t", "demand", SPECS["debias"])
+    for k in range(20):
+        desk.predict("t", "demand", [Prediction(id=k, prediction=1.0)]).result()
+        desk.label("t", "demand", [Label(id=k, label=2.0)]).result()
+        if k == 9:
+            desk.control("t", "demand", "set_step", {"eta": 0.2}).result()
+            desk.control("t", "demand", "freeze").result()
+            desk.control("t", "demand", "resume").result()
+    desk.stop()
+    (row,) = desk.store.layers()
+    assert fold_layer(desk.store, row, 86_400.0, now) == 40
+    assert [own.faults for own in audit_store(desk.store)] == [[]]

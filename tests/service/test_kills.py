@@ -71,5 +71,10 @@ class Forgetful(Worker):
 
 def test_a_retry_with_a_new_id_is_caught(nursery: Nursery, address: str) -> None:
     server = Server(nursery, address, "slower_answers")
-    wrong = killed([server], kills=7, seed=5, kind=Forgetful).wrong
-    assert any("nobody was told of" in line for line in wrong)
+    for seed in range(
+        5, 10
+    ):  # whether an answer is on its way when the server dies is a matter of luck
+        wrong = killed([server], kills=7, seed=seed, kind=Forgetful).wrong
+        if any("nobody was told of" in line for line in wrong):
+            return
+    raise AssertionError("no event of two ids was caught")

@@ -24,7 +24,7 @@ def test_a_store_that_went_back_serves_and_does_not_learn_and_the_audit_alone_wo
         store = open_store(str(path))
         desk = Desk(store)
         desk.start()
-        desk.witness = witnessed(seen, store, Log(log))
+        desk.witness = witnessed(seen, desk, Log(log))
         work(desk)
         desk.stop()
         desk.witness.close()
@@ -47,4 +47,4 @@ def test_a_store_that_went_back_serves_and_does_not_learn_and_the_audit_alone_wo
     (tmp_path / "backup.db").replace(path)
     served(after)
     (line,) = [json.loads(text) for text in log.getvalue().splitlines()]
-    assert (line["event"], line["layer"]) == ("lost", 1)
+    assert (line["event"], line["layer"]) == ("lost", "own")

@@ -94,6 +94,7 @@ def fold(url: str, keep: float, layer: str | None) -> None:
     twice the ttl. The store is audited first. A server may be at work on it.
     """
     with opened(url) as store:
+        from gradeq.errors import BadInput
         from gradeq.service.audit import Auditor
         from gradeq.service.retention import fold_layer
         from gradeq.service.store.failures import StoreDamaged
@@ -102,7 +103,13 @@ def fold(url: str, keep: float, layer: str | None) -> None:
             found = Auditor(store).tail(row)
             if found.faults:
                 raise StoreDamaged(f"{row.name} is damaged: {found.faults[0]}; nothing was folded")
-            gone = fold_layer(store, row, keep * DAY, time.time())
+            try:
+                gone = fold_layer(store, row, keep * DAY, time.time())
+            except BadInput as error:
+                if layer is not None:
+                    raise
+                click.echo(f"{row.tenant}/{row.name}: left as it is ({error})")
+                continue
             click.echo(f"{row.tenant}/{row.name}: {gone:,} of {found.entries:,} entries folded now")
 
 

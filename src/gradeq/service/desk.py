@@ -151,7 +151,16 @@ class Desk:
         if do not in CONTROLS:
             raise BadInput(f"{do!r} is nothing that can be done; give one of {', '.join(CONTROLS)}")
         with_ = given or {}
-        return self._put(Work((tenant, name), lambda page: page.control(do, with_, author), 1))
+
+        def done_or_why(page: Page) -> int | GradeqError:
+            try:
+                return page.control(do, with_, author)
+            except (
+                GradeqError
+            ) as error:  # refused, and nothing has changed: the commit need not fail for it
+                return error
+
+        return self._put(Work((tenant, name), done_or_why, 1))
 
     def copy(self, tenant: str, name: str) -> Future[tuple[int, str]]:
         """A layer as it is, saved, and the number of the journal that it holds; what is answered is on disk."""

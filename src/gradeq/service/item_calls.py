@@ -12,12 +12,11 @@ from msgspec import Meta
 
 from gradeq.service.calls import Call, Endpoint, Reply, encode
 from gradeq.service.gate import spend
-from gradeq.service.items import GOOD, Answer, Label, Prediction
+from gradeq.service.items import GOOD, Answer, Label, Prediction, not_done
 from gradeq.service.problems import split_remedy
 from gradeq.service.reading import Reader, rejected
 
 STATUS = {"conflict": 409, "unknown": 404, "expired": 410, "rejected": 422}
-NOT_DONE = "not done, since another item of this atomic call was refused"
 AT_ONCE = 200  # items that may be previewed, or queued, while other calls wait
 PREDICTIONS, LABELS = Reader(Prediction), Reader(Label)
 ATOMIC = {"atomic": Annotated[bool, Meta(description="All items or none: 422 if one is refused.")]}
@@ -56,7 +55,7 @@ async def _answered(call: Call, reader: Reader[Any], ask: Any) -> Reply:
             following = iter(answers)
             answers = [one if type(one) is Answer else next(following) for one in given]
     else:
-        answers = [one if type(one) is Answer else _undone(one) for one in given]
+        answers = [one if type(one) is Answer else not_done(one.id) for one in given]
     for answer in answers:
         if answer.status == "rejected" and answer.remedy is None and answer.detail is not None:
             answer.detail, answer.remedy = split_remedy(answer.detail)
@@ -79,12 +78,6 @@ def _each_once(given: Sequence[Any]) -> list[Any]:
         seen.add(known)
         found.append(item)
     return found
-
-
-def _undone(item: Any) -> Answer:
-    return Answer(
-        id=item.id, status="rejected", detail=NOT_DONE, remedy="mend that one and send all again"
-    )
 
 
 BOTH = (400, 401, 403, 408, 413, 415, 429, 503)

@@ -66,3 +66,13 @@ class Answer(Struct, omit_defaults=True):
 
 
 GOOD = frozenset({"served", "duplicate", "applied", "corrected"})
+
+
+def not_done(id: str | int | None) -> Answer:
+    """The answer to a good item of an atomic call that was refused."""
+    return Answer(
+        id=id,
+        status="rejected",
+        detail="not done, since another item of this atomic call was refused",
+        remedy="mend that one and send all again",
+    )

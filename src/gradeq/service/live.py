@@ -90,12 +90,12 @@ class Live:
 
     def replay(self, entry: Entry) -> None:
         """Do again what an entry says was done."""
+        layer: Any = self.layer
+        if entry.seq <= self.begun:
+            return
         if entry.kind == CONTROL:
             self.control(plain_in(entry.body))
-        layer: Any = self.layer
-        if entry.seq <= self.begun or entry.kind == CONTROL:
-            return
-        if entry.kind == TICKET:
+        elif entry.kind == TICKET:
             layer.replay([ticket_in(entry.body)])
         else:
             layer.replay([posting_in(entry.body)])
@@ -142,7 +142,17 @@ class Live:
             waited = entry.at - own[0].at if own else 0.0
             heard = (entry.at, max(0.0, waited), value or posting_in(entry.body))
             self.recent.append(new(Heard, heard))
+        elif entry.kind == CORRECTION:
+            self._put_right(value or posting_in(entry.body))
             self.last_label = entry.at
+
+    def _put_right(self, posting: Posting) -> None:
+        """A label that was corrected is shown as it is now."""
+        for k in range(len(self.recent) - 1, -1, -1):
+            old = self.recent[k].posting
+            if old[:5] == posting[:5]:  # of one ticket: number, row, base, served, weight
+                self.recent[k] = self.recent[k]._replace(posting=posting)
+                return
 
     # What comes in and goes out
 
@@ -170,7 +180,8 @@ class Live:
             if item.features:
                 given["features"] = item.features
         names = self.layer._names
-        if names.count + names.keys > self.most:
+        kept = names.keys if self.keyed else names.count - self.games  # players and the home side
+        if kept >= self.most:
             self._admit(item, given)
         return args, given
 

@@ -17,7 +17,7 @@ from gradeq.service.bodies import (
     ticket_in,
 )
 from gradeq.service.failures import LayerStopped, NoSuchLayer
-from gradeq.service.items import GOOD, Answer, Label, Prediction
+from gradeq.service.items import GOOD, Answer, Label, Prediction, not_done
 from gradeq.service.live import Live
 from gradeq.service.signing import verified
 from gradeq.service.store.exact import Account
@@ -31,7 +31,7 @@ REMEDIES = {
     "expired": "make the layer with a longer ttl",
 }
 HAS_ANOTHER = "id {!r} already has the label {!r}, not {!r}"
-SENT_BEFORE = "this id was sent with another prediction; give every prediction an id of its own"
+SENT_BEFORE = "this id was sent with another prediction"
 
 
 class Page:
@@ -69,7 +69,7 @@ class Page:
             told: dict[str, bytes] = {}
             checked = [self._judged(*own, author, told) for own in each]
             if not all(answer.status in GOOD for answer in checked):
-                return checked
+                return undone(checked)
         return [self._judged(*own, author) for own in each]
 
     def _judged(
@@ -85,10 +85,10 @@ class Page:
             payload = payload_of(item)
             old = self._entry(text, TICKET)
             if told is not None and told.setdefault(text, payload) != payload:
-                return self._refuse(id, "conflict", SENT_BEFORE)
+                return self._refuse(id, "conflict", SENT_BEFORE, "give it another id")
             if old is not None:
                 if old.payload and old.payload != payload:
-                    return self._refuse(id, "conflict", SENT_BEFORE)
+                    return self._refuse(id, "conflict", SENT_BEFORE, "give it another id")
                 ticket = self._ticket(text, old)
                 return self.live.answer(id, ticket, status="duplicate", seq=old.seq)
             args, given = self.live.where(item)
@@ -115,7 +115,7 @@ class Page:
             told: dict[str, Any] = {}
             checked = [self._outcome(*own, author, told) for own in each]
             if not all(answer.status in GOOD for answer in checked):
-                return checked
+                return undone(checked)
         return [self._outcome(*own, author) for own in each]
 
     def _outcome(
@@ -181,6 +181,8 @@ class Page:
             return Answer(id=id, status="duplicate", seq=(last or posted).seq)
         if not item.correct:
             return self._refuse(id, "conflict", HAS_ANOTHER.format(id, has, y))
+        if self.live.layer._frozen:
+            raise BadInput("learning is frozen, and a correction would change it; resume it first")
         if told is not None:
             told[text] = y
             return Answer(id=id, status="corrected")
@@ -188,6 +190,7 @@ class Page:
         for kind, posting in ((REVERSAL, back), (CORRECTION, new)):
             entry = self._append(kind, text, author, b"", body_of(posting))
             self.changed.update(self.live.enter(posting))
+            self.live.note(entry, posting)
         return Answer(id=id, status="corrected", seq=entry.seq)
 
     def _adopted(self, item: Label, y: Any, author: int, told: dict[str, Any] | None) -> Answer:
@@ -259,9 +262,9 @@ class Page:
         ttl = self.live.ttl
         return ttl is not None and self.now - at > ttl
 
-    def _refuse(self, id: Any, status: str, why: str) -> Answer:
+    def _refuse(self, id: Any, status: str, why: str, remedy: str | None = None) -> Answer:
         self.refused.append((self.now, str(id)[:255], status, why[:500].replace("\0", "\\0")))
-        return Answer(id=id, status=status, detail=why, remedy=REMEDIES.get(status))
+        return Answer(id=id, status=status, detail=why, remedy=remedy or REMEDIES.get(status))
 
     def _diverged(self, id: Any, error: Diverging) -> Answer:
         """The layer would leave its proven range: it stops learning, and goes on serving."""
@@ -278,6 +281,11 @@ class Page:
         if self.refused:
             self.tx.reject(number, self.refused)
             live.rejections.extend(self.refused)
+
+
+def undone(answers: list[Answer]) -> list[Answer]:
+    """What became of the items of a call that asked for all or none."""
+    return [answer if answer.status not in GOOD else not_done(answer.id) for answer in answers]
 
 
 def own_id(text: str) -> str | int:

@@ -102,7 +102,7 @@ def serve(
             desk = Desk(store, waiting=limits.queue)
             desk.start()
             if witness is not None and not read_only:
-                desk.witness = witnessed(witness, store, log)
+                desk.witness = witnessed(witness, desk, log)
             service = Service(store, desk, limits, log)
             service.watch.start()
             greet(service, address(host, listening), first)
@@ -113,11 +113,14 @@ def serve(
         listening.close()
 
 
-def witnessed(path: str, store: Store, log: Log) -> Witness:
+def witnessed(path: str, desk: Desk, log: Log) -> Witness:
     """The witness of a store, once it was asked what the store lacks."""
-    witness = Witness(path, store)
-    for number, why in witness.check(store).items():
-        log("lost", "error", layer=number, why=why)
+    witness = Witness(path, desk.store)
+    lost = witness.check(desk.store)
+    for live in desk.layers:
+        live.head = live.head._replace(stopped=desk.store.head(live.number).stopped)
+        if live.number in lost:
+            log("lost", "error", layer=live.row.name, tenant=live.row.tenant, why=lost[live.number])
     if witness.damaged:
         log("witness", "warning", path=path, why=f"{witness.damaged} lines are damaged")
     return witness
