@@ -147,6 +147,8 @@ class Service(RuleBasedStateMachine):
             assert answer.status == "duplicate"
         elif not correct:
             assert answer.status == "conflict"
+        elif self.layer.frozen:
+            assert answer.status == "rejected" and "frozen" in answer.detail
         else:
             assert self._did(answer, "corrected"), answer
             old, new = self.layer.repost(self.postings[id], y)
