@@ -99,6 +99,8 @@ def fold(url: str, keep: float, layer: str | None) -> None:
         from gradeq.service.retention import fold_layer
         from gradeq.service.store.failures import StoreDamaged
 
+        if not keep > 0.0:
+            raise BadInput(f"--keep {keep:g} is too little; give a positive number of days")
         for row in store.layers() if layer is None else [row_of(store, layer)]:
             found = Auditor(store).tail(row)
             if found.faults:
