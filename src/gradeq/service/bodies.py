@@ -76,3 +76,9 @@ def payload_of(item: Prediction) -> bytes:
 def id_text(id: str | int) -> str:
     """An id as the journal has it: its JSON, so 17 is not "17"."""
     return _encode(id).decode()
+
+
+def id_in(text: str) -> str | int:
+    """The id that a journal has as JSON."""
+    found: str | int = plain_in(text.encode())
+    return found

@@ -19,7 +19,15 @@ from gradeq.layers.registry import from_json
 from gradeq.ledger.values import Posting, Ticket
 from gradeq.penalties import Lasso, Ridge
 from gradeq.schedules import Power
-from gradeq.service.bodies import body_of, id_text, plain_body, plain_in, posting_in, ticket_in
+from gradeq.service.bodies import (
+    body_of,
+    id_in,
+    id_text,
+    plain_body,
+    plain_in,
+    posting_in,
+    ticket_in,
+)
 from gradeq.service.live import IMPORT, Live
 from gradeq.service.spec import MAX_NAMES, MOST_NAMES, layer_of
 from gradeq.service.store.exact import Sum, Sums, account_of, exact
@@ -148,13 +156,13 @@ def _enter(book: Book, entry: Entry, unit: float, ttl: float | None) -> None:
     """What one entry does to the ticket book of the library."""
     if entry.kind == TICKET:
         time = entry.at * unit
-        book.put(ticket_in(entry.body), _id(entry), time)
+        book.put(ticket_in(entry.body), id_in(entry.id), time)
         if ttl is not None:
             book.expire(time)
     elif entry.kind == POSTING:
-        _close(book, _id(entry), posting_in(entry.body))
+        _close(book, id_in(entry.id), posting_in(entry.body))
     elif entry.kind == CORRECTION:
-        id, posting = _id(entry), posting_in(entry.body)
+        id, posting = id_in(entry.id), posting_in(entry.body)
         if id in book.closed:
             book.closed[id] = posting._replace(slopes=())
 
@@ -170,8 +178,3 @@ def _close(book: Book, id: Id, posting: Posting) -> None:
     if id in book.held:
         book._release(book.held[id])
     book.shut(id, posting)
-
-
-def _id(entry: Entry) -> Id:
-    found: Id = plain_in(entry.id.encode())
-    return found

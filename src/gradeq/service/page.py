@@ -10,6 +10,7 @@ from gradeq.errors import BadInput, Diverging, GradeqError
 from gradeq.ledger.values import Posting, Ticket, new
 from gradeq.service.bodies import (
     body_of,
+    id_in,
     id_text,
     payload_of,
     plain_body,
@@ -199,7 +200,7 @@ class Page:
             raise BadInput("this layer keeps its tickets itself; send the id and the label alone")
         assert item.ticket is not None
         text, at, payload, ticket = verified(self._secret, self.live.number, item.ticket)
-        id = own_id(text)
+        id = id_in(text)
         if item.id is not None and id_text(item.id) != text:
             raise BadInput(f"the ticket is of id {id!r}, not {item.id!r}")
         if item.id is None:  # the others were looked up together
@@ -286,11 +287,3 @@ class Page:
 def undone(answers: list[Answer]) -> list[Answer]:
     """What became of the items of a call that asked for all or none."""
     return [answer if answer.status not in GOOD else not_done(answer.id) for answer in answers]
-
-
-def own_id(text: str) -> str | int:
-    """The id that a journal has as JSON."""
-    from gradeq.service.bodies import plain_in
-
-    found: str | int = plain_in(text.encode())
-    return found
