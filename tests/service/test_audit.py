@@ -1,6 +1,7 @@
 """The audit finds whatever journal, sums, head, snapshots and state do not agree on."""
 
 import threading
+import time
 import zlib
 
 import numpy as np
@@ -11,9 +12,11 @@ from gradeq.service.bodies import body_of
 from gradeq.service.desk import Desk
 from gradeq.service.failures import LayerStopped
 from gradeq.service.items import Label
+from gradeq.service.retention import fold_layer
 from gradeq.service.store import open_store
 from gradeq.service.store.rows import Entry
 from gradeq.service.store.schema import TICKET
+from gradeq.service.tally import Tally
 from gradeq.service.watch import Watch
 from service.test_desk import SPECS, item_of, label_of
 
@@ -234,3 +237,38 @@ def test_a_ticket_of_a_server_that_did_not_look_at_what_others_wrote_is_found(de
         live.head = tx.append(live.number, tx.head(live.number), [entry], {})
     (found,) = audit_store(desk.store)
     assert found.faults == [f"entry {entry.seq}: its ticket does not know of those before it"]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_is_written_and_taken_out_during_an_audit_neither_waits_nor_spoils_it(
+    desk, monkeypatch, whole
+):
+    """Between pages nothing is held: others write, SQLite's log is moved into the file, retention takes rows out."""
+    for place in ("rows", "audit"):
+        monkeypatch.setattr(f"gradeq.service.{'store.' if place == 'rows' else ''}{place}.PAGE", 20)
+    rng = np.random.default_rng(9)
+    desk.create("t", "own", SPECS["groups"])
+    fill(desk, "own", SPECS["groups"], rng, 60)
+    with desk.store.write() as tx:
+        desk._save(tx, desk.live("t", "own"))
+    row, turns = desk.store.layers()[0], []
+    take = Tally.take
+
+    def meanwhile(tally, page, found):
+        turns.append(len(page))
+        if len(turns) == 2:
+            fill(desk, "own", SPECS["groups"], rng, 30, first=1000)
+            if not desk.store.shared:
+                with desk.store.driver.writing() as own:
+                    own.execute("COMMIT")
+                    assert own.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+                    own.execute("BEGIN")
+        if len(turns) == 4:
+            assert fold_layer(desk.store, row, 1.0, time.time() + 9e9)
+        take(tally, page, found)
+
+    monkeypatch.setattr(Tally, "take", meanwhile)
+    auditor = Auditor(desk.store)
+    found = (auditor.whole if whole else auditor.tail)(row)
+    assert not found.faults and found.entries == desk.store.head(row.number).entries
+    assert len(turns) > 5

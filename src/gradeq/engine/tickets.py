@@ -334,7 +334,10 @@ def id_of(id: Any) -> Id:
 
 def ticket_of(fields: Fields) -> Ticket:
     """The ticket of these fields."""
-    return new(Ticket, (*fields[:6], tuple(map(int, fields[6])), *fields[7:]))
+    number, row, base, served, weight, step, counts, memo, slopes = fields
+    own = (number, row, base, served, weight, step, tuple(map(int, counts)), memo, slopes)
+    ticket: Ticket = new(Ticket, own)
+    return ticket
 
 
 def as_ticket(entry: Sequence[Any]) -> Ticket:

@@ -136,7 +136,8 @@ def judged(rule: Rule, posting: Posting) -> Posting:
     if posting.errors:
         return posting
     errors, losses = rule.judge(posting.served, posting.base, posting.y, posting.memo)
-    return posting._replace(errors=errors, losses=losses)
+    whole: Posting = new(Posting, (*posting[:9], errors, losses, *posting[11:]))
+    return whole
 
 
 def learn(rule: Rule, state: State, place: Place, posting: Posting) -> None:

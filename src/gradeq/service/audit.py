@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from gradeq.errors import GradeqError
 from gradeq.service.store.driver import Connection
-from gradeq.service.store.folds import fold_of
+from gradeq.service.store.folds import folded_until
 from gradeq.service.store.rows import PAGE, LayerRow, head_of, page_of, sums_of
 from gradeq.service.store.store import Store
 from gradeq.service.tally import Audited, Tally, unequal
@@ -29,11 +29,7 @@ class Auditor:
     def tail(self, row: LayerRow) -> Audited:
         """The rows since the last audit, and with them all sums and the head (level 1)."""
         found = Audited(row.tenant, row.name)
-        with self.store.driver.reading() as own:
-            tally = self._tallies.get(row.number)
-            if tally is None or fold_of(own, row.number).seq > tally.seq:
-                tally = Tally(own, self.store.secret, row)
-            read_on(own, tally, found)
+        tally = read_on(self.store, row, found, self._tallies.get(row.number))
         if not found.faults:
             self._tallies[row.number] = tally
         return found
@@ -41,11 +37,7 @@ class Auditor:
     def whole(self, row: LayerRow, at_work: Copy | None = None) -> Audited:
         """All rows, done again, against sums, head, snapshots and the layer at work (level 2)."""
         found = Audited(row.tenant, row.name, replayed=True)
-        with self.store.driver.reading() as own:
-            tally = Tally(own, self.store.secret, row, replay=True)
-            if at_work is not None:
-                tally.states[at_work[0]] = at_work[1], "layer at work"
-            read_on(own, tally, found)
+        tally = read_on(self.store, row, found, at_work=at_work)
         if not found.faults:
             tally.compare_accounts(found)
         return found
@@ -62,14 +54,44 @@ def audit_store(store: Store) -> list[Audited]:
     return found
 
 
-def read_on(own: Connection, tally: Tally, found: Audited) -> None:
-    """Take the rows that a tally lacks, and compare what they add up to with head and sums."""
+def read_on(
+    store: Store,
+    row: LayerRow,
+    found: Audited,
+    tally: Tally | None = None,
+    at_work: Copy | None = None,
+) -> Tally:
+    """Take the rows that a tally lacks, and compare what they add up to with head and sums.
+
+    A view of the database that is kept for long keeps all that is written meanwhile in the log; so each page has one
+    of its own, and the last page, head and sums have one together. If rows are taken out meanwhile, all begins again.
+    """
+    while True:
+        with store.driver.reading() as own:
+            if tally is None or folded_until(own, row.number) > max(tally.seq, tally.gaps):
+                found.read, found.faults = 0, []
+                tally = _begun(own, store, row, found.replayed, at_work)
+            page = page_of(own, row.number, tally.seq)
+            if len(page) < PAGE:
+                tally.take(page, found)
+                _compare(own, tally, found)
+                return tally
+        tally.take(page, found)
+
+
+def _begun(
+    own: Connection, store: Store, row: LayerRow, replay: bool, at_work: Copy | None
+) -> Tally:
+    tally = Tally(own, store.secret, row, replay)
+    if at_work is not None:
+        tally.states[at_work[0]] = at_work[1], "layer at work"
+    return tally
+
+
+def _compare(own: Connection, tally: Tally, found: Audited) -> None:
+    """See that head and sums are what the rows add up to."""
     number = tally.row.number
     head = head_of(own, number)
-    while page := page_of(own, number, tally.seq):
-        tally.take(page, found)
-        if len(page) < PAGE:
-            break
     found.entries, found.labels, found.open = tally.entries, tally.labels, len(tally.open)
     last = max(tally.seq, tally.gaps)
     if last != head.seq:

@@ -210,9 +210,9 @@ class Live:
     def answer(self, id: str | int | None, served: Ticket, **more: Any) -> Answer:
         """What a ticket tells the client."""
         layer: Any = self.layer
-        shown = served.served if self.games else layer._shown(served.base, served.served)
-        frozen = layer._frozen or bool(self.head.stopped)
-        found = Answer(id=id, learning=not frozen, **more)
+        plain = self.games or (layer._as_served and not layer.shadow)
+        shown = served.served if plain else layer._shown(served.base, served.served)
+        found = Answer(id=id, learning=not (layer._frozen or self.head.stopped), **more)
         if type(shown) is float:
             found.adjusted = shown
         elif hasattr(shown, "interval"):

@@ -18,6 +18,7 @@ from gradeq.service.problems import Problem
 Item = TypeVar("Item")
 LONGEST_ID = 255  # bytes
 DEEPEST = 32
+encode = msgspec.json.Encoder().encode
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -34,7 +35,7 @@ class Reader(Generic[Item]):
         alone = body[:64].lstrip()[:1] == b"{"
         try:
             items = [self._one.decode(body)] if alone else self._many.decode(body)
-            if _names_once(body) and _short_ids(items):
+            if _names_once(body, items) and _short_ids(items):
                 return _few_enough(items, most), alone
         except UNREADABLE:
             pass
@@ -118,12 +119,16 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _names_once(body: bytes) -> bool:
+def _names_once(body: bytes, items: Sequence[Any]) -> bool:
     """Whether no object can hold a name twice: there are no more colons than names.
 
-    A colon inside a text makes this false as well; the slow way then looks.
+    Written out again, the items have as many colons, unless a name stands twice, or with its default: then names are
+    counted. Escapes may hide a colon, and one inside a text counts as a name; the slow way then looks.
     """
-    return body.count(b":") == _names(msgspec.json.decode(body))
+    colons = body.count(b":")
+    if b"\\" not in body and colons == encode(items).count(b":"):
+        return True
+    return colons == _names(msgspec.json.decode(body))
 
 
 def _names(value: Any) -> int:

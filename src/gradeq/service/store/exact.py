@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gradeq.ledger.values import new
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -82,7 +84,7 @@ def amounts(posting: Posting) -> Iterator[tuple[Account, Sum]]:
         error = signed * posting.errors[level]
         for name, z in zip(row.names, row.values, strict=True):
             gradient = error * z
-            own = Sum(count, exact(gradient), exact(eta * gradient))
+            own: Sum = new(Sum, (count, exact(gradient), exact(eta * gradient)))
             yield (account_of(name, row.key), level), own
 
 
@@ -91,7 +93,7 @@ def add(sums: Sums, posting: Posting) -> list[Account]:
     changed = []
     for account, (rows, gradient, moved) in amounts(posting):
         own = sums.get(account, NOTHING)
-        sums[account] = Sum(own[0] + rows, own[1] + gradient, own[2] + moved)
+        sums[account] = new(Sum, (own[0] + rows, own[1] + gradient, own[2] + moved))
         changed.append(account)
     return changed
 

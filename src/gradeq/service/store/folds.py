@@ -32,6 +32,12 @@ def fold_of(own: Connection, number: int) -> Fold:
         return Fold(int(row[0]), int(row[1]), int(row[2], 16), sums)
 
 
+def folded_until(own: Connection, number: int) -> int:
+    """Up to which number the journal of a layer may have gaps; 0 if nothing was taken out."""
+    row = first(own.execute("SELECT seq FROM folds WHERE layer = ?", (number,)))
+    return 0 if row is None else int(row[0])
+
+
 def sums_in(listed: Sequence[Any]) -> Sums:
     """Sums from their plain form."""
     return {(name, level): Sum(rows, read(g), read(m)) for name, level, rows, g, m in listed}
