@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -94,6 +95,8 @@ def serve(
 
     ``witness``: the file that says what was acknowledged; a layer that lacks some of it does not learn.
     """
+    # To compile loops would hold up all callers for seconds once and take 100 MB; items come a thousand at the most.
+    os.environ.setdefault("GRADEQ_COMPILE", "0")
     listening = bound(host, port)
     try:
         store = open_store(url, read_only)
