@@ -35,6 +35,7 @@ test-faults: setup
 	cd tests && ../$(PY) -m faults $(FAULTS_ARGS)
 	cd tests && ../$(PY) -m service.kills $(KILLS_ARGS)
 	cd tests && ../$(PY) -m service.long_faults $(STORE_FAULTS_ARGS)
+	GRADEQ_STATEFUL=300 $(PY) -m pytest -q -n 0 tests/service/test_stateful.py
 
 fuzz: setup
 	cd tests && ../$(PY) -m fuzz $(FUZZ_ARGS)

@@ -1,5 +1,6 @@
 """Labels, duplicates, conflicts, corrections, crashes at any statement and restarts, against an exact model."""
 
+import os
 import tempfile
 from contextlib import contextmanager
 from fractions import Fraction
@@ -190,4 +191,5 @@ class Service(RuleBasedStateMachine):
 
 
 TestService = Service.TestCase
-TestService.settings = settings(max_examples=15, stateful_step_count=30)
+EXAMPLES = int(os.environ.get("GRADEQ_STATEFUL", "25"))  # make test-faults tries more
+TestService.settings = settings(max_examples=EXAMPLES, stateful_step_count=40)

@@ -128,14 +128,22 @@ class Flight:
         if not known and (late is ONE or max(late) == 1):  # as all labels so far
             return late, eta
         if self.limit is not None and weight > 0.0:
-            peaks: Sequence[float] = late
-            if known:
-                own = zip(cells, late, strict=True)
-                peaks = [peak_after(known, cell * LATENESS, float(d)) for cell, d in own]
+            total: float
+            most: float
+            if len(cells) == 1:  # without lists
+                total = most = late[0]
+                if known:
+                    total = most = peak_after(known, cells[0] * LATENESS, float(most))
+            else:
+                peaks: Sequence[float] = late
+                if known:
+                    own = zip(cells, late, strict=True)
+                    peaks = [peak_after(known, cell * LATENESS, float(d)) for cell, d in own]
+                total, most = sum(peaks), max(peaks)
             norm = 1.0
             if self.featured:
                 norm = max(state.norms[place.key], norm_of(row.values))
-            eta = capped(eta, self.limit, weight, sum(peaks), max(peaks), norm)
+            eta = capped(eta, self.limit, weight, total, most, norm)
         return late, eta
 
     def settle(
@@ -385,8 +393,8 @@ def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[float]) -> tup
     if len(cells) == 1 and rows[cells[0]] == counts[0]:
         return ONE
     late = []
-    for k, cell in enumerate(cells):
-        now, count = rows[cell], counts[k]  # a ticket of another replica may be ahead of this one
+    for cell, count in zip(cells, counts):  # noqa: B905 - as many, see above
+        now = rows[cell]  # a ticket of another replica may be ahead of this one
         late.append(int(now - count) + 1 if now > count else 1)
     return tuple(late)
 
