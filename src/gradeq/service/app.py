@@ -20,6 +20,7 @@ from gradeq.service.desk import Desk
 from gradeq.service.gate import Nowhere, Place
 from gradeq.service.keys import KeyRing
 from gradeq.service.limits import Bucket, Limits
+from gradeq.service.live import Live
 from gradeq.service.logs import Log
 from gradeq.service.metrics import Metrics
 from gradeq.service.sessions import Sessions
@@ -59,12 +60,17 @@ class Service:
         self.screens, self.broadcast = Screens(desk, self.watch.found), Broadcast(desk)
         self.began, self.closing = time.time(), False
         self.ending = asyncio.Event()
+        desk.alarm = self._diverged
         self._buckets: dict[int, Bucket] = {}
 
     def _audited(self, found: Audited) -> None:
         """Tell of a layer whose books do not balance."""
         if found.faults:
             self.log("audit", "error", layer=found.name, tenant=found.tenant, why=found.faults[0])
+
+    def _diverged(self, live: Live) -> None:
+        """Tell of a layer that left its proven range and learns no more."""
+        self.log("diverged", "error", layer=live.row.name, tenant=live.row.tenant, why=live.stopped)
 
     def bucket(self, number: int) -> Bucket:
         """What is left of the rate of a key."""

@@ -82,6 +82,7 @@ class Desk:
         self._broken: StoreStopped | None = None
         self._thread: threading.Thread | None = None
         self._told: list[Callable[[dict[Key, int]], None]] = []
+        self.alarm: Callable[[Live], None] = lambda live: None  # told of layers that diverged
         self.health = Health(writable=not store.read_only)
 
     # Life
@@ -276,6 +277,9 @@ class Desk:
                 work.answer.set_exception(result)
             else:
                 work.answer.set_result(result)
+        for page in pages.values():
+            if page.diverged:
+                self.alarm(page.live)
         grown = {key: page.head.seq + len(page.entries) for key, page in pages.items()}
         for told in self._told:
             told(grown)

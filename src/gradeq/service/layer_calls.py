@@ -169,8 +169,7 @@ async def shown(call: Call) -> Reply:
 async def equilibrium(call: Call) -> Reply:
     """What one layer has reached."""
     call.query()
-    name = call.part("name")
-    return Reply(encode(await looked(call, lambda live: reached(name, live.layer))))
+    return Reply(encode(await looked(call, reached)))
 
 
 async def state(call: Call) -> Reply:

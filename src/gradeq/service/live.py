@@ -50,6 +50,7 @@ class Live:
         self.recent: deque[Heard] = deque(maxlen=RECENT)
         self.rejections: deque[tuple[float, str, str, str]] = deque(maxlen=100)
         self.stale = False  # ahead of the store: a commit failed
+        self.diverged = ""  # why it was frozen by itself
         self.signed = row.spec.get("tickets") == "signed"
         self.keyed = bool(row.spec.get("keyed"))
         self.games = row.spec["kind"] == "elo"
@@ -85,6 +86,8 @@ class Live:
         self.whole = len(last) < 2 * RECENT
         for entry in last:
             self.note(entry)
+        for entry in store.latest(self.row.number, (CONTROL,), 20) if self.layer._frozen else ():
+            self._told(plain_in(entry.body))
 
     # What the journal says
 
@@ -115,9 +118,17 @@ class Live:
         """Do what an operator asked for."""
         if body["do"] in CONTROLS:
             getattr(self.layer, body["do"])(**body.get("with", {}))
+            self._told(body)
         elif body["do"] == IMPORT and not self.begun:
             self.layer, self.begun = from_json(body["state"]), int(body["until"])
             self.layer._book = Book(self.layer._book.ttl)  # the journal has what was in it
+
+    def _told(self, body: dict[str, Any]) -> None:
+        """Remember why learning stopped by itself, until somebody resumes it."""
+        if body["do"] == "resume":
+            self.diverged = ""
+        elif "why" in body:
+            self.diverged = body["why"]
 
     def open_balance(self, body: dict[str, Any]) -> None:
         """Take up the sums that a layer brought along when it was imported."""
@@ -224,6 +235,11 @@ class Live:
         else:
             found.adjusted = list(shown)
         return found
+
+    @property
+    def stopped(self) -> str:
+        """Why it does not learn: its books do not balance, or it left its proven range; "" otherwise."""
+        return self.head.stopped or self.diverged
 
     @property
     def number(self) -> int:

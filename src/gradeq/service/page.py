@@ -20,6 +20,7 @@ from gradeq.service.bodies import (
 from gradeq.service.failures import LayerStopped, NoSuchLayer
 from gradeq.service.items import GOOD, Answer, Label, Prediction, not_done
 from gradeq.service.live import Live
+from gradeq.service.outliers import check_reach
 from gradeq.service.signing import verified
 from gradeq.service.store.exact import Account
 from gradeq.service.store.rows import Entry
@@ -31,6 +32,10 @@ REMEDIES = {
     "unknown": "post the prediction first, with the same id",
     "expired": "make the layer with a longer ttl",
 }
+RESUME = (
+    'send {"do": "set_step", "eta": ...} with a smaller step and then {"do": "resume"}, '
+    "or make the layer with its late_cap"
+)
 HAS_ANOTHER = "id {!r} already has the label {!r}, not {!r}"
 SENT_BEFORE = "this id was sent with another prediction"
 
@@ -52,6 +57,7 @@ class Page:
         self.entries: list[Entry] = []
         self.changed: set[Account] = set()
         self.refused: list[tuple[float, str, str, str]] = []
+        self.diverged = ""  # why this transaction froze the layer
         # Of this transaction, by id and kind; and what the store has. Open tickets are in ``live`` as well.
         self._new: dict[tuple[str, int], Entry] = {}
         self._found: dict[tuple[str, int], Entry] = {}
@@ -147,6 +153,7 @@ class Page:
                 opened = (entry, ticket_in(entry.body))
             if live.ttl is not None and self._expired(opened[0].at):
                 return self._refuse(id, "expired", f"the ticket of {id!r} is older than the ttl")
+            check_reach(live, opened[1], y)
             if told is not None:
                 return self._would(item, id, text, y, told)
             posting = live.post(opened[1], y)
@@ -184,10 +191,16 @@ class Page:
             return self._refuse(id, "conflict", HAS_ANOTHER.format(id, has, y))
         if self.live.layer._frozen:
             raise BadInput("learning is frozen, and a correction would change it; resume it first")
+        check_reach(self.live, old, y)
         if told is not None:
             told[text] = y
             return Answer(id=id, status="corrected")
-        back, new = self.live.layer.repost(old, y)
+        try:
+            back, new = self.live.layer.repost(old, y)
+        except Diverging as error:  # the layer as it is does not diverge: it need not stop
+            raise BadInput(
+                f"with the label {y!r} {reason(error)}; the label {old.y!r} stays, check the new one"
+            ) from None
         for kind, posting in ((REVERSAL, back), (CORRECTION, new)):
             entry = self._append(kind, text, author, b"", body_of(posting))
             self.changed.update(self.live.enter(posting))
@@ -210,6 +223,7 @@ class Page:
             return self._again(item, id, text, posted, y, author, told)
         if self._expired(at):
             return self._refuse(id, "expired", f"the ticket of {id!r} is older than the ttl")
+        check_reach(self.live, ticket, y)
         if told is not None:
             return self._would(item, id, text, y, told)
         posting = self.live.layer.adopt(ticket, y)
@@ -217,9 +231,9 @@ class Page:
         self.live.note(entry, ticket)
         return self._posted(id, text, posting, author)
 
-    def control(self, do: str, given: dict[str, Any], author: int) -> int:
-        """What an operator asked for; its number in the journal."""
-        body = {"do": do, "with": given}
+    def control(self, do: str, given: dict[str, Any], author: int, why: str = "") -> int:
+        """What an operator asked for, or what had to be done and why; its number in the journal."""
+        body = {"do": do, "with": given} | ({"why": why} if why else {})
         self.live.control(body)
         return self._append(CONTROL, '""', author, b"", plain_body(body)).seq
 
@@ -270,8 +284,9 @@ class Page:
     def _diverged(self, id: Any, error: Diverging) -> Answer:
         """The layer would leave its proven range: it stops learning, and goes on serving."""
         if not self.live.layer.frozen:
-            self.control("freeze", {}, 0)
-        return self._refuse(id, "rejected", f"learning is frozen: {error}")
+            self.diverged = reason(error)
+            self.control("freeze", {}, 0, self.diverged)
+        return self._refuse(id, "rejected", f"learning stopped: {reason(error)}", RESUME)
 
     def write(self) -> None:
         """Give everything to the transaction."""
@@ -282,6 +297,11 @@ class Page:
         if self.refused:
             self.tx.reject(number, self.refused)
             live.rejections.extend(self.refused)
+
+
+def reason(error: Diverging) -> str:
+    """What diverges, without what to do about it in Python."""
+    return str(error).partition("; ")[0]
 
 
 def undone(answers: list[Answer]) -> list[Answer]:

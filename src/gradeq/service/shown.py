@@ -46,7 +46,7 @@ class Shown(Struct):
 
 def standing(live: Live) -> Shown:
     """Where a layer stands."""
-    row, flight, stopped = live.row, live.layer.in_flight, live.head.stopped
+    row, flight, stopped = live.row, live.layer.in_flight, live.stopped
     served, labelled = int(flight["served"]), int(flight["labelled"])
     settings = {name: value for name, value in row.spec.items() if name not in ("kind", "state")}
     return Shown(
@@ -85,7 +85,8 @@ class Reached(Struct):
 
     ``bias`` or ``coverage`` and ``loss``, before and after; ``certificate``: the averages from the labels and the
     same read off the state (``gap`` is how far they differ) and the proven bound; ``parameters``: how many there are,
-    of which at most 1,000 are shown, the largest averages first.
+    of which at most 1,000 are shown, the largest averages first. ``learning`` is false while it is frozen or was
+    stopped, ``stopped`` says why it stopped by itself.
     """
 
     layer: str
@@ -102,12 +103,16 @@ class Reached(Struct):
     theta: dict[str, Any]
     lateness: dict[str, Any]
     warnings: list[dict[str, str]]
+    learning: bool = True
+    stopped: str = ""
     bias: Pair | None = None
     coverage: dict[str, Any] | list[dict[str, Any]] | None = None
 
 
-def reached(name: str, layer: Any) -> Reached:
+def reached(live: Live) -> Reached:
     """What a layer has reached, computed from its state."""
+    name, stopped = live.row.name, live.stopped
+    layer: Any = live.layer
     found = layer.equilibrium()
     flight = layer.in_flight
     covered = covered_since(layer, found).get("coverage")
@@ -132,6 +137,8 @@ def reached(name: str, layer: Any) -> Reached:
         _first(getattr(layer, "theta", {})),
         learning_of(layer)._asdict(),
         [asdict(notice) for notice in harm_since(layer, found)],
+        not layer.frozen and not stopped,
+        stopped,
         sides if covered is None else None,
         covered,
     )

@@ -33,6 +33,8 @@ def light_of(
         return Light("red", "Learning stopped")
     if known.unwritable:
         return Light("red", "Store not writable")
+    if known.diverged:
+        return Light("red", "Diverged")
     if failed:
         return Light("red", failed[0])
     if frozen:

@@ -61,6 +61,7 @@ class Known:
     refused: Sequence[Refused] = ()
     checks: Sequence[Check] = ()
     stopped: str = ""  # why learning was stopped
+    diverged: str = ""  # why it stopped by itself: what left its proven range
     unwritable: str = ""  # why the store cannot write
     last_label: float | None = None
     signed: bool = False

@@ -133,6 +133,7 @@ def known_of(desk: Desk, live: Live, audited: tuple[float, Audited] | None, now:
         refused=[Refused(*one) for one in list(live.rejections)],
         checks=[Check("Journal on disk", good, told, None, "every write"), *_audit(audited)],
         stopped=live.head.stopped,
+        diverged=live.diverged,
         unwritable=why,
         last_label=live.last_label,
         signed=live.signed,

@@ -59,9 +59,8 @@ def layer_page(view: Overview, sheet: Sheet, admin: bool) -> Markup:
 
 
 def _title(view: Overview, admin: bool) -> Markup:
-    resume = view.frozen and view.light.level != "red"
     buttons = [
-        el("button", "Resume learning" if resume else "Pause learning", type="button",
+        el("button", "Resume learning" if view.frozen else "Pause learning", type="button",
            data_do="resume" if view.frozen else "freeze"),
         el("a", "Download state", href=f"/layers/{view.name}/state", class_="button", download=True),
     ] if admin else []  # fmt: skip

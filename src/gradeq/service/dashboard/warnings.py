@@ -60,6 +60,15 @@ def stopped(layer: Any, known: Any) -> list[Notice]:
                 "Nothing that was acknowledged is lost; learning goes on by itself once the store can write.",
             )
         ]  # fmt: skip
+    if known.diverged:
+        return [
+            Notice(
+                "red", f"Learning stopped: {known.diverged}.",
+                "Predictions are served from the last good state; labels are stored and counted, and move nothing.",
+                'Set a smaller step (`{"do": "set_step", "eta": ...}`), or make the layer with its `late_cap` '
+                "if labels come late; then “Resume learning” continues.",
+            )
+        ]  # fmt: skip
     if layer.frozen:
         return [
             Notice(
