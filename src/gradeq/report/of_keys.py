@@ -76,7 +76,9 @@ def _losses(table: Any, j: int) -> told.Pair:
 
 def _worst(layer: Any, table: Any, j: int) -> told.Group:
     target = _target(table, j)
-    cells: tuple[Coordinate, ...] = tuple(layer.equilibrium(table.keys[j]).coordinates)
+    cells: tuple[Coordinate, ...] = ()
+    if layer._names.own.scalar:  # a row of the table is a series, and not one of its groups
+        cells = tuple(layer.equilibrium(table.keys[j]).coordinates)
     bounds = [cell.bound for cell in cells]
     known = [bound for bound in bounds if bound is not None]
     bound = None

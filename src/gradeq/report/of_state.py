@@ -29,13 +29,17 @@ def coverages_of(layer: Any, reached: Equilibrium) -> list[Coverage]:
 def in_short(layer: Any, reached: Equilibrium) -> str:
     """A state in one sentence: bias or coverage and the loss over all its labels, the certificate and the bound."""
     covered = coverages_of(layer, reached) if reached.rows else []
-    if not covered:
-        return reached.verdict()
     said = [f"coverage {c.before:.3g} -> {c.after:.3g}, target {c.target:g}" for c in covered]
+    return stated(reached, covered).verdict("; ".join(said))
+
+
+def stated(reached: Equilibrium, covered: list[Coverage]) -> Equilibrium:
+    """The same with the bound that the sentence says: where coverages stand beside it, the one on them."""
+    if not covered:
+        return reached
     value, vacuous = coverage_bound(covered)
     source = reached.bound_from if value is None or value == reached.bound else ""
-    own = replace(reached, bound=value, vacuous=vacuous, bound_from=source)
-    return own.verdict("; ".join(said))
+    return replace(reached, bound=value, vacuous=vacuous, bound_from=source)
 
 
 def coverage_bound(covered: list[Coverage]) -> tuple[float | None, bool]:

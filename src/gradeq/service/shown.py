@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from gradeq.learning import learning_of
-from gradeq.report.of_state import covered_since, groups_since, harm_since, in_short
+from gradeq.report.of_state import (
+    coverages_of,
+    covered_since,
+    groups_since,
+    harm_since,
+    in_short,
+    stated,
+)
 from gradeq.service.failures import LayerStopped, NoSuchLayer
 
 if TYPE_CHECKING:
+    from gradeq.equilibrium import Equilibrium
     from gradeq.service.desk import Desk
     from gradeq.service.live import Live
 
@@ -84,7 +93,9 @@ class Reached(Struct):
     """What a layer has reached since it began, over the labels it learned from.
 
     ``bias`` or ``coverage`` and ``loss``, before and after; ``certificate``: the averages from the labels and the
-    same read off the state (``gap`` is how far they differ) and the proven bound; ``parameters``: how many there are,
+    same read off the state (``gap`` is how far they differ; ``exact``: by rounding alone; ``constant_step``: all
+    labels had one step) and the proven bound of what the verdict says, ``vacuous`` if it says no more than what holds
+    without learning, null where none is proven; ``parameters``: how many there are,
     of which at most 1,000 are shown, the largest averages first. ``learning`` is false while it is frozen or was
     stopped, ``stopped`` says why it stopped by itself.
     """
@@ -131,7 +142,7 @@ def reached(live: Live) -> Reached:
             "before": None if none else found.loss_before,
             "after": None if none else found.loss_after,
         },
-        _fewer(found.certificate),
+        _certified(layer, found),
         groups_since(layer, found)[:MOST],
         len(found.coordinates),
         _first(getattr(layer, "theta", {})),
@@ -142,6 +153,18 @@ def reached(live: Live) -> Reached:
         sides if covered is None else None,
         covered,
     )
+
+
+def _certified(layer: Any, found: Equilibrium) -> dict[str, Any]:
+    """The certificate in the words of the verdict: what is called exact or vacuous there is so here."""
+    said = stated(found, coverages_of(layer, found) if found.rows else [])
+    proven = said.bound is not None and math.isfinite(said.bound)
+    return {
+        **_fewer(said.certificate),
+        "vacuous": proven and bool(found.rows) and said.vacuous,
+        "exact": found.balance != "broken",
+        "constant_step": found.exact,
+    }
 
 
 def _fewer(certificate: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from gradeq.naming import column_name
 from gradeq.report.numerals import gap
 from gradeq.report.of_elo import elo_story
 from gradeq.report.of_layer import made_of, told_of
-from gradeq.report.of_state import coverages_of
+from gradeq.report.of_state import coverages_of, stated
 from gradeq.report.story import EloStory, Notice, Pair, Spark, Story
 from gradeq.service.dashboard.about import about_of, short_kind
 from gradeq.service.dashboard.lights import Light, light_of
@@ -176,7 +176,16 @@ def told_in(layer: Any, reached: Equilibrium) -> Story | EloStory:
     """The story of a layer of any kind."""
     if layer.kind == "elo":
         return elo_story(layer, made_of(layer))
-    return told_of(layer, reached, GROUPS)
+    story = told_of(layer, reached, GROUPS)
+    covered = coverages_of(layer, reached) if reached.rows else []
+    if not covered:
+        return story
+    said = stated(reached, covered)  # as in the verdict: the bound on what is covered
+    farthest = max(abs(c.after - c.target) for c in covered)
+    held = replace(
+        story.verdict.certificate, value=farthest, bound=said.bound, vacuous=said.vacuous
+    )
+    return replace(story, verdict=replace(story.verdict, certificate=held))
 
 
 def most_labels_first(story: Story | EloStory) -> Story | EloStory:
