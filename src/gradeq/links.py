@@ -95,8 +95,9 @@ class Logit:
             raise BadInput(f"Logit(clip={self.clip}): clip must lie strictly between 0 and 0.5")
 
     def serve(self, f: float, m: float) -> float:
-        """sigmoid(logit f + m)."""
-        return sigmoid(logit(min(1.0 - self.clip, max(self.clip, f))) + m)
+        """sigmoid(logit f + m); while m is 0, f clipped and no digit of it rounded."""
+        p = min(1.0 - self.clip, max(self.clip, f))
+        return sigmoid(logit(p) + m) if m != 0.0 else p
 
     def reach(self, f: float) -> float:
         """The larger of the odds of f and of 1 - f, f clipped."""
@@ -170,7 +171,8 @@ class HeldLogit:
 
     def serve(self, f: float, m: float) -> float:
         """sigmoid(logit f + m), or the limit beyond which it lies."""
-        s = sigmoid(logit(min(1.0 - self.clip, max(self.clip, f))) + m)
+        p = min(1.0 - self.clip, max(self.clip, f))
+        s = sigmoid(logit(p) + m) if m != 0.0 else p
         return within(s, self.low, self.high)
 
     def reach(self, f: float) -> float:
