@@ -88,7 +88,7 @@ class Mix:
             room.memos[to + 1 + k] = link.serve(f, x)
         ready(state, room.weights)
         if state.heard[0] == 0.0:  # all say the same, and no mean of it may round a digit away
-            return room.memos[to]
+            return float(room.memos[to])
         return blend(room.weights, room.memos, to)
 
     def hear(

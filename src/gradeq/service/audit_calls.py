@@ -10,7 +10,7 @@ from msgspec import Struct
 from gradeq.service.calls import Call, Endpoint, Reply, encode
 from gradeq.service.layer_calls import ALWAYS, holder, looked
 from gradeq.service.problems import Problem
-from gradeq.service.reading import read_object
+from gradeq.service.reading import explained, read_object
 from gradeq.service.receipts import Compared, Receipt, compare
 
 
@@ -39,11 +39,12 @@ async def audit(call: Call) -> Reply:
     call.query()
     name, tenant, service = call.part("name"), holder(call).tenant, call.service
     body = await call.body(service.limits.body)
+    sent = read_object(body) if body else {}
     try:
-        given = msgspec.convert(read_object(body) if body else {}, Receipts).receipts
+        given = msgspec.convert(sent, Receipts).receipts
     except msgspec.ValidationError as error:
         raise Problem(
-            422, "bad_receipts", str(error)[:200],
+            422, "bad_receipts", explained(str(error), sent)[0],
             'send {"receipts": [["ticket", "order-17", 1], ["posting", "order-17", 2]]}',
         ) from None  # fmt: skip
     if len(given) > service.limits.items:

@@ -83,7 +83,7 @@ class Call:
         """A parameter that is true or false."""
         value = self.query(**{name: "false"})[name]
         if value not in ("true", "false"):
-            raise Problem(400, "bad_parameter", f"{name}={value[:40]!r}", "give true or false")
+            raise Problem(400, "bad_parameter", f"{name} is {value[:40]!r}", "give true or false")
         return value == "true"
 
     async def body(self, most: int) -> bytes:

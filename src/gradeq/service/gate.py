@@ -129,7 +129,7 @@ def spend(service: Service, key: Key, items: int) -> None:
     if wait:
         raise Problem(
             429, "too_many_calls", f"the key {key.prefix} asked for more than {service.limits.rate:g} items a second",
-            f"send again after {wait:.1f} seconds, or start the server with a higher --rate",
+            f"send again after {wait:.1f} seconds",
             retry_after(wait),
         )  # fmt: skip
 

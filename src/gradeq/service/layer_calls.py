@@ -16,7 +16,7 @@ from gradeq.service.calls import Call, Endpoint, Reply, encode
 from gradeq.service.keys import Key
 from gradeq.service.moving import exported
 from gradeq.service.problems import Problem
-from gradeq.service.reading import read_object
+from gradeq.service.reading import explained, read_object
 from gradeq.service.shown import Reached, Shown, all_standing, reached, standing
 from gradeq.service.store.rows import Entry
 from gradeq.service.store.schema import KINDS
@@ -136,10 +136,11 @@ async def control(call: Call) -> Reply:
     try:
         asked = convert(body, Control)
     except ValidationError as error:
-        raise Problem(422, "bad_control", str(error).replace("`", "'"), CONTROLS) from None
+        raise Problem(422, "bad_control", explained(str(error), body)[0], CONTROLS) from None
     given = {} if asked.eta is None else {"eta": asked.eta}
     if (asked.do == "set_step") != bool(given):
-        raise Problem(422, "bad_control", f"do={asked.do!r} with eta={asked.eta!r}", CONTROLS)
+        step = "no eta" if asked.eta is None else f"eta {asked.eta:g}"
+        raise Problem(422, "bad_control", f'do is "{asked.do}" with {step}', CONTROLS)
     if not await looked(call, lambda live: hasattr(live.layer, asked.do)):
         raise Problem(
             422,
@@ -229,7 +230,7 @@ def _whole(asked: dict[str, str], name: str) -> int:
     text = asked[name]
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise Problem(
-            400, "bad_parameter", f"{name}={text[:40]!r}", "give a whole number from 0 on"
+            400, "bad_parameter", f"{name} is {text[:40]!r}", "give a whole number from 0 on"
         )
     return int(text)
 

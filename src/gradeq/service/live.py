@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable
+from inspect import signature
 from typing import Any, NamedTuple
 
 from gradeq.engine.tickets import Book
@@ -20,6 +21,7 @@ from gradeq.service.store.folds import sums_in
 from gradeq.service.store.rows import Entry, LayerRow
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, TICKET
 from gradeq.service.store.store import Store
+from gradeq.service.wording import a
 
 RECENT = 5_000  # labels that are kept for charts
 OPEN = 50_000  # open tickets that are kept in memory; the others are read from the journal
@@ -56,6 +58,8 @@ class Live:
         self.games = row.spec["kind"] == "elo"
         ttl = row.spec.get("ttl")  # spans of the library are nanoseconds, numbers are ours: seconds
         own = layer._book.ttl
+        known = signature(layer.open).parameters  # type: ignore[attr-defined]
+        self.lacks = frozenset({"groups", "features", "weight", "home"} - set(known))
         self.ttl = own if own is None or not isinstance(ttl, str) else own / 1e9
         self.most = int(row.spec.get("max_names", MAX_NAMES))
         self.last_label: float | None = None
@@ -172,7 +176,7 @@ class Live:
         given: dict[str, Any] = {} if item.weight == 1.0 else {"weight": item.weight}
         if self.games:
             if item.a is None or item.b is None:
-                raise BadInput("a game needs the players a and b")
+                raise BadInput("a game needs two players; give their names under 'a' and 'b'")
             if item.home != 1.0:
                 given["home"] = item.home
             args: tuple[Any, ...] = (item.a, item.b)
@@ -182,7 +186,7 @@ class Live:
             args = (item.prediction,)
             if self.keyed:
                 if item.key is None:
-                    raise BadInput("the key is missing; this layer has one state for each key")
+                    raise BadInput("the key is missing; give the name of the series under 'key'")
                 given["key"] = item.key
             elif item.key is not None:
                 raise BadInput("this layer has no keys; make one with keyed set to true")
@@ -190,6 +194,8 @@ class Live:
                 given["groups"] = item.groups
             if item.features:
                 given["features"] = item.features
+        for name in self.lacks.intersection(given):
+            raise BadInput(f"{a(self.row.spec['kind'])} layer takes no {name}; leave it out")
         names = self.layer._names
         kept = names.keys if self.keyed else names.count - self.games  # players and the home side
         if kept >= self.most:

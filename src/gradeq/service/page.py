@@ -26,6 +26,7 @@ from gradeq.service.store.exact import Account
 from gradeq.service.store.rows import Entry
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET
 from gradeq.service.store.store import Write
+from gradeq.service.wording import in_json
 
 REMEDIES = {
     "conflict": "send the label with correct set to true to change it",
@@ -103,7 +104,7 @@ class Page:
             known = layer._names.count + layer._names.keys
             ticket = (layer.open if told is None else layer.preview)(*args, **given)
         except GradeqError as error:
-            return self._refuse(id, "rejected", str(error))
+            return self._refuse(id, "rejected", in_json(str(error)))
         if told is not None:
             return Answer(id=id, status="served")
         entry = self._append(TICKET, text, author, payload, body_of(ticket))
@@ -160,7 +161,7 @@ class Page:
         except Diverging as error:
             return self._diverged(id, error)
         except GradeqError as error:
-            return self._refuse(id, "rejected", str(error))
+            return self._refuse(id, "rejected", in_json(str(error)))
         return self._posted(id, text, posting, author)
 
     def _posted(self, id: str | int | None, text: str, posting: Posting, author: int) -> Answer:

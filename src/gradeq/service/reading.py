@@ -14,6 +14,7 @@ import msgspec
 
 from gradeq.service.items import Answer
 from gradeq.service.problems import Problem
+from gradeq.service.wording import wanted
 
 Item = TypeVar("Item")
 LONGEST_ID = 255  # bytes
@@ -62,7 +63,7 @@ class Reader(Generic[Item]):
         try:
             return msgspec.convert(given, self.item)
         except msgspec.ValidationError as error:
-            return rejected(id, *_explained(str(error), given))
+            return rejected(id, *explained(str(error), given))
 
 
 def rejected(id: str | int | None, detail: str, remedy: str) -> Answer:
@@ -179,7 +180,7 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _explained(message: str, given: Any) -> tuple[str, str]:
+def explained(message: str, given: Any) -> tuple[str, str]:
     """What msgspec found, with the value; the remedy follows from the rule."""
     what, _, where = message.replace("`", "").partition(" - at $")
     field = where.strip(".").partition("[")[0]
@@ -189,7 +190,6 @@ def _explained(message: str, given: Any) -> tuple[str, str]:
     if what.startswith("Object missing required field"):
         return f"{what.rpartition(' ')[2]} is missing", "send it with the item"
     value = given.get(field) if isinstance(given, dict) else given
-    rule = what.partition(", got")[0].replace("null", "nothing")
     shown = json.dumps(value)
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-    return f"{field or 'the item'} is {shown}", f"{rule[0].lower()}{rule[1:]}"
+    return f"{field or 'the item'} is {shown}", wanted(what)

@@ -6,6 +6,7 @@ from gradeq.errors import GradeqError, OtherSettings
 from gradeq.service.failures import Busy, LayerExists, LayerStopped, NoSuchLayer
 from gradeq.service.problems import Problem, retry_after, split_remedy
 from gradeq.service.store.failures import StoreTaken, StoreUnavailable
+from gradeq.service.wording import in_json
 
 KNOWN: tuple[tuple[type[Exception], int, str, bool], ...] = (
     (NoSuchLayer, 404, "no_such_layer", False),
@@ -26,7 +27,7 @@ def problem_of(error: Exception) -> Problem:
         return error
     for kind, status, code, again in KNOWN:
         if isinstance(error, kind):
-            detail, remedy = split_remedy(str(error))
+            detail, remedy = split_remedy(in_json(str(error)))
             return Problem(status, code, detail, remedy, retry_after(WAIT) if again else None)
     return Problem(
         500, "internal", f"an internal error ({type(error).__name__})",

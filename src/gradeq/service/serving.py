@@ -12,6 +12,7 @@ from gradeq.service.items import Answer, Prediction
 from gradeq.service.live import Live
 from gradeq.service.signing import signed
 from gradeq.service.store.store import Store
+from gradeq.service.wording import in_json
 
 
 def preview_all(
@@ -40,7 +41,7 @@ def _previewed(live: Live, item: Prediction, store: Store, now: float, why: str)
         args, given = live.where(item)
         ticket = layer.preview(*args, **given)
     except GradeqError as error:
-        return Answer(id=id, status="rejected", detail=str(error))
+        return Answer(id=id, status="rejected", detail=in_json(str(error)))
     if not live.signed:
         return live.answer(id, ticket, status="served", stored=False, detail=why or None)
     text = signed(store.secret, live.number, id_text(id), now, payload_of(item), ticket)

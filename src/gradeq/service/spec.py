@@ -6,6 +6,7 @@ client sends back with the label. ``max_names``: groups, keys or players that ar
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from gradeq.errors import BadInput, GradeqError
@@ -14,6 +15,7 @@ from gradeq.layers.predicting import arguments
 from gradeq.layers.registry import KINDS, layer_class
 from gradeq.penalties import Lasso, Ridge
 from gradeq.schedules import Power
+from gradeq.service.wording import a
 
 OURS = ("kind", "keyed", "pool", "tickets", "max_names", "decay", "strength", "state")
 TICKETS = ("stored", "signed")
@@ -30,11 +32,16 @@ def layer_of(spec: dict[str, Any]) -> Layer:
     for name in given:
         if name not in known:
             raise BadInput(
-                f"{name!r} is no setting of a {kind} layer; it takes {', '.join([*known, *OURS[1:5]])}"
+                f"{name!r} is no setting of {a(kind)} layer; it takes {', '.join([*known, *OURS[1:5]])}"
             )
     for name in ("decay", "strength"):
         if name in spec and name not in known:
-            raise BadInput(f"a {kind} layer has no {name}; leave it out")
+            raise BadInput(f"{a(kind)} layer has no {name}; leave it out")
+    for name in _needed(cls):
+        if name not in given:
+            raise BadInput(f"the setting {name!r} is missing; {a(kind)} layer needs it")
+    if "decay" in spec:
+        _check_numbers(decay=spec["decay"], eta=given.get("eta"))
     if "penalty" in given or "strength" in spec:
         given["penalty"] = _penalty(given.get("penalty"), spec.get("strength"))
     try:
@@ -47,9 +54,10 @@ def layer_of(spec: dict[str, Any]) -> Layer:
             return Keyed(layer, spec.get("pool", False))
     except GradeqError:
         raise
-    except (TypeError, ValueError, AttributeError, OverflowError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise BadInput(f"these settings make no {kind} layer: {reason[:160]}") from None
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        raise BadInput(
+            f"these settings make no {kind} layer; see what each may be in the documentation of the service"
+        ) from None
     return layer
 
 
@@ -77,6 +85,25 @@ def _settings(cls: type[Layer]) -> list[str]:
     own = [name for name in arguments(cls) if name != "schedule"]
     decay = ["decay"] if "schedule" in arguments(cls) else []
     return [*own, *decay, *(["strength"] if "penalty" in own else [])]
+
+
+def _needed(cls: type[Layer]) -> list[str]:
+    """What must be set."""
+    given = signature(cls).parameters.values()
+    return [
+        one.name
+        for one in given
+        if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
+    ]
+
+
+def _check_numbers(**given: Any) -> None:
+    """Refuse a falling step that is not two numbers."""
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise BadInput(
+                f"{name}={value!r} is not a number; a step that falls has an eta and a decay"
+            )
 
 
 def _penalty(name: Any, strength: Any) -> Any:
