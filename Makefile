@@ -3,10 +3,11 @@ PY := .venv/bin/python
 STAMP := .venv/.gradeq-setup
 PYTEST_WORKERS ?= auto
 
-.PHONY: help setup demo test test-faults fuzz check format bench bench-peers bench-large bench-quality bench-service clean
+.PHONY: help setup demo docs test test-faults fuzz check format bench bench-peers bench-large bench-quality bench-service clean
 
 help:
 	@echo "make demo         set up, then run the demo into demo-out/"
+	@echo "make docs         the documentation as a site, in site/index.html"
 	@echo "make test         set up, then run all tests (PYTEST_ARGS=... to narrow)"
 	@echo "make test-faults  runs killed at a write or short of room: files old or whole, no row lost or learned twice;"
 	@echo "                  and a server killed under load: nothing acknowledged is lost or doubled"
@@ -27,6 +28,10 @@ $(STAMP): pyproject.toml constraints.txt scripts/bootstrap
 
 demo: setup
 	.venv/bin/gradeq demo -o demo-out
+
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
+	@echo "open site/index.html, or run $(PY) -m mkdocs serve"
 
 test: setup
 	$(PY) -m pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
@@ -67,5 +72,5 @@ bench-large: setup
 	$(PY) -m benchmarks --large
 
 clean:
-	rm -rf .venv .bootstrap demo-out bench-out dist build
+	rm -rf .venv .bootstrap demo-out bench-out dist build site
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -128,18 +128,13 @@ class Flight:
         if not known and (late is ONE or max(late) == 1):  # as all labels so far
             return late, eta
         if self.limit is not None and weight > 0.0:
-            total: float
-            most: float
-            if len(cells) == 1:  # without lists
-                total = most = late[0]
-                if known:
-                    total = most = peak_after(known, cells[0] * LATENESS, float(most))
-            else:
-                peaks: Sequence[float] = late
-                if known:
-                    own = zip(cells, late, strict=True)
-                    peaks = [peak_after(known, cell * LATENESS, float(d)) for cell, d in own]
-                total, most = sum(peaks), max(peaks)
+            total = most = float(late[0])
+            if len(cells) > 1:
+                own = zip(cells, late, strict=True)
+                peaks = [peak_after(known, j * LATENESS, float(d)) if known else d for j, d in own]
+                total, most = float(sum(peaks)), float(max(peaks))
+            elif known:
+                total = most = peak_after(known, cells[0] * LATENESS, most)
             norm = 1.0
             if self.featured:
                 norm = max(state.norms[place.key], norm_of(row.values))
@@ -392,11 +387,8 @@ def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[float]) -> tup
         raise BadInput(FOREIGN)
     if len(cells) == 1 and rows[cells[0]] == counts[0]:
         return ONE
-    late = []
-    for cell, count in zip(cells, counts):  # noqa: B905 - as many, see above
-        now = rows[cell]  # a ticket of another replica may be ahead of this one
-        late.append(int(now - count) + 1 if now > count else 1)
-    return tuple(late)
+    own = zip(cells, counts)  # noqa: B905 - as many; a ticket of another replica may be ahead of this one
+    return tuple([int(rows[j] - count) + 1 if rows[j] > count else 1 for j, count in own])
 
 
 def norm_of(values: Sequence[float]) -> float:
