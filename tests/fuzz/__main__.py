@@ -12,6 +12,7 @@ from fuzz.life import lived
 from fuzz.paths import check_paths
 from fuzz.settings import case
 from fuzz.telling import Broken
+from fuzz.trees import tree
 
 
 def life(seed, sizes=(60, 150)):
@@ -34,6 +35,16 @@ def paths(seed):
         raise told(error, made) from error
 
 
+def partitions(seed):
+    """Partitions merged in a random tree: how many bounds were printed on the way."""
+    rng = np.random.default_rng(2 * 10**9 + seed)
+    made = case(rng, seed)
+    try:
+        return tree(made, rng)
+    except Exception as error:
+        raise told(error, made) from error
+
+
 def told(error, made):
     """A failure with what the layer was."""
     what = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
@@ -49,9 +60,10 @@ def main():
     bounded = failed = 0
     began = time.monotonic()
     for seed in range(given.seed, given.seed + given.runs):
-        try:  # every third: not what is printed, but whether every path gives the same
+        try:  # every third: not what is printed, but whether every path gives the same, and merges
             if seed % 3 == 2:
                 paths(seed // 3)
+                bounded += partitions(seed // 3) > 0
             else:
                 result = life(seed - seed // 3, (60, 150, 300))
                 bounded += result.bound is not None

@@ -362,7 +362,7 @@ class Life:
         for life in (self, other):
             life.resume()
         self.layer.merge(other.layer)
-        self.shared = bool(self.known() & other.known())
+        self.shared |= other.shared or bool(self.known() & other.known())
         for row in other.rows:
             row.number += self.served
         self.rows += other.rows

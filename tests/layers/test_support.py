@@ -152,3 +152,13 @@ def test_a_support_that_makes_no_sense_is_refused(support, said):
 
 def test_no_limit_on_either_side_is_no_support():
     assert gq.Debiaser(0.1, support=(None, float("inf"))).support is None
+
+
+def test_a_state_whose_loss_left_the_numbers_reads_back():
+    """Of absurd features the loss before the limits is infinite, and so is what the limits take from it."""
+    layer = gq.QuantileTracker(0.9, 0.01, features=["x"], support=(-1000.0, 0.0))
+    for k in range(40):
+        layer.predict(1.0, features={"x": 2000.0 * (-1) ** k}, weight=1e6)
+        layer.update(0.0)
+    assert np.isinf(layer._state.limited).any()
+    assert gq.from_json(layer.to_json()).to_json() == layer.to_json()

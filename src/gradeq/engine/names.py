@@ -333,6 +333,10 @@ class Roster:
         old, new = found[0]
         return new + text_name(name.removeprefix(f"{old}="))
 
+    def served_from(self, rows: Any) -> Any:
+        """Which parameters some row was served from, given the rows of every cell."""
+        return np.broadcast_to(rows > 0.0, self.count)
+
     def merged(self, other: Roster) -> tuple[list[int], list[int]]:
         """Enter another partition's names: where its parameters and series are here."""
         return [self.index.setdefault(name, len(self.index)) for name in other.index], [0]

@@ -196,6 +196,12 @@ class Players:
             raise StateError("the state is damaged: a pair of players stands twice")
         return Renamed(renamed, {})
 
+    def served_from(self, rows: Any) -> Any:
+        """Which parameters some game was served from, given the games of every cell; any may be the first side's."""
+        found = np.broadcast_to(rows > 0.0, self.count).copy()
+        found[0] = found.any()
+        return found
+
     def merged(self, other: Players) -> tuple[list[int], list[int]]:
         """Enter another partition's players: where its parameters and series are here."""
         return [self.number_of(name) for name in other.names], [0]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from gradeq.errors import BadInput
 from gradeq.layers.making import check_same_settings
@@ -14,20 +17,20 @@ from gradeq.ledger.values import Ticket
 def merge(layer: Any, other: Any) -> None:
     """Join the state of another partition into this layer's: ``Layer.merge``."""
     check_same_settings(layer, other)
-    theirs_too = (set(book) for book in (other._book.by_id, other._book.closed, other._book.held))
-    if any(layer._book.knows(id) for id in set().union(*theirs_too)):
+    book = other._book
+    theirs_too = set().union(book.by_id, book.closed, book.held, book.lapsed)
+    if any(layer._book.knows(id) for id in theirs_too):
         raise BadInput("both partitions have served the same id; ids are unique across partitions")
-    mine = labels_by_name(layer)
-    theirs = labels_by_name(other)
-    both = any(mine.get(name) and count for name, count in theirs.items())
     served = int(layer._state.facts[fact.SERVED])
     parameters, keys = layer._names.merged(other._names)
     layer._state.grow(layer._names.count, layer._names.keys)
+    crossed = met(layer, other, parameters)
     before, added, width = layer._state.rows[:], other._state.copy(), layer._rule.width
     layer._flight.join(layer._state, added)
     pairs = joined(layer._state, added, parameters) if hasattr(added, "met") else ()
     layer._state.merge(added, parameters, keys, pairs)
-    layer._state.facts[fact.MERGED] += float(both)
+    if crossed:
+        layer._state.facts[fact.MERGED] = 1.0
 
     def moved(ticket: Ticket) -> Ticket:
         cells = layer._names.place(ticket.row).cells
@@ -38,13 +41,15 @@ def merge(layer: Any, other: Any) -> None:
         number = ticket.number + served
         return ticket._replace(number=number, counts=counts, slopes=tuple(slopes))
 
-    for ticket, id, time in other._book.tickets():
+    for ticket, id, time in book.tickets():
         layer._book.put(moved(ticket), id, time)
-    layer._book.closed.update(other._book.closed)
-    layer._book.lapsed.update(other._book.lapsed)
-    waiting = other._book.waiting.values()
+    layer._book.closed.update(book.closed)
+    layer._book.lapsed.update(book.lapsed)
+    waiting = book.waiting.values()
     layer._book.hold([own._replace(ticket=moved(own.ticket)) for own in waiting])
-    layer._book.forgotten += other._book.forgotten
+    layer._book.forgotten += book.forgotten
+    times = [now for now in (layer._book.now, book.now) if now is not None]
+    layer._book.now = max(times, default=None)
 
 
 def check_partition(layer: Any, other: Any) -> None:
@@ -55,7 +60,18 @@ def check_partition(layer: Any, other: Any) -> None:
         raise BadInput("a layer cannot be merged with itself; its labels would be counted twice")
 
 
-def labels_by_name(layer: Any) -> dict[Any, float]:
-    """How many labels each parameter has learned from."""
-    counts = layer._state.view("sums")[:: layer._rule.stride]
-    return dict(zip(layer._names.names, counts.tolist(), strict=True))
+def met(layer: Any, other: Any, parameters: Sequence[int]) -> bool:
+    """Whether one partition has served from parameters that the other has learned about: no single run did that.
+
+    Also a row without a label counts: what was served did not know of the labels that the other had, however soon
+    its own comes after the merge. Of partitions that have not met, some single run over all rows did the same.
+    """
+    (learned, served), (taught, shown) = (learned_and_served(own) for own in (layer, other))
+    here = np.asarray(parameters, dtype=np.int64)
+    return bool((learned[here] & shown).any() or (served[here] & taught).any())
+
+
+def learned_and_served(layer: Any) -> tuple[Any, Any]:
+    """Which parameters labels were learned about, and which some row was served from."""
+    learned = layer._state.view("sums")[:: layer._rule.stride] > 0.0
+    return learned, learned | layer._names.served_from(layer._state.view("rows"))

@@ -209,6 +209,12 @@ class Keys:
     def _pair(pair: int) -> tuple[int, int]:
         return divmod(pair, SPAN)
 
+    def served_from(self, rows: Any) -> Any:
+        """Which parameters some row was served from, given the rows of every cell."""
+        if not self.together:
+            return rows > 0.0
+        return (rows > 0.0)[[k for k, _ in self.split()]]
+
     def merged(self, other: Keys) -> tuple[list[int], list[int]]:
         """Enter another partition's names: where its parameters and keys are here."""
         keys = self.book.of_cells(other.book.names).tolist()

@@ -389,9 +389,9 @@ class Layer(Showing, Answering, ABC):
     def merge(self, other: Self) -> None:
         """Join the state of another partition of the same stream: sums add up; open tickets come along.
 
-        Both began fresh with the same settings. What was learned about a parameter in both partitions is added; no
-        single run did that, so no bound is printed for it (the certificate stays exact). Merge each partition once:
-        rows with ids are refused the second time, others cannot be told apart.
+        Both began fresh with the same settings. Where one has served from parameters that the other has learned
+        about, no single run did that, so no bound is printed any more (the certificate stays exact). Merge each
+        partition once: rows with ids are refused the second time, others cannot be told apart.
         """
         check_partition(self, other)
         with together(self, other):

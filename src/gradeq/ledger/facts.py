@@ -26,7 +26,10 @@ _FACTS = {
     "STEP_LOW": (math.inf, LEAST),  # the smallest and the largest step that a label was given
     "STEP_HIGH": (0.0, MOST),
     "RESETS": (0.0, SUM),  # times that the lateness was forgotten by hand
-    "MERGED": (0.0, SUM),  # merges of partitions that had both learned about the same parameters
+    "MERGED": (
+        0.0,
+        MOST,
+    ),  # 1: a partition was merged that had served parameters which another had learned
 }
 (
     SERVED, POSTED, SKIPPED, CORRECTED, HELD, RESIZED, DELAY_SUM, DELAY_MOST, LATEST, HEAVIEST, LARGEST, NORM,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradeq.errors import StateError
+from gradeq.ledger.shares import product
 
 Floats = Any
 Enter = Callable[["State", list[Any]], None]
@@ -26,6 +27,7 @@ SUM, LEAST, MOST, MOVE, MEAN, TIMES, KEEP = "sum", "least", "most", "move", "mea
 
 SHORT = 100_000  # numbers
 ACCOUNTS = ("sums", "total", "gaps")  # columns that nobody needs to serve or to learn
+ENDLESS = (*ACCOUNTS, "facts", "limited", "total_limited")  # columns that may hold infinite numbers
 LOOKED_AT = (*ACCOUNTS, "facts", "silence", "path", "total_path")  # entered when somebody looks
 AT_ONCE = 1 << 10  # new entries; more of them are not made first and then copied
 CACHED = 1 << 13  # entries; all columns of so many are joined while they are in the cache
@@ -285,7 +287,7 @@ class State:
                     f"the state is damaged: {each.name} has {len(values)} numbers, not {wanted}"
                 )
             numbers = np.frombuffer(values)
-            endless = each.name in (*ACCOUNTS, "facts")  # ranges before the first label, and losses
+            endless = each.name in ENDLESS  # ranges before the first label, and losses
             low = np.resize(each.low, len(numbers))
             if not ((numbers >= low) & (endless | np.isfinite(numbers))).all():
                 raise StateError(f"the state is damaged: {each.name} holds a number it cannot")
@@ -357,6 +359,8 @@ class State:
                 total = self.view(each.by).reshape(len(mine), -1)[at] + weights
                 share = np.divide(weights, total, out=np.zeros_like(total), where=total > 0.0)
                 mine[at] = mine[at] + (added - mine[at]) * share
+            elif each.merge[0] == TIMES:
+                mine[at] = product(mine[at], added, np.array(each.start))
             else:
                 _join(mine, added, at, each)
             if each.name == "facts":
@@ -385,8 +389,6 @@ def _join(mine: Any, added: Any, at: Any, each: Column) -> None:
                 np.minimum.at(mine[:, c], places, new[:, c])
             elif how == MOST:
                 np.maximum.at(mine[:, c], places, new[:, c])
-            elif how == TIMES:
-                np.multiply.at(mine[:, c], places, new[:, c] / each.start[c])
             elif how != KEEP:
                 own = new[:, c] - each.start[c] if how == MOVE else new[:, c]
                 with np.errstate(over="ignore"):  # of losses, which may be squares of anything
