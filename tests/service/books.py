@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gradeq.layers.debiaser import Debiaser
+from gradeq.ledger.exact import add
 from gradeq.service.bodies import body_of
-from gradeq.service.store.exact import add
 from gradeq.service.store.rows import Entry, Head
 from gradeq.service.store.schema import CORRECTION, POSTING, REVERSAL, TICKET
 from gradeq.service.store.store import Store

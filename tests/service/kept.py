@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from gradeq import from_json
 from gradeq.engine.tickets import Book
+from gradeq.ledger.exact import Sums, add
 from gradeq.service.audit import audit_store
 from gradeq.service.bodies import id_text, posting_in, ticket_in
 from gradeq.service.calls import encode
 from gradeq.service.shown import reached
 from gradeq.service.spec import layer_of
 from gradeq.service.store import open_store
-from gradeq.service.store.exact import Sums, add
 from gradeq.service.store.rows import MODULUS, Entry, birth_of, hashed
 from gradeq.service.store.schema import POSTING, REVERSAL, TICKET
 from service.workers import Said

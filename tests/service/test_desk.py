@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import gradeq as gq
+from gradeq.ledger.exact import Sum, amounts
 from gradeq.service.desk import Desk
 from gradeq.service.failures import LayerExists, NoSuchLayer
 from gradeq.service.items import Label, Prediction
 from gradeq.service.live import Live
 from gradeq.service.store import open_store
-from gradeq.service.store.exact import Sum, amounts
 from gradeq.service.store.schema import CORRECTION, POSTING, REVERSAL
 
 SPECS = {

@@ -9,12 +9,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from gradeq.ledger.exact import UNIT
 from gradeq.service.audit import Auditor
 from gradeq.service.desk import Desk
 from gradeq.service.items import Label, Prediction
 from gradeq.service.spec import layer_of
 from gradeq.service.store import open_store
-from gradeq.service.store.exact import UNIT
 from gradeq.service.store.failures import StoreUnavailable
 from gradeq.service.store.sqlite import Sqlite
 

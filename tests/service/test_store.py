@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from gradeq.errors import GradeqError
+from gradeq.ledger.exact import Sum, add, amounts
 from gradeq.service.store import open_store
-from gradeq.service.store.exact import Sum, add, amounts
 from gradeq.service.store.failures import StoreDamaged, StoreTaken, StoreUnavailable
 from gradeq.service.store.rows import MODULUS, Head, hashed
 from gradeq.service.store.schema import CORRECTION, POSTING, TICKET

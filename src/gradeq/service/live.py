@@ -11,12 +11,12 @@ from gradeq.engine.tickets import Book
 from gradeq.errors import BadInput
 from gradeq.layers.layer import Layer
 from gradeq.layers.registry import from_json
+from gradeq.ledger.exact import NOTHING, Account, Sum, add
 from gradeq.ledger.values import Posting, Ticket, new
 from gradeq.naming import name_of
 from gradeq.service.bodies import plain_in, posting_in, ticket_in
 from gradeq.service.items import Answer, Prediction
 from gradeq.service.spec import MAX_NAMES, layer_of
-from gradeq.service.store.exact import NOTHING, Account, Sum, add
 from gradeq.service.store.folds import sums_in
 from gradeq.service.store.rows import Entry, LayerRow
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, TICKET

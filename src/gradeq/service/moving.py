@@ -16,6 +16,7 @@ from gradeq.errors import BadInput, StateError
 from gradeq.kernels.account import COLUMNS, GRADIENT, MOVED, ROWS
 from gradeq.layers.layer import Layer
 from gradeq.layers.registry import from_json
+from gradeq.ledger.exact import Sum, Sums, account_of, exact
 from gradeq.ledger.values import Posting, Ticket
 from gradeq.penalties import Lasso, Ridge
 from gradeq.schedules import Power
@@ -30,7 +31,6 @@ from gradeq.service.bodies import (
 )
 from gradeq.service.live import IMPORT, Live
 from gradeq.service.spec import MAX_NAMES, MOST_NAMES, layer_of
-from gradeq.service.store.exact import Sum, Sums, account_of, exact
 from gradeq.service.store.folds import listed
 from gradeq.service.store.rows import Entry, LayerRow
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, TICKET

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradeq.errors import BadInput, Diverging, GradeqError
+from gradeq.ledger.exact import Account
 from gradeq.ledger.values import Posting, Ticket, new
 from gradeq.service.bodies import (
     body_of,
@@ -22,7 +23,6 @@ from gradeq.service.items import GOOD, Answer, Label, Prediction, not_done
 from gradeq.service.live import Live
 from gradeq.service.outliers import check_reach
 from gradeq.service.signing import verified
-from gradeq.service.store.exact import Account
 from gradeq.service.store.rows import Entry
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET
 from gradeq.service.store.store import Write

@@ -8,12 +8,12 @@ from typing import Any
 from gradeq.errors import GradeqError
 from gradeq.kernels.account import COLUMNS, GRADIENT, MOVED, ROWS
 from gradeq.layers.registry import from_json
+from gradeq.ledger.exact import Account, Sum, amounts, rounded
 from gradeq.ledger.values import Row
 from gradeq.rounding import ROUNDED
 from gradeq.service.bodies import plain_in, posting_in, ticket_in
 from gradeq.service.live import IMPORT, fresh
 from gradeq.service.store.driver import Connection
-from gradeq.service.store.exact import Account, Sum, amounts, rounded
 from gradeq.service.store.failures import StoreDamaged
 from gradeq.service.store.folds import fold_of
 from gradeq.service.store.rows import (

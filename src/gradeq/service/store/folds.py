@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from gradeq.ledger.exact import NOTHING, Sum, Sums, read, written
 from gradeq.service.store.driver import Connection, first
-from gradeq.service.store.exact import NOTHING, Sum, Sums, read, written
 from gradeq.service.store.rows import MODULUS, Entry, hashed, sound
 
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from gradeq.ledger.exact import Account, Sum, Sums, read
 from gradeq.service.store.driver import Connection, first
-from gradeq.service.store.exact import Account, Sum, Sums, read
 from gradeq.service.store.failures import StoreDamaged
 
 PAGE = 5_000  # rows of the journal that are read at once

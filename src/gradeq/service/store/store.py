@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from gradeq.ledger.exact import Sums, written
 from gradeq.service.store.driver import Connection, Driver, first
-from gradeq.service.store.exact import Sums, written
 from gradeq.service.store.failures import StoreDamaged, StoreTaken, StoreUnavailable
 from gradeq.service.store.rows import (
     ENTRY,
