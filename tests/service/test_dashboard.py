@@ -56,6 +56,12 @@ def service(tmp_path_factory):
         sets = {"kind": "conformal", "score": "absolute", "coverage": 0.9}
         feed(made, "sets", sets, y + rng.normal(0, 1, 400), y)
         made.layer("empty")
+        large = 1e140 * rng.normal(0, 1, 400)
+        where = [{"groups": {"g": str(k % 3)}} for k in range(400)]
+        feed(made, "huge", {"eta": 0.05, "groups": ["g"]}, large + 2e140, large, where)
+        feed(
+            made, "wide", {"kind": "interval", "coverage": 0.9}, [[v, v * 3] for v in large], large
+        )
         players = [{"a": f"{HOSTILE}{k % 6}", "b": f"p{k % 5}"} for k in range(400)]
         feed(made, "arena", {"kind": "elo"}, None, (rng.uniform(size=400) < 0.6) * 1.0, players)
         yield made
@@ -82,9 +88,23 @@ def feed(made, name, settings, predictions, labels, more=None):
 PAGES = [
     "/",
     "/new",
-    *(f"/layers/{n}" for n in ("plain", "between", "several", "keyed", "sets", "arena", "empty")),
+    *(
+        f"/layers/{n}"
+        for n in ("plain", "between", "several", "keyed", "sets", "arena", "empty", "huge", "wide")
+    ),
 ]
-LOOKS = {"light": (1280, "light"), "dark": (1280, "dark"), "narrow": (390, "light")}
+LOOKS = {
+    "light": (1280, "light"),
+    "dark": (1280, "dark"),
+    "narrow": (390, "light"),
+    "narrow and dark": (390, "dark"),
+}
+
+
+OVER = """[...document.querySelectorAll("main .figure, main .verdict, main .notice, nav a, aside a, .layers td")]
+  .filter((one) => one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX === "visible"
+    && getComputedStyle(one).display !== "inline")
+  .map((one) => one.className + ": " + one.textContent.slice(0, 80))"""  # what its own box does not hold
 
 
 @chromium
@@ -100,6 +120,7 @@ def test_pages_are_quiet_and_fit_their_window_whatever_the_names(browser, servic
             page.wait_for_selector(".plot canvas")
         page.wait_for_timeout(60)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert page.evaluate(OVER) == [], path
         assert page.locator("img").count() == 0
         assert page.locator("[style*=expression], script:not([src]):not([type])").count() == 0
         if path in ("/layers/plain", "/layers/arena"):

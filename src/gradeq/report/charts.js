@@ -12,10 +12,17 @@ const node = (tag, className, text) => {
   return made;
 };
 
+// A size with more digits than a float knows: 1.50×10³⁰⁰.
+const power = (size) => {
+  const [digits, exponent] = size.toExponential(2).split("e+");
+  return digits + "\u00d710" + [...exponent].map((digit) => "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[digit]).join("");
+};
+
 // A value in words of the axis: how = [factor, decimals, sign, suffix].
 const say = (value, [factor, decimals, sign, suffix]) => {
   if (value === null || value === undefined) return "\u2013";
-  const size = Math.abs(value * factor).toLocaleString("en", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
+  const far = Math.abs(value * factor);
+  const size = far >= 1e15 ? power(far) : far.toLocaleString("en", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
   const zero = !/[1-9]/.test(size);
   return (zero ? "" : value < 0 ? MINUS : sign ? "+" : "") + size + suffix;
 };
@@ -83,6 +90,7 @@ function draw(chart) {
        ticks: {show: spec.showx, size: 4, stroke: colour("line-2"), width: 1},
        splits: () => ticks().map(t => t[0]), values: () => spec.showx ? ticks().map(t => t[1]) : ticks().map(() => "")},
       {size: left, font, stroke: colour("ink-3"), grid: {stroke: colour("line"), width: 1}, ticks: {show: false}, gap: 8,
+       incrs: (u, i, low, high) => [high - low], // our marks are given; uPlot's own increments end at 1e32
        splits: () => chart.spec.yticks.map(t => t[0]), values: () => chart.spec.yticks.map(t => t[1])},
     ],
     series: [{}, ...spec.lines.map(stroke)],

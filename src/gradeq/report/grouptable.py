@@ -291,6 +291,7 @@ def cell(inside: str, head: str, class_: str | None = None) -> Markup:
     """A cell; ``head`` stands above it where the table is too narrow for columns."""
     text = inside if isinstance(inside, Markup) else tidy(inside)
     children = [text] if inside else []
+    class_ = f"{class_ or ''} huge".strip() if "×10" in inside else class_
     return el("td", *children, class_=class_, data_head=head or None)
 
 

@@ -1,7 +1,7 @@
 """How numbers and dates are written, in the terminal and on the page: one rule, one place.
 
 Minus is U+2212; thousands have commas; a value that rounds to zero has no sign; powers of ten are
-for gaps only.
+for gaps, and for numbers that have more digits than a float knows.
 """
 
 import math
@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 MINUS = "−"
+LARGE = 1e15  # from here on digits are none of the value's own
+SMALLEST, LARGEST = 1e-12, 1e21  # of a setting: beyond them zeros would fill the line
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
@@ -25,10 +27,12 @@ def number(value: float, decimals: int = 3, sign: bool = False) -> str:
 
     >>> number(-1234.5, 1), number(0.0004, 3, sign=True), number(0.1, 1, sign=True)
     ('−1,234.5', '0.000', '+0.1')
+    >>> number(-1.5e300)
+    '−1.50×10³⁰⁰'
     """
     if not math.isfinite(value):
         return "–" if math.isnan(value) else ("∞" if value > 0 else MINUS + "∞")
-    digits = f"{abs(value):,.{decimals}f}"
+    digits = power(value, 2) if abs(value) >= LARGE else f"{abs(value):,.{decimals}f}"
     if not digits.strip("0.,"):
         return digits
     return (MINUS if value < 0 else "+" if sign else "") + digits
@@ -69,13 +73,15 @@ def points(fraction: float, sign: bool = True) -> str:
 
 
 def plain(value: float) -> str:
-    """Write a setting as one would type it, never with an exponent: 0.025, 4, 0.00001.
+    """Write a setting as one would type it, an exponent only where zeros would fill the line.
 
     >>> plain(0.025), plain(4.0), plain(1e-5)
     ('0.025', '4', '0.00001')
     """
     if not math.isfinite(value):
         return number(value)
+    if value and not SMALLEST <= abs(value) < LARGEST:
+        return (MINUS if value < 0 else "") + power(value, 2)
     text = format(Decimal(repr(float(value))), "f")
     text = text.removesuffix(".0")
     return MINUS + text[1:] if text.startswith("-") else text
@@ -89,8 +95,13 @@ def gap(value: float) -> str:
     """
     if value == 0.0 or not math.isfinite(value):
         return number(value, 0)
-    mantissa, exponent = f"{abs(value):.0e}".split("e")
-    return f"{mantissa} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    return power(value, 0, " × ")
+
+
+def power(value: float, decimals: int, times: str = "×") -> str:
+    """Write the size of a value as a digit, decimals, and a power of ten: narrow, so that it fits where others do."""
+    mantissa, exponent = f"{abs(value):.{decimals}e}".split("e")
+    return f"{mantissa}{times}10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
 
 def decimals(*values: float) -> int:

@@ -95,6 +95,7 @@ def figure(term: str, value: Markup, gloss: str, tag: Markup | None = None) -> M
     shown = value.replace("&nbsp;", " ")
     length = sum(not inside for inside in _inside_tags(shown))
     size = " long" if length > 17 else " longish" if length > 12 else ""
+    size += " huge" if "×10" in value else ""  # wider than any place for a figure
     return el(
         "div",
         el("div", join(term, *([tag] if tag else [])), class_="term"),

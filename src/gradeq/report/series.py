@@ -10,6 +10,7 @@ from gradeq.report.thin import POINTS, thin
 from gradeq.report.ticks import How, Scale, Tick, counts, dates, scale
 
 ROLES = ("s1", "s2", "s3")
+HUGE = 84  # pixels left of a chart whose marks are powers of ten
 
 
 @dataclass
@@ -81,7 +82,7 @@ class Sheet:
                 "height": height,
                 "showx": show_x,
                 "sync": sync or id_,
-                "left": left,
+                "left": max(left, HUGE) if any("×10" in text for _, text in y.ticks) else left,
             }
         )
 

@@ -25,6 +25,8 @@ _SECONDS = (
     7 * 86400,
 )
 
+FARTHEST = 1e300  # twice as far is still a number
+
 Tick = tuple[float, str]
 
 
@@ -46,8 +48,8 @@ class How(NamedTuple):
 
 
 def finite(*series: Iterable[float | None]) -> list[float]:
-    """The numbers of several series, without gaps."""
-    return [v for values in series for v in values if v is not None and math.isfinite(v)]
+    """The numbers of several series, without gaps, and without those whose differences are none."""
+    return [v for values in series for v in values if v is not None and abs(v) <= FARTHEST]
 
 
 def step(span: float, most: int) -> float:
