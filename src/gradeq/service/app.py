@@ -18,7 +18,7 @@ from gradeq.service.dashboard.screens import Screens
 from gradeq.service.dashboard.stream import Broadcast
 from gradeq.service.desk import Desk
 from gradeq.service.gate import Nowhere, Place
-from gradeq.service.keys import KeyRing
+from gradeq.service.keys import Key, KeyRing
 from gradeq.service.limits import Bucket, Limits
 from gradeq.service.live import Live
 from gradeq.service.logs import Log
@@ -37,6 +37,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *site_calls.ENDPOINTS,
     *dashboard.ENDPOINTS,
 )
+
+ASK_EVERY = 0.05  # seconds between two readings of the keys because of keys that nobody knows
 
 
 class Service:
@@ -62,6 +64,7 @@ class Service:
         self.ending = asyncio.Event()
         desk.alarm = self._diverged
         self._buckets: dict[int, Bucket] = {}
+        self._asking: asyncio.Future[None] | None = None  # a reading of the keys
 
     def _audited(self, found: Audited) -> None:
         """Tell of a layer whose books do not balance."""
@@ -79,14 +82,40 @@ class Service:
             found = self._buckets[number] = Bucket(self.limits.rate, self.limits.burst)
         return found
 
+    async def holder(self, text: str) -> Key | None:
+        """The key with this text. One that was never heard of may be new: the store is asked before it is refused."""
+        await self.fresh_keys()
+        found = self.ring.holder(text)
+        for _ in range(2):  # a reading that is under way may have begun before the key was made
+            if found is None and self.ring.unheard(text):
+                await self._ask()
+                found = self.ring.holder(text)
+        return found
+
+    async def _ask(self) -> None:
+        """Read the keys, together with all who wait for that; so a flood of wrong keys costs 20 readings a second."""
+        if self._asking is None:
+            self._asking = asyncio.ensure_future(self._asked())
+        await asyncio.shield(self._asking)
+
+    async def _asked(self) -> None:
+        await asyncio.sleep(max(0.0, ASK_EVERY - self.ring.age))
+        try:
+            await self._read_keys()
+        finally:
+            self._asking = None
+
     async def fresh_keys(self) -> None:
         """Read the keys again when it is time to; those in memory do while the store cannot be read."""
         if self.ring.stale:
-            self.ring.touch()
-            try:
-                await asyncio.to_thread(self.ring.reload)
-            except StoreUnavailable as error:
-                self.log("keys", "warning", why=str(error))
+            await self._read_keys()
+
+    async def _read_keys(self) -> None:
+        self.ring.touch()
+        try:
+            await asyncio.to_thread(self.ring.reload)
+        except StoreUnavailable as error:
+            self.log("keys", "warning", why=str(error))
 
     def end(self) -> None:
         """The server is about to end: it is no longer ready, and answers without an end stop."""

@@ -137,10 +137,10 @@ def spend(service: Service, key: Key, items: int) -> None:
 async def _holder(
     service: Service, scope: Any, endpoint: Endpoint, given: str | None
 ) -> Key | None:
-    await service.fresh_keys()
     if given is not None:
         kind, _, text = given.partition(" ")
-        return service.ring.holder(text.strip()) if kind.lower() == "bearer" else None
+        return await service.holder(text.strip()) if kind.lower() == "bearer" else None
+    await service.fresh_keys()
     cookies = header(scope, b"cookie") if endpoint.cookie else None
     number = service.sessions.holder(cookies) if cookies else None
     return None if number is None else service.ring.numbered(number)

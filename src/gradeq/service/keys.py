@@ -84,7 +84,7 @@ class KeyRing:
     @property
     def stale(self) -> bool:
         """Whether it is time to read again."""
-        return time.monotonic() - self._read > self._stale
+        return self.age > self._stale
 
     def holder(self, text: str) -> Key | None:
         """The key with this text, if there is one and it is still good."""
@@ -92,6 +92,16 @@ class KeyRing:
         key = self._by_prefix.get(form[1]) if form else None
         same = hmac.compare_digest(hashed(text), key.hash if key else NO_KEY)
         return key if key is not None and same and key.good(time.time()) else None
+
+    def unheard(self, text: str) -> bool:
+        """Whether this may be a key that was made since the keys were read."""
+        form = FORM.fullmatch(text)
+        return form is not None and form[1] not in self._by_prefix
+
+    @property
+    def age(self) -> float:
+        """Seconds since the keys were read."""
+        return time.monotonic() - self._read
 
     def numbered(self, number: int) -> Key | None:
         """The key with this number, if it is still good."""

@@ -81,8 +81,7 @@ async def sign_in(call: Call) -> Reply:
             403, "other_site", "the sign-in comes from another site", "open this server's own page"
         )
     given = read_object(await call.body(10_000)).get("key")
-    await call.service.fresh_keys()
-    key = call.service.ring.holder(given.strip()) if isinstance(given, str) else None
+    key = await call.service.holder(given.strip()) if isinstance(given, str) else None
     if key is None:
         raise Problem(
             401, "no_key", "this is no key that is good here", "`gradeq keys create` makes a key",
