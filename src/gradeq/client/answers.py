@@ -34,7 +34,8 @@ class Answer(NamedTuple):
     before; else ``conflict``, ``unknown``, ``expired`` or ``rejected``, with a ``detail`` and a ``remedy``.
     ``adjusted`` is the value to use; intervals have ``lower`` and ``upper`` as well. ``seq`` is the receipt, the
     event's number in the journal. ``stored`` is false when the store could not be written, so that nothing will be
-    learned from the event; ``learning`` is false while the layer is frozen; ``cold``: a group was not seen before.
+    learned from the event; ``learning`` is false while the layer is frozen; ``cold``: a group was not seen before;
+    ``stale``: the server has not heard of the other servers' labels for more than 10 seconds.
     """
 
     id: Id | None = None
@@ -49,6 +50,7 @@ class Answer(NamedTuple):
     detail: str = ""
     remedy: str = ""
     seq: int | None = None
+    stale: bool = False
 
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> Answer:

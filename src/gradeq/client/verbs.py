@@ -107,6 +107,34 @@ def predict_many(
     return (yield from _many(book, layer, "predictions", _items(columns, rows), atomic))
 
 
+def predict_games(
+    book: Book,
+    /,
+    layer: str,
+    a: Column,
+    b: Column,
+    *,
+    home: Column | None = None,
+    ids: Sequence[Id] | None = None,
+    weights: Column | None = None,
+    atomic: bool = False,
+) -> Talk[list[Answer]]:
+    """Many games of a layer of kind ``elo``, as columns of players: how probably a wins each, in ``adjusted``.
+
+    Their scores are labels: ``label_many(layer, scores, ids=...)``. ``home``: 1 where a is at home, 0 on neutral
+    ground, -1 where b is. ``atomic``: all or none, in one request.
+    """
+    rows = len(a)
+    columns = {
+        "id": ids if ids is not None else [_new_id() for _ in range(rows)],
+        "a": a,
+        "b": b,
+        "home": home,
+        "weight": weights,
+    }
+    return (yield from _many(book, layer, "predictions", _items(columns, rows), atomic))
+
+
 def label(
     book: Book, /, layer: str, label: float, *, id: Id | None = None, ticket: str | None = None
 ) -> Talk[Answer]:
