@@ -13,30 +13,34 @@ from gradeq.report import story as told
 from gradeq.report.tally import Tally
 
 ENOUGH = 30  # labels: a series with fewer is not called worst, if others have as many
+KEYS = 20  # farthest off, on the page of a layer at work
 WORST = 10  # farthest off, and as many with the largest loss
 YOUNG = f"Too few series have {ENOUGH} labels, so those with fewer are compared too."
 
 
 def keyed_coverage(layer: Any, reached: Equilibrium) -> list[Coverage]:
     """The coverage of each level, or of the interval, over the labels of all series."""
-    table = layer.table()
-    if len(reached.coordinates) != len(table.levels):
+    taus, target = layer._terms.levels, getattr(layer.layer, "target", None)
+    if len(reached.coordinates) != len(taus):
         return []  # series with groups or features of their own: no sum is kept over all of them
     levels = [
         Coverage(
             tau, _share(tau, own.bias_before), _share(tau, own.bias_after), own.bound, own.vacuous
         )
-        for tau, own in zip(table.levels, reached.coordinates, strict=True)
+        for tau, own in zip(taus, reached.coordinates, strict=True)
     ]
-    return levels if table.target is None else [between(levels[0], levels[-1], table.target)]
+    return levels if target is None else [between(levels[0], levels[-1], target)]
 
 
 def _share(tau: float, off: float | None) -> float:
     return math.nan if off is None else tau + off
 
 
-def many_series(layer: Any) -> told.ManySeries | None:
-    """How errors spread over the series, which are worst and which have the largest loss; None for fewer than two."""
+def many_series(layer: Any, most: int = WORST) -> told.ManySeries | None:
+    """How errors spread over the series, which are worst and which have the largest loss; None for fewer than two.
+
+    ``most``: so many of the worst.
+    """
     table = layer.table()
     labels = np.asarray(table.rows)
     enough = np.flatnonzero(labels >= ENOUGH)
@@ -47,8 +51,8 @@ def many_series(layer: Any) -> told.ManySeries | None:
     off, loss = np.abs(table.error[enough]), table.loss[enough]
     tally = Tally()
     tally.add((100.0 if table.levels else 1.0) * table.error[enough])
-    worst = enough[np.argsort(-off, kind="stable")[:WORST]].tolist()
-    largest = enough[np.argsort(-loss, kind="stable")[:WORST]].tolist()
+    worst = enough[first(-off, most)].tolist()
+    largest = enough[first(-loss, WORST)].tolist()
     return told.ManySeries(
         len(labels), len(enough), float(off.mean()), float(np.quantile(off, 0.9)), tally.histogram(),
         tuple(_worst(layer, table, j) for j in worst),
@@ -56,6 +60,14 @@ def many_series(layer: Any) -> told.ManySeries | None:
         layer.pool,
         table.relative,
     )  # fmt: skip
+
+
+def first(values: Any, most: int) -> Any:
+    """Where the smallest values stand, in order, those that come first before equal ones: as sorting would, sooner."""
+    if len(values) <= most:
+        return np.argsort(values, kind="stable")
+    among = np.flatnonzero(~(values > np.partition(values, most - 1)[most - 1]))
+    return among[np.argsort(values[among], kind="stable")[:most]]
 
 
 def _target(table: Any, j: int) -> float | None:

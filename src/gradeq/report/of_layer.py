@@ -20,7 +20,7 @@ from gradeq.report.identity import line
 from gradeq.report.limits import judged_before_limits
 from gradeq.report.numerals import count
 from gradeq.report.of_elo import elo_story
-from gradeq.report.of_keys import many_series
+from gradeq.report.of_keys import KEYS, many_series
 from gradeq.report.of_run import drawn
 from gradeq.report.of_state import coverages_of, ends_of, groups_of, harm_since, known
 from gradeq.report.page import html
@@ -104,12 +104,16 @@ def told_of(layer: Any, reached: Equilibrium, most: int | None = None) -> told.S
         groups=groups,
         groups_total=total,
         levels=_levels(coverage, reached),
-        series=many_series(layer) if layer.kind == "keyed" else None,
+        series=_series(layer, most) if layer.kind == "keyed" else None,
         data=(
             told.Fact("Rows", f"{count(served)} served, {count(reached.rows)} learned from"),
             told.Fact("Learning", str(reached.learning)),
         ),
     )
+
+
+def _series(layer: Any, most: int | None) -> told.ManySeries | None:
+    return many_series(layer) if most is None else many_series(layer, min(most, KEYS))
 
 
 def made_of(layer: Any) -> told.Made:

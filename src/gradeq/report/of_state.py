@@ -19,7 +19,7 @@ from gradeq.report.of_keys import keyed_coverage
 def coverages_of(layer: Any, reached: Equilibrium) -> list[Coverage]:
     """Coverages by level, or of the interval; none for a Debiaser."""
     if layer.kind == "keyed":
-        return keyed_coverage(layer, reached) if layer.table().levels else []
+        return keyed_coverage(layer, reached) if layer._terms.levels else []
     found = getattr(layer, "coverage", None)
     if found is None:
         return []

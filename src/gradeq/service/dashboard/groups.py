@@ -30,7 +30,7 @@ def groups(view: Overview) -> Markup:
     if isinstance(story, EloStory) or not story.groups:
         return join()
     flights, sparks = view.groups, view.sparks
-    table = _Table(story.groups, flights, sparks, story.verdict.loss.name)
+    table = Table(story.groups, flights, sparks, story.verdict.loss.name)
     rows = list(zip(story.groups, flights, (*sparks, *[None] * len(story.groups)), strict=False))
     body: list[Markup] = []
     shown = 0
@@ -56,7 +56,7 @@ def groups(view: Overview) -> Markup:
     return section("Groups", intro, el("div", made, class_="wide"), foot)
 
 
-class _Table:
+class Table:
     """The scales, decimals and columns that the rows share."""
 
     def __init__(

@@ -31,6 +31,7 @@ from gradeq.report.words import (
 )
 from gradeq.service.dashboard.charts import delays, moving, waiting
 from gradeq.service.dashboard.groups import groups
+from gradeq.service.dashboard.keys import keys
 from gradeq.service.dashboard.overview import Check, Overview, Refused
 from gradeq.service.dashboard.warnings import span
 
@@ -52,6 +53,7 @@ def layer_page(view: Overview, sheet: Sheet, admin: bool) -> Markup:
         moving(view, sheet),
         *_board(view),
         el("div", waiting(view, sheet), delays(view.flight.delays), class_="pair"),
+        keys(view),
         groups(view),
         el("div", _checks(view), _refused(view), class_="pair"),
         _learning(view),
