@@ -63,7 +63,7 @@ def many_series(layer: Any, most: int = WORST) -> told.ManySeries | None:
 
 
 def first(values: Any, most: int) -> Any:
-    """Where the smallest values stand, in order, those that come first before equal ones: as sorting would, sooner."""
+    """Where the smallest values stand, in order, of equal ones the first: as sorting would, sooner."""
     if len(values) <= most:
         return np.argsort(values, kind="stable")
     among = np.flatnonzero(~(values > np.partition(values, most - 1)[most - 1]))

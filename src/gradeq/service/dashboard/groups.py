@@ -93,6 +93,7 @@ class Table:
         self.columns = 5 + (self.spark is not None or self.covers) + extra
 
     def head(self) -> Markup:
+        """The names of the columns."""
         what = "Coverage" if self.covers else "Bias"
         heads = [
             (name(self.first, None), "left"), ("Labels", ""), (f"{what}|before", ""), (f"{what}|served", ""),
@@ -123,6 +124,7 @@ class Table:
     def row(
         self, group: Group, flight: GroupFlight | None, spark: Spark | None, hidden: bool
     ) -> Markup:
+        """One group, or one key."""
         before, after = self._error(group.before), self._error(group.after)
         cells = [
             el("th", name(group.name), scope="row"),

@@ -1,0 +1,52 @@
+"""The table of settings in the documentation is what the service takes, kind by kind."""
+
+import re
+from inspect import signature
+from pathlib import Path
+
+import pytest
+
+from gradeq.layers.registry import layer_class
+from gradeq.service.spec import MAX_NAMES, OURS, _needed, _settings
+
+PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
+KINDS = ("debias", "quantile", "quantiles", "interval", "conformal", "ensemble", "elo")
+TRACKERS = ("quantile", "quantiles", "interval")
+
+
+def rows():
+    """The setting, the kinds that take it, and its default, of every row of the table."""
+    table = PAGE.split("## Settings\n")[1].split("\n## ")[0]
+    for line in table.splitlines():
+        if found := re.match(r"\| `(\w+)` \| ([^|]+) \| ([^|]*)\|", line):
+            kinds = (
+                found[2].replace("all", ", ".join(KINDS)).replace("trackers", ", ".join(TRACKERS))
+            )
+            yield found[1], kinds.strip().split(", "), found[3].strip().strip("`")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_setting_of_a_kind_is_in_the_table_and_no_other(kind):
+    told = {name for name, kinds, _ in rows() if kind in kinds}
+    own = set(OURS) - {"kind", "decay", "strength"}
+    assert told == set(_settings(layer_class(kind))) | own
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_defaults_are_those_of_the_classes(kind):
+    cls = layer_class(kind)
+    given = signature(cls).parameters
+    for name, kinds, told in rows():
+        if kind not in kinds or told in ("by kind", '"auto"'):
+            continue
+        if name == "max_names":
+            assert told == str(MAX_NAMES)
+        elif name in _needed(cls):
+            assert told == ""
+        elif name in given:
+            default = given[name].default
+            shown = {"None": "", "False": "false", "()": "[]"}.get(repr(default))
+            if shown is not None:
+                assert told == shown, name
+            else:
+                assert told.strip('"') == default or float(told) == default, name
