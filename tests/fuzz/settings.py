@@ -131,6 +131,11 @@ def steps(rng, step, most, unit=1.0):
     return {"schedule": gq.Piecewise(rising, (15, 25, 50, 90))}
 
 
+def most_of(schedule):
+    """The largest step of a schedule."""
+    return schedule.eta if isinstance(schedule, gq.Power) else max(schedule.steps)
+
+
 def shrunk(rng, penalty):
     """The settings for one choice of penalty."""
     strength = float(10 ** -rng.uniform(0.5, 3))
@@ -234,6 +239,9 @@ def elo(rng, own):
     settings = late(rng) | steps(rng, own.step, 1.0) | shrunk(rng, own.penalty)
     if own.penalty and own.step == "no step":  # a penalty needs one
         settings["eta"] = 0.1
+    if own.penalty == "ridge" and "schedule" in settings:  # of steps that rise the largest counts
+        strength = min(settings["penalty"].strength, 0.9 / most_of(settings["schedule"]))
+        settings["penalty"] = gq.Ridge(strength)
     settings |= {"home_advantage": own.warm == "home", "ties": own.more}
     return Case(lambda: gq.Elo(**settings), own, weights=weighted(rng), told=settings)
 

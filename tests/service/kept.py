@@ -11,6 +11,7 @@ from gradeq.ledger.exact import Sums, add
 from gradeq.service.audit import audit_store
 from gradeq.service.bodies import id_text, posting_in, ticket_in
 from gradeq.service.calls import encode
+from gradeq.service.live import Live
 from gradeq.service.shown import reached
 from gradeq.service.spec import layer_of
 from gradeq.service.store import open_store
@@ -65,7 +66,8 @@ def _wrong_in_layer(store: Any, row: Any, said: list[Said], told: list[Told]) ->
         wrong.append("snapshot and tail give another state than the whole journal")
     if any(_without_tickets(one.state) != text for one in told):
         wrong.append("a server tells another state than the library has from the same journal")
-    if any(one.reached != json.loads(encode(reached(row.name, layer))) for one in told):
+    live = Live(row, layer, head.seq)
+    if any(one.reached != json.loads(encode(reached(live))) for one in told):
         wrong.append("a server has another layer in memory than the library from the same journal")
     return wrong
 

@@ -24,6 +24,7 @@ from gradeq.penalties import Penalty
 
 FADE = 2.0 ** (-1.0 / 100.0)  # the running scale forgets half of the past in 100 labels
 LEAST = 1e-9  # of |m|: a scale below this would be lost in the digits of m
+AGREED = 49.5  # what den is after 60 labels
 MOST = 1e300  # a scale above this would make 0 times infinity
 LOOSE = 1e-6  # of a place in asinh units: the scale is at least 1e-9 of the forecast
 SINH = Sinh()
@@ -49,12 +50,19 @@ class Several:
 
 
 def scale_at(num: float, den: float, m: float) -> float:
-    """s_t = max(num / den, 1e-9 |m|); 0 while no label has differed from its forecast."""
+    """s_t = max(num / den, 1e-9 |m|); 0 while none of the first 60 labels has differed from its forecast.
+
+    While it is 0 what is served does not follow u. If forecasts go on to be right to the last digit, the least scale
+    makes it follow again: else u would run away, and serve nonsense once they are no longer right.
+    """
+    least = LEAST * abs(m)
     if num > 0.0:
-        scale, least = num / den, LEAST * abs(m)
+        scale = num / den
         if least > scale:
             scale = least
         return scale if scale < MOST else MOST
+    if den > AGREED:
+        return least if least > 0.0 else LEAST
     return 0.0
 
 
