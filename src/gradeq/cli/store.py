@@ -117,6 +117,38 @@ def fold(url: str, keep: float, layer: str | None) -> None:
 
 @command.command()
 @STORE
+@click.option("--key", "which", required=True, metavar="KEY", help="The key, by its prefix.")
+@click.option("--layer", metavar="LAYER", help="Only this layer.")
+def undo(url: str, which: str, layer: str | None) -> None:
+    """Take back every label that an API key sent, in all layers of its tenant.
+
+    Reversals are posted: sums are what they were without these labels, to the last bit; what was
+    served stays as it was. A label that the key put in the place of another's gives way to that
+    one. Rows that were folded stay. No server may be at work on an SQLite store meanwhile; ask the
+    server then, with POST /v1/layers/NAME/undo.
+    """
+    from gradeq.cli.api_keys import the_one
+
+    with opened(url) as store:
+        from gradeq.service.desk import Desk
+
+        key = the_one(store, which)
+        rows = store.layers(key.tenant) if layer is None else [row_of(store, layer)]
+        desk = Desk(store)
+        desk.start()
+        try:
+            for row in rows:
+                done = desk.undo(row.tenant, row.name, key.number)
+                click.echo(
+                    f"{row.tenant}/{row.name}: {done.taken_back:,} labels of {key.prefix} taken back, "
+                    f"{done.restored:,} replaced by the one before, {done.left:,} not its own any more"
+                )
+        finally:
+            desk.stop()
+
+
+@command.command()
+@STORE
 @click.argument("path", metavar="COPY", type=click.Path())
 def rebuild(url: str, path: str) -> None:
     """Make sums and snapshots anew from the journal, in a copy; the original is not touched."""

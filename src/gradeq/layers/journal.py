@@ -45,6 +45,34 @@ def repost(layer: Layer, posting: Posting, y: Any) -> tuple[Posting, Posting]:
     return old, new
 
 
+def withdraw(layer: Layer, posting: Posting) -> Posting:
+    """Take a posting back and put nothing in its place: what a journal has of that (sign -1)."""
+    state = layer._state
+    check_entry(layer._rule, posting)
+    old = posting._replace(sign=-posting.sign, late=(), slopes=())
+    layer._names.knows(posting.row)
+    place = layer._names.place(posting.row)
+    memory = state.remember(place.params if layer._rule.penalty is None else None, (place.key,))
+    try:
+        replay(layer, old)
+        if state.lost(memory):
+            raise BadInput(
+                f"the label {posting.y!r} cannot be taken back: its loss is too large for a number; "
+                "go back to the state saved before it"
+            )
+    except Exception:
+        state.undo(memory)
+        raise
+    return old
+
+
+def put_back(layer: Layer, posting: Posting, y: Any) -> Posting:
+    """Enter a label where one was withdrawn, with the step of that one: what a journal has of it."""
+    new = posting_of(layer._rule, posting, y, posting.eta, ())._replace(slopes=())
+    replay(layer, new)
+    return new
+
+
 def replay(layer: Layer, entry: Ticket | Posting) -> None:
     """Do again what one entry of a journal says was done, bit for bit."""
     state, names, flight = layer._state, layer._names, layer._flight

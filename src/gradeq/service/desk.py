@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from gradeq.errors import BadInput, GradeqError
@@ -27,6 +28,7 @@ from gradeq.service.serving import preview_all
 from gradeq.service.spec import layer_of
 from gradeq.service.store.failures import StoreStopped, StoreTaken, StoreUnavailable
 from gradeq.service.store.store import Store, Write
+from gradeq.service.undoing import Undone, undo_some
 
 AT_ONCE = 1_000  # items in one transaction, the first request apart
 WAITING = 10_000  # items that may wait
@@ -162,6 +164,16 @@ class Desk:
                 return error
 
         return self._put(Work((tenant, name), done_or_why, 1))
+
+    def undo(self, tenant: str, name: str, key: int, author: int = 0) -> Undone:
+        """Take back every label that a key sent, some in each transaction; those under way go in between."""
+        found, after = Undone(), 0
+        until = self.live(tenant, name).head.seq
+        while after < until:
+            work = partial(undo_some, key=key, after=after, until=until, author=author)
+            more, after = self._put(Work((tenant, name), work, AT_ONCE)).result()
+            found = found.plus(more)
+        return found
 
     def copy(self, tenant: str, name: str) -> Future[tuple[int, str]]:
         """A layer as it is, saved, and the number of the journal that it holds; what is answered is on disk."""

@@ -110,5 +110,9 @@ class KeyRing:
                 return key if key.good(time.time()) else None
         return None
 
+    def named(self, prefix: str) -> Key | None:
+        """The key with this prefix, good or not."""
+        return self._by_prefix.get(prefix)
+
     def __len__(self) -> int:
         return sum(key.good(time.time()) for key in self._by_prefix.values())

@@ -83,6 +83,22 @@ class Controlled(Struct):
     seq: int
 
 
+class Undo(Struct, forbid_unknown_fields=True):
+    """Whose labels are taken back: {"key": "abcdefgh"}, the prefix of an API key of your tenant."""
+
+    key: str
+
+
+class Undone(Struct):
+    """Labels of the key that were taken back, that gave way to the one before, and that were not its own any more."""
+
+    layer: str
+    key: str
+    taken_back: int
+    restored: int
+    left: int
+
+
 class Row(Struct):
     """One row of a journal: what was served or learned, when, and with which key (its number)."""
 
@@ -152,6 +168,28 @@ async def control(call: Call) -> Reply:
     seq = await call.service.bell.wait(desk.control(key.tenant, name, asked.do, given, key.number))
     call.service.log("control", layer=name, tenant=key.tenant, done=asked.do, key=key.prefix)
     return Reply(encode(Controlled(name, asked.do, seq)))
+
+
+async def undo(call: Call) -> Reply:
+    """All labels of a key, taken back."""
+    name, key, service = call.part("name"), holder(call), call.service
+    call.query()
+    body = read_object(await call.body(100_000))
+    try:
+        prefix = convert(body, Undo).key
+    except ValidationError as error:
+        raise Problem(422, "bad_undo", *explained(str(error), body)) from None
+    await service.fresh_keys()
+    whose = service.ring.named(prefix)
+    if whose is None or whose.tenant != key.tenant:
+        raise Problem(
+            404, "no_such_key", f"no key has the prefix {prefix[:20]!r}", "`gradeq keys list` names them"
+        )  # fmt: skip
+    desk = service.desk
+    done = await asyncio.to_thread(desk.undo, key.tenant, name, whose.number, key.number)
+    told = {"undone": whose.prefix, **done._asdict(), "key": key.prefix}
+    service.log("undo", layer=name, tenant=key.tenant, **told)
+    return Reply(encode(Undone(name, whose.prefix, *done)))
 
 
 async def listed(call: Call) -> Reply:
@@ -265,6 +303,11 @@ ENDPOINTS = (
         "POST", "/v1/layers/{name}/control", "admin", control,
         "Freeze, resume, reset_in_flight or set_step; posted to the journal like everything else.",
         Control, {200: Controlled}, (400, 404, 408, 409, 413, 415, 422, 503, *ALWAYS),
+    ),
+    Endpoint(
+        "POST", "/v1/layers/{name}/undo", "admin", undo,
+        "Take back every label that one API key sent; posted to the journal as reversals.",
+        Undo, {200: Undone}, (400, 404, 408, 409, 413, 415, 422, 503, *ALWAYS),
     ),
     Endpoint(
         "GET", "/v1/layers/{name}/state", "admin", state,

@@ -19,7 +19,7 @@ from gradeq.service.items import Answer, Prediction
 from gradeq.service.spec import MAX_NAMES, layer_of
 from gradeq.service.store.folds import sums_in
 from gradeq.service.store.rows import Entry, LayerRow
-from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, TICKET
+from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET
 from gradeq.service.store.store import Store
 from gradeq.service.wording import a
 
@@ -84,7 +84,7 @@ class Live:
 
     def _remember(self, store: Store) -> None:
         """The last labels and open tickets, from the journal."""
-        last = store.latest(self.row.number, (TICKET, POSTING, CORRECTION), 2 * RECENT)
+        last = store.latest(self.row.number, (TICKET, POSTING, REVERSAL, CORRECTION), 2 * RECENT)
         self.recent.clear()
         self.opened.clear()
         self.whole = len(last) < 2 * RECENT
@@ -157,6 +157,8 @@ class Live:
             waited = entry.at - own[0].at if own else 0.0
             heard = (entry.at, max(0.0, waited), value or posting_in(entry.body))
             self.recent.append(new(Heard, heard))
+        elif entry.kind == REVERSAL:  # sign -1, until another label comes in its place
+            self._put_right(value or posting_in(entry.body))
         elif entry.kind == CORRECTION:
             self._put_right(value or posting_in(entry.body))
             self.last_label = entry.at

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradeq.errors import BadInput, Diverging, GradeqError
+from gradeq.layers.journal import put_back
 from gradeq.ledger.exact import Account
 from gradeq.ledger.values import Posting, Ticket, new
 from gradeq.service.bodies import (
@@ -183,8 +184,10 @@ class Page:
         self, item: Label, id: str | int, text: str, posted: Entry, y: Any, author: int, told: Any
     ) -> Answer:
         """A label of an id that has one."""
-        last = self._new.get((text, CORRECTION)) or self.tx.corrected(self.live.number, text)
+        last = self.changed_last(text)
         old = posting_in((last or posted).body)
+        if last is not None and last.kind == REVERSAL:
+            return self._put_back(item, id, text, old, y, author, told)
         has = old.y if told is None else told.get(text, old.y)
         if has == y:
             return Answer(id=id, status="duplicate", seq=(last or posted).seq)
@@ -202,11 +205,36 @@ class Page:
             raise BadInput(
                 f"with the label {y!r} {reason(error)}; the label {old.y!r} stays, check the new one"
             ) from None
-        for kind, posting in ((REVERSAL, back), (CORRECTION, new)):
-            entry = self._append(kind, text, author, b"", body_of(posting))
-            self.changed.update(self.live.enter(posting))
-            self.live.note(entry, posting)
+        self.change(REVERSAL, text, back, author)
+        entry = self.change(CORRECTION, text, new, author)
         return Answer(id=id, status="corrected", seq=entry.seq)
+
+    def changed_last(self, text: str) -> Entry | None:
+        """The last correction or reversal of a label."""
+        new = [
+            self._new[text, kind] for kind in (REVERSAL, CORRECTION) if (text, kind) in self._new
+        ]
+        return max(new, default=None) or self.tx.corrected(self.live.number, text)
+
+    def _put_back(
+        self, item: Label, id: str | int, text: str, old: Posting, y: Any, author: int, told: Any
+    ) -> Answer:
+        """A label of an id whose label was taken back."""
+        if not item.correct:
+            return self._refuse(id, "conflict", f"the label of id {id!r} was taken back")
+        check_reach(self.live, old, y)
+        if told is not None:
+            return Answer(id=id, status="corrected")
+        with self.live.layer._lock:
+            new = put_back(self.live.layer, old, y)
+        return Answer(id=id, status="corrected", seq=self.change(CORRECTION, text, new, author).seq)
+
+    def change(self, kind: int, text: str, posting: Posting, author: int) -> Entry:
+        """Enter a reversal, or what comes in its place, that the layer has learned."""
+        entry = self._append(kind, text, author, b"", body_of(posting))
+        self.changed.update(self.live.enter(posting))
+        self.live.note(entry, posting)
+        return entry
 
     def _adopted(self, item: Label, y: Any, author: int, told: dict[str, Any] | None) -> Answer:
         """A label that comes with the signed ticket of its prediction."""

@@ -127,7 +127,7 @@ def known_of(desk: Desk, live: Live, audited: tuple[float, Audited] | None, now:
     told = f"{live.head.entries:,} entries; answered only when on disk" if good else why
     return Known(
         live.row.name, live.row.created, now,
-        recent=list(live.recent),
+        recent=[heard for heard in list(live.recent) if heard.posting.sign >= 0.0],
         opened=[entry.at for entry, _ in list(live.opened.values())],
         whole=live.whole,
         refused=[Refused(*one) for one in list(live.rejections)],

@@ -215,8 +215,8 @@ class Write:
         return {(entry.id, entry.kind): entry for entry in found}
 
     def corrected(self, number: int, id: str) -> Entry | None:
-        """The last correction of a label."""
-        sql = f"{ENTRY} WHERE layer = ? AND kind > 2 AND kind = 4 AND id = ? ORDER BY seq DESC LIMIT 1"
+        """The last change of a label: a correction, or the reversal of one that was taken back."""
+        sql = f"{ENTRY} WHERE layer = ? AND kind > 2 AND id = ? ORDER BY seq DESC LIMIT 1"
         row = first(self.own.execute(sql, (number, id)))
         return None if row is None else entry_of(row)
 
