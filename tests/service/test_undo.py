@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from gradeq.cli.store import command
+from gradeq.cli import run
 from gradeq.service.audit import audit_store
 from gradeq.service.bodies import posting_in
 from gradeq.service.desk import Desk
@@ -105,7 +104,7 @@ def test_what_stood_before_stands_again_and_what_others_corrected_stays(desk):
     assert [own.posting for own in again.recent] == [own.posting for own in live.recent]
 
 
-def test_a_server_and_a_command_undo_a_key(tmp_path):
+def test_a_server_and_a_command_undo_a_key(tmp_path, capsys):
     path = str(tmp_path / "store.db")
     with running(path) as own:
         layer = own.layer(eta=0.1)
@@ -131,8 +130,8 @@ def test_a_server_and_a_command_undo_a_key(tmp_path):
         served = own.client.post(f"{layer}/predictions", json={"id": "y", "prediction": 1.0}).json()
         assert served["adjusted"] == pytest.approx(1.0, abs=1e-9)
         bad.post(f"{layer}/labels", json={"id": 650, "label": 5.0})
-    found = CliRunner().invoke(command, ["undo", path, "--key", key.prefix])
-    assert found.exit_code == 0 and "default/demand: 1 labels" in found.output, found.output
+    assert run(["store", "undo", path, "--key", key.prefix]) == 0
+    assert "default/demand: 1 labels" in capsys.readouterr().out
     store = open_store(path, True)
     assert [one.faults for one in audit_store(store)] == [[]]
     assert sum(entry.kind == REVERSAL for entry in store.entries(1)) == 601
