@@ -9,8 +9,12 @@ None of this sees what is missing from all of them alike: that is for receipts a
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from gradeq.errors import GradeqError
+from gradeq.service.marks import put_mark
 from gradeq.service.store.driver import Connection
+from gradeq.service.store.failures import StoreTaken, StoreUnavailable
 from gradeq.service.store.folds import folded_until
 from gradeq.service.store.rows import PAGE, LayerRow, head_of, page_of, sums_of
 from gradeq.service.store.store import Store
@@ -25,6 +29,7 @@ class Auditor:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._tallies: dict[int, Tally] = {}
+        self._marked: dict[int, int] = {}  # where the marks of the layers are
 
     def tail(self, row: LayerRow) -> Audited:
         """The rows since the last audit, and with them all sums and the head (level 1)."""
@@ -32,6 +37,10 @@ class Auditor:
         tally = read_on(self.store, row, found, self._tallies.get(row.number))
         if not found.faults:
             self._tallies[row.number] = tally
+            if not self.store.read_only and self._marked.get(row.number) != tally.seq:
+                with suppress(StoreUnavailable, StoreTaken):  # a mark only saves time
+                    put_mark(self.store, tally)
+                    self._marked[row.number] = tally.seq
         return found
 
     def whole(self, row: LayerRow, at_work: Copy | None = None) -> Audited:

@@ -1,4 +1,6 @@
-"""The audit of a store that is being served: all of it at the start, then what is new, every minute."""
+"""The audit of a store that is being served: what came since the last mark at the start, all of it soon after, then
+what is new, every minute.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,15 @@ from gradeq.errors import GradeqError
 from gradeq.service.audit import Auditor
 from gradeq.service.desk import Desk
 from gradeq.service.failures import LayerStopped
+from gradeq.service.marks import since_mark
 from gradeq.service.store.failures import StoreDamaged, StoreUnavailable
 from gradeq.service.store.rows import LayerRow
 from gradeq.service.tally import Audited
 
 EVERY = 60.0  # seconds between two looks at what is new
 WHOLE = 86_400.0  # seconds between two audits of everything
-AT_ONCE = 300_000  # entries; a journal with more is audited while the server is at work already
+SHORT = 20_000  # entries; a journal with no more is audited whole before the server begins
+AT_ONCE = 300_000  # entries; one without a mark that has more is audited while the server is at work already
 REMEDY = "run gradeq audit on the store, and gradeq store rebuild or a backup if it is damaged"
 
 
@@ -33,9 +37,9 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
 
     def start(self) -> None:
-        """Audit what can be audited at once, then go on beside the desk."""
+        """Audit what is new since the last mark, or short, then all of it beside the desk."""
         for row in self.desk.store.layers():
-            if row.head.entries <= AT_ONCE:
+            if row.head.entries <= SHORT or (not self._begun(row) and row.head.entries <= AT_ONCE):
                 self.look(row)
         self._thread.start()
 
@@ -58,6 +62,18 @@ class Watch:
                 if not self._end.is_set():
                     self.look(row, whole=late)
 
+    def _begun(self, row: LayerRow) -> bool:
+        """Audit what came since the last mark; False where there is none."""
+        try:
+            found = since_mark(self.desk.store, row)
+        except StoreUnavailable:
+            return False
+        except GradeqError as error:
+            found = Audited(row.tenant, row.name, faults=[str(error)])
+        if found is not None and found.faults:
+            self._note(row, found)
+        return found is not None
+
     def look(self, row: LayerRow, whole: bool = False) -> Audited | None:
         """Audit one layer, the whole of it or what is new; None when it cannot be read now."""
         try:
@@ -66,11 +82,14 @@ class Watch:
             return None
         except GradeqError as error:
             found = Audited(row.tenant, row.name, faults=[str(error)])
+        self._note(row, found)
+        return found
+
+    def _note(self, row: LayerRow, found: Audited) -> None:
         self.found[row.tenant, row.name] = time.time(), found
         if found.faults and not row.head.stopped:
             self._stop(row, found)
         self._told(found)
-        return found
 
     def _whole(self, row: LayerRow) -> Audited:
         try:
