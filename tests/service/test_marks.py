@@ -113,7 +113,9 @@ def test_a_forged_mark_is_none_and_rows_before_a_mark_are_audited_in_the_backgro
 def test_a_fold_behind_the_mark_makes_it_useless_and_the_next_audit_makes_another(path):
     with closing(feed(path, SPECS["groups"], 0, 30)) as store:
         looked(store, marked=True)
-    feed(path, SPECS["groups"], 30, 40).close()  # the snapshot of its end is the oldest that is kept
+    feed(
+        path, SPECS["groups"], 30, 40
+    ).close()  # the snapshot of its end is the oldest that is kept
     with closing(feed(path, SPECS["groups"], 40, 60)) as store:
         (row,) = store.layers()
         assert fold_layer(store, row, 1e-9, row.created + 1e6) > 60

@@ -9,6 +9,8 @@ import click
 
 from gradeq.errors import BadInput
 
+DAY = 86_400.0
+
 
 @click.command(short_help="Serve live layers over HTTP, with a durable journal.")
 @click.option(
@@ -56,6 +58,15 @@ from gradeq.errors import BadInput
     ),
 )
 @click.option(
+    "--keep",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="DAYS",
+    help=(
+        "Fold closed rows of the journals that are older than this into their sums, every hour, as "
+        "`gradeq store fold` does. Default: keep every row."
+    ),
+)
+@click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
     default=200_000.0,
@@ -79,6 +90,7 @@ def command(
     read_only: bool,
     demo: bool,
     witness: str | None,
+    keep: float | None,
     rate: float,
     max_body: int,
     log_requests: bool,
@@ -108,8 +120,11 @@ def command(
         from gradeq.service.server import serve
     limits = Limits(body=max_body, rate=rate, burst=max(rate, 1.0))
     log = Log(requests=log_requests)
+    seconds = None if keep is None else keep * DAY
+    if keep is not None and read_only:
+        raise BadInput("--keep folds journals, which --read-only forbids; leave one of them out")
     if not demo:
-        serve(url or "gradeq.db", host, port, read_only, limits, log, greet, witness)
+        serve(url or "gradeq.db", host, port, read_only, limits, log, greet, witness, seconds)
         return
     if read_only:
         raise BadInput("--demo writes labels, which --read-only forbids; leave one of them out")
@@ -122,7 +137,7 @@ def command(
             own.begin(service, address)
 
         store = url or f"{folder}/demo.db"
-        serve(store, host, port, read_only, limits, log, greet_and_begin, witness)
+        serve(store, host, port, read_only, limits, log, greet_and_begin, witness, seconds)
 
 
 def greet(service: Any, address: str, first: str | None, demo: bool = False) -> None:

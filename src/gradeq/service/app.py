@@ -26,6 +26,7 @@ from gradeq.service.metrics import Metrics
 from gradeq.service.sessions import Sessions
 from gradeq.service.store.api_keys import keys_of
 from gradeq.service.store.failures import StoreUnavailable
+from gradeq.service.store.rows import LayerRow
 from gradeq.service.store.store import Store
 from gradeq.service.tally import Audited
 from gradeq.service.watch import Watch
@@ -59,6 +60,7 @@ class Service:
         self.bell = Bell()
         self.ring = KeyRing(lambda: keys_of(store))
         self.watch = Watch(desk, self._audited)
+        self.watch.folded = self._folded
         self.screens, self.broadcast = Screens(desk, self.watch.found), Broadcast(desk)
         self.began, self.closing = time.time(), False
         self.ending = asyncio.Event()
@@ -70,6 +72,11 @@ class Service:
         """Tell of a layer whose books do not balance."""
         if found.faults:
             self.log("audit", "error", layer=found.name, tenant=found.tenant, why=found.faults[0])
+
+    def _folded(self, row: LayerRow, gone: int, why: str) -> None:
+        """Tell of rows that were folded, or why a layer's cannot be."""
+        level = "warning" if why else "info"
+        self.log("fold", level, layer=row.name, tenant=row.tenant, entries=gone, why=why or None)
 
     def _diverged(self, live: Live) -> None:
         """Tell of a layer that left its proven range and learns no more."""

@@ -90,10 +90,12 @@ def serve(
     log: Log,
     greet: Callable[[Service, str, str | None], Any],
     witness: str | None = None,
+    keep: float | None = None,
 ) -> None:
     """Serve a store until a signal ends it; ``greet`` is told the address and the first key, if there is one.
 
-    ``witness``: the file that says what was acknowledged; a layer that lacks some of it does not learn.
+    ``witness``: the file that says what was acknowledged; a layer that lacks some of it does not learn. ``keep``:
+    seconds after which closed rows of the journals are folded into their sums.
     """
     # To compile loops would hold up all callers for seconds once and take 100 MB; items come a thousand at the most.
     os.environ.setdefault("GRADEQ_COMPILE", "0")
@@ -107,6 +109,7 @@ def serve(
             if witness is not None and not read_only:
                 desk.witness = witnessed(witness, desk, log)
             service = Service(store, desk, limits, log)
+            service.watch.keep = keep
             service.watch.start()
             greet(service, address(host, listening), first)
             run(service, listening)

@@ -13,7 +13,8 @@ from gradeq.service.audit import Auditor
 from gradeq.service.desk import Desk
 from gradeq.service.failures import LayerStopped
 from gradeq.service.marks import since_mark
-from gradeq.service.store.failures import StoreDamaged, StoreUnavailable
+from gradeq.service.retention import fold_layer
+from gradeq.service.store.failures import StoreDamaged, StoreTaken, StoreUnavailable
 from gradeq.service.store.rows import LayerRow
 from gradeq.service.tally import Audited
 
@@ -21,6 +22,7 @@ EVERY = 60.0  # seconds between two looks at what is new
 WHOLE = 86_400.0  # seconds between two audits of everything
 SHORT = 20_000  # entries; a journal with no more is audited whole before the server begins
 AT_ONCE = 300_000  # entries; one without a mark that has more is audited while the server is at work already
+FOLD = 3_600.0  # seconds between two folds
 REMEDY = "run gradeq audit on the store, and gradeq store rebuild or a backup if it is damaged"
 
 
@@ -29,6 +31,9 @@ class Watch:
 
     def __init__(self, desk: Desk, told: Callable[[Audited], None] = lambda found: None) -> None:
         self.desk, self._told = desk, told
+        self.keep: float | None = None  # seconds; older closed rows are folded, None: never
+        self.folded: Callable[[LayerRow, int, str], None] = lambda row, gone, why: None
+        self._folds = 0.0  # when to fold again
         self.found: dict[
             tuple[str, str], tuple[float, Audited]
         ] = {}  # and when, by tenant and name
@@ -58,9 +63,25 @@ class Watch:
                 rows = self.desk.store.layers()
             except GradeqError:
                 continue  # what cannot be read now is audited when it can
+            fold = self.keep is not None and time.monotonic() >= self._folds
+            self._folds = time.monotonic() + FOLD if fold else self._folds
             for row in rows:
-                if not self._end.is_set():
-                    self.look(row, whole=late)
+                found = None if self._end.is_set() else self.look(row, whole=late)
+                if fold and found is not None and not found.faults:
+                    self._fold(row)
+
+    def _fold(self, row: LayerRow) -> None:
+        """Fold what is old of a layer whose books balance."""
+        if self.keep is None or self.desk.store.read_only:
+            return
+        try:
+            gone, why = fold_layer(self.desk.store, row, self.keep, self.desk.clock()), ""
+        except (StoreUnavailable, StoreTaken):
+            return  # the next time
+        except GradeqError as error:
+            gone, why = 0, str(error)
+        if gone or why:
+            self.folded(row, gone, why)
 
     def _begun(self, row: LayerRow) -> bool:
         """Audit what came since the last mark; False where there is none."""
