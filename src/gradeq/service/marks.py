@@ -11,10 +11,10 @@ import json
 from hashlib import blake2b
 from typing import NamedTuple
 
+from gradeq.ledger.exact import NOTHING, Sum, Sums, written
 from gradeq.service.bodies import plain_in, posting_in
 from gradeq.service.live import IMPORT, Live, fresh
 from gradeq.service.store.driver import Connection, first
-from gradeq.service.store.exact import NOTHING, Sum, Sums, written
 from gradeq.service.store.folds import fold_of
 from gradeq.service.store.rows import MODULUS, PAGE, LayerRow, hashed, head_of, page_of, sums_of
 from gradeq.service.store.schema import CONTROL, TICKET
