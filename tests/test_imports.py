@@ -39,11 +39,11 @@ LAYERS = (
     ("experiments",),
     ("client",),
     ("service",),
-    ("cli", "adapters"),
+    ("cli", "adapters", "spark"),
 )
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 STRANGERS = frozenset(LAYERS[1])  # mathematics that must not know each other
-EDGES = frozenset({"cli", "adapters"})  # nothing imports them
+EDGES = frozenset({"cli", "adapters", "spark"})  # nothing imports them
 
 # Who may import a heavy package at all, and who may do so when the module itself is imported.
 ALLOWED = {
@@ -66,6 +66,7 @@ ALLOWED = {
     "scipy": {"theory", "layers", "datasets", "experiments", "report", *EDGES},
     "sklearn": {"datasets", "experiments", *EDGES},
     "river": {"adapters"},
+    "pyspark": {"spark"},
     "matplotlib": {"experiments", "report", *EDGES},
     "msgspec": {"service"},
     "starlette": {"service"},

@@ -120,10 +120,15 @@ def with_served(layer: Any, frame: Any, shown: Any) -> Any:
     """The frame with what was served: ``adjusted``; of several levels ``adjusted_0.9``, of an interval both ends."""
     from gradeq import frames
 
-    if shown.ndim == 1:
-        return frames.with_columns(frame, {"adjusted": shown})
+    table = shown[:, None] if shown.ndim == 1 else shown
+    names = served_names(layer, table.shape[1])
+    return frames.with_columns(frame, dict(zip(names, table.T, strict=True)))
+
+
+def served_names(layer: Any, width: int) -> list[str]:
+    """The names of the columns of what was served: one, one for each level, or the ends of an interval."""
+    if width == 1:
+        return ["adjusted"]
     own = getattr(layer, "layer", layer)
     names = [f"adjusted_{level:g}" for level in own.levels]
-    if shown.shape[1] != len(names) or own.kind == "interval":
-        names = ["lower", "upper"]
-    return frames.with_columns(frame, dict(zip(names, shown.T, strict=True)))
+    return names if width == len(names) and own.kind != "interval" else ["lower", "upper"]
