@@ -89,6 +89,8 @@ def test_generated_calls_get_documented_answers(
     def call(case: Any, name: str | None) -> None:
         if name is not None and "{name}" in endpoint.path:
             case.path_parameters["name"] = name
+            if endpoint.path.endswith("/undo") and mode.is_positive and isinstance(case.body, dict):
+                case.body["key"] = server.key.split("_")[1]
         headers = {} if endpoint.needs is None else {"Authorization": f"Bearer {server.key}"}
         wait = 1.0 if endpoint.media == STREAM else 30.0
         answer = case.call(base_url=server.address, headers=headers, timeout=wait)
