@@ -12,15 +12,20 @@ from typing import Any
 from gradeq.errors import BadInput, StateError
 from gradeq.layers.keytable import key_table
 from gradeq.layers.registry import from_json
+from gradeq.spark.desk import desk_of
 from gradeq.spark.refusals import refusals
 from gradeq.spark.roles import check_frame
 from gradeq.spark.work import problem_of
 
 SCHEMA = "bucket int, buckets int, state string"
+BOOK = "book"
 
 
-def check_states(states: Any, pattern: str) -> int:
-    """How many buckets a table of states has; one that is damaged or of other settings is refused, by a small job."""
+def check_states(states: Any, pattern: str, stream: bool = False) -> int:
+    """How many buckets a table of states has; one that is damaged or of other settings is refused, by a small job.
+
+    Those of a ``stream`` may have books of tickets, which a table run cannot go on with.
+    """
     check_frame(states, "state")
     kinds = {"bucket": "int", "buckets": "int", "state": "string"}
     found = {field.name: field.dataType.simpleString() for field in states.schema.fields}
@@ -29,13 +34,24 @@ def check_states(states: Any, pattern: str) -> int:
             f"state has the columns {', '.join(f'{n} {k}' for n, k in found.items())}, not {SCHEMA}; give the "
             "state of an earlier run"
         )
+    if not stream and BOOK in found:
+        raise BadInput(
+            "the state is of a stream, with its open tickets; give it to follow, or drop its column book to go on "
+            "without them"
+        )
 
     def looked_at(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         layer = from_json(pattern)
         for batch in batches:
-            problems = [problem_of(layer, text) for text in batch["state"].to_pylist()]
+            texts = batch["state"].to_pylist()
+            books = batch[BOOK].to_pylist() if BOOK in batch.schema.names else [None] * len(texts)
+            whole = desk_of if stream else None
+            problems = [
+                problem_of(layer, text, book, whole)
+                for text, book in zip(texts, books, strict=True)
+            ]
             yield pa.record_batch(
                 [batch["bucket"], batch["buckets"], pa.array(problems, pa.string())],
                 ["bucket", "buckets", "problem"],

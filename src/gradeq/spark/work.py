@@ -197,14 +197,18 @@ def moment_of(scalar: Any) -> Any:
     return frames.moments(pa.chunked_array([pa.array([scalar])]), "time").values[0].item()
 
 
-def problem_of(pattern: Any, text: str | None) -> str | None:
-    """What is wrong with a saved bucket, or None."""
+def problem_of(
+    pattern: Any, text: str | None, book: str | None = None, desk: Any = None
+) -> str | None:
+    """What is wrong with a saved bucket, or None; ``desk`` puts a layer and its book of tickets together."""
     try:
         if text is None:
             raise StateError(
                 "the state of a bucket is missing; take the whole table of an earlier run"
             )
-        revived(text, pattern)
+        layer = revived(text, pattern)
+        if desk is not None:
+            desk(layer, book)
     except StateError as refusal:
         return str(refusal)
     return None
