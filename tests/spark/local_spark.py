@@ -9,6 +9,8 @@ from typing import Any
 # PySpark 4.3 says so wherever pandas 3 is installed; nothing of gradeq gives pandas to Spark.
 PANDAS = "ignore:PySpark does not yet fully support pandas:FutureWarning"
 
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a JVM that lives for seconds
+
 
 def missing() -> str | None:
     """Why no Spark can be had here, or None."""
@@ -25,6 +27,6 @@ def started(**settings: Any) -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        spark = session(2, spark_default_parallelism=2, **settings)
+        spark = session(2, spark_driver_extraJavaOptions=QUICK, **settings)
     spark.sparkContext.setLogLevel("OFF")
     return spark
