@@ -1,6 +1,8 @@
 """Merging is a sum, for every kind of layer: any tree, any order, a fresh layer as zero; refused means unchanged."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -252,3 +254,15 @@ def test_shares_of_filters_survive_many_merges():
         one.merge(other)
     assert 0.0 < one.predict("p0", "p1") < 1.0
     assert np.array(one._state.shares).min() > 0.0
+
+
+def test_the_page_says_how_every_column_is_merged():
+    """The table of docs/many-sites.md names each column of every kind under each of its rules, and no other."""
+    page = (Path(__file__).parents[2] / "docs" / "many-sites.md").read_text(encoding="utf-8")
+    said = set()
+    for how, names in re.findall(r"^\| (\w+) \| (.*) \|$", page.split("| merged by |")[1], re.M):
+        said |= {(how, name) for name in re.findall(r"`(\w+)`", names)}
+    made = [kind.make() for kind in KINDS.values()]
+    assert said == {
+        (how, each.name) for layer in made for each in layer._state.columns for how in each.merge
+    }

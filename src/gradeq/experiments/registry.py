@@ -41,6 +41,7 @@ _MODULES = (
     "flights_delayed",
     "covid_quantiles",
     "elec2_groups",
+    "many_sites",
 )
 
 
