@@ -10,7 +10,7 @@ True
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradeq.ledger.values import new
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gradeq.ledger.values import Posting
 
 UNIT = 1074  # the smallest float is 2^-1074
+DIGITS, HALF = 53, 26  # binary digits of a float, and of what is added up at a time
+SPAN = 4096  # more than there are exponents
 
 
 class Sum(NamedTuple):
@@ -99,3 +101,28 @@ def add(sums: Sums, posting: Posting) -> list[Account]:
 
 
 NOTHING = Sum()
+
+
+def exact_sums(values: Any, at: Any, count: int) -> list[int]:
+    """The exact sums of many floats by place, in units of 2^-1074.
+
+    >>> import numpy as np
+    >>> written(exact_sums(np.array([0.75, 2.0**60, -(2.0**60)]), np.zeros(3, dtype=int), 1)[0])
+    '3p-2'
+    """
+    import numpy as np
+
+    mantissa, exponent = np.frexp(values)
+    whole = np.ldexp(mantissa, DIGITS).astype(np.int64)
+    present, where = np.unique(at * SPAN + (exponent + UNIT), return_inverse=True)
+    found = [0] * count
+    parts = []
+    for half in (whole >> HALF, whole & (1 << HALF) - 1):  # sums of 2^36 halves have room
+        sums = np.zeros(len(present), dtype=np.int64)
+        np.add.at(sums, where, half)
+        parts.append(sums.tolist())
+    for code, high, low in zip(present.tolist(), *parts, strict=True):
+        place, power = divmod(code, SPAN)
+        units, shift = (high << HALF) + low, power - DIGITS
+        found[place] += units << shift if shift >= 0 else units >> -shift
+    return found
