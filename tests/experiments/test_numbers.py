@@ -69,3 +69,21 @@ def test_a_stand_in_is_named_as_one(found) -> None:
     for name in ("arena-elo", "arena-lasso", "arena-decaying", "arena-wins"):
         assert "in place of the paper's battles" in found(name).data
         assert set(found(name).sheets) == {"", "football"}
+
+
+def test_high_scores_overpredict_least_for_african_american_defendants(found) -> None:
+    result = found("compas-statistics")
+    over = [
+        result.number(f"overprediction at scores of 0.6 or more, {race}").ours
+        for race in ("African-American", "Caucasian", "Hispanic")
+    ]
+    assert over == pytest.approx([0.046, 0.076, 0.111], abs=5e-4) and over == sorted(over)
+    rates = {
+        race: [result.number(f"re-arrested, {race}, score {k / 10:g}").ours for k in range(1, 11)]
+        for race in ("African-American", "Caucasian")
+    }
+    assert rates["African-American"] == pytest.approx(
+        [0.309, 0.431, 0.535, 0.545, 0.619, 0.611, 0.684, 0.752, 0.778, 0.787], abs=5e-4
+    )
+    assert all(a > b for a, b in zip(*rates.values(), strict=True))
+    assert "at all ten scores" in result.found

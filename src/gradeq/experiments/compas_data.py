@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gradeq.datasets import compas
+from gradeq.experiments.sheet import SERIES
 from gradeq.experiments.source import Source
 
 STABLE = 1.5e-2  # most that the order of equal dates moves a final theta (authors' note: 1.4e-2, decaying)
+
+# One look for each race and each sex, in every figure.
+RACE_LOOKS = dict(zip(compas.RACES, (SERIES[0], SERIES[1], SERIES[3]), strict=True))
+SEX_LOOKS = {"Female": SERIES[4], "Male": SERIES[6]}
 
 
 class Stream(NamedTuple):

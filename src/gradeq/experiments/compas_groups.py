@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradeq.experiments.averages import Floats
-from gradeq.experiments.compas_data import stream
+from gradeq.experiments.compas_data import RACE_LOOKS, SEX_LOOKS, stream
 from gradeq.experiments.descent import Descent, debias_probabilities, indicators
 from gradeq.experiments.experiment import Experiment, Number, Result
 from gradeq.experiments.group_panels import group_panels
@@ -47,7 +47,7 @@ def run(source: Source) -> Result:
         "sex": {group: members[group] for group in groups[RACES:]},
     }
     titles = ["Base model", *(f"η = {step:g} (their {2 * step:g})" for step in STEPS[1:])]
-    panels = group_panels(titles, runs, kinds, "probability", 0.2)
+    panels = group_panels(titles, runs, kinds, "probability", 0.2, RACE_LOOKS | SEX_LOOKS)
     worst = [max(abs(done.errors[who].mean()) for who in members.values()) for done in runs]
     found = (
         f"The worst of the five groups is off by {worst[0]:.3f} in the base model, {worst[1]:.3f}, {worst[2]:.3f} "

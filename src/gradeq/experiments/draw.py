@@ -46,7 +46,6 @@ STYLE: Any = {
     "figure.dpi": 100.0,
 }
 LONGEST = 40  # of a label in a legend
-FILLS = ("#0b5cad", "#9fc5ea", "#d9d9d4", "#b85200")
 
 
 def require_matplotlib() -> None:
@@ -146,8 +145,9 @@ def put(axes: Any, mark: Mark) -> None:
             mark.x,
             mark.table.T,
             labels=[_short(name) for name in mark.labels],
-            colors=FILLS,
-            linewidth=0.0,
+            colors=[look.colour for look in mark.looks],
+            edgecolor="white",
+            linewidth=0.3,
         )
     elif isinstance(mark, Arrows):
         axes.quiver(

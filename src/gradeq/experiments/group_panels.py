@@ -9,7 +9,7 @@ import numpy as np
 
 from gradeq.experiments.averages import Floats, running_mean
 from gradeq.experiments.descent import Descent
-from gradeq.experiments.sheet import SERIES, Panel, course
+from gradeq.experiments.sheet import SERIES, Look, Panel, course
 
 
 def group_bias(run: Descent, members: Any) -> Floats:
@@ -23,14 +23,18 @@ def group_panels(
     kinds: Mapping[str, Mapping[str, Any]],
     unit: str,
     top: float,
+    looks: Mapping[str, Look] | None = None,
 ) -> list[Panel]:
-    """``kinds`` has, for each kind of group, who the members of each group are."""
+    """``kinds`` has, for each kind of group, who the members of each group are; ``looks`` how groups are drawn."""
+    drawn = looks or {
+        name: look for groups in kinds.values() for name, look in zip(groups, SERIES, strict=False)
+    }
     panels = []
     for kind, groups in kinds.items():
         for title, run in zip(titles, runs, strict=True):
             lines = [
-                course(group_bias(run, members), f"{name} ({int(members.sum()):,})", look)
-                for (name, members), look in zip(groups.items(), SERIES, strict=False)
+                course(group_bias(run, members), f"{name} ({int(members.sum()):,})", drawn[name])
+                for name, members in groups.items()
             ]
             last = run is runs[-1]
             panels.append(

@@ -96,6 +96,7 @@ class Stack(NamedTuple):
     x: Any
     table: Any
     labels: tuple[str, ...]
+    looks: tuple[Look, ...]
 
     def series(self) -> Iterator[Series]:
         """Each area's own height."""
