@@ -87,3 +87,15 @@ def test_high_scores_overpredict_least_for_african_american_defendants(found) ->
     )
     assert all(a > b for a, b in zip(*rates.values(), strict=True))
     assert "at all ten scores" in result.found
+
+
+def test_what_rounding_decides_is_shown_as_a_range(found) -> None:
+    result = found("compas-calibration")
+    names = {number.name for number in result.numbers}
+    for variant in ("per bin", "by block"):
+        which = f"calibration error, {variant}, their rate 0.05"
+        assert which not in names
+        low, high = (result.number(f"{which}, {end}").ours for end in ("least", "most"))
+        assert high - low > 0.05
+    settled = result.number("calibration error, raw bin, their rate 0.05").ours
+    assert settled == pytest.approx(0.0031371, abs=1e-7)

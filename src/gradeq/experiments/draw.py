@@ -8,6 +8,7 @@ from typing import Any
 from gradeq.errors import missing_extra
 from gradeq.experiments.sheet import (
     Arrows,
+    Band,
     Bars,
     Dots,
     Heat,
@@ -120,6 +121,16 @@ def put(axes: Any, mark: Mark) -> None:
             markevery=every if len(mark.x) > 16 else None,
             markersize=4.0,
             **_stroke(mark.look),
+        )
+    elif isinstance(mark, Band):
+        axes.fill_between(
+            mark.x,
+            mark.low,
+            mark.high,
+            label=_short(mark.label),
+            color=mark.look.colour,
+            alpha=0.35,
+            linewidth=0.8,
         )
     elif isinstance(mark, Dots):
         style = {**_stroke(mark.look), "linestyle": "none", "marker": mark.look.marker or "o"}

@@ -62,6 +62,21 @@ class Line(NamedTuple):
         yield Series(self.label or "line", self.x, self.y)
 
 
+class Band(NamedTuple):
+    """The room between two lines: what a series can be."""
+
+    x: Any
+    low: Any
+    high: Any
+    label: str = ""
+    look: Look = AFTER
+
+    def series(self) -> Iterator[Series]:
+        """Its lower and its upper edge."""
+        yield Series(f"{self.label}, least".lstrip(", "), self.x, self.low)
+        yield Series(f"{self.label}, most".lstrip(", "), self.x, self.high)
+
+
 class Dots(NamedTuple):
     """Points by themselves."""
 
@@ -145,7 +160,7 @@ class Level(NamedTuple):
         yield Series(self.label or "level", np.array([np.nan]), np.array([self.y]))
 
 
-Mark = Line | Dots | Bars | Stack | Arrows | Heat | Level
+Mark = Line | Band | Dots | Bars | Stack | Arrows | Heat | Level
 
 
 class Panel(NamedTuple):

@@ -11,6 +11,8 @@ import numpy as np
 
 from gradeq.experiments.sheet import Sheet
 
+RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
 
 def csv_of(sheet: Sheet) -> str:
     """One row per plotted point: panel, series, x, y; floats with all their digits."""
@@ -38,7 +40,8 @@ def numeral(value: float | None) -> str:
         return "∞" if value > 0 else "−∞" if value < 0 else "not a number"
     if value != 0.0 and not 1e-5 <= abs(value) < 1e7:
         digits, power = f"{value:.3e}".split("e")
-        return f"{digits} × 10^{int(power)}".replace("-", "−")
+        raised = str(int(power)).translate(RAISED)
+        return f"{digits.rstrip('0').rstrip('.')} × 10{raised}".replace("-", "−")
     return f"{value:.6g}".replace("-", "−")
 
 
