@@ -30,13 +30,14 @@ def run(source: Source) -> Result:
         shown = (labels[SHOWN], seasons[SHOWN])
         sheets[suffix] = elo_sheet(games, list(zip(labels, seasons, LOOKS, strict=True)), shown)
         ends = [(float(bias_norm(games, s)[1][-1]), float(s.losses.mean())) for s in seasons]
-        said.append(
-            f"{games.data.split(',')[0]}: norm of bias "
+        what = (
+            "norm of bias "
             + ", ".join(f"{norm:.5f}" for norm, _ in ends)
             + " and log loss "
             + ", ".join(f"{loss:.4f}" for _, loss in ends)
             + " for α = 0, 0.4, 0.5, 0.6."
         )
+        said.append(games.says(what))
         data.append(games.data)
     return Result(" ".join(said), tuple(numbers), sheets, ". ".join(data))
 

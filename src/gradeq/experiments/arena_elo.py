@@ -6,7 +6,7 @@ import math
 
 from gradeq.experiments.elo_figure import Season, bias_norm, elo_sheet, play, player_bias
 from gradeq.experiments.experiment import Experiment, Number, Result
-from gradeq.experiments.games import FIVE, Games, streams
+from gradeq.experiments.games import FIVE, OTHER, Games, streams
 from gradeq.experiments.sheet import RATES
 from gradeq.experiments.source import Source
 from gradeq.theory import elo_player_bias, elo_radius
@@ -50,10 +50,10 @@ def pair(
     if suffix:
         return [Number(f"norm of bias, {at}{where}", norm), Number(f"log loss, {at}{where}", loss)]
     # Their averages miss the last game and count a zero, and other battles cannot agree at all.
-    near = 1e-4 if games.is_paper else math.inf
+    near, other = (1e-4, "") if games.is_paper else (math.inf, f" ({OTHER})")
     return [
-        Number(f"norm of bias, {at}", norm, theirs[0], 2 * theirs[0], near),
-        Number(f"log loss, {at}", loss, theirs[1], 2 * theirs[1], near),
+        Number(f"norm of bias, {at}{other}", norm, theirs[0], 2 * theirs[0], near),
+        Number(f"log loss, {at}{other}", loss, theirs[1], 2 * theirs[1], near),
     ]
 
 
@@ -83,8 +83,8 @@ def sentence(games: Games, season: Season, step: float) -> str:
         if abs(seat) > 0.02
         else ""
     )
-    return (
-        f"{games.data.split(',')[0]}: at η = {step:g} no player of the five is off by more than "
+    return games.says(
+        f"at η = {step:g} no player of the five is off by more than "
         f"{max(map(abs, finals)):.4f} in win rate (proven: {bound:.3f}), at a log loss of "
         f"{season.losses.mean():.4f} (all equal: {math.log(2):.4f}).{home}"
     )

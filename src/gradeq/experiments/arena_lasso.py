@@ -28,10 +28,11 @@ def run(source: Source) -> Result:
         shown = (f"{labels[SHOWN]}, λ = {STRENGTH:g}", seasons[SHOWN])
         sheets[suffix] = elo_sheet(games, list(zip(labels, seasons, RATES, strict=True)), shown)
         norms = [float(bias_norm(games, season)[1][-1]) for season in seasons[1:]]
-        said.append(
-            f"{games.data.split(',')[0]}: the norm of the average gradient ends at {norms[0]:.4f}, {norms[1]:.4f} "
-            f"and {norms[2]:.4f} as the step grows: it settles near λ = {STRENGTH:g}, the price of the penalty."
+        what = (
+            f"the norm of the average gradient ends at {norms[0]:.4f}, {norms[1]:.4f} and {norms[2]:.4f} as the "
+            f"step grows: it settles near λ = {STRENGTH:g}, the price of the penalty."
         )
+        said.append(games.says(what))
         data.append(games.data)
     return Result(" ".join(said), tuple(numbers), sheets, ". ".join(data))
 

@@ -59,7 +59,7 @@ def run(source: Source) -> Result:
         sheets[suffix] = Sheet([panel], (1, 1), (9.0, 4.6))
         best = int(np.nanargmax(np.nanmean(wins, axis=1)))
         said.append(
-            f"{games.data.split(',')[0]}: {count:,} games among the five; {names[best]} wins most, "
+            f"{games.title}: {count:,} games among the five; {names[best]} wins most, "
             f"{np.nanmean(wins[best]):.0%} on average over the other four."
         )
         data.append(games.data)

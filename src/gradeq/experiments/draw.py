@@ -94,7 +94,7 @@ def draw(axes: Any, panel: Panel) -> None:
     for mark in panel.marks:
         put(axes, mark)
     if any(_dated(mark) for mark in panel.marks):
-        _few_dates(axes)
+        _few_dates(axes, 12 if panel.cells is not None and panel.cells[3] > 2 else 6)
     if panel.ticks is not None:
         axes.set_xticks(panel.ticks[0], [_plain(name) for name in panel.ticks[1]])
     if panel.square:
@@ -186,11 +186,11 @@ def _dated(mark: Mark) -> bool:
     return bool(kind == "M")
 
 
-def _few_dates(axes: Any) -> None:
+def _few_dates(axes: Any, most: int) -> None:
     from matplotlib import dates
 
     untyped: Any = dates
-    locator = untyped.AutoDateLocator(minticks=3, maxticks=6)
+    locator = untyped.AutoDateLocator(minticks=3, maxticks=most)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
 

@@ -19,7 +19,12 @@ from gradeq.penalties import Penalty
 from gradeq.schedules import Schedule
 
 WINDOW = 1000
-FEW = 10  # games before the first average that is drawn
+FEW = 10  # games before the first norm that is drawn
+EARLY = (
+    50  # one part in so many of all games comes before the first average and rating that is drawn
+)
+OWN = 50  # games of a player before the first average of its own that is drawn
+GAP = np.timedelta64(2 * 365, "D")  # no line is drawn over more than this
 
 
 class Season(NamedTuple):
@@ -72,6 +77,14 @@ def player_bias(games: Games, season: Season, player: int) -> tuple[Any, Floats]
     return own, running_mean(signed)
 
 
+def broken(x: Any, y: Floats) -> tuple[Any, Floats]:
+    """The points of a line, with a break wherever two dates are farther apart than GAP."""
+    if x.dtype.kind != "M":
+        return x, y
+    after = np.flatnonzero(np.diff(x) > GAP) + 1
+    return np.insert(x, after, x[after]), np.insert(y, after, np.nan)
+
+
 def elo_sheet(
     games: Games,
     seasons: Sequence[tuple[str, Season, Look]],
@@ -79,49 +92,51 @@ def elo_sheet(
 ) -> Sheet:
     """Three panels over all steps, two over five players at the step that is shown."""
 
-    def x(steps: Any) -> Any:
-        return steps + 1 if games.when is None else games.when[steps].astype("datetime64[D]")
+    def line(steps: Any, y: Floats, label: str, look: Look) -> Line:
+        some = thinned(len(steps), most=400)
+        when = steps + 1 if games.when is None else games.when[steps].astype("datetime64[D]")
+        return Line(*broken(when[some], y[some]), label, look)
 
+    first = len(games.y) // EARLY
     middle, truth = centred_mean(games.y, WINDOW)
-    some = thinned(len(middle), most=400)
     rates: list[Mark] = [
-        Line(x(middle[some] - 1), centred_mean(s.chances, WINDOW)[1][some], label, look, True)
+        line(middle - 1, centred_mean(s.chances, WINDOW)[1], label, look)._replace(quiet=True)
         for label, s, look in seasons
     ]
-    rates.append(Line(x(middle[some] - 1), truth[some], "labels", TRUTH))
-    biases: list[Mark] = []
-    losses: list[Mark] = []
-    for label, season, look in seasons:
-        steps, norms = bias_norm(games, season)
-        biases.append(Line(steps, norms, label, look))
-        average = running_mean(season.losses)
-        places = thinned(len(average), most=400)
-        losses.append(Line(x(places), average[places], label, look))
-    late = [running_mean(s.losses)[len(games.y) // 50 :] for _, s, _ in seasons]
-    low, high = min(float(v.min()) for v in late), max(float(v.max()) for v in late)
+    rates.append(line(middle - 1, truth, "labels", TRUTH))
+    biases: list[Mark] = [
+        Line(*bias_norm(games, season), label, look) for label, season, look in seasons
+    ]
+    drawn = np.arange(first, len(games.y))
+    losses: list[Mark] = [
+        line(drawn, running_mean(season.losses)[drawn], label, look)
+        for label, season, look in seasons
+    ]
     ratings: list[Mark] = [Level(0.0)]
     own: list[Mark] = [Level(0.0)]
     label, season = shown
+    late = season.at >= first
     for player, look in zip(games.five, SERIES, strict=False):
         name = games.players[player]
-        ratings.append(Line(x(season.at), season.ratings[:, player], name, look))
+        ratings.append(line(season.at[late], season.ratings[late, player], name, look))
         steps, bias = player_bias(games, season, player)
-        places = thinned(len(steps), most=400)
-        own.append(Line(x(steps[places]), np.abs(bias)[places], name, look))
+        enough = (steps >= first) & (np.arange(len(steps)) >= OWN)
+        own.append(line(steps[enough], np.abs(bias)[enough], name, look))
+    since = f"from game {first + 1:,} on"
     panels = [
         Panel(f"Mean of {WINDOW} around each game", games.unit, "chance that b wins", rates),
         Panel(
             "Norm of bias so far", "games", "largest |mean of z(p − y)|", biases,
             x_scale="log", y_scale="log", legend="lower left",
         ),
+        Panel(f"Average log loss so far, {since}", games.unit, "log loss", losses, legend=""),
         Panel(
-            "Average log loss so far", games.unit, "log loss", losses,
-            y_limits=(low - 0.01, high + 0.01), legend="",
+            f"Ratings, {label}, {since}", games.unit, "θ, log-odds", ratings,
+            legend="outside", cells=(1, 0, 1, 3),
         ),
-        Panel(f"Ratings, {label}", games.unit, "θ, log-odds", ratings, legend="outside", cells=(1, 0, 1, 3)),
         Panel(
-            f"Bias of each player, {label}", games.unit, "|mean chance − win rate|", own,
-            y_limits=(0.0, 0.2), legend="", cells=(2, 0, 1, 3),
+            f"Bias of each player so far, {label}, {since}, after {OWN} games of its own", games.unit,
+            "|mean chance − win rate|", own, y_limits=(0.0, None), legend="", cells=(2, 0, 1, 3),
         ),
     ]  # fmt: skip
     return Sheet(panels, (3, 3), (13.5, 9.6))

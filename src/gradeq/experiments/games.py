@@ -18,11 +18,16 @@ FIVE = (
     "gemini-1.5-pro-exp-0827",
     "llama-3.1-8b-instruct",
 )
+OTHER = "theirs: other battles"  # beside a number of the authors' that these games cannot meet
+SHUFFLED = "The release is shuffled and has no times, so the wobble of a rating is noise of the step, not drift."
 STAND_IN = "in place of the paper's battles of August 2024, which are not available"
 
 
 class Games(NamedTuple):
-    """Games in order: players a and b by index, y = 1 where b won; ``five`` are drawn one by one."""
+    """Games in order: players a and b by index, y = 1 where b won; ``five`` are drawn one by one.
+
+    ``when`` is None where the order means nothing, and ``note`` says so.
+    """
 
     data: str
     players: tuple[str, ...]
@@ -33,6 +38,16 @@ class Games(NamedTuple):
     unit: str
     five: tuple[int, ...]
     is_paper: bool
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the games are, in a few words."""
+        return self.data.split(",")[0]
+
+    def says(self, what: str) -> str:
+        """A sentence about these games, with their note."""
+        return " ".join(part for part in (f"{self.title}: {what}", self.note) if part)
 
 
 def streams(source: Source) -> dict[str, Games]:
@@ -55,13 +70,13 @@ def _release(source: Source) -> Games:
     data = source.load(arena.load)
     kept = np.isin(data.winner, ("model_a", "model_b")) & (data.a != data.b)
     return _games(
-        f"LMArena 140k release, ties and self-play left out, {STAND_IN}",
+        f"LMArena 140k release, shuffled and without times, ties and self-play left out, {STAND_IN}",
         data.a[kept],
         data.b[kept],
         data.winner[kept] == "model_b",
         None,
-        "battles",
-    )
+        "battles, in shuffled order",
+    )._replace(note=SHUFFLED)
 
 
 def _football(source: Source) -> Games:
