@@ -2,9 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from gradeq.experiments import experiments
+from gradeq.experiments.mimic_ensemble import STEPS
+from gradeq.experiments.sheet import Heat
 
 NAMES = list(experiments())
 
@@ -99,3 +102,16 @@ def test_what_rounding_decides_is_shown_as_a_range(found) -> None:
         assert high - low > 0.05
     settled = result.number("calibration error, raw bin, their rate 0.05").ours
     assert settled == pytest.approx(0.0031371, abs=1e-7)
+
+
+def test_the_tables_of_the_ensemble_have_every_tracker_and_weights_that_add_up(found) -> None:
+    panels = found("mimic-ensemble").sheets[""].panels
+    tables = [panel.marks[0] for panel in panels if isinstance(panel.marks[0], Heat)]
+    assert len(tables) == 3
+    for table in tables:
+        assert table.rows == tuple(f"η = {eta:g}" for eta in STEPS)
+        assert table.table.shape == (8, 20) and np.abs(table.table).max() <= table.top
+    assert tables[0].table.sum(axis=0) == pytest.approx(np.ones(20))
+    # What is drawn as lines lies on the axes.
+    for panel in panels[:6]:
+        assert panel.y_limits is None

@@ -24,9 +24,10 @@ from gradeq.experiments import (
     run_all,
     running,
 )
-from gradeq.experiments.draw import pictures
+from gradeq.experiments.draw import STYLE, figure_of, pictures
 from gradeq.experiments.gallery import Shown, gallery
 from gradeq.experiments.sheet import AFTER, Bars, Dots, Heat, Level, Line, Panel, Sheet, course
+from gradeq.experiments.source import Source
 from gradeq.experiments.tables import csv_of, numeral
 
 LIGHT = ["regret-absolute", "restorative-field", "helpsteer-debias"]
@@ -40,13 +41,14 @@ def written(data_dir, tmp_path_factory):
     return out, outcomes, said
 
 
-def test_each_figure_is_written_as_png_svg_and_csv(written) -> None:
+def test_each_figure_is_written_as_png_svg_pdf_and_csv(written) -> None:
     out, outcomes, said = written
     for outcome in outcomes:
         name = outcome.experiment.name
         assert {path.name for path in outcome.files} == {
-            f"{name}.{e}" for e in ("png", "svg", "csv")
+            f"{name}.{e}" for e in ("png", "svg", "pdf", "csv")
         }
+        assert (out / f"{name}.pdf").read_bytes().startswith(b"%PDF")
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert b"<svg" in (out / f"{name}.svg").read_bytes()
     assert len(said) == len(LIGHT) + 1 and said[-1].endswith(GALLERY)
@@ -91,6 +93,28 @@ def test_logarithmic_ticks_are_numbers_and_a_dollar_sign_is_one() -> None:
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
     assert "a $ b" in texts and "cost in $ and $" in texts
     assert not any("mathdefault" in text for text in texts)
+
+
+def width_of(png: bytes) -> int:
+    return int.from_bytes(png[16:20], "big")
+
+
+def test_the_picture_beside_the_page_has_200_dots_an_inch_and_the_one_on_it_fewer() -> None:
+    made = pictures(Sheet([Panel("a", "x", "y", [Level(0.0)])], (1, 1), (3, 2)))
+    assert (width_of(made["png"]), width_of(made["page"])) == (600, 300)
+
+
+@pytest.mark.parametrize("name", ["spirals", "restorative-field", "regret-absolute"])
+def test_no_title_or_label_leaves_the_picture(name) -> None:
+    """Square panels keep their shape, so it is their titles that lack room."""
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        for sheet in experiments()[name].run(Source()).sheets.values():
+            figure = figure_of(sheet)
+            box = figure.get_tightbbox(figure.canvas.get_renderer())
+            assert box.x0 >= 0 and box.y0 >= 0
+            assert box.x1 <= sheet.size[0] and box.y1 <= sheet.size[1]
 
 
 def hostile() -> Shown:

@@ -27,7 +27,7 @@ def command(
     """Draw the figures of the paper, corrected where the printed ones are wrong.
 
     Without FIGURE: all figures whose data are available; skipped ones are listed with the reason. Writes
-    PNG and SVG, a CSV of every plotted series, and one page with all figures and captions.
+    PNG, SVG and PDF, a CSV of every plotted series, and one page with all figures and captions.
 
     \b
     Examples

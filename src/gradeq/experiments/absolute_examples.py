@@ -48,13 +48,13 @@ def run(source: Source) -> Result:
             "No regret, no equilibrium: every gradient is 1",
             "θ",
             "loss",
-            [loss, *_arcs(one), Dots(one, np.abs(one), "θ_1, θ_2, ...", AFTER)],
+            [loss, *_arcs(one), Dots(one, np.abs(one), "θ₁, θ₂, …", AFTER)],
         ),
         Panel(
             "Equilibrium, no vanishing regret: gradients cancel",
             "θ",
             "loss",
-            [loss, hops, Dots(two, np.abs(two), "θ_1, θ_2, ...", AFTER)],
+            [loss, hops, Dots(two, np.abs(two), "θ₁, θ₂, …", AFTER)],
         ),
     ]
     said = (

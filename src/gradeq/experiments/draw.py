@@ -44,8 +44,10 @@ STYLE: Any = {
     "legend.fontsize": 8.0,
     "svg.hashsalt": "gradeq",
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,
     "figure.dpi": 100.0,
 }
+FINE, COARSE = 200, 100  # dots per inch of the picture beside the page, and of the one on it
 LONGEST = 40  # of a label in a legend
 
 
@@ -58,30 +60,47 @@ def require_matplotlib() -> None:
 
 
 def pictures(sheet: Sheet) -> dict[str, bytes]:
-    """The sheet as the bytes of a png and an svg file; the same sheet always gives the same bytes."""
+    """The sheet as the bytes of a png, an svg and a pdf file, and of a smaller png for a page, under "page".
+
+    The same sheet always gives the same bytes.
+    """
     require_matplotlib()
     from matplotlib import rc_context
+
+    forms = (
+        ("png", "png", FINE, {"Software": None}),
+        ("page", "png", COARSE, {"Software": None}),
+        ("svg", "svg", FINE, {"Date": None}),
+        ("pdf", "pdf", FINE, {"CreationDate": None, "Creator": None, "Producer": None}),
+    )
+    made = {}
+    with rc_context(STYLE):
+        figure = figure_of(sheet)
+        for name, form, dots, stamp in forms:
+            out = io.BytesIO()
+            figure.savefig(out, format=form, dpi=dots, facecolor="white", metadata=stamp)
+            made[name] = out.getvalue()
+    return made
+
+
+def figure_of(sheet: Sheet) -> Any:
+    """The sheet as a figure of matplotlib, everything in its place."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with rc_context(STYLE):
-        figure = Figure(figsize=sheet.size, layout="constrained")
-        FigureCanvasAgg(figure)
-        if sheet.title:
-            figure.suptitle(_plain(sheet.title), x=0.01, ha="left", fontsize=11)
-        grid = figure.add_gridspec(*sheet.grid)
-        for place, panel in enumerate(sheet.panels):
-            row, column, rows, columns = panel.cells or (*divmod(place, sheet.grid[1]), 1, 1)
-            axes = figure.add_subplot(grid[row : row + rows, column : column + columns])
-            draw(axes, panel)
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")
-        made = {}
-        for form, stamp in (("png", {"Software": None}), ("svg", {"Date": None})):
-            out = io.BytesIO()
-            figure.savefig(out, format=form, dpi=130, facecolor="white", metadata=stamp)
-            made[form] = out.getvalue()
-    return made
+    figure: Any = Figure(figsize=sheet.size, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+    FigureCanvasAgg(figure)
+    if sheet.title:
+        figure.suptitle(_plain(sheet.title), x=0.01, ha="left", fontsize=11)
+    grid = figure.add_gridspec(*sheet.grid)
+    for place, panel in enumerate(sheet.panels):
+        row, column, rows, columns = panel.cells or (*divmod(place, sheet.grid[1]), 1, 1)
+        axes = figure.add_subplot(grid[row : row + rows, column : column + columns])
+        draw(axes, panel)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure
 
 
 def draw(axes: Any, panel: Panel) -> None:
@@ -218,12 +237,16 @@ def _heat(axes: Any, mark: Heat) -> None:
     import numpy as np
 
     table = np.asarray(mark.table, dtype=float)
-    axes.imshow(table, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    low, colours = (-mark.top, "RdBu") if np.nanmin(table) < 0.0 else (0.0, "Blues")
+    axes.imshow(table, cmap=colours, vmin=low, vmax=mark.top, aspect="auto")
     axes.grid(False)
     columns, rows = [_short(c) for c in mark.columns], [_short(r) for r in mark.rows]
-    axes.set_xticks(range(len(columns)), columns, rotation=20, ha="right")
+    slant = {"rotation": 20, "ha": "right"} if max(map(len, mark.columns)) > 8 else {}
+    axes.set_xticks(range(len(columns)), columns, **slant)
     axes.set_yticks(range(len(rows)), rows)
+    size = 9.0 if len(columns) <= 10 else 7.0
     for (i, j), value in np.ndenumerate(table):
         if value == value:
-            ink = "white" if value > 0.6 else "#191c20"
-            axes.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink)
+            ink = "white" if abs(value) > 0.6 * mark.top else "#191c20"
+            text = f"{round(value, mark.digits) + 0.0:.{mark.digits}f}".replace("-", "−")
+            axes.text(j, i, text, ha="center", va="center", color=ink, fontsize=size)

@@ -9,7 +9,7 @@ import numpy as np
 from gradeq.datasets import elec2
 from gradeq.experiments.averages import Floats, running_mean
 from gradeq.experiments.experiment import Experiment, Number, Result
-from gradeq.experiments.sheet import AFTER, BEFORE, Bars, Level, Panel, Sheet, course
+from gradeq.experiments.sheet import AFTER, BEFORE, Bars, Dots, Level, Panel, Sheet, course
 from gradeq.experiments.source import Source
 from gradeq.layers.quantile import IntervalTracker
 from gradeq.losses import pinball
@@ -50,8 +50,8 @@ def run(source: Source) -> Result:
         Panel(
             "Coverage by weekday", "day, as the file numbers it", "coverage",
             [
-                Bars(x - 0.2, by_day["marginal"], 0.36, "marginal", BEFORE._replace(dash="--")),
-                Bars(x + 0.2, by_day["by weekday"], 0.36, "by weekday", AFTER),
+                Dots(x, by_day["marginal"], "marginal", BEFORE._replace(marker="s")),
+                Dots(x, by_day["by weekday"], "by weekday", AFTER),
                 Level(COVERAGE, "target"),
             ],
             y_limits=(0.8, 0.96), ticks=(tuple(range(7)), DAYS), legend="upper right",

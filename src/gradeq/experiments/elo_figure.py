@@ -124,7 +124,7 @@ def elo_sheet(
         own.append(line(steps[enough], np.abs(bias)[enough], name, look))
     since = f"from game {first + 1:,} on"
     panels = [
-        Panel(f"Mean of {WINDOW} around each game", games.unit, "chance that b wins", rates),
+        Panel(f"Mean of {WINDOW:,} around each game", games.unit, "chance that b wins", rates),
         Panel(
             "Norm of bias so far", "games", "largest |mean of z(p − y)|", biases,
             x_scale="log", y_scale="log", legend="lower left",

@@ -59,7 +59,7 @@ def algorithm_4() -> Erratum:
     printed, mended = (np.abs(running_mean(errors[member])) for errors in (wrong, right))
     panel = over_rounds(
         "36 Algorithm 4, overlapping groups", "|bias| of group 1",
-        (printed, "e^θ, as printed", PRINTED_LOOK), (mended, "e^{z'θ}", RUN_LOOK),
+        (printed, "exp(θ), as printed", PRINTED_LOOK), (mended, "exp(z'θ)", RUN_LOOK),
         scale="linear", limits=(-0.01, 0.4),
     )  # fmt: skip
     return Erratum(panel, printed[-1], 0.0, mended[-1])

@@ -164,8 +164,8 @@ def growing_features() -> Erratum:
     panel = Panel(
         "21 ridge, growing features", "rounds T", "|θ|",
         [
-            Line(np.arange(1, rounds + 1), growing, "c_t = t^¼ (allowed as printed)", PRINTED_LOOK),
-            Line(np.arange(1, rounds + 1), bounded, "c_t = 1", RUN_LOOK),
+            Line(np.arange(1, rounds + 1), growing, "‖x‖ = t^¼, allowed as printed", PRINTED_LOOK),
+            Line(np.arange(1, rounds + 1), bounded, "‖x‖ = 1", RUN_LOOK),
         ],
         y_scale="log",
     )  # fmt: skip
@@ -185,9 +185,9 @@ def vanishing_steps() -> Erratum:
     slow = np.abs(running_mean(debias_reals(np.zeros(rounds), y, Power(1.0, 0.5)).errors))
     panel = over_rounds(
         "27 steps that vanish too fast", "|average gradient|",
-        (explode, "η = e^−t, allowed as printed", PRINTED_LOOK),
+        (explode, "η = exp(−t), allowed as printed", PRINTED_LOOK),
         (hover, "η = 1/t, allowed as printed", PRINTED_LOOK._replace(dash="--")),
-        (slow, "η = t^−½", RUN_LOOK), limits=(1e-3, 1e2),
+        (slow, "η = 1/√t", RUN_LOOK), limits=(1e-3, 1e2),
     )  # fmt: skip
     return Erratum(panel, explode[-1], 0.0, slow[-1])
 

@@ -12,6 +12,7 @@ from gradeq.datasets import CATALOG
 from gradeq.experiments.experiment import CHAPTERS, Experiment, Number, Result
 from gradeq.experiments.tables import numeral
 
+FORMS = ("png", "svg", "pdf", "csv")  # the files of a figure
 MOST = 12  # numbers shown at once; the rest unfold
 
 STYLE = """
@@ -63,7 +64,7 @@ def gallery(shown: Sequence[Shown]) -> str:
         "<h1>Gradient equilibrium in online learning: the figures, reproduced and corrected</h1>",
         f"<p>{len(made)} figures. Steps, bias and loss are those that the paper defines; where the authors' code has "
         "another scale or a slip, the caption says so and the table has their number, that number on the paper's "
-        "definitions, and ours. Beside this page lie a PNG, an SVG and a CSV of every plotted series.</p>",
+        "definitions, and ours. Beside this page lie a PNG, an SVG, a PDF and a CSV of every plotted series.</p>",
         _contents(made, left_out),
     ]
     for chapter, title in CHAPTERS.items():
@@ -99,7 +100,7 @@ def _figure(item: Shown) -> str:
     files = ", ".join(
         f'<a href="{escape(stem)}.{form}">{escape(stem)}.{form}</a>'
         for stem in item.images
-        for form in ("svg", "csv")
+        for form in FORMS
     )
     words = {
         "The paper shows" if experiment.chapter == "paper" else "The question": experiment.shows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,13 +14,14 @@ from gradeq.experiments.experiment import Experiment, Number, Result
 from gradeq.experiments.sheet import (
     SERIES,
     TRUTH,
-    Level,
+    Heat,
     Line,
     Look,
     Mark,
     Panel,
     Sheet,
     course,
+    thinned,
 )
 from gradeq.experiments.source import Source
 from gradeq.experiments.stays import LAST, stays
@@ -32,6 +33,8 @@ STEPS = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 RATES_OF_WEIGHTS = (0.001, 0.01, 0.1, 1.0)
 SHOWN = 2
 WINDOW = 500
+WILD = 199  # rows before the first average loss that is drawn
+FLOOR = 1e-4  # smaller coverage gaps are drawn here: a logarithmic axis has no zero
 TENTH_OF_AN_HOUR = (
     6.0  # minutes: in this unit the flights' residuals are as wide as the stays' in days
 )
@@ -96,7 +99,7 @@ def run(source: Source) -> Result:
     panels = [
         *_row("Ensembles", names, mixed, SERIES[:4], y, unit),
         *_row("Single trackers", trackers, single, SERIES, y, unit),
-        *_weights(trackers, weights[SHOWN], gradients),
+        *_weights(weights[SHOWN], gradients),
     ]
     gaps = [abs(t.covered.mean() - LEVEL) for t in mixed]
     best = min(range(len(STEPS)), key=lambda k: float(single[k].losses.mean()))
@@ -107,7 +110,7 @@ def run(source: Source) -> Result:
         "is not guaranteed; one final tracker makes it so (result 7.5)."
     )
     data = f"{stream.data}; the last {LAST:,}" + ("" if stream.is_paper else f", in {unit}")
-    return Result(found, tuple(numbers), {"": Sheet(panels, (3, 3), (14.0, 9.4))}, data)
+    return Result(found, tuple(numbers), {"": Sheet(panels, (5, 3), (14.0, 15.5))}, data)
 
 
 def _ends(
@@ -138,44 +141,49 @@ def _row(
     unit: str,
 ) -> list[Panel]:
     middle, truth = centred_quantile(y, WINDOW, LEVEL)
+    rows, some = np.arange(WILD + 1, len(y) + 1), thinned(len(y), log=True, most=150)
     served: list[Mark] = []
     gaps: list[Mark] = []
     losses: list[Mark] = []
     for label, tracked, look in zip(labels, done, looks, strict=True):
         x, means = centred_mean(tracked.served, WINDOW)
         served.append(course(means, label, look, x)._replace(quiet=True))
-        gaps.append(course(np.abs(running_mean(tracked.covered) - LEVEL), label, look))
-        losses.append(course(running_mean(tracked.losses), label, look))
+        gap = np.abs(running_mean(tracked.covered) - LEVEL)
+        gaps.append(Line(some + 1, np.maximum(gap, FLOOR)[some], label, look))
+        losses.append(course(running_mean(tracked.losses)[WILD:], label, look, rows))
     served.append(Line(middle, truth, f"{LEVEL:g} quantile of labels", TRUTH))
-    late = [running_mean(tracked.losses)[len(y) // 20 :] for tracked in done]
-    low, high = min(float(v.min()) for v in late), max(float(v.max()) for v in late)
-    room = 0.1 * (high - low)
-    top = float(np.quantile(truth, 0.98)) * 1.25
     return [
-        Panel(f"{title}: mean quantile of {WINDOW}", "rows", unit, served, y_limits=(None, top)),
-        Panel("Coverage gap so far", "rows", "|coverage − 0.9|", gaps, y_limits=(0.0, 0.2), legend=""),
-        Panel("Pinball loss so far", "rows", unit, losses, y_limits=(low - room, high + room), legend="outside"),
-    ]  # fmt: skip
-
-
-def _weights(labels: list[str], weights: Floats, gradients: Floats) -> list[Panel]:
-    own: list[Mark] = []
-    rolling: list[Mark] = [Level(0.0)]
-    average: list[Mark] = [Level(0.0)]
-    for k, (label, look) in enumerate(zip(labels, SERIES, strict=True)):
-        own.append(course(weights[:, k], label, look))
-        x, means = centred_mean(gradients[:, k], WINDOW)
-        rolling.append(course(means, label, look, x))
-        average.append(course(running_mean(gradients[:, k]), label, look))
-    reach = 1.2 * float(np.abs(running_mean(gradients)[len(gradients) // 20 :]).max())
-    at = f"ν = {RATES_OF_WEIGHTS[SHOWN]:g}"
-    return [
-        Panel(f"Weights, {at}", "rows", "weight", own, y_limits=(0.0, 1.0), legend=""),
-        Panel(f"Gradient of the weights, mean of {WINDOW}", "rows", "", rolling, legend=""),
+        Panel(f"{title}: mean quantile of {WINDOW}", "rows", unit, served),
         Panel(
-            "Gradient of the weights so far", "rows", "", average, y_limits=(-reach, reach), legend="outside"
+            f"Coverage gap so far (below {FLOOR:g}: drawn there)", "rows", "|coverage − 0.9|", gaps,
+            x_scale="log", y_scale="log", legend="",
         ),
+        Panel(f"Pinball loss so far, from row {WILD + 1} on", "rows", unit, losses, legend="outside"),
     ]  # fmt: skip
+
+
+def _weights(weights: Floats, gradients: Floats) -> list[Panel]:
+    """Weights and their gradients as tables, a row for each tracker, a column for each window or horizon."""
+    stops = np.arange(WINDOW, len(weights) + 1, WINDOW)
+    ends = tuple(f"{stop / 1000:g}k" for stop in stops)
+    trackers = tuple(f"η = {eta:g}" for eta in STEPS)
+    so_far = running_mean(gradients)[stops - 1].T
+    shown = (
+        (f"Weights, ν = {RATES_OF_WEIGHTS[SHOWN]:g}: mean of {WINDOW} rows", _by_window(weights, stops), 2),
+        (f"Gradient of the weights: mean of {WINDOW} rows", _by_window(gradients, stops), 2),
+        ("Gradient of the weights: mean of all rows so far", so_far, 3),
+    )  # fmt: skip
+    return [
+        Panel(
+            title, "rows up to", "tracker", [Heat(trackers, ends, table, digits, float(np.abs(table).max()))],
+            cells=(2 + k, 0, 1, 3),
+        )
+        for k, (title, table, digits) in enumerate(shown)
+    ]  # fmt: skip
+
+
+def _by_window(values: Floats, stops: Any) -> Floats:
+    return np.array([values[stop - WINDOW : stop].mean(axis=0) for stop in stops]).T
 
 
 EXPERIMENT = Experiment(
@@ -185,7 +193,8 @@ EXPERIMENT = Experiment(
     chapter="paper",
     needs=("flights",),
     shows="Quantile trackers of eight learning rates, and ensembles of them whose weights are learned by "
-    "exponentiated gradient: quantiles, coverage gap and loss; below, the weights and their gradients.",
+    "exponentiated gradient: quantiles, coverage gap and loss; below, the weights and their gradients, here as "
+    "tables.",
     corrected="Algorithm 5 as printed moves every tracker by one common error from the ensemble's iterate; that is "
     "not what the code does and loses the coverage of slow trackers. Here each tracker moves by its own miss from "
     "its own iterate, the weights by the ensemble's miss. A tie counts as covered, as in the update. The figure's "

@@ -44,8 +44,8 @@ def run_all(
 ) -> list[Outcome]:
     """Run the named experiments (all of them for no names) into the folder ``out``.
 
-    Each gives a PNG, an SVG and a CSV of every plotted series; together they give ``index.html``. An unknown name,
-    a missing matplotlib, data that are no folder or an unwritable folder is refused before anything runs.
+    Each gives a PNG, an SVG, a PDF and a CSV of every plotted series; together they give ``index.html``. An unknown
+    name, a missing matplotlib, data that are no folder or an unwritable folder is refused before anything runs.
     """
     chosen = choose(names)
     require_matplotlib()
@@ -107,7 +107,7 @@ def _one(experiment: Experiment, source: Source, folder: Path) -> tuple[Outcome,
     for suffix, sheet in result.sheets.items():
         stem = f"{experiment.name}-{suffix}" if suffix else experiment.name
         made = pictures(sheet)
-        images[stem] = made["png"]
+        images[stem] = made.pop("page")
         for form, content in {**made, "csv": csv_of(sheet).encode("utf-8")}.items():
             files.append(folder / f"{stem}.{form}")
             _write(files[-1], content)

@@ -11,6 +11,8 @@ from gradeq.experiments.averages import Floats, centred_mean, running_mean
 from gradeq.experiments.descent import Descent
 from gradeq.experiments.sheet import RATES, TRUTH, Line, Look, Panel, course
 
+EARLY = 50  # one part in so many of all rows comes before the first average that is drawn
+
 
 class Curve(NamedTuple):
     """One run with its name and look."""
@@ -55,23 +57,16 @@ def three_panels(
         for c in found
     ]
     left.append(place(course(truth, "labels", TRUTH, middle)))
-    bias = [place(course(bias_norm(c.run, rows), c.label, c.look)) for c in found]
-    average = [place(course(running_mean(c.run.losses), c.label, c.look)) for c in found]
-    # The first steps of an average are wild; the scale is that of what follows.
-    start = len(y) // 50
-    low = min(float(running_mean(c.run.losses)[start:].min()) for c in found)
-    high = max(float(running_mean(c.run.losses)[start:].max()) for c in found)
-    top = max(float(bias_norm(c.run, rows)[start:].max()) for c in found)
-    room = 0.08 * (high - low)
+    # The first averages are wild and would hide what follows.
+    start = len(y) // EARLY
+    later = np.arange(start + 1, len(y) + 1)
+    bias = [place(course(bias_norm(c.run, rows)[start:], c.label, c.look, later)) for c in found]
+    average = [
+        place(course(running_mean(c.run.losses)[start:], c.label, c.look, later)) for c in found
+    ]
+    since = f"so far, from row {start + 1:,} on"
     return [
-        Panel(f"Mean of {window} around each step", steps, unit, left),
-        Panel("Absolute bias so far", steps, unit, bias, y_limits=(0.0, 1.1 * top), legend=""),
-        Panel(
-            "Average loss so far",
-            steps,
-            loss,
-            average,
-            y_limits=(low - room, high + room),
-            legend="outside",
-        ),
+        Panel(f"Mean of {window:,} around each step", steps, unit, left),
+        Panel(f"Absolute bias {since}", steps, unit, bias, y_limits=(0.0, None), legend=""),
+        Panel(f"Average loss {since}", steps, loss, average, legend="outside"),
     ]

@@ -136,11 +136,13 @@ class Arrows(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """A table of cells with a number in each; nan is left empty."""
+    """A table of cells with a number in each; nan is left empty, and negative numbers have a colour of their own."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     table: Any
+    digits: int = 2
+    top: float = 1.0  # the number of the darkest cell
 
     def series(self) -> Iterator[Series]:
         """One series per row."""
