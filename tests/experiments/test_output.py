@@ -72,7 +72,8 @@ def test_the_page_asks_for_nothing_outside(written) -> None:
     assert "default-src 'none'" in page
     sources = re.findall(r'\b(?:src|href)="([^"]*)"', page)
     assert sources and all(
-        s.startswith(("data:image/png;base64,", "#")) or (out / s).is_file() for s in sources
+        s.startswith(("data:image/png;base64,", "#")) or (out / s.partition("#")[0]).is_file()
+        for s in sources
     )
     assert not re.search(r"<script|<link|url\(|@import|\bstyle=", page)
     for name in LIGHT:
@@ -143,7 +144,8 @@ def test_names_are_escaped_on_the_page_and_quoted_in_the_table() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.061657856, "0.0616579"), (-1.5, "−1.5"), (0.0, "0"), (1.2e-9, "1.2 × 10⁻⁹"), (float("inf"), "∞")],
+    [(0.061657856, "0.0616579"), (-1.5, "−1.5"), (0.0, "0"), (1.2e-9, "1.2 × 10⁻⁹"), (-3.5e-5, "−3.5 × 10⁻⁵"),
+     (2e6, "2 × 10⁶"), (float("inf"), "∞")],
 )  # fmt: skip
 def test_numbers_read_well(value, text) -> None:
     assert numeral(value) == text
@@ -249,7 +251,8 @@ def test_the_command_lists_and_refuses(tmp_path) -> None:
         return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
 
     listed = gradeq("--list")
-    assert listed.returncode == 0 and len(listed.stdout.splitlines()) == 30
+    assert listed.returncode == 0 and len(listed.stdout.splitlines()) == len(experiments()) + 1
+    assert "Figure 8" in listed.stdout and "text only" in listed.stdout
     wrong = gradeq("nonsense")
     assert wrong.returncode == 2 and len(wrong.stderr.splitlines()) == 1
     assert not list(tmp_path.iterdir())

@@ -26,12 +26,19 @@ def command(
 ) -> None:
     """Draw the figures of the paper, corrected where the printed ones are wrong.
 
-    Without FIGURE: all figures whose data are available; skipped ones are listed with the reason. Writes
-    PNG, SVG and PDF, a CSV of every plotted series, and one page with all figures and captions.
+    FIGURE is a name of --list or the number of a figure. Without any: all figures whose data are available;
+    skipped ones are listed with the reason. Writes PNG, SVG and PDF, a CSV of every plotted series, and one page
+    with all figures and captions, linked to the bounds and to the errata of the paper.
+
+    Data sets are read from --data or downloaded. Two that the paper uses cannot be: with admissions,
+    patients, diagnoses_icd and procedures_icd of MIMIC-IV (.csv or .csv.gz) in the folder, figures 1, 13 and
+    16 show hospital stays, else flights; with clean_battle_20240826_public.json figures 2, 9, 17 and 18 show the
+    paper's Chatbot Arena battles, else a later release and football. Captions name what was used.
 
     \b
     Examples
       gradeq reproduce --list
+      gradeq reproduce 10 --data datasets -o figures
     """
     from gradeq import experiments
 

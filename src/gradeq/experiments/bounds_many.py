@@ -173,4 +173,5 @@ EXPERIMENT = Experiment(
     "gradient plus normal part vanish, not that of the gradient. Exponentiated gradient needs a floor, and the "
     "simplex equilibrium of an ensemble does not give coverage; a final tracker does.",
     run=run,
+    labels="bounds",
 )

@@ -188,4 +188,5 @@ EXPERIMENT = Experiment(
     "intervals, ratings, several levels at once.",
     corrected="With missing labels nothing is promised about the rows without one: the grey line.",
     run=run,
+    labels="bounds",
 )

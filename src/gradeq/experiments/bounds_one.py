@@ -162,4 +162,5 @@ EXPERIMENT = Experiment(
     corrected="The logistic horizon is log((b − a − ε)/ε), not log((b − a)/(2ε)): the run crosses the printed line. "
     "The paper has no bound for hard labels or for the Poisson loss.",
     run=run,
+    labels="bounds",
 )

@@ -60,4 +60,5 @@ EXPERIMENT = Experiment(
     shows="Which formulas of the paper does a run refute, and what holds in their place?",
     corrected="All of them; the library uses the corrected forms throughout.",
     run=run,
+    labels="errata",
 )

@@ -9,6 +9,7 @@ import numpy as np
 from gradeq.experiments.averages import Floats
 from gradeq.experiments.experiment import Number
 from gradeq.experiments.sheet import AFTER, PRINTED, SECOND, Look, Panel, course
+from gradeq.experiments.tables import numeral
 
 PRINTED_LOOK = PRINTED
 BOUND_LOOK = SECOND
@@ -32,6 +33,12 @@ class Erratum(NamedTuple):
             Number(f"{title}: printed", self.allows),
             Number(f"{title}: corrected", self.holds),
         )
+
+    @property
+    def verdict(self) -> str:
+        """The same in one line."""
+        allows, happens, holds = map(numeral, (self.allows, self.happens, self.holds))
+        return f"printed {allows}, happens {happens}, corrected {holds}"
 
 
 def over_rounds(

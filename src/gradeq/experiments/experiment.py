@@ -50,7 +50,10 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure: its name on the command line, what the paper shows, what was corrected, and how to run it."""
+    """One figure: its name on the command line, what the paper shows, what was corrected, and how to run it.
+
+    ``labels`` is the page ("bounds", "errata") whose labels its panels and numbers begin with.
+    """
 
     name: str
     title: str
@@ -60,6 +63,7 @@ class Experiment:
     shows: str
     corrected: str
     run: Callable[[Source], Result]
+    labels: str = ""
 
     @property
     def line(self) -> str:

@@ -13,7 +13,8 @@ from gradeq.errors import BadInput, GradeqError
 from gradeq.experiments.draw import pictures, require_matplotlib
 from gradeq.experiments.experiment import Experiment, Result
 from gradeq.experiments.gallery import Shown, gallery
-from gradeq.experiments.registry import choose
+from gradeq.experiments.pages import TITLES, page
+from gradeq.experiments.registry import TEXTS, choose
 from gradeq.experiments.source import Source
 from gradeq.experiments.tables import csv_of
 from gradeq.files.atomic import atomic
@@ -44,8 +45,9 @@ def run_all(
 ) -> list[Outcome]:
     """Run the named experiments (all of them for no names) into the folder ``out``.
 
-    Each gives a PNG, an SVG, a PDF and a CSV of every plotted series; together they give ``index.html``. An unknown
-    name, a missing matplotlib, data that are no folder or an unwritable folder is refused before anything runs.
+    Each gives a PNG, an SVG, a PDF and a CSV of every plotted series; together they give ``index.html``, with the
+    bounds and the errata on pages beside it. An unknown name, a missing matplotlib, data that are no folder or an
+    unwritable folder is refused before anything runs.
     """
     chosen = choose(names)
     require_matplotlib()
@@ -63,7 +65,9 @@ def run_all(
         shown.append(Shown(experiment, outcome.result, outcome.skipped, images))
         progress(done + 1, len(chosen), experiment.name, outcome)
     if any(item.result is not None for item in shown):
-        _write(folder / GALLERY, gallery(shown).encode("utf-8"))
+        _write(folder / GALLERY, gallery(shown, {} if names else TEXTS).encode("utf-8"))
+        for name in TITLES:
+            _write(folder / f"{name}.html", page(name).encode("utf-8"))
     return outcomes
 
 

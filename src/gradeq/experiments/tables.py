@@ -29,16 +29,16 @@ def csv_of(sheet: Sheet) -> str:
 
 
 def numeral(value: float | None) -> str:
-    """Six significant digits, a real minus sign, and nothing for a number that there is not.
+    """Up to six significant digits, a real minus sign, and nothing for a number that there is not.
 
-    >>> numeral(-0.112877555), numeral(6787.0), numeral(None)
-    ('\u22120.112878', '6787', '')
+    >>> numeral(-0.112877555), numeral(6787.0), numeral(None), numeral(3.5e-5)
+    ('\u22120.112878', '6787', '', '3.5 × 10⁻⁵')
     """
     if value is None:
         return ""
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "not a number"
-    if value != 0.0 and not 1e-5 <= abs(value) < 1e7:
+    if value != 0.0 and not 1e-4 <= abs(value) < 1e6:
         digits, power = f"{value:.3e}".split("e")
         raised = str(int(power)).translate(RAISED)
         return f"{digits.rstrip('0').rstrip('.')} × 10{raised}".replace("-", "−")
