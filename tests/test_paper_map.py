@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
 BOUNDS = (ROOT / "docs" / "bounds.md").read_text(encoding="utf-8")
 
-LABELS = [
+LABELS = [  # in the order of the paper, which numbers each kind by itself
     "prop:squared_loss_nr_lrs",
     "prop:gd_simple",
     "prop:gd_sublinear",
@@ -44,6 +44,7 @@ LABELS = [
     "prop:geq_implies_nmr",
     "prop:nmr_implies_geq",
 ]
+KINDS = {"prop": "Proposition", "cor": "Corollary", "lem": "Lemma", "alg": "Algorithm"}
 ROWS = [line for line in PAGE.splitlines() if line.startswith("|") and "tests/" in line]
 NAMES = sorted(set(re.findall(r"`(gradeq(?:\.\w+)+)`", PAGE)))
 TESTS = sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", PAGE)))
@@ -55,6 +56,13 @@ def functions_in(path: str) -> frozenset[str]:
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
 
 
+def printed(label: str) -> str:
+    """How the paper prints a label: its kind, and its place among the labels of that kind."""
+    kind = label.partition(":")[0]
+    same = [other for other in LABELS if other.startswith(f"{kind}:")]
+    return f"{KINDS[kind]} {same.index(label) + 1}"
+
+
 def resolve(name: str) -> object:
     """The object of a dotted path: the longest importable module, then its attribute."""
     parts = name.split(".")
@@ -62,10 +70,30 @@ def resolve(name: str) -> object:
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_each_statement_of_the_paper_has_a_row_with_code_and_test(label: str) -> None:
+def test_each_statement_of_the_paper_has_a_row_with_its_printed_number_code_and_test(
+    label: str,
+) -> None:
     rows = [row for row in ROWS if row.startswith(f"| `{label}` |")]
     assert len(rows) == 1
+    assert rows[0].startswith(f"| `{label}` | {printed(label)} |")
     assert "`gradeq." in rows[0] and "`tests/" in rows[0]
+
+
+def test_the_printed_numbers_are_those_that_the_paper_refers_to() -> None:
+    assert printed("prop:gd_simple") == "Proposition 2"
+    assert printed("prop:pmd_simple") == "Proposition 14"
+    assert printed("cor:squared_loss_quad_curv") == "Corollary 2"
+    assert printed("alg:quantile-ensembling") == "Algorithm 5"
+    assert printed("prop:nmr_implies_geq") == "Proposition 19"
+
+
+@pytest.mark.parametrize(
+    ("place", "rows"), [*((f"Definition {k}", 1) for k in (1, 2, 3)), ("Table 1", 4)]
+)
+def test_definitions_and_the_table_have_rows_with_code_and_test(place: str, rows: int) -> None:
+    found = [row for row in ROWS if re.match(rf"\| {place}[ ,]", row)]
+    assert len(found) == rows
+    assert all("`gradeq." in row for row in found)
 
 
 def test_no_row_has_a_label_that_the_paper_lacks() -> None:
