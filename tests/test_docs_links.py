@@ -32,3 +32,12 @@ def test_every_page_is_in_the_index() -> None:
     index = ROOT / "docs" / "index.md"
     listed = {(index.parent / link).resolve() for link in LINK.findall(index.read_text("utf-8"))}
     assert set(DOCS) - {index} <= listed
+
+
+def test_pictures_are_small_and_used() -> None:
+    pictures = sorted((ROOT / "docs" / "images").glob("*"))
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert pictures
+    for picture in pictures:
+        assert picture.stat().st_size < 200_000, picture.name
+        assert f"images/{picture.name})" in text, picture.name
