@@ -22,6 +22,7 @@ LAYERS = (
     ("theory", "standings"),
     (
         "equilibrium",
+        "equilibrium_table",
         "certificate",
         "certificate_elo",
         "certificate_reading",

@@ -7,7 +7,6 @@ damaged on the way. What is proven beforehand is the ``bound``.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -19,14 +18,13 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.numerics import over
 from gradeq.rounding import HIDDEN, balance, trusted
-from gradeq.tables import Lazily, aligned, frame_of
+from gradeq.tables import Lazily, frame_of, in_html
 
 if TYPE_CHECKING:
     from gradeq.engine.learned import State
     from gradeq.engine.learner import Learner
     from gradeq.learning import Learning
 
-SHOWN = 20  # rows of a printed table
 ROUNDING = 1e-12  # of a loss: two sums of the same losses may differ by as much
 HARM = 0.02  # of the raw loss: more is said
 LARGEST = "largest average gradient"
@@ -192,9 +190,17 @@ class Equilibrium:
         return f"{of}bound {'vacuous' if self.vacuous else figure(self.bound)}{source}"
 
     def __str__(self) -> str:
+        from gradeq.equilibrium_table import table_lines
+
         if len(self.coordinates) < 2:
             return self.verdict()
         return "\n".join((self.verdict(), *table_lines(self.coordinates)))
+
+    def _repr_html_(self) -> str:
+        """The same as a table for notebooks."""
+        from gradeq.equilibrium_table import cells_of
+
+        return in_html(self.verdict(), *cells_of(self.coordinates))
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON takes it: numbers, names, null for what is not known or not finite."""
@@ -359,40 +365,3 @@ def column_of(coordinates: Sequence[Coordinate], name: str) -> list[Any]:
     if isinstance(coordinates, Coordinates):
         return coordinates.column(name)
     return [getattr(c, name) for c in coordinates]
-
-
-def table_lines(coordinates: Sequence[Coordinate]) -> list[str]:
-    """The coordinates as lines of text, largest first, without the columns that nobody filled."""
-    known = coordinates if isinstance(coordinates, Coordinates) else None
-    left = [remaining(c) for c in coordinates] if known is None else known.column("bias_after")
-    order = heapq.nsmallest(SHOWN, range(len(left)), key=lambda i: -abs(left[i]))
-    worst = [coordinates[i] for i in order]
-    columns: list[tuple[str, Callable[[Coordinate], str], str]] = [
-        ("", lambda c: c.name[:32], "name"),
-        ("rows", lambda c: f"{c.rows:,}", ""),
-        ("average gradient", lambda c: figure(c.average_gradient), ""),
-        ("penalty", lambda c: figure(c.average_penalty or None), "average_penalty"),
-        ("normal", lambda c: figure(c.average_normal or None), "average_normal"),
-        ("bias before", lambda c: figure(c.bias_before), ""),
-        ("after", lambda c: figure(c.bias_after), ""),
-        ("loss before", lambda c: figure(c.loss_before), ""),
-        ("after", lambda c: figure(c.loss_after), ""),
-        ("bound", lambda c: figure(c.bound) and ("vacuous" if c.vacuous else figure(c.bound)), ""),
-    ]
-    filled = []
-    for head, shown, name in columns:
-        cells = [shown(c) for c in worst]
-        others = known.column(name) if known and name else map(shown, () if known else coordinates)
-        if any(cells) or any(others):
-            filled.append((head, cells))
-    widths = [max(len(head), *map(len, cells)) for head, cells in filled]
-    lines = [aligned([head for head, _ in filled], widths)]
-    lines += [aligned([cells[i] for _, cells in filled], widths) for i in range(len(worst))]
-    if len(left) > SHOWN:
-        lines.append(f"... and {len(left) - SHOWN:,} with less")
-    return lines
-
-
-def remaining(c: Coordinate) -> float:
-    """What is left of the error: its bias if known, else its residual."""
-    return c.bias_after if c.bias_after is not None else c.residual

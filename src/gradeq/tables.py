@@ -1,7 +1,8 @@
-"""Results as a data frame of the library at hand, or as lines; long ones made item by item, when looked at."""
+"""Results as a data frame of the library at hand, as lines, as HTML; long ones made item by item when looked at."""
 
 from __future__ import annotations
 
+import html
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
@@ -62,3 +63,33 @@ def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     first = f"{cells[0]:<{widths[0]}}"
     rest = (f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True))
     return "  ".join((first, *rest)).rstrip()
+
+
+def in_html(
+    said: str, head: Sequence[str], rows: Sequence[Sequence[str]], rest: str = "", names: int = 0
+) -> str:
+    """A sentence and a table for a notebook; ``names``: the column that holds names, which may be any text.
+
+    All text is escaped, and there is neither script nor colour, so that the notebook's own theme applies.
+
+    >>> in_html("Two & two.", [], [])
+    '<p>Two &amp; two.</p>'
+    """
+
+    def plain(text: str) -> str:
+        return html.escape("".join(c if c.isprintable() else "\ufffd" for c in text))
+
+    def cell(text: str, at: int) -> str:
+        return f"<th><bdi>{plain(text)}</bdi></th>" if at == names else f"<td>{plain(text)}</td>"
+
+    if not rows:
+        return f"<p>{plain(said)}</p>"
+    heads = "".join(f"<th>{plain(text)}</th>" for text in head)
+    lines = "".join(
+        f"<tr>{''.join(cell(text, at) for at, text in enumerate(row))}</tr>" for row in rows
+    )
+    after = f"<p>{plain(rest)}</p>" if rest else ""
+    return (
+        f"<p>{plain(said)}</p><table><thead><tr>{heads}</tr></thead>"
+        f"<tbody>{lines}</tbody></table>{after}"
+    )

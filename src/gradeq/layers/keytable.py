@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradeq.equilibrium import figure
 from gradeq.kernels.account import (
     BEFORE,
     COLUMNS,
@@ -20,7 +21,9 @@ from gradeq.kernels.account import (
 from gradeq.kernels.limits import CHANGES
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import CACHED
-from gradeq.tables import frame_of
+from gradeq.tables import frame_of, in_html
+
+SHOWN = 10  # series that a notebook shows
 
 
 class KeyTable(NamedTuple):
@@ -124,6 +127,20 @@ class KeyTable(NamedTuple):
         """How many series and labels; a table of thousands is looked at as a frame."""
         keys, labels = len(self.rows), int(np.sum(self.rows))
         return f"KeyTable of {keys:,} series with {labels:,} labels; to_frame() has a row for each"
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks, with the series that are farthest off."""
+        left = np.nan_to_num(np.abs(self.error), nan=-1.0)
+        worst = np.argsort(-left, kind="stable")[:SHOWN].tolist()
+        what = "coverage off by" if self.levels else "relative bias" if self.relative else "bias"
+        before, after, loss = self.error_before, self.error, self.loss
+        rows = [
+            [str(self.keys[k]), f"{self.rows[k]:,}", *(figure(c[k]) for c in (before, after, loss))]
+            for k in worst
+        ]
+        more = len(self.rows) - len(rows)
+        head = ["series", "labels", f"{what}, before", "after", "loss after"]
+        return in_html(repr(self), head, rows, f"... and {more:,} with less" if more else "")
 
 
 def picked(sums: Any) -> Any:

@@ -19,15 +19,18 @@ from gradeq.engine.columns import (
 )
 from gradeq.engine.keeping import Kept, new_ids
 from gradeq.engine.tickets import Book, Id
+from gradeq.equilibrium import figure
 from gradeq.errors import BadInput
 from gradeq.frames import same_index
 from gradeq.layers import columns as check
 from gradeq.layers.several import answer
+from gradeq.tables import in_html
 
 if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
 
 POINTS = 200  # moments at which a trace reads the parameters
+HEAD = 5  # rows that a notebook shows
 TRACED = 10_000  # parameters; a longer state is not kept for a trace
 
 
@@ -68,6 +71,15 @@ class Run:
         rows, kind = len(self.values), type(self.served).__name__
         late = f", {self.waiting:,} labels waiting" if self.waiting else ""
         return f"Run of {rows:,} rows, {self.labelled:,} labelled{late}; served: {kind}"
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks, with the first rows that were served."""
+        first = [np.atleast_1d(served).tolist() for served in self.values[:HEAD]]
+        width = len(first[0]) if first else 0
+        head = ["row", *(["served"] if width == 1 else [f"served {k + 1}" for k in range(width)])]
+        rows = [[f"{k:,}", *map(figure, served)] for k, served in enumerate(first)]
+        more = len(self.values) - len(rows)
+        return in_html(repr(self), head, rows, f"... and {more:,} more" if more else "")
 
     @property
     def trace(self) -> Trace:

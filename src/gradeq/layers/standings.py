@@ -30,6 +30,7 @@ from gradeq.standings.words import (
     two_sided,
     which_games,
 )
+from gradeq.tables import in_html
 from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 FEW = 30  # games; with fewer a player has no rank
 UNSURE = 0.5  # variance of the moment above which a player has no rank: that of an interval of +-WITHIN Elo
 START = 1000.0
+SHOWN, LONGEST = 20, 32  # players that a notebook shows, letters of a name
 VIEWS = ("auto", "all-time", "now")
 
 
@@ -113,6 +115,26 @@ class Board(NamedTuple):
     weight: float = (
         1.0  # of the fit of all games in what is shown; the rest: strengths of the moment
     )
+
+    def _repr_html_(self) -> str:
+        """The first players as a table for notebooks."""
+        head = ["player", "rank", "range", "elo", "95 %", "games", "win rate", "predicted"]
+        rows = [
+            [
+                row.player[:LONGEST],
+                "" if row.rank is None else str(row.rank),
+                "" if row.rank is None else f"{row.rank_low}-{row.rank_high}",
+                f"{row.elo:.0f}",
+                f"{row.elo_low:.0f} to {row.elo_high:.0f}",
+                f"{row.games:,}",
+                f"{row.win_rate:.3f}",
+                f"{row.predicted_win_rate:.3f}",
+            ]
+            for row in self.rows[:SHOWN]
+        ]
+        more = len(self.rows) - len(rows)
+        said = " ".join(line for line in self.lines if line)
+        return in_html(said, head, rows, f"... and {more:,} more" if more else "")
 
 
 def board_of(elo: Elo, view: Seen = "auto") -> Board:
