@@ -44,8 +44,8 @@ def folded(desk, keep, lines):
     return told
 
 
-def test_old_rows_are_folded_while_a_server_works_and_the_audit_is_clean(tmp_path):
-    desk = lived(str(tmp_path / "store.db"), 1e9)
+def test_old_rows_are_folded_while_a_server_works_and_the_audit_is_clean(address):
+    desk = lived(address, 1e9)
     before, served = desk.live("t", "demand").layer.to_json(), desk.store.head(1)
     assert folded(desk, None, 0) == []
     told = dict((name, (gone, why)) for name, gone, why in folded(desk, 7 * DAY, 2))

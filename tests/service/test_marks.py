@@ -1,7 +1,6 @@
 """A start looks at what came since the last audit, sees every fault in that, and the whole is audited soon after."""
 
 import json
-import sqlite3
 from contextlib import closing
 
 import numpy as np
@@ -15,11 +14,6 @@ from gradeq.service.marks import since_mark
 from gradeq.service.retention import fold_layer
 from gradeq.service.store import open_store
 from service.test_desk import SPECS, item_of, label_of
-
-
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "store.db")
 
 
 def feed(path, spec, first, last):
@@ -38,18 +32,24 @@ def feed(path, spec, first, last):
     return store
 
 
+def change(store, sql, *params):
+    """Somebody else writes to the database."""
+    with store.driver.writing() as own:
+        own.execute(sql, params)
+
+
 def looked(store, marked=False):
     (row,) = store.layers()
     return Auditor(store).tail(row) if marked else since_mark(store, row)
 
 
 @pytest.mark.parametrize("name", ["groups", "quantiles", "keyed", "elo drop", "auto"])
-def test_what_came_since_the_mark_is_compared_and_nothing_else_is_read(name, path):
-    with closing(feed(path, SPECS[name], 0, 30)) as store:
+def test_what_came_since_the_mark_is_compared_and_nothing_else_is_read(name, address):
+    with closing(feed(address, SPECS[name], 0, 30)) as store:
         assert looked(store) is None
         whole = looked(store, marked=True)
         assert not whole.faults and looked(store).read == 0 and not looked(store).faults
-    with closing(feed(path, SPECS[name], 30, 45)) as store:
+    with closing(feed(address, SPECS[name], 30, 45)) as store:
         found = looked(store)
         assert not found.faults and found.read == store.layers()[0].head.seq - whole.read
 
@@ -64,15 +64,14 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("what", DAMAGE)
-def test_damage_behind_the_mark_is_seen_and_stops_the_layer(what, path, monkeypatch):
+def test_damage_behind_the_mark_is_seen_and_stops_the_layer(what, address, monkeypatch):
     monkeypatch.setattr(watch, "SHORT", 0)
-    with closing(feed(path, SPECS["groups"], 0, 30)) as store:
+    with closing(feed(address, SPECS["groups"], 0, 30)) as store:
         looked(store, marked=True)
-    feed(path, SPECS["groups"], 30, 60).close()
-    with closing(sqlite3.connect(path)) as own:
-        own.execute(DAMAGE[what])
-        own.commit()
-    with closing(open_store(path)) as store:
+    feed(address, SPECS["groups"], 30, 60).close()
+    with closing(open_store(address)) as store:
+        change(store, DAMAGE[what])
+    with closing(open_store(address)) as store:
         assert looked(store).faults
         watching = watch.Watch(Desk(store))
         monkeypatch.setattr(watching._thread, "start", lambda: None)
@@ -81,24 +80,21 @@ def test_damage_behind_the_mark_is_seen_and_stops_the_layer(what, path, monkeypa
 
 
 def test_a_forged_mark_is_none_and_rows_before_a_mark_are_audited_in_the_background(
-    path, monkeypatch
+    address, monkeypatch
 ):
     monkeypatch.setattr(watch, "SHORT", 0)
-    with closing(feed(path, SPECS["groups"], 0, 30)) as store:
+    with closing(feed(address, SPECS["groups"], 0, 30)) as store:
         looked(store, marked=True)
-    with closing(sqlite3.connect(path)) as own:
-        ((text,),) = own.execute("SELECT value FROM meta WHERE key LIKE 'audited%'").fetchall()
+    with closing(open_store(address)) as store:
+        with store.driver.reading() as own:
+            ((text,),) = own.execute("SELECT value FROM meta WHERE key = 'audited 1'")
         forged = json.loads(text)
         forged[0] -= 1
         for value in (json.dumps(forged), "nonsense", "[]", "{}"):
-            own.execute("UPDATE meta SET value = ? WHERE key LIKE 'audited%'", (value,))
-            own.commit()
-            with closing(open_store(path)) as store:
-                assert looked(store) is None
-        own.execute("UPDATE meta SET value = ? WHERE key LIKE 'audited%'", (text,))
-        own.execute("UPDATE journal SET at = at + 1 WHERE seq = 3")
-        own.commit()
-    with closing(open_store(path)) as store:
+            change(store, "UPDATE meta SET value = ? WHERE key = 'audited 1'", value)
+            assert looked(store) is None
+        change(store, "UPDATE meta SET value = ? WHERE key = 'audited 1'", text)
+        change(store, "UPDATE journal SET at = at + 1 WHERE seq = 3")
         assert looked(store).faults == []
         watching = watch.Watch(Desk(store))
         watching.start()
@@ -110,13 +106,12 @@ def test_a_forged_mark_is_none_and_rows_before_a_mark_are_audited_in_the_backgro
         assert "hash" in store.layers()[0].head.stopped
 
 
-def test_a_fold_behind_the_mark_makes_it_useless_and_the_next_audit_makes_another(path):
-    with closing(feed(path, SPECS["groups"], 0, 30)) as store:
+def test_a_fold_behind_the_mark_makes_it_useless_and_the_next_audit_makes_another(address):
+    with closing(feed(address, SPECS["groups"], 0, 30)) as store:
         looked(store, marked=True)
-    feed(
-        path, SPECS["groups"], 30, 40
-    ).close()  # the snapshot of its end is the oldest that is kept
-    with closing(feed(path, SPECS["groups"], 40, 60)) as store:
+    # The snapshot of its end is the oldest that is kept.
+    feed(address, SPECS["groups"], 30, 40).close()
+    with closing(feed(address, SPECS["groups"], 40, 60)) as store:
         (row,) = store.layers()
         assert fold_layer(store, row, 1e-9, row.created + 1e6) > 60
         assert looked(store) is None

@@ -20,8 +20,8 @@ GOOD, BAD = 1, 2
 
 
 @pytest.fixture
-def desk(tmp_path):
-    store = open_store(str(tmp_path / "store.db"))
+def desk(address):
+    store = open_store(address)
     desk = Desk(store)
     desk.start()
     yield desk
@@ -104,9 +104,8 @@ def test_what_stood_before_stands_again_and_what_others_corrected_stays(desk):
     assert [own.posting for own in again.recent] == [own.posting for own in live.recent]
 
 
-def test_a_server_and_a_command_undo_a_key(tmp_path, capsys):
-    path = str(tmp_path / "store.db")
-    with running(path) as own:
+def test_a_server_and_a_command_undo_a_key(address, capsys):
+    with running(address) as own:
         layer = own.layer(eta=0.1)
         text, key = new_key("default", "bad", ["label"])
         add_key(own.service.store, key)
@@ -130,9 +129,9 @@ def test_a_server_and_a_command_undo_a_key(tmp_path, capsys):
         served = own.client.post(f"{layer}/predictions", json={"id": "y", "prediction": 1.0}).json()
         assert served["adjusted"] == pytest.approx(1.0, abs=1e-9)
         bad.post(f"{layer}/labels", json={"id": 650, "label": 5.0})
-    assert run(["store", "undo", path, "--key", key.prefix]) == 0
+    assert run(["store", "undo", address, "--key", key.prefix]) == 0
     assert "default/demand: 1 labels" in capsys.readouterr().out
-    store = open_store(path, True)
+    store = open_store(address, True)
     assert [one.faults for one in audit_store(store)] == [[]]
     assert sum(entry.kind == REVERSAL for entry in store.entries(1)) == 601
     store.close()
