@@ -3,7 +3,7 @@ PY := .venv/bin/python
 STAMP := .venv/.gradeq-setup
 PYTEST_WORKERS ?= auto
 
-.PHONY: help setup demo docs test test-faults fuzz check format bench bench-peers bench-large bench-quality bench-service clean
+.PHONY: help setup demo docs test test-faults fuzz check format bench bench-peers bench-large bench-quality bench-service bench-spark clean
 
 help:
 	@echo "make demo         set up, then run the demo into demo-out/"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-peers  install what the benchmarks are compared with (elote, evalica, riix; river is there)"
 	@echo "make bench-quality   bias and loss of the defaults on late streams, beside rolling means (needs GRADEQ_DATA)"
 	@echo "make bench-service   the service beside a bare endpoint and raw transactions, over loopback"
+	@echo "make bench-spark     tables on Spark beside Spark itself and the library, 10,000,000 rows of 1,000,000 keys"
 	@echo "make clean        remove the environment and everything generated"
 
 setup: $(STAMP)
@@ -67,6 +68,9 @@ bench-quality: setup
 
 bench-service: setup
 	$(PY) -m benchmarks.service
+
+bench-spark: setup
+	$(PY) -m benchmarks.spark $(SPARK_ARGS)
 
 bench-large: setup
 	$(PY) -m benchmarks --large
