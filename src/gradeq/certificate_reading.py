@@ -28,7 +28,7 @@ from gradeq.kernels.limits import CHANGES
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State
 from gradeq.penalties import Lasso, Penalty, Ridge
-from gradeq.schedules import Power, Schedule
+from gradeq.schedules import Constant, Power, Schedule
 from gradeq.theory import Setting
 from gradeq.theory.groups import ORDERED, Groups
 
@@ -239,7 +239,9 @@ def steps_in(reading: Reading, path: Any) -> dict[str, Any]:
     if not high:
         return {"eta": reading.schedule.step(1)}
     if not len(path) or not path[FIRST]:
-        return {"eta": high}
+        # Nobody had to follow them, also where a cap held all of them to one and the same.
+        same = type(reading.schedule) is Constant and facts[fact.STEP_LOW] >= high
+        return {"eta": high, "inverse_variation": 0.0} if same else {"eta": high}
     return {
         "eta": 1.0 / path[FIRST],
         "eta_last": 1.0 / path[LAST],

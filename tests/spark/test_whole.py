@@ -101,7 +101,7 @@ def child(folder: Path, *more: str) -> int:
     paths = [str(Path(gq.__file__).parents[1]), str(tests), os.environ.get("PYTHONPATH", "")]
     own = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     call = [sys.executable, "-m", "spark.whole_child", str(folder), *more]
-    ended = subprocess.run(call, env=own, cwd=tests, capture_output=True, timeout=240, check=False)
+    ended = subprocess.run(call, env=own, cwd=tests, capture_output=True, timeout=600, check=False)
     return ended.returncode
 
 
