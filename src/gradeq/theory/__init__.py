@@ -140,6 +140,14 @@ from gradeq.theory.penalised import (
     ridge_radius,
     scalar_ridge_radius,
 )
+from gradeq.theory.proximal import (
+    proximal_lasso_radius,
+    proximal_ridge_radius,
+)
+from gradeq.theory.regret import (
+    descent_regret,
+    regret_with_power_steps,
+)
 from gradeq.theory.restorative import (
     Restorative,
     logistic_facts,
@@ -232,6 +240,7 @@ __all__ = [
     "constant_step_product",
     "convex_harm",
     "crossing_mass",
+    "descent_regret",
     "elo_excess",
     "elo_growth",
     "elo_norm_radius",
@@ -308,6 +317,8 @@ __all__ = [
     "projected_average",
     "propensity_average",
     "propensity_lipschitz",
+    "proximal_lasso_radius",
+    "proximal_ridge_radius",
     "pull_growth",
     "quantile_coverage_gap",
     "quantile_facts",
@@ -319,6 +330,7 @@ __all__ = [
     "radius_positive_curvature",
     "radius_quadratic_curvature",
     "radius_zero_curvature",
+    "regret_with_power_steps",
     "require_open_mass",
     "require_step",
     "ridge_constant",
