@@ -104,3 +104,13 @@ def test_the_frontier_trades_bias_for_loss(found) -> None:
             numbers[f"|bias|, {link}, η = {eta:g}, all 6,787 people"] for eta in (0.001, 0.03, 1.0)
         ]
         assert np.all(np.diff(biases) < 0.0)
+
+
+def test_decaying_steps_end_with_little_of_both_and_within_both_bounds(found) -> None:
+    numbers = {n.name: n.ours for n in found("regret-decaying").numbers}
+    for case in ("squared error", "quantile 0.9"):
+        for what in ("regret / T", "largest |average gradient| from T on"):
+            assert numbers[f"{what}, {case}, α = 0.5"] < 0.003
+            assert numbers[f"{what}, {case}: run / bound at α = 0.5"] <= 1.0 + 1e-9
+        constant = numbers[f"regret / T, {case}, α = 0"]
+        assert constant > 10 * numbers[f"regret / T, {case}, α = 0.5"]

@@ -30,10 +30,11 @@ def command(
     skipped ones are listed with the reason. Writes PNG, SVG and PDF, a CSV of every plotted series, and one page
     with all figures and captions, linked to the bounds and to the errata of the paper.
 
-    Data sets are read from --data or downloaded. Two that the paper uses cannot be: with admissions,
-    patients, diagnoses_icd and procedures_icd of MIMIC-IV (.csv or .csv.gz) in the folder, figures 1, 13 and
-    16 show hospital stays, else flights; with clean_battle_20240826_public.json figures 2, 9, 17 and 18 show the
-    paper's Chatbot Arena battles, else a later release and football. Captions name what was used.
+    Data sets come from --data; without it from GRADEQ_DATA, the cache, or a download where one is known. Two
+    that the paper uses you must bring yourself: with admissions, patients, diagnoses_icd and procedures_icd of
+    MIMIC-IV (.csv or .csv.gz) in the folder, figures 1, 13 and 16 show hospital stays, else flights; with
+    clean_battle_20240826_public.json figures 2, 9, 17 and 18 show the paper's Chatbot Arena battles, else a later
+    release and football. Captions name what was used.
 
     \b
     Examples

@@ -29,6 +29,7 @@ _MODULES = (
     "arena_lasso",
     "arena_decaying",
     "regret_examples",
+    "regret_decaying",
     "spiral_bounds",
     "bounds_one",
     "bounds_many",
