@@ -105,7 +105,9 @@ def test_the_picture_beside_the_page_has_200_dots_an_inch_and_the_one_on_it_fewe
     assert (width_of(made["png"]), width_of(made["page"])) == (600, 300)
 
 
-@pytest.mark.parametrize("name", ["spirals", "restorative-field", "regret-absolute", "regret-decaying"])
+@pytest.mark.parametrize(
+    "name", ["spirals", "restorative-field", "regret-absolute", "regret-decaying"]
+)
 def test_no_title_or_label_leaves_the_picture(name) -> None:
     """Square panels keep their shape, so it is their titles that lack room."""
     from matplotlib import rc_context
