@@ -81,6 +81,7 @@ def test_the_bars_of_a_figure_are_the_errors_before_and_after():
     drawn = [bar.get_width() for bar in figure.axes[0].patches]
     assert drawn == [*(c.bias_before for c in cells), *(c.bias_after for c in cells)]
     assert len(figure.axes) == 2 and len(layer.plot().axes) == 1
+    assert figure._repr_png_().startswith(b"\x89PNG"), "a notebook shows it without pyplot"
 
 
 @pytest.mark.parametrize("kind", LAYERS)

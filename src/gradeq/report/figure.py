@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from io import BytesIO
 from typing import Any
 
 from gradeq.errors import missing_extra
@@ -15,19 +16,32 @@ BEFORE, AFTER, INK = "#848992", "#0b5cad", "#454b54"
 MOST = 20  # groups drawn
 
 
-def figure_of(layer: Any, run: Any = None) -> Any:
-    """A ``matplotlib.figure.Figure``; ``savefig`` writes it, a notebook shows it."""
+def drawing() -> Any:
+    """The type of our figures: one that a notebook shows although pyplot never heard of it."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise missing_extra("report", "layer.plot()") from None
+    return type("Drawing", (Figure,), {"_repr_png_": in_png})
+
+
+def in_png(figure: Any) -> bytes:
+    """The picture of a figure."""
+    picture = BytesIO()
+    figure.savefig(picture, format="png")
+    return picture.getvalue()
+
+
+def figure_of(layer: Any, run: Any = None) -> Any:
+    """A ``matplotlib.figure.Figure``; ``savefig`` writes it, a notebook shows it."""
+    figure_type = drawing()
     if layer.kind == "elo":
-        return _board(Figure, layer.board())
+        return _board(figure_type, layer.board())
     story = story_of(layer, run)
     rolled = story.rolling
     bars = _bars(story)
     height = 1.9 + 0.34 * len(bars)
-    figure = Figure(figsize=(9.0 if rolled else 6.4, max(height, 3.2)), layout="constrained")
+    figure = figure_type(figsize=(9.0 if rolled else 6.4, max(height, 3.2)), layout="constrained")
     axes = figure.subplots(1, 2 if rolled else 1, squeeze=False)[0]
     _errors(axes[0], story, bars)
     if rolled is not None:
