@@ -34,6 +34,16 @@ def test_every_page_is_in_the_index() -> None:
     assert set(DOCS) - {index} <= listed
 
 
+def test_the_site_and_the_index_list_the_pages_in_the_same_order() -> None:
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    in_site = re.findall(r"- ([\w/-]+\.md)$", site, re.MULTILINE)
+    assert {ROOT / "docs" / page for page in in_site} == set(DOCS)
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    rows = [line for line in index.splitlines() if line.startswith("| [")]
+    in_index = [link for row in rows for link in LINK.findall(row) if link.endswith(".md")]
+    assert ["index.md", *in_index] == in_site
+
+
 def test_pictures_are_small_and_used() -> None:
     pictures = sorted((ROOT / "docs" / "images").glob("*"))
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
