@@ -166,3 +166,13 @@ def test_serving_changes_nothing():
     before = layer.to_json()
     served(layer, np.ones(5), {"g": ["a", "b", "new", "a", "c"]})
     assert layer.to_json() == before
+
+
+def test_steps_that_the_cap_holds_to_one_and_the_same_have_a_bound():
+    """0.1 / 300 times 300 is more than 0.1 by a rounding; the facts know that no step differed."""
+    layer, sums, rng = gq.Debiaser(0.05), {}, np.random.default_rng(6)
+    for _ in range(3):
+        base = rng.normal(size=300)
+        _, part = part_of(layer, base, base + rng.uniform(2.0, 4.0, 300))
+        layer, sums, told = posted(layer, sums, part)
+        assert told.bound is not None and abs(layer.equilibrium().largest) <= told.bound
