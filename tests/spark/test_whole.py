@@ -17,7 +17,7 @@ import gradeq as gq
 from gradeq.errors import BadInput, OtherSettings, StateError
 from gradeq.layers.rounds import part_of, posted
 from gradeq.spark.boards import elo
-from gradeq.spark.whole import whole
+from gradeq.spark.whole import adjust_whole
 from gradeq.spark.whole_stream import FILE, layer_in, whole_stream
 from spark.local_spark import PANDAS, missing
 from spark.whole_child import MOMENTS, layer
@@ -59,7 +59,7 @@ def test_however_rows_are_partitioned_it_is_what_one_process_does(
     now, told, shown = by_hand(rows)
     order = np.random.default_rng(partitions).permutation(len(rows))
     frame = spark.createDataFrame(rows.take(order)).repartition(partitions)
-    made = whole(frame, layer(), batch="day", **COLUMNS)
+    made = adjust_whole(frame, layer(), batch="day", **COLUMNS)
     assert made.layer.to_json() == now.to_json()
     assert list(made.rounds) == told
     found = made.rows.orderBy("row").toArrow()
@@ -70,7 +70,7 @@ def test_however_rows_are_partitioned_it_is_what_one_process_does(
 def test_against_one_machine_bias_and_loss_are_near_and_the_bound_holds(spark: Any) -> None:
     """One machine hears every label before the next row; rounds hear 150 rows late, and say what that costs."""
     rows = table(2)
-    made = whole(spark.createDataFrame(rows), layer(), batch="day", **COLUMNS)
+    made = adjust_whole(spark.createDataFrame(rows), layer(), batch="day", **COLUMNS)
     alone, found = layer(), made.layer.equilibrium()
     y = rows["y"].to_numpy(zero_copy_only=False)
     alone.run(rows["f"].to_numpy(), y, groups={"g": rows["g"].to_pylist()})
@@ -178,7 +178,7 @@ def test_bad_input_is_refused_in_one_line(spark: Any) -> None:
         (frame.selectExpr("cast(null as int) day", "g", "f", "y"), layer(), {}, "'day' has nulls"),
     ):  # fmt: skip
         with pytest.raises(BadInput, match=why) as refused:
-            whole(given, own, **{**good, **changed})
+            adjust_whole(given, own, **{**good, **changed})
         assert "\n" not in str(refused.value)
 
 

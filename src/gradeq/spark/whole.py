@@ -47,7 +47,7 @@ class Whole(NamedTuple):
     rounds: tuple[Round, ...]
 
 
-def whole(frame: Any, layer: Debiaser, *, prediction: str, label: str, batch: str) -> Whole:
+def adjust_whole(frame: Any, layer: Debiaser, *, prediction: str, label: str, batch: str) -> Whole:
     """A table through one layer, round by round: ``batch`` is the column that says which round a row belongs to.
 
     Rounds are taken in the order of that column. A label that is null is one that never came. Each round is a Spark
