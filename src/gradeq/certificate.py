@@ -30,7 +30,7 @@ from gradeq.learning import learning_of
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State
 from gradeq.numerics import over
-from gradeq.rounding import figures, hidden
+from gradeq.rounding import Unit, figures, hidden
 from gradeq.schedules import Constant
 from gradeq.tables import Lazily
 from gradeq.theory import Bound, HarmCap, Setting, best_bound, group_bounds, harm_cap, labels_until
@@ -54,7 +54,7 @@ def certificate(reading: Reading) -> Equilibrium:
     whole = proven(reading, setting)
     coordinates, gap = coordinates_of(reading, coordinate_bounds(reading, setting), divisor)
     facts, single = reading.state.facts, not terms.levels
-    shown = figures(totals, facts, single, terms.loss_scale)
+    shown = figures(totals, facts, single, terms.loss_scale, unit_of(reading))
     unknown = {"bias": shown.bias_after, terms.loss_name: shown.loss_after}
     lost = max(hidden(own, facts, single).gradient for own in totals)
     return Equilibrium(
@@ -75,17 +75,27 @@ def certificate(reading: Reading) -> Equilibrium:
     )
 
 
+def unit_of(reading: Reading) -> Unit | None:
+    """What residuals are measured in, where that is not the unit of the labels: only asked for after corrections."""
+    state = reading.state
+    if not (reading.terms.sinh and state.facts[fact.CORRECTED] and hasattr(state, "nums")):
+        return None
+    nums, dens = (np.asarray(getattr(state, name), dtype=float) for name in ("nums", "dens"))
+    scales = np.divide(nums, dens, out=np.zeros_like(nums), where=dens > 0.0)
+    return Unit(float(scales.max(initial=0.0)), float(nums.max(initial=0.0)))
+
+
 def coordinates_of(
     reading: Reading, bounds: Sequence[Bound], divisor: float
 ) -> tuple[Sequence[Coordinate], float]:
     """Every coordinate, made when it is looked at where there are many; the largest gap of any."""
     names = coordinate_names(reading)
-    terms, facts = reading.terms, reading.state.facts
+    terms, facts, unit = reading.terms, reading.state.facts, unit_of(reading)
 
     def one(c: int) -> tuple[Coordinate, float]:
         own, bound = reading.account(c), bounds[c]
         average = averages(reading, own, divisor, c % reading.width, itemgetter(c))
-        shown = figures([own], facts, not terms.levels, terms.loss_scale)
+        shown = figures([own], facts, not terms.levels, terms.loss_scale, unit)
         destroyed = shown.bias_after is None
         made = Coordinate(
             name=names[c],

@@ -40,13 +40,26 @@ class Hidden(NamedTuple):
     loss: float
 
 
-def hidden(own: Any, facts: Any, single: bool) -> Hidden:
+class Unit(NamedTuple):
+    """What residuals are measured in: the scale of the sinh link now, and the sum of residuals that it remembers."""
+
+    scale: float
+    remembered: float
+
+    def largest(self, reach: float) -> float:
+        """About the largest residual, given that in the tracked unit: with the scale of now, or as remembered."""
+        return max(self.scale * math.sinh(min(reach, 700.0)), self.remembered)
+
+
+def hidden(own: Any, facts: Any, single: bool, unit: Unit | None = None) -> Hidden:
     """Of an account: every posting rounds by as much as the largest one was; ``single``: errors have no levels.
 
     Errors of levels lie between -1 and 1, and their loss grows with the residual, not with its square.
     """
     corrected = facts[fact.CORRECTED]
     largest = max(abs(own[LOW]), abs(own[HIGH])) if own[LOW] <= own[HIGH] else 0.0
+    if unit is not None:
+        largest = unit.largest(largest)
     postings = own[ROWS] + 2.0 * corrected
     weight = facts[fact.HEAVIEST] * max(1.0, facts[fact.LARGEST])
     rounds = ROUNDED * postings * weight * (1.0 + corrected)
@@ -64,9 +77,11 @@ class Figures(NamedTuple):
     loss_after: float | None
 
 
-def figures(accounts: Sequence[Any], facts: Any, single: bool, scale: float) -> Figures:
+def figures(
+    accounts: Sequence[Any], facts: Any, single: bool, scale: float, unit: Unit | None = None
+) -> Figures:
     """Over the rows of the accounts (one for each level); ``scale`` is what a mean loss is multiplied by."""
-    digits = [known(own, facts, single) for own in accounts]
+    digits = [known(own, facts, single, unit) for own in accounts]
     bias, loss = (all(flags) for flags in zip(*digits, strict=True))
     own, weight = accounts[0], accounts[0][WEIGHT]
 
@@ -89,12 +104,12 @@ class Known(NamedTuple):
     loss: bool
 
 
-def known(own: Any, facts: Any, single: bool) -> Known:
+def known(own: Any, facts: Any, single: bool, unit: Unit | None = None) -> Known:
     """Rounding may hide at most a thousandth of a figure; of a bias also of the typical error, if that is known."""
     weight = own[WEIGHT]
     if not facts[fact.CORRECTED] or not weight > 0.0:
         return Known(True, True)
-    lost, losses = hidden(own, facts, single), min(own[LOSS_BEFORE], own[LOSS_AFTER])
+    lost, losses = hidden(own, facts, single, unit), min(own[LOSS_BEFORE], own[LOSS_AFTER])
     loss = lost.loss <= max(DIGITS * losses, NOTHING * weight)
     errors = min(abs(own[BEFORE]), abs(own[GRADIENT]))
     if loss and single:

@@ -249,6 +249,10 @@ class Keyed(Predicting):
             varied = varied if own is None else varied[own]
             state.view("path").reshape(-1, PATH)[:, VARIATION] = varied.max(initial=0.0)
             state.view("total_path")[VARIATION] = varied.max(initial=0.0)
+        if hasattr(state, "nums") and self._names.keys:  # of all keys the largest scale
+            nums, dens = self._state.view("nums"), self._state.view("dens")
+            k = int(nums.argmax()) if key is None else self._names.code(key)
+            state.nums[0], state.dens[0] = nums[k], dens[k]
         if key is not None and hasattr(state, "total"):
             state.total = self._whole(state)
         return reading_of(self, self._names.own.names)._replace(state=state)

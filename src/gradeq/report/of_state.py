@@ -29,8 +29,17 @@ def coverages_of(layer: Any, reached: Equilibrium) -> list[Coverage]:
 def in_short(layer: Any, reached: Equilibrium) -> str:
     """A state in one sentence: bias or coverage and the loss over all its labels, the certificate and the bound."""
     covered = coverages_of(layer, reached) if reached.rows else []
-    said = [f"coverage {c.before:.3g} -> {c.after:.3g}, target {c.target:g}" for c in covered]
+    said = [
+        f"coverage {c.before:.3g} -> {c.after:.3g}, target {c.target:g}{within(c)}" for c in covered
+    ]
     return stated(reached, covered).verdict("; ".join(said))
+
+
+def within(c: Coverage) -> str:
+    """The coverage of what was served, where limits made it another than that which is judged."""
+    if c.clipped is None or c.clipped == c.after:
+        return ""
+    return f" (judged before the limits; as served, inside them, {c.clipped:.3g})"
 
 
 def stated(reached: Equilibrium, covered: list[Coverage]) -> Equilibrium:
@@ -95,7 +104,7 @@ def groups_of(layer: Any, reached: Equilibrium, most: int | None = None) -> tupl
                 bound, any(c.vacuous for c in ends) and bound is not None, target,
             )
         )  # fmt: skip
-    columns = list(getattr(layer, "layer", layer).settings.get("groups", ()))
+    columns = list(dict.fromkeys(group.by for group in found))  # bins of the prediction are one too
     return tuple(sorted(found, key=lambda group: columns.index(group.by)))  # each column's together
 
 
@@ -103,6 +112,7 @@ def covered_since(layer: Any, reached: Equilibrium) -> dict[str, Any]:
     """The coverage over all labels of a layer, of several levels a list; nothing where no coverage is asked for."""
     shares = [
         {"target": c.target, "before": c.before, "after": c.after}
+        | ({} if c.clipped is None else {"inside_limits": c.clipped})
         if reached.rows
         else {"target": c.target, "before": None, "after": None}
         for c in coverages_of(layer, reached)

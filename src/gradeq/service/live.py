@@ -157,6 +157,7 @@ class Live:
             waited = entry.at - own[0].at if own else 0.0
             heard = (entry.at, max(0.0, waited), value or posting_in(entry.body))
             self.recent.append(new(Heard, heard))
+            self.last_label = entry.at
         elif entry.kind == REVERSAL:  # sign -1, until another label comes in its place
             self._put_right(value or posting_in(entry.body))
         elif entry.kind == CORRECTION:

@@ -32,8 +32,16 @@ def check_reach(live: Live, entry: Ticket | Posting, y: Any) -> None:
             f"the label {y!r} is too far from its prediction {shown(f)}: no sum could hold its loss; "
             "check both, and send the label that is right"
         )
-    if away < DIGITS or len(live.recent) < KNOWN:
+    if away < DIGITS:
         return
+    if len(live.recent) < KNOWN:  # a prediction of 0 says nothing about the size of labels
+        own = distance(f, 0.0, 1.0, False)
+        if own == 0.0 or relative or away <= DIGITS * max(1.0, own):
+            return
+        raise BadInput(
+            f"the label {y!r} is more than {DIGITS:.0e} times its prediction {shown(f)}; check both, and send the "
+            "label that is right"
+        )
     for heard in reversed(live.recent):  # where numbers are this large, the last one says so
         if away <= DIGITS * size(heard.posting, relative):
             return

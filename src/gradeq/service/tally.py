@@ -151,8 +151,9 @@ class Tally:
         sums = layer._state.sums
         for account, own in self.live.sums.items():
             at = _place(layer, account)
-            told = sums[at + GRADIENT], sums[at + MOVED]
-            exact = rounded(own.gradient), rounded(own.moved)
+            # Weights of an ensemble do not sum up errors: without a final tracker nothing has moved by them.
+            moved = rounded(own.moved) if getattr(layer, "layer", layer)._terms.certified else 0.0
+            told, exact = (sums[at + GRADIENT], sums[at + MOVED]), (rounded(own.gradient), moved)
             terms = zip(told, exact, self.sizes.get(account, (0.0, 0.0)), strict=True)
             off = 2.0 * ROUNDED * (self.entries + 1)
             if sums[at + ROWS] != own.rows or any(abs(a - b) > off * c for a, b, c in terms):

@@ -116,6 +116,10 @@ class Screens:
                 found.append(Brief.stopped(name))
             except NoSuchLayer:
                 continue
+            except (
+                Exception
+            ):  # its own page says what went wrong; the others are to be seen all the same
+                found.append(Brief.stopped(name))
         return found
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from gradeq.equilibrium import Equilibrium
 from gradeq.report import notices as say
+from gradeq.report.limits import judged_before_limits
 from gradeq.report.numerals import count, number, plain, some
-from gradeq.report.of_state import harm_since
+from gradeq.report.of_state import coverages_of, harm_since
 from gradeq.report.story import EloStory, Notice, Story
 from gradeq.report.surprises import not_known
 from gradeq.report.words import FEW
@@ -26,6 +27,8 @@ def warnings_of(
     found = list(stopped(layer, known))
     if isinstance(story, Story):
         found += [in_settings(notice) for notice in harmed(layer, reached, story)]
+        limited = judged_before_limits(coverages_of(layer, reached) if reached.rows else [])
+        found += [limited] if limited else []
     found += capped(layer, reached)
     found += late(reached, flight)
     return say.ordered(found)
