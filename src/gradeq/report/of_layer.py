@@ -94,7 +94,9 @@ def told_of(layer: Any, reached: Equilibrium, most: int | None = None) -> told.S
         outcome="binary" if settings.get("outcome") == "binary" else "real",
         rows=served,
         labelled=reached.rows,
-        verdict=told.Verdict(loss, certificate, bias, tuple(covered), worst),
+        verdict=told.Verdict(
+            loss, certificate, bias, tuple(covered), worst, shadow=bool(layer.shadow)
+        ),
         method=_method(layer, reached),
         features=tuple(settings.get("features", ())),
         key=layer._book.desk.get("columns", {}).get("--key") or "key"

@@ -32,7 +32,10 @@ def in_short(layer: Any, reached: Equilibrium) -> str:
     said = [
         f"coverage {c.before:.3g} -> {c.after:.3g}, target {c.target:g}{within(c)}" for c in covered
     ]
-    return stated(reached, covered).verdict("; ".join(said))
+    verdict = stated(reached, covered).verdict("; ".join(said))
+    if layer.shadow and reached.rows:
+        return f"in shadow, raw values are served; would be: {verdict}"
+    return verdict
 
 
 def within(c: Coverage) -> str:
@@ -74,7 +77,10 @@ def harm_since(
         )
         for g in (groups_of(layer, reached) if among is None else among)
     ]
-    return harm(layer, loss, reached.rows, groups, ever_weighted(layer, reached))
+    found = harm(layer, loss, reached.rows, groups, ever_weighted(layer, reached))
+    if not layer.shadow:
+        return found
+    return [replace(n, evidence=f"In shadow: none of it was served. {n.evidence}") for n in found]
 
 
 def groups_of(layer: Any, reached: Equilibrium, most: int | None = None) -> tuple[told.Group, ...]:

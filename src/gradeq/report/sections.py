@@ -20,6 +20,7 @@ from gradeq.report.parts import (
 from gradeq.report.series import Sheet, step_name
 from gradeq.report.story import Certificate, Loss, Pair, Story
 from gradeq.report.words import (
+    SHADOWED,
     as_used,
     headline,
     improved,
@@ -96,16 +97,16 @@ def _title(story: Story) -> Markup:
 
 def _figures(story: Story) -> list[Markup]:
     verdict, unit = story.verdict, story.unit
-    made = []
+    made, would = [], SHADOWED if verdict.shadow else ""
     if not story.labelled:  # nothing was measured in this file
         gloss = f"{count(story.rows)} rows served; labels come later"
         return [figure("Labelled rows", el("span", "0"), gloss)]
     if verdict.bias is not None:
         places = decimals(verdict.bias.before, verdict.bias.after)
         made.append(figure("Bias, all labels", signed_arrow(verdict.bias, places, unit),
-                           f"{'weighted ' if story.weight else ''}mean of served − label"))  # fmt: skip
+                           f"{'weighted ' if story.weight else ''}mean of served − label{would}"))  # fmt: skip
     used = as_used(verdict.coverage)
-    covered, served = used or verdict.coverage, ", as served" if used else ""
+    covered, served = used or verdict.coverage, (", as served" if used else "") + would
     if len(covered) == 1:
         level = covered[0]
         gloss = f"target {target(level.target)}, {count(story.labelled)} labels{served}"
@@ -119,7 +120,7 @@ def _figures(story: Story) -> list[Markup]:
         value = arrow(points(was), points(now), "points")
         made.append(figure("Farthest from its level", value,
                            f"{count(len(covered))} levels{served}"))  # fmt: skip
-    made.append(loss_figure(verdict.loss))
+    made.append(loss_figure(verdict.loss, verdict.shadow))
     if story.width is not None:
         places = decimals(story.width.before, story.width.after)
         wide = arrow(number(story.width.before, places), number(story.width.after, places), unit)
@@ -163,7 +164,7 @@ def certificate_figure(held: Certificate, praise: bool) -> Markup:
     return certificate(held, number(held.value, places), limit, gloss, praise)
 
 
-def loss_figure(loss: Loss) -> Markup:
+def loss_figure(loss: Loss, shadow: bool = False) -> Markup:
     """A loss before and after, and by how much it changed."""
     places = decimals(loss.before, loss.after)
     change = loss_change(loss.before, loss.after)
@@ -171,6 +172,7 @@ def loss_figure(loss: Loss) -> Markup:
     if change != "same" and loss.before:
         share = percent(abs(loss.after / loss.before - 1.0), 0 if change == "fell" else 1)
         gloss = f"{share} {'lower' if change == 'fell' else 'higher'}"
+    gloss += SHADOWED if shadow else ""
     title = loss.name[:1].upper() + loss.name[1:]
     return figure(title, arrow(number(loss.before, places), number(loss.after, places)), gloss)
 

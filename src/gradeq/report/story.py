@@ -99,7 +99,7 @@ class Certificate:
 class Verdict:
     """The numbers of the headline: bias or coverage, always with the loss and the certificate.
 
-    ``nothing``: no label was learned from.
+    ``nothing``: no label was learned from. ``shadow``: raw values were served, and ``after`` is what would have been.
     """
 
     loss: Loss
@@ -108,6 +108,7 @@ class Verdict:
     coverage: tuple[Coverage, ...] = ()
     worst: Worst | None = None
     nothing: bool = False
+    shadow: bool = False
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,23 @@ ROUNDING = 1e-9
 
 NO_RESULTS = "No results yet: nothing to judge."
 
+SHADOW, SHADOWED = "In shadow, raw values are served. ", ", in shadow"
+"""That a verdict, or a figure, is about what would have been served."""
+
+_WOULD = {  # of what the layer did: what it would have done, had it not been in shadow
+    "Bias removed.": "Bias would be removed.",
+    "Bias reduced.": "Bias would be reduced.",
+    "Bias grew.": "Bias would grow.",
+    "Little changed.": "Little would change.",
+    "bias was removed": "bias would be removed",
+    "bias was reduced": "bias would be reduced",
+    "coverage improved": "coverage would improve",
+    "did not change": "would not change",
+    "hardly changed": "would hardly change",
+    "fell": "would fall",
+    "rose": "would rise",
+}
+
 _NOUNS = ("estimate", "forecast", "prediction", "price", "probability", "risk", "score")
 
 
@@ -97,15 +114,19 @@ def nothing_learned(labels: int) -> str:
 
 
 def bias_sentence(
-    bias: Pair, who: str = "the prediction", unit: str = "", first: str | None = None
+    bias: Pair,
+    who: str = "the prediction",
+    unit: str = "",
+    first: str | None = None,
+    shadow: bool = False,
 ) -> Sentence:
     """Bias before and after, in words; ``first``: other words to begin with."""
     places = decimals(bias.before, bias.after)
-    first = opening(bias.before, bias.after) if first is None else first
+    first = _done(opening(bias.before, bias.after), shadow) if first is None else first
     return (
         Run(f"{first} On average {who} was "),
         Run(side(bias.before, places, unit), "before"),
-        Run("; what was served is "),
+        Run("; what would be served is " if shadow else "; what was served is "),
         Run(side(bias.after, places, unit), "after"),
         Run("."),
     )
@@ -118,7 +139,7 @@ def loss_change(before: float, after: float) -> Literal["fell", "same", "rose"]:
     return "fell" if after < before else "rose"
 
 
-def loss_sentence(loss: Loss, gained: str = "") -> Sentence:
+def loss_sentence(loss: Loss, gained: str = "", shadow: bool = False) -> Sentence:
     """Loss before and after, in words; a rise says what was ``gained`` for it, if anything was."""
     places = decimals(loss.before, loss.after)
     name = loss.name[:1].upper() + loss.name[1:]
@@ -127,11 +148,13 @@ def loss_sentence(loss: Loss, gained: str = "") -> Sentence:
     change = loss_change(loss.before, loss.after)
     if change == "same":
         if before.text == after.text:
-            return (Run(f"{name} did not change: "), after, Run("."))
-        return (Run(f"{name} hardly changed: "), before, Run(" before, "), after, Run(" after."))
+            return (Run(f"{name} {_done('did not change', shadow)}: "), after, Run("."))
+        hardly = f"{name} {_done('hardly changed', shadow)}: "
+        return (Run(hardly), before, Run(" before, "), after, Run(" after."))
+    gained = _done(gained, shadow)
     cost = f": {gained} at the cost of accuracy" if change == "rose" and gained else ""
     tail = Run(f"{cost}.")
-    return (Run(f"{name} {change} from "), before, Run(" to "), after, tail)
+    return (Run(f"{name} {_done(change, shadow)} from "), before, Run(" to "), after, tail)
 
 
 def gain(bias: Pair | None, coverage: Sequence[Coverage] = ()) -> str:
@@ -172,7 +195,7 @@ def as_used(coverage: Sequence[Coverage]) -> list[Coverage]:
     return held if max(apart, default=0.0) > NOTABLE else []
 
 
-def coverage_sentence(coverage: Sequence[Coverage], labels: int) -> Sentence:
+def coverage_sentence(coverage: Sequence[Coverage], labels: int, shadow: bool = False) -> Sentence:
     """Share of labels covered against the target; for several levels, the one farthest off.
 
     It is that of the values as served, and where limits change it, what is judged before them stands beside.
@@ -180,10 +203,13 @@ def coverage_sentence(coverage: Sequence[Coverage], labels: int) -> Sentence:
     used = as_used(coverage)
     told = used or coverage
     served, raw = ("As served, ", ", held inside the same limits,") if used else ("", "")
+    would = "would " if shadow else ""
     if len(told) > 1:
         both = "both" if len(told) == 2 else f"all {count(len(told))}"
         said = (
-            Run(_begun(f"{served}{both} levels cover their share of {count(labels)} labels ")),
+            Run(
+                _begun(f"{served}{both} levels {would}cover their share of {count(labels)} labels ")
+            ),
             Run("within "),
             Run(f"{_off(told, 'after')} points", "after"),
             Run(f"; before{raw or ','} within "),
@@ -197,7 +223,7 @@ def coverage_sentence(coverage: Sequence[Coverage], labels: int) -> Sentence:
         places = 2 if percent(level.before) == percent(level.after) != "100.0 %" else 1
         who = "the interval" if level.name == "interval" else f"the {target(level.target)} quantile"
         said = (
-            Run(_begun(f"{served}{who} covers ")),
+            Run(_begun(f"{served}{who} {would}cover{'' if shadow else 's'} ")),
             Run(percent(level.after, places), "after"),
             Run(f" of {count(labels)} labels; target {target(level.target)}. "),
             Run(f"Before{raw or ','} it covered "),
@@ -224,8 +250,8 @@ def headline(story: Story) -> Sentence:
         return (Run(too_few(story.labelled)),)
     told, who = story.verdict, subject(story.prediction)
     return verdict_sentence(
-        told.loss, told.bias, told.coverage, story.labelled, who, story.unit, told.nothing
-    )
+        told.loss, told.bias, told.coverage, story.labelled, who, story.unit, told.nothing, told.shadow
+    )  # fmt: skip
 
 
 def verdict_sentence(
@@ -236,17 +262,22 @@ def verdict_sentence(
     who: str,
     unit: str = "",
     nothing: bool = False,
+    shadow: bool = False,
 ) -> Sentence:
-    """Bias or coverage, then the loss, over so many labels; ``nothing``: none of them was learned from."""
-    opens: tuple[Run, ...] = ()
+    """Bias or coverage, then the loss, over so many labels.
+
+    ``nothing``: none of them was learned from; ``shadow``: all of it is what would have been.
+    """
+    opens: tuple[Run, ...] = (Run(SHADOW),) if shadow else ()
     if bias is not None:
-        first = opening(bias.before, bias.after, max(loss.before, 0.0) ** 0.5)
-        said = bias_sentence(bias, who, unit, nothing_learned(labels) if nothing else first)
+        first = _done(opening(bias.before, bias.after, max(loss.before, 0.0) ** 0.5), shadow)
+        first = nothing_learned(labels) if nothing else first
+        said = bias_sentence(bias, who, unit, first, shadow)
     else:
-        opens = (Run(f"{nothing_learned(labels)} "),) if nothing else ()
-        said = coverage_sentence(coverage, labels)
+        opens = (*opens, Run(f"{nothing_learned(labels)} ")) if nothing else opens
+        said = coverage_sentence(coverage, labels, shadow)
     gained = "" if nothing else gain(bias, coverage)
-    return (*opens, *said, Run(" "), *loss_sentence(loss, gained))
+    return (*opens, *said, Run(" "), *loss_sentence(loss, gained, shadow))
 
 
 def qualification(story: Story) -> Sentence:
@@ -316,6 +347,11 @@ def elo_qualification(story: EloStory) -> Sentence:
 def _off(coverage: Sequence[Coverage], when: str) -> str:
     """How far the level that is farthest off is from its share, in points."""
     return _points(max((getattr(c, when) - c.target for c in coverage), key=abs))
+
+
+def _done(words: str, shadow: bool) -> str:
+    """What the layer did, or in shadow what it would have done."""
+    return _WOULD.get(words, words) if shadow else words
 
 
 def _begun(words: str) -> str:

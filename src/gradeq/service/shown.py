@@ -97,7 +97,8 @@ class Reached(Struct):
     labels had one step) and the proven bound of what the verdict says, ``vacuous`` if it says no more than what holds
     without learning, null where none is proven; ``parameters``: how many there are,
     of which at most 1,000 are shown, the largest averages first. ``learning`` is false while it is frozen or was
-    stopped, ``stopped`` says why it stopped by itself.
+    stopped, ``stopped`` says why it stopped by itself. ``shadow``: raw values are served, and ``after`` is what would
+    have been.
     """
 
     layer: str
@@ -118,6 +119,7 @@ class Reached(Struct):
     stopped: str = ""
     bias: Pair | None = None
     coverage: dict[str, Any] | list[dict[str, Any]] | None = None
+    shadow: bool = False
 
 
 def reached(live: Live) -> Reached:
@@ -152,6 +154,7 @@ def reached(live: Live) -> Reached:
         stopped,
         sides if covered is None else None,
         covered,
+        bool(layer.shadow),
     )
 
 

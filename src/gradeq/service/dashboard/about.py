@@ -26,10 +26,11 @@ def about_of(layer: Any, created: float) -> str:
 def short_kind(layer: Any, story: Story | EloStory) -> str:
     """A few words for the list of layers."""
     own = getattr(layer, "layer", layer)
+    shadow = ", in shadow" if layer.shadow else ""
     if isinstance(story, EloStory):
         return f"Elo, {count(story.players)} {story.noun}s"
     if layer.kind == "keyed":
-        return f"{_short(own)}, by key"
+        return f"{_short(own)}, by key{shadow}"
     columns = own.settings.get("groups", ())
     by = (
         f" by {columns[0]}"
@@ -38,7 +39,7 @@ def short_kind(layer: Any, story: Story | EloStory) -> str:
         if columns
         else ""
     )
-    return f"{_short(own)}{by}"
+    return f"{_short(own)}{by}{shadow}"
 
 
 def _short(own: Any) -> str:

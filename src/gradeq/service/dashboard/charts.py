@@ -42,7 +42,7 @@ def _error(view: Overview, series: Moving, sheet: Sheet, x: tuple[str, str], sub
     targets = [c.target for c in covered] or [0.0]
     lines: list[tuple[str, str, Values]] = [
         ("before", "before", series.before),
-        ("served", "after", series.after),
+        (_served(view), "after", series.after),
     ]
     if series.more:
         first = Line(covered[0].name, series.after)
@@ -59,7 +59,11 @@ def _error(view: Overview, series: Moving, sheet: Sheet, x: tuple[str, str], sub
         "error", title, (series.axis, *x), series.x, lines, y, how, marks=targets, sync="last",
         begin=series.begin, height=200, show_x=False,
     )  # fmt: skip
-    sub += f", target {', '.join(target(t) for t in targets)}" if covered else ", served − label"
+    sub += (
+        f", target {', '.join(target(t) for t in targets)}"
+        if covered
+        else f", {_served(view)} − label"
+    )
     return chart("error", title, sub)
 
 
@@ -69,7 +73,7 @@ def _loss(view: Overview, series: Moving, sheet: Sheet, x: tuple[str, str], sub:
     name = loss.name if loss else "loss"
     lines: list[tuple[str, str, Values]] = [
         ("coin flip" if games else "before", "before", series.loss_before),
-        ("forecast" if games else "served", "after", series.loss_after),
+        ("forecast" if games else _served(view), "after", series.loss_after),
     ]
     y = scale(finite(*(own for _, _, own in lines)), 4, "number", (), 0.06)
     title = f"Rolling {name}"
@@ -78,6 +82,11 @@ def _loss(view: Overview, series: Moving, sheet: Sheet, x: tuple[str, str], sub:
         sync="last", begin=series.begin, height=150,
     )  # fmt: skip
     return chart("loss", title, sub)
+
+
+def _served(view: Overview) -> str:
+    """What the line of the layer shows."""
+    return "would be served" if view.shadow else "served"
 
 
 def waiting(view: Overview, sheet: Sheet) -> Markup:

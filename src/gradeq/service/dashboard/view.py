@@ -22,6 +22,7 @@ from gradeq.report.series import Sheet
 from gradeq.report.story import EloStory, Notice, Pair
 from gradeq.report.words import (
     FEW,
+    SHADOWED,
     Run,
     Sentence,
     elo_headline,
@@ -122,22 +123,20 @@ def _figures(view: Overview) -> list[Markup]:
         gloss = f"{count(view.served)} predictions served"
         return [figure("Labels", el("span", "0"), gloss), flight]
     told, made = story.verdict, []
-    over = f"{count(view.labels)} labels"
+    over, sides = f"{count(view.labels)} labels", _sides(view)
     if told.bias is not None:
         places = decimals(told.bias.before, told.bias.after)
         made.append(
             figure(
                 "Bias since start",
                 signed_arrow(told.bias, places, ""),
-                f"before, then served; {over}",
+                f"{sides}; {over}",
             )
         )
     elif len(told.coverage) == 1:
         one = told.coverage[0]
         value = arrow(percent(one.before), percent(one.after))
-        made.append(
-            figure(f"Coverage, target {target(one.target)}", value, f"before, then served; {over}")
-        )
+        made.append(figure(f"Coverage, target {target(one.target)}", value, f"{sides}; {over}"))
     elif told.coverage:
         was, now = (
             max((getattr(c, w) - c.target for c in told.coverage), key=abs)
@@ -145,10 +144,14 @@ def _figures(view: Overview) -> list[Markup]:
         )
         value = arrow(points(was), points(now), "points")
         made.append(
-            figure("Farthest from its level", value, f"{count(len(told.coverage))} levels, {over}")
+            figure(
+                "Farthest from its level",
+                value,
+                f"{sides}; {count(len(told.coverage))} levels, {over}",
+            )
         )
     made += _last(view)
-    made.append(loss_figure(told.loss))
+    made.append(loss_figure(told.loss, told.shadow))
     made.append(flight)
     made.append(certificate_figure(told.certificate, improved(story)))
     return made
@@ -163,18 +166,24 @@ def _last(view: Overview) -> list[Markup]:
     if isinstance(story, EloStory) or len(story.verdict.coverage) > 1:
         places = decimals(last.loss.before, last.loss.after)
         value = arrow(number(last.loss.before, places), number(last.loss.after, places))
-        return [figure(f"Loss, last {many}", value, "before, then served")]
+        return [figure(f"Loss, last {many}", value, _sides(view))]
     error = last.error
     if story.verdict.coverage:
         value = arrow(percent(error.before), percent(error.after))
-        return [figure(f"Last {many} labels", value, _loss(last.loss))]
+        return [figure(f"Last {many} labels", value, _loss(view, last.loss))]
     value = signed_arrow(error, decimals(error.before, error.after), "")
-    return [figure(f"Bias, last {many}", value, _loss(last.loss))]
+    return [figure(f"Bias, last {many}", value, _loss(view, last.loss))]
 
 
-def _loss(loss: Pair) -> str:
+def _loss(view: Overview, loss: Pair) -> str:
     places = decimals(loss.before, loss.after)
-    return f"loss {number(loss.before, places)} → {number(loss.after, places)}"
+    shadow = SHADOWED if view.shadow else ""
+    return f"loss {number(loss.before, places)} → {number(loss.after, places)}{shadow}"
+
+
+def _sides(view: Overview) -> str:
+    """What the two numbers of a figure are."""
+    return "as served, then as it would be" if view.shadow else "before, then served"
 
 
 def _in_flight(view: Overview) -> Markup:
