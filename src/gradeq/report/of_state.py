@@ -10,10 +10,12 @@ from typing import Any
 
 from gradeq.coverage import Coverage
 from gradeq.equilibrium import Coordinate, Equilibrium, column_of
+from gradeq.ledger import facts as fact
 from gradeq.naming import column_name, split_name
 from gradeq.report import story as told
 from gradeq.report.harm import Measured, ever_weighted, harm
 from gradeq.report.of_keys import keyed_coverage
+from gradeq.report.words import heard_while_paused
 
 
 def coverages_of(layer: Any, reached: Equilibrium) -> list[Coverage]:
@@ -32,10 +34,15 @@ def in_short(layer: Any, reached: Equilibrium) -> str:
     said = [
         f"coverage {c.before:.3g} -> {c.after:.3g}, target {c.target:g}{within(c)}" for c in covered
     ]
-    verdict = stated(reached, covered).verdict("; ".join(said))
-    if layer.shadow and reached.rows:
-        return f"in shadow, raw values are served; would be: {verdict}"
-    return verdict
+    verdict, paused = stated(reached, covered).verdict("; ".join(said)), heard_only(layer)
+    if paused:
+        verdict = verdict if reached.rows else "no label learned from yet: nothing to certify"
+        verdict += f"; {heard_while_paused(paused)}"
+    return (
+        f"in shadow, raw values are served; would be: {verdict}"
+        if layer.shadow and reached.rows
+        else verdict
+    )
 
 
 def within(c: Coverage) -> str:
@@ -43,6 +50,11 @@ def within(c: Coverage) -> str:
     if c.clipped is None or c.clipped == c.after:
         return ""
     return f" (judged before the limits; as served, inside them, {c.clipped:.3g})"
+
+
+def heard_only(layer: Any) -> int:
+    """Labels that came while learning was frozen: they are in no average."""
+    return int(layer._state.facts[fact.SKIPPED])
 
 
 def stated(reached: Equilibrium, covered: list[Coverage]) -> Equilibrium:

@@ -7,7 +7,7 @@ units, with both numbers, "too low" or "too high" instead of a sign, and no adje
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from gradeq.report.numerals import count, decimals, number, percent, target, word
+from gradeq.report.numerals import count, decimals, number, percent, some, target, word
 from gradeq.report.story import Coverage, EloStory, Loss, Pair, Player, Story
 
 FEW = 30
@@ -242,6 +242,11 @@ def too_few(labels: int) -> str:
     if not labels:
         return "No labels yet: nothing to judge."
     return f"Too few labels to judge ({count(labels)})."
+
+
+def heard_while_paused(labels: int) -> str:
+    """What became of labels that came while learning was frozen."""
+    return f"{some(labels, 'label')} came while learning was paused: heard, not learned from, not in these averages"
 
 
 def headline(story: Story) -> Sentence:

@@ -45,7 +45,8 @@ class Answer(Struct, omit_defaults=True):
     Of a prediction: ``served``, ``duplicate`` (served before: the same value again), ``conflict`` or ``rejected``.
     Of a label: ``applied``, ``duplicate``, ``corrected``, ``conflict``, ``unknown``, ``expired`` or ``rejected``.
     ``seq`` is its number in the journal, your receipt. ``stored`` is false when the store could not write: the value
-    comes from the last good state and its label will be unknown. ``learning`` is false while the layer is frozen.
+    comes from the last good state and its label will be unknown. ``learning`` is false while the layer is frozen; of
+    a label: it was heard, not learned from.
     ``stale``: the server could not hear of the others' labels for more than 10 seconds.
     ``cold``: one of its groups, its key or a player was never seen before.
     """

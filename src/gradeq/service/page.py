@@ -190,7 +190,8 @@ class Page:
             return self._put_back(item, id, text, old, y, author, told)
         has = old.y if told is None else told.get(text, old.y)
         if has == y:
-            return Answer(id=id, status="duplicate", seq=(last or posted).seq)
+            seq, learned = (last or posted).seq, old.sign != 0.0
+            return Answer(id=id, status="duplicate", seq=seq, learning=learned)
         if not item.correct:
             return self._refuse(id, "conflict", HAS_ANOTHER.format(id, has, y))
         if self.live.layer._frozen:
@@ -206,8 +207,8 @@ class Page:
                 f"with the label {y!r} {reason(error)}; the label {old.y!r} stays, check the new one"
             ) from None
         self.change(REVERSAL, text, back, author)
-        entry = self.change(CORRECTION, text, new, author)
-        return Answer(id=id, status="corrected", seq=entry.seq)
+        seq = self.change(CORRECTION, text, new, author).seq
+        return Answer(id=id, status="corrected", seq=seq, learning=new.sign != 0.0)
 
     def changed_last(self, text: str) -> Entry | None:
         """The last correction or reversal of a label."""

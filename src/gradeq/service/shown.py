@@ -14,6 +14,7 @@ from gradeq.report.of_state import (
     covered_since,
     groups_since,
     harm_since,
+    heard_only,
     in_short,
     stated,
 )
@@ -98,7 +99,8 @@ class Reached(Struct):
     without learning, null where none is proven; ``parameters``: how many there are,
     of which at most 1,000 are shown, the largest averages first. ``learning`` is false while it is frozen or was
     stopped, ``stopped`` says why it stopped by itself. ``shadow``: raw values are served, and ``after`` is what would
-    have been.
+    have been. ``paused``: labels that came while it was frozen; they are among the ``labelled`` ones and in no
+    average.
     """
 
     layer: str
@@ -120,6 +122,7 @@ class Reached(Struct):
     bias: Pair | None = None
     coverage: dict[str, Any] | list[dict[str, Any]] | None = None
     shadow: bool = False
+    paused: int = 0
 
 
 def reached(live: Live) -> Reached:
@@ -155,6 +158,7 @@ def reached(live: Live) -> Reached:
         sides if covered is None else None,
         covered,
         bool(layer.shadow),
+        heard_only(layer),
     )
 
 

@@ -43,7 +43,7 @@ def light_of(
     if warned:
         return Light("amber", SHORT.get(_first_words(warned[0].claim), _cut(warned[0].claim)))
     labels = story.games if isinstance(story, EloStory) else story.labelled
-    return Light("green", "" if labels >= FEW else f"{some(labels, 'label')} so far")
+    return Light("green", "" if labels >= FEW else f"{some(labels, 'label')} learned from")
 
 
 SHORT = {

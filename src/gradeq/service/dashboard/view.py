@@ -14,6 +14,7 @@ from gradeq.report.numerals import (
     percent,
     plain,
     points,
+    some,
     target,
 )
 from gradeq.report.parts import arrow, figure, icon, notice_icon, runs, section
@@ -28,6 +29,7 @@ from gradeq.report.words import (
     elo_headline,
     elo_qualification,
     headline,
+    heard_while_paused,
     improved,
 )
 from gradeq.service.dashboard.charts import delays, moving, waiting
@@ -36,6 +38,7 @@ from gradeq.service.dashboard.keys import keys
 from gradeq.service.dashboard.overview import Check, Overview, Refused
 from gradeq.service.dashboard.warnings import span
 
+NONE_LEARNED = "No label was learned from yet: nothing to judge."
 CHECK = "M8 1a7 7 0 1 0 .01 0zM4.8 8.3l2.2 2.2 4.2-4.8"
 _REMEDIES = {
     "conflict": 'send it with `"correct": true` to change the label',
@@ -87,7 +90,14 @@ def _title(view: Overview, admin: bool) -> Markup:
 
 
 def verdict(view: Overview) -> Sentence:
-    """What the layer has done, in a sentence or two."""
+    """What the layer has done, in a sentence or two, and what it heard without learning."""
+    if not view.paused:
+        return _done(view)
+    heard = Run(f"{heard_while_paused(view.paused)}.")
+    return (*(_done(view) if view.labels else (Run(NONE_LEARNED),)), Run(" "), heard)
+
+
+def _done(view: Overview) -> Sentence:
     if isinstance(view.story, EloStory):
         first = (Run(view.story.lines[0], ""),) if view.story.lines else elo_headline(view.story)
         return (*first, Run(" "), *elo_qualification(_brief(view.story)))
@@ -120,8 +130,9 @@ def _figures(view: Overview) -> list[Markup]:
         own = board.figures_of(story)
         return [*own, *_last(view), flight]
     if not view.labels:
-        gloss = f"{count(view.served)} predictions served"
-        return [figure("Labels", el("span", "0"), gloss), flight]
+        gloss = f"{some(view.served, 'prediction')} served"
+        gloss += f", {some(view.paused, 'label')} heard" if view.paused else ""
+        return [figure("Labels learned from", el("span", "0"), gloss), flight]
     told, made = story.verdict, []
     over, sides = f"{count(view.labels)} labels", _sides(view)
     if told.bias is not None:

@@ -1,0 +1,67 @@
+"""Labels that come while learning is frozen: heard, counted, in no average, and said to be so."""
+
+import pytest
+
+import gradeq as gq
+from gradeq.report.of_state import in_short
+from gradeq.report.series import Sheet
+from gradeq.report.words import text
+from gradeq.service.dashboard.overview import Known, overview_of
+from gradeq.service.dashboard.view import layer_page, verdict
+from service.running import running
+
+HEARD = "52 labels came while learning was paused: heard, not learned from, not in these averages"
+
+
+def paused(learned=0, heard=52):
+    layer = gq.Debiaser(eta=0.1)
+    for k in range(learned + heard):
+        if k == learned:
+            layer.freeze()
+        layer.post(layer.open(1.0), 3.0)
+    layer.resume()
+    return layer
+
+
+@pytest.mark.parametrize("learned", [0, 10, 40])
+def test_verdict_and_page_name_the_labels_that_came_while_learning_was_paused(learned):
+    layer = paused(learned)
+    short = in_short(layer, layer.equilibrium())
+    view = overview_of(layer, Known("demand", 0.0, 9.0))
+    page = str(layer_page(view, Sheet(), False))
+    assert short.endswith(f"; {HEARD}")
+    assert text(verdict(view)).endswith(f" {HEARD}.")
+    assert view.light.reason == ("" if learned >= 30 else f"{learned} labels learned from")
+    assert "no labels yet" not in (short + page).lower()
+    assert ("52 labels heard" in page) == (learned == 0)
+
+
+def test_nothing_is_said_of_a_pause_in_which_no_label_came():
+    layer = paused(40, 0)
+    assert "paused" not in in_short(layer, layer.equilibrium())
+
+
+def test_answers_say_whether_a_label_was_learned_from_when_it_is_sent_again_too(tmp_path):
+    with running(tmp_path / "store.db") as server:
+        path = server.layer(eta=0.5)
+
+        def label(id, y, **more):
+            answer = server.client.post(f"{path}/labels", json={"id": id, "label": y, **more})
+            return answer.json()["status"], answer.json().get("learning", True)
+
+        def control(do):
+            assert server.client.post(f"{path}/control", json={"do": do}).status_code == 200
+
+        items = [{"id": id, "prediction": 1.0} for id in ("a", "b")]
+        server.client.post(f"{path}/predictions", json=items)
+        assert label("a", 2.0) == ("applied", True)
+        control("freeze")
+        assert label("b", 2.0) == ("applied", False)
+        assert label("b", 2.0) == ("duplicate", False)
+        assert label("a", 2.0) == ("duplicate", True)
+        control("resume")
+        assert label("b", 2.0) == ("duplicate", False)
+        assert label("b", 3.0, correct=True) == ("corrected", False)
+        found = server.client.get(f"{path}/equilibrium").json()
+    assert (found["rows"], found["labelled"], found["paused"]) == (1, 2, 1)
+    assert "1 label came while learning was paused" in found["verdict"]
