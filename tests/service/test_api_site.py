@@ -13,6 +13,8 @@ import httpx
 import pytest
 
 from gradeq.service.app import ENDPOINTS
+from gradeq.service.tally import Audited
+from gradeq.service.watch import Watch
 from service.running import Running, running
 
 
@@ -26,6 +28,28 @@ def test_health_is_told_without_a_key(server: Running) -> None:
     assert httpx.get(f"{server.address}/healthz").json()["status"] == "ok"
     ready = httpx.get(f"{server.address}/readyz")
     assert (ready.status_code, ready.json()["ready"]) == (200, True)
+
+
+def test_a_server_is_ready_while_it_names_the_layers_that_were_stopped(tmp_path: Path) -> None:
+    with running(tmp_path / "store.db") as made:
+        path, other = made.layer("halted"), made.as_key(made.new_key("elsewhere"))
+        other.put("/v1/layers/theirs", json={"kind": "debias"})
+        made.layer("sound")
+        assert made.client.get("/readyz").json()["stopped_layers"] == []
+        desk = made.service.desk
+        watch = Watch(desk)
+        for row in desk.store.layers():
+            if row.name != "sound":
+                watch._note(row, Audited(row.tenant, row.name, faults=["sums differ"]))
+        desk.copy("default", "sound").result()  # the desk has done all that came before
+        label = made.client.post(f"{path}/labels", json={"id": 1, "label": 1.0})
+        public = httpx.get(f"{made.address}/readyz")
+        assert (label.status_code, public.status_code) == (409, 200)
+        assert public.json() | {"waiting": 0} == {
+            "ready": True, "why": "", "waiting": 0, "layers": 3, "stopped": 2,
+        }  # fmt: skip
+        assert made.client.get("/readyz").json()["stopped_layers"] == ["halted"]
+        assert other.get("/readyz").json()["stopped_layers"] == ["theirs"]
 
 
 def test_metrics_are_well_formed_and_hold_layers_only_with_a_key(server: Running) -> None:

@@ -69,6 +69,10 @@ class AtWork:
         self.discover(tenant)
         return [name for own, name in [*self._live, *self.damaged] if own == tenant]
 
+    def stopped(self) -> list[Key]:
+        """Layers that do not learn because something is wrong with them; not those frozen by hand."""
+        return [*(live.key for live in self if live.stopped), *list(self.damaged)]
+
     def forget(self, key: Key) -> None:
         """A layer that was removed."""
         self._live.pop(key, None)

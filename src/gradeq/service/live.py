@@ -251,6 +251,11 @@ class Live:
         return self.head.stopped or self.diverged
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Its tenant and name."""
+        return self.row.tenant, self.row.name
+
+    @property
     def number(self) -> int:
         """The number of the layer in the store."""
         return self.row.number

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from gradeq._version import __version__
 from gradeq.service.calls import TEXT, Call, Endpoint, Reply, encode, header
@@ -26,12 +26,18 @@ class Alive(Struct):
 
 
 class Ready(Struct):
-    """Whether predictions can be stored and labels learned from; if not, why. Predictions are served either way."""
+    """Whether the server can store predictions and labels; if not, why. Predictions are served either way.
+
+    A layer may have stopped learning all the same: ``stopped`` counts those of all tenants, and with a key
+    ``stopped_layers`` names those of its tenant; labels that they refuse get 409.
+    """
 
     ready: bool
     why: str
     waiting: int
     layers: int
+    stopped: int
+    stopped_layers: list[str] | UnsetType = UNSET
 
 
 class SignIn(Struct, forbid_unknown_fields=True):
@@ -57,7 +63,10 @@ async def readyz(call: Call) -> Reply:
     health = desk.health
     ready = health.writable and not call.service.closing
     why = health.why or ("" if ready else "this server only reads, or is shutting down")
-    found = Ready(ready, why, health.waiting, len(desk.layers))
+    stopped = desk.layers.stopped()
+    found = Ready(ready, why, health.waiting, len(desk.layers), len(stopped))
+    if call.key is not None:
+        found.stopped_layers = sorted(name for own, name in stopped if own == call.key.tenant)
     return Reply(encode(found), 200 if ready else 503)
 
 
@@ -127,11 +136,13 @@ def _of_layers(call: Call) -> Iterator[str]:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/healthz", None, healthz, "Whether the process answers.", gives={200: Alive}),
+    Endpoint(
+        "GET", "/healthz", None, healthz, "Whether the process answers.", gives={200: Alive}, refuses=(401, 429),
+    ),
     Endpoint(
         "GET", "/readyz", None, readyz,
-        "Whether labels can be learned from (predictions are served either way).",
-        gives={200: Ready, 503: Ready},
+        "Whether the store can be written (predictions are served either way); which layers have stopped.",
+        gives={200: Ready, 503: Ready}, refuses=(401, 429),
     ),
     Endpoint(
         "GET", "/metrics", None, metrics,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from gradeq.errors import GradeqError
 from gradeq.service.audit import Auditor
@@ -126,4 +127,6 @@ class Watch:
             with self.desk.store.write() as tx:
                 tx.stop(row.number, f"{found.faults[0]}; {REMEDY}")
         except (StoreUnavailable, StoreDamaged):
-            pass  # nothing can be learned then either; the next look tries again
+            return  # nothing can be learned then either; the next look tries again
+        with suppress(GradeqError):
+            self.desk.copy(row.tenant, row.name)  # the desk hears of it now, not with the next item
