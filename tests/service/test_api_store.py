@@ -75,7 +75,9 @@ def test_a_server_that_only_reads_serves_and_learns_nothing(tmp_path: Path) -> N
                 ("DELETE", layer, None),
                 ("POST", f"{layer}/control", {"do": "freeze"}),
             ):
-                assert client.request(method, path, json=body).status_code == 503
+                refused = client.request(method, path, json=body)
+                assert refused.status_code == 503
+                assert refused.json()["remedy"] == "send it to a server that writes"
             assert client.get("/readyz").status_code == 503
         assert server.client.get(layer).json()["served"] == 1
 

@@ -99,6 +99,7 @@ class Elo(Standings, ManyGames, Layer):
         self.ties, self.penalty, self.proximal, self.late_cap = ties, penalty, proximal, late_cap
         self._learns = None if ties == "half" else decided
         self.eta, self.schedule = chosen_step(eta, k, schedule, penalty, proximal)
+        self._takes_auto = penalty is None and proximal is None
         self.dates = checks.flag(dates, "dates")
         self.home_step = home_step
         names = Players(

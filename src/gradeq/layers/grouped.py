@@ -57,8 +57,10 @@ class Stepped(Predicting):
             "support": self.support is not None,
             f"link_{self.link_name}": True,
         }
+        instead = {"auto": True, "eta": False, "schedule": False}
+        self._takes_auto = fits(self.kind, **options | instead)
         if eta is None and schedule is None:
-            self._left_out = options["auto"] = fits(self.kind, **options | {"auto": True})
+            self._left_out = options["auto"] = self._takes_auto
         own = schedule is None and not options["auto"] and (eta is None or named == "plain")
         check(self.kind, **options, no_step=own)
         if options["auto"]:

@@ -54,6 +54,7 @@ class Layer(Showing, Answering, ABC):
 
     kind: str
     shadow: bool = False
+    _takes_auto: bool = False  # whether eta="auto" goes with its other options
     _labels: tuple[float, float] = NONE
     _limited: bool = False
     _as_served: bool = False  # whether what is served is shown as it is

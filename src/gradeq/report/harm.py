@@ -65,7 +65,7 @@ def moves_less(layer: Any, weighted: bool) -> str:
     """What costs less than the automatic step."""
     settings = getattr(layer, "layer", layer).settings
     if settings.get("eta") != "auto":
-        return ""
+        return "" if layer._takes_auto else "Try a smaller `--eta`."
     # Results B1 and C4 are of labels known before the next row; the sinh link of quantiles has no such limit.
     proven = "outcome" in settings and not weighted
     if not proven or layer.in_flight["longest_delay"]:

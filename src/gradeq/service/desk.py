@@ -184,6 +184,7 @@ class Desk:
         self, tenant: str, name: str, spec: dict[str, Any], state: str | None = None
     ) -> bool:
         """A new layer; False if there is one with the same settings. ``state``: what a library layer saved."""
+        self._check_writes()
         if state is None:
             layer_of(spec)
         else:
@@ -205,6 +206,7 @@ class Desk:
 
     def remove(self, tenant: str, name: str) -> None:
         """Take a layer out of use; its journal stays in the store."""
+        self._check_writes()
         with self.layers.changing:
             live = self.live(tenant, name)
             with self.store.write() as tx:
@@ -229,8 +231,7 @@ class Desk:
     # The thread
 
     def _put(self, work: Work) -> Future[Any]:
-        if self.store.read_only:
-            raise StoreUnavailable("this server only reads; send labels to one that writes")
+        self._check_writes()
         with self._wake:
             if self._stopping:
                 raise StoreUnavailable("the server is shutting down; send it again later")
@@ -242,6 +243,10 @@ class Desk:
             self.health.waiting += work.size
             self._wake.notify()
         return work.answer
+
+    def _check_writes(self) -> None:
+        if self.store.read_only:
+            raise StoreUnavailable("this server only reads; send it to a server that writes")
 
     def _run(self) -> None:
         looked = time.monotonic()

@@ -51,11 +51,13 @@ def retry_after(seconds: float) -> dict[str, str]:
     return {"Retry-After": str(max(1, ceil(seconds)))}
 
 
-def split_remedy(message: str) -> tuple[str, str]:
-    """A refusal of the library, ``what is wrong; what to do``, as detail and remedy."""
+def split_remedy(
+    message: str, otherwise: str = "change the value named and send it again"
+) -> tuple[str, str]:
+    """A refusal of the library, ``what is wrong; what to do``, as detail and remedy, ``otherwise`` if it has none."""
     line = " ".join(message.split())
     detail, found, remedy = line.rpartition("; ")
     if found:
         return detail, remedy
     detail, found, rule = line.partition(": give ")
-    return (detail, f"give {rule}") if found else (line, "change the value named and send it again")
+    return (detail, f"give {rule}") if found else (line, otherwise)

@@ -18,6 +18,7 @@ KNOWN: tuple[tuple[type[Exception], int, str, bool], ...] = (
     (OtherSettings, 409, "other_settings", False),
     (GradeqError, 422, "refused", False),
 )
+LATER = "send the same again later"
 WAIT = 1.0  # seconds, where nothing better is known
 
 
@@ -27,7 +28,8 @@ def problem_of(error: Exception) -> Problem:
         return error
     for kind, status, code, again in KNOWN:
         if isinstance(error, kind):
-            detail, remedy = split_remedy(in_json(str(error)))
+            told = in_json(str(error))
+            detail, remedy = split_remedy(told, LATER) if again else split_remedy(told)
             return Problem(status, code, detail, remedy, retry_after(WAIT) if again else None)
     return Problem(
         500, "internal", f"an internal error ({type(error).__name__})",

@@ -19,6 +19,7 @@ from gradeq.report.of_state import (
     stated,
 )
 from gradeq.service.failures import LayerStopped, NoSuchLayer
+from gradeq.service.wording import in_settings
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
@@ -152,7 +153,7 @@ def reached(live: Live) -> Reached:
         len(found.coordinates),
         _first(getattr(layer, "theta", {})),
         learning_of(layer)._asdict(),
-        [asdict(notice) for notice in harm_since(layer, found)],
+        [asdict(in_settings(notice)) for notice in harm_since(layer, found)],
         not layer.frozen and not stopped,
         stopped,
         sides if covered is None else None,

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 from ast import literal_eval
+from dataclasses import replace
 from functools import lru_cache
+
+from gradeq.report.story import Notice
 
 KINDS = {
     "Debiaser": "debias",
@@ -31,6 +34,7 @@ VALUE = rf"{QUOTED}|\[[^\]]*\]|\{{[^}}]*\}}|\([^()]*\)|[-+\w.]+"
 PYTHON = re.compile(
     rf"""
       (?P<left_out> [ ]\(--[^)]*\) | ;[ ]numbers[ ]beyond[ ][^;]*$ | [ ]\(Expecting[ ].*\)$ )
+    | (?P<lasso> penalty=Lasso\(\.\.\.\) )
     | (?P<scores> ,[ ]'cqr',[ ]or[ ]a[ ]function[ ]s\(x,[ ]y\) )
     | (?P<help> see[ ]help\(gradeq\.\w+\)[ ]for[ ]those[ ]it[ ]knows )
     | \b(?P<part> \w+ )\( (?P<of> [a-z_]+ )= (?P<is> {VALUE} ) \):[ ](?:(?P=of)[ ])?
@@ -43,6 +47,7 @@ PYTHON = re.compile(
     """,
     re.VERBOSE,
 )
+OPTION = re.compile(r"`--([a-z-]+)(?: ([^`]+))?`")
 LIMITS = re.compile(r"(?P<type>\w+)(?P<length> of length)? (?P<side><=|>=) (?P<limit>-?\d+)")
 
 
@@ -62,6 +67,8 @@ def _turned(found: re.Match[str]) -> str:
     match found.lastgroup:
         case "left_out":
             return ""
+        case "lasso":
+            return 'the setting "penalty": "lasso" with a "strength"'
         case "scores":
             return " or 'cqr'"
         case "help":
@@ -81,6 +88,19 @@ def _turned(found: re.Match[str]) -> str:
             return WORDS[found[0]]
         case _:
             return found[0]
+
+
+def in_settings(notice: Notice) -> Notice:
+    """A notice with options of the command line written as settings of a layer.
+
+    >>> in_settings(Notice("amber", "", "", "`--eta plain` moves less.")).remedy
+    '`"eta": "plain"` moves less.'
+    """
+    return replace(notice, remedy=OPTION.sub(_setting, notice.remedy))
+
+
+def _setting(found: re.Match[str]) -> str:
+    return f'`"{found[1]}"`' if found[2] is None else f'`"{found[1]}": "{found[2]}"`'
 
 
 def _value(text: str) -> str:

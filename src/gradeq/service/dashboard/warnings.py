@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +14,8 @@ from gradeq.report.story import EloStory, Notice, Story
 from gradeq.report.surprises import not_known
 from gradeq.report.words import FEW
 from gradeq.service.dashboard.recent import unit_of
+from gradeq.service.wording import in_settings
 
-_SETTING = re.compile(r"`--([a-z-]+)(?: ([^`]+))?`")
 UNITS = {86400.0: "days", 3600.0: "hours", 60.0: "minutes", 1.0: "seconds", 1e-3: "milliseconds"}
 
 
@@ -95,7 +94,9 @@ def capped(layer: Any, reached: Equilibrium) -> list[Notice]:
             "amber", f"Step capped at {step}, you asked for {plain(learned.eta)}.",
             f"Up to {some(peak, 'label')}{each} are waited for; with larger steps, labels that arrive late "
             "together overshoot. Bias falls more slowly, and stays safe.",
-            "`\"eta\": \"auto\"` chooses steps that suit labels this late.",
+            "`\"eta\": \"auto\"` chooses steps that suit labels this late."
+            if layer._takes_auto
+            else "A smaller `\"eta\"` would not have to be held down.",
         )
     ]  # fmt: skip
 
@@ -129,16 +130,3 @@ def span(seconds: float) -> str:
     unit = unit_of(seconds)
     value = seconds / unit
     return f"{number(value, 1 if value < 10 else 0)} {UNITS[unit]}"
-
-
-def in_settings(notice: Notice) -> Notice:
-    """The same notice with options of the command line written as settings of a layer.
-
-    >>> in_settings(Notice("amber", "", "", "`--eta plain` moves less.")).remedy
-    '`"eta": "plain"` moves less.'
-    """
-
-    def setting(found: re.Match[str]) -> str:
-        return f'`"{found[1]}"`' if found[2] is None else f'`"{found[1]}": "{found[2]}"`'
-
-    return replace(notice, remedy=_SETTING.sub(setting, notice.remedy))
