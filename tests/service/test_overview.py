@@ -162,7 +162,7 @@ def test_amber_lights_say_what_to_look_at():
     layer, heard, _ = fed("one", late=30)
     capped = overview_of(layer, known(layer, heard))
     assert (capped.light.level, capped.light.reason) == ("amber", "Step capped")
-    assert "you asked for 0.05" in capped.notices[0].claim
+    assert "the layer's own is 0.05" in capped.notices[0].claim
     layer, heard, _ = fed("binary", late=3)
     late = overview_of(layer, known(layer, heard, [0.0]))
     assert (late.light.level, late.light.reason) == ("amber", "Labels overdue")

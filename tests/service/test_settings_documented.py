@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gradeq.layers.registry import layer_class
-from gradeq.service.spec import MAX_NAMES, OURS, _needed, _settings
+from gradeq.service.spec import MAX_NAMES, OURS, _needed, _settings, layer_of
+from service.test_words import GOOD
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
 KINDS = ("debias", "quantile", "quantiles", "interval", "conformal", "ensemble", "elo")
@@ -37,7 +38,7 @@ def test_defaults_are_those_of_the_classes(kind):
     cls = layer_class(kind)
     given = signature(cls).parameters
     for name, kinds, told in rows():
-        if kind not in kinds or told in ("by kind", '"auto"'):
+        if kind not in kinds or told in ("by kind", '"auto"') or name == "eta":
             continue
         if name == "max_names":
             assert told == str(MAX_NAMES)
@@ -50,3 +51,24 @@ def test_defaults_are_those_of_the_classes(kind):
                 assert told == shown, name
             else:
                 assert told.strip('"') == default or float(told) == default, name
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "ensemble"])
+def test_a_step_left_out_is_the_one_of_the_table(kind):
+    (told,) = [told for name, kinds, told in rows() if name == "eta" and kind in kinds]
+    spec = {"kind": kind, **GOOD[kind]}
+    spec.pop("eta", None)
+    named = layer_of(spec | {"eta": told.strip('"')})
+    assert layer_of(spec).settings["eta"] == named.settings["eta"]
+
+
+@pytest.mark.parametrize("more", [
+    {"keyed": True}, {"link": "exp"}, {"outcome": "binary", "link": "shift"}, {"penalty": "ridge", "strength": 0.1},
+])  # fmt: skip
+def test_where_auto_does_not_suit_the_step_left_out_is_the_plain_one(more):
+    spec = {"kind": "debias", **more}
+    assert (
+        layer_of(spec).step
+        == layer_of(spec | {"eta": "plain"}).step
+        == (0.03 if "outcome" in more else 0.01)
+    )

@@ -280,7 +280,7 @@ def _learning(view: Overview) -> Markup:
         behind = f"{count(view.behind[0])} of their entries not read here yet, at most {count(view.behind[1])} so far"
     step = plain(float(f"{view.step:.2g}"))
     if view.method != "auto" and view.step < view.asked * (1.0 - 1e-9):
-        step += f", asked for {plain(view.asked)}"
+        step += f", the layer's own is {plain(view.asked)}"
     facts = [
         ("Step in force", step),
         ("Learning", view.learning),

@@ -82,7 +82,7 @@ def stopped(layer: Any, known: Any) -> list[Notice]:
 
 
 def capped(layer: Any, reached: Equilibrium) -> list[Notice]:
-    """Late labels hold the step that was asked for down."""
+    """Late labels hold the step down; its own may have been asked for, or be the default."""
     learned = reached.learning
     if learned is None or learned.method == "auto" or not learned.step < learned.eta * (1.0 - 1e-9):
         return []
@@ -91,7 +91,7 @@ def capped(layer: Any, reached: Equilibrium) -> list[Notice]:
     step = plain(float(f"{learned.step:.2g}"))
     return [
         Notice(
-            "amber", f"Step capped at {step}, you asked for {plain(learned.eta)}.",
+            "amber", f"Step capped at {step}; the layer's own is {plain(learned.eta)}.",
             f"Up to {some(peak, 'label')}{each} are waited for; with larger steps, labels that arrive late "
             "together overshoot. Bias falls more slowly, and stays safe.",
             "`\"eta\": \"auto\"` chooses steps that suit labels this late."
