@@ -1,6 +1,7 @@
 """``gradeq store``: backup, export, import, fold, rebuild, accept."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 
@@ -106,7 +107,11 @@ def test_old_rows_are_folded_and_the_store_is_in_order(path, capsys):
     assert run(["store", "fold", path, "--keep", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and not lines[0].startswith("t/groups: 0 of")
+    gone, entries = map(int, re.match(r"t/groups: (\d+) of (\d+) entries", lines[0]).groups())
     assert run(["audit", path]) == 0
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if " t/groups: " in line]
+    assert f"{entries} entries, {gone} of them folded; 0 labels and " in told
+    assert f"waiting in the {entries - gone} kept" in told
     assert run(["store", "fold", path, "--keep", "0"]) == 2
     changed(path, "UPDATE sums SET labels = labels + 1")
     assert run(["store", "fold", path, "--keep", "1", "--layer", "quantile"]) == 3

@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 
 from gradeq.cli import run
+from gradeq.report.words import text
 from gradeq.service.audit import audit_store
 from gradeq.service.bodies import posting_in
+from gradeq.service.dashboard.overview import Known, overview_of
+from gradeq.service.dashboard.view import verdict
 from gradeq.service.desk import Desk
 from gradeq.service.items import Label
 from gradeq.service.keys import new_key
 from gradeq.service.live import Live
+from gradeq.service.shown import reached as reached_by
 from gradeq.service.store import open_store
 from gradeq.service.store.api_keys import add_key
 from gradeq.service.store.schema import POSTING, REVERSAL
@@ -47,6 +51,7 @@ def test_the_exact_sums_are_as_if_they_were_never_sent_and_the_audit_is_clean(na
     spec = SPECS[name]
     fed(desk, spec, np.random.default_rng(3))
     live, served = desk.live("t", "demand"), []
+    assert reached_by(live).taken_back == 0 and "taken back" not in reached_by(live).verdict
     before = [
         posting_in(e.body)
         for e in desk.store.entries(live.number)
@@ -69,6 +74,9 @@ def test_the_exact_sums_are_as_if_they_were_never_sent_and_the_audit_is_clean(na
     reached = live.layer.equilibrium()
     assert reached.balance == "even" and reached.rows == sum(map(live_rows(live), before))
     assert desk.undo("t", "demand", BAD) == (0, 0, done.left)
+    told = reached_by(live)
+    assert told.taken_back == done.taken_back == told.labelled - told.rows
+    assert f"{done.taken_back} labels were taken back" in told.verdict
 
 
 def live_rows(live):
@@ -82,6 +90,8 @@ def test_what_stood_before_stands_again_and_what_others_corrected_stays(desk):
     assert label(desk, 1, 50.0, BAD, correct=True) == "corrected"  # of another's
     assert label(desk, 3, 60.0, GOOD, correct=True) == "corrected"  # by another
     assert desk.undo("t", "demand", BAD) == (2, 1, 1)
+    for author in (0, GOOD, BAD):  # whoever asks for the same again
+        assert desk.undo("t", "demand", BAD, author) == (0, 0, 1)
     assert [heard.posting.y for heard in live.recent if heard.posting.sign > 0.0] == [
         first[1], first[2], 60.0, *first[4:6], *first[7:],
     ]  # fmt: skip
@@ -135,3 +145,21 @@ def test_a_server_and_a_command_undo_a_key(address, capsys):
     assert [one.faults for one in audit_store(store)] == [[]]
     assert sum(entry.kind == REVERSAL for entry in store.entries(1)) == 601
     store.close()
+
+
+def test_a_key_that_undoes_itself_does_it_once(desk):
+    fed(desk, SPECS["debias"], np.random.default_rng(4), rows=9)
+    assert label(desk, 1, 50.0, BAD, correct=True) == "corrected"
+    assert desk.undo("t", "demand", BAD, BAD) == (3, 1, 0)
+    assert desk.undo("t", "demand", BAD, BAD) == (0, 0, 0)
+
+
+def test_where_every_label_was_taken_back_verdict_and_page_say_so(desk):
+    fed(desk, SPECS["debias"], np.random.default_rng(4), rows=9)
+    assert desk.undo("t", "demand", GOOD).plus(desk.undo("t", "demand", BAD)) == (9, 0, 0)
+    live = desk.live("t", "demand")
+    assert reached_by(live).verdict.startswith(
+        "no label to learn from: nothing to certify; 9 labels"
+    )
+    view = overview_of(live.layer, Known("demand", 0.0, 9.0))
+    assert text(verdict(view)).endswith("9 labels were taken back, not in these averages.")

@@ -63,11 +63,17 @@ def audited(url: str, witness: str | None) -> dict[str, Any]:
 def told(found: dict[str, Any]) -> list[str]:
     """The findings, one line each."""
     from gradeq.report.markup import clean
+    from gradeq.report.numerals import some
 
     lines = []
     for own in found["layers"]:
         name = f"{own['tenant']}/{own['name']}"
-        counts = f"{own['entries']:,} entries, {own['labels']:,} labels, {own['open']:,} waiting"
+        counts = (
+            f"{own['entries']:,} entries, {some(own['labels'], 'label')}, {own['open']:,} waiting"
+        )
+        if folded := own["entries"] - own["read"]:
+            kept = f"{some(own['labels'], 'label')} and {own['open']:,} waiting in the {own['read']:,} kept"
+            counts = f"{own['entries']:,} entries, {folded:,} of them folded; {kept}"
         if own["sound"]:
             lines.append(f"ok       {name}: {counts}; journal, sums, snapshots and state agree")
         lines += [f"damaged  {name}: {fault}" for fault in own["faults"]]

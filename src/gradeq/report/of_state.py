@@ -15,7 +15,7 @@ from gradeq.naming import column_name, split_name
 from gradeq.report import story as told
 from gradeq.report.harm import Measured, ever_weighted, harm
 from gradeq.report.of_keys import keyed_coverage
-from gradeq.report.words import heard_while_paused
+from gradeq.report.words import not_counted
 
 
 def coverages_of(layer: Any, reached: Equilibrium) -> list[Coverage]:
@@ -34,10 +34,11 @@ def in_short(layer: Any, reached: Equilibrium) -> str:
     said = [
         f"coverage {c.before:.3g} -> {c.after:.3g}, target {c.target:g}{within(c)}" for c in covered
     ]
-    verdict, paused = stated(reached, covered).verdict("; ".join(said)), heard_only(layer)
-    if paused:
-        verdict = verdict if reached.rows else "no label learned from yet: nothing to certify"
-        verdict += f"; {heard_while_paused(paused)}"
+    verdict = stated(reached, covered).verdict("; ".join(said))
+    beside = not_counted(heard_only(layer), taken_back(layer, reached))
+    if beside:
+        verdict = verdict if reached.rows else "no label to learn from: nothing to certify"
+        verdict += f"; {beside}"
     return (
         f"in shadow, raw values are served; would be: {verdict}"
         if layer.shadow and reached.rows
@@ -55,6 +56,11 @@ def within(c: Coverage) -> str:
 def heard_only(layer: Any) -> int:
     """Labels that came while learning was frozen: they are in no average."""
     return int(layer._state.facts[fact.SKIPPED])
+
+
+def taken_back(layer: Any, reached: Equilibrium) -> int:
+    """Labels that were learned from and withdrawn since, with none in their place."""
+    return max(0, int(layer.in_flight["labelled"]) - heard_only(layer) - reached.rows)
 
 
 def stated(reached: Equilibrium, covered: list[Coverage]) -> Equilibrium:

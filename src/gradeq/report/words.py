@@ -244,9 +244,16 @@ def too_few(labels: int) -> str:
     return f"Too few labels to judge ({count(labels)})."
 
 
-def heard_while_paused(labels: int) -> str:
-    """What became of labels that came while learning was frozen."""
-    return f"{some(labels, 'label')} came while learning was paused: heard, not learned from, not in these averages"
+def not_counted(paused: int, taken_back: int) -> str:
+    """What became of labels that came and are in no average: while learning was frozen, or taken back since."""
+    told = []
+    if paused:
+        heard = "heard, not learned from, not in these averages"
+        told.append(f"{some(paused, 'label')} came while learning was paused: {heard}")
+    if taken_back:
+        were = "was" if taken_back == 1 else "were"
+        told.append(f"{some(taken_back, 'label')} {were} taken back, not in these averages")
+    return "; ".join(told)
 
 
 def headline(story: Story) -> Sentence:

@@ -90,7 +90,11 @@ class Undo(Struct, forbid_unknown_fields=True):
 
 
 class Undone(Struct):
-    """Labels of the key that were taken back, that gave way to the one before, and that were not its own any more."""
+    """Labels of the key that were taken back, that gave way to the one before, and that were ``left`` as they are.
+
+    ``left``: somebody else has corrected them since, or they taught nothing (they came during a freeze, or were ties
+    that the layer drops). Done before, the same again takes nothing back, and ``left`` is the same.
+    """
 
     layer: str
     key: str

@@ -17,6 +17,7 @@ from gradeq.report.of_state import (
     heard_only,
     in_short,
     stated,
+    taken_back,
 )
 from gradeq.service.failures import LayerStopped, NoSuchLayer
 from gradeq.service.wording import in_settings
@@ -100,8 +101,8 @@ class Reached(Struct):
     without learning, null where none is proven; ``parameters``: how many there are,
     of which at most 1,000 are shown, the largest averages first. ``learning`` is false while it is frozen or was
     stopped, ``stopped`` says why it stopped by itself. ``shadow``: raw values are served, and ``after`` is what would
-    have been. ``paused``: labels that came while it was frozen; they are among the ``labelled`` ones and in no
-    average.
+    have been. ``paused``: labels that came while it was frozen, ``taken_back``: labels that were undone; both
+    are among the ``labelled`` ones and in no average.
     """
 
     layer: str
@@ -124,6 +125,7 @@ class Reached(Struct):
     coverage: dict[str, Any] | list[dict[str, Any]] | None = None
     shadow: bool = False
     paused: int = 0
+    taken_back: int = 0
 
 
 def reached(live: Live) -> Reached:
@@ -160,6 +162,7 @@ def reached(live: Live) -> Reached:
         covered,
         bool(layer.shadow),
         heard_only(layer),
+        taken_back(layer, found),
     )
 
 

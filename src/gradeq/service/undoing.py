@@ -48,15 +48,16 @@ def _undone(page: Page, key: int, text: str, author: int) -> Undone:
     last = page.changed_last(text) or said[0]
     if last.kind == REVERSAL:
         return Undone()  # it was taken back before
+    old, before, layer = posting_in(last.body), _before(said, key), page.live.layer
+    if before is not None and posting_in(before.body).y == old.y:
+        return Undone()  # the label before the key's stands again
     if last.author != key:
         return Undone(left=1)
-    old, layer = posting_in(last.body), page.live.layer
     learns = layer._learns
     if old.sign == 0.0 or (learns is not None and not learns(old.y)):
         return Undone(left=1)  # it taught nothing
-    others = [entry for entry in said if entry.author != key]
-    if others:
-        back, new = layer.repost(old, posting_in(others[-1].body).y)
+    if before is not None:
+        back, new = layer.repost(old, posting_in(before.body).y)
         page.change(REVERSAL, text, back, author)
         page.change(CORRECTION, text, new, author)
         return Undone(restored=1)
@@ -64,6 +65,12 @@ def _undone(page: Page, key: int, text: str, author: int) -> Undone:
         back = withdraw(layer, old)
     page.change(REVERSAL, text, back, author)
     return Undone(taken_back=1)
+
+
+def _before(said: list[Entry], key: int) -> Entry | None:
+    """The label of somebody else that the last one of this key took the place of."""
+    last = max(k for k, entry in enumerate(said) if entry.author == key)
+    return next((entry for entry in said[last::-1] if entry.author != key), None)
 
 
 def _labels(page: Page, text: str) -> list[Entry]:

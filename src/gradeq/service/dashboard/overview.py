@@ -12,7 +12,7 @@ from gradeq.naming import column_name
 from gradeq.report.numerals import gap
 from gradeq.report.of_elo import elo_story
 from gradeq.report.of_layer import made_of, told_of
-from gradeq.report.of_state import coverages_of, heard_only, stated
+from gradeq.report.of_state import coverages_of, heard_only, stated, taken_back
 from gradeq.report.story import EloStory, Notice, Pair, Spark, Story
 from gradeq.service.dashboard.about import about_of, short_kind
 from gradeq.service.dashboard.lights import Light, light_of
@@ -120,6 +120,7 @@ class Overview:
     refused: tuple[Refused, ...]
     frozen: bool
     paused: int  # labels that came while it was
+    taken_back: int  # labels that were undone
     shadow: bool
     last_label: float | None
     behind: (
@@ -134,7 +135,7 @@ def overview_of(layer: Any, known: Known) -> Overview:
         story = most_labels_first(told_in(layer, reached))
         targets = [c.target for c in coverages_of(layer, reached)] if layer.kind != "elo" else []
         flown, step, frozen = layer.in_flight, layer.step, layer.frozen
-        paused = heard_only(layer)
+        paused, undone = heard_only(layer), taken_back(layer, reached)
         groups = story.groups if isinstance(story, Story) else ()
         names = [f"{column_name(g.by)}={g.name}" for g in groups]
         flights = flights_of(layer, groups, names)
@@ -169,6 +170,7 @@ def overview_of(layer: Any, known: Known) -> Overview:
         refused=tuple(known.refused),
         frozen=frozen,
         paused=paused,
+        taken_back=undone,
         shadow=bool(layer.shadow),
         last_label=known.last_label,
         behind=known.behind,
@@ -240,7 +242,7 @@ def _certificate(reached: Equilibrium) -> Check:
     where = "" if count <= 1 else f" for all {count:,} parameters"
     good = reached.balance != "broken"
     if not reached.rows:
-        text = "no label learned from yet"
+        text = "no label to learn from"
     elif reached.exact:
         text = f"averages from the labels equal those from the state{where}"
     else:

@@ -29,8 +29,8 @@ from gradeq.report.words import (
     elo_headline,
     elo_qualification,
     headline,
-    heard_while_paused,
     improved,
+    not_counted,
 )
 from gradeq.service.dashboard.charts import delays, moving, waiting
 from gradeq.service.dashboard.groups import groups
@@ -38,7 +38,7 @@ from gradeq.service.dashboard.keys import keys
 from gradeq.service.dashboard.overview import Check, Overview, Refused
 from gradeq.service.dashboard.warnings import span
 
-NONE_LEARNED = "No label was learned from yet: nothing to judge."
+NO_LABEL = "No label to learn from: nothing to judge."
 CHECK = "M8 1a7 7 0 1 0 .01 0zM4.8 8.3l2.2 2.2 4.2-4.8"
 _REMEDIES = {
     "conflict": 'send it with `"correct": true` to change the label',
@@ -90,11 +90,11 @@ def _title(view: Overview, admin: bool) -> Markup:
 
 
 def verdict(view: Overview) -> Sentence:
-    """What the layer has done, in a sentence or two, and what it heard without learning."""
-    if not view.paused:
+    """What the layer has done, in a sentence or two, and which labels are not in it."""
+    beside = not_counted(view.paused, view.taken_back)
+    if not beside:
         return _done(view)
-    heard = Run(f"{heard_while_paused(view.paused)}.")
-    return (*(_done(view) if view.labels else (Run(NONE_LEARNED),)), Run(" "), heard)
+    return (*(_done(view) if view.labels else (Run(NO_LABEL),)), Run(f" {beside}."))
 
 
 def _done(view: Overview) -> Sentence:
@@ -132,6 +132,7 @@ def _figures(view: Overview) -> list[Markup]:
     if not view.labels:
         gloss = f"{some(view.served, 'prediction')} served"
         gloss += f", {some(view.paused, 'label')} heard" if view.paused else ""
+        gloss += f", {some(view.taken_back, 'label')} taken back" if view.taken_back else ""
         return [figure("Labels learned from", el("span", "0"), gloss), flight]
     told, made = story.verdict, []
     over, sides = f"{count(view.labels)} labels", _sides(view)
