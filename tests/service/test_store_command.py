@@ -103,6 +103,25 @@ def test_a_state_file_of_the_command_line_starts_a_layer_of_the_service(tmp_path
     store.close()
 
 
+def test_rows_that_no_snapshot_holds_stay_and_the_command_says_why(tmp_path, capsys):
+    path = str(tmp_path / "live.db")
+    store = open_store(path)
+    desk = Desk(store, clock=lambda: 1e9)
+    desk.start()
+    desk.create("t", "groups", SPECS["groups"])
+    fill(desk, "groups", SPECS["groups"], np.random.default_rng(1), 30)
+    entries = desk.live("t", "groups").head.seq
+    assert run(["store", "fold", path, "--keep", "1"]) == 0
+    assert capsys.readouterr().out == (
+        f"t/groups: 0 of {entries} entries folded now; {entries} that are old enough stay: only what is in every "
+        "snapshot can go, and a server saves one every 20,000 entries and when it stops\n"
+    )
+    desk.stop()
+    store.close()
+    assert run(["store", "fold", path, "--keep", "1"]) == 0
+    assert "old enough" not in capsys.readouterr().out
+
+
 def test_old_rows_are_folded_and_the_store_is_in_order(path, capsys):
     assert run(["store", "fold", path, "--keep", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -96,7 +96,8 @@ def fold(url: str, keep: float, layer: str | None) -> None:
     with opened(url) as store:
         from gradeq.errors import BadInput
         from gradeq.service.audit import Auditor
-        from gradeq.service.retention import fold_layer
+        from gradeq.service.desk import SAVE_EVERY
+        from gradeq.service.retention import fold_layer, unsaved
         from gradeq.service.store.failures import StoreDamaged
 
         if not keep > 0.0:
@@ -112,7 +113,13 @@ def fold(url: str, keep: float, layer: str | None) -> None:
                     raise
                 click.echo(f"{row.tenant}/{row.name}: left as it is ({error})")
                 continue
-            click.echo(f"{row.tenant}/{row.name}: {gone:,} of {found.entries:,} entries folded now")
+            said = f"{row.tenant}/{row.name}: {gone:,} of {found.entries:,} entries folded now"
+            if waits := unsaved(store, row, keep * DAY, time.time()):
+                said += (
+                    f"; {waits:,} that are old enough stay: only what is in every snapshot can go, and a server "
+                    f"saves one every {SAVE_EVERY:,} entries and when it stops"
+                )
+            click.echo(said)
 
 
 @command.command()

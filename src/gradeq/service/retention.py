@@ -10,7 +10,7 @@ from __future__ import annotations
 from gradeq.errors import BadInput
 from gradeq.service.bodies import posting_in
 from gradeq.service.live import Live, fresh
-from gradeq.service.store.driver import first
+from gradeq.service.store.driver import Connection, first
 from gradeq.service.store.folds import take_out
 from gradeq.service.store.rows import ENTRY, Entry, LayerRow, entry_of, page_of
 from gradeq.service.store.schema import POSTING, TICKET
@@ -56,12 +56,32 @@ def foldable(tx: Write, number: int, before: float) -> int:
 
     Clocks may jump: the first row that is too young ends it, whatever comes after.
     """
-    own = tx.own
-    oldest = first(own.execute("SELECT MIN(seq) FROM snapshots WHERE layer = ?", (number,)))[0]
+    return min(_in_snapshots(tx.own, number), _old(tx.own, number, before))
+
+
+def unsaved(store: Store, row: LayerRow, keep: float, now: float) -> int:
+    """How many rows would be old enough to go, and stay because a snapshot does not hold them."""
+    with store.driver.reading() as own:
+        saved, old = _in_snapshots(own, row.number), _old(own, row.number, now - keep)
+        sql = "SELECT COUNT(*) FROM journal WHERE layer = ? AND seq > ? AND seq <= ?"
+        return int(first(own.execute(sql, (row.number, saved, old)))[0])
+
+
+def _in_snapshots(own: Connection, number: int) -> int:
+    """Every snapshot holds the journal up to this number."""
+    sql = "SELECT MIN(seq) FROM snapshots WHERE layer = ?"
+    return int(first(own.execute(sql, (number,)))[0] or 0)
+
+
+def _old(own: Connection, number: int, before: float) -> int:
+    """All rows up to this number are older than ``before``."""
     sql = "SELECT MIN(seq) FROM journal WHERE layer = ? AND at >= ?"
     young = first(own.execute(sql, (number, before)))[0]
-    last = int(oldest or 0)
-    return last if young is None else min(last, int(young) - 1)
+    if young is not None:
+        return int(young) - 1
+    return int(
+        first(own.execute("SELECT MAX(seq) FROM journal WHERE layer = ?", (number,)))[0] or 0
+    )
 
 
 def done_with(tx: Write, live: Live, page: list[Entry], until: int) -> list[Entry]:
