@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.coverage import Coverage, between
+from gradeq.coverage import Coverage, between, share
 from gradeq.equilibrium import Coordinate, Equilibrium
 from gradeq.report import story as told
 from gradeq.report.tally import Tally
@@ -33,7 +33,7 @@ def keyed_coverage(layer: Any, reached: Equilibrium) -> list[Coverage]:
 
 
 def _share(tau: float, off: float | None) -> float:
-    return math.nan if off is None else tau + off
+    return math.nan if off is None else share(tau, off)
 
 
 def many_series(layer: Any, most: int = WORST) -> told.ManySeries | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from gradeq.coverage import Coverage
+from gradeq.coverage import share as share_of_rows
 from gradeq.equilibrium import Coordinate, Equilibrium, column_of
 from gradeq.ledger import facts as fact
 from gradeq.naming import column_name, split_name
@@ -16,6 +17,8 @@ from gradeq.report import story as told
 from gradeq.report.harm import Measured, ever_weighted, harm
 from gradeq.report.of_keys import keyed_coverage
 from gradeq.report.words import not_counted
+
+PARTS = "what is proven is about each parameter, not about the coverage of all rows"
 
 
 def coverages_of(layer: Any, reached: Equilibrium) -> list[Coverage]:
@@ -68,7 +71,9 @@ def stated(reached: Equilibrium, covered: list[Coverage]) -> Equilibrium:
     if not covered:
         return reached
     value, vacuous = coverage_bound(covered)
-    source = reached.bound_from if value is None or value == reached.bound else ""
+    none = reached.bound is None or not math.isfinite(reached.bound)
+    source = reached.bound_from if none or value == reached.bound else ""
+    source = PARTS if value is None and not none else source
     return replace(reached, bound=value, vacuous=vacuous, bound_from=source)
 
 
@@ -184,7 +189,8 @@ WHEN = ("before", "after")
 def share(target: float | None, ends: list[Coordinate], when: str) -> float:
     """A bias; of a level its coverage; of an interval what its two ends leave between them."""
     errors = [known(getattr(c, when)) for c in ends]
-    return (target or 0.0) + (errors[-1] - errors[0] if len(errors) > 1 else errors[0])
+    off = errors[-1] - errors[0] if len(errors) > 1 else errors[0]
+    return off if target is None else share_of_rows(target, off)
 
 
 def known(value: float | None) -> float:
