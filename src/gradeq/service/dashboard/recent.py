@@ -65,13 +65,18 @@ class Waiting:
 
 
 class Recent:
-    """The last labels as columns, oldest first; those of weight 0 are left out, as they are from every average."""
+    """The last labels as columns, oldest first; those of weight 0 are left out, as they are from every average.
+
+    So are labels that came while learning was frozen; they count where it is about how long labels take.
+    """
 
     def __init__(self, labels: Iterable[Heard], kind: str, targets: Sequence[float]) -> None:
-        kept = [one for one in labels if one.posting.weight > 0.0 and one.posting.sign >= 0.0]
+        came = [one for one in labels if one.posting.weight > 0.0 and one.posting.sign >= 0.0]
+        kept = [one for one in came if one.posting.sign > 0.0]
         self.kind, self.targets = kind, list(targets)
         self.at = np.array([one.at for one in kept], dtype=np.float64)
-        self.late = np.array([one.waited for one in kept], dtype=np.float64)
+        self.came = np.array([one.at for one in came], dtype=np.float64)
+        self.late = np.array([one.waited for one in came], dtype=np.float64)
         self.names = [one.posting.row.names for one in kept]
         self.weight = np.array([one.posting.weight for one in kept], dtype=np.float64)
         self._error, self._loss = _measured([one.posting for one in kept], kind, self.targets)
@@ -146,10 +151,11 @@ class Recent:
         From then on it is exact: every label that came is among these, every other prediction still waits.
         """
         known = np.isfinite(self.late)
-        if not known.any() or len(self) < 8:
+        if not known.any() or len(self.came) < 8:
             return None
-        came = np.sort(self.at[known])
-        served = np.sort(np.concatenate([(self.at - self.late)[known], np.asarray(opened, float)]))
+        came = np.sort(self.came[known])
+        served = (self.came - self.late)[known]
+        served = np.sort(np.concatenate([served, np.asarray(opened, float)]))
         x = np.linspace(came[0], max(now, came[-1]), 240)
         open_then = np.searchsorted(served, x, "right") - np.searchsorted(came, x, "right")
         if not open_then.any() or x[-1] <= x[0]:

@@ -89,11 +89,13 @@ def capped(layer: Any, reached: Equilibrium) -> list[Notice]:
     peak = int(layer.in_flight["peak"])
     each = " a group" if getattr(layer, "settings", {}).get("groups") else ""
     step = plain(float(f"{learned.step:.2g}"))
+    covers = hasattr(getattr(layer, "layer", layer), "coverage")
+    slower = "Coverage comes to its target more slowly" if covers else "Bias falls more slowly"
     return [
         Notice(
             "amber", f"Step capped at {step}; the layer's own is {plain(learned.eta)}.",
             f"Up to {some(peak, 'label')}{each} are waited for; with larger steps, labels that arrive late "
-            "together overshoot. Bias falls more slowly, and stays safe.",
+            f"together overshoot. {slower}, and stays safe.",
             "`\"eta\": \"auto\"` chooses steps that suit labels this late."
             if layer._takes_auto
             else "A smaller `\"eta\"` would not have to be held down.",
