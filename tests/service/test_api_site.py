@@ -52,6 +52,25 @@ def test_a_server_is_ready_while_it_names_the_layers_that_were_stopped(tmp_path:
         assert other.get("/readyz").json()["stopped_layers"] == ["theirs"]
 
 
+def test_a_body_is_json_whatever_its_type_and_the_document_says_so(server: Running) -> None:
+    path = server.layer("typed")
+    send = {"content": b'{"id": 1, "prediction": 1.0}', "headers": {"Content-Type": "text/plain"}}
+    assert server.client.post(f"{path}/predictions", **send).json()["status"] == "served"
+    document = server.client.get("/openapi.json").json()
+    refused = document["paths"]["/v1/layers/{name}/predictions"]["post"]["responses"]["415"]
+    assert "Content-Type is not looked at" in refused["description"]
+
+
+def test_ends_in_another_order_are_sorted(server: Running) -> None:
+    for name, settings in (
+        ("ends", {"kind": "interval", "coverage": 0.8}),
+        ("levels", {"kind": "quantiles", "levels": [0.1, 0.9]}),
+    ):
+        path = server.layer(name, **settings)
+        served = server.client.post(f"{path}/predictions", json={"prediction": [5.0, 1.0]}).json()
+        assert served["adjusted"] == [1.0, 5.0]
+
+
 def test_metrics_are_well_formed_and_hold_layers_only_with_a_key(server: Running) -> None:
     layer = server.layer("metered", groups=["g"])
     text = "=\u2028=\n<b>"

@@ -181,32 +181,6 @@ def test_amber_lights_say_what_to_look_at():
     )  # settings of a layer, not options of the command line
 
 
-def test_labels_that_came_while_learning_was_paused_are_in_no_chart_of_errors():
-    layer, heard, _ = fed("one", late=3)
-    layer.freeze()
-    for k in range(ROWS):
-        heard.append(Heard(float(ROWS + k), 2.0, layer.post(layer.open(0.0), 99.0)))
-    layer.resume()
-    view = overview_of(layer, known(layer, heard))
-    before = overview_of(*(lambda own, came, _: (own, known(own, came)))(*fed("one", late=3)))
-    assert view.moving == before.moving and view.spark == before.spark and view.last == before.last
-    assert view.moving.x[0] >= view.moving.begin == 1.0
-    assert sum(view.flight.delays.counts) == view.labels + ROWS
-
-
-@pytest.mark.parametrize(("kind", "word"), [("step", "Bias"), ("quantile", "Coverage")])
-def test_a_capped_step_slows_what_the_layer_is_about(kind, word):
-    make, base, labels, more = KINDS[kind]
-    layer = gq.QuantileTracker(0.9, eta=0.5) if kind == "quantile" else make()
-    tickets = [layer.open(f, **(more[k] if more else {})) for k, f in enumerate(base)]
-    for ticket, y in zip(tickets, labels, strict=True):
-        layer.post(ticket, y)
-    (found,) = [n for n in overview_of(layer, known(layer, [])).notices if "capped" in n.claim]
-    assert (
-        f"overshoot. {word} " in found.evidence and "more slowly, and stays safe." in found.evidence
-    )
-
-
 def test_a_server_that_is_behind_others_says_by_how_much():
     layer, heard, _ = fed("one")
     for behind, said in ((None, False), ((3, 1204), True)):

@@ -8,7 +8,9 @@ from gradeq.report.series import Sheet
 from gradeq.report.words import text
 from gradeq.service.dashboard.overview import Known, overview_of
 from gradeq.service.dashboard.view import layer_page, verdict
+from gradeq.service.live import Heard
 from service.running import running
+from service.test_overview import ROWS, fed, known
 
 HEARD = "52 labels came while learning was paused: heard, not learned from, not in these averages"
 
@@ -65,3 +67,16 @@ def test_answers_say_whether_a_label_was_learned_from_when_it_is_sent_again_too(
         found = server.client.get(f"{path}/equilibrium").json()
     assert (found["rows"], found["labelled"], found["paused"]) == (1, 2, 1)
     assert "1 label came while learning was paused" in found["verdict"]
+
+
+def test_labels_that_came_while_learning_was_paused_are_in_no_chart_of_errors():
+    layer, heard, _ = fed("one", late=3)
+    layer.freeze()
+    for k in range(ROWS):
+        heard.append(Heard(float(ROWS + k), 2.0, layer.post(layer.open(0.0), 99.0)))
+    layer.resume()
+    view = overview_of(layer, known(layer, heard))
+    before = overview_of(*(lambda own, came, _: (own, known(own, came)))(*fed("one", late=3)))
+    assert view.moving == before.moving and view.spark == before.spark and view.last == before.last
+    assert view.moving.x[0] >= view.moving.begin == 1.0
+    assert sum(view.flight.delays.counts) == view.labels + ROWS

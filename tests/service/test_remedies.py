@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
+import gradeq as gq
 from gradeq.errors import GradeqError
+from gradeq.report.series import Sheet
 from gradeq.service.dashboard.overview import Known, overview_of
+from gradeq.service.dashboard.view import layer_page
 from gradeq.service.shown import reached
 from gradeq.service.spec import layer_of
 from service.running import running
+from service.test_overview import KINDS, known
 
 SPECS = {
     "plain": {"kind": "debias", "eta": 1.9},
@@ -71,3 +75,23 @@ def test_a_late_score_of_a_proximal_elo_is_told_the_setting_to_use(tmp_path):
         told = server.client.post(f"{path}/labels", json=labels).json()
     assert [one["status"] for one in told] == ["applied", "rejected", "rejected"]
     assert told[1]["remedy"] == 'use the setting "penalty": "lasso" with a "strength" for late ones'
+
+
+@pytest.mark.parametrize(("kind", "word"), [("step", "Bias"), ("quantile", "Coverage")])
+def test_a_capped_step_slows_what_the_layer_is_about(kind, word):
+    make, base, labels, more = KINDS[kind]
+    layer = gq.QuantileTracker(0.9, eta=0.5) if kind == "quantile" else make()
+    tickets = [layer.open(f, **(more[k] if more else {})) for k, f in enumerate(base)]
+    for ticket, y in zip(tickets, labels, strict=True):
+        layer.post(ticket, y)
+    (found,) = [n for n in overview_of(layer, known(layer, [])).notices if "capped" in n.claim]
+    assert (
+        f"overshoot. {word} " in found.evidence and "more slowly, and stays safe." in found.evidence
+    )
+
+
+def test_one_label_is_not_called_labels():
+    layer = gq.Debiaser(eta=0.05)
+    layer.post(layer.open(1.0), 2.0)
+    page = str(layer_page(overview_of(layer, known(layer, [])), Sheet(), False))
+    assert "1 prediction, 1 label learned from" in page and "1 labels" not in page

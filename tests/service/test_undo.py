@@ -140,7 +140,7 @@ def test_a_server_and_a_command_undo_a_key(address, capsys):
         assert served["adjusted"] == pytest.approx(1.0, abs=1e-9)
         bad.post(f"{layer}/labels", json={"id": 650, "label": 5.0})
     assert run(["store", "undo", address, "--key", key.prefix]) == 0
-    assert "default/demand: 1 labels" in capsys.readouterr().out
+    assert "default/demand: 1 label of" in capsys.readouterr().out
     store = open_store(address, True)
     assert [one.faults for one in audit_store(store)] == [[]]
     assert sum(entry.kind == REVERSAL for entry in store.entries(1)) == 601

@@ -135,6 +135,7 @@ def undo(url: str, which: str, layer: str | None) -> None:
     server then, with POST /v1/layers/NAME/undo.
     """
     from gradeq.cli.api_keys import the_one
+    from gradeq.report.numerals import some
 
     with opened(url) as store:
         from gradeq.service.desk import Desk
@@ -147,8 +148,8 @@ def undo(url: str, which: str, layer: str | None) -> None:
             for row in rows:
                 done = desk.undo(row.tenant, row.name, key.number)
                 click.echo(
-                    f"{row.tenant}/{row.name}: {done.taken_back:,} labels of {key.prefix} taken back, "
-                    f"{done.restored:,} replaced by the one before, {done.left:,} not its own any more"
+                    f"{row.tenant}/{row.name}: {some(done.taken_back, 'label')} of {key.prefix} taken back, "
+                    f"{done.restored:,} replaced by the one before, {done.left:,} left as they are"
                 )
         finally:
             desk.stop()

@@ -19,6 +19,10 @@ ABOUT = (
     "label when it is known. Ids make every call safe to repeat. Items of a list are answered one by one, in order."
 )
 
+EXACTLY = {  # where the phrase of a status says more or less than what is refused
+    415: "The body has a Content-Encoding. Its Content-Type is not looked at: every body is read as JSON.",
+}
+
 
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """The whole document."""
@@ -95,8 +99,7 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> dict[str, Any]:
         content = {endpoint.media: {"schema": schemas.of(kind)}}
         found[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
     for status in sorted({405, *endpoint.refuses}):
-        own = found.setdefault(
-            str(status), {"description": HTTPStatus(status).phrase, "content": {}}
-        )
+        told = EXACTLY.get(status, HTTPStatus(status).phrase)
+        own = found.setdefault(str(status), {"description": told, "content": {}})
         own["content"][PROBLEM] = {"schema": schemas.of(ProblemDetails)}
     return found

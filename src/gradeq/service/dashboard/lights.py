@@ -29,14 +29,14 @@ def light_of(
 ) -> Light:
     """The light of a layer from what stopped it, from what is warned of, and from the checks of its ledger."""
     failed = [check.name for check in checks if not check.good]
+    if failed:  # this also stops it, and says more
+        return Light("red", failed[0])
     if known.stopped:
         return Light("red", "Learning stopped")
     if known.unwritable:
         return Light("red", "Store not writable")
     if known.diverged:
         return Light("red", "Diverged")
-    if failed:
-        return Light("red", failed[0])
     if frozen:
         return Light("amber", "Learning paused")
     warned = [notice for notice in notices if notice.level != "note"]

@@ -154,8 +154,9 @@ def _audit(audited: tuple[float, Audited] | None) -> list[Check]:
     if found.faults:
         return [Check("Journal and ledger differ", False, found.faults[0], at)]
     name = "Full audit" if found.replayed else "Journal matches ledger"
-    done = "all of it done again from the journal" if found.replayed else "sums and hashes equal"
-    return [Check(name, True, f"{found.labels:,} labels in both, {done}", at)]
+    again = f"all {found.read:,} rows of the journal done again"
+    done = again if found.replayed else f"sums and hashes of {found.entries:,} entries equal"
+    return [Check(name, True, done, at)]
 
 
 def _damaged(name: str, why: str) -> Markup:

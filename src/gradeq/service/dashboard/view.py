@@ -135,7 +135,7 @@ def _figures(view: Overview) -> list[Markup]:
         gloss += f", {some(view.taken_back, 'label')} taken back" if view.taken_back else ""
         return [figure("Labels learned from", el("span", "0"), gloss), flight]
     told, made = story.verdict, []
-    over, sides = f"{count(view.labels)} labels", _sides(view)
+    over, sides = some(view.labels, "label"), _sides(view)
     if told.bias is not None:
         places = decimals(told.bias.before, told.bias.after)
         made.append(
@@ -285,7 +285,7 @@ def _learning(view: Overview) -> Markup:
     facts = [
         ("Step in force", step),
         ("Learning", view.learning),
-        ("Served", f"{count(view.served)} predictions, {count(view.labels)} labels learned from"),
+        ("Served", f"{some(view.served, 'prediction')}, {some(view.labels, 'label')} learned from"),
         ("Proven bound", bound),
         ("Other servers", behind),
     ]
