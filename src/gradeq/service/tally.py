@@ -11,6 +11,7 @@ from gradeq.layers.registry import from_json
 from gradeq.ledger.exact import Account, Sum, amounts, rounded
 from gradeq.ledger.values import Row
 from gradeq.rounding import ROUNDED
+from gradeq.rules.ensemble import Ensemble
 from gradeq.service.bodies import plain_in, posting_in, ticket_in
 from gradeq.service.live import IMPORT, fresh
 from gradeq.service.store.driver import Connection
@@ -148,11 +149,12 @@ class Tally:
             )
         if self.gaps:  # what the rounding of the rows that were taken out may be is not known
             return
-        sums = layer._state.sums
+        sums, rule = layer._state.sums, layer._rule
+        alone = isinstance(rule, Ensemble) and rule.final is None
         for account, own in self.live.sums.items():
             at = _place(layer, account)
             # Weights of an ensemble do not sum up errors: without a final tracker nothing has moved by them.
-            moved = rounded(own.moved) if getattr(layer, "layer", layer)._terms.certified else 0.0
+            moved = 0.0 if alone else rounded(own.moved)
             told, exact = (sums[at + GRADIENT], sums[at + MOVED]), (rounded(own.gradient), moved)
             terms = zip(told, exact, self.sizes.get(account, (0.0, 0.0)), strict=True)
             off = 2.0 * ROUNDED * (self.entries + 1)
