@@ -3,7 +3,7 @@
 
     P:   q <- q + eta_t (1{s > q} - alpha),  eta_t = 0.1 times the range of the last 100 scores
     PI:  what is served is q + K tan(x log(t + 1) / (C (t + 1))), x the sum of all 1{s > served} - alpha; C as they
-         advise for the length of the stream and a slack of 0.01, K the largest score of the warm-up
+         advise for the length of the stream and a slack of 0.01, K the largest |score| of the warm-up
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def tracked(scores: Sequence[float], level: float, warm: int) -> list[float]:
 
 def pid(scores: Sequence[float], level: float, warm: int) -> list[float]:
     """P and I."""
-    return controlled(scores, level, max(scores[:warm]))
+    return controlled(scores, level, max(map(abs, scores[:warm])))
 
 
 def controlled(scores: Sequence[float], level: float, gain: float) -> list[float]:
