@@ -147,6 +147,7 @@ def test_names_are_escaped_on_the_page_and_quoted_in_the_table() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0.061657856, "0.0616579"), (-1.5, "−1.5"), (0.0, "0"), (1.2e-9, "1.2 × 10⁻⁹"), (-3.5e-5, "−3.5 × 10⁻⁵"),
+     (6787.0, "6,787"), (0.1**4 - 1e-17, "0.0001"),
      (2e6, "2 × 10⁶"), (float("inf"), "∞")],
 )  # fmt: skip
 def test_numbers_read_well(value, text) -> None:

@@ -58,7 +58,7 @@ def test_the_spiral_without_curvature_attains_its_bound(found) -> None:
 def test_ratings_grow_by_half_of_players_less_one_a_decade(found) -> None:
     result = found("elo-growth")
     for players in (2, 4, 6):
-        grown = result.number(f"{players} players: growth in the last decade of games").ours
+        grown = result.number(f"{players} players: growth over the last tenfold of games").ours
         assert grown == pytest.approx((players - 1) / 2 * math.log(10), rel=0.05)
         assert result.number(f"{players} players: largest rating / bound").ours <= 1.0
 
@@ -84,15 +84,19 @@ def test_late_flights_need_the_cap(found) -> None:
     # The step of a label is at most 0.1 over the peak lateness, here some 840 flights.
     assert numbers["bias after, capped, minutes"] == pytest.approx(-0.257041, abs=1e-6)
     assert abs(numbers["bias after, capped, minutes"]) < 0.2 * abs(numbers["bias before, minutes"])
-    assert numbers["RMSE after, capped, minutes"] < numbers["RMSE before, minutes"]
+    after, before = (
+        f"root mean squared error {when}, minutes" for when in ("after, capped", "before")
+    )
+    assert numbers[after] < numbers[before]
 
 
 def test_levels_and_weekdays_are_covered_better_than_before(found) -> None:
     covid = {n.name: n.ours for n in found("covid-quantiles").numbers}
     for h in (1, 2, 3, 4):
-        tracked = covid[f"mean coverage error, {h} weeks, tracked"]
-        assert tracked < 0.6 * covid[f"mean coverage error, {h} weeks, raw"]
-        assert covid[f"rows where levels cross, {h} weeks"] == 0.0
+        ahead = f"{h} week" if h == 1 else f"{h} weeks"
+        tracked = covid[f"mean coverage error, {ahead}, tracked"]
+        assert tracked < 0.6 * covid[f"mean coverage error, {ahead}, raw"]
+        assert covid[f"rows where levels cross, {ahead}"] == 0.0
     days = {n.name: n.ours for n in found("elec2-groups").numbers}
     assert days["worst weekday's gap, by weekday"] < 0.2 * days["worst weekday's gap, marginal"]
 

@@ -37,8 +37,8 @@ def run(source: Source) -> Result:
         Number("falling: average gradient", found["falling"][1], 1.0, 1.0),
         Number("bouncing: regret / T after 10", found["bouncing"][0]),
         Number("bouncing: average gradient", found["bouncing"][1], 0.0, 0.0),
-        *(Number(f"falling: theta {k + 1}", float(u)) for k, u in enumerate(one)),
-        *(Number(f"bouncing: theta {k + 1}", float(u)) for k, u in enumerate(two)),
+        *(Number(f"falling: θ, step {k + 1}", float(u)) for k, u in enumerate(one)),
+        *(Number(f"bouncing: θ, step {k + 1}", float(u)) for k, u in enumerate(two)),
     )
     ends = np.array([-1.1, 0.0, 1.1])
     loss = Line(ends, np.abs(ends), "|θ|", THIRD._replace(dash="-"))
@@ -51,7 +51,7 @@ def run(source: Source) -> Result:
             [loss, *_arcs(one), Dots(one, np.abs(one), "θ₁, θ₂, …", AFTER)],
         ),
         Panel(
-            "Equilibrium, no vanishing regret: gradients cancel",
+            "Equilibrium, yet regret: gradients cancel",
             "θ",
             "loss",
             [loss, hops, Dots(two, np.abs(two), "θ₁, θ₂, …", AFTER)],

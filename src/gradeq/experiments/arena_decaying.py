@@ -48,9 +48,9 @@ EXPERIMENT = Experiment(
     figure="Figure 18",
     chapter="paper",
     needs=("arena_140k", "football"),
-    shows="The panels of Figure 2 with steps η_t = η_1 t^−α; slower decay removes bias sooner, faster decay has less "
+    shows="The panels of Figure 2 with steps ηₜ = η₁ t⁻ᵅ; slower decay removes bias sooner, faster decay has less "
     "noise.",
-    corrected="The paper does not give η_1 and α; the authors' code has t^−α on half the loss, so η_1 = 0.5, with α "
+    corrected="The paper does not give η₁ and α; the authors' code has t⁻ᵅ on half the loss, so η₁ = 0.5, with α "
     "= 0, 0.4, 0.5, 0.6. Scales as in Figure 2.",
     run=run,
 )

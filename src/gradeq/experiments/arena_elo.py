@@ -78,8 +78,8 @@ def sentence(games: Games, season: Season, step: float) -> str:
     bound = max(elo_player_bias(0.0, radius, step, count) for count in counts)
     seat = float(season.errors.mean())
     home = (
-        f" The seat is no player, so its advantage stays: b wins {games.y.mean():.1%}, predicted were "
-        f"{season.chances.mean():.1%}."
+        f" The seat is no player, so its advantage stays: b wins {100 * games.y.mean():.1f} % of the "
+        f"games, predicted are {100 * season.chances.mean():.1f} %."
         if abs(seat) > 0.02
         else ""
     )

@@ -29,8 +29,8 @@ def run(source: Source) -> Result:
         sheets[suffix] = elo_sheet(games, list(zip(labels, seasons, RATES, strict=True)), shown)
         norms = [float(bias_norm(games, season)[1][-1]) for season in seasons[1:]]
         what = (
-            f"the norm of the average gradient ends at {norms[0]:.4f}, {norms[1]:.4f} and {norms[2]:.4f} as the "
-            f"step grows: it settles near λ = {STRENGTH:g}, the price of the penalty."
+            f"the norm of the average gradient ends at {norms[0]:.4f}, {norms[1]:.4f} and {norms[2]:.4f} at "
+            f"the three steps: with the larger ones it settles near λ = {STRENGTH:g}, the price of the penalty."
         )
         said.append(games.says(what))
         data.append(games.data)

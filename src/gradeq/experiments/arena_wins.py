@@ -60,7 +60,7 @@ def run(source: Source) -> Result:
         best = int(np.nanargmax(np.nanmean(wins, axis=1)))
         said.append(
             f"{games.title}: {count:,} games among the five; {names[best]} wins most, "
-            f"{np.nanmean(wins[best]):.0%} on average over the other four."
+            f"{100 * np.nanmean(wins[best]):.0f} % on average over the other four."
         )
         data.append(games.data)
     return Result(" ".join(said), tuple(numbers), sheets, ". ".join(data))

@@ -92,7 +92,7 @@ def run(source: Source) -> Result:
                 numbers += _ended(f"{what}, {title}, their rate {rate:g}", *found.end(of))
         shown, still = ends[title, THEIRS[2]].runs[TRIES], ends[title, THEIRS[0]].runs[TRIES]
         panels += [
-            Panel(f"Calibration error, {title}", "people", "ECE so far", errors, y_limits=(0.0, None)),
+            Panel(f"Calibration error, {title}", "people", "so far", errors, y_limits=(0.0, None)),
             Panel(f"Brier score, {title}", "people", "mean squared error so far", scores, legend=""),
             Panel(
                 f"Reliability, {title}, η = {factor * THEIRS[2]:g}", "served", "share re-arrested",
@@ -110,8 +110,9 @@ def run(source: Source) -> Result:
         + "; ".join(
             f"{title} {ended(title, 0.0)} and {ended(title, 0.01)}" for title, _, _ in VARIANTS
         )
-        + f". At their rate 0.05 it is {ended('raw bin', 0.05)} for raw bin, and no number for the other two: steps "
-        f"that differ by less than {numeral(TRIES * TINY)} of themselves end anywhere from "
+        + f". (For raw bin η is twice their rate.) "
+        f"At their rate 0.05 it is {ended('raw bin', 0.05)} for raw bin, and no number for the other two: steps "
+        f"that differ from it by at most {numeral(TRIES * TINY)} of it end anywhere from "
         f"{ended('per bin', 0.05)} per bin and from {ended('by block', 0.05)} by block, because rounding decides "
         "on which side of a grid point a value falls. Bands show that spread (17 steps each). A parameter that "
         "is read in one cell and moved in another need not settle."

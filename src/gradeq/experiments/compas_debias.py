@@ -38,7 +38,7 @@ def run(source: Source) -> Result:
         theta, bias, loss, norm, plotted, *by_race = AUTHORS[rate]
         at = f"η = {rate / 2:g}"
         numbers += [
-            Number(f"theta, {at}", float(done.theta[0]), theta, theta, within),
+            Number(f"θ, {at}", float(done.theta[0]), theta, theta, within),
             Number(f"bias, {at}", float(done.errors.mean()), bias, bias, within),
             Number(f"average loss, {at}", float(done.losses.mean()), loss, 2 * loss, within),
             Number(f"end of their bias curve, {at}", abs(plotted_mean(done.errors)) / 2, norm, norm, within),

@@ -23,7 +23,7 @@ def run(source: Source) -> Result:
     numbers = []
     for decay, done in zip(DECAYS, runs, strict=True):
         numbers += [
-            Number(f"theta, α = {decay:g}", float(done.theta[0])),
+            Number(f"θ, α = {decay:g}", float(done.theta[0])),
             Number(f"bias, α = {decay:g}", float(done.errors.mean())),
             Number(f"average loss, α = {decay:g}", float(done.losses.mean())),
         ]
@@ -49,8 +49,8 @@ EXPERIMENT = Experiment(
     figure="Figure 12",
     chapter="paper",
     needs=("compas",),
-    shows="The panels of Figure 11 with steps η_t = η_1 t^−α, for four α.",
-    corrected="The paper gives neither η_1 nor the decay rates; the authors' code has 0.5 t^−α with half the paper's "
-    "loss, so η_1 = 0.25, and α = 0, 0.25, 0.5, 0.6.",
+    shows="The panels of Figure 11 with steps ηₜ = η₁ t⁻ᵅ, for four α.",
+    corrected="The paper gives neither η₁ nor the decay rates; the authors' code has 0.5 t⁻ᵅ with half the paper's "
+    "loss, so η₁ = 0.25, and α = 0, 0.25, 0.5, 0.6.",
     run=run,
 )

@@ -26,7 +26,7 @@ def run(source: Source) -> Result:
             Number(f"average loss, η = {step:g}", float(done.losses.mean())),
         ]
         numbers += [
-            Number(f"theta of {group}, η = {step:g}", float(theta))
+            Number(f"θ of {group}, η = {step:g}", float(theta))
             for group, theta in zip(groups, done.theta, strict=True)
             if step
         ]

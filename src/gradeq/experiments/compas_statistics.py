@@ -89,7 +89,7 @@ def run(source: Source) -> Result:
         "share",
         [Stack(when, shares[places], RACES, tuple(RACE_LOOKS[race] for race in RACES))],
         y_limits=(0.0, 1.0),
-        legend="lower left",
+        legend="outside",
         cells=(0, 2, 1, 3),
     )
     below = Panel(
@@ -107,8 +107,9 @@ def run(source: Source) -> Result:
         f"{_how_many(rates[0] > rates[1])} ten scores (0.1: {rates[0, 0]:.3f} and {rates[1, 0]:.3f}; 1: "
         f"{rates[0, 9]:.3f} and {rates[1, 9]:.3f}). "
         f"On average over all the score is {-(p - y).mean():.3f} too low. Until row {last:,} "
-        f"({data.date[last - 1]}) its bias is {(p - y)[:last].mean():+.3f}; everyone screened later was re-arrested, "
-        f"and there it is {(p - y)[last:].mean():+.3f}: this looks like an artefact of how the file was collected."
+        f"({_day(data.date[last - 1])}) its bias is {(p - y)[:last].mean():+.3f}; everyone screened later was "
+        f"re-arrested, and there it is {(p - y)[last:].mean():+.3f}: this looks like an artefact of how the "
+        f"file was collected."
     )
     sheet = Sheet([left, top, below], (2, 5), (13.5, 5.6))
     return Result(found, tuple(numbers), {"": sheet}, name)
@@ -119,6 +120,11 @@ def re_arrested(p: Floats, y: Floats, race: Texts) -> Floats:
     scores = np.round(10 * p)
     cells = [[(race == name) & (scores == decile) for decile in DECILES] for name in RACES]
     return np.array([[y[cell].mean() if cell.any() else np.nan for cell in row] for row in cells])
+
+
+def _day(date: Any) -> str:
+    """A date in words."""
+    return f"{date.item():%-d %B %Y}"
 
 
 def _how_many(true: Any) -> str:

@@ -33,14 +33,14 @@ def run(source: Source) -> Result:
         losses = [pinball(raw, y), pinball(served, y)]
         gaps = [float(np.abs(c - np.array(LEVELS)).mean()) for c in coverages]
         worst.append((*gaps, float(losses[0].mean()), float(losses[1].mean())))
-        numbers += [
-            Number(f"mean coverage error, {horizon} weeks, raw", gaps[0]),
-            Number(f"mean coverage error, {horizon} weeks, tracked", gaps[1]),
-            Number(f"mean pinball loss, {horizon} weeks, raw", float(losses[0].mean())),
-            Number(f"mean pinball loss, {horizon} weeks, tracked", float(losses[1].mean())),
-            Number(f"rows where levels cross, {horizon} weeks", float((np.diff(served) < 0.0).any(axis=1).sum())),
-        ]  # fmt: skip
         week = "week" if horizon == 1 else "weeks"
+        numbers += [
+            Number(f"mean coverage error, {horizon} {week}, raw", gaps[0]),
+            Number(f"mean coverage error, {horizon} {week}, tracked", gaps[1]),
+            Number(f"mean pinball loss, {horizon} {week}, raw", float(losses[0].mean())),
+            Number(f"mean pinball loss, {horizon} {week}, tracked", float(losses[1].mean())),
+            Number(f"rows where levels cross, {horizon} {week}", float((np.diff(served) < 0.0).any(axis=1).sum())),
+        ]  # fmt: skip
         levels = np.array(LEVELS)
         above.append(
             Panel(
@@ -63,7 +63,7 @@ def run(source: Source) -> Result:
             )
         )  # fmt: skip
     found = "Mean coverage error over the 23 levels, raw to tracked: " + "; ".join(
-        f"{h} week{'s' if h > 1 else ''} {before:.3f} to {after:.3f} (pinball loss {loss:.2f} to {new:.2f})"
+        f"{h} week{'s' if h > 1 else ''}: {before:.3f} to {after:.3f} (pinball loss {loss:.2f} to {new:.2f})"
         for h, (before, after, loss, new) in zip(HORIZONS, worst, strict=True)
     )
     sheet = Sheet([*above, *below], (2, 4), (14.5, 6.8))

@@ -100,6 +100,7 @@ def run(source: Source) -> Result:
                 Line(delays, measured, "measured", AFTER._replace(dash="none", marker="o")),
             ],
             y_scale="log",
+            ticks=(DELAYS, tuple(str(delay) for delay in DELAYS)),
         ),
         Panel(f"Constant delay {SHOWN}", "rounds", "|θ|", runs, y_scale="log", legend="upper left"),
         Panel(

@@ -49,6 +49,7 @@ STYLE: Any = {
 }
 FINE, COARSE = 200, 100  # dots per inch of the picture beside the page, and of the one on it
 LONGEST = 40  # of a label in a legend
+SHORT = 60.0  # times its beginning: a logarithmic axis that ends before has plain numbers, not powers of ten
 
 
 def require_matplotlib() -> None:
@@ -122,6 +123,9 @@ def draw(axes: Any, panel: Panel) -> None:
         axes.set_xlim(*panel.x_limits)
     if panel.y_limits is not None:
         axes.set_ylim(*panel.y_limits)
+    if panel.ticks is None and not any(_dated(mark) for mark in panel.marks):
+        _numbered(axes.xaxis, 5 if panel.cells is None or panel.cells[3] < 3 else 9)
+    _numbered(axes.yaxis, 9)
     if panel.legend and axes.get_legend_handles_labels()[1]:
         if panel.legend == "outside":
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -156,7 +160,12 @@ def put(axes: Any, mark: Mark) -> None:
         axes.plot(mark.x, mark.y, label=_short(mark.label), markersize=5.0, **style)
         for x, y, name in zip(mark.x, mark.y, mark.names, strict=False):
             axes.annotate(
-                _short(name), (x, y), textcoords="offset points", xytext=(5, 4), fontsize=8
+                _short(name),
+                (x, y),
+                textcoords="offset points",
+                xytext=(-6, 3),
+                ha="right",
+                fontsize=8,
             )
     elif isinstance(mark, Bars):
         hatch = {"-": None, "--": "////", ":": "....", "-.": "xxxx"}[mark.look.dash]
@@ -212,6 +221,30 @@ def _few_dates(axes: Any, most: int) -> None:
     locator = untyped.AutoDateLocator(minticks=3, maxticks=most)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
+
+
+def _numbered(axis: Any, most: int) -> None:
+    """Ticks as one writes numbers: thousands with commas, and on a short logarithmic axis no powers of ten."""
+    from matplotlib import ticker
+
+    untyped: Any = ticker
+    if isinstance(axis.get_major_formatter(), untyped.FixedFormatter):
+        return
+    low, high = sorted(axis.get_view_interval())
+    if axis.get_scale() == "log":
+        if high / low < SHORT:
+            steps = (1, 1.5, 2, 3, 5, 7) if high / low < SHORT**0.5 else (1, 2, 5)
+            axis.set_major_locator(untyped.LogLocator(subs=steps))
+            axis.set_major_formatter(untyped.FuncFormatter(_written))
+            axis.set_minor_formatter(untyped.NullFormatter())
+    elif max(-low, high) >= 1000.0:
+        axis.set_major_formatter(untyped.FuncFormatter(_written))
+        axis.set_major_locator(untyped.MaxNLocator(most, steps=(1, 2, 2.5, 5, 10)))
+
+
+def _written(value: float, place: int) -> str:
+    """One tick."""
+    return f"{value:,g}".replace("-", "−")
 
 
 def _short(label: str) -> str | None:

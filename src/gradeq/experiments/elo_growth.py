@@ -56,7 +56,7 @@ def run(source: Source) -> Result:
         ]
         decade = float(tops[-1] - tops[len(tops) // 10])
         numbers += [
-            Number(f"{players} players: growth in the last decade of games", decade),
+            Number(f"{players} players: growth over the last tenfold of games", decade),
             Number(f"{players} players: (M − 1)/2 · ln 10", (players - 1) / 2 * np.log(10.0)),
             Number(f"{players} players: largest rating / bound", float((tops[at] / bounds).max())),
         ]
@@ -67,9 +67,9 @@ def run(source: Source) -> Result:
         ),
     ]  # fmt: skip
     found = (
-        "A ladder of players grows by "
+        "The largest rating of a ladder of players grows by "
         + ", ".join(f"{numbers[3 * k].ours:.2f}" for k in range(3))
-        + " in its last decade of games for 2, 4 and 6 players, against (M − 1)/2 · ln 10 = "
+        + " while the games grow tenfold, for 2, 4 and 6 players, against (M − 1)/2 · ln 10 = "
         + ", ".join(f"{numbers[3 * k + 1].ours:.2f}" for k in range(3))
         + ": ratings are not bounded, and log T is the right rate. The bias of a player still falls like log T / T."
     )

@@ -44,9 +44,10 @@ def run(source: Source) -> Result:
     sheet = Sheet([item.panel for item in found], (rows, COLUMNS), (15.5, 3.1 * rows))
     numbers = tuple(number for item in found for number in item.numbers)
     left = sum(item.happens > item.allows for item in found)
+    which = "all" if left == len(found) else f"{left}"
     said = (
         f"{len(found)} panels. Grey is what is printed, or a run of it; blue is a run of the method; orange and "
-        f"dashed is what holds. In {left} of them a run leaves what the print allows."
+        f"dashed is what holds. In {which} of them a run leaves what the print allows."
     )
     return Result(said, numbers, {"": sheet})
 

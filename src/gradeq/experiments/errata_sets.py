@@ -60,7 +60,7 @@ def algorithm_4() -> Erratum:
     panel = over_rounds(
         "36 Algorithm 4, overlapping groups", "|bias| of group 1",
         (printed, "exp(θ), as printed", PRINTED_LOOK), (mended, "exp(z'θ)", RUN_LOOK),
-        scale="linear", limits=(-0.01, 0.4),
+        scale="linear",
     )  # fmt: skip
     return Erratum(panel, printed[-1], 0.0, mended[-1])
 
@@ -92,7 +92,7 @@ def algorithm_5() -> Erratum:
     panel = over_rounds(
         "38 Algorithm 5, its slow tracker", "|coverage − 0.9|", (wrong, "as printed", PRINTED_LOOK),
         (right, "own iterate, own miss", RUN_LOOK),
-        (np.array(bound), "bound of a tracker", BOUND_LOOK), limits=(1e-3, 1e2),
+        (np.array(bound), "bound of a tracker", BOUND_LOOK), floor=1e-3,
     )  # fmt: skip
     return Erratum(panel, wrong[-1], bound[-1], right[-1])
 
@@ -100,9 +100,7 @@ def algorithm_5() -> Erratum:
 def simplex_coverage() -> Erratum:
     """Row 39: equilibrium on the simplex is no coverage; one final tracker gives it (the run of result 7.5)."""
     trial = ensemble()
-    return _from_trial(
-        "39 coverage of the ensemble", trial, "|coverage − 0.9|", "with final tracker"
-    )
+    return _from_trial("39 coverage of the ensemble", trial, "with final tracker")
 
 
 def simplex_cone() -> Erratum:
@@ -150,7 +148,7 @@ def simplex_support() -> Erratum:
 
 def no_floor() -> Erratum:
     """Row 48: entropy is unbounded on the simplex; exponentiated gradient needs a floor (the run of result 7.3)."""
-    return _from_trial("48 exponentiated gradient", floored(), "‖average of g + n‖", "floor 0.01")
+    return _from_trial("48 exponentiated gradient", floored(), "floor 0.01")
 
 
 def cone_test() -> Erratum:
@@ -168,13 +166,13 @@ def cone_test() -> Erratum:
     return Erratum(panel, float(ratio.max()), float(ratio.min()), 0.0)
 
 
-def _from_trial(title: str, trial: Trial, unit: str, mended: str) -> Erratum:
+def _from_trial(title: str, trial: Trial, mended: str) -> Erratum:
     (alone,) = trial.more
     panel = Panel(
-        title, "rounds T", unit,
+        title, "rounds T", trial.axis,
         [
             Line(trial.at, alone.y, alone.label, PRINTED_LOOK),
-            Line(trial.at, trial.run, mended, RUN_LOOK),
+            Line(trial.at, trial.drawn, mended, RUN_LOOK),
             Line(trial.at, trial.bound, "bound", BOUND_LOOK),
         ],
         "log", "log",

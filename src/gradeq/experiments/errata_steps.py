@@ -41,7 +41,7 @@ def introduction() -> Erratum:
     bound = np.array([average_from_radius(0.0, 1.0, eta, t) for t in range(1, rounds + 1)])
     panel = over_rounds(
         "1 update of the introduction", "|bias|", (printed, "as printed", PRINTED_LOOK),
-        (mean, "with − θ", RUN_LOOK), (bound, "bound", BOUND_LOOK), limits=(1e-3, 1e2),
+        (mean, "with − θ", RUN_LOOK), (bound, "bound", BOUND_LOOK), floor=1e-3,
     )  # fmt: skip
     return Erratum(panel, printed[-1], bound[-1], mean[-1])
 
@@ -166,7 +166,7 @@ def growing_features() -> Erratum:
     panel = Panel(
         "21 ridge, growing features", "rounds T", "|θ|",
         [
-            Line(np.arange(1, rounds + 1), growing, "‖x‖ = t^¼, allowed as printed", PRINTED_LOOK),
+            Line(np.arange(1, rounds + 1), growing, "‖x‖ = ⁴√t, allowed as printed", PRINTED_LOOK),
             Line(np.arange(1, rounds + 1), bounded, "‖x‖ = 1", RUN_LOOK),
         ],
         y_scale="log",
@@ -187,9 +187,9 @@ def vanishing_steps() -> Erratum:
     slow = np.abs(running_mean(debias_reals(np.zeros(rounds), y, Power(1.0, 0.5)).errors))
     panel = over_rounds(
         "27 steps that vanish too fast", "|average gradient|",
-        (explode, "η = exp(−t), allowed as printed", PRINTED_LOOK),
-        (hover, "η = 1/t, allowed as printed", PRINTED_LOOK._replace(dash="--")),
-        (slow, "η = 1/√t", RUN_LOOK), limits=(1e-3, 1e2),
+        (explode, "η = exp(−t), as printed", PRINTED_LOOK),
+        (hover, "η = 1/t, as printed", PRINTED_LOOK._replace(dash="--")),
+        (slow, "η = 1/√t", RUN_LOOK), floor=1e-3,
     )  # fmt: skip
     return Erratum(panel, explode[-1], 0.0, slow[-1])
 

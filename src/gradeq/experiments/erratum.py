@@ -46,11 +46,14 @@ def over_rounds(
     unit: str,
     *lines: tuple[Floats, str, Look],
     scale: str = "log",
-    limits: tuple[float | None, float | None] | None = None,
+    floor: float = 0.0,
 ) -> Panel:
-    """Courses over rounds on a logarithmic axis."""
-    marks = [course(values, name, look, log=True) for values, name, look in lines]
-    return Panel(title, "rounds T", unit, marks, x_scale="log", y_scale=scale, y_limits=limits)
+    """Courses over rounds on a logarithmic axis; what is below the floor is drawn there, as the unit says."""
+    marks = [
+        course(np.maximum(values, floor), name, look, log=True) for values, name, look in lines
+    ]
+    said = f"{unit}, at least {floor:g}" if floor else unit
+    return Panel(title, "rounds T", said, marks, x_scale="log", y_scale=scale)
 
 
 def flat(value: float, like: Floats) -> Floats:

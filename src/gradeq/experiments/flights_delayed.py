@@ -69,8 +69,8 @@ def run(source: Source) -> Result:
         Number("most labels in flight", float(waiting.max())),
         Number("bias before, minutes", float(base.mean())),
         Number("bias after, capped, minutes", float(error.mean())),
-        Number("RMSE before, minutes", float(np.sqrt((base**2).mean()))),
-        Number("RMSE after, capped, minutes", float(np.sqrt((error**2).mean()))),
+        Number("root mean squared error before, minutes", float(np.sqrt((base**2).mean()))),
+        Number("root mean squared error after, capped, minutes", float(np.sqrt((error**2).mean()))),
         Number("largest |θ|, capped, minutes", float(np.abs(capped.thetas).max())),
         Number("largest |θ|, not capped, minutes", float(np.abs(free.thetas).max())),
         Number("flights until it diverged, not capped", float(free.rows[-1])),
@@ -113,9 +113,12 @@ def run(source: Source) -> Result:
         f"Up to {waiting.max():.0f} labels are in flight. Without a cap a step of {ETA:g} diverges: |θ| is "
         f"{abs(free.thetas[-1]):,.0f} minutes after {free.rows[-1]:,} flights, and there the layer stops itself; "
         f"with the cap, 0.1 over the flights served until a label came, the bias falls from {base.mean():+.2f} to "
-        f"{error.mean():+.3f} minutes and the RMSE from {numbers[3].ours:.2f} to {numbers[4].ours:.2f}."
+        f"{error.mean():+.3f} minutes and the root mean squared error from {numbers[3].ours:.2f} to "
+        f"{numbers[4].ours:.2f}."
     )
-    data_name = f"Flights out of New York in 2013 from April on, {len(y):,}, label known at landing"
+    data_name = (
+        f"{len(y):,} flights out of New York from April to December 2013, label known at landing"
+    )
     return Result(found, tuple(numbers), {"": Sheet(panels, (1, 4), (15.5, 3.4))}, data_name)
 
 

@@ -31,7 +31,7 @@ def run(source: Source) -> Result:
         theta, bias, error, norm, loss = AUTHORS[rate]
         at = f"η = {2 * rate:g}"
         numbers += [
-            Number(f"theta, {at}", float(done.theta[0]), theta, theta),
+            Number(f"θ, {at}", float(done.theta[0]), theta, theta),
             Number(f"bias, {at}", float(done.errors.mean()), bias, bias),
             Number(f"average loss, {at}", float(done.losses.mean()), error, error / 2),
             Number(

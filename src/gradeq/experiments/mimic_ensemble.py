@@ -109,7 +109,11 @@ def run(source: Source) -> Result:
         f"tracker in hindsight (η = {STEPS[best]:g}) has {single[best].losses.mean():.4f}. Coverage of the ensemble "
         "is not guaranteed; one final tracker makes it so (result 7.5)."
     )
-    data = f"{stream.data}; the last {LAST:,}" + ("" if stream.is_paper else f", in {unit}")
+    data = f"{stream.data}; the last {LAST:,}" + (
+        ""
+        if stream.is_paper
+        else f", in {unit}, in which errors are about as wide as those of stays in days"
+    )
     return Result(found, tuple(numbers), {"": Sheet(panels, (5, 3), (14.0, 15.5))}, data)
 
 
@@ -153,7 +157,7 @@ def _row(
         losses.append(course(running_mean(tracked.losses)[WILD:], label, look, rows))
     served.append(Line(middle, truth, f"{LEVEL:g} quantile of labels", TRUTH))
     return [
-        Panel(f"{title}: mean quantile of {WINDOW}", "rows", unit, served),
+        Panel(f"{title}: mean of {WINDOW} rows", "rows", unit, served),
         Panel(
             f"Coverage gap so far (below {FLOOR:g}: drawn there)", "rows", "|coverage − 0.9|", gaps,
             x_scale="log", y_scale="log", legend="",

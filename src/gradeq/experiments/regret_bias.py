@@ -17,6 +17,7 @@ from gradeq.regret import regret
 ETA = 0.2
 SEED = 3
 ROUNDS = 1000
+FIRST = 10  # the first round that is drawn; averages of fewer are wild
 HORIZONS = (*range(1, 10), *range(10, ROUNDS + 1, 10))
 
 
@@ -55,10 +56,15 @@ def run(source: Source) -> Result:
         Number("regret / T as their script has it", scripted[-1], 0.790020, 0.790020),
         Number("absolute bias, η = 0.2", ours_bias[-1], 0.000521, 0.000710),
         Number("absolute bias, η = 0.4", theirs_bias[-1], 0.000521, 0.000521),
-        Number("theta, η = 0.2", float(ours.theta[0]), 0.208569, 0.142043),
-        Number("theta, η = 0.4", float(theirs.theta[0]), 0.208569, 0.208569),
+        Number("θ, η = 0.2", float(ours.theta[0]), 0.208569, 0.142043),
+        Number("θ, η = 0.4", float(theirs.theta[0]), 0.208569, 0.208569),
     )
     at = np.array(HORIZONS)
+    late = at >= FIRST
+    at, scripted, theirs_regret, ours_regret = (
+        values[late] for values in (at, scripted, theirs_regret, ours_regret)
+    )
+    rounds = np.arange(FIRST, ROUNDS + 1)
     left: list[Mark] = [
         Level(0.0),
         Line(at, scripted, "as published", PRINTED),
@@ -67,16 +73,18 @@ def run(source: Source) -> Result:
     ]
     right: list[Mark] = [
         Level(0.0),
-        course(theirs_bias, "η = 0.4, as published", PRINTED._replace(dash="--")),
-        course(ours_bias, "η = 0.2 (as stated)", AFTER),
+        course(
+            theirs_bias[FIRST - 1 :], "η = 0.4, as published", PRINTED._replace(dash="--"), rounds
+        ),
+        course(ours_bias[FIRST - 1 :], "η = 0.2 (as stated)", AFTER, rounds),
     ]
     panels = [
-        Panel("Regret / T", "rounds T", "regret / T", left, y_limits=(-0.05, 1.2)),
-        Panel("Absolute bias", "rounds T", "|mean(θ − y)|", right, y_limits=(-0.01, 0.25)),
+        Panel(f"Regret / T, from round {FIRST} on", "rounds T", "regret / T", left),
+        Panel(f"Absolute bias, from round {FIRST} on", "rounds T", "|mean(θ − y)|", right),
     ]
     found = (
         f"At η = 0.2 the regret per round settles near {ours_regret[-1]:.4f}, not 0.79, while the bias ends at "
-        f"{ours_bias[-1]:.5f}. The message of the figure holds: no vanishing regret, and no bias."
+        f"{ours_bias[-1]:.5f}. The message of the figure holds: the regret does not vanish, the bias does."
     )
     return Result(
         found, numbers, {"": Sheet(panels, (1, 2), (10.0, 3.4))}, "1,000 normal labels, seed 3"

@@ -132,7 +132,7 @@ EXPERIMENT = Experiment(
     figure="remark after Proposition 13",
     chapter="theory",
     needs=(),
-    shows="Must one choose between no regret and equilibrium? Steps 0.5 t^−α for four rates α on labels in [−1, 1], "
+    shows="Must one choose between no regret and equilibrium? Steps 0.5 t⁻ᵅ for four rates α on labels in [−1, 1], "
     "without a constraint set.",
     corrected="The remark takes a bounded set and its diameter from the literature. No set is needed: restorative "
     "losses keep the iterates together, so the regret is bounded on the whole space (result 1.7). Its step is "

@@ -19,7 +19,6 @@ from gradeq.experiments.spirals import (
     trajectory,
     zero_curvature,
 )
-from gradeq.experiments.tables import numeral
 from gradeq.theory import average_from_radius, radius_positive_curvature, radius_zero_curvature
 
 ROUNDS = 10_000
@@ -64,7 +63,7 @@ def run(source: Source) -> Result:
         f"Without curvature the radius follows its bound exactly (ratio {numbers[4].ours:.6f}) and grows like √T, so "
         f"the average gradient falls like 1/√T to {numbers[2].ours:.4f}. With positive curvature the radius stays at "
         f"{numbers[5].ours:.4f} under {numbers[6].ours:.4f}, and the average gradient falls like 1/T to "
-        f"{numeral(numbers[7].ours)}."
+        f"{numbers[7].ours:.5f}."
     )
     return Result(found, tuple(numbers), {"": Sheet(panels, (1, 4), (14.5, 3.3))})
 

@@ -70,7 +70,7 @@ def run(source: Source) -> Result:
     ]
     found = (
         f"After 30 steps the first is at radius {radii[0]:.4f}, exactly its bound √(‖θ₁‖² + η²T) = {bounds[0]:.4f}; "
-        f"the second at {radii[1]:.4f}, where it stays for ever (bound {bounds[1]:.4f})."
+        f"the second at {radii[1]:.4f}, near which it stays (bound {bounds[1]:.4f})."
     )
     return Result(found, numbers, {"": Sheet(panels, (1, 2), (10.4, 5.4))})
 
@@ -82,12 +82,18 @@ def _panel(title: str, field: Field, path: Floats) -> Panel:
     marks: list[Mark] = [
         Arrows(x, y, moves[:, 0], moves[:, 1], "field", PALE),
         Line(path[:, 0], path[:, 1], "path", SECOND._replace(dash=":"), quiet=True),
-        Dots(path[:, 0], path[:, 1], "θ₁, θ₂, …", SECOND),
+        Dots(path[:, 0], path[:, 1], "iterates", SECOND),
         Dots(path[:1, 0], path[:1, 1], "start", AFTER._replace(marker="s")),
     ]
-    reach = (-4.9, 4.9)
     return Panel(
-        title, "θ₁", "θ₂", marks, x_limits=reach, y_limits=reach, square=True, legend="upper right"
+        title,
+        "first coordinate",
+        "second coordinate",
+        marks,
+        x_limits=(-4.9, 4.9),
+        y_limits=(-4.9, 5.6),
+        square=True,
+        legend="upper right",
     )
 
 

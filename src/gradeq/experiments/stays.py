@@ -48,8 +48,9 @@ def stays(source: Source) -> Stays:
         return Stays(name, data.prediction, data.days, data.admitted, kinds, "days", True)
     flown = source.load(flights.load)
     name = (
-        f"Flights out of New York in 2013 from April on, {len(flown.delay):,}, delay at arrival in minutes, labels "
-        "without label delay, in place of MIMIC, whose files are not available"
+        f"{len(flown.delay):,} flights out of New York from April to December 2013, in place of MIMIC, whose files "
+        "are not there: delay at arrival in minutes, each label known before the next row, carriers (UA United, B6 "
+        "JetBlue, EV ExpressJet, DL Delta) and airports (EWR Newark, JFK Kennedy, LGA LaGuardia) by their codes"
     )
     kinds = {"carrier": flown.carrier, "origin": flown.origin}
     when = flown.served.astype("datetime64[D]")

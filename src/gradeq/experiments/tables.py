@@ -29,20 +29,20 @@ def csv_of(sheet: Sheet) -> str:
 
 
 def numeral(value: float | None) -> str:
-    """Up to six significant digits, a real minus sign, and nothing for a number that there is not.
+    """Up to six significant digits, thousands with commas, a real minus sign, nothing for a number that there is not.
 
     >>> numeral(-0.112877555), numeral(6787.0), numeral(None), numeral(3.5e-5)
-    ('\u22120.112878', '6787', '', '3.5 × 10⁻⁵')
+    ('\u22120.112878', '6,787', '', '3.5 × 10⁻⁵')
     """
     if value is None:
         return ""
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "not a number"
-    if value != 0.0 and not 1e-4 <= abs(value) < 1e6:
+    if value != 0.0 and not 1e-4 <= float(f"{abs(value):.6g}") < 1e6:
         digits, power = f"{value:.3e}".split("e")
         raised = str(int(power)).translate(RAISED)
         return f"{digits.rstrip('0').rstrip('.')} × 10{raised}".replace("-", "−")
-    return f"{value:.6g}".replace("-", "−")
+    return f"{value:,.6g}".replace("-", "−")
 
 
 def _cell(value: Any) -> str:

@@ -15,6 +15,7 @@ from gradeq.experiments.experiment import Number
 from gradeq.experiments.sheet import AFTER, BOUND, Line, Mark, Panel, Sheet, thinned
 
 SLACK = 1e-9  # rounding
+FLOOR = 1e-4  # a run below it is drawn there: a logarithmic axis has no zero
 # A player sees theta and the round, and chooses the row (None: one parameter) and the label.
 Player = Callable[[Floats, int], tuple[Any, float]]
 
@@ -33,6 +34,16 @@ class Trial(NamedTuple):
     def ratio(self) -> float:
         """The nearest that the run comes to its bound; never above 1."""
         return float((self.run / self.bound).max())
+
+    @property
+    def drawn(self) -> Floats:
+        """The run as a logarithmic axis can show it: what is below the floor is drawn there."""
+        return np.maximum(self.run, FLOOR) if self.run.min() < FLOOR else self.run
+
+    @property
+    def axis(self) -> str:
+        """The unit, with the floor where the run falls below it."""
+        return f"{self.unit}, at least {FLOOR:g}" if self.run.min() < FLOOR else self.unit
 
 
 def horizons(rounds: int) -> Any:
@@ -84,12 +95,12 @@ def sheet(trials: Sequence[Trial], columns: int = 4) -> Sheet:
     panels = []
     for trial in trials:
         marks: list[Mark] = [
-            Line(trial.at, trial.run, "run", AFTER),
+            Line(trial.at, trial.drawn, "run", AFTER),
             Line(trial.at, trial.bound, "bound", BOUND),
             *trial.more,
         ]
         panels.append(
-            Panel(trial.title, "rounds T", trial.unit, marks, x_scale="log", y_scale="log")
+            Panel(trial.title, "rounds T", trial.axis, marks, x_scale="log", y_scale="log")
         )
     rows = math.ceil(len(trials) / columns)
     return Sheet(panels, (rows, columns), (3.7 * columns, 3.1 * rows))
