@@ -16,7 +16,7 @@ help:
 	@echo "make check        ruff, ruff format, mypy --strict, direction of imports"
 	@echo "make format       let ruff sort imports and format"
 	@echo "make bench        the benchmark table; make bench-large adds the long ones"
-	@echo "make bench-peers  install what the benchmarks are compared with (elote, evalica, riix; river is there)"
+	@echo "make bench-peers  the same work by river, MAPIE, evalica, torch and others, in an environment of their own, .peers"
 	@echo "make bench-quality   bias and loss of the defaults on late streams, beside rolling means (needs GRADEQ_DATA)"
 	@echo "make bench-service   the service beside a bare endpoint and raw transactions, over loopback"
 	@echo "make bench-spark     tables on Spark beside Spark itself and the library, 10,000,000 rows of 1,000,000 keys"
@@ -61,7 +61,8 @@ bench: setup
 	$(PY) -m benchmarks
 
 bench-peers: setup
-	$(PY) -m pip install --quiet -c constraints.txt -r benchmarks/peers.txt
+	$(PY) -m benchmarks.peers.install
+	.peers/bin/python -m benchmarks.peers $(PEERS_ARGS)
 
 bench-quality: setup
 	$(PY) -m benchmarks.quality
@@ -76,5 +77,5 @@ bench-large: setup
 	$(PY) -m benchmarks --large
 
 clean:
-	rm -rf .venv .bootstrap demo-out bench-out dist build site
+	rm -rf .venv .peers .bootstrap demo-out bench-out dist build site
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -59,15 +59,16 @@ def measure(name: str) -> None:
     """Time one case in this process, in memory."""
     import numpy as np
 
-    from benchmarks.cases import COLUMNS, EVENTS, columns, happened, ran
+    from benchmarks.cases import COLUMNS, EVENTS, happened, ran
+    from benchmarks.inputs import Data
     from benchmarks.timing import best
 
     if name.startswith("event: "):
         n = EVENTS_ROWS
-        job = happened(EVENTS[name.removeprefix("event: ")], columns(n))
+        job = happened(EVENTS[name.removeprefix("event: ")], Data(n))
     else:
         n = COLUMNS[name].rows
-        job = ran(COLUMNS[name], columns(n))
+        job = ran(COLUMNS[name], Data(n))
     served = job()
     print(json.dumps([best({"": job}, n, 3)[""].cpu, float(np.asarray(served, dtype=float).sum())]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -10,11 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.peers.by_arena_rank import fitted
+from benchmarks.peers.by_evalica import winners
+from benchmarks.peers.by_riix import OneByOne
+from benchmarks.peers.games import POINTS
 from benchmarks.timing import Row, Took, once
 from gradeq.datasets import arena, football
 from gradeq.layers.elo import Elo
 
-POINTS = 400 / math.log(10)
 FEW = 30  # games; players with fewer are not compared
 SHUFFLES = 30
 
@@ -41,7 +43,7 @@ def main() -> Iterator[Row]:
     os.environ["GRADEQ_COMPILE"] = "1"
     for name in ("arena_rank", "evalica", "riix"):
         if find_spec(name) is None:
-            print(f"  {name} is not installed (make bench-peers): its lines are left out")
+            print(f"  {name} is left out: .peers/bin/python has it after make bench-peers")
     folder = os.environ.get("GRADEQ_DATA")
     if folder is None:
         print("  GRADEQ_DATA is not set: arena and football are left out")
@@ -132,14 +134,8 @@ def plain_forecasts(title: str, games: Games) -> Row:
 
 
 def by_arena_rank(games: Games) -> Told:
-    import pandas as pd
-    from arena_rank.models.bradley_terry import BradleyTerry
-    from arena_rank.utils.data_utils import PairDataset
-
-    frame = pd.DataFrame({"model_a": games.a, "model_b": games.b, "winner": games.y})
-    data = PairDataset.from_pandas(frame, outcome_map=float)
-    found = BradleyTerry(len(data.competitors)).compute_ratings_and_cis(data)
-    order = np.asarray(data.competitors, dtype=int)
+    competitors, found = fitted(games.a, games.b, games.y)
+    order = np.asarray(competitors, dtype=int)
     ratings, half = np.zeros((2, len(order)))
     ratings[order] = np.asarray(found["ratings"])
     half[order] = (np.asarray(found["rating_upper"]) - np.asarray(found["rating_lower"])) / 2
@@ -149,28 +145,9 @@ def by_arena_rank(games: Games) -> Told:
 def by_evalica(games: Games, method: str) -> Told:
     import evalica
 
-    winners = {1.0: evalica.Winner.X, 0.0: evalica.Winner.Y, 0.5: evalica.Winner.Draw}
-    found = getattr(evalica, method)(
-        games.a.tolist(), games.b.tolist(), [winners[y] for y in games.y.tolist()]
-    )
+    found = getattr(evalica, method)(games.a.tolist(), games.b.tolist(), winners(games.y))
     scores = found.scores.sort_index().to_numpy()
     return Told(POINTS * np.log(scores) if method == "bradley_terry" else scores)
-
-
-class OneByOne:
-    """Games as riix takes them, each in a batch of its own; time goes by the week, where there are dates."""
-
-    def __init__(self, games: Games) -> None:
-        self.matchups, self.scores = np.stack([games.a, games.b], axis=1), games.y
-        days = None if games.times is None else games.times.astype("datetime64[D]").astype(np.int64)
-        self.steps = np.zeros(len(games.y), dtype=int) if days is None else (days - days[0]) // 7
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-    def __iter__(self) -> Iterator[Any]:
-        for k, step in enumerate(self.steps.tolist()):
-            yield self.matchups[k : k + 1], self.scores[k : k + 1], step
 
 
 def by_riix(games: Games, method: str) -> Told:
@@ -179,7 +156,10 @@ def by_riix(games: Games, method: str) -> Told:
 
     names = list(range(1 + max(games.a.max(), games.b.max())))
     system = RiixElo(names, k=16.0) if method == "elo" else VSKF(names)
-    p = system.fit_dataset(OneByOne(games), return_pre_match_probs=True)
+    days = None if games.times is None else games.times.astype("datetime64[D]").astype(np.int64)
+    weeks = None if days is None else (days - days[0]) // 7
+    played = OneByOne(games.a, games.b, games.y, weeks)
+    p = system.fit_dataset(played, return_pre_match_probs=True)
     return Told(np.asarray(system.ratings if method == "elo" else system.mus), None, p)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cases import ETA, FADE, LEVELS, NUS, Data, level_forecasts
+from benchmarks.cases import ETA, FADE
+from benchmarks.inputs import Data
 
 SOURCE = r"""
 #include <math.h>
@@ -20,6 +21,7 @@ SOURCE = r"""
 #include <string.h>
 #define LOOP for (int64_t i = 0; i < n; i++)
 #define EACH for (int64_t k = 0; k < d; k++)
+void pass(int64_t n, const double *f, const double *y, double *s) { LOOP s[i] = f[i] + y[i]; }
 void squared(int64_t n, const double *f, const double *y, double eta, double *s) { double u = 0.0;
   LOOP { double v = f[i] + u; s[i] = v; u = u - eta * (v - y[i]); } }
 void weighted(int64_t n, const double *f, const double *y, const double *w, double eta, double *s) { double u = 0.0;
@@ -33,6 +35,10 @@ void overlapping(int64_t n, int64_t d, const double *f, const double *y, double 
                  double *s) {
   LOOP { double m = 0.0; const int64_t *r = g + i * d; EACH m = m + u[r[k]];
     double v = f[i] + m; s[i] = v; double e = v - y[i]; EACH u[r[k]] = u[r[k]] - eta * e; } }
+void dense(int64_t n, int64_t d, const double *f, const double *y, double eta, const double *x, double *u,
+           double *s) {
+  LOOP { double m = 0.0; const double *r = x + i * d; EACH m = m + u[k] * r[k];
+    double v = f[i] + m; s[i] = v; double e = v - y[i]; EACH u[k] = u[k] - eta * (e * r[k]); } }
 static void pool(int64_t d, double *z) {
   double mean[64]; int64_t size[64], top = 0;
   EACH { mean[top] = z[k]; size[top] = 1;
@@ -102,7 +108,18 @@ def called(loop: Any, n: int, shape: tuple[int, ...], *values: Any) -> Any:
 
 def in_c(c: Any, name: str, data: Data) -> Callable[[], Any] | None:
     """The same recurrence as a case's, in C; None where there is none."""
-    n, f, y = data["n"], data["f"], data["y"]
+    n = data["n"]
+    if name.startswith(("Elo", "leaderboard")):
+        games = [data[column] for column in ("a", "b", "score")]
+        players, board = data["players"], name.startswith("leaderboard")
+
+        def rated() -> Any:
+            u = np.zeros(players)
+            served = called(c.games, n, (n,), *games, 0.1, u)
+            return u if board else served
+
+        return rated
+    f, y = data["f"], data["y"]
     if name == "scalar":
         return lambda: called(c.squared, n, (n,), f, y, ETA)
     if name == "weights":
@@ -114,10 +131,13 @@ def in_c(c: Any, name: str, data: Data) -> Callable[[], Any] | None:
         names = ("g", "h", "i")[: 2 if name.startswith("two") else 3]
         index = np.stack([data[g] + 10 * k for k, g in enumerate(names)], axis=1)
         return lambda: called(c.overlapping, n, (n,), len(names), f, y, ETA, index, np.zeros(30))
+    if name == "features":
+        x, d = data["x"], data["d"]
+        return lambda: called(c.dense, n, (n,), d, f, y, ETA, x, np.zeros(d))
     if name == "quantile, linear":
         return lambda: called(c.quantile, n, (n,), f, y, ETA, 0.9)
     if name == "23 levels":
-        base, taus = level_forecasts(data), np.array(LEVELS)
+        base, taus = data["level forecasts"], np.array(data["taus"])
         shape = n, len(taus)
         return lambda: called(c.levels, n, shape, shape[1], 0, base, shape[1], y, ETA, taus, FADE)
     if name in ("quantile, sinh", "interval"):
@@ -125,13 +145,17 @@ def in_c(c: Any, name: str, data: Data) -> Callable[[], Any] | None:
         shape = (n, len(taus)) if len(taus) > 1 else (n,)
         return lambda: called(c.levels, n, shape, len(taus), 1, f, 1, y, ETA, taus, FADE)
     if name.startswith("ensemble"):
+        nus = data["nus"]
 
         def mixed() -> Any:
-            mix = called(c.ensemble, n, (n,), len(NUS), f, y, NUS, 0.1, 0.9)
+            mix = called(c.ensemble, n, (n,), len(nus), f, y, nus, 0.1, 0.9)
             return called(c.levels, n, (n,), 1, 1, mix, 1, y, 0.03, np.array([0.9]), FADE)
 
         return mixed
-    if name.startswith("Elo"):
-        games = data["a"], data["b"], data["score"]
-        return lambda: called(c.games, n, (n,), *games, 0.1, np.zeros(150))
     return None
+
+
+def passed(c: Any, data: Data) -> Callable[[], Any]:
+    """A pure pass over memory: two columns read, one written."""
+    n, f, y = data["n"], data["f"], data["y"]
+    return lambda: called(c["pass"], n, (n,), f, y)

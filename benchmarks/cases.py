@@ -1,6 +1,6 @@
 """What is measured, by name: whole columns through ``run``, and events through ``predict`` and ``update``.
 
-Only what users call is used, so that two versions of the package can be measured by the same text (``compare``).
+Only what users call is used, so that two versions of the package can be measured by the same text (``against``).
 """
 
 from __future__ import annotations
@@ -8,72 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import gradeq as gq
+from benchmarks.inputs import Data
 
-ETA, FADE, LATE = 0.05, 2.0 ** (-1.0 / 100.0), 1_000
-LEVELS = [0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99]
-NUS = np.geomspace(0.005, 0.5, 8)
-
-
-class Data(dict[str, Any]):
-    """Columns by name; text is made when it is first asked for."""
-
-    def __missing__(self, name: str) -> Any:
-        import pyarrow as pa
-
-        if name == "coded":
-            self[name] = self["text"].dictionary_encode()
-        else:
-            codes = self["g" if name == "text" else "key"]
-            self[name] = pa.array([f"group-{k}" for k in range(codes.max() + 1)]).take(codes)
-        return self[name]
+ETA, FADE = 0.05, 2.0 ** (-1.0 / 100.0)
+Given = Callable[[Data], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 class Case(NamedTuple):
-    """A layer and what it is given; ``goal`` for a million rows or one event."""
+    """A layer and what it is given; ``goal`` for a row of a million; ``found``: what is looked at afterwards."""
 
-    make: Callable[[], Any]
-    given: Callable[[Data], tuple[tuple[Any, ...], dict[str, Any]]]
+    make: Callable[[Data], Any]
+    given: Given
     goal: str = ""
     rows: int = 1_000_000
-
-
-def columns(n: int) -> Data:
-    """Random columns for every case, the same for the same n."""
-    rng = np.random.default_rng(0)
-    base = rng.normal(size=n)
-    data = Data(n=n, f=base, y=base + rng.normal(0.5, 1.0, size=n), w=rng.random(n) + 0.5)
-    data |= {"g": rng.integers(0, 10, n), "h": rng.integers(0, 5, n), "i": rng.integers(0, 3, n)}
-    data["key"] = rng.integers(0, max(n // 10, 1), n)
-    data |= {"times": np.arange(n), "due": np.arange(n) + rng.integers(0, LATE, n) + 0.5}
-    a, b = rng.integers(0, 150, n), rng.integers(1, 150, n)
-    data |= {"a": a, "b": (a + b) % 150, "score": rng.integers(0, 3, n) / 2.0}
-    return data
-
-
-def level_forecasts(data: Data) -> Any:
-    """Forecasts of every level, around a walk."""
-    rng = np.random.default_rng(1)
-    spread = rng.normal(size=(data["n"], len(LEVELS)))
-    spread += data["f"][:, None]
-    spread.sort(axis=1)
-    return spread
+    found: Callable[[Data, Any, Any], Any] = lambda data, layer, run: run.served
 
 
 def plain(data: Data) -> Any:
     return (data["f"], data["y"]), {}
 
 
-def by(*names: str, column: str = "") -> Callable[[Data], Any]:
+def by(*names: str, column: str = "") -> Given:
     """Groups of these names; ``column`` has other values for the only one."""
     return lambda data: (
         (data["f"], data["y"]), {"groups": {name: data[column or name] for name in names}}
     )  # fmt: skip
 
 
-def late(given: Callable[[Data], Any]) -> Callable[[Data], Any]:
+def late(given: Given) -> Given:
     """Labels up to a thousand rows late, out of order."""
     return lambda data: (
         given(data)[0],
@@ -81,8 +44,36 @@ def late(given: Callable[[Data], Any]) -> Callable[[Data], Any]:
     )
 
 
-def debias(*groups: str, eta: Any = ETA) -> Callable[[], Any]:
-    return lambda: gq.Debiaser(eta, groups=list(groups))
+def featured(data: Data) -> Any:
+    """Every feature as a column."""
+    columns = {name: data["x"][:, k] for k, name in enumerate(feature_names(data))}
+    return (data["f"], data["y"]), {"features": columns}
+
+
+def feature_names(data: Data) -> list[str]:
+    return [f"x{k}" for k in range(data["d"])]
+
+
+def debias(*groups: str, eta: Any = ETA) -> Callable[[Data], Any]:
+    return lambda data: gq.Debiaser(eta, groups=list(groups))
+
+
+def keyed(data: Data) -> Any:
+    return gq.Keyed(gq.Debiaser(ETA))
+
+
+def games(data: Data) -> Any:
+    return (data["a"], data["b"], data["score"]), {}
+
+
+def games_by_name(data: Data) -> Any:
+    return (data["a name"], data["b name"], data["score"]), {}
+
+
+def ratings(data: Data, layer: Any, run: Any) -> list[float]:
+    """The online ratings on the leaderboard, by number of the player; its ranks and intervals are made too."""
+    board = {row.player: row.tracked for row in layer.leaderboard()}
+    return [board.get(f"player-{k}", 0.0) for k in range(data["players"])]
 
 
 COLUMNS = {
@@ -92,97 +83,128 @@ COLUMNS = {
     "groups, arrow dictionary": Case(debias("g"), by("g", column="coded"), "<= 20 ns"),
     "two overlapping groups": Case(debias("g", "h"), by("g", "h"), "<= 60 ns"),
     "three overlapping groups": Case(debias("g", "h", "i"), by("g", "h", "i"), "<= 60 ns"),
+    "features": Case(lambda d: gq.Debiaser(ETA, features=feature_names(d)), featured),
     "weights": Case(debias(), lambda d: ((d["f"], d["y"]), {"weights": d["w"]}), "<= 15 ns"),
     "late labels": Case(debias(), late(plain), "<= 80 ns"),
     "late labels, groups": Case(debias("g"), late(by("g"))),
-    "keyed, integers": Case(
-        lambda: gq.Keyed(gq.Debiaser(ETA)), lambda d: ((d["f"], d["y"], d["key"]), {})
-    ),
-    "keyed, text": Case(
-        lambda: gq.Keyed(gq.Debiaser(ETA)), lambda d: ((d["f"], d["y"], d["key text"]), {})
-    ),
-    "quantile, linear": Case(lambda: gq.QuantileTracker(0.9, eta=ETA, link="linear"), plain),
-    "quantile, sinh": Case(lambda: gq.QuantileTracker(0.9, eta=ETA), plain),
-    "interval": Case(lambda: gq.IntervalTracker(0.8, eta=ETA), plain),
+    "keyed, integers": Case(keyed, lambda d: ((d["f"], d["y"], d["key"]), {})),
+    "keyed, text": Case(keyed, lambda d: ((d["f"], d["y"], d["key text"]), {})),
+    "quantile, linear": Case(lambda d: gq.QuantileTracker(0.9, eta=ETA, link="linear"), plain),
+    "quantile, sinh": Case(lambda d: gq.QuantileTracker(0.9, eta=ETA), plain),
+    "interval": Case(lambda d: gq.IntervalTracker(0.8, eta=ETA), plain),
     "23 levels": Case(
-        lambda: gq.MultiQuantileTracker(LEVELS, eta=ETA, link="linear"),
-        lambda d: ((level_forecasts(d), d["y"]), {}), "<= 600 ns", 200_000,
+        lambda d: gq.MultiQuantileTracker(d["taus"], eta=ETA, link="linear"),
+        lambda d: ((d["level forecasts"], d["y"]), {}), "<= 600 ns", 200_000,
     ),
-    "ensemble of 8": Case(lambda: gq.QuantileEnsemble(0.9, NUS.tolist(), 0.1), plain, "", 200_000),
+    "ensemble of 8": Case(
+        lambda d: gq.QuantileEnsemble(0.9, d["nus"].tolist(), 0.1), plain, "", 200_000
+    ),
     "auto, groups": Case(debias("g", eta="auto"), by("g"), "", 200_000),
     "auto, groups, late labels": Case(debias("g", eta="auto"), late(by("g")), "", 200_000),
-    "Elo, integers": Case(lambda: gq.Elo(0.1), lambda d: ((d["a"], d["b"], d["score"]), {})),
+    "Elo, integers": Case(lambda d: gq.Elo(0.1), games),
+    "leaderboard, names": Case(lambda d: gq.Elo(0.1), games_by_name, found=ratings),
 }  # fmt: skip
 
 
 class Events(NamedTuple):
-    """A layer, what an event gives it beside f, and whether its label comes by id."""
+    """A layer, what an event gives it beside f, and whether its label comes by id. ``same``: the case of columns."""
 
-    make: Callable[[], Any]
-    given: Callable[[int], tuple[Any, ...]] = lambda i: ()
+    make: Callable[[Data], Any]
+    given: Callable[[Data], list[tuple[Any, ...]]] = lambda data: [()] * data["n"]
+    same: str = ""
     ids: bool = False
     games: bool = False
     goal: str = "<= 2x river"
 
 
-SEVERAL = [{"g": i % 10, "h": i % 7, "i": i % 3} for i in range(210)]
-TEN = [{"g": i} for i in range(10)]
+def grouped(*names: str) -> Callable[[Data], list[tuple[Any, ...]]]:
+    """The groups of each event."""
+    return lambda data: [
+        (dict(zip(names, own, strict=True)),)
+        for own in zip(*(data[name].tolist() for name in names), strict=True)
+    ]
+
+
 EVENTS = {
-    "scalar": Events(debias(), goal="<= 1.2x river"),
-    "scalar, ids": Events(debias(), ids=True),
-    "ten disjoint groups": Events(debias("g"), lambda i: (TEN[i % 10],)),
-    "three overlapping groups": Events(debias("g", "h", "i"), lambda i: (SEVERAL[i % 210],)),
-    "quantile, linear": Events(lambda: gq.QuantileTracker(0.9, eta=ETA, link="linear")),
-    "quantile, sinh": Events(lambda: gq.QuantileTracker(0.9, eta=ETA)),
-    "interval": Events(lambda: gq.IntervalTracker(0.8, eta=ETA), goal=""),
-    "keyed": Events(lambda: gq.Keyed(gq.Debiaser(ETA)), lambda i: (i % 1_000,)),
-    "auto": Events(debias("g", eta="auto"), lambda i: (TEN[i % 10],), goal=""),
-    "Elo": Events(lambda: gq.Elo(0.1), games=True, goal="<= 2x elote"),
-}
+    "scalar": Events(debias(), same="scalar", goal="<= 1.2x river"),
+    "scalar, ids": Events(debias(), same="scalar", ids=True),
+    "ten disjoint groups": Events(debias("g"), grouped("g"), "groups, integers"),
+    "three overlapping groups": Events(debias("g", "h", "i"), grouped("g", "h", "i"), "three overlapping groups"),
+    "quantile, linear": Events(COLUMNS["quantile, linear"].make, same="quantile, linear"),
+    "quantile, sinh": Events(COLUMNS["quantile, sinh"].make, same="quantile, linear"),
+    "interval": Events(COLUMNS["interval"].make, same="interval", goal=""),
+    "keyed": Events(keyed, lambda data: [(key,) for key in data["key"].tolist()], "keyed, integers"),
+    "auto": Events(debias("g", eta="auto"), grouped("g"), goal=""),
+    "Elo": Events(lambda d: gq.Elo(0.1), same="Elo, integers", games=True, goal="<= 2x elote"),
+}  # fmt: skip
 
 
 def ran(case: Case, data: Data) -> Callable[[], Any]:
     """The job of a case: a new layer, and what it served."""
     positional, named = case.given(data)
-    return lambda: case.make().run(*positional, **named).served
+
+    def job() -> Any:
+        layer = case.make(data)
+        return case.found(data, layer, layer.run(*positional, **named))
+
+    return job
+
+
+def stepped(kind: Events, data: Data) -> Callable[[], Callable[[int], Any]]:
+    """A new layer each time, and the function that is event i: predict, then the label at once."""
+    if kind.games:
+        played = [data[name].tolist() for name in ("a", "b", "score")]
+        return lambda: playing(kind.make(data), *played)
+    given = [
+        (f, *own) for f, own in zip(data["f"].tolist(), kind.given(data), strict=True)
+    ]  # fmt: skip
+    learning = learning_by_id if kind.ids else learning_in_order
+    labels = data["y"].tolist()
+    return lambda: learning(kind.make(data), given, labels)
 
 
 def happened(kind: Events, data: Data) -> Callable[[], list[Any]]:
     """The job of events: a new layer, each event by itself, and what was served."""
-    f, y = data["f"].tolist(), data["y"].tolist()
-    if kind.games:
-        games = list(
-            zip(data["a"].tolist(), data["b"].tolist(), data["score"].tolist(), strict=True)
-        )
-        return lambda: played(kind.make(), games)
-    given = [(f[i], *kind.given(i)) for i in range(len(f))]
-    return lambda: (
-        driven_by_id(kind.make(), given, y) if kind.ids else driven(kind.make(), given, y)
-    )
+    begin = stepped(kind, data)
+
+    def job() -> list[Any]:
+        step = begin()
+        return [step(i) for i in range(data["n"])]
+
+    return job
 
 
-def driven(layer: Any, given: list[Any], y: list[float]) -> list[Any]:
-    """Predict, then the label at once."""
-    predict, update, served = layer.predict, layer.update, []
-    for row, label in zip(given, y, strict=True):
-        served.append(predict(*row))
-        update(label)
-    return served
+def learning_in_order(layer: Any, given: list[Any], y: list[float]) -> Callable[[int], Any]:
+    """Labels of the oldest open prediction."""
+    predict, update = layer.predict, layer.update
+
+    def step(i: int) -> Any:
+        served = predict(*given[i])
+        update(y[i])
+        return served
+
+    return step
 
 
-def driven_by_id(layer: Any, given: list[Any], y: list[float]) -> list[Any]:
-    """Predict, then the label at once, by id."""
-    predict, update, served = layer.predict, layer.update, []
-    for i, (row, label) in enumerate(zip(given, y, strict=True)):
-        served.append(predict(*row, id=i))
-        update(label, id=i)
-    return served
+def learning_by_id(layer: Any, given: list[Any], y: list[float]) -> Callable[[int], Any]:
+    """Labels by id."""
+    predict, update = layer.predict, layer.update
+
+    def step(i: int) -> Any:
+        served = predict(*given[i], id=i)
+        update(y[i], id=i)
+        return served
+
+    return step
 
 
-def played(layer: Any, games: list[tuple[int, int, float]]) -> list[float]:
-    """Predict a game, then its score."""
-    predict, update, served = layer.predict, layer.update, []
-    for a, b, score in games:
-        served.append(predict(a, b))
-        update(a, b, score)
-    return served
+def playing(layer: Any, a: list[int], b: list[int], score: list[float]) -> Callable[[int], float]:
+    """Games: the forecast, then the score."""
+    predict, update = layer.predict, layer.update
+
+    def step(i: int) -> float:
+        served = predict(a[i], b[i])
+        update(a[i], b[i], score[i])
+        return float(served)
+
+    return step

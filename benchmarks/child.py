@@ -20,12 +20,10 @@ def main(name: str, rows: int, peer: str) -> None:
     else:
         import gradeq  # noqa: F401
     imported = now()
-    from benchmarks.cases import COLUMNS, columns, ran
-    from benchmarks.rivals import by_river
+    from benchmarks.inputs import Data
+    from benchmarks.peers.systems import entries
 
-    data = columns(rows)
-    job = by_river(name, data) if peer == "river" else ran(COLUMNS[name], data)
-    assert job is not None
+    job = entries(peer)[name].job(Data(rows))
     start = now()
     served = job()
     took = (i - b + e - s for b, i, s, e in zip(before, imported, start, now(), strict=True))

@@ -9,11 +9,21 @@ from typing import Any
 import numpy as np
 
 from benchmarks.c_loops import in_c, library
-from benchmarks.cases import COLUMNS, Data, columns, ran
-from benchmarks.rivals import INSTALLED, by_river
+from benchmarks.cases import COLUMNS, ran
+from benchmarks.inputs import Data
+from benchmarks.peers.by_river import DOES
+from benchmarks.peers.systems import missing
 from benchmarks.timing import Row, Took, best, compare, once
 
 SHORT = 4_000
+SAME = {  # text is looked up by us alone; river is given the numbers
+    "groups, text": "groups, integers",
+    "groups, arrow dictionary": "groups, integers",
+    "keyed, text": "keyed, integers",
+}
+WITH_RIVER = (
+    set() if missing("river") else {name for name, own in DOES.items() if own.close is not None}
+)
 
 
 def main() -> Iterator[Row]:
@@ -21,7 +31,7 @@ def main() -> Iterator[Row]:
     c = library()
     if c is None:
         print("  no C compiler: the ratios to C are left out")
-    if not INSTALLED:
+    if not WITH_RIVER:
         print("  river is not installed: the ratios to it are left out")
     made: dict[int, Data] = {}
     rivals: dict[str, Any] = {}
@@ -34,7 +44,7 @@ def measured(name: str, c: Any, made: dict[int, Data], rivals: dict[str, Any]) -
     """One case: outputs compared in every row, then timed; river once for each recurrence, since it takes seconds."""
     case = COLUMNS[name]
     for n in (case.rows, SHORT):
-        made.setdefault(n, columns(n))
+        made.setdefault(n, Data(n))
     data, few = made[case.rows], made[SHORT]
     jobs, ratios, gap = {"gradeq": ran(case, data)}, {}, None
     expected = jobs["gradeq"]()
@@ -46,9 +56,9 @@ def measured(name: str, c: Any, made: dict[int, Data], rivals: dict[str, Any]) -
     ours = times["gradeq"]
     if yard is not None:
         ratios["C"] = times["C"].cpu / ours.cpu
-    same = name if name.startswith("quantile") else name.split(",")[0]
+    same = SAME.get(name, name)
     if same not in rivals:
-        rivals[same] = timed_river(name, data)
+        rivals[same] = timed_river(same, data)
     theirs = rivals[same]
     if theirs is not None:
         gap = max(gap or 0.0, compare(f"{name}, river", expected, theirs[1]))
@@ -63,9 +73,9 @@ def measured(name: str, c: Any, made: dict[int, Data], rivals: dict[str, Any]) -
 
 def timed_river(name: str, data: Data) -> tuple[Took, Any] | None:
     """What river takes for a row, and what it served."""
-    rival = by_river(name, data)
-    if rival is None:
+    if name not in WITH_RIVER:
         return None
+    rival = DOES[name].job(data)
     kept: list[float] = []
     return once(lambda: kept.extend(rival()), data["n"]), np.array(kept)
 
@@ -73,8 +83,8 @@ def timed_river(name: str, data: Data) -> tuple[Took, Any] | None:
 def at_short(name: str, case: Any, few: Data) -> dict[str, Any]:
     """The same jobs at 4,000 rows."""
     jobs = {"gradeq": ran(case, few)}
-    rival = by_river(name, few)
-    return jobs if rival is None else jobs | {"river": rival}
+    same = SAME.get(name, name)
+    return jobs | {"river": DOES[same].job(few)} if same in WITH_RIVER else jobs
 
 
 def goal(told: str, ours: Took, ratios: dict[str, float]) -> str:

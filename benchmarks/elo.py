@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cases import played
+from benchmarks.cases import playing
 from benchmarks.timing import Row, Took, best, compare
 from gradeq.layers.elo import Elo
 from gradeq.penalties import Lasso, Ridge
@@ -43,14 +43,15 @@ def games(n: int, players: int) -> tuple[Any, Any, Any]:
 def penalties() -> Iterator[Row]:
     """Quick forms of the penalties against the same on every player, which gets a tenth of the games."""
     a, b, y = games(FEW, MANY)
-    one_by_one = list(zip(*(column[:FIRST].tolist() for column in (a, b, y)), strict=True))
+    first = [column[:FIRST].tolist() for column in (a, b, y)]
     took: dict[str, Took] = {}
     gaps: dict[str, float] = {}
     for name, settings in KINDS.items():
         n = FEW // 10 if "every" in name else FEW
         elo = Elo(ETA, **settings)
         served = elo.run(a[:n], b[:n], y[:n]).served
-        gaps[name] = compare(name, served[:FIRST], played(Elo(ETA, **settings), one_by_one))
+        step = playing(Elo(ETA, **settings), *first)
+        gaps[name] = compare(name, served[:FIRST], [step(i) for i in range(FIRST)])
         took[name] = best({"": lambda elo=elo, n=n: elo.run(a[:n], b[:n], y[:n])}, n, 3)[""]
     dense = took["lasso, every player"].cpu
     for name, own in took.items():

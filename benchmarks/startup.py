@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.peers.systems import missing
 from benchmarks.process import bytecode, gradeq, least, python
-from benchmarks.rivals import INSTALLED
 from benchmarks.timing import Row, Took, compare
 
 ROUNDS, ROWS = 5, 5_000
@@ -32,7 +32,7 @@ def main() -> Iterator[Row]:
         yield Row("import gradeq, beyond numpy", inside(python(IMPORT), ROUNDS)[0], {}, "< 60 ms")
         for name, known in FIRST.items():
             for rows in SIZES:
-                yield from first_runs(name, rows, known and INSTALLED)
+                yield from first_runs(name, rows, known and not missing("river"))
 
 
 def commands() -> Iterator[Row]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 WIDTH = 42  # of the names
+Name = TypeVar("Name")
 CLOSE = 1e-9  # outputs that differ by more are an error
 
 
@@ -49,7 +50,7 @@ def once(job: Callable[[], Any], items: int) -> Took:
     return Took(cpu / items * 1e9, wall / items * 1e9)
 
 
-def turns(jobs: dict[str, Any], rounds: int) -> list[str]:
+def turns(jobs: Iterable[Name], rounds: int) -> list[Name]:
     """The names of all jobs, so many times, every other time backwards."""
     forth = list(jobs)
     return [name for k in range(rounds) for name in (forth if k % 2 else reversed(forth))]

@@ -6,7 +6,7 @@ import pytest
 from benchmarks import quality
 from benchmarks.quality_delays import DELAYS
 from benchmarks.quality_exact import gap
-from benchmarks.quality_page import page
+from benchmarks.quality_page import late_page
 from benchmarks.quality_rules import MONTH, RULES
 from benchmarks.quality_streams import LEVEL, Stream
 
@@ -77,7 +77,7 @@ def test_no_rule_knows_a_label_before_it_comes():
 def test_the_page_stands_by_itself_and_has_every_figure():
     found = [quality.one(invented(kind), delay, 50) for kind in KINDS for delay in DELAYS]
     held = list(quality.targets(found))
-    text = page(found, held)
+    text = late_page(found, held)
     assert "http" not in text.replace("http://www.w3.org", "") and "<script" not in text
     assert all(f"<td>{rule}</td>" in text for rule in RULES)
     assert all(target.split(":")[0] in text for _, target in held)
