@@ -1,13 +1,14 @@
 """The pages in a real Chromium: quiet, alone, readable narrow, deaf to hostile names."""
 
 import dataclasses
+import json
 import re
 import shutil
 
 import pytest
 
 from gradeq.report.page import html
-from gradeq.report.story import Bin, Curves, LevelRow, Line, Pair, StepPoint
+from gradeq.report.story import Bin, Curves, LevelRow, Line, Pair, Panel, StepPoint
 from report.inventions import interval, made_up
 from report.samples import HOSTILE
 from report.test_words import elo, player
@@ -56,6 +57,17 @@ PAGES = {
 }
 LOOKS = {"light": (1280, "light"), "dark": (1280, "dark"), "middle": (900, "light"),
          "narrow": (390, "light")}  # fmt: skip
+
+
+# Where something is drawn left of the lines of a chart, and whether it runs over the edge of its canvas.
+NUMBERS = """id => {
+  const c = document.querySelector(`#${id} canvas`), lines = document.querySelector(`#${id} .u-over`);
+  const wide = Math.round((lines.offsetLeft - 4) * devicePixelRatio), high = c.height;
+  const data = c.getContext('2d').getImageData(0, 0, wide, high).data;
+  const inked = x => Array.from({length: high}, (_, y) => data[4 * (y * wide + x) + 3]).some(v => v);
+  const rows = Array.from({length: high}, (_, y) => data.slice(4 * y * wide, 4 * (y + 1) * wide).some(v => v));
+  return {marks: rows.filter((own, y) => own && !rows[y - 1]).length, cut: inked(0)};
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +124,58 @@ def test_a_page_is_quiet_alone_and_fits_its_window(browser, folder, name, look):
              .getImageData(0, 0, c.width, c.height).data.some(v => v)).length"""
     )
     assert blank == 0
+    page.context.close()
+
+
+def scaled(values, factor):
+    return tuple(None if v is None else factor * v for v in values)
+
+
+def of_size(factor, kind=made_up):
+    """A story whose charts are so many times as large."""
+    story = kind(3000)
+    rolling = story.rolling
+    (error,) = rolling.tracked
+    parts = {name: scaled(getattr(rolling, name), factor) for name in ("before", "after", "labels")}
+    error = dataclasses.replace(
+        error, before=scaled(error.before, factor), after=scaled(error.after, factor)
+    )
+    panels = tuple(
+        dataclasses.replace(
+            panel, lines=tuple(Line(own.name, scaled(own.values, factor)) for own in panel.lines)
+        )
+        for panel in story.theta
+    )
+    steps = Panel(
+        "", "row", (1.0, 1500.0, 3000.0), (Line("step", scaled((3.0, 2.0, 1.0), factor)),)
+    )
+    return dataclasses.replace(
+        story, rolling=dataclasses.replace(rolling, **parts, tracked=(error,)), theta=panels, steps=steps,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("power", [-9, -6, -3, -2, -1, 0, 1, 3, 6, 12, 15, 30, 32, 200])
+def test_every_chart_has_whole_numbers_beside_it_whatever_its_range(browser, tmp_path, power):
+    """Each mark of the y axis that Python chose is drawn, none runs over the edge of the chart."""
+    text = html(of_size(10.0**power))
+    (tmp_path / "sized.html").write_text(text, encoding="utf-8")
+    page, _ = opened(browser, tmp_path, "sized", "light")
+    data = json.loads(
+        re.search(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.S)[1]
+    )
+    for chart in data["charts"]:
+        found = page.evaluate(NUMBERS, chart["id"])
+        assert found == {"marks": len(chart["yticks"]), "cut": False}, (
+            chart["id"],
+            chart["yticks"],
+        )
+        assert len(chart["yticks"]) >= 2
+    page.context.close()
+
+
+def test_coverage_and_probabilities_have_numbers_beside_them(browser, folder):
+    page, _ = opened(browser, folder, "interval", "light")
+    assert page.evaluate(NUMBERS, "error")["marks"] >= 3
     page.context.close()
 
 

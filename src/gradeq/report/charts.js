@@ -67,10 +67,10 @@ function draw(chart) {
   const width = plot.clientWidth;
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = "500 12px " + getComputedStyle(document.body).fontFamily;
-  const beside = [chart, ...chart.friends].flatMap(other => other.spec.lines);
-  const widest = Math.max(0, ...beside.map(line => pen.measureText(line.name).width));
-  const right = Math.min(Math.ceil(widest) + 14, Math.max(width * .37, 70));
-  const left = spec.left;
+  const beside = [chart, ...chart.friends].map(other => other.spec);
+  const widest = words => Math.ceil(Math.max(0, ...words.map(text => pen.measureText(text).width)));
+  const right = Math.min(widest(beside.flatMap(own => own.lines.map(line => line.name))) + 14, Math.max(width * .37, 70));
+  const left = Math.max(...beside.map(own => own.left), widest(beside.flatMap(own => own.yticks.map(tick => tick[1]))) + 12);
   const inner = width - left - right;
   const ticks = () => {
     const all = chart.spec.xticks, few = Math.max(1, Math.ceil(all.length / Math.max(2, Math.floor(inner / 74))));
@@ -90,7 +90,8 @@ function draw(chart) {
        ticks: {show: spec.showx, size: 4, stroke: colour("line-2"), width: 1},
        splits: () => ticks().map(t => t[0]), values: () => spec.showx ? ticks().map(t => t[1]) : ticks().map(() => "")},
       {size: left, font, stroke: colour("ink-3"), grid: {stroke: colour("line"), width: 1}, ticks: {show: false}, gap: 8,
-       incrs: (u, i, low, high) => [high - low], // our marks are given; uPlot's own increments end at 1e32
+       // Our marks are given, so one increment will do: uPlot's own end at 1e32, and it wants to know one below 5.
+       incrs: (u, i, low, high) => [Math.max(high - low, 5)],
        splits: () => chart.spec.yticks.map(t => t[0]), values: () => chart.spec.yticks.map(t => t[1])},
     ],
     series: [{}, ...spec.lines.map(stroke)],
@@ -181,7 +182,9 @@ function mounted(holder, spec, xs) {
 }
 
 const drawAll = () => charts.forEach(draw);
-const looks = ({lines, height, showx, left, sync}) => JSON.stringify([lines.map(line => [line.name, line.role]), height, showx, left, sync]);
+const longest = ticks => Math.max(0, ...ticks.map(tick => tick[1].length));
+const looks = ({lines, height, showx, left, sync, yticks}) =>
+  JSON.stringify([lines.map(line => [line.name, line.role]), height, showx, left, sync, longest(yticks)]);
 
 // Show these charts: those on the page get their new numbers and keep what is read, others are drawn or go.
 function show(data) {

@@ -10,7 +10,6 @@ from gradeq.report.thin import POINTS, thin
 from gradeq.report.ticks import How, Scale, Tick, counts, dates, scale
 
 ROLES = ("s1", "s2", "s3")
-HUGE = 84  # pixels left of a chart whose marks are powers of ten
 
 
 @dataclass
@@ -40,7 +39,7 @@ class Sheet:
     ) -> None:
         """Put one chart on the sheet; lines are (name, role, values), axis (kind, name, unit).
 
-        ``filled``: the area below the lines is coloured.
+        ``filled``: the area below the lines is coloured. ``left``: the least pixels for the marks of y.
         """
         kind, name, unit = axis
         kept = thin(len(x), POINTS).tolist()
@@ -82,7 +81,7 @@ class Sheet:
                 "height": height,
                 "showx": show_x,
                 "sync": sync or id_,
-                "left": max(left, HUGE) if any("×10" in text for _, text in y.ticks) else left,
+                "left": left,
             }
         )
 
