@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.online.aci import aci
 from benchmarks.online.by_level import by_level
+from benchmarks.online.dtaci import dtaci
 from benchmarks.online.multiqt import multiqt
 from benchmarks.online.pid import pid
 from benchmarks.online.plain import once, rolling
@@ -163,6 +164,7 @@ KIND = Kind(
         "batch, once": Rule("quantiles of the residuals of the warm-up, for ever", alone(once)),
         "rolling 500": Rule("quantiles of the last 500 residuals", alone(rolling)),
         "ACI, sorted": Rule("Gibbs and Candès 2021, step 0.005, each level by itself", alone(aci)),
+        "DtACI, sorted": Rule("Gibbs and Candès 2022, each level by itself", alone(dtaci)),
         "PI control, sorted": Rule(
             "Angelopoulos, Candès and Tibshirani 2023, each level by itself", alone(pid)
         ),
