@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import gradeq as gq
 from benchmarks.inputs import Data
 
@@ -45,9 +47,11 @@ def late(given: Given) -> Given:
 
 
 def featured(data: Data) -> Any:
-    """Every feature as a column."""
-    columns = {name: data["x"][:, k] for k, name in enumerate(feature_names(data))}
-    return (data["f"], data["y"]), {"features": columns}
+    """Every feature as a column of its own, as files and frames have them."""
+    columns = np.ascontiguousarray(data["x"].T)
+    return (data["f"], data["y"]), {
+        "features": dict(zip(feature_names(data), columns, strict=True))
+    }
 
 
 def feature_names(data: Data) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from gradeq.engine.checks import number, several
 from gradeq.errors import BadInput, StateError
-from gradeq.ledger.batch import Floats, Ints, Rows, first_rows, joined, single
+from gradeq.ledger.batch import Floats, Ints, Rows, featured, first_rows, joined, single
 from gradeq.ledger.constants import zeros
 from gradeq.ledger.values import Place, Row, new
 from gradeq.naming import column_name, name_of, text_name
@@ -253,7 +253,7 @@ class Roster:
             self.index.popitem()
 
     def columns(
-        self, n: int, groups: Sequence[tuple[Ints, list[str]]], features: Floats | None
+        self, n: int, groups: Sequence[tuple[Ints, list[str]]], features: list[Floats]
     ) -> Placed:
         """Whole columns (groups as codes and names); groups not seen before are entered."""
         nothing = zeros(n)
@@ -261,15 +261,12 @@ class Roster:
             rows = single(nothing)
             return Placed(rows, rows, nothing, nothing, None)
         columns = self.entered(groups)
-        if features is None:
-            rows = joined(columns, None, None)
+        if not features:
+            rows = joined(columns)
             clock = rows.params if self.disjoint else nothing
             return Placed(rows, single(nothing) if self.together else rows, clock, nothing, None)
         places = np.array([self.index[name] for name in self.own], dtype=np.int64)
-        rows = joined(columns, features, places)
-        norms = np.full(n, float(len(columns)))
-        for k in range(features.shape[1]):  # added in the order of one event, to the last bit
-            norms = norms + features[:, k] * features[:, k]
+        rows, norms = featured(columns, features, places)
         return Placed(rows, single(nothing), nothing, nothing, norms)
 
     def entered(self, groups: Sequence[tuple[Ints, list[str]]]) -> list[tuple[Ints, Ints]]:

@@ -63,14 +63,14 @@ def groups(
     return result
 
 
-def features(given: Mapping[str, Any] | None, wanted: Sequence[str], n: int) -> Floats | None:
-    """The feature columns side by side, or None without any."""
+def features(given: Mapping[str, Any] | None, wanted: Sequence[str], n: int) -> list[Floats]:
+    """The feature columns."""
     columns = []
     for name, values in named(given, wanted, "feature"):
         column = numbers(values, f"feature {name}")
         same_length(n, len(column), f"feature {name!r}")
         columns.append(column)
-    return np.stack(columns, axis=1) if columns else None
+    return columns
 
 
 def times(values: Any, n: int, what: str, missing: bool = False) -> Any:

@@ -152,7 +152,7 @@ class Keys:
             self.pairs = Codebook(self.pairs.names[:pairs])
         self.own.forget(own)
 
-    def columns(self, key: Any, n: int, groups: Any, features: Floats | None) -> Placed:
+    def columns(self, key: Any, n: int, groups: Any, features: list[Floats]) -> Placed:
         """Whole columns in row order, never sorted by key; keys and groups not seen before are entered."""
         from gradeq import frames
         from gradeq.layers.columns import same_length

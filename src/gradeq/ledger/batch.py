@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-CACHED = 1 << 14  # rows; what is written of them column by column stays in the cache
+CACHED = 1 << 16  # entries; what is written of them column by column stays in the cache
 
 
 class Rows(NamedTuple):
@@ -67,26 +68,49 @@ def single(index: Ints) -> Rows:
     return Rows(numbers(n + 1), index, ones(n), True)
 
 
-def joined(
-    columns: list[tuple[Ints, Ints]], features: Floats | None, feature_index: Ints | None
-) -> Rows:
-    """Rows of one group entry from each column (codes, and the parameter of each code), then the features."""
-    if features is None and len(columns) == 1:
+def joined(columns: list[tuple[Ints, Ints]]) -> Rows:
+    """Rows of one group entry from each column (codes, and the parameter of each code)."""
+    if len(columns) == 1:
         codes, params = columns[0]
         return single(params.take(codes, mode="clip"))
-    n = len(columns[0][0]) if columns else len(features) if features is not None else 0
-    width = len(columns) + (0 if feature_index is None else len(feature_index))
-    starts, index = multiples(n + 1, width), np.empty((n, width), dtype=np.int64)
-    for first in range(0, n, CACHED):
-        part = slice(first, first + CACHED)
-        for k, (codes, params) in enumerate(columns):
-            index[part, k] = params.take(codes[part], mode="clip")  # quickest
-    if features is None or feature_index is None:
-        return Rows(starts, index.reshape(-1), np.broadcast_to(1.0, n * width), width=width)
-    value = np.ones((n, width))
-    index[:, len(columns) :] = feature_index
-    value[:, len(columns) :] = features
-    return Rows(starts, index.reshape(-1), value.reshape(-1))
+    n, width = len(columns[0][0]), len(columns)
+    index = np.empty((n, width), dtype=np.int64)
+    for part in parts(n, width):
+        entered(index[part], columns, part)
+    return Rows(
+        multiples(n + 1, width), index.reshape(-1), np.broadcast_to(1.0, n * width), width=width
+    )
+
+
+def featured(
+    columns: list[tuple[Ints, Ints]], features: list[Floats], places: Ints
+) -> tuple[Rows, Floats]:
+    """Rows of the group entries, then the features at their places; and the squared norm of each row."""
+    n, groups = len(features[0]), len(columns)
+    width = groups + len(features)
+    index, value = np.empty((n, width), dtype=np.int64), np.empty((n, width))
+    norms = np.full(n, float(groups))
+    for part in parts(n, width):
+        entered(index[part], columns, part)
+        index[part, groups:] = places
+        value[part, :groups] = 1.0
+        for k, feature in enumerate(features):  # added in the order of one event, to the last bit
+            own = feature[part]
+            value[part, groups + k] = own
+            norms[part] += own * own
+    return Rows(multiples(n + 1, width), index.reshape(-1), value.reshape(-1)), norms
+
+
+def entered(index: Ints, columns: list[tuple[Ints, Ints]], part: slice) -> None:
+    """Write down the parameters of the groups of some rows."""
+    for k, (codes, params) in enumerate(columns):
+        index[:, k] = params.take(codes[part], mode="clip")  # quickest
+
+
+def parts(n: int, width: int) -> Iterator[slice]:
+    """Rows of so many entries that stay in the cache while they are written column by column."""
+    rows = max(1, CACHED // width)
+    return (slice(first, first + rows) for first in range(0, n, rows))
 
 
 def spelled(rows: Rows, parameters: int) -> Rows:
