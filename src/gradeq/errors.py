@@ -1,16 +1,18 @@
 """The exceptions of gradeq.
 
-GradeqError (ValueError)      every refusal of ours; the message has the value, the rule, the remedy
-├── BadInput                  a value, column or file that cannot be used
-├── StepTooLarge              a step size outside the range where the layer is stable
-├── Diverging                 a parameter left its proven range; the state was not changed
-├── TicketError               a label that fits no open ticket
-│   ├── UnknownTicket
-│   ├── ExpiredTicket
-│   └── LabelConflict         a second label for the same ticket, with another value
-├── StateError                a saved state that is damaged, newer, or not ours
-│   └── OtherSettings         a saved state of a layer with other settings
-└── MissingExtra              an optional dependency that is not installed
+    GradeqError (ValueError)      every refusal of ours; the message has the value, the rule, the remedy
+    ├── BadInput                  a value, column or file that cannot be used
+    ├── StepTooLarge              a step size outside the range where the layer is stable
+    ├── Diverging                 a parameter left its proven range; the state was not changed
+    ├── TicketError               a label that fits no open ticket
+    │   ├── UnknownTicket
+    │   ├── ExpiredTicket
+    │   └── LabelConflict         a second label for the same ticket, with another value
+    ├── StateError                a saved state that is damaged, newer, or not ours
+    │   └── OtherSettings         a saved state of a layer with other settings
+    └── MissingExtra              an optional dependency that is not installed
+
+Refused means unchanged: what was learned is as it was before the call.
 """
 
 from __future__ import annotations
