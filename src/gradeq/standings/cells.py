@@ -44,16 +44,18 @@ def laplacian(cells: Cells, weights: Any, size: int, sides: Any = None) -> Any:
 
 
 def connected(cells: Cells, players: int) -> Any:
-    """For each player the first of the group that it is joined to by games."""
-    parent = list(range(players))
+    """For each player the first of the group that it is joined to by games.
 
-    def root(k: int) -> int:
-        while parent[k] != k:
-            parent[k] = parent[parent[k]]
-            k = parent[k]
-        return k
-
-    for one, two in zip(cells.i.tolist(), cells.j.tolist(), strict=True):
-        one, two = root(one), root(two)
-        parent[max(one, two)] = min(one, two)
-    return np.array([root(k) for k in range(players)], dtype=np.int64)
+    Whoever met players of two groups hangs the later group's first player under the earlier one's; then all follow
+    their chain to its end; until no game is left between two groups.
+    """
+    first, one, two = np.arange(players), cells.i, cells.j
+    while True:
+        one, two = first[one], first[two]
+        apart = one != two
+        if not apart.any():
+            return first
+        one, two = one[apart], two[apart]
+        np.minimum.at(first, np.maximum(one, two), np.minimum(one, two))
+        while (first[first] != first).any():
+            first = first[first]

@@ -38,8 +38,15 @@ class Common(NamedTuple):
     def row(self, r: int) -> Any:
         """The covariances of player r with all."""
         low, part = self.table[self.place[r] : self.place[r] + 2], self.part[r]
-        found = self.weight * ((1.0 - part) * low[0] + part * low[1])
+        found = np.array([self.weight * (1.0 - part), self.weight * part]) @ low
         return found if self.apart is None else found + self.apart[r] * self.apart
+
+    @property
+    def diagonal(self) -> Any:
+        """The covariance of each player with itself, but for ``weight`` and ``apart``."""
+        each = np.arange(len(self.place))
+        low, high = self.table[self.place, each], self.table[self.place + 1, each]
+        return (1.0 - self.part) * low + self.part * high
 
     def among(self, chosen: Any) -> Common:
         """Those of some players."""
@@ -56,7 +63,7 @@ def estimated(
     diagonal = np.where(np.arange(size) < players, LEVEL / 4.0, 1e-12)
     own = np.bincount(cells.i, both, players) + np.bincount(cells.j, both, players) + LEVEL / 4.0
     common = on_knots(cells, found.theta[:players], both, share)
-    smooth = np.array([common.row(r)[r] for r in range(players)])
+    smooth = common.diagonal
     solve = solver(cells, found.slopes, diagonal, home)
     among = np.flatnonzero(share)
     rests = []
