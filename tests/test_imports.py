@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "gradeq"
 
 LAYERS = (
-    ("_version", "numerics", "errors", "naming", "spans", "tables"),
+    ("_version", "numerics", "errors", "naming", "spans", "tables", "upward"),
     ("losses", "links", "penalties", "geometries", "schedules"),
     ("kernels",),
     ("ledger",),

@@ -19,6 +19,7 @@ from gradeq.errors import BadInput
 from gradeq.numerics import over
 from gradeq.rounding import HIDDEN, balance, trusted
 from gradeq.tables import Lazily, frame_of, in_html
+from gradeq.upward import raised
 
 if TYPE_CHECKING:
     from gradeq.engine.learned import State
@@ -187,7 +188,7 @@ class Equilibrium:
         source = f" (result {self.bound_from})" if self.bound_from else ""
         apart = None if self.vacuous else self.largest_apart
         of = "" if apart is None else f"{LARGEST} {figure(apart)}, "
-        return f"{of}bound {'vacuous' if self.vacuous else figure(self.bound)}{source}"
+        return f"{of}bound {'vacuous' if self.vacuous else limit(self.bound)}{source}"
 
     def __str__(self) -> str:
         from gradeq.equilibrium_table import table_lines
@@ -353,6 +354,11 @@ def figure(x: float | None) -> str:
     ('-0.007456', '1e-17', '')
     """
     return "" if x is None else f"{x:.4g}"
+
+
+def limit(x: float) -> str:
+    """A bound with four digits, rounded up."""
+    return figure(raised(x, ".4g"))
 
 
 def plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from gradeq.equilibrium import Coordinate, Coordinates, figure
+from gradeq.equilibrium import Coordinate, Coordinates, figure, limit
 from gradeq.tables import aligned
 
 SHOWN = 20  # rows of a printed table
@@ -36,7 +36,7 @@ def cells_of(coordinates: Sequence[Coordinate]) -> Cells:
         ("after", lambda c: figure(c.bias_after), ""),
         ("loss before", lambda c: figure(c.loss_before), ""),
         ("after", lambda c: figure(c.loss_after), ""),
-        ("bound", lambda c: figure(c.bound) and ("vacuous" if c.vacuous else figure(c.bound)), ""),
+        ("bound", _bound, ""),
     ]
     filled = []
     for head, shown, name in columns:
@@ -49,6 +49,12 @@ def cells_of(coordinates: Sequence[Coordinate]) -> Cells:
     return Cells(
         [head for head, _ in filled], rows, f"... and {more:,} with less" if more > 0 else ""
     )
+
+
+def _bound(c: Coordinate) -> str:
+    if c.bound is None:
+        return ""
+    return "vacuous" if c.vacuous else limit(c.bound)
 
 
 def table_lines(coordinates: Sequence[Coordinate]) -> list[str]:

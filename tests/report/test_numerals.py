@@ -1,12 +1,16 @@
 """Numbers and dates are written by one set of rules."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradeq.cli import summary
+from gradeq.equilibrium import Coordinate, Equilibrium
 from gradeq.report import numerals as n
+from gradeq.report import parts
 
 DAY = datetime(2014, 4, 2, 20, 20, tzinfo=UTC).timestamp()
 
@@ -37,6 +41,44 @@ def test_a_written_number_reads_back_within_rounding(value, decimals):
     assert "-" not in text
     back = float(text.replace("−", "-").replace(",", "").replace("+", ""))
     assert abs(back - value) <= 0.5001 * 10.0**-decimals + 1e-4 * (abs(value) > 1e9)
+
+
+def read(text):
+    return float(text.replace(",", ""))
+
+
+@given(st.floats(1e-9, 1e14), st.integers(0, 9))
+def test_a_written_limit_is_never_below_what_it_limits_and_by_less_than_its_last_digit(
+    value, decimals
+):
+    """A bound, or "within so much", is a claim: rounded to nearest it would be false every other time."""
+    back = read(n.limit(value, decimals))
+    assert value * (1.0 - 1e-11) <= back < value * (1.0 + 1e-11) + 10.0**-decimals
+
+
+@given(st.floats(1e-9, 1e200))
+def test_every_place_that_writes_a_bound_rounds_it_up(value):
+    figure = Equilibrium(9, (Coordinate("(all)", 9, 0.0),), bound=value).verdict()
+    written = [
+        read(re.search(r"bound ([\d.e+-]+)$", figure)[1]),
+        read(summary.bounded(value, False).removeprefix("bound ")),
+    ]
+    if value < 1e14:
+        written.append(read(parts.bound_text(value)))
+    for own in written:
+        assert value * (1.0 - 1e-11) <= own <= 1.1 * value
+
+
+def test_a_limit_that_is_written_exactly_stays_as_it_is():
+    assert [n.limit(v, 2) for v in (0.05, 0.1 + 0.2, 0.07, 2.675, 0.0)] == [
+        "0.05",
+        "0.30",
+        "0.07",
+        "2.68",
+        "0.00",
+    ]
+    assert n.limit(1.5e300, 2) == n.number(1.5e300, 2)
+    assert n.limit(float("inf"), 2) == "∞"
 
 
 @pytest.mark.parametrize(

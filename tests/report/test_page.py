@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from gradeq import Debiaser
 from gradeq.report.markup import clean, el, join, prose
 from gradeq.report.page import LARGEST, html
 from gradeq.report.series import x_ticks
@@ -141,6 +142,20 @@ def test_the_command_and_the_audit_can_be_copied():
     page = html(made_up(3000))
     assert 'id="command">gradeq debias flights.csv' in page
     assert "gradeq audit state.json" in page
+
+
+@pytest.mark.parametrize("made", [made_up, interval])
+def test_a_bound_is_said_to_rest_on_the_range_and_the_delays_that_were_seen(made):
+    """The same rows ten times as large have a bound ten times as large, so none is known before the run."""
+    bounds = []
+    for unit in (1.0, 10.0):
+        layer = Debiaser(eta=0.1)
+        layer.run([0.0] * 50, [unit, -unit] * 25)
+        bounds.append(layer.equilibrium().bound)
+    assert bounds[1] == pytest.approx(10.0 * bounds[0])
+    page = html(made(3000))
+    assert "any data in the range seen, with labels as late as these," in page
+    assert "known before the run" not in page
 
 
 def test_a_vacuous_bound_is_a_word_and_a_loose_one_has_an_asterisk():

@@ -1,6 +1,7 @@
 """Verdicts: the thresholds, the words on both sides of them, and the loss beside every bias."""
 
 import dataclasses
+import re
 
 import pytest
 
@@ -17,6 +18,7 @@ from gradeq.report.story import (
     Pair,
     Player,
     Verdict,
+    Worst,
 )
 from report.inventions import interval, made_up
 
@@ -145,6 +147,35 @@ def test_the_second_line_counts_the_warnings_that_qualify(levels, sentence):
     story = dataclasses.replace(made_up(300), notices=notices)
     assert words.text(words.qualification(story)).endswith(sentence)
     assert ("qualif" in words.text(words.qualification(story))) == bool(sentence)
+
+
+@pytest.mark.parametrize("left", [0.02063, -0.12415, 1e-7, 0.5, 0.99999, 0.0])
+def test_groups_end_within_no_less_than_the_worst_of_them(left):
+    story = made_up(300, 4)
+    worst = Worst("a", 3.1, "b", left)
+    for told in (story, interval(2000)):
+        verdict = dataclasses.replace(told.verdict, worst=worst)
+        said = words.text(words.qualification(dataclasses.replace(told, verdict=verdict)))
+        unit = 100.0 if told.kind == "quantile" else 1.0
+        assert float(re.search(r"within ([\d.,]+)", said)[1]) >= unit * abs(left)
+
+
+def test_two_groups_are_both_and_more_are_counted():
+    assert words.text(words.qualification(made_up(300, 2))).startswith("Both groups end within ")
+    assert words.text(words.qualification(made_up(300, 3))).startswith("All 3 groups end within ")
+
+
+@pytest.mark.parametrize("off", [0.0002, 0.0123, 0.00051])
+def test_levels_cover_their_share_within_no_less_than_the_farthest(off):
+    levels = [Coverage(f"0.{k}", k / 10, k / 10 + 2 * off, k / 10 - off) for k in (1, 5, 9)]
+    said = words.text(words.coverage_sentence(levels, 1000))
+    after, before = (float(x) for x in re.findall(r"within ([\d.]+) points", said))
+    assert after >= 100 * off * (1 - 1e-9)
+    assert before >= 200 * off * (1 - 1e-9)
+
+
+def test_forecasts_differ_by_at_most_what_is_said():
+    assert "at most 5.13 points" in words.forecasts_matched(0.051201, 2)
 
 
 def test_the_raw_prediction_is_named_only_when_its_column_is_a_noun():

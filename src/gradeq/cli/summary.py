@@ -18,6 +18,7 @@ from gradeq.report.story import Coverage, Notice, Pair
 from gradeq.report.words import FEW, subject, text, verdict_sentence
 from gradeq.rounding import trusted
 from gradeq.tables import aligned
+from gradeq.upward import raised
 
 SHOWN = 20
 BEFORE_LIMITS = (
@@ -116,7 +117,7 @@ def bounded(value: float | None, vacuous: bool) -> str:
     """A bound for the eye; where it says nothing that is said instead."""
     if value is None:
         return "no bound applies"
-    return "bound vacuous" if vacuous else f"bound {short(value)}"
+    return "bound vacuous" if vacuous else f"bound {limit(value)}"
 
 
 def step(outcome: Outcome) -> str:
@@ -220,7 +221,7 @@ def tabled(groups: Sequence[GroupRow], what: str) -> list[str]:
             clean(group.name, 40),
             f"{group.labels:,}",
             *map(short, group.figures),
-            "-" if group.bound is None else "vacuous" if group.vacuous else short(group.bound),
+            "-" if group.bound is None else "vacuous" if group.vacuous else limit(group.bound),
         ]
         for group in groups[:SHOWN]
     ]
@@ -261,16 +262,29 @@ def short(x: float) -> str:
     >>> short(-0.11288), short(-0.00746), short(1234.56), short(0.0)
     ('-0.113', '-0.0075', '1,234.6', '0')
     """
-    size = abs(x)
     if x == 0.0 or x != x:
         return "0" if x == 0.0 else "-"
+    return format(x, _digits(abs(x)))
+
+
+def limit(x: float) -> str:
+    """A bound for the eye, rounded up.
+
+    >>> limit(0.84901), limit(0.00741), limit(1234.51)
+    ('0.85', '0.0075', '1,234.6')
+    """
+    return short(raised(x, _digits(x)))
+
+
+def _digits(size: float) -> str:
+    """The format of a figure of this size."""
     if size >= 1e15:
-        return f"{x:.3g}"
+        return ".3g"
     if size >= 100.0:
-        return f"{x:,.1f}"
+        return ",.1f"
     if size >= 1.0:
-        return f"{x:.4g}"
-    return f"{x:.3g}" if size >= 0.01 else f"{x:.2g}"
+        return ".4g"
+    return ".3g" if size >= 0.01 else ".2g"
 
 
 def plain(sentence: str) -> str:

@@ -8,6 +8,7 @@ from gradeq.report.markup import Markup, clean, el, join, name, tidy
 from gradeq.report.numerals import count, decimals, gap, number, percent, plain, points, some
 from gradeq.report.parts import (
     arrow,
+    bound_text,
     chart,
     command,
     figure,
@@ -142,8 +143,11 @@ def _bound(worst: Player, judged: list[Player], noun: str) -> list[Markup]:
     """The bound of the player whose bias stands beside it, and how many have one that says something."""
     if worst.bound is None:
         return []
-    value = "vacuous" if worst.vacuous else f"{points(worst.bound, False)} points"
-    said = f"the largest |bias| any games could have caused, for {clean(worst.player, 40)}"
+    value = "vacuous" if worst.vacuous else f"{bound_text(100.0 * worst.bound, 1)} points"
+    said = (
+        "the largest |bias| that any results of as many games, as late as these, could have caused, for "
+        f"{clean(worst.player, 40)}"
+    )
     proven = sum(not row.vacuous for row in judged)
     said += f"; not vacuous for {count(proven)} of {some(len(judged), noun)}"
     return [figure("Bound", el("span", value), said)]

@@ -7,7 +7,7 @@ from itertools import groupby
 from gradeq.report import marks
 from gradeq.report.markup import Markup, el, join, name, prose, tidy
 from gradeq.report.numerals import count, decimals, month, number, percent, points, target
-from gradeq.report.parts import bound_text, section, show_all
+from gradeq.report.parts import bound_means, bound_text, section, show_all
 from gradeq.report.story import Group, LevelRow, Pair, Story
 from gradeq.report.ticks import Scale, finite, scale, step, ticks
 from gradeq.report.words import limits_changed
@@ -70,8 +70,7 @@ def groups(story: Story, most: int) -> Markup:
     about += f" {BEFORE_LIMITS}" if limits_changed(story.verdict.coverage) else ""
     foot = el(
         "p",
-        f"{star}Bound: the largest |{look.word}| any data could have caused at this step size and "
-        f"row count, known before the run.{about}",
+        f"{star}{bound_means(look.word)}{about}",
         class_="foot",
     )
     button = (
@@ -123,7 +122,11 @@ def levels(rows: Sequence[LevelRow], loss: str, over: str = "", used: bool = Fal
 
 
 def bound_cell(
-    bound: float | None, vacuous: bool, loose: bool, factor: float = 1.0, places: int = 2
+    bound: float | None,
+    vacuous: bool,
+    loose: bool,
+    factor: float = 1.0,
+    places: int | None = None,
 ) -> Markup:
     """A bound, the grey word when it says nothing, an asterisk when it is loose."""
     if vacuous:
@@ -215,9 +218,7 @@ class _Look:
                 "bars",
             ),
             cell(
-                bound_cell(
-                    group.bound, group.vacuous, loose, *((100.0, 1) if self.covers else (1.0, 2))
-                ),
+                bound_cell(group.bound, group.vacuous, loose, *((100.0, 1) if self.covers else ())),
                 "Bound",
                 "limit",
             ),

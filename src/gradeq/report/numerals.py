@@ -8,6 +8,8 @@ import math
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from gradeq.upward import raised
+
 MINUS = "−"
 LARGE = 1e15  # from here on digits are none of the value's own
 SMALLEST, LARGEST = 1e-12, 1e21  # of a setting: beyond them zeros would fill the line
@@ -36,6 +38,15 @@ def number(value: float, decimals: int = 3, sign: bool = False) -> str:
     if not digits.strip("0.,"):
         return digits
     return (MINUS if value < 0 else "+" if sign else "") + digits
+
+
+def limit(value: float, decimals: int = 3) -> str:
+    """Write an upper limit with fixed decimals, rounded up: what is read is not below what is meant.
+
+    >>> limit(0.12415, 2), limit(0.0002, 1)
+    ('0.13', '0.1')
+    """
+    return number(raised(value, ".2e" if abs(value) >= LARGE else f".{decimals}f"), decimals)
 
 
 def count(n: int) -> str:

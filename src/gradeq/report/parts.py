@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gradeq.report.markup import Markup, clean, el, join, prose, tidy
-from gradeq.report.numerals import count, gap, moment, number
+from gradeq.report.numerals import count, gap, limit, moment
 from gradeq.report.story import Certificate, Made, Notice
 from gradeq.report.words import Run
 
@@ -270,11 +270,22 @@ def command(made: Made) -> Markup:
     )
 
 
-def bound_text(bound: float | None, places: int = 2) -> str:
-    """A bound with 2 decimals; a dash where no theorem fits."""
+def bound_text(bound: float | None, places: int | None = None) -> str:
+    """A bound, rounded up: 2 decimals, none from 100 on, two digits where it is small; a dash for none."""
     if bound is None:
         return "\u2013"
-    return number(bound, places if abs(bound) < 100 or math.isinf(bound) else 0)
+    if places is None:
+        small = 0.0 < bound < 0.1
+        places = min(1 - math.floor(math.log10(bound)), 12) if small else 2
+    return limit(bound, places if bound < 100 else 0)
+
+
+def bound_means(what: str) -> str:
+    """What a bound claims: the ranges and delays that a theorem needs are those seen, the rest was settled before."""
+    return (
+        f"Bound: the largest |{what}| that any data in the range seen, with labels as late as these, could have "
+        "caused over as many rows at these steps."
+    )
 
 
 def show_all(table_id: str, which: str, shown: int) -> Markup:

@@ -73,7 +73,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Average gradient (largest coordinate, absolute) and the bound known before the run.
+    """Average gradient (largest coordinate, absolute) and its worst case over data in the range seen.
 
     gap      largest difference between the average from rows and the one from state.
     exact    constant step: the bias itself follows from the state; False: steps varied, the sum of

@@ -7,7 +7,16 @@ units, with both numbers, "too low" or "too high" instead of a sign, and no adje
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from gradeq.report.numerals import count, decimals, number, percent, some, target, word
+from gradeq.report.numerals import (
+    count,
+    decimals,
+    limit,
+    number,
+    percent,
+    some,
+    target,
+    word,
+)
 from gradeq.report.story import Coverage, EloStory, Loss, Pair, Player, Story
 
 FEW = 30
@@ -205,10 +214,11 @@ def coverage_sentence(coverage: Sequence[Coverage], labels: int, shadow: bool = 
     served, raw = ("As served, ", ", held inside the same limits,") if used else ("", "")
     would = "would " if shadow else ""
     if len(told) > 1:
-        both = "both" if len(told) == 2 else f"all {count(len(told))}"
         said = (
             Run(
-                _begun(f"{served}{both} levels {would}cover their share of {count(labels)} labels ")
+                _begun(
+                    f"{served}{_all(len(told))} levels {would}cover their share of {count(labels)} labels "
+                )
             ),
             Run("within "),
             Run(f"{_off(told, 'after')} points", "after"),
@@ -303,10 +313,10 @@ def qualification(story: Story) -> Sentence:
             middle += f" at level {story.levels[0].name}" if story.levels else ""
         else:
             places = decimals(worst.before, worst.after)
-            distance = " ".join(filter(None, (number(abs(worst.after), places), story.unit)))
+            distance = " ".join(filter(None, (limit(abs(worst.after), places), story.unit)))
             middle = "zero"
         runs += [
-            Run(f"All {count(groups)} groups end within "),
+            Run(_begun(f"{_all(groups)} groups end within ")),
             Run(distance, "strong"),
             Run(f" of {middle}. "),
         ]
@@ -329,7 +339,7 @@ def forecasts_matched(worst: float, judged: int, noun: str = "player") -> str:
     who = f"the {noun}" if judged == 1 else f"each of {count(judged)} {noun}s"
     return (
         f"Each forecast was made before its game: over all games of {who} with {FEW} games or more "
-        f"the mean forecast differs from the win rate by at most {number(100.0 * worst, 2)} points "
+        f"the mean forecast differs from the win rate by at most {limit(100.0 * worst, 2)} points "
         "(exact)."
     )
 
@@ -361,6 +371,11 @@ def _off(coverage: Sequence[Coverage], when: str) -> str:
     return _points(max((getattr(c, when) - c.target for c in coverage), key=abs))
 
 
+def _all(n: int) -> str:
+    """All of so many things."""
+    return "both" if n == 2 else f"all {count(n)}"
+
+
 def _done(words: str, shadow: bool) -> str:
     """What the layer did, or in shadow what it would have done."""
     return _WOULD.get(words, words) if shadow else words
@@ -371,4 +386,5 @@ def _begun(words: str) -> str:
 
 
 def _points(fraction: float) -> str:
-    return number(abs(100.0 * fraction), 1)
+    """So many points and no more."""
+    return limit(abs(100.0 * fraction), 1)

@@ -10,7 +10,7 @@ from gradeq.report import marks
 from gradeq.report.grouptable import bound_cell, cell, is_loose, losses, places_of, two_lines
 from gradeq.report.markup import Markup, el, join, name, tidy
 from gradeq.report.numerals import count, number, percent
-from gradeq.report.parts import section, show_all
+from gradeq.report.parts import bound_means, section, show_all
 from gradeq.report.story import EloStory, Group, Pair, Spark
 from gradeq.report.ticks import Scale, finite, scale
 from gradeq.service.dashboard.overview import GroupFlight, Overview
@@ -50,7 +50,7 @@ def groups(view: Overview) -> Markup:
         intro = f"The {count(len(story.groups))} of {count(story.groups_total)} with most labels."
     made = el("table", table.head(), el("tbody", *body), class_="groups live", id="groups")
     feet = [DIVERGES] if table.diverges else []
-    feet += ["Bound: the largest |error| any data could have caused."] if table.bound else []
+    feet += [bound_means("error")] if table.bound else []
     under = [show_all("groups", f"all {count(shown)} groups", FIRST)] if shown > FIRST else []
     foot = el("div", *under, el("p", tidy(" ".join(feet)), class_="foot"), class_="under")
     return section("Groups", intro, el("div", made, class_="wide"), foot)
@@ -157,7 +157,7 @@ class Table:
             )
         if self.bound:
             limit = bound_cell(
-                group.bound, group.vacuous, is_loose(group), *((100.0, 1) if self.covers else (1.0, 2))
+                group.bound, group.vacuous, is_loose(group), *((100.0, 1) if self.covers else ())
             )  # fmt: skip
             cells.append(cell(limit, "Bound", "limit"))
         return el("tr", *cells, class_="more" if hidden else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradeq.report.markup import Markup, clean, el, join, tidy
 from gradeq.report.numerals import count, decimals, number, points
 from gradeq.report.of_keys import ENOUGH, YOUNG
-from gradeq.report.parts import section
+from gradeq.report.parts import bound_means, section
 from gradeq.report.story import EloStory, ManySeries
 from gradeq.service.dashboard.groups import Table
 from gradeq.service.dashboard.overview import Overview
@@ -22,7 +22,7 @@ def keys(view: Overview) -> Markup:
     body = [table.row(one, None, None, False) for one in many.worst]
     made = el("table", table.head(), el("tbody", *body), class_="groups live", id="keys")
     feet = [YOUNG] if any(one.rows < ENOUGH for one in many.worst) else []
-    feet += ["Bound: the largest |error| any data could have caused."] if table.bound else []
+    feet += [bound_means("error")] if table.bound else []
     foot = el("p", tidy(" ".join(feet)), class_="foot") if feet else join()
     return section("Keys", told(many, table.covers), el("div", made, class_="wide"), foot)
 

@@ -17,7 +17,7 @@ from gradeq.report.numerals import (
     some,
     target,
 )
-from gradeq.report.parts import arrow, figure, icon, notice_icon, runs, section
+from gradeq.report.parts import arrow, bound_text, figure, icon, notice_icon, runs, section
 from gradeq.report.sections import certificate_figure, loss_figure, signed_arrow
 from gradeq.report.series import Sheet
 from gradeq.report.story import EloStory, Notice, Pair
@@ -272,7 +272,7 @@ def _learning(view: Overview) -> Markup:
     told = story.certificate if isinstance(story, EloStory) else story.verdict.certificate
     bound = "no theorem covers these settings"
     if told.bound is not None:
-        bound = f"{number(told.bound, decimals(told.bound))} on the largest average gradient"
+        bound = f"{bound_text(told.bound)} on the largest average gradient"
         bound = (
             "vacuous so far: no smaller than the largest error possible" if told.vacuous else bound
         )
