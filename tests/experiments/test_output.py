@@ -96,6 +96,11 @@ def test_logarithmic_ticks_are_numbers_and_a_dollar_sign_is_one() -> None:
     assert not any("mathdefault" in text for text in texts)
 
 
+def test_one_figure_is_not_called_figures() -> None:
+    shown = hostile()
+    assert "<p>1 figure. " in gallery([shown]) and "<p>2 figures. " in gallery([shown, shown])
+
+
 def width_of(png: bytes) -> int:
     return int.from_bytes(png[16:20], "big")
 

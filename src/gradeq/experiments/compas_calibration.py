@@ -92,7 +92,7 @@ def run(source: Source) -> Result:
                 numbers += _ended(f"{what}, {title}, their rate {rate:g}", *found.end(of))
         shown, still = ends[title, THEIRS[2]].runs[TRIES], ends[title, THEIRS[0]].runs[TRIES]
         panels += [
-            Panel(f"Calibration error, {title}", "people", "so far", errors, y_limits=(0.0, None)),
+            Panel(f"Calibration error, {title}", "people", "|served − rate| so far", errors, y_limits=(0.0, None)),
             Panel(f"Brier score, {title}", "people", "mean squared error so far", scores, legend=""),
             Panel(
                 f"Reliability, {title}, η = {factor * THEIRS[2]:g}", "served", "share re-arrested",

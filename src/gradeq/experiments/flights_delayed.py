@@ -106,7 +106,7 @@ def run(source: Source) -> Result:
                 Line(when[some], np.abs(running_mean(base))[some], "base model", BEFORE),
                 Line(when[some], np.abs(running_mean(error))[some], "served, capped", AFTER),
             ],
-            y_limits=(0.0, 15.0),
+            y_limits=(0.0, None),
         ),
     ]  # fmt: skip
     found = (

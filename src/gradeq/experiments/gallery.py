@@ -32,7 +32,8 @@ def gallery(shown: Sequence[Shown], texts: Mapping[str, str] | None = None) -> s
     figures = {item.experiment.figure: item.experiment.name for item in made}
     parts = [
         "<h1>Gradient equilibrium in online learning: the figures, reproduced and corrected</h1>",
-        f"<p>{len(made)} figures. Steps, bias and loss are those that the paper defines; where the authors' code has "
+        f"<p>{len(made)} figure{'' if len(made) == 1 else 's'}. "
+        "Steps, bias and loss are those that the paper defines; where the authors' code has "
         "another scale or a slip, the caption says so and the table has their number, that number on the paper's "
         "definitions, and ours. Beside this page lie a PNG, an SVG, a PDF and a CSV of every plotted series, "
         '<a href="bounds.html">the bounds</a> by their labels, and <a href="errata.html">the errata</a>.</p>',

@@ -83,7 +83,7 @@ def _football(source: Source) -> Games:
     data = source.load(football.load)
     kept = data.winner != "draw"
     return _games(
-        f"Men's football internationals since 1872, draws left out, {STAND_IN}",
+        f"Men's football internationals since 1872, a at home and b away, draws left out, {STAND_IN}",
         data.home[kept],
         data.away[kept],
         data.winner[kept] == "away",
