@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradeq.certificate import total_bounds
@@ -41,15 +42,26 @@ def coverages(layer: Any) -> list[Coverage]:
 
 def between(lower: Coverage, upper: Coverage, target: float) -> Coverage:
     """Of the interval between two levels that never cross: the difference, the two bounds added (result 8.4)."""
-    bound = None
-    if lower.bound is not None and upper.bound is not None:
-        bound = lower.bound + upper.bound
-    vacuous = bound is None or not bound < max(target, 1.0 - target)
+    bound, vacuous = joint((lower, upper), target)
     before, after = share(upper.before, -lower.before), share(upper.after, -lower.after)
     clipped = None
     if lower.clipped is not None and upper.clipped is not None:
         clipped = share(upper.clipped, -lower.clipped)
     return Coverage(target, before, after, bound, vacuous, clipped)
+
+
+def joint(parts: Sequence[Any], target: float | None = None) -> tuple[float | None, bool]:
+    """The bound on several parameters, and whether it says nothing: the largest of theirs.
+
+    With a ``target`` they are the two ends of an interval: the sum of theirs, held against its own trivial error.
+    """
+    known = [own.bound for own in parts if own.bound is not None]
+    if not known or len(known) < len(parts):
+        return None, True
+    if target is None:
+        return max(known), any(own.vacuous for own in parts)
+    bound = math.fsum(known)
+    return bound, not bound < max(target, 1.0 - target)
 
 
 def share(a: float, b: float) -> float:

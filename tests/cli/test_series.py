@@ -346,3 +346,19 @@ def test_terminal_and_page_name_ten_series_alike_and_say_when_young_ones_are_com
         spread = re.search(r"off target by ([\d.]+) points on average, by ([\d.]+) or more", told)
         assert spread and spread[0] in text
     assert ("those with fewer are compared too" in text) == (labels < 30)
+
+
+@pytest.mark.parametrize("option", ["--key", "--by"])
+def test_a_bound_on_coverage_that_says_nothing_is_called_vacuous(demand, tmp_path, option):
+    """Of an interval the bounds of both ends are added: beyond the trivial error no number stands in any table."""
+    given = ["--prediction", "low", "--prediction", "high", "--interval", 0.8, "--label", "sold"]
+    page = tmp_path / "page.html"
+    for eta in (0.05, 0.1, 0.3, 1.0):
+        plain = [*given, option, "sku", "--eta", eta]
+        done = ok(here("quantile", demand, *plain, "--json", "--report", page))
+        for own in done.json["groups"]:
+            assert own["vacuous"] == (own["bound"] is None or own["bound"] >= 0.8), own
+        bounds = re.findall(
+            r'<td class="limit"[^>]*>(?:<span class="loose">)?([\d.,]+)', page.read_text()
+        )
+        assert all(float(bound.replace(",", "")) <= 80.0 for bound in bounds)

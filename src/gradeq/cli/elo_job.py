@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradeq.cli.dates import Dates
 from gradeq.cli.delay import RowClock, clock_of, times_of
 from gradeq.cli.games import Doubtful, Games, Sides, enter, parse, without_own
 from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
@@ -109,6 +110,7 @@ class EloPass:
         self.book = Codebook()
         self.losses = GroupSums(["loss"])
         self.doubtful: Doubtful | None = None
+        self.dates = Dates()
 
     def answer(self, games: Games) -> dict[str, Floats]:
         """Play a piece: the probability before each game that a wins; nan against oneself."""
@@ -133,6 +135,7 @@ class EloPass:
 
     def _played(self, games: Games, ids: list[str] | None) -> Floats:
         piece, y = games.piece, games.scores
+        self.dates.add(piece, ~np.isnan(y))
         if piece.never is not None and piece.never.any():
             y = np.where(piece.never, np.nan, y)
         turns = None if self.clock is None else self.clock.turns(len(y), None)

@@ -36,6 +36,7 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
         unlearned(outcome, outcome.options, pass_.weighing, pass_.waiting),
         gave_up(pass_.expired, outcome.options),
         taken_at_once(outcome, outcome.options),
+        pass_.dates.notice(),
     )
     found += [notice for notice in about_labels if notice is not None]
     if pass_.doubtful is not None:

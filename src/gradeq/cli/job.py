@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradeq.cli.dates import Dates
 from gradeq.cli.delay import clock_of
 from gradeq.cli.far import Watch
 from gradeq.cli.keys import SeriesSums, columns_of, series_of
@@ -45,7 +46,7 @@ class Pass:
         # A label of weight 0 is one, but no figure is about it.
         self.labels = [GroupSums([]) for _ in task.by] if weighted else self.by_group
         self.trend = Trend(task)
-        self.ties = Ties()
+        self.ties, self.dates = Ties(), Dates()
         drawn = () if follow is None else follow.drawn
         self.series = None if task.key is None else SeriesSums(task, drawn)
         self.axis = axis
@@ -105,6 +106,7 @@ class Pass:
             self.extremes = (min(low, float(served.min())), max(high, float(served.max())))
         known, counted = ~np.isnan(rows.y), rows.counted
         whole = bool(counted.all())
+        self.dates.add(rows.piece, known)
 
         def of(column: Any) -> Any:
             return column if whole else column[counted]

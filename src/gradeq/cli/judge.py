@@ -12,6 +12,7 @@ from gradeq.files.numbers import Floats
 from gradeq.layers.support import limits_of
 
 CLIP = 1e-6
+ROUNDING = 2.0**-48  # of a label: some sixteen times what one operation may lose
 
 
 class Judge(Protocol):
@@ -41,7 +42,7 @@ class Bias:
 
     def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
         """Errors, squares, log losses."""
-        raw, now = base - y, served - y
+        raw, now = errors(base, y), errors(served, y)
         found = {
             "bias_before": raw,
             "bias_after": now,
@@ -101,6 +102,13 @@ class Cover:
                 inside = above & (y <= values[:, -1])
                 found[f"inside_{when}"] = inside.astype(float)
         return found
+
+
+def errors(values: Floats, y: Floats) -> Floats:
+    """Values - y; what rounding alone may have left of a difference is none."""
+    found: Floats = values - y
+    found[np.abs(found) <= ROUNDING * np.abs(y)] = 0.0
+    return found
 
 
 def log_loss(p: Floats, y: Floats) -> Floats:

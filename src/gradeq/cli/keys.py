@@ -13,7 +13,7 @@ from gradeq.cli.task import Parsed, Task
 from gradeq.files.codebook import Names
 from gradeq.files.numbers import Floats
 from gradeq.layers.keytable import KeyTable, key_table
-from gradeq.report.of_keys import ENOUGH, WORST
+from gradeq.report.of_keys import WORST, compared
 from gradeq.report.thin import GroupBlocks
 
 FOLLOWED = 2000  # series that are drawn over time, the first to appear
@@ -83,6 +83,11 @@ class Series:
         return np.array_equal(self.sums.sums.rows, self.table.rows)
 
     @property
+    def fewest(self) -> int:
+        """Labels that each judged series has at least."""
+        return int(self.table.rows[self.judged].min(initial=np.iinfo(np.int64).max))
+
+    @property
     def sizes(self) -> Floats:
         """How far each judged series is off, without sign."""
         found: Floats = np.abs(self.table.error[self.judged])
@@ -100,10 +105,7 @@ class Series:
 def series_of(task: Task, layer: Any, sums: SeriesSums) -> Series:
     """Rank the series of a layer of many keys."""
     table = key_table(layer, Names(layer._names.book) if sums.alone else None)
-    enough = np.flatnonzero(table.rows >= ENOUGH)
-    judged = (
-        enough if len(enough) >= min(WORST, len(table.rows)) else np.flatnonzero(table.rows > 0)
-    )
+    judged = compared(table.rows)
     error = np.abs(table.error[judged])
     wide = None
     by = np.nan_to_num(table.loss[judged])
@@ -136,5 +138,4 @@ def bound_of_key(task: Task, layer: Any, series: Series, j: int) -> tuple[float 
     """The bound of one series and whether it is vacuous; none where a series has parameters of its own."""
     if not series.sums.alone:
         return None, True
-    cells = layer.equilibrium(series.table.keys[j]).coordinates
-    return bound_of(task, [c.bound for c in cells]), any(c.vacuous for c in cells)
+    return bound_of(task, layer.equilibrium(series.table.keys[j]).coordinates)

@@ -34,6 +34,7 @@ def many_series(outcome: Outcome) -> told.ManySeries | None:
         tuple(wide(outcome, series, j) for j in series.widest.tolist()),
         outcome.layer.pool,
         series.table.relative,
+        series.fewest,
     )  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from gradeq.cli.keys import Series
 from gradeq.cli.task import Task
 from gradeq.layers.keytable import shares
 from gradeq.report.markup import clean
-from gradeq.report.numerals import points
-from gradeq.report.of_keys import ENOUGH, YOUNG
+from gradeq.report.numerals import points, some
+from gradeq.report.of_keys import ENOUGH, YOUNG, having
 from gradeq.report.story import Notice
 from gradeq.tables import aligned
 
@@ -99,7 +99,7 @@ def pool_hint(outcome: Any) -> Notice | None:
         return None
     return Notice(
         "note",
-        f"The {len(series.table.rows):,} series are short: {labels:,.0f} labels in the median.",
+        f"The {len(series.table.rows):,} series are short: {some(round(labels), 'label')} in the median.",
         f"Alone they are off target by {points(off, False)} points on average.",
         "Try `--pool` and no `--eta`: series then share an overall correction beside their own.",
     )
@@ -112,13 +112,7 @@ def lines(task: Task, series: Series, short: Any) -> str:
         return ""
     covers = task.command == "quantile"
     spread = series.spread()
-    few = (
-        ""
-        if len(series.judged) == count
-        else f", {len(series.judged):,} with enough labels to judge"
-    )
-    if len(series.judged) < count and int(series.table.rows[series.judged].min()) >= ENOUGH:
-        few = f", {len(series.judged):,} with {ENOUGH} labels or more"
+    few = "" if len(series.judged) == count else f", {len(series.judged):,} {having(series.fewest)}"
     mean, far = (
         points(spread[name], False) if covers else short(spread[name])
         for name in ("mean", "farthest_tenth")
@@ -143,7 +137,7 @@ def lines(task: Task, series: Series, short: Any) -> str:
         parts.append(
             "(coverage is judged before --min and --max, the loss is that of what was served)"
         )
-    if int(series.table.rows[series.judged].min()) < ENOUGH:
+    if series.fewest < ENOUGH:
         parts.append(f"({YOUNG})")
     if task.keys_out is None and count > LISTED:
         parts.append("(--keys-out FILE writes all of them)")

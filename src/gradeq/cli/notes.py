@@ -33,6 +33,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
         found.append(say.few_labels(outcome.counted))
     found.append(unlearned(outcome, options, outcome.counted, pass_.waiting))
     found += [gave_up(pass_.expired, options), taken_at_once(outcome, options)]
+    found.append(pass_.dates.notice())
     found += stepping(outcome, options, whose_step(options.eta is not None, outcome.continued))
     found += pass_.watch.notices()
     found += [*ranges(outcome), *crowds(outcome)]
@@ -178,13 +179,22 @@ def ranges(outcome: Outcome) -> list[Notice]:
 
 
 def crowds(outcome: Outcome) -> list[Notice]:
-    """A group column with far more values than a group column has."""
-    found = []
-    for by in outcome.task.by:
+    """A column of groups or series with far more values than such a column has."""
+    found, task = [], outcome.task
+    for by in task.by:
         count = sum(line.by == by for line in outcome.groups)
-        if count > MANY or (count > 100 and count * 3 > outcome.rows):
+        if count > MANY or scattered(count, outcome.rows):
             found.append(say.many_groups(by, count, outcome.rows))
+    series = 0 if task.key is None else outcome.layer._names.keys
+    # With a state series come back in other files.
+    if task.common.state is None and scattered(series, outcome.rows):
+        found.append(say.many_series(task.key or "", series, outcome.rows))
     return found
+
+
+def scattered(values: int, rows: int) -> bool:
+    """Whether there are many values and hardly a row for each."""
+    return values > 100 and values * 3 > rows
 
 
 def bounds(outcome: Outcome) -> list[Notice]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradeq.cli.measure import WEIGHT, Sums
 from gradeq.cli.task import Task
+from gradeq.coverage import joint
 from gradeq.naming import column_name
 
 if TYPE_CHECKING:
@@ -135,8 +137,7 @@ def group_lines(
                     int(labels.rows[code]) if code < len(labels.rows) else 0,
                     {name: own.mean(code, name) for name in task.judge.names},
                     own.mean(code, "label"),
-                    bound_of(task, [c.bound for c in cells]),
-                    any(c.vacuous for c in cells) or not cells,
+                    *bound_of(task, cells),
                     int(own.rows[code]),
                     own.total(code, WEIGHT) if own.weighted else None,
                     max((c.rows for c in cells), default=0),
@@ -153,14 +154,10 @@ def bound_beside(task: Task, line: GroupLine) -> float | None:
     return line.bound if same else None
 
 
-def bound_of(task: Task, bounds: list[float | None]) -> float | None:
-    """A group's bound: of an interval the sum of both ends (result 8.4), else the largest.
+def bound_of(task: Task, cells: Sequence[Any]) -> tuple[float | None, bool]:
+    """A group's bound, of an interval that of both ends together (result 8.4), and whether it is vacuous.
 
     With link exp only the relative bias is bounded, which is told with the certificate, not beside the plain one.
     """
-    if task.link == "exp":
-        return None
-    known = [bound for bound in bounds if bound is not None]
-    if not known or len(known) < len(bounds):
-        return None
-    return sum(known) if task.interval is not None else max(known)
+    bound, vacuous = joint(cells, None if task.interval is None else float(task.interval))
+    return (None if task.link == "exp" else bound), vacuous

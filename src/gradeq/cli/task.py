@@ -14,7 +14,7 @@ from gradeq.cli.judge import Judge
 from gradeq.cli.options import Common
 from gradeq.cli.reading import Piece
 from gradeq.cli.state_file import read_state
-from gradeq.errors import Diverging
+from gradeq.errors import BadInput, Diverging
 from gradeq.files import Codebook
 from gradeq.files.numbers import Floats
 from gradeq.numerics import FAINT, HUGE, LARGEST, SMALLEST
@@ -48,6 +48,15 @@ class Task:
     support: tuple[float | None, float | None] | None = None  # --min and --max
     keys_out: str | None = None
     poolable: bool = False  # --pool would go with these options
+
+    def __post_init__(self) -> None:
+        known = {"--prediction": self.prediction, "--by": self.by, "--feature": self.features}
+        for option, names in {**known, "--key": (self.key,)}.items():
+            if self.label is not None and self.label in names:
+                raise BadInput(
+                    f"{self.label!r} is given as {option} and as --label; a label is not known when its row is "
+                    "served: give each its own column"
+                )
 
     @property
     def limited(self) -> bool:

@@ -4,6 +4,8 @@ from gradeq.report.markup import clean
 from gradeq.report.numerals import count, plain, some
 from gradeq.report.story import Notice
 
+FORGIVEN = 0.01  # of the labels: clocks may differ
+
 
 def steps_held(
     asked: float | None, least: float, labels: int, late: int, whose: str = "you asked for"
@@ -27,6 +29,19 @@ def labels_at_once() -> Notice:
         "If labels arrive later, expect less improvement than shown here.",
         "Use `--delay` (rows, or a duration such as 3d; many rows a date? give `--time` as well) or `--label-time` "
         "to say when they arrive.",
+    )
+
+
+def dated_before(early: int, labels: int) -> Notice:
+    """Labels whose time lies before that of their own row."""
+    are = "label is" if labels == 1 else "labels are"
+    whose = "its row" if labels == 1 else "their row"
+    return Notice(
+        "amber" if early > FORGIVEN * labels else "note",
+        f"{count(early)} of {count(labels)} {are} dated before {whose}; are --time and --label-time swapped?",
+        "Each was taken as known before the next row, so figures may be better than the truth. A date without a "
+        "time of day counts as its midnight.",
+        "Give `--time` the column that says when rows are served, `--label-time` the one that says when labels come.",
     )
 
 

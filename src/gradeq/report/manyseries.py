@@ -4,7 +4,7 @@ from gradeq.report import plots
 from gradeq.report.grouptable import is_loose, losses, places_of, worst_table
 from gradeq.report.markup import Markup, clean, el, join, name
 from gradeq.report.numerals import count, decimals, number, percent, points, word
-from gradeq.report.of_keys import ENOUGH, YOUNG
+from gradeq.report.of_keys import ENOUGH, YOUNG, having
 from gradeq.report.parts import section, still, table
 from gradeq.report.story import ManySeries, Story, WideSeries
 from gradeq.report.words import limits_changed
@@ -18,7 +18,7 @@ def series(story: Story) -> Markup:
     share = "sharing an overall correction" if many.pooled else "each with its own layer"
     intro = f"{count(many.total)} series of `{clean(story.key)}`, {share}."
     if many.judged < many.total:
-        intro += f" {count(many.judged)} of them have enough labels to be compared."
+        intro += f" {count(many.judged)} of them {having(many.fewest)} are compared."
     intro += f" {_spread(story, many)}"
     return section(
         "Series",
@@ -50,7 +50,7 @@ def _bias(many: ManySeries) -> str:
 
 def _followed(story: Story, many: ManySeries) -> str:
     text = "Over the labels that each series has learned from, since its state began."
-    if any(group.rows < ENOUGH for group in many.worst):
+    if many.fewest < ENOUGH:
         text += f" {YOUNG}"
     if limits_changed(story.verdict.coverage):
         text += " Coverage of series is judged before --min and --max, as are the bounds; the loss is as served."

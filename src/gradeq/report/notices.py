@@ -239,12 +239,22 @@ def looks_like_probabilities(outside: int, low: float, high: float) -> Notice:
 
 def many_groups(column: str, groups: int, rows: int) -> Notice:
     """A group column with so many values that few rows are left for each."""
+    return _many(column, groups, rows, ("group", "groups"), "Bin the column, or drop this `--by`.")
+
+
+def many_series(column: str, series: int, rows: int) -> Notice:
+    """A key whose values hardly come back."""
+    remedy = "Give `--key` a column whose values come back, or drop it."
+    return _many(column, series, rows, ("series", "series"), remedy)
+
+
+def _many(column: str, values: int, rows: int, nouns: tuple[str, str], remedy: str) -> Notice:
     return Notice(
         "amber",
-        f"{count(groups)} groups in `{column}`.",
-        f"That is {number(rows / max(groups, 1), 1)} rows a group; most corrections have "
+        f"{count(values)} {nouns[1]} in `{column}`.",
+        f"That is {number(rows / max(values, 1), 1)} rows a {nouns[0]}; most corrections have "
         "barely started to learn.",
-        "Bin the column, or drop this `--by`.",
+        remedy,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.coverage import Coverage, between, share
+from gradeq.coverage import Coverage, between, joint, share
 from gradeq.equilibrium import Coordinate, Equilibrium
 from gradeq.report import story as told
 from gradeq.report.tally import Tally
@@ -16,6 +16,17 @@ ENOUGH = 30  # labels: a series with fewer is not called worst, if others have a
 KEYS = 20  # farthest off, on the page of a layer at work
 WORST = 10  # farthest off, and as many with the largest loss
 YOUNG = f"Too few series have {ENOUGH} labels, so those with fewer are compared too."
+
+
+def compared(labels: Any) -> Any:
+    """Which series are compared: those with enough labels, or all that have any where too few have enough."""
+    enough = np.flatnonzero(labels >= ENOUGH)
+    return enough if len(enough) >= min(WORST, len(labels)) else np.flatnonzero(labels > 0)
+
+
+def having(fewest: int) -> str:
+    """What the compared series have of which others have less; ``fewest``: labels of one of them."""
+    return f"with {ENOUGH} labels or more" if fewest >= ENOUGH else "with a label"
 
 
 def keyed_coverage(layer: Any, reached: Equilibrium) -> list[Coverage]:
@@ -43,9 +54,7 @@ def many_series(layer: Any, most: int = WORST) -> told.ManySeries | None:
     """
     table = layer.table()
     labels = np.asarray(table.rows)
-    enough = np.flatnonzero(labels >= ENOUGH)
-    if len(enough) < min(WORST, len(labels)):
-        enough = np.flatnonzero(labels > 0)
+    enough = compared(labels)
     if len(labels) < 2 or not len(enough):
         return None
     off, loss = np.abs(table.error[enough]), table.loss[enough]
@@ -59,6 +68,7 @@ def many_series(layer: Any, most: int = WORST) -> told.ManySeries | None:
         tuple(_large(table, j) for j in largest),
         layer.pool,
         table.relative,
+        int(labels[enough].min()),
     )  # fmt: skip
 
 
@@ -91,15 +101,12 @@ def _worst(layer: Any, table: Any, j: int) -> told.Group:
     cells: tuple[Coordinate, ...] = ()
     if layer._names.own.scalar:  # a row of the table is a series, and not one of its groups
         cells = tuple(layer.equilibrium(table.keys[j]).coordinates)
-    bounds = [cell.bound for cell in cells]
-    known = [bound for bound in bounds if bound is not None]
-    bound = None
-    if known and len(known) == len(bounds) and not table.relative:
-        bound = math.fsum(known) if table.target is not None else max(known)
+    bound, vacuous = joint(cells, None if table.target is None else float(table.target))
+    bound = None if table.relative else bound
     return told.Group(
         "key", _named(table, j), int(table.rows[j]), math.nan,
         (target or 0.0) + float(table.error_before[j]), (target or 0.0) + float(table.error[j]),
-        _losses(table, j), bound, bound is not None and any(cell.vacuous for cell in cells), target,
+        _losses(table, j), bound, bound is not None and vacuous, target,
     )  # fmt: skip
 
 

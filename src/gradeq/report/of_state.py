@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from gradeq.coverage import Coverage
+from gradeq.coverage import Coverage, joint
 from gradeq.coverage import share as share_of_rows
 from gradeq.equilibrium import Coordinate, Equilibrium, column_of
 from gradeq.ledger import facts as fact
@@ -125,12 +125,11 @@ def groups_of(layer: Any, reached: Equilibrium, most: int | None = None) -> tupl
         ends = parts if layer.kind == "interval" else parts[:1]
         shown = [share(target, ends, when) for when in ("bias_before", "bias_after")]
         loss = [sum(known(getattr(c, f"loss_{w}")) for c in parts) / len(parts) for w in WHEN]
-        bounds = [c.bound for c in ends]
-        bound = None if None in bounds else math.fsum(b for b in bounds if b is not None)
+        bound, vacuous = joint(ends, target if layer.kind == "interval" else None)
         found.append(
             told.Group(
                 by, value, parts[0].rows, math.nan, shown[0], shown[1], told.Pair(*loss),
-                bound, any(c.vacuous for c in ends) and bound is not None, target,
+                bound, vacuous and bound is not None, target,
             )
         )  # fmt: skip
     columns = list(dict.fromkeys(group.by for group in found))  # bins of the prediction are one too

@@ -175,7 +175,8 @@ class ManySeries:
     """The series of ``--key``: how many, how far they are off, the worst and the widest.
 
     ``mean`` and ``far`` (a tenth is farther off) are of the ``judged``; ``histogram`` is of their errors with the
-    sign, for coverage in points. ``relative``: errors are divided by the prediction (link exp).
+    sign, for coverage in points. ``relative``: errors are divided by the prediction (link exp). ``fewest``:
+    labels that each of the ``judged`` has at least.
     """
 
     total: int
@@ -187,6 +188,7 @@ class ManySeries:
     widest: tuple[WideSeries, ...]
     pooled: bool = False
     relative: bool = False
+    fewest: int = 1
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradeq.report.markup import Markup, clean, el, join, tidy
 from gradeq.report.numerals import count, decimals, number, points
-from gradeq.report.of_keys import ENOUGH, YOUNG
+from gradeq.report.of_keys import ENOUGH, YOUNG, having
 from gradeq.report.parts import bound_means, section
 from gradeq.report.story import EloStory, ManySeries
 from gradeq.service.dashboard.groups import Table
@@ -21,7 +21,7 @@ def keys(view: Overview) -> Markup:
     table.first = clean(story.key, 40)
     body = [table.row(one, None, None, False) for one in many.worst]
     made = el("table", table.head(), el("tbody", *body), class_="groups live", id="keys")
-    feet = [YOUNG] if any(one.rows < ENOUGH for one in many.worst) else []
+    feet = [YOUNG] if many.fewest < ENOUGH else []
     feet += [bound_means("error")] if table.bound else []
     foot = el("p", tidy(" ".join(feet)), class_="foot") if feet else join()
     return section("Keys", told(many, table.covers), el("div", made, class_="wide"), foot)
@@ -29,7 +29,9 @@ def keys(view: Overview) -> Markup:
 
 def told(many: ManySeries, covers: bool) -> str:
     """How many keys there are, how many are compared, and how far they are off."""
-    rest = "" if many.judged == many.total else f", {count(many.judged)} of them with labels enough"
+    rest = (
+        "" if many.judged == many.total else f", {count(many.judged)} of them {having(many.fewest)}"
+    )
     if covers:
         off = f"{points(many.mean, False)} points off on average"
     else:
