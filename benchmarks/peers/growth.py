@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.peers.program import AXES, Axis
 from benchmarks.peers.race import Lane, worker
 
-ROUNDS = 3
+ROUNDS = 2
 PARTS = (8, 4, 2, 1)  # of the rows, where it is rows that grow
 
 

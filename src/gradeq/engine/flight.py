@@ -299,8 +299,7 @@ class Flight:
         self._follow_many(state, batch.etas, posts, (rows.starts, rows.params), told)
         largest = 1.0
         if self.featured:  # rows with features all have the same number of entries
-            values = batch.rows.values.reshape(n, -1)
-            values = values if len(posts) == n else values[posts]
+            values = batch.rows.values.reshape(n, -1)[posts if len(posts) < n else slice(None)]
             largest = max(float(values.max()), -float(values.min()))
         entries = float(batch.rows.starts[1]) if n else 1.0
         norm = entries if norms is None else float(norms[posts].max())
