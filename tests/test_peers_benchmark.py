@@ -148,6 +148,12 @@ def test_ratios_are_of_the_same_rows_and_yardsticks_are_shown_once():
         assert table.title in said.text(table)
 
 
+def test_a_task_is_one_line_with_the_ratio_of_every_system():
+    table = said.of_tasks(COLUMNS_FOUND)
+    assert table.head == ("task", "gradeq, rows/s", LOOP, "torch loop", "river")
+    assert table.rows == [("quantile", "100 M", "0.40", "20,000", "")]
+
+
 def test_goals_say_met_or_missed_and_why():
     held = {goal.what: goal for goal in goals(COLUMNS_FOUND, EVENTS_FOUND, FILES_FOUND)}
     assert held["quantile: times as fast as the torch loop >= 5,000"].met

@@ -39,17 +39,17 @@ def main() -> None:
     able = [name for name in SYSTEMS if not said_missing(name)]
     kept: dict[str, list[Any]] = {part: [] for part in PARTS}
     tables = []
-    jobs: dict[str, tuple[Any, Any]] = {
-        "columns": (lambda: raced(able, given.only), said.of_columns),
+    jobs: dict[str, tuple[Any, ...]] = {
+        "columns": (lambda: raced(able, given.only), said.of_tasks, said.of_columns),
         "events": (lambda: latencies(able), said.of_events),
         "files": (lambda: filed(able), said.of_files),
         "growth": (lambda: growths(able), said.of_growth),
     }
-    for part, (job, table) in jobs.items():
+    for part, (job, *makers) in jobs.items():
         if part in parts:
             kept[part] = list(told(part, job()))
-            tables.append(table(kept[part]))
-            print(said.text(tables[-1]), flush=True)
+            tables += [make(kept[part]) for make in makers]
+            print(*(said.text(own) for own in tables[-len(makers) :]), sep="\n", flush=True)
     held = list(goals(kept["columns"], kept["events"], kept["files"]))
     print(
         "\nGoals", *(f"  {'met   ' if goal.met else 'missed'}  {goal}" for goal in held), sep="\n"

@@ -27,6 +27,24 @@ def of_columns(found: Iterable[Result]) -> Table:
     return Table("Columns", head, [line(own) for own in shown(list(found))])
 
 
+def of_tasks(found: Sequence[Result]) -> Table:
+    """Every task in one line: rows a second by gradeq, and how many times as long others take for the same rows."""
+    ours = {own.task: own for own in shown(list(found)) if own.system == OURS and own.cpu}
+    others = list(dict.fromkeys(own.system for own in found if own.system not in (OURS, PASS)))
+    times = {
+        (own.task, own.system): own.cpu / own.ours
+        for own in shown(list(found))
+        if own.cpu is not None and own.ours is not None
+    }
+    rows = [
+        (task, rate(1.0 / own.cpu), *(ratio(times[task, system]) if (task, system) in times else ""
+                                      for system in others))
+        for task, own in ours.items()
+        if own.cpu is not None
+    ]  # fmt: skip
+    return Table("Times as long as gradeq", ("task", "gradeq, rows/s", *others), rows)
+
+
 def shown(found: list[Result]) -> Iterator[Result]:
     """The lines worth reading: the yardsticks at other systems' sizes only serve their ratios."""
     most = {
@@ -87,7 +105,7 @@ def of_growth(found: Sequence[Growth]) -> Table:
     for own in found:
         sizes, times = list(own.times), list(own.times.values())
         rows.append((own.axis, own.system, f"{own.slope:.2f}", f"{sizes[0]:,}", f"{sizes[-1]:,}",
-                     f"{times[0]:,.3g}", f"{times[-1]:,.3g}"))  # fmt: skip
+                     ratio(times[0]), ratio(times[-1])))  # fmt: skip
     return Table("Growth of the time of one row", head, rows)
 
 
@@ -134,5 +152,5 @@ def rate(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """How many times, to two or three digits."""
+    """A number to two or three digits, whole from a hundred on."""
     return f"{value:,.0f}" if value >= 99.5 else f"{value:.3g}" if value >= 9.95 else f"{value:.2f}"
