@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from gradeq.kernels.flight import LATENESS, PEAK, capped
+from gradeq.kernels.flight import LATENESS, LATEST, PEAK, capped
 from gradeq.ledger import facts as fact
 from gradeq.naming import column_name
 from gradeq.rules.mixed import weights_of
@@ -22,7 +22,8 @@ class Learning(NamedTuple):
     for other steps, the memory also before labels. ``unlabelled``: the share of the rows served that have no label to
     learn from. ``silent``: rows served since a label last came; ``silence``: the most that were served from one label
     to the next. Both 0 before labels. ``learned``: labels learned from; ``not_due``: labels that are given but come
-    only after the last row.
+    only after the last row. ``latest_in_series``: as ``latest``, in rows of its own series; None without keys, and
+    where series have groups of their own.
     """
 
     method: str
@@ -37,6 +38,14 @@ class Learning(NamedTuple):
     silence: int
     learned: int
     not_due: int
+    latest_in_series: int | None = None
+
+    @property
+    def lateness(self) -> str:
+        """How late labels came at most, in the rows that the step is held down for; empty where none was late."""
+        if self.latest_in_series is not None:
+            return f"{counted(self.latest_in_series, 'row')} of their series" if self.latest else ""
+        return counted(self.latest, "row") if self.latest else ""
 
     @property
     def usual(self) -> float:
@@ -68,6 +77,7 @@ class Learning(NamedTuple):
         if self.latest:
             mean = f"{self.late:,.0f}" if self.late >= 100.0 else f"{self.late:.3g}"
             late = f"labels {mean} rows late on average, {self.latest:,} at most"
+            late = late if self.latest_in_series is None else f"labels up to {self.lateness} late"
         late += f", {self.gaps}" if self.gaps else ""
         late += (
             f"; {counted(self.not_due, 'label')} not due by the last row" if self.not_due else ""
@@ -111,7 +121,15 @@ def learning_of(layer: Any) -> Learning:
         int(longest),
         int(posted - facts[fact.SKIPPED]),
         waiting,
+        latest_in_series(layer),
     )
+
+
+def latest_in_series(layer: Any) -> int | None:
+    """The most rows of its own series served between a row and its label; None where they are not counted."""
+    if layer.kind != "keyed" or not (layer._names.own.scalar or layer._flight.per == "key"):
+        return None
+    return int(max(layer._state.late[LATEST::LATENESS], default=1.0)) - 1
 
 
 def in_force(layer: Any, eta: float) -> float:

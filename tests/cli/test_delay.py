@@ -1,6 +1,7 @@
 """Labels that come so many rows, or so much time, after their rows."""
 
 import random
+import re
 
 import pytest
 
@@ -132,3 +133,25 @@ def test_options_that_do_not_go_with_a_delay_are_refused(tmp_path):
     said = refused(here(*call, "--time", "day", "--ttl", "5d", "--delay", "3"))
     assert "leave out one of the two" in said
     assert not state.exists()
+
+
+@pytest.mark.parametrize("command", [["debias"], ["quantile", "--level", "0.8"]])
+def test_how_late_labels_of_series_are_is_said_in_the_rows_that_the_option_counts(
+    tmp_path, command
+):
+    """--delay and the cap count rows of a series, so what is said of them does too."""
+    rows = [f"{k},s{k % 5},{100 + k % 7},{103 + k % 11}" for k in range(900)]
+    (tmp_path / "k.csv").write_text("t,shop,f,y\n" + "\n".join(rows) + "\n")
+    given = [*command, tmp_path / "k.csv", "--prediction", "f", "--label", "y", "--key", "shop"]
+    page = tmp_path / "r.html"
+    said = ok(here(*given, "--delay", 24, "--report", page)).out
+    assert "labels up to 24 rows of their series late; 125 labels not due by the last row" in said
+    assert (
+        "Note: Labels arrived up to 24 rows of their series late: steps were capped, down to"
+        in said
+    )
+    for text in (said, page.read_text()):
+        late = set(re.findall(r"([\d,]+ rows(?: of their series)?) late", text))
+        assert late == {"24 rows of their series"}
+    told = ok(here(*given, "--delay", 24, "--json")).json["learning"]
+    assert told["latest_in_series"] == 24 and told["latest"] > 24

@@ -128,3 +128,74 @@ def test_a_key_with_many_rows_each_is_not(singles):
 def test_series_that_come_back_day_by_day_are_not(singles, tmp_path):
     done = ok(here("debias", singles, *DEBIAS, "--key", "id", "--state", tmp_path / "s.json"))
     assert "rows a series" not in done.out
+
+
+@pytest.fixture(scope="module")
+def shops(tmp_path_factory):
+    """Eight shops, one row a day each; labels come 24 days later, or the next day."""
+    rng = random.Random(3)
+    rows = []
+    for day in range(1000):
+        for shop in range(8):
+            f = rng.gauss(100, 10)
+            rows.append(
+                (
+                    day,
+                    day + 24,
+                    day + 1,
+                    f"s{shop}",
+                    f"{f:.3f}",
+                    f"{f + rng.gauss(3 + shop, 5):.3f}",
+                )
+            )
+    return table(tmp_path_factory.mktemp("shops") / "s.csv", "day,known,next,shop,f,y", rows)
+
+
+AIMS = {"debias": ["debias"], "quantile": ["quantile", "--level", "0.8"]}
+LATE = ["--time", "day", "--label-time", "known"]
+
+
+def missed(shops, command, *options):
+    done = ok(here(*AIMS[command], shops, *DEBIAS, *options, "--json"))
+    return [
+        w for w in done.json["warnings"] if "its target." in w["claim"] or "is left" in w["claim"]
+    ]
+
+
+@pytest.mark.parametrize("command", AIMS)
+def test_an_aim_that_is_clearly_missed_is_a_warning_with_its_cause_and_a_remedy_that_helps(
+    shops, command
+):
+    (found,) = missed(shops, command, "--key", "shop", *LATE)
+    assert found["level"] == "amber"
+    assert (
+        "Labels come up to 23 rows of their series late, so steps were held down to"
+        in found["evidence"]
+    )
+    remedies = {"`--by shop` in place of `--key`": ["--by", "shop"]}
+    remedies |= {"`--pool`": ["--key", "shop", "--pool"]} if command == "quantile" else {}
+    for words, options in remedies.items():
+        assert words in found["remedy"]
+        assert not missed(shops, command, *options, *LATE)
+
+
+@pytest.mark.parametrize("command", AIMS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--by", "shop"],
+        LATE,
+        ["--key", "shop"],
+        ["--key", "shop", "--time", "day", "--label-time", "next"],
+    ],
+)
+def test_a_run_that_reached_its_aim_is_not_warned_of(shops, command, options):
+    assert not missed(shops, command, *options)
+
+
+def test_a_step_too_small_for_the_labels_is_a_cause_too(shops):
+    (found,) = missed(shops, "debias", "--eta", "0.0001")
+    assert "A step of 0.0001 learns slowly from 8,000 labels." in found["evidence"]
+    assert "--eta auto" in found["remedy"]
+    assert "Little changed." in ok(here("debias", shops, *DEBIAS, "--eta", "0.000001")).out

@@ -78,10 +78,10 @@ def test_a_step_that_is_held_down_is_the_default_or_the_one_asked_for(tmp_path, 
     held = (
         "note: Labels arrived up to 49 rows late: steps were capped, down to 0.002, for 250 labels"
     )
-    assert f"{held}, {words}. " in warnings(*call, *eta)
+    assert f"{held} ({words}). " in warnings(*call, *eta)
     later = write(tmp_path / "later.csv", [{**row, "t": row["t"] + 300} for row in late(300, 350)])
     call = ("debias", later, *call[2:])
-    assert "for 300 labels, the state has 0.01" in "\n".join(warnings(*call))
+    assert "for 300 labels (the state has 0.01)" in "\n".join(warnings(*call))
 
 
 def test_late_labels_without_the_cap_are_a_warning(tmp_path):

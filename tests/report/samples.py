@@ -331,7 +331,7 @@ def arena(data: Path, hostile: str | None = None) -> EloStory:
                               len(ranked_rows), "model"),
             elo_say.no_time(),
             say.vacuous_bounds(sum(row.vacuous for row in rows), count, "model",
-                               say.vacuous_because(40, k * per_k, None, 0, True, "model")),
+                               say.vacuous_because(40, k * per_k, None, "", True, "model")),
         ),
         curves=Curves(
             "row", "game", tuple(float(1 + i * (len(y) // 400)) for i in range(len(path[lead]))),

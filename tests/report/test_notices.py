@@ -25,11 +25,11 @@ JUMP = n.labels_changed(
         (n.outside_range(522, 6787, -0.05, 1.62, "shift"),
          "522 served values (7.7 %) are not probabilities."),
         (n.loss_worse(Loss("squared error", 0.2, 0.25)), "Squared error got worse by 25.0 %."),
-        (late.steps_held(0.05, 0.0025, 12_000, 409),
-         "Labels arrived up to 409 rows late: steps were capped, down to 0.0025, for 12,000 labels, you "
-         "asked for 0.05."),
-        (late.steps_held(None, 0.05, 1, 0), "Steps were capped, down to 0.05, for 1 label."),
-        (late.no_cap_with_late_labels(0.1, 1),
+        (late.steps_held(0.05, 0.0025, 12_000, "409 rows"),
+         "Labels arrived up to 409 rows late: steps were capped, down to 0.0025, for 12,000 labels "
+         "(you asked for 0.05)."),
+        (late.steps_held(None, 0.05, 1, ""), "Steps were capped, down to 0.05, for 1 label."),
+        (late.no_cap_with_late_labels(0.1, "1 row"),
          "Labels arrived up to 1 row late and steps were not capped."),
         (n.rows_too_large(3), "3 rows were too large for the step and got a smaller one."),
         (late.too_late(3, "7d"), "3 labels came later than --ttl 7d allows and were not learned from."),
@@ -50,13 +50,16 @@ def test_a_claim_says_what_happened_with_its_number(notice, claim):
     assert notice.evidence.endswith(".")
 
 
-@pytest.mark.parametrize("text", [JUMP.evidence, late.steps_held(0.1, 0.01, 50, 9).evidence])
+@pytest.mark.parametrize("text", [JUMP.evidence, late.steps_held(0.1, 0.01, 50, "9 rows").evidence])
 def test_no_warning_uses_an_adjective_of_praise(text):
     assert not re.search("significant|robust|powerful", text)
 
 
 def test_late_labels_never_bring_the_advice_of_a_smaller_step():
-    for notice in (late.steps_held(0.1, 0.01, 50, 9), late.no_cap_with_late_labels(0.1, 9)):
+    for notice in (
+        late.steps_held(0.1, 0.01, 50, "9 rows"),
+        late.no_cap_with_late_labels(0.1, "9 rows"),
+    ):
         assert "--eta" not in notice.remedy
 
 

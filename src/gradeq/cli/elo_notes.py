@@ -8,6 +8,7 @@ import numpy as np
 
 from gradeq.cli.notes import BROKEN, gave_up, stepping, taken_at_once, unlearned
 from gradeq.cli.options import labels_later
+from gradeq.learning import learning_of
 from gradeq.report import elo_notices as elo_say
 from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
@@ -68,7 +69,7 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     if vacuous:
         held, fewest = outcome.capped, min(row.games for row in outcome.board if row.vacuous)
         least = None if held is None else float(f"{held.least:.3g}")
-        delay = 0 if held is None else held.longest_delay
+        delay = learning_of(outcome.layer).lateness
         why = say.vacuous_because(fewest, outcome.layer.step, least, delay, True, "player")
         found.append(say.vacuous_bounds(vacuous, len(outcome.board), "player", why))
     if outcome.equilibrium.gap > BROKEN:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from gradeq.cli.keys_words import pool_hint
+from gradeq.cli.missed import missed
 from gradeq.cli.options import Common, labels_later
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.ties import tie_notices
 from gradeq.cli.trend import weighted
+from gradeq.learning import learning_of
 from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
 from gradeq.report.change import label_change
@@ -27,11 +29,13 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     """Every warning of a debias or quantile run, the serious ones first."""
     found: list[Notice | None] = []
     options = outcome.task.common
+    hardly, off = unlearned(outcome, options, outcome.counted, pass_.waiting), None
     if outcome.counted >= FEW:
-        found += [*changed(outcome, pass_), *harmed(outcome)]
+        off = None if hardly else missed(outcome, loss_of(outcome))
+        found += [*changed(outcome, pass_), *harmed(outcome), off]
     elif outcome.labelled or not labels_later(options):
         found.append(say.few_labels(outcome.counted))
-    found.append(unlearned(outcome, options, outcome.counted, pass_.waiting))
+    found.append(hardly)
     found += [gave_up(pass_.expired, options), taken_at_once(outcome, options)]
     found.append(pass_.dates.notice())
     found += stepping(outcome, options, whose_step(options.eta is not None, outcome.continued))
@@ -43,7 +47,8 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     if outcome.labelled < outcome.rows and (outcome.labelled or not later):
         found.append(late_say.no_label(outcome.rows - outcome.labelled, later))
     found.append(crossing(pass_.crossed, outcome.rows))
-    found += [*tie_notices(outcome, pass_.ties), pool_hint(outcome), *bounds(outcome)]
+    found += [*tie_notices(outcome, pass_.ties), *bounds(outcome)]
+    found.append(pool_hint(outcome) if off is None else None)
     reached = outcome.equilibrium
     if reached.balance == "broken" and reached.gap > BROKEN * max(1.0, abs(reached.largest)):
         found.append(say.identity_broken(spelled(reached.gap)))
@@ -144,7 +149,7 @@ def gave_up(labels: int, options: Common) -> Notice | None:
 def stepping(outcome: Any, options: Common, whose: str) -> list[Notice]:
     """Steps were held down for late labels, or should have been; rows were too large for them."""
     eta = outcome.layer.step if outcome.eta == "auto" else outcome.eta
-    held, late = outcome.capped, outcome.layer.in_flight["longest_delay"]
+    held, late = outcome.capped, learning_of(outcome.layer).lateness
     found = []
     if held is not None:
         found.append(late_say.steps_held(eta, float(f"{held.least:.3g}"), held.rows, late, whose))
@@ -163,7 +168,7 @@ def whose_step(given: bool, continued: bool) -> str:
 def because(outcome: Outcome, rows: int) -> str:
     """Why a bound over these rows is vacuous."""
     held, several = outcome.capped, len(outcome.task.by) + len(outcome.task.features) > 1
-    late = 0 if held is None else held.longest_delay
+    late = learning_of(outcome.layer).lateness
     least = None if held is None else float(f"{held.least:.3g}")
     return say.vacuous_because(rows, outcome.layer.step, least, late, several)
 

@@ -8,11 +8,11 @@ FORGIVEN = 0.01  # of the labels: clocks may differ
 
 
 def steps_held(
-    asked: float | None, least: float, labels: int, late: int, whose: str = "you asked for"
+    asked: float | None, least: float, labels: int, late: str, whose: str = "you asked for"
 ) -> Notice:
-    """Labels came late: their steps were held down to stay stable; ``whose`` the step was before."""
-    before = "" if asked is None else f", {whose} {plain(asked)}"
-    came = f"Labels arrived up to {some(late, 'row')} late: steps" if late else "Steps"
+    """Labels came so ``late`` (24 rows): their steps were held down; ``whose`` the step was before."""
+    before = "" if asked is None else f" ({whose} {plain(asked)})"
+    came = f"Labels arrived up to {late} late: steps" if late else "Steps"
     return Notice(
         "note",
         f"{came} were capped, down to {plain(least)}, for {some(labels, 'label')}{before}.",
@@ -45,11 +45,11 @@ def dated_before(early: int, labels: int) -> Notice:
     )
 
 
-def no_cap_with_late_labels(eta: float, late: int) -> Notice:
+def no_cap_with_late_labels(eta: float, late: str) -> Notice:
     """Labels are late and the cap is off."""
     return Notice(
         "amber",
-        f"Labels arrived up to {some(late, 'row')} late and steps were not capped.",
+        f"Labels arrived up to {late} late and steps were not capped.",
         f"With a step of {plain(eta)} and labels this late, corrections can oscillate or diverge.",
         "Remove `--no-cap`.",
     )

@@ -166,7 +166,7 @@ def vacuous_bounds(vacuous: int, total: int, noun: str, why: str) -> Notice:
 
 
 def vacuous_because(
-    rows: int, eta: float, capped: float | None, late: int, overlapping: bool, player: str = ""
+    rows: int, eta: float, capped: float | None, late: str, overlapping: bool, player: str = ""
 ) -> str:
     """Why a bound is vacuous: steps ``capped`` for late labels, step times rows too small, or overlap.
 
@@ -175,7 +175,7 @@ def vacuous_because(
     what = "game" if player else "row"
     if capped is not None:
         return (
-            f"Labels arrived up to {some(late, 'row')} late: steps went down to {plain(capped)}, and "
+            f"Labels arrived up to {late} late: steps went down to {plain(capped)}, and "
             "the bound grows with the delay."
         )
     if rows * eta < ENOUGH:

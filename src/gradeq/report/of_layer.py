@@ -13,6 +13,7 @@ from gradeq._version import __version__
 from gradeq.coverage import Coverage
 from gradeq.equilibrium import Equilibrium, column_of
 from gradeq.errors import BadInput
+from gradeq.learning import learning_of
 from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
 from gradeq.report import story as told
@@ -169,7 +170,7 @@ def _notices(
     else:
         found += harm_since(layer, reached, groups if len(coverage) < 2 else None)
     found.append(not_known(reached.hidden))
-    steps, late = layer.steps, int(layer.in_flight["longest_delay"])
+    steps, late = layer.steps, learning_of(layer).lateness
     least = float(f"{steps['smallest']:.3g}") if steps["capped"] else None
     if least is not None:
         found.append(late_say.steps_held(None, least, int(steps["capped"]), late))
