@@ -109,9 +109,9 @@ def called(loop: Any, n: int, shape: tuple[int, ...], *values: Any) -> Any:
 def in_c(c: Any, name: str, data: Data) -> Callable[[], Any] | None:
     """The same recurrence as a case's, in C; None where there is none."""
     n = data["n"]
-    if name.startswith(("Elo", "leaderboard")):
+    if name.startswith(("Elo", "ratings", "leaderboard")):
         games = [data[column] for column in ("a", "b", "score")]
-        players, board = data["players"], name.startswith("leaderboard")
+        players, board = data["players"], not name.startswith("Elo")
 
         def rated() -> Any:
             u = np.zeros(players)

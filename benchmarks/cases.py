@@ -75,9 +75,18 @@ def games_by_name(data: Data) -> Any:
 
 
 def ratings(data: Data, layer: Any, run: Any) -> list[float]:
-    """The online ratings on the leaderboard, by number of the player; its ranks and intervals are made too."""
-    board = {row.player: row.tracked for row in layer.leaderboard()}
-    return [board.get(f"player-{k}", 0.0) for k in range(data["players"])]
+    """The online ratings by number of the player."""
+    return by_number(data, layer.theta)
+
+
+def on_board(data: Data, layer: Any, run: Any) -> list[float]:
+    """The same read from the leaderboard: a fit, its ranks and intervals are made too."""
+    return by_number(data, {row.player: row.tracked for row in layer.leaderboard()})
+
+
+def by_number(data: Data, found: dict[str, float]) -> list[float]:
+    """Players who never played have 0."""
+    return [found.get(f"player-{k}", 0.0) for k in range(data["players"])]
 
 
 COLUMNS = {
@@ -106,7 +115,8 @@ COLUMNS = {
     "auto, groups": Case(debias("g", eta="auto"), by("g"), "", 200_000),
     "auto, groups, late labels": Case(debias("g", eta="auto"), late(by("g")), "", 200_000),
     "Elo, integers": Case(lambda d: gq.Elo(0.1), games),
-    "leaderboard, names": Case(lambda d: gq.Elo(0.1), games_by_name, found=ratings),
+    "ratings, names": Case(lambda d: gq.Elo(0.1), games_by_name, found=ratings),
+    "leaderboard, names": Case(lambda d: gq.Elo(0.1), games_by_name, found=on_board),
 }  # fmt: skip
 
 

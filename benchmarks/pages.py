@@ -90,7 +90,8 @@ def dots(
     return el("svg", *marks, viewBox=box, role="img", aria_label=label)
 
 
-def table(head: Sequence[str], rows: Sequence[Markup]) -> Markup:
-    """A table that scrolls by itself where the page is narrow."""
-    top = el("thead", el("tr", *(el("th", name) for name in head)))
+def table(head: Sequence[str], rows: Sequence[Markup], words: Collection[str] = ()) -> Markup:
+    """A table that scrolls by itself where the page is narrow; columns of ``words`` begin at the left."""
+    names = (el("th", name, class_="words" if name in words else None) for name in head)
+    top = el("thead", el("tr", *names))
     return el("div", el("table", top, el("tbody", *rows)), class_="scroll")

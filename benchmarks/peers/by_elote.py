@@ -56,5 +56,5 @@ def board(data: Data) -> Job:
 
 DOES: dict[str, Entry] = {
     "Elo, integers": one_by_one(100_000, forecasts),
-    "leaderboard, names": Entry(100_000, board, remark="no intervals"),
+    "ratings, names": Entry(100_000, board),
 }

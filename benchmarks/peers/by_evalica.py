@@ -48,10 +48,9 @@ def resampled(data: Data) -> Job:
     )
 
 
-NO_INTERVALS = "no intervals"
-DOES: dict[str, Entry] = {"leaderboard, names": Entry(1_000_000, elo, remark=NO_INTERVALS)}
+DOES: dict[str, Entry] = {"ratings, names": Entry(1_000_000, elo)}
 FITS: dict[str, Entry] = {
-    "leaderboard, names": Entry(1_000_000, bradley_terry, None, f"a fit, {NO_INTERVALS}")
+    "leaderboard, names": Entry(1_000_000, bradley_terry, None, "a fit without intervals")
 }
 RESAMPLED: dict[str, Entry] = {
     "leaderboard, names": Entry(20_000, resampled, None, "intervals from 100 resamples")

@@ -57,5 +57,5 @@ def board(data: Data) -> Job:
 
 DOES: dict[str, Entry] = {
     "Elo, integers": Entry(200_000, forecasts),
-    "leaderboard, names": Entry(200_000, board, remark="no intervals"),
+    "ratings, names": Entry(200_000, board),
 }

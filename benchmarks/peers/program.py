@@ -25,10 +25,12 @@ TASKS = {
     "23 levels that never cross": Task("23 levels"),
     "ensemble of 8 trackers": Task("ensemble of 8"),
     "Elo forecasts, 150 players": Task("Elo, integers"),
-    "leaderboard from names, 150 players": Task("leaderboard, names"),
-    # arena-rank inverts a matrix of players by players; resampling does not fit a hundred of these in minutes.
-    "leaderboard from names, 10,000 players": Task(
-        "leaderboard, names", {"players": 10_000}, ("arena-rank", "evalica, resampled", "openskill")
+    "ratings from names, 150 players": Task("ratings, names"),
+    "ratings from names, 10,000 players": Task("ratings, names", {"players": 10_000}),
+    "leaderboard with intervals, 150 players": Task("leaderboard, names"),
+    # arena-rank inverts a matrix of players by players, and resampling takes many minutes.
+    "leaderboard with intervals, 10,000 players": Task(
+        "leaderboard, names", {"players": 10_000}, ("arena-rank", "evalica, resampled")
     ),
     "1,000,000 series, whole numbers": Task("keyed, integers", {"rows": 10_000_000}, ("river",)),
     "1,000,000 series, text": Task("keyed, text", {"rows": 10_000_000}),
@@ -59,21 +61,24 @@ class Axis(NamedTuple):
     rows: dict[str, int]
 
 
-MANY, FEW = (4, 8, 16, 32), (1_000, 2_000, 4_000)
+MANY = (4, 8, 16, 32)
 AXES = {
     "rows": Axis("scalar", "rows", (), {"gradeq": 1_600_000, "river": 80_000, "Vowpal Wabbit": 40_000,
                                           "scikit-learn": 2_000, "torch loop": 4_000}),
     "rows of intervals": Axis("interval", "rows", (), {"gradeq": 1_600_000, "river": 80_000, "MAPIE": 2_000}),
-    "games": Axis("leaderboard, names", "rows", (), {"gradeq": 1_600_000, "evalica": 800_000, "riix": 80_000,
-                                                       "elote": 80_000, "openskill": 16_000, "arena-rank": 800_000}),
+    "games rated": Axis("ratings, names", "rows", (), {"gradeq": 1_600_000, "evalica": 800_000, "riix": 80_000,
+                                                         "elote": 80_000}),
+    "games on a board": Axis("leaderboard, names", "rows", (), {"gradeq": 1_600_000, "openskill": 16_000,
+                                                                  "arena-rank": 800_000}),
     "features": Axis("features", "d", MANY, {"gradeq": 200_000, "river": 10_000, "Vowpal Wabbit": 10_000,
                                                "scikit-learn": 1_000, "torch loop": 2_000}),
     "levels": Axis("23 levels", "levels", (6, 12, 23, 46), {"gradeq": 50_000, "scikit-learn": 2_000}),
     "experts": Axis("ensemble of 8", "experts", MANY, {"gradeq": 100_000, "torch loop": 1_000}),
     "series": Axis("keyed, integers", "keys", (1_000, 10_000, 100_000, 1_000_000),
                    {"gradeq": 4_000_000, "river": 100_000}),
-    "players": Axis("leaderboard, names", "players", (100, 200, 400, 800),
-                    {"gradeq": 400_000, "evalica": 400_000, "riix": 40_000, "elote": 40_000, "openskill": 8_000,
-                     "arena-rank": 100_000}),
+    "players rated": Axis("ratings, names", "players", (100, 400, 1_600, 6_400),
+                          {"gradeq": 400_000, "evalica": 400_000, "riix": 40_000, "elote": 40_000}),
+    "players on a board": Axis("leaderboard, names", "players", (100, 200, 400, 800),
+                               {"gradeq": 400_000, "openskill": 8_000, "arena-rank": 100_000}),
     "open tickets": Axis("event: by id, others open", "tickets", (1_000, 10_000, 100_000), {"gradeq": 5_000}),
 }  # fmt: skip

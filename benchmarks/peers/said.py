@@ -153,4 +153,8 @@ def rate(value: float) -> str:
 
 def ratio(value: float) -> str:
     """A number to two or three digits, whole from a hundred on."""
-    return f"{value:,.0f}" if value >= 99.5 else f"{value:.3g}" if value >= 9.95 else f"{value:.2f}"
+    if value >= 99.5:
+        return f"{value:,.0f}"
+    return (
+        f"{value:.3g}" if value >= 9.95 else f"{value:.2f}" if value >= 0.0995 else f"{value:.2g}"
+    )

@@ -218,9 +218,10 @@ class Debiaser(Grouped[float]):
         """Squared error needs eta c^2 < 2, else some sequence diverges (results 3.2, 5.2)."""
         step, size = schedule.step(1), names.size if not names.features else 1.0
         if self._limited and step * size >= 2.0:
+            many = f" with {size:g} group columns" if size > 1.0 else ""
             raise StepTooLarge(
-                f"eta {step:g} times c^2 {size:g} is {step * size:g}; the squared error is "
-                f"stable below 2 only: use eta < {2.0 / size:g}"
+                f"eta {step:g} is too large{many}: from {2.0 / size:g} on the squared error need "
+                f"not be stable; use eta < {2.0 / size:g}"
             )
 
 
