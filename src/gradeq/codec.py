@@ -22,6 +22,7 @@ from gradeq._version import __version__
 from gradeq.errors import StateError
 
 FORMAT = 2  # 1: gradeq 0.1, whose states hold other sums
+NOT_OURS = "this is not a gradeq state: name a file that gradeq saved"
 LONG = 512  # numbers; longer columns are packed
 AT_ONCE = 1 << 20  # characters that are hashed together
 SHA256 = re.compile('"sha256":"([0-9a-f]{64})",')
@@ -59,9 +60,12 @@ def load(text: str | bytes) -> tuple[str, dict[str, Any], dict[str, Any]]:
     try:
         body = json.loads(text, object_pairs_hook=hook, parse_constant=_no_constant)
     except (ValueError, TypeError, LookupError, RecursionError) as error:
+        begun = text.strip()[:1]
+        if begun and begun not in ("{", b"{"):
+            raise StateError(NOT_OURS) from None
         raise StateError(f"the state is damaged: not the JSON we wrote ({_short(error)})") from None
     if not isinstance(body, dict) or "format" not in body or "sha256" not in body:
-        raise StateError("this is not a gradeq state: it has no format and checksum")
+        raise StateError(NOT_OURS)
     if body["format"] != FORMAT or isinstance(body["format"], bool):
         raise StateError(other_format(body["format"], body.get("gradeq")))
     given = body.pop("sha256")

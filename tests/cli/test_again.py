@@ -215,3 +215,26 @@ def test_what_was_taken_again_and_what_came_too_late_is_said(rows):
         run(write(Path("e.csv"), dated[:9]), *BASE, *late, "--ttl", "7d", state="late.json")
     )
     assert "ttl=2.592e+14 (3d in dates), this run has 6.048e+14 (7d in dates)" in line
+
+
+@pytest.mark.parametrize(
+    "more", [["--time", "day"], ["--id", "no"], ["--time", "day", "--id", "no"]]
+)
+def test_rows_that_come_again_whole_are_called_so_whatever_else_gives_them_away(rows, more):
+    """By its content a run is named; the first id or time would leave open whether all of it was seen."""
+    numbered = write(Path("a.csv"), [{"no": f"r{k}", **row} for k, row in enumerate(rows)])
+    ok(run(numbered, *BASE, *more, "--quiet"))
+    before = Path("s.json").read_bytes()
+    assert "the state has seen these 60 rows: run 1 served them; give --again" in refused(
+        run(numbered, *BASE, *more)
+    )
+    assert Path("s.json").read_bytes() == before
+
+
+def test_a_refusal_has_one_remedy_and_the_way_round_it(rows):
+    timed = write(Path("a.csv"), rows[:30])
+    ok(run(timed, *BASE, "--time", "day", "--quiet"))
+    line = refused(run(write(Path("b.csv"), rows[30:]), *BASE))
+    assert line.endswith(
+        "the rows of this state have times; give --time as before, or --again to go on without"
+    )

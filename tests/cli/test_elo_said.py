@@ -1,6 +1,7 @@
 """What gradeq elo says of its figures: which games they are about, which bound is theirs; no results yet."""
 
 import re
+from argparse import Namespace
 
 import pytest
 
@@ -8,6 +9,7 @@ from cli.calling import column, games, here, ok, refused, write
 from cli.test_elo_files import SIDES, WINNER, played
 from gradeq import load
 from gradeq.layers.elo import Elo
+from gradeq.report.elo_notices import clearly_off, predicted_off
 
 
 @pytest.fixture
@@ -108,3 +110,21 @@ def test_without_a_place_to_wait_results_are_asked_for(file, tmp_path):
     assert "one of the two" in refused(here("elo", file, *both))
     given = ("--id", "winner", "--state", tmp_path / "s.json", "--delay", 3)
     assert "give --winner or --score as well" in refused(here("elo", file, *SIDES, *given))
+
+
+def test_a_winner_given_as_a_number_is_told_of_score(tmp_path):
+    rows = [{"x": "ann", "y": "bob", "w": k % 2} for k in range(40)]
+    line = refused(
+        here("elo", write(tmp_path / "g.csv", rows), "--a", "x", "--b", "y", "--winner", "w")
+    )
+    assert line.endswith("; if it is the score of the first player, give --score w")
+    ok(here("elo", tmp_path / "g.csv", "--a", "x", "--b", "y", "--score", "w"))
+
+
+def test_a_player_within_chance_of_the_win_rate_is_not_warned_of():
+    """1.6 points are less than one standard error of 728 games, 10 points more than five."""
+    near, far = (Namespace(player=str(b), bias=b, games=728, win_rate=0.4) for b in (0.016, -0.1))
+    assert clearly_off([near]) == []
+    assert clearly_off([near, far]) == [far]
+    said = predicted_off(far.player, far.bias, far.games, 1, 2, "player")
+    assert "It " not in said.evidence and "728 games" in said.evidence

@@ -56,12 +56,13 @@ def flipped(body: dict) -> dict:
         (lambda text: text[:-40], "damaged"),
         (lambda text: "", "damaged"),
         (lambda text: "[1, 2]", "not a gradeq state"),
-        (lambda text: "\xff\xfe", "damaged"),
+        (lambda text: "day,f,y\n1,2,3\n", "not a gradeq state: name a file that gradeq saved"),
+        (lambda text: "\xff\xfe", "not a gradeq state"),
         (lambda text: as_json(text, format=3), "upgrade gradeq to read it"),
         (lambda text: as_json(text, format=1, gradeq="0.1.0"), "written by gradeq 0.1.0, format 1"),
         (lambda text: json.dumps(flipped(json.loads(text))), "checksum"),
         (lambda text: '{"format": 2, "sha256": 1}', "damaged"),
-        (lambda text: "[" * 100_000, "damaged"),
+        (lambda text: "[" * 100_000, "not a gradeq state"),
     ],
 )
 def test_a_state_that_is_damaged_newer_or_not_ours_is_left_alone(

@@ -39,7 +39,6 @@ from gradeq.report.story import (
 )
 from gradeq.report.tally import Tally
 from gradeq.report.thin import POINTS, Blocks, GroupBlocks, group_window, numbers, thin, window
-from gradeq.report.words import within_a_point
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 AT = datetime(2026, 11, 15, 20, 20, tzinfo=UTC).timestamp()
@@ -310,7 +309,7 @@ def arena(data: Path, hostile: str | None = None) -> EloStory:
     lead = int(order[0])
     ranked_rows = [row for row in rows if row.rank is not None]
     worst = max(ranked_rows, key=lambda row: abs(row.bias))
-    off_by_one = len(ranked_rows) - within_a_point(ranked_rows)
+    off_by_one = len(elo_say.clearly_off(ranked_rows))
     return EloStory(
         made=Made(
             "arena_140k.csv.gz", AT, "0.1.0", VERSIONS,

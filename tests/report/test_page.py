@@ -19,6 +19,7 @@ from gradeq.report.story import Certificate, LevelRow, Pair, Player, Story, Verd
 from gradeq.report.ticks import dates, scale
 from report.inventions import interval, made_up
 from report.samples import HOSTILE, arena, compas
+from report.test_words import elo, player
 
 STORIES = {
     "debias": lambda: made_up(3000, 8),
@@ -271,3 +272,12 @@ def test_an_axis_holds_its_values_and_has_two_to_seven_ticks(seed):
 
 def test_row_ticks_are_whole_numbers():
     assert all("." not in label for _, label in x_ticks("row", 1.0, 17.0))
+
+
+@pytest.mark.parametrize("players", [2, 4, 9])
+def test_on_a_short_board_every_bias_fits_its_axis(players):
+    rows = [player(f"p{k}", 1 + k, 0.002 * k + 0.03 * (k == 1)) for k in range(players)]
+    page = html(elo(rows))
+    cells = re.findall(r'<td class="biasbar">.*?</td>', page, re.S)
+    assert len(cells) == players
+    assert not [cell for cell in cells if "<path" in cell]  # an arrow head: the bar goes on

@@ -129,6 +129,30 @@ def test_pages_are_quiet_and_fit_their_window_whatever_the_names(browser, servic
     seen.close()
 
 
+BROKEN = """[...document.querySelectorAll("main .figure .term")].flatMap((term) => {
+  const found = [], text = term.firstChild;
+  for (const word of text.data.matchAll(/[^\\s]+/g)) {
+    const range = document.createRange();
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    if (range.getClientRects().length > 1) found.push(word[0]);
+  }
+  return found;
+})"""  # words of a figure's name that stand in two lines
+
+
+@chromium
+def test_no_word_of_a_figures_name_is_broken_in_two(browser, service):
+    seen = Look(browser, service.address)
+    page = seen.enter(service.key)
+    for width in (1100, 1200, 1280, 700, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        for name in ("plain", "between", "several"):
+            page.goto(f"{service.address}/layers/{name}")
+            assert page.evaluate(BROKEN) == [], (width, name)
+    seen.close()
+
+
 @chromium
 def test_the_first_message_leaves_a_page_as_it_was_sent(browser, service):
     """The same page as HTML and as a tree: what the browser made of one is what it makes of the other."""

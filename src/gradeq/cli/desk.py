@@ -60,15 +60,14 @@ class Desk:
         """The number of the last run."""
         return self.runs[-1][0] if self.runs else 0
 
-    def seen(self, what: str) -> None:
+    def seen(self, what: str, remedy: str = AGAIN) -> None:
         """Refuse what was seen before, unless that is meant."""
         if not self.again:
-            raise BadInput(f"{what}; {AGAIN}")
+            raise BadInput(f"{what}; {remedy}")
         self.overridden.append(what)
 
     def check_start(self, first: Any, kind: str | None, shown: Any) -> None:
         """Refuse rows from before the last one seen; note those from before a label that was learned from."""
-        self.check_kind("--time", kind)
         last = self.times.get("row")
         if last is not None and first < last:
             self.seen(
@@ -109,10 +108,14 @@ class Desk:
             if option in known and known[option] != name:
                 self.seen(
                     f"the state was made with {option} {told_columns(known[option])}, this run has "
-                    f"{told_columns(name)}; use the same column, or another state file"
+                    f"{told_columns(name)}",
+                    "use the same column or another state file, or give --again if it was renamed",
                 )
         if "row" in self.times and not timed:
-            self.seen("the rows of this state have times; give --time as before")
+            self.seen(
+                "the rows of this state have times",
+                "give --time as before, or --again to go on without",
+            )
         self.columns = columns
 
     def lay_down(self, content: str, rows: int, outputs: list[tuple[str, str]]) -> None:

@@ -14,7 +14,7 @@ from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
 from gradeq.report.numerals import gap as spelled
 from gradeq.report.story import Notice
-from gradeq.report.words import FEW, within_a_point
+from gradeq.report.words import FEW
 from gradeq.standings.words import SURE
 
 ALIKE = 0.8  # rank correlation of the two views below which they are said to differ
@@ -47,12 +47,11 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
         found.append(say.few_labels(outcome.games))
     found += stepping(outcome, outcome.options, outcome.whose_step)
     judged = [row for row in outcome.board if row.games >= FEW]
-    if judged:
-        worst = max(judged, key=lambda row: abs(row.bias))
-        if abs(worst.bias) > 0.01:
-            off = len(judged) - within_a_point(judged)
-            own = (worst.player, worst.bias, worst.games, off, len(judged), "player")
-            found.append(elo_say.predicted_off(*own))
+    off = elo_say.clearly_off(judged)
+    if off:
+        worst = max(off, key=lambda row: abs(row.bias))
+        own = (worst.player, worst.bias, worst.games, len(off), len(judged), "player")
+        found.append(elo_say.predicted_off(*own))
     if len(outcome.standing.groups) > 1:
         found.append(elo_say.never_met(outcome.standing.groups))
     agreed = agreement(outcome.board)

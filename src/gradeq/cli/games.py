@@ -12,7 +12,7 @@ from gradeq.cli.reading import Piece
 from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Codebook, is_missing
 from gradeq.files.cells import row_name, shown
-from gradeq.files.numbers import Floats
+from gradeq.files.numbers import Floats, read_number
 from gradeq.numerics import FAINT, SMALLEST
 
 WORDS = {
@@ -185,6 +185,8 @@ def won(
     if wrong.any():
         cell = names[codes[int(np.argmax(wrong))]]
         rule = f"is neither of the two players nor one of: {', '.join(WORDS)}"
+        if read_number(cell) is not None:
+            rule += f"; if it is the score of the first player, give --score {winner}"
         refuse(piece, wrong, f"column {winner!r} has {shown(cell)}, which {rule}")
     word = scores[codes]
     twofold = np.flatnonzero(~np.isnan(word) & (word != y) & ~own)

@@ -30,6 +30,7 @@ class Session:
         self.content = None if held is None else Content()
         self._ids: set[str] = set()
         self._served_again = 0
+        self._refusal: BadInput | None = None  # kept until it is known whether all rows were seen
         self._mark = ""
         self.said: list[Notice] = []
 
@@ -53,7 +54,11 @@ class Session:
         assert self.reading.time is not None and self.content is not None
         kind = self.reading.time.kind
         if not piece.start:
-            desk.check_start(piece.times[0], kind, told(kind))
+            desk.check_kind("--time", kind)
+            try:
+                desk.check_start(piece.times[0], kind, told(kind))
+            except BadInput as refusal:
+                self._refusal = refusal
         desk.note_time("row", piece.times[-1], kind)
         self.content.numbers("time", piece.times)
         self.content.numbers("due", piece.due)
@@ -78,20 +83,25 @@ class Session:
                     became = {"open": "waits for its label"}.get(
                         self.layer.ids[id], "has its label"
                     )
-                    raise BadInput(
-                        f"{piece.row(i)}: id {shown(id)} is in the state already and {became}; {AGAIN}"
-                    )
+                    known = f"id {shown(id)} is in the state already and {became}"
+                    self._refusal = self._refusal or BadInput(f"{piece.row(i)}: {known}; {AGAIN}")
                 book.drop(id)
                 self._served_again += 1
         return ids
 
     def check(self) -> None:
-        """Once all rows are read: refuse those that one of the last runs had, and note what is to be told."""
+        """Once all rows are read: refuse those that the state has seen, and note what is to be told.
+
+        If one of the last runs had the same rows that is said, else the first of them that was known.
+        """
         if self.desk is None or self.content is None or self.held is None:
             return
+        self._mark = self.content.digest(self.command)
+        if self._refusal is not None:
+            self.desk.check_content(self._mark)
+            raise self._refusal
         if self._served_again:
             self.desk.overridden.append(f"{self._served_again:,} ids were served before")
-        self._mark = self.content.digest(self.command)
         self.desk.check_content(self._mark)
         left = self.held.left
         if left is not None and left["run"] > self.desk.number:

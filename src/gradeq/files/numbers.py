@@ -146,7 +146,7 @@ def _refusal(
 ) -> BadInput:
     value = column[i].as_py()
     cell = "an empty cell" if value in (None, "") else shown(value)
-    others = f" ({count} such rows from there on in this part)" if count > 1 else ""
+    others = f" (at least {count:,} such rows)" if count > 1 else ""
     if rule == "is missing":
         text = f"column {name!r} has {cell}, but a number is needed here{others}"
     else:

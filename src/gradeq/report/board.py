@@ -168,8 +168,8 @@ def leaderboard(story: EloStory, most: int) -> Markup:
     ratings = scale(spread, most=4)
     ratings = Scale(ratings.low, ratings.high, tuple((v, _elo(v)) for v, _ in ratings.ticks))
     sizes = sorted(abs(100.0 * row.bias) for row in rows)
-    # The axis holds nine rows in ten; the few beyond end in an arrow head.
-    reach = max(sizes[int(0.9 * (len(sizes) - 1))], 1.0) * 1.15
+    # The axis holds nine rows in ten, of a few all; those beyond end in an arrow head.
+    reach = max(sizes[math.ceil(0.9 * (len(sizes) - 1))], 1.0) * 1.15
     inner = ticks(-reach, reach, step(reach, 1) / (1 if step(reach, 1) <= reach else 2), "sign")
     biases = Scale(-reach, reach, inner)
     heads = [

@@ -1,24 +1,42 @@
 """The notices of an Elo run: about players, their order, and the order of games."""
 
+import math
+from collections.abc import Iterable
+from typing import Any
+
 from gradeq.report.markup import clean
 from gradeq.report.numerals import count, points, some
 from gradeq.report.story import Notice
 from gradeq.report.words import FEW
 
+POINT = 0.01
+CLEAR = 3.0  # standard errors of a win rate: there are many players, and the worst of them is named
+
+
+def clearly_off(rows: Iterable[Any]) -> list[Any]:
+    """The players whose predicted win rate is off by more than a point, and by more than chance."""
+    return [
+        row
+        for row in rows
+        if abs(row.bias) > POINT
+        and abs(row.bias) > CLEAR * math.sqrt(row.win_rate * (1.0 - row.win_rate) / row.games)
+    ]
+
 
 def predicted_off(player: str, bias: float, games: int, off: int, total: int, noun: str) -> Notice:
     """Of ``total`` players with enough games the one whose predicted win rate is farthest from the actual one."""
     direction = "high" if bias > 0 else "low"
+    beyond = "off by more than 1 point and by more than chance"
     others = (
-        f"{count(off)} of {count(total)} {noun}s with {FEW} games or more are off by more than 1 point."
+        f"{count(off)} of {count(total)} {noun}s with {FEW} games or more are {beyond}."
         if off > 1
-        else f"No other {noun} with {FEW} games or more is off by more than 1 point."
+        else f"No other {noun} with {FEW} games or more is {beyond}."
     )
     return Notice(
         "amber",
         f"{player} is predicted {points(abs(bias), sign=False)} points too {direction}.",
-        f"It played {count(games)} games. {others} Forecasts lag while a strength moves; once it stands "
-        "still, what is left shrinks as 1 / (step × games).",
+        f"That is over {count(games)} games. {others} Forecasts lag while a strength moves; once it "
+        "stands still, what is left shrinks as 1 / (step × games).",
     )
 
 

@@ -17,7 +17,7 @@ from gradeq.report.numerals import (
     target,
     word,
 )
-from gradeq.report.story import Coverage, EloStory, Loss, Pair, Player, Story
+from gradeq.report.story import Coverage, EloStory, Loss, Pair, Story
 
 FEW = 30
 """Fewer labels than this are too few to judge."""
@@ -342,11 +342,6 @@ def forecasts_matched(worst: float, judged: int, noun: str = "player") -> str:
         f"the mean forecast differs from the win rate by at most {limit(100.0 * worst, 2)} points "
         "(exact)."
     )
-
-
-def within_a_point(rows: Iterable[Player]) -> int:
-    """How many players are predicted within one percentage point of their actual win rate."""
-    return sum(abs(row.bias) <= 0.01 for row in rows)
 
 
 def elo_qualification(story: EloStory) -> Sentence:
