@@ -16,7 +16,7 @@ ACCOUNTS = (
     "without which there is no certificate"
 )
 NAMES = "looking series up and keeping their accounts costs more than the arithmetic"
-FIXED = "at so few rows the fixed cost of a run, a fraction of a millisecond, is most of what is measured"
+FIXED = "at so few rows the fixed cost of a run, up to a millisecond, is most of what is measured"
 GAMES = "names are looked up, and the accounts of bias, bounds and drift cost more than the ratings"
 OBJECTS = "Python objects for ticket, posting and accounts of each event"
 COLUMNS = "numbers and text of a million series are looked up, and the run compiles"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.files import COPY, KEYS, debias, head, make
-from benchmarks.process import bytecode, least, python
+from benchmarks.files import COPY, KEYS, debias, head
+from benchmarks.process import bytecode, least, python, spend
 
 MILLION, TEN_MILLION = 1_000_000, 10_000_000
 ALONE = "read and write alone"
@@ -34,6 +34,21 @@ with pq.ParquetWriter(sys.argv[2], schema, use_dictionary=False) as out:
 """
 
 
+# Both in processes of their own: a command counts as large as the process that starts it.
+MAKE = """
+import sys
+from pathlib import Path
+from benchmarks.files import make
+make(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "1")
+"""
+COMPARE = """
+import sys
+from pathlib import Path
+from benchmarks.peers.tables import same
+same(Path(sys.argv[1]))
+"""
+
+
 class Filed(NamedTuple):
     """Of one command: seconds of CPU and by the clock, megabytes at most."""
 
@@ -51,7 +66,7 @@ def filed(systems: Sequence[str]) -> Iterator[Filed]:
         folder = Path(name)
         for rows, text in ((MILLION, False), (TEN_MILLION, False), (TEN_MILLION, True)):
             source = folder / "rows.parquet"
-            make(source, rows, text)
+            spend(python(MAKE, str(source), str(rows), str(int(text))))
             commands = {
                 "gradeq debias --key": debias(source, folder),
                 ALONE: python(COPY, str(source), str(folder / "copy.parquet"), "1"),
@@ -60,7 +75,7 @@ def filed(systems: Sequence[str]) -> Iterator[Filed]:
                 commands["river"] = python(RIVER, str(source), str(folder / "river.parquet"))
             took = least(commands, 3 if rows == MILLION else 2)
             if "river" in commands:
-                same(folder)
+                spend(python(COMPARE, str(folder)))
             kind = "text" if text else "whole numbers"
             for system, own in took.items():
                 title = f"Parquet to Parquet, {min(KEYS, rows):,} series, {kind}"
