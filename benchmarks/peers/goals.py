@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from benchmarks.peers.latency import Latency
 from benchmarks.peers.race import Result
-from benchmarks.peers.said import ratio
+from benchmarks.peers.said import figure
 from benchmarks.peers.systems import OURS
 from benchmarks.peers.tables import ALONE, Filed
 
@@ -31,7 +31,7 @@ class Goal(NamedTuple):
     why: str
 
     def __str__(self) -> str:
-        return f"{self.what}: {ratio(self.figure)}" + ("" if self.met else f" ({self.why})")
+        return f"{self.what}: {figure(self.figure)}" + ("" if self.met else f" ({self.why})")
 
 
 def at_least(what: str, figure: float, least: float, why: str) -> Goal:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.peers.program import EVENTS
-from benchmarks.peers.race import Lane, worker
+from benchmarks.peers.race import Lane, in_turn, worker
 from benchmarks.peers.systems import OURS, entries
-from benchmarks.timing import turns
 
 ROUNDS, ENOUGH = (
     12,
@@ -44,7 +43,6 @@ def latencies(systems: Sequence[str]) -> Iterator[Latency]:
 
 def of_kind(kind: str, lanes: dict[Lane, str]) -> list[Latency]:
     """All alive at once and told in turn; the best of each counts, the first run is for nothing."""
-    seen: dict[Lane, list[dict[str, float]]] = {lane: [] for lane in lanes}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gradeq-bench-")))
         alive = {
@@ -53,9 +51,7 @@ def of_kind(kind: str, lanes: dict[Lane, str]) -> list[Latency]:
         }
         for own in alive.values():
             own.told("run")
-        for lane in turns(alive, ROUNDS):
-            if sum(run["wall"] for run in seen[lane]) < ENOUGH:
-                seen[lane].append(alive[lane].told("run") | alive[lane].told("each"))
+        seen = in_turn(alive, ROUNDS, ENOUGH, "run", "each")
     found = []
     for lane, runs in seen.items():
         median, p99 = (min(run[name] for run in runs) / 1e3 for name in ("median", "p99"))

@@ -154,13 +154,23 @@ def ran(task: str, lanes: dict[Lane, Entry], rounds: int, sizes: Mapping[str, in
                 found.failed[lane] = str(error)
             else:
                 alive[lane] = own
-        for lane in turns(alive, rounds):
-            if sum(run["wall"] for run in found.runs[lane]) < ENOUGH:
-                found.runs[lane].append(alive[lane].told("run"))
+        found.runs.update(in_turn(alive, rounds, ENOUGH, "run"))
         for lane in alive:
             found.gaps[lane] = gap(task, lane, lanes[lane], alive)
             found.weights[lane] = alive[lane].told("memory")
     return found
+
+
+def in_turn(
+    alive: dict[Lane, Worker], rounds: int, enough: float, *words: str
+) -> dict[Lane, list[dict[str, Any]]]:
+    """What each answers to these words, all together; none is told again after ``enough`` seconds of its own."""
+    heard: dict[Lane, list[dict[str, Any]]] = {lane: [] for lane in alive}
+    for lane in turns(alive, rounds):
+        if sum(answer["wall"] for answer in heard[lane]) < enough:
+            answers = [alive[lane].told(word) for word in words]
+            heard[lane].append({key: x for answer in answers for key, x in answer.items()})
+    return heard
 
 
 def gap(task: str, lane: Lane, entry: Entry, alive: dict[Lane, Worker]) -> float | None:

@@ -11,6 +11,8 @@ from benchmarks.peers.race import Result
 from benchmarks.peers.systems import LOOP, OURS, PASS
 from benchmarks.peers.tables import ALONE, Filed
 
+WORDS = {"task", "system", "remark", "event", "command", "what grows"}  # columns of text
+
 
 class Table(NamedTuple):
     """A title, the names of the columns, and the cells of each line as text."""
@@ -37,7 +39,7 @@ def of_tasks(found: Sequence[Result]) -> Table:
         if own.cpu is not None and own.ours is not None
     }
     rows = [
-        (task, rate(1.0 / own.cpu), *(ratio(times[task, system]) if (task, system) in times else ""
+        (task, rate(1.0 / own.cpu), *(figure(times[task, system]) if (task, system) in times else ""
                                       for system in others))
         for task, own in ours.items()
         if own.cpu is not None
@@ -64,7 +66,7 @@ def line(own: Result) -> tuple[str, ...]:
     if own.cpu is None or own.wall is None:
         return own.task, own.system, f"{own.rows:,}", *[""] * 7, f"failed: {own.error}"
     ratios = (
-        "" if other is None else ratio(own.cpu / other)
+        "" if other is None else figure(own.cpu / other)
         for other in (own.ours, own.loop, own.memory)
     )
     return (
@@ -80,7 +82,7 @@ def of_events(found: Sequence[Latency]) -> Table:
     head = "event", "system", "median us", "99 % us", "CPU us", "x gradeq"
     rows = [
         (own.kind, own.system, f"{own.median:.1f}", f"{own.p99:.1f}", f"{own.cpu:.1f}",
-         ratio(own.cpu / ours[own.kind].cpu) if own.kind in ours else "")
+         figure(own.cpu / ours[own.kind].cpu) if own.kind in ours else "")
         for own in found
     ]  # fmt: skip
     return Table("One event at a time", head, rows)
@@ -92,7 +94,7 @@ def of_files(found: Sequence[Filed]) -> Table:
     head = "task", "command", "rows", "rows/s CPU", "rows/s clock", "x reading and writing", "MB"
     rows = [
         (own.task, own.system, f"{own.rows:,}", rate(own.rows / own.cpu), rate(own.rows / own.wall),
-         ratio(own.cpu / alone[own.task, own.rows].cpu), f"{own.megabytes:,.0f}")
+         figure(own.cpu / alone[own.task, own.rows].cpu), f"{own.megabytes:,.0f}")
         for own in found
     ]  # fmt: skip
     return Table("File to file", head, rows)
@@ -105,7 +107,7 @@ def of_growth(found: Sequence[Growth]) -> Table:
     for own in found:
         sizes, times = list(own.times), list(own.times.values())
         rows.append((own.axis, own.system, f"{own.slope:.2f}", f"{sizes[0]:,}", f"{sizes[-1]:,}",
-                     ratio(times[0]), ratio(times[-1])))  # fmt: skip
+                     figure(times[0]), figure(times[-1])))  # fmt: skip
     return Table("Growth of the time of one row", head, rows)
 
 
@@ -131,9 +133,6 @@ def markdown(table: Table) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in lines)
 
 
-WORDS = {"task", "system", "remark", "event", "command", "what grows"}
-
-
 def quiet(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Rows without the first cell where it repeats the one above."""
     above = [("",), *rows]
@@ -151,7 +150,7 @@ def rate(value: float) -> str:
     return f"{value:.3g}"
 
 
-def ratio(value: float) -> str:
+def figure(value: float) -> str:
     """A number to two or three digits, whole from a hundred on."""
     if value >= 99.5:
         return f"{value:,.0f}"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from service.desks import working_desk
 from service.postgres import Cluster, cluster, missing
 
 
@@ -30,3 +31,10 @@ def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], st
 def address(new_store: Callable[[], str]) -> str:
     """The address of a new store."""
     return new_store()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[object]:
+    """A desk at work on a new file; files that try every kind of store have their own."""
+    with working_desk(str(tmp_path / "store.db")) as working:
+        yield working

@@ -18,6 +18,7 @@ from gradeq.service.store.rows import Entry
 from gradeq.service.store.schema import TICKET
 from gradeq.service.tally import Tally
 from gradeq.service.watch import Watch
+from service.desks import working_desk
 from service.test_desk import SPECS, item_of, label_of
 
 NOT_GIVEN = "the {} is not what the journal gives when it is done again"
@@ -38,12 +39,8 @@ def fill(desk, name, spec, rng, rows=60, first=0):
 
 @pytest.fixture
 def desk(address):
-    store = open_store(address)
-    desk = Desk(store)
-    desk.start()
-    yield desk
-    desk.stop()
-    store.close()
+    with working_desk(address) as desk:
+        yield desk
 
 
 def in_order(desk):

@@ -7,11 +7,9 @@ import pytest
 
 import gradeq as gq
 from gradeq.ledger.exact import Sum, amounts
-from gradeq.service.desk import Desk
 from gradeq.service.failures import LayerExists, NoSuchLayer
 from gradeq.service.items import Label, Prediction
 from gradeq.service.live import Live
-from gradeq.service.store import open_store
 from gradeq.service.store.schema import CORRECTION, POSTING, REVERSAL
 
 SPECS = {
@@ -61,16 +59,6 @@ def library_open(layer, spec, item):
     if spec["kind"] == "elo":
         return layer.open(item.a, item.b)
     return layer.open(item.prediction, **given, **({"key": item.key} if spec.get("keyed") else {}))
-
-
-@pytest.fixture
-def desk(tmp_path):
-    store = open_store(str(tmp_path / "store.db"))
-    desk = Desk(store)
-    desk.start()
-    yield desk
-    desk.stop()
-    store.close()
 
 
 def columns(layer):

@@ -9,23 +9,11 @@ import gradeq as gq
 from gradeq.errors import BadInput
 from gradeq.schedules import Piecewise, Power
 from gradeq.service.audit import Auditor, audit_store
-from gradeq.service.desk import Desk
 from gradeq.service.failures import LayerExists
 from gradeq.service.items import Label
 from gradeq.service.moving import exported, spec_of
 from gradeq.service.spec import layer_of
-from gradeq.service.store import open_store
 from service.test_desk import SPECS, item_of, label_of
-
-
-@pytest.fixture
-def desk(tmp_path):
-    store = open_store(str(tmp_path / "store.db"))
-    desk = Desk(store)
-    desk.start()
-    yield desk
-    desk.stop()
-    store.close()
 
 
 def predict(layer, spec, item):

@@ -9,19 +9,8 @@ from gradeq.service.dashboard.screens import Screens, Viewer
 from gradeq.service.desk import Desk
 from gradeq.service.items import Label, Prediction
 from gradeq.service.shown import reached
-from gradeq.service.store import open_store
 
 VIEWER = Viewer("t", True, "127.0.0.1")
-
-
-@pytest.fixture
-def desk(tmp_path):
-    store = open_store(str(tmp_path / "store.db"))
-    desk = Desk(store)
-    desk.start()
-    yield desk
-    desk.stop()
-    store.close()
 
 
 def live(desk, spec, rows, rng, label=None):

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from gradeq.service.audit import audit_store
-from gradeq.service.desk import Desk
 from gradeq.service.items import Label, Prediction
 from gradeq.service.live import Live
-from gradeq.service.store import open_store
 from service.running import running
 from service.test_desk import SPECS, columns, item_of, label_of
 
@@ -18,16 +16,6 @@ OPEN |= {
     "exp": {"kind": "debias", "eta": 0.05, "link": "exp"},
     "signed": {"kind": "debias", "tickets": "signed"},
 }  # labels may be any number
-
-
-@pytest.fixture
-def desk(tmp_path):
-    store = open_store(str(tmp_path / "store.db"))
-    desk = Desk(store)
-    desk.start()
-    yield desk
-    desk.stop()
-    store.close()
 
 
 def served(desk, spec, rng, id):

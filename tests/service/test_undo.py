@@ -9,7 +9,6 @@ from gradeq.service.audit import audit_store
 from gradeq.service.bodies import posting_in
 from gradeq.service.dashboard.overview import Known, overview_of
 from gradeq.service.dashboard.view import verdict
-from gradeq.service.desk import Desk
 from gradeq.service.items import Label
 from gradeq.service.keys import new_key
 from gradeq.service.live import Live
@@ -17,6 +16,7 @@ from gradeq.service.shown import reached as reached_by
 from gradeq.service.store import open_store
 from gradeq.service.store.api_keys import add_key
 from gradeq.service.store.schema import POSTING, REVERSAL
+from service.desks import working_desk
 from service.running import running
 from service.test_desk import SPECS, item_of, label_of
 
@@ -25,12 +25,8 @@ GOOD, BAD = 1, 2
 
 @pytest.fixture
 def desk(address):
-    store = open_store(address)
-    desk = Desk(store)
-    desk.start()
-    yield desk
-    desk.stop()
-    store.close()
+    with working_desk(address) as desk:
+        yield desk
 
 
 def label(desk, k, y, author, **more):
