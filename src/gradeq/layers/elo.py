@@ -317,7 +317,6 @@ class Elo(Standings, ManyGames, Layer):
             raise BadInput("eta='auto' chooses its own steps; make a new Elo with a fixed eta")
         step = Constant(checks.step(eta))
         self._rule.check_step(step.eta)
-        self.eta, self.schedule = step.eta, step
         self._take_step(step)
 
     @holds_lock
@@ -329,7 +328,7 @@ class Elo(Standings, ManyGames, Layer):
             for layer in (mine, theirs):  # factors and products do not add up
                 layer._state = layer._rule.written(layer._state)
             Layer.merge(mine, theirs)
-            vars(self).update(mine._parts())
+            self.__setstate__(mine._parts())
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from gradeq.layers.bins import Bins
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.combinations import check, fits
 from gradeq.layers.guard import holds_lock
-from gradeq.layers.layer import Id
+from gradeq.layers.layer import Id, set_attribute
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
 from gradeq.ledger.values import Row, Ticket
@@ -147,7 +147,7 @@ class Grouped(Stepped, Generic[Served]):
                 row, place = ALONE
             else:
                 row, place = self._names.row(groups, features)
-            self._last = row
+            set_attribute(self, "_last", row)
             served: Served = self._open(row, place, f, w, id, time)
             return served
         finally:
@@ -202,9 +202,13 @@ class Grouped(Stepped, Generic[Served]):
 
     def set_step(self, eta: float) -> None:
         """Use another constant step from now on; the certificate goes on with the exact sums."""
+        if self._keyed:
+            raise BadInput("this layer is the pattern of a Keyed; call set_step of the Keyed")
+        self._set_step(eta)
+
+    def _set_step(self, eta: float) -> None:
         if self.eta == "auto":
             raise BadInput("eta='auto' chooses its own steps; make a new layer with a fixed eta")
-        self.eta, step = self._chosen_step(checks.step(eta), None, self._names)
+        eta, step = self._chosen_step(checks.step(eta), None, self._names)
         assert isinstance(step, Constant)
-        self.schedule = step
         self._take_step(step)

@@ -65,7 +65,7 @@ class Guarded:
     def __setstate__(self, parts: dict[str, Any]) -> None:
         """Take up what was copied or unpickled: one by one, as those of a whole dictionary are slower to read."""
         for name, value in parts.items():
-            setattr(self, name, value)
+            object.__setattr__(self, name, value)
 
 
 def locked(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from gradeq.layers.columns import Moment, moment
 from gradeq.layers.guard import holds_lock
 from gradeq.layers.keys import Keys
 from gradeq.layers.keytable import KeyTable, key_table
-from gradeq.layers.layer import Id, Layer
+from gradeq.layers.layer import Id, Layer, set_attribute
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
 from gradeq.learning import learning_of
@@ -79,7 +79,14 @@ class Keyed(Predicting):
         own = (layer._flight.limit, layer._flight.in_flight, layer._book.ttl)
         rule = pooled(layer._rule) if self.pool else layer._rule
         self._as_served = layer._as_served
+        self.layer._keyed = True
         self._build(rule, Keys(self.layer._names), *own)
+
+    def _change(self, name: str, value: Any) -> Any:
+        value = checks.flag(value, "shadow") if name == "shadow" else super()._change(name, value)
+        if name == "shadow":
+            set_attribute(self.layer, name, value)
+        return value
 
     def open(
         self,
@@ -187,7 +194,7 @@ class Keyed(Predicting):
 
     def set_step(self, eta: float) -> None:
         """Use another constant step from now on, for every key."""
-        self.layer.set_step(eta)
+        self.layer._set_step(eta)
         self._take_step(self.layer.schedule)
 
     @property

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from functools import partial
+from inspect import signature
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
 
 Id = str | int
+set_attribute = object.__setattr__  # quicker at events than an assignment, which is checked
 ANY, NONE = (-MOST, MOST), (MOST, -MOST)  # ranges of floats that need no further look
 
 
@@ -59,6 +61,8 @@ class Layer(Showing, Answering, ABC):
     _limited: bool = False
     _as_served: bool = False  # whether what is served is shown as it is
     _learns: Any = None  # whether a label is one to learn from at all; None: every one is
+    _made: bool = False  # from then on settings are fixed
+    _keyed: bool = False  # whether it is the pattern of the keys of a ``Keyed``
 
     def _build(
         self,
@@ -92,6 +96,43 @@ class Layer(Showing, Answering, ABC):
             if hasattr(self, name):  # events read it: of the class it would be slower
                 setattr(self, name, getattr(self, name))
         self._log: list[tuple[str, int]] = []
+        self._made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and self._made:
+            value = self._change(name, value)
+        set_attribute(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if not name.startswith("_"):
+            self._refuse_change(name)
+        super().__delattr__(name)
+
+    def _change(self, name: str, value: Any) -> Any:
+        """The new value of a public attribute, checked, where it may change: ``shadow`` alone may."""
+        if name == "shadow" and "shadow" in signature(type(self)).parameters and not self._keyed:
+            return checks.flag(value, "shadow")
+        own = type(self).__module__.partition(".")[0] != "gradeq"  # a class of the user's
+        if hasattr(self, name) or not own:
+            self._refuse_change(name)
+        return value
+
+    def _refuse_change(self, name: str) -> None:
+        kind = type(self).__name__
+        remedy = f"make a new {kind}"
+        if self._keyed:
+            remedy = "change the Keyed that it belongs to"
+        elif name in ("eta", "schedule", "step") and hasattr(self, "set_step"):
+            auto = getattr(self, "eta", None) == "auto"
+            remedy = remedy if auto else f"call set_step(eta), or {remedy}"
+        elif name == "frozen":
+            remedy = "call freeze() or resume()"
+        known = hasattr(self, name)
+        raise AttributeError(
+            f"{name} of a {kind} is fixed once it is made; {remedy}"
+            if known
+            else f"a {kind} has no attribute {name} to set; {remedy}"
+        )
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.startswith("_") or name[:2] == "__"]
@@ -301,6 +342,9 @@ class Layer(Showing, Answering, ABC):
         self._note(f"step {self._rule.schedule} to {schedule}")
         self._rule = with_step(self._rule, schedule)
         self._constant = schedule.eta
+        if hasattr(self, "eta"):
+            set_attribute(self, "eta", schedule.eta)
+            set_attribute(self, "schedule", schedule)
 
     # Whole columns
 
