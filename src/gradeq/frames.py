@@ -19,6 +19,7 @@ from gradeq.files.codebook import Codebook
 from gradeq.files.times import Times
 from gradeq.kernels.finite import is_finite
 from gradeq.naming import MISSING_NAME, is_absent, name_of
+from gradeq.spans import NAIVE, NUMBERS, ZONED
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
@@ -26,6 +27,7 @@ Int64s = npt.NDArray[np.int64]
 __all__ = [
     "MISSING_NAME",
     "Codes",
+    "Times",
     "cells",
     "coded",
     "codes",
@@ -70,17 +72,20 @@ def floats(column: Any, name: str, *, missing: bool = False) -> Floats:
 
 def moments(column: Any, name: str, *, missing: bool = False) -> Times:
     """The column as times that sort: numbers as they are, dates in nanoseconds since 1970."""
+    if isinstance(column, Times):
+        return column
+    zoned = _has_zone(column)
     values = _array(column, name)
-    if values.dtype.kind == "O" and any(hasattr(cell, "isoformat") for cell in values[:1]):
-        values = _datetimes(values, name)
+    if values.dtype.kind == "O" and _first_is_date(values):
+        values, zoned = _datetimes(values, name)
     if values.dtype.kind == "M":
-        absent = np.isnat(values)
-        times = Times(values.astype("datetime64[ns]").astype(np.int64), absent)
+        times = Times(_nanoseconds(values, name), np.isnat(values), ZONED if zoned else NAIVE)
     elif values.dtype.kind in "iu":
-        times = Times(values.astype(np.int64), np.zeros(len(values), bool))
+        times = Times(values.astype(np.int64), np.zeros(len(values), bool), NUMBERS)
     else:
         exact = floats(column, name, missing=True)
-        times = Times(exact, np.isnan(exact))
+        absent = np.isnan(exact)
+        times = Times(exact, absent, None if absent.all() else NUMBERS)
     if not missing and times.missing.any():
         raise BadInput(f"{name}[{int(np.argmax(times.missing))}] has no time; drop the row")
     return times
@@ -252,7 +257,8 @@ def _native_array(column: Any, name: str) -> npt.NDArray[Any]:
     if series.dtype == nw.Date or series.dtype == nw.Datetime:
         if getattr(series.dtype, "time_zone", None):
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return np.asarray(series.to_numpy(), "datetime64[ns]")
+        found = np.asarray(series.to_numpy())
+        return found if found.dtype.kind == "M" else np.asarray(found, object)
     return np.asarray(series.to_list() or [], dtype=object)
 
 
@@ -310,20 +316,55 @@ def _float(cell: Any, i: int, name: str) -> float:
     raise BadInput(f"{name}[{i}] is {_kind(cell)}, not a number; convert it first")
 
 
-def _datetimes(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-    """Python dates and datetimes; those with a zone are taken to UTC."""
+def _first_is_date(values: npt.NDArray[Any]) -> bool:
+    """Whether the first value that is there is a date."""
+    first = next((cell for cell in values if not is_absent(cell)), None)
+    return hasattr(first, "isoformat") or isinstance(first, np.datetime64)
+
+
+def _datetimes(values: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[Any], bool]:
+    """Python dates and datetimes, and whether they have a zone: all of them or none; zones are taken to UTC."""
     import datetime as dt
+
+    zones: set[bool] = set()
 
     def moment(cell: Any, i: int) -> np.datetime64:
         if is_absent(cell):  # NaT is a date to Python
-            return np.datetime64("NaT", "ns")
-        if isinstance(cell, dt.datetime) and cell.tzinfo is not None:
+            return np.datetime64("NaT", "us")
+        if not isinstance(cell, dt.date | np.datetime64):
+            raise BadInput(f"{name}[{i}] is {_kind(cell)} among dates; use one kind of time")
+        zoned = isinstance(cell, dt.datetime) and cell.utcoffset() is not None
+        zones.add(zoned)
+        if len(zones) > 1:
+            other = "with" if zoned else "without"
+            raise BadInput(f"{name}[{i}] is a time {other} a zone among others; use one kind")
+        if hasattr(cell, "to_datetime64"):  # pandas: nanoseconds, in UTC
+            return np.datetime64(cell.to_datetime64())
+        if isinstance(cell, dt.datetime) and zoned:
             cell = cell.astimezone(dt.UTC).replace(tzinfo=None)
-        if isinstance(cell, dt.date):
-            return np.datetime64(cell, "ns")
-        raise BadInput(f"{name}[{i}] is {_kind(cell)} among dates; use one kind of time")
+        return np.datetime64(cell)
 
-    return np.array([moment(cell, i) for i, cell in enumerate(values)], "datetime64[ns]")
+    found = [_nanoseconds(np.array([moment(cell, i)]), name)[0] for i, cell in enumerate(values)]
+    return np.array(found, np.int64).view("datetime64[ns]"), True in zones
+
+
+def _nanoseconds(values: npt.NDArray[Any], name: str) -> Int64s:
+    """Dates in nanoseconds since 1970; numpy itself would wrap what lies beyond."""
+    found = values.astype("datetime64[ns]")
+    wrong = (found.astype(values.dtype) != values) & ~np.isnat(values)
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise BadInput(
+            f"{name}[{i}] is {values[i]}, outside 1677-09-22 to 2262-04-11, the range of 64-bit nanoseconds; "
+            "use numbers for such times"
+        )
+    return found.view(np.int64)
+
+
+def _has_zone(column: Any) -> bool:
+    """Whether a dataframe's column holds times of a zone."""
+    series = None if _is_plain(column) else _series(column)
+    return getattr(getattr(series, "dtype", None), "time_zone", None) is not None
 
 
 def _kind(value: Any) -> str:

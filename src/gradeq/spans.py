@@ -1,8 +1,31 @@
-"""Spans of time with a unit: 90s, 15m, 36h, 7d."""
+"""Spans of time with a unit (90s, 15m, 36h, 7d), and the kinds of time that can be compared."""
 
 from __future__ import annotations
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+# What a column of times may hold; only times of one kind are ever compared.
+NUMBERS, NAIVE, ZONED = "numbers", "dates without a zone", "dates with a zone"
+DATES = "dates"  # of states written before zones were told apart
+ONE_KIND = {
+    True: "write both with a zone (2024-01-31T17:05:00+01:00), or both without one",
+    False: "write both in one way",
+}
+
+
+def comparable(one: str | None, other: str | None) -> bool:
+    """Whether times of these kinds can be compared; None is not known yet.
+
+    >>> comparable(NAIVE, ZONED), comparable(DATES, ZONED), comparable(None, NUMBERS)
+    (False, True, True)
+    """
+    if one is None or other is None or one == other:
+        return True
+    return NUMBERS not in (one, other) and DATES in (one, other)
+
+
+def remedy(one: str | None, other: str | None) -> str:
+    """What to do about times of two kinds."""
+    return ONE_KIND[NUMBERS not in (one, other)]
 
 
 def spelled(span: float | None) -> str:

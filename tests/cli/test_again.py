@@ -78,7 +78,7 @@ def test_rows_from_before_the_last_time_are_refused(rows):
     ok(run("b.csv", *timed, "--again", "--quiet"))
     assert "before 39" in refused(run(write(Path("d.csv"), rows[30:39]), *timed))
     dated = [row | {"day": f"2024-01-{k + 1:02d}"} for k, row in enumerate(rows[:9])]
-    assert "holds dates here, and times were numbers before" in refused(
+    assert "holds dates without a zone here, and times were numbers before" in refused(
         run(write(Path("e.csv"), dated), *timed)
     )
     for delay in ("3", "2d"):

@@ -319,7 +319,7 @@ def test_labels_are_posted_in_the_order_of_their_times_and_expire(served):
         ([{"order": "0-1", "sold": 1}, {"order": "0-2", "sold": "inf"}], (), "row 2"),
         ([{"order": "0-1", "sold": 1}, {"order": "", "sold": 1}], (), "row 2: column 'order' has no id"),
         ([{"order": "0-1", "sold": 1, "t": ""}], ("--label-time", "t"), "row 1: column 't' has no time"),
-        ([{"order": "0-1", "sold": 1, "t": 5}], ("--label-time", "t"), "times were dates before"),
+        ([{"order": "0-1", "sold": 1, "t": 5}], ("--label-time", "t"), "times were dates without a zone before"),
         ([{"order": "0-1", "sold": 1}], ("--label-time", "none"), "none"),
         ([{"order": "0-1", "sold": 1}], ("--rejected", "no/such/folder.csv"), "there is no folder"),
         ([{"order": "0-1", "sold": 1}], ("--rejected", "x.txt"), "must end in .csv"),

@@ -11,7 +11,7 @@ import numpy as np
 from gradeq.cli.options import Common
 from gradeq.cli.reading import Piece
 from gradeq.errors import BadInput
-from gradeq.files import Codebook
+from gradeq.files import Codebook, Times
 from gradeq.ledger.batch import Ints
 
 FAR = 1 << 60  # beyond all row numbers: what is counted from here is rows of one series
@@ -79,7 +79,7 @@ class RowClock:
                     row = int(turns.order[starts[code] + due - before])
                     found.append(waiting[number]._replace(due=turns.first + row))
         layer._book.hold(found)
-        return {"times": turns.times, "label_times": turns.due}
+        return as_times(turns.times, turns.due)
 
     def take_up(self, layer: Any) -> None:
         """Labels of an earlier run wait for rows that are counted from here."""
@@ -138,7 +138,14 @@ def times_of(clock: RowClock | None, turns: Turns | None, piece: Piece, layer: A
     """When rows are served and their labels due, as the layer takes it; nothing where labels come at once."""
     if clock is not None and turns is not None:
         return clock.given(layer, turns)
-    return {} if piece.times is None else {"times": piece.times, "label_times": piece.due}
+    return {} if piece.times is None else as_times(piece.times, piece.due, piece.kind)
+
+
+def as_times(times: Any, due: Any, kind: str | None = None) -> dict[str, Times | None]:
+    """Times as a layer's run takes them, once they are read; without a kind they are row numbers."""
+    missing = np.zeros(len(times), dtype=bool)
+    label_times = None if due is None else Times(due, missing, kind)
+    return {"times": Times(times, missing, kind), "label_times": label_times}
 
 
 def labels_words(options: Common, label: str | None = "") -> str:

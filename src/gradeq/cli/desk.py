@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradeq.errors import BadInput, StateError
+from gradeq.spans import comparable
 
 RUNS = 100  # remembered; the content of an older one is not recognised
 AGAIN = "give --again if that is meant"
@@ -66,7 +67,7 @@ class Desk:
             raise BadInput(f"{what}; {remedy}")
         self.overridden.append(what)
 
-    def check_start(self, first: Any, kind: str | None, shown: Any) -> None:
+    def check_start(self, first: Any, shown: Any) -> None:
         """Refuse rows from before the last one seen; note those from before a label that was learned from."""
         last = self.times.get("row")
         if last is not None and first < last:
@@ -78,10 +79,11 @@ class Desk:
             self.looked_ahead = f"{shown(first)}, labels known at {shown(label)}"
 
     def check_kind(self, option: str, kind: str | None) -> None:
-        """Refuse dates where there were numbers, and numbers where there were dates."""
-        if self.times and self.times["kind"] != kind_of(kind):
+        """Refuse times of another kind than before: dates after numbers, or with a zone after dates without."""
+        before = self.times.get("kind")
+        if not comparable(before, kind):
             raise BadInput(
-                f"{option} holds {kind_of(kind)} here, and times were {self.times['kind']} before; "
+                f"{option} holds {kind} here, and times were {before} before; "
                 "write them in one way, or use another state"
             )
 
@@ -98,7 +100,7 @@ class Desk:
     def note_time(self, name: str, value: Any, kind: str | None) -> None:
         """The last time of a row, or of a label."""
         number = value.item() if isinstance(value, np.generic) else value
-        self.times = {**self.times, "kind": kind_of(kind)}
+        self.times = {**self.times, "kind": kind}
         self.times[name] = max(number, self.times.get(name, number))
 
     def check_columns(self, columns: dict[str, Any], timed: bool) -> None:
@@ -139,8 +141,3 @@ def told_columns(names: Any) -> str:
     if names is None:
         return "(none)"
     return ", ".join(map(str, names)) if isinstance(names, list) else str(names)
-
-
-def kind_of(kind: str | None) -> str:
-    """What a column of times holds, in words."""
-    return "dates" if kind == "time" else "numbers"

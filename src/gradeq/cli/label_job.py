@@ -148,7 +148,7 @@ def read(table: Any, columns: list[str], clock: Clock | None, layer: Any) -> Lab
                 chunk, found.missing & known, f"column {clock.name!r} has no time for this label"
             )
             times.append(found.values)
-    kind = None if clock is None else clock.kind
+    kind = None if clock is None else clock.holds
     return Labels(ids, values, np.concatenate(times) if times else None, kind)
 
 

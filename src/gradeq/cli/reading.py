@@ -56,6 +56,7 @@ class Piece(NamedTuple):
     due: Any = None
     never: Any = None
     rows: Any = None
+    kind: str | None = None  # of its times
 
     @property
     def length(self) -> int:
@@ -224,17 +225,15 @@ class Reading:
     def _piece(self, chunk: Chunk, start: int, times: Any = None, rows: Any = None) -> Piece:
         if self.time is not None and times is None:
             times = chunk.times(self.time).values
+        kind = None if self.time is None else self.time.holds
         if self._later is not None:
-            return Piece(chunk, start, times, after(times, self._later), rows=rows)
+            return Piece(chunk, start, times, after(times, self._later), rows=rows, kind=kind)
         if self.label_time is None:
-            return Piece(chunk, start, times, rows=rows)
+            return Piece(chunk, start, times, rows=rows, kind=kind)
         due = chunk.times(self.label_time, missing=True)
-        if self.time is not None and not self.time.comparable(self.label_time):
-            raise BadInput(
-                f"{self.time.name!r} and {self.label_time.name!r} cannot be compared: "
-                "one holds dates, the other numbers; write both in one way"
-            )
-        return Piece(chunk, start, times, due.values, due.missing, rows)
+        if self.time is not None:
+            self.time.check_comparable(self.label_time)
+        return Piece(chunk, start, times, due.values, due.missing, rows, kind)
 
     def _wanted(self) -> list[str]:
         clocks = [clock.name for clock in (self.time, self.label_time) if clock is not None]

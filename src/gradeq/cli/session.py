@@ -52,14 +52,14 @@ class Session:
 
     def _check_times(self, desk: Desk, piece: Piece) -> None:
         assert self.reading.time is not None and self.content is not None
-        kind = self.reading.time.kind
+        clock = self.reading.time
         if not piece.start:
-            desk.check_kind("--time", kind)
+            desk.check_kind("--time", clock.holds)
             try:
-                desk.check_start(piece.times[0], kind, told(kind))
+                desk.check_start(piece.times[0], told(clock.kind))
             except BadInput as refusal:
                 self._refusal = refusal
-        desk.note_time("row", piece.times[-1], kind)
+        desk.note_time("row", piece.times[-1], clock.holds)
         self.content.numbers("time", piece.times)
         self.content.numbers("due", piece.due)
 

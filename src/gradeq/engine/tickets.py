@@ -16,7 +16,7 @@ import numpy as np
 
 from gradeq.errors import BadInput, ExpiredTicket, StateError, UnknownTicket
 from gradeq.ledger.values import Place, Posting, Row, Ticket, checked_fields, new
-from gradeq.spans import spelled
+from gradeq.spans import comparable, remedy, spelled
 
 Id = str | int
 
@@ -41,7 +41,7 @@ class Book:
     """Open tickets by number and by id, the last ``remember`` closed and expired ids."""
 
     __slots__ = (
-        "by_id", "by_key", "closed", "desk", "due", "forgotten", "held", "lapsed", "now", "oldest", "opened",
+        "by_id", "by_key", "clock", "closed", "desk", "due", "forgotten", "held", "lapsed", "now", "oldest", "opened",
         "remember", "timed", "ttl", "waiting",
     )  # fmt: skip
 
@@ -66,7 +66,8 @@ class Book:
         self.due: list[tuple[float, int]] = []
         self.forgotten = 0  # ids that were closed or expired and are no longer remembered
         self.now: float | None = None
-        self.desk: dict[str, Any] = {}  # what the command line notes from run to run
+        self.desk: dict[str, Any] = {}  # what is noted from run to run
+        self.clock: str | None = None  # the kind of the times that are being looked at
 
     def __len__(self) -> int:
         return len(self.opened) + len(self.waiting)
@@ -246,8 +247,25 @@ class Book:
         self.lapsed.pop(id, None)
         self.forgotten += known
 
+    def check_clock(self, kind: str | None, what: str) -> None:
+        """Refuse times that cannot be compared with those before; the kind is noted with the next row."""
+        times = self.desk.get("times")
+        before = times.get("kind") if isinstance(times, dict) else None
+        if not comparable(before, kind):
+            raise BadInput(
+                f"{what} holds {kind}, and times of this layer were {before} so far; {remedy(before, kind)}"
+            )
+        self.clock = kind
+
+    def note_clock(self) -> None:
+        """Remember the kind of the times that were looked at last."""
+        if self.clock is not None:
+            self.desk["times"] = {**self.desk.get("times", {}), "kind": self.clock}
+            self.clock = None
+
     def expire(self, now: float) -> list[Opened]:
         """Drop the tickets that are older than the time to live; a label for them is refused from now on."""
+        self.note_clock()
         if self.now is None or now > self.now:
             self.now = now
         if self.ttl is None:

@@ -196,11 +196,29 @@ def _common(sources: Sequence[Source]) -> pa.Schema:
         if lacking or extra:
             what = f"has no column {lacking[0]!r}" if lacking else f"has a column {extra[0]!r}"
             raise BadInput(f"{other.where} {what}, unlike {first.where}; give the same columns")
-    try:
-        return pa.unify_schemas([source.schema for source in sources], promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        text = " ".join(str(error).split())
-        raise BadInput(f"the inputs' column types do not fit together: {text[:200]}") from None
+    common = first.schema
+    for other in sources[1:]:
+        try:
+            common = pa.unify_schemas([common, other.schema], promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise _unlike(first, other, common) from None
+    return common
+
+
+def _unlike(first: Source, other: Source, common: pa.Schema) -> BadInput:
+    """Which column it is whose types in two files have nothing in common."""
+    import pyarrow as pa
+
+    for field in common:
+        own = other.schema.field(field.name)
+        try:
+            pa.unify_schemas([pa.schema([field]), pa.schema([own])], promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            what = f"{other.where}: column {field.name!r} holds {own.type} values, in {first.where} {field.type}"
+            both = pa.types.is_timestamp(field.type) and pa.types.is_timestamp(own.type)
+            how = "in one zone, or all without one" if both else "with one type"
+            return BadInput(f"{what}; write this column {how} in all files")
+    return BadInput(f"{first.where} and {other.where} have columns of different types; give one")
 
 
 def _as_in_all(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBatch:

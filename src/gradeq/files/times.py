@@ -13,10 +13,12 @@ from gradeq.files.arrays import integers
 from gradeq.files.cells import row_name, shown
 from gradeq.files.failures import using
 from gradeq.files.numbers import absent_cells, blanked, is_text, numeric, plain, read_number
+from gradeq.spans import NAIVE, NUMBERS, ZONED, comparable, remedy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_FIRST, _LAST = "1677-09-22", "2262-04-11"  # days of 64-bit nanoseconds
 # Above this size not every integer is a float64.
 _EXACT = 2**53
 _ISO = "write numbers, dates (2024-01-31) or timestamps (2024-01-31T17:05:00)"
@@ -27,6 +29,9 @@ class Times(NamedTuple):
 
     values: npt.NDArray[Any]
     missing: npt.NDArray[np.bool_]
+    kind: str | None = (
+        None  # numbers, dates with or without a zone; None: not to be compared with others
+    )
 
 
 @dataclass
@@ -34,7 +39,7 @@ class Clock:
     """Reads one time column batch by batch; the first batch decides what kind of time it is.
 
     kind: "number" (float64), "integer" (int64, exact) or "time" (int64 nanoseconds since 1970,
-    UTC where a zone is given). Two clocks can be compared when both are times or neither is.
+    UTC where a zone is given). ``zoned``: whether its dates have a zone.
     """
 
     name: str
@@ -63,10 +68,20 @@ class Clock:
             self._decide(column)
         return Times(self._values(column, first_row, file), absent)
 
-    def comparable(self, other: Clock) -> bool:
-        """Whether times of the two columns can be set against each other."""
-        known = self.kind is not None and other.kind is not None
-        return not known or (self.kind == "time") == (other.kind == "time")
+    @property
+    def holds(self) -> str | None:
+        """The kind of its times in words; None before the first one was read."""
+        if self.kind is None:
+            return None
+        return NUMBERS if self.kind != "time" else ZONED if self.zoned else NAIVE
+
+    def check_comparable(self, other: Clock) -> None:
+        """Refuse a column whose times cannot be compared with these."""
+        if not comparable(self.holds, other.holds):
+            raise BadInput(
+                f"{self.name!r} and {other.name!r} cannot be compared: {self.name!r} holds {self.holds}, "
+                f"{other.name!r} {other.holds}; {remedy(self.holds, other.holds)}"
+            )
 
     def _decide(self, column: pa.Array) -> None:
         import pyarrow as pa
@@ -74,7 +89,7 @@ class Clock:
 
         kind = column.type
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            self.kind = "time"
+            self.kind, self.zoned = "time", getattr(kind, "tz", None) is not None
         elif pa.types.is_integer(kind):
             self.kind = "integer"
         elif is_text(kind):
@@ -145,6 +160,10 @@ class Clock:
                 continue
             if parsed.null_count < len(parsed):
                 self.zoned = zoned
+            wrong = _wrapped(column, integers(pc.cast(parsed, pa.int64())))
+            if wrong.any():
+                i = int(np.argmax(wrong))
+                raise self._no_time(first_row + i, file, column[i].as_py())
             return parsed
         raise self._unreadable(column, kinds, first_row, file)
 
@@ -168,9 +187,29 @@ class Clock:
                     continue
             row = f"{row_name(first_row + i, file)}: column {self.name!r} has {shown(cell.as_py())}"
             if not fits:
-                return BadInput(f"{row}, which is not a time between 1677 and 2262; {_ISO}")
+                return self._no_time(first_row + i, file, cell.as_py())
             if zoned is not None and zoned not in fits:
                 other = "without" if zoned else "with"
                 return BadInput(f"{row}, a time {other} a zone among others; use one kind")
             zoned = fits[0]
         return BadInput(f"column {self.name!r} cannot be read as times; {_ISO}")
+
+    def _no_time(self, row: int, file: str, cell: str) -> BadInput:
+        where = f"{row_name(row, file)}: column {self.name!r} has {shown(cell)}"
+        return BadInput(f"{where}, which is not a time between 1677 and 2262; {_ISO}")
+
+
+def _wrapped(column: pa.Array, parsed: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Text cells beyond 64-bit nanoseconds, which arrow may read as another time (1066 as 2235)."""
+    import pyarrow.compute as pc
+
+    days = pc.utf8_slice_codeunits(column, 0, 10)
+    span = pc.min_max(days)
+    first, last = (span[name].as_py() for name in ("min", "max"))
+    if first is None or (first > _FIRST and last < _LAST):
+        return np.zeros(len(column), bool)
+    day = np.array([day or "1970" for day in days.to_pylist()])
+    wrong: npt.NDArray[np.bool_] = (
+        (day < _FIRST) | (day > _LAST) | ((day >= "1970") != (parsed >= 0))
+    )
+    return wrong

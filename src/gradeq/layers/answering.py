@@ -58,7 +58,7 @@ class Answering(Guarded):
 
     def expire(self, now: Moment) -> int:
         """Drop tickets older than ``ttl``; later labels for them are refused. Returns how many were dropped."""
-        return len(self._book.expire(moment(now)))
+        return len(self._book.expire(moment(now, self._book)))
 
     def correct(self, id: Id, y: Any) -> str:
         """Replace the posted label of this id: the old posting is taken back, the new one put in its place.

@@ -12,8 +12,11 @@ from gradeq.engine import checks
 from gradeq.errors import BadInput
 from gradeq.ledger.constants import ones
 from gradeq.numerics import FAINT, SMALLEST
+from gradeq.spans import NUMBERS, comparable, remedy
 
 if TYPE_CHECKING:
+    from gradeq.engine.tickets import Book
+    from gradeq.files.times import Times
     from gradeq.ledger.batch import Floats, Ints
 
 Moment = float | date | np.datetime64  # a datetime is a date
@@ -73,15 +76,34 @@ def features(given: Mapping[str, Any] | None, wanted: Sequence[str], n: int) -> 
     return columns
 
 
-def times(values: Any, n: int, what: str, missing: bool = False) -> Any:
-    """A column of times that sort (numbers, or timestamps as integer nanoseconds) and which rows have none."""
+def times(values: Any, n: int, what: str, book: Book, missing: bool = False) -> Times:
+    """A column of times, of the kind that the layer's rows had so far."""
     from gradeq import frames
 
-    if values is None:
-        return None, np.zeros(n, dtype=bool)
-    column, absent = frames.moments(values, what, missing=missing)
-    same_length(n, len(column), what)
-    return column, absent
+    column = frames.moments(values, what, missing=missing)
+    same_length(n, len(column.values), what)
+    book.check_clock(column.kind, what)
+    return column
+
+
+def clocks(
+    given: Any, label_times: Any, n: int, book: Book, row: str = "row"
+) -> tuple[Any, Any, Any]:
+    """When rows are served, when their labels are known (None where that is not given), and which never are."""
+    if given is None:
+        if label_times is not None:
+            raise BadInput(f"label_times needs times as well: when each {row} was served")
+        return None, None, np.zeros(n, dtype=bool)
+    when = times(given, n, "times", book)
+    if label_times is None:
+        return when.values, None, np.zeros(n, dtype=bool)
+    due = times(label_times, n, "label_times", book, missing=True)
+    if not comparable(when.kind, due.kind):
+        raise BadInput(
+            f"times and label_times cannot be compared: times holds {when.kind}, label_times {due.kind}; "
+            f"{remedy(when.kind, due.kind)}"
+        )
+    return when.values, due.values, due.missing
 
 
 def cells(column: Any, what: str) -> list[Any]:
@@ -91,13 +113,20 @@ def cells(column: Any, what: str) -> list[Any]:
     return list(column) if type(column) in (list, tuple) else frames.cells(column, what)
 
 
-def moment(value: Moment) -> float:
-    """One time: a number as it is, a date in nanoseconds since 1970."""
+def moment(value: Moment, book: Book) -> float:
+    """One time: a number as it is, a date in nanoseconds since 1970; of the kind that the layer's rows had so far."""
     from gradeq import frames
 
+    if isinstance(value, frames.Times):  # one of a column that was read before
+        book.check_clock(value.kind, "time")
+        return float(value.values)
     if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
-        return float(frames.moments([value], "time").values[0])
-    return checks.number(value, "time")
+        own = frames.moments([value], "time")
+        book.check_clock(own.kind, "time")
+        return float(own.values[0])
+    number = checks.number(value, "time")
+    book.check_clock(NUMBERS, "time")
+    return number
 
 
 def named(given: Any, wanted: Sequence[str], what: str) -> list[tuple[str, Any]]:

@@ -139,7 +139,7 @@ class Conformal(Single, Tracker):
         if id is not None:
             id = self._book.check_new(id)
         if time is not None:
-            time = moment(time)
+            time = moment(time, self._book)
         x, w = self._prediction(x), checks.weight(weight)
         served: PredictionSet = self._open(*ALONE, x, w, id, time)
         return served

@@ -132,13 +132,16 @@ class Elo(Standings, ManyGames, Layer):
         """Serve a game of this time; its ticket is kept under an id, from the time that it was opened."""
         w = 1.0 if weight == 1.0 else checks.weight(weight)
         row, serve = self._names.row(a, b, home), self._serve(time)
-        return self._open(row, self._names.known(row), COIN, w, id, opened, serve)
+        shown = self._open(row, self._names.known(row), COIN, w, id, opened, serve)
+        if time is not None:
+            self._book.note_clock()
+        return shown
 
     def _serve(self, time: Moment | None) -> Any:
         """How a game of this time is served."""
         if time is None or not self.dates:
             return self._rule.serve
-        return partial(self._rule.serve, time=moment(time))
+        return partial(self._rule.serve, time=moment(time, self._book))
 
     @holds_lock
     def predict(
@@ -164,8 +167,8 @@ class Elo(Standings, ManyGames, Layer):
             if self.proximal is not None:
                 raise BadInput(NOT_LATE)
             id = self._book.check_new(id)
-            when = None if time is None else moment(time)
-            shown: float = self._event(a, b, home, weight, when, id, when)
+            when = None if time is None else moment(time, self._book)
+            shown: float = self._event(a, b, home, weight, time, id, when)
             return shown
         finally:
             lock.release()

@@ -22,6 +22,7 @@ class ManyGames(Guarded):
     settle: Callable[..., str]
     proximal: float | None
     _names: Any
+    _book: Any
 
     def predict_many(
         self,
@@ -52,9 +53,9 @@ class ManyGames(Guarded):
             given["weight"] = check.weights(weights, n).tolist()
         for name, column in given.items():
             check.same_length(n, len(column), name)
-        when, _ = check.times(times, n, "times")
-        if when is not None:
-            given["time"] = [float(time) for time in when.tolist()]
+        if times is not None:
+            when = check.times(times, n, "times", self._book)
+            given["time"] = [when._replace(values=time) for time in when.values.tolist()]
         if ids is not None:
             given["id"] = checked_ids(self, ids, n)
         rows = [{name: cells[k] for name, cells in given.items()} for k in range(n)]

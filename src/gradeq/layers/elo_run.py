@@ -68,10 +68,7 @@ def run_elo(
     y = scores(score, n)
     w = None if weights is None else check.weights(weights, n)
     h = sides(elo, home, n)
-    when, _ = check.times(times, n, "times")
-    due, never = check.times(label_times, n, "label times", missing=True)
-    if due is not None and when is None:
-        raise BadInput("label_times needs times as well: when each game was served")
+    when, due, never = check.clocks(times, label_times, n, elo._book, "game")
     if (due is not None or ids is not None) and elo.proximal is not None:
         raise BadInput(NOT_LATE)
     named = None if ids is None else checked_ids(elo, ids, n)

@@ -109,7 +109,7 @@ class QuantileEnsemble(Single):
         if id is not None:
             id = self._book.check_new(id)
         if time is not None:
-            time = moment(time)
+            time = moment(time, self._book)
         w = checks.weight(weight)
         served: float = self._open(*ALONE, checks.number(f, "prediction"), w, id, time)
         return served

@@ -136,7 +136,7 @@ class Grouped(Stepped, Generic[Served]):
             if id is not None:
                 id = self._book.check_new(id)
             if time is not None:
-                time = moment(time)
+                time = moment(time, self._book)
             low, high = self._bases
             if type(f) is not float or not low <= f <= high:
                 f = self._prediction(f)

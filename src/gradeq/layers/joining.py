@@ -12,6 +12,7 @@ from gradeq.layers.making import check_same_settings
 from gradeq.ledger import facts as fact
 from gradeq.ledger.meetings import joined
 from gradeq.ledger.values import Ticket
+from gradeq.spans import comparable, remedy
 
 
 def merge(layer: Any, other: Any) -> None:
@@ -21,6 +22,11 @@ def merge(layer: Any, other: Any) -> None:
     theirs_too = set().union(book.by_id, book.closed, book.held, book.lapsed)
     if any(layer._book.knows(id) for id in theirs_too):
         raise BadInput("both partitions have served the same id; ids are unique across partitions")
+    kinds = [own.desk.get("times", {}).get("kind") for own in (layer._book, book)]
+    if not comparable(*kinds):
+        raise BadInput(
+            f"the times of one partition are {kinds[0]}, those of the other {kinds[1]}; {remedy(*kinds)}"
+        )
     served = int(layer._state.facts[fact.SERVED])
     parameters, keys = layer._names.merged(other._names)
     layer._state.grow(layer._names.count, layer._names.keys)
@@ -50,6 +56,8 @@ def merge(layer: Any, other: Any) -> None:
     layer._book.forgotten += book.forgotten
     times = [now for now in (layer._book.now, book.now) if now is not None]
     layer._book.now = max(times, default=None)
+    layer._book.clock = kinds[0] or kinds[1]
+    layer._book.note_clock()
 
 
 def check_partition(layer: Any, other: Any) -> None:

@@ -58,8 +58,10 @@ def serve_many(layer: Any, predictions: Any, **given: Any) -> Any:
 def tickets_of(layer: Any, n: int, ids: Any, times: Any) -> Kept:
     """The tickets of rows whose labels are all still to come: ids and times, checked."""
     own = checked_ids(layer, ids, n)
-    when, _ = check.times(times, n, "times")
-    moments = None if when is None else [float(time) for time in when.tolist()]
+    moments = None
+    if times is not None:
+        when = check.times(times, n, "times", layer._book).values
+        moments = [float(time) for time in when.tolist()]
     return Kept(own, np.full(n, math.nan), moments)
 
 

@@ -102,7 +102,7 @@ class RiskControl(Predicting):
         if id is not None:
             id = self._book.check_new(id)
         if time is not None:
-            time = moment(time)
+            time = moment(time, self._book)
         served: float = self._open(*ALONE, self.start, checks.weight(weight), id, time)
         return served
 

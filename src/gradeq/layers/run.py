@@ -122,10 +122,7 @@ def given_columns(
     w = None if weights is None else check.weights(weights, n)
     if w is not None:
         check.same_length(n, len(w), "weights")
-    when, _ = check.times(times, n, "times")
-    due, never = check.times(label_times, n, "label times", missing=True)
-    if due is not None and when is None:
-        raise BadInput("label_times needs times as well: when each row was served")
+    when, due, never = check.clocks(times, label_times, n, layer._book)
     if never.any():
         y = np.where(never, np.nan, y)
     return Given(base, y, w, when, due)

@@ -35,6 +35,7 @@ from gradeq.service.store.folds import listed
 from gradeq.service.store.rows import Entry, LayerRow
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, TICKET
 from gradeq.service.store.store import Store, Write
+from gradeq.spans import NUMBERS
 
 NANO = 1e9  # dates are nanoseconds in the library, and seconds here
 DATES = 1e16  # times above this are dates: in seconds they would be later than the sun
@@ -76,7 +77,8 @@ def in_dates(layer: Layer) -> bool:
     times = [time for _, _, time in book.tickets()]
     times += [book.now, *(own.time for own in book.waiting.values())]
     kind = book.desk.get("times", {}).get("kind")
-    return kind == "dates" or any(time is not None and time > DATES for time in times)
+    dated = kind is not None and kind != NUMBERS
+    return dated or any(time is not None and time > DATES for time in times)
 
 
 def merged_spec(spec: dict[str, Any], text: str) -> dict[str, Any]:
