@@ -77,9 +77,9 @@ class Debiaser(Grouped[float]):
     500 labels to pay off. ``eta="plain"``: that constant step alone, 0.01 / c^2 for real, 0.03 / c^2 for binary
     outcomes, c^2 the number of group columns. With labels known before the next prediction and link identity it can
     raise the squared error by at most 1.02 % (result B1), with link logit the log loss of 0/1 labels by at most
-    0.62 % (result C4), whatever the data;
-    ``harm_cap()`` says it for any step. With a penalty or the links shift and exp a step left out is plain, with
-    features it is required.
+    0.62 % of that of the clipped prediction (result C4), whatever the data; clipping itself can cost -log(1 - clip).
+    ``harm_cap()`` says it for any step and clip, against the prediction as it came. With a penalty or the links shift
+    and exp a step left out is plain, with features it is required.
 
     Guaranteed for any sequence: |average served error| <= b / (eta T) with one parameter or disjoint groups,
     O(1 / sqrt T) with overlapping groups or features. The bound is vacuous for short runs.

@@ -11,6 +11,7 @@ from gradeq.ledger import facts as fact
 from gradeq.report import notices as say
 from gradeq.report.story import Loss, Notice, Pair
 from gradeq.report.words import FEW, loss_change, turn
+from gradeq.theory.cap import JUDGED
 
 
 class Measured(NamedTuple):
@@ -65,13 +66,23 @@ def moves_less(layer: Any, weighted: bool) -> str:
     """What costs less than the automatic step."""
     settings = getattr(layer, "layer", layer).settings
     if settings.get("eta") != "auto":
+        if clip_of(settings) > JUDGED:
+            return f"Try a `--clip` below {settings['clip']:g}, then a smaller `--eta`."
         return "" if layer._takes_auto else "Try a smaller `--eta`."
     # Results B1 and C4 are of labels known before the next row; the sinh link of quantiles has no such limit.
     proven = "outcome" in settings and not weighted
     if not proven or layer.in_flight["longest_delay"]:
         return "`--eta plain` makes smaller corrections."
+    if clip_of(settings) > JUDGED:
+        return f"A `--clip` below {settings['clip']:g} costs less; so does `--eta plain`."
     loss = "log loss" if settings["outcome"] == "binary" else "squared error"
     return f"`--eta plain` makes smaller corrections, with a proven limit on the extra {loss}."
+
+
+def clip_of(settings: dict[str, Any]) -> float:
+    """How far from 0 and 1 predictions are kept before they are corrected."""
+    logit = settings.get("outcome") == "binary" and settings.get("link") != "shift"
+    return float(settings["clip"]) if logit else 0.0
 
 
 def ever_weighted(layer: Any, reached: Equilibrium) -> bool:

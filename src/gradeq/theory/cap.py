@@ -14,17 +14,22 @@ from gradeq.theory.harm import (
 )
 from gradeq.theory.setting import Setting
 
+JUDGED = 1e-6  # log losses are of probabilities within [1e-6, 1 - 1e-6], before and after
+
 
 class HarmCap(NamedTuple):
     """Most that a layer can cost: ``factor`` multiplies the base's loss, ``added`` is added to it.
 
-    Both are None where nothing is proven; ``sentence`` is fit to print either way.
+    Both are None where nothing is proven; ``sentence`` is fit to print either way. The base is the prediction as it
+    came: a logit link clips it, and what that can cost is in ``added``. ``soft``: what is added to the log loss
+    where labels lie between 0 and 1; ``factor`` and ``added`` are then of labels that are 0 or 1.
     """
 
     factor: float | None
     added: float | None
     result: str
     sentence: str
+    soft: float | None = None
 
 
 def harm_cap(setting: Setting, *, sinh: bool = False) -> HarmCap:
@@ -54,10 +59,48 @@ def harm_cap(setting: Setting, *, sinh: bool = False) -> HarmCap:
             pinball_harm(step, setting.level, setting.row_size), "B2", "the mean pinball loss"
         )
     size = setting.row_size
-    if setting.task == "probability_logit" and not _hard(setting):
-        return _added(0.5 * step * size, "C4", "the mean log loss")
-    result = "B2" if setting.task == "elo" else "C4"
-    return _factor(log_loss_harm_factor(step, size), result, "the log loss of 0/1 labels")
+    if setting.task == "elo":
+        return _factor(log_loss_harm_factor(step, size), "B2", "the log loss of 0/1 labels")
+    soft = _clipped(setting, 0.5 * step * size, "C4")
+    if not _hard(setting):
+        return soft
+    found = _factor(log_loss_harm_factor(step, size), "C4", "the log loss of 0/1 labels")
+    return found if found.factor is None else _of_hard_labels(found.factor, setting.clip, soft)
+
+
+def _of_hard_labels(factor: float, clip: float | None, soft: HarmCap) -> HarmCap:
+    """The cap of 0/1 labels: results B2 and C4 are against the clipped prediction, this is against the raw one.
+
+    The log loss of the clipped prediction exceeds that of the raw one by at most -log(1 - clip). A clip below that
+    of the judge instead hides some of the loss of the base: at most log(clip) / log(1e-6) times what is shown.
+    """
+    cost = clip_cost(clip)
+    if clip is not None and clip < JUDGED:
+        factor, cost = factor * math.log(clip) / math.log(JUDGED), JUDGED
+    percent, added = at_least(100.0 * (factor - 1.0)), factor * cost
+    plus = (
+        f" plus {at_least(added)}, the cost of clipping to [{clip:g}, 1 - {clip:g}]" if clip else ""
+    )
+    other = "" if soft.added is None else f" (labels between 0 and 1: {at_least(soft.added)})"
+    most = f"{percent} %{plus}{other}, whatever the data"
+    sentence = f"this step can raise the log loss of 0/1 labels by at most {most}"
+    return HarmCap(factor, added if clip else None, "C4", sentence, soft.added)
+
+
+def _clipped(setting: Setting, added: float, result: str) -> HarmCap:
+    """A cap on the mean log loss against the prediction as it came, for any labels."""
+    if setting.clip is not None and setting.clip < JUDGED:
+        return _none(f"no harm cap is proven for a clip below {JUDGED:g}")
+    return _added(added + clip_cost(setting.clip), result, "the mean log loss")
+
+
+def clip_cost(clip: float | None) -> float:
+    """Most that clipping to [clip, 1 - clip] can add to a log loss: -log(1 - clip).
+
+    >>> round(clip_cost(0.1), 4)
+    0.1054
+    """
+    return -math.log1p(-clip) if clip else 0.0
 
 
 def _late(setting: Setting, step: float) -> HarmCap:
@@ -72,6 +115,8 @@ def _late(setting: Setting, step: float) -> HarmCap:
     quantile = setting.task == "quantile"
     error = max(setting.level, 1.0 - setting.level) if quantile else 1.0
     added = late_convex_harm(step, error * math.sqrt(setting.row_size), setting.latest)
+    if setting.task == "probability_logit":
+        return _clipped(setting, added, "A6")
     return _added(added, "A6", "the mean pinball loss" if quantile else "the mean log loss")
 
 

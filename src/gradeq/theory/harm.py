@@ -1,7 +1,7 @@
 """What a step can cost: results B1, B2, B4, A6. The step is a harm budget, for every sequence.
 
-All for a constant step from theta_1 = 0 against the forecast as it came; a step that falls later can cost
-more. The shift and sinh links have no such cap.
+All for a constant step from theta_1 = 0 against the forecast as it came (for a logit, as it was clipped); a step that
+falls later can cost more. The shift and sinh links have no such cap.
 """
 
 from __future__ import annotations
