@@ -27,6 +27,7 @@ LAYERS = (
         "certificate_elo",
         "certificate_reading",
         "coverage",
+        "learner_bound",
         "learning",
         "windows",
         "regret",

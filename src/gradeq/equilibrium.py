@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradeq.engine.observed import DIRECTIONS, OWN_GRADIENTS
 from gradeq.errors import BadInput
 from gradeq.numerics import over
 from gradeq.rounding import HIDDEN, balance, trusted
@@ -88,6 +89,7 @@ class Equilibrium:
     by the result named ``bound_from``; ``vacuous`` when it says no more than what holds without learning.
     ``learning``: the step in force, how late labels came, how long ``auto`` remembers, rows without a label.
     ``rounding``: how much of the gap rounding alone may explain; ``hidden``: the figures that it leaves unknown.
+    ``certified``: what the averages are of, where that is not the slopes of the loss.
 
     >>> print(Equilibrium(rows=3, coordinates=(Coordinate("(all)", 3, -0.9, from_state=-0.9),)))
     largest average gradient -0.9 over 3 rows; certificate exact (gap 0); no bound applies
@@ -109,6 +111,7 @@ class Equilibrium:
     rounding: float = 0.0
     hidden: tuple[str, ...] = ()
     bias_name: str = "bias"
+    certified: str = ""
 
     @property
     def largest(self) -> float:
@@ -166,7 +169,8 @@ class Equilibrium:
             parts.append(f"{self.loss_name} {before}{figure(self.loss_after)}{worse}")
         elif self.loss_name in self.hidden:
             parts.append(f"{self.loss_name} not known: {HIDDEN}")
-        parts.append(f"certificate {trusted(self.balance, self.exact, figure(self.gap))}")
+        of = f" of {self.certified}" if self.certified else ""
+        parts.append(f"certificate{of} {trusted(self.balance, self.exact, figure(self.gap))}")
         parts.append(self._bound_in_words())
         if self.learning is not None and self.learning.gaps:
             parts.append(f"labels: {self.learning.gaps}")
@@ -242,6 +246,7 @@ class Equilibrium:
             "bound_from": self.bound_from,
             "vacuous": self.vacuous,
             "exact": self.exact,
+            **({"certified": self.certified} if self.certified else {}),
         }
 
 
@@ -253,15 +258,25 @@ def certificate(
     bound: float | None = None,
     bound_from: str = "",
     vacuous: bool = False,
+    lipschitz: float | None = None,
+    kappa: float | None = None,
 ) -> Equilibrium:
-    """The equilibrium of a learner since it started; ``bound`` is one of ``gradeq.theory``, if you know the data.
+    """The equilibrium of a learner since it started, with the smallest bound that is proven for what it saw.
+
+    ``lipschitz`` and ``kappa`` are what a loss (or gradients) of your own promises: |slope| <= lipschitz, and slope
+    times margin >= -kappa, the margin measured from the start. ``bound``: one that you know yourself, instead.
 
     >>> from gradeq import Learner, Squared
     >>> learner = Learner(Squared(), 0.1)
     >>> run = learner.run(learner.start(), None, [1.0, 1.0, 1.0])
-    >>> round(certificate(learner, run.state).largest, 4)
-    -0.9033
+    >>> found = certificate(learner, run.state)
+    >>> round(found.largest, 4), round(found.bound, 4), found.bound_from
+    (-0.9033, 1.3245, '5.2')
     """
+    if bound is None:
+        from gradeq.learner_bound import learner_bound
+
+        bound, bound_from, _, _, vacuous, _ = learner_bound(learner, state, lipschitz, kappa)
     return window(learner, None, state, names, bound=bound, bound_from=bound_from, vacuous=vacuous)
 
 
@@ -293,13 +308,25 @@ def window(
 
     sums = zip(*(since(k) for k in ("gradients", "penalties", "normals", "moves")), strict=True)
     gap, coordinates = 0.0, []
-    eta = later.step if learner.exact else None
+    directed = bool(later._columns.observed[DIRECTIONS])
+    exact = learner.exact and not directed
+    eta = later.step if exact else None
     for j, (gradient, penalty, normal, applied) in enumerate(sums):
         moved = float(begin[j] - later.u[j])
         own = averaged(gradient, penalty, normal, applied, moved, weight, eta)
         gap = max(gap, own.gap)
         averages = (own.gradient, own.penalty, own.from_state, own.normal)
-        coordinates.append(Coordinate(labels[j], rows, *averages, weight=weight, moved=own.moved))
+        coordinates.append(
+            Coordinate(
+                labels[j],
+                rows,
+                *averages,
+                bound=bound,
+                vacuous=vacuous,
+                weight=weight,
+                moved=own.moved,
+            )
+        )
     return Equilibrium(
         rows=rows,
         coordinates=tuple(coordinates),
@@ -307,8 +334,17 @@ def window(
         bound=bound,
         bound_from=bound_from,
         vacuous=vacuous,
-        exact=learner.exact,
+        exact=exact,
+        certified=certified_gradients(later),
     )
+
+
+def certified_gradients(state: State) -> str:
+    """What the averages of a learner are of, where that is not the slopes of its loss."""
+    observed = state._columns.observed
+    if observed[DIRECTIONS]:
+        return "the gradients given to descend, from their sum; steps went along other directions"
+    return "the gradients given to descend" if observed[OWN_GRADIENTS] else ""
 
 
 class Average(NamedTuple):

@@ -41,7 +41,9 @@ class Constant:
 class Power:
     """eta t^-alpha. For 0 < alpha < 1 both the bias and the cost in loss go to zero, slowly (paper Section 4).
 
-    alpha = 1 is refused: bounded iterates then say nothing about the average (prop:gd_sublinear_lrt, corrected).
+    At alpha = 1 the proven bound, 2 R / eta, holds but does not fall with more labels: the average then vanishes only
+    where the parameters themselves do, theta_{t+1} = o(1) (prop:gd_sublinear_lrt). Beyond 1 all steps together reach
+    only so far, and the average need not vanish for any data.
 
     >>> Power(1.0, 0.5).step(4)
     0.5
@@ -52,9 +54,10 @@ class Power:
 
     def __post_init__(self) -> None:
         check_step("Power(eta=", self.eta)
-        if not 0.0 <= self.alpha < 1.0:
+        if not 0.0 <= self.alpha <= 1.0:
             raise BadInput(
-                f"Power(alpha={self.alpha}): alpha must lie in [0, 1); at 1 and above equilibrium is lost"
+                f"Power(alpha={self.alpha}): alpha must lie in [0, 1]; above 1 all steps add up to a finite reach, "
+                "and equilibrium is lost"
             )
 
     def step(self, t: int) -> float:
@@ -140,6 +143,14 @@ def as_schedule(eta: float | Schedule) -> Schedule:
     raise BadInput(
         f"eta={eta!r}: give a positive number or a schedule such as gradeq.Power(0.1, 0.5)"
     )
+
+
+def check_decay(option: str, alpha: float) -> None:
+    """Refuse a decay under which no bound falls with more labels; in Python ``Power`` takes 1 as well."""
+    if not 0.0 <= alpha < 1.0:
+        raise BadInput(
+            f"{option} {alpha:g}: alpha must be at least 0 and below 1; from 1 on no bound falls with more labels"
+        )
 
 
 def check_step(name: str, eta: float) -> None:

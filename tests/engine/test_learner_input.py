@@ -16,7 +16,7 @@ from gradeq.ledger.values import Row, Ticket
 from gradeq.links import Exp, Identity, Logit, Multiplicative, Shift, Sigmoid
 from gradeq.losses import Logistic, Poisson, Quantile, Squared
 from gradeq.penalties import Lasso
-from gradeq.schedules import Listed
+from gradeq.schedules import Called, Listed, Power
 
 ROWS = np.arange(12.0).reshape(4, 3) / 12
 LABELS = [0.0, 1.0, 0.5, 1.0]
@@ -295,3 +295,50 @@ def test_a_state_that_is_not_ours_is_refused():
     for broken in wrong:
         with pytest.raises(StateError):
             State.from_dict(broken)
+
+
+class Halves:
+    """A geometry of one's own, with nothing but the two maps."""
+
+    def dual(self, theta, out):
+        for j in range(len(theta)):
+            out[j] = theta[j]
+
+    def primal(self, z, eta, out):
+        for j in range(len(z)):
+            out[j] = min(0.5, z[j])
+
+
+def test_a_geometry_of_ones_own_needs_its_two_maps_only():
+    one = Learner(Squared(), 0.5, Halves())
+    run = one.run(one.start(2), np.eye(2), [3.0, 0.2])
+    assert run.state.theta.tolist() == [0.5, 0.1]
+    with pytest.raises(BadInput, match="no lazy form: it does not say lazy_is_sound"):
+        Learner(Squared(), 0.5, Halves(), lazy=True)
+
+
+def test_what_a_part_of_ones_own_lacks_is_named():
+    class NoDual:
+        def primal(self, z, eta, out):
+            out[:] = z
+
+    for make, told in (
+        (
+            lambda: Learner(Squared(), 0.5, NoDual()),
+            r"no method dual; NoDual needs dual\(theta, out\)",
+        ),
+        (lambda: Learner(NoDual(), 0.5), r"no method slope; NoDual needs slope\(u, y\)"),
+        (lambda: Learner(Squared, 0.5), r"Squared is a class; give Squared\(...\)"),
+    ):
+        with pytest.raises(BadInput, match=told):
+            make()
+
+
+def test_a_step_that_falls_as_one_over_t_is_a_power_as_it_is_a_function():
+    falling, called = (
+        Learner(Quantile(0.9), steps) for steps in (Power(0.5, 1.0), Called(lambda t: 0.5 / t))
+    )
+    runs = [one.run(one.start(), None, LABELS).state for one in (falling, called)]
+    assert runs[0] == runs[1]
+    with pytest.raises(BadInput, match=r"\[0, 1\]; above 1 all steps add up to a finite reach"):
+        Power(0.5, 1.5)

@@ -7,13 +7,14 @@ from typing import Any
 from gradeq.cli.options import Common
 from gradeq.errors import BadInput
 from gradeq.penalties import Lasso, Penalty, Ridge
-from gradeq.schedules import Power
+from gradeq.schedules import Power, check_decay
 
 
 def stepped(options: Common, eta: float | str | None, default: float | None) -> dict[str, Any]:
     """The layer's arguments for the step: eta, or a schedule that falls from it."""
     if options.decay is None:
         return {"eta": eta}
+    check_decay("--decay", options.decay)
     start = default if eta in (None, "plain") else eta
     if start is None:
         raise BadInput("--feature needs --eta: the size of features is not known in advance")

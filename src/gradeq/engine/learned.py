@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradeq.engine.checks import Floats
+from gradeq.engine.observed import OBSERVED
 from gradeq.errors import StateError
 from gradeq.kernels.account import LEAN, ROWS, WEIGHT
 from gradeq.ledger.state import MOST, column
@@ -16,7 +17,11 @@ from gradeq.ledger.state import State as Columns
 from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, STEP
 from gradeq.rules.proximal import PROXIMAL_COLUMNS
 
-OWN_COLUMNS = (column("first", "parameter", (0.0,), MOST), column("served", "layer", (0.0,)))
+OWN_COLUMNS = (
+    column("first", "parameter", (0.0,), MOST),
+    column("served", "layer", (0.0,)),
+    OBSERVED,
+)
 _KNOWN = (*OWN_COLUMNS, *LEAN_COLUMNS, *PENALTY_COLUMNS, *PROXIMAL_COLUMNS)
 
 
@@ -129,7 +134,7 @@ class State:
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> State:
         """The state that ``as_dict`` wrote; anything else is refused."""
-        needed = {each.name for each in (*OWN_COLUMNS, *LEAN_COLUMNS)}
+        needed = {each.name for each in (*OWN_COLUMNS, *LEAN_COLUMNS) if not each.later}
         if not needed <= set(saved) <= {each.name for each in _KNOWN}:
             raise StateError("not a learner's state: columns are missing or unknown")
         try:
@@ -138,7 +143,7 @@ class State:
             raise StateError("not a learner's state: a column is not made of numbers") from None
         if not all(math.isfinite(x) for numbers in values.values() for x in numbers):
             raise StateError("not a learner's state: a number is not finite")
-        columns = Columns([each for each in _KNOWN if each.name in saved])
+        columns = Columns([each for each in _KNOWN if each.later or each.name in saved])
         columns.restore(values, len(values["u"]), 1)
         state = cls(columns)
         if not (0 <= state.n <= state.t and state.weight >= 0.0 and state.step >= 0.0):

@@ -16,9 +16,19 @@ import numpy as np
 from gradeq.engine import checks
 from gradeq.engine.learned import OWN_COLUMNS, Run, State
 from gradeq.engine.learner_run import run_rows
+from gradeq.engine.observed import (
+    STALE,
+    Labels,
+    Observer,
+    observe,
+    observe_gradient,
+    observer_of,
+)
 from gradeq.engine.rows import one_row
 from gradeq.errors import BadInput, StateError, StepTooLarge, TicketError
 from gradeq.geometries import Euclidean, Geometry
+from gradeq.kernels.account import LEAN
+from gradeq.ledger.batch import Rows
 from gradeq.ledger.state import State as Columns
 from gradeq.ledger.values import Place, Posting, Row, Ticket
 from gradeq.links import Exp, Identity, Link, Logit, Multiplicative, Shift, Sigmoid
@@ -29,6 +39,12 @@ from gradeq.rules.proximal import Proximal
 from gradeq.rules.rule import Rule, posting_of
 from gradeq.schedules import Constant, Schedule, as_schedule
 
+USES = {
+    "slope": "slope(u, y), the derivative of the loss in u",
+    "primal": "primal(z, eta, out), which fills out with the parameters of the dual point z",
+    "dual": "dual(theta, out), which fills out with the dual point of theta",
+    "serve": "serve(f, m), what is served for the prediction f and the margin m",
+}
 AT_ONCE = (1,)  # the lateness that a learner's postings carry: it has no cap, so nobody counts
 
 
@@ -60,6 +76,7 @@ class Learner:
     link: Link
     lazy: bool
     _rule: Rule = field(init=False, repr=False, compare=False)
+    _observer: Observer = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -70,11 +87,17 @@ class Learner:
         link: Link = Identity(),  # noqa: B008 - a frozen value
         lazy: bool = False,
     ) -> None:
-        for part, method in ((loss, "slope"), (geometry, "primal"), (link, "serve")):
-            if isinstance(part, type) or not callable(getattr(part, method, None)):
-                raise BadInput(f"Learner: {part!r} has no method {method}; give a part, made")
-        if lazy and not geometry.lazy_is_sound:
-            raise BadInput(f"Learner: {geometry!r} has no lazy form: {geometry.lazy_because}")
+        needed = ((loss, "slope"), (geometry, "primal"), (geometry, "dual"), (link, "serve"))
+        for part, method in needed:
+            if isinstance(part, type):
+                raise BadInput(f"Learner: {part.__name__} is a class; give {part.__name__}(...)")
+            if not callable(getattr(part, method, None)):
+                raise BadInput(
+                    f"Learner: {part!r} has no method {method}; {type(part).__name__} needs {USES[method]}"
+                )
+        if lazy and not getattr(geometry, "lazy_is_sound", False):
+            why = getattr(geometry, "lazy_because", "it does not say lazy_is_sound = True")
+            raise BadInput(f"Learner: {geometry!r} has no lazy form: {why}")
         refuse_linked_twice(loss, link)
         steps = as_schedule(schedule)
         rule: Rule
@@ -90,6 +113,7 @@ class Learner:
             ("link", link),
             ("lazy", bool(lazy)),
             ("_rule", rule),
+            ("_observer", observer_of(loss, link, penalty, geometry, bool(lazy))),
         ):
             object.__setattr__(self, name, value)
 
@@ -112,7 +136,7 @@ class Learner:
                 raise BadInput(
                     f"start({theta}): give the number of parameters, at least 1, or their values"
                 )
-            self.geometry.check(int(theta))
+            self._check_dimension(int(theta))
             values = [0.0] * int(theta)
             self.geometry.primal([0.0] * len(values), 0.0, values)
         else:
@@ -151,20 +175,54 @@ class Learner:
             )
         if math.isnan(y) or w == 0.0:
             return state
-        weighted = ticket._replace(weight=w)
-        return self._added(state, posting_of(self._rule, weighted, y, ticket.step, AT_ONCE))
+        posting = posting_of(self._rule, ticket._replace(weight=w), y, ticket.step, AT_ONCE)
+        columns = self._added(state, posting)
+        self._observe(state._columns, columns, posting)
+        return State(columns)
 
-    def descend(self, state: State, gradient: Any) -> State:
-        """The state after one step along a gradient of your own, taken at ``state.theta``."""
-        g = checks.floats(gradient, "gradient")
-        if len(g) != state.dimension:
-            raise BadInput(
-                f"gradient: {len(g)} values for {state.dimension} parameters; give one each"
-            )
-        checks.check_finite(g, "gradient")
-        state, ticket = self._ticket(state, tuple(range(len(g))), tuple(g.tolist()), 0.0)
+    def descend(self, state: State, gradient: Any, direction: Any = None) -> State:
+        """The state after one step along a gradient of your own, taken at ``state.theta``.
+
+        What you give as ``gradient`` is what the certificate is about. Where the step goes elsewhere (a gradient
+        divided by coordinate as in AdaGrad, a momentum), give the true gradient, and what is stepped along as
+        ``direction``: the state moves by -step x direction, and the average of the true gradients is certified.
+
+        >>> from gradeq.losses import Squared
+        >>> learner = Learner(Squared(), 0.1)
+        >>> state = learner.descend(learner.start(2), [4.0, 1.0], direction=[2.0, 1.0])
+        >>> state.theta.tolist(), state.gradients.tolist()
+        ([-0.2, -0.1], [4.0, 1.0])
+        """
+        g = self._along(state, gradient, "gradient")
+        d = g if direction is None else self._along(state, direction, "direction")
+        served, ticket = self._ticket(state, tuple(range(len(d))), tuple(d.tolist()), 0.0)
         eta, memo, slopes = ticket.step, ticket.memo, ticket.slopes
-        return self._added(state, Posting(*ticket[:6], eta, AT_ONCE, 0.0, (1.0,), (), memo, slopes))
+        posting = Posting(*ticket[:6], eta, AT_ONCE, 0.0, (1.0,), (), memo, slopes)
+        columns = self._added(served, posting)
+        if direction is not None:
+            columns.view("sums")[0::LEAN] = state.gradients + g
+        heard = state._columns.heard
+        observe_gradient(self._observer, columns, heard, eta, direction is not None)
+        return State(columns)
+
+    def _along(self, state: State, values: Any, name: str) -> checks.Floats:
+        found = checks.floats(values, name)
+        if len(found) != state.dimension:
+            raise BadInput(
+                f"{name}: {len(found)} values for {state.dimension} parameters; give one each"
+            )
+        checks.check_finite(found, name)
+        return found
+
+    def _observe(self, before: Columns, after: Columns, posting: Posting) -> None:
+        """Note a label; one that comes when other parameters serve than did then has no bound."""
+        params, values = tuple(map(int, posting.row.names)), posting.row.values
+        now = self._rule.serve(before, place_of(params), values, posting.base)
+        if now[0] != posting.served or now[2] != posting.slopes:
+            after.observed[STALE] += 1.0
+        rows = Rows(np.array([0, len(params)]), np.array(params, dtype=np.int64), np.array(values))
+        each = (posting.base, posting.y, posting.weight, posting.eta)
+        observe(self._observer, after, before.heard, Labels(rows, *(np.array([x]) for x in each)))
 
     def run(
         self,
@@ -184,7 +242,17 @@ class Learner:
         self._own(state)
         if rows is None:
             self._refuse_large_step(state)
-        return run_rows(self._rule, self.label_range, state, rows, labels, offsets, weights, trace)
+        return run_rows(
+            self._rule,
+            self._observer,
+            self.label_range,
+            state,
+            rows,
+            labels,
+            offsets,
+            weights,
+            trace,
+        )
 
     def _refuse_large_step(self, state: State) -> None:
         """With one parameter and z = 1 the squared error is stable for steps below 2 only (result 3.2)."""
@@ -200,12 +268,18 @@ class Learner:
                     f"a step of {step:g}: the squared error is stable below 2 only; use less than 2"
                 )
 
+    def _check_dimension(self, dimension: int) -> None:
+        """A geometry without ``check`` takes any number of parameters."""
+        check = getattr(self.geometry, "check", None)
+        if check is not None:
+            check(dimension)
+
     def _inside(self, theta: Any) -> list[float]:
         values_in = checks.floats(np.atleast_1d(np.asarray(theta)), "theta")
         checks.check_finite(values_in, "theta", 0, "parameter")
         if not len(values_in):
             raise BadInput("start: no parameters; give at least one")
-        self.geometry.check(len(values_in))
+        self._check_dimension(len(values_in))
         values: list[float] = values_in.tolist()
         u = [0.0] * len(values)
         back = [0.0] * len(values)
@@ -235,7 +309,7 @@ class Learner:
         step = self.schedule.step(after.t)
         return after, Ticket(after.t, row, f, float(served), 1.0, step, (), memo, slopes)
 
-    def _added(self, state: State, posting: Posting) -> State:
+    def _added(self, state: State, posting: Posting) -> Columns:
         try:
             params = tuple(map(int, posting.row.names))
         except ValueError:
@@ -246,7 +320,7 @@ class Learner:
             )
         columns = self._own(state).copy()
         self._rule.add(columns, place_of(params), posting, posting.errors[0])
-        return State(columns)
+        return columns
 
 
 def place_of(params: tuple[int, ...]) -> Place:

@@ -19,6 +19,7 @@ from gradeq.engine.checks import (
 )
 from gradeq.engine.columns import steps_at
 from gradeq.engine.learned import Run, State
+from gradeq.engine.observed import Observer, labels_of, observe
 from gradeq.engine.rows import Table, table
 from gradeq.errors import BadInput, Diverging
 from gradeq.kernels import choice
@@ -34,6 +35,7 @@ BLOCK = 1 << 18  # rows; enough to be compiled at once
 
 def run_rows(
     rule: Rule,
+    observer: Observer,
     label_range: tuple[float, float],
     state: State,
     rows: Any,
@@ -64,13 +66,14 @@ def run_rows(
             traced.append(later.theta.copy())
         own = (None if column is None else column[cut] for column in (f, w))
         with choice.one_run(kind, cut.stop - first, len(y) - cut.stop):
-            served[cut] = block(rule, label_range, columns, made, cut, y[cut], *own)
+            served[cut] = block(rule, observer, label_range, columns, made, cut, y[cut], *own)
     thetas = np.array(traced).reshape(-1, state.dimension) if trace is not None else None
     return Run(served, later, thetas)
 
 
 def block(
     rule: Rule,
+    observer: Observer,
     label_range: tuple[float, float],
     columns: Columns,
     made: Table,
@@ -98,6 +101,7 @@ def block(
     batch = Batch(
         base, y, weights, etas, etas, rows, zeros(n), 0, numbers(n), posts, [], True, whole and constant,
     )  # fmt: skip
+    observe(observer, columns, columns.heard, labels_of(batch, made.width))
     try:
         served: Floats = rule.run(columns, batch)[0]
     except (OverflowError, Diverging):  # Python raises where compiled code gives inf

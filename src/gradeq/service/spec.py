@@ -14,7 +14,7 @@ from gradeq.layers.layer import Layer
 from gradeq.layers.predicting import arguments
 from gradeq.layers.registry import KINDS, layer_class
 from gradeq.penalties import Lasso, Ridge
-from gradeq.schedules import Power
+from gradeq.schedules import Power, check_decay
 from gradeq.service.wording import a
 
 OURS = ("kind", "keyed", "pool", "tickets", "max_names", "decay", "strength", "state")
@@ -42,6 +42,7 @@ def layer_of(spec: dict[str, Any]) -> Layer:
             raise BadInput(f"the setting {name!r} is missing; {a(kind)} layer needs it")
     if "decay" in spec:
         _check_numbers(decay=spec["decay"], eta=given.get("eta"))
+        check_decay("decay", spec["decay"])
     if "penalty" in given or "strength" in spec:
         given["penalty"] = _penalty(given.get("penalty"), spec.get("strength"))
     try:

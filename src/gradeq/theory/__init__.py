@@ -60,6 +60,7 @@ from gradeq.theory.features import (
     best_squared_average,
     feature_average,
     group_average,
+    huber_pull,
     logistic_growth,
     pull_growth,
     quantile_growth,
@@ -80,6 +81,7 @@ from gradeq.theory.generic import (
     radius_positive_curvature,
     radius_quadratic_curvature,
     radius_zero_curvature,
+    sum_from_growth,
 )
 from gradeq.theory.harm import (
     HARD_LABEL_RATIO,
@@ -261,6 +263,7 @@ __all__ = [
     "group_bounds",
     "growth_from_average",
     "harm_cap",
+    "huber_pull",
     "in_simplex_normal_cone",
     "inverse_step_variation",
     "isotonic_ranges",
@@ -350,6 +353,7 @@ __all__ = [
     "step_from_budget",
     "step_from_k",
     "step_limit",
+    "sum_from_growth",
     "trivial_error",
     "two_sided_coverage",
     "two_sided_shortfall",

@@ -44,6 +44,20 @@ def quantile_pull(low: float, high: float, level: float) -> float:
     return max(level * max(high, 0.0), (1.0 - level) * max(-low, 0.0))
 
 
+def huber_pull(low: float, high: float, width: float) -> float:
+    """kappa of the Huber loss: the most of -u clip(u - r, -width, width) over u, r in [low, high].
+
+    r^2/4 at u = r/2 while |r| <= 2 width, width (|r| - width) at u = r - width beyond.
+
+    >>> huber_pull(-1.0, 2.0, 1.0), huber_pull(-5.0, 2.0, 1.0)
+    (1.0, 4.0)
+    """
+    farthest = max(abs(low), abs(high))
+    if farthest <= 2.0 * width:
+        return farthest * farthest / 4.0
+    return width * (farthest - width)
+
+
 def quantile_growth(
     low: float, high: float, level: float, size: float, eta_max: float, step_sum: float
 ) -> float:

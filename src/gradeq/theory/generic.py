@@ -85,6 +85,23 @@ def average_with_power_steps(radius: float, c: float, alpha: float, n: float) ->
     return 2.0 * radius / (c * math.pow(n, 1.0 - alpha))
 
 
+def sum_from_growth(
+    growth: float, eta_last: float, variation: float, growth_at_changes: float
+) -> float:
+    """Most that the sum of gradients can be when ||theta||^2 grew by ``growth`` in all, for any steps (result B1).
+
+        ||sum g|| <= R_n/s_n + sum_i R_{i-1} |1/s_i - 1/s_{i-1}|,   R_i^2 the growth up to label i, theta_1 = 0
+
+    by parts. ``variation`` is the sum of the changes |1/s_i - 1/s_{i-1}|, ``growth_at_changes`` that of the changes
+    times R_{i-1}^2; the second sum is at most the root of their product (Cauchy-Schwarz), at most a few per cent
+    more for decaying steps. With a constant step it is R_n/s.
+
+    >>> sum_from_growth(4.0, 0.5, 0.0, 0.0), sum_from_growth(4.0, 0.5, 1.0, 4.0)
+    (4.0, 6.0)
+    """
+    return math.sqrt(growth) / eta_last + math.sqrt(variation * growth_at_changes)
+
+
 def growth_from_average(start: float, average: float, eta: float, n: float) -> float:
     """How far the parameter can be after n rounds when the average gradient is small (result 1.3).
 
