@@ -8,6 +8,7 @@ the equilibrium of that loss.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from gradeq.kernels.descent import Free, Given, Kept, at_once
 from gradeq.kernels.forms import Alone, Later, Same
 from gradeq.links import Identity
 from gradeq.penalties import Ridge
+from gradeq.upward import raised
 
 POINTS = (-30.0, -3.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 7.5, 40.0)
 FAR = (20.0, 50.0, 200.0)
@@ -27,6 +29,9 @@ SPREADS = (3.0, 10.0, 30.0)  # how far beyond the labels a loss is judged, in un
 FADED = (
     1e-6  # a slope times its distance is nothing below this share of what it is among the labels
 )
+
+
+ADVICE = ("compiles", "restorative", "several parameters")  # of speed and of bounds
 
 
 class Finding(NamedTuple):
@@ -49,7 +54,7 @@ class Report(NamedTuple):
     @property
     def passed(self) -> bool:
         """Whether the loss can be used: everything but the notes on speed and on bounds is well."""
-        return all(f.passed for f in self.findings if f.what not in ("compiles", "restorative"))
+        return all(f.passed for f in self.findings if f.what not in ADVICE)
 
     def __str__(self) -> str:
         return "\n".join((self.loss, *(f"  {finding}" for finding in self.findings)))
@@ -78,7 +83,8 @@ def check_loss(
         if findings[-1].passed:
             findings.append(look(loss, ys))
     if findings[-1].passed:
-        findings += [_subgradient(loss, ys), _compiles(loss, ys), _restorative(loss, ys)]
+        looks = (_subgradient, _compiles, _restorative, _several_parameters)
+        findings += [look(loss, ys) for look in looks]
     report = Report(repr(loss), tuple(findings))
     if not quiet:
         print(report)
@@ -197,7 +203,8 @@ def _compiles(loss: Any, ys: list[float]) -> Finding:
     what = "compiles"
     base = np.array([u for u in POINTS for _ in ys])
     labels = np.array([y for _ in POINTS for y in ys])
-    eta = 0.01 / max(1.0, float(abs(labels).max()))  # small enough for a margin and large counts
+    steepest = max(abs(float(loss.slope(u, y))) for u in POINTS for y in ys)
+    eta = 0.01 / max(1.0, float(abs(labels).max()), steepest)  # predictions stay where they are
     none, step = np.empty(0), np.array([eta])
     index = none.astype(np.uint64)
     given = Given(base, base, labels, none, step, index, index, none, np.empty(len(base)))
@@ -218,7 +225,10 @@ def _compiles(loss: Any, ys: list[float]) -> Finding:
         if is_refusal(error):
             return Finding(what, False, f"interpreted instead: {_one_line(error)}")
         raise
-    at_once(*parts, plain, u)
+    try:
+        at_once(*parts, plain, u)
+    except OverflowError:
+        return Finding(what, False, "interpreted instead: compiled, what is too large is infinite")
     if [*kept.u, *given.served] != [*u.u, *plain.served]:
         return Finding(what, False, "compiled and interpreted differ in the last digits")
     return Finding(what, True, "and agrees with the interpreted formula bit for bit")
@@ -243,6 +253,51 @@ def _restorative(loss: Any, ys: list[float]) -> Finding:
         seen = f"at margins of {FAR[1]:g} and more the slope points back, or fades"
         return Finding("restorative", True, seen)
     return Finding("restorative", False, f"{away} points away from the labels: no bound holds")
+
+
+def _several_parameters(loss: Any, ys: list[float]) -> Finding:
+    """With features theta turns in all directions: the slope must be bounded, or grow no faster than the prediction.
+
+    A bounded slope and slope times margin >= -kappa give a bound for any step (result G2'), growth like the squared
+    error one for steps that are small enough, and anything steeper none: a constant step can diverge.
+    """
+    what, largest = "several parameters", max(1.0, *map(abs, ys))
+    reach = 10.0 * largest
+    # A margin has not the unit of the labels, so it is looked at too; across a label the slope may have a kink.
+    for u, most in ((10.0, 100.0), (50.0, 100.0), (reach, 1.5)):
+        near, far = _growth(loss, ys, u), _growth(loss, ys, 2.0 * u)
+        if not far <= most * near + FADED:
+            seen = "the slope grows faster than the prediction: a constant step can diverge"
+            return Finding(what, False, seen)
+    if any(_slope(loss, 2.0 * reach, y) < _slope(loss, -2.0 * reach, y) for y in ys):
+        return Finding(what, False, "the slope falls as the prediction rises: no bound holds")
+    steepest = _growth(loss, ys, 2.0 * reach)
+    lipschitz = max(abs(_slope(loss, side * 4.0 * reach, y)) for y in ys for side in (-1.0, 1.0))
+    if steepest * reach > 0.02 * lipschitz:
+        seen = f"a slope that grows by {steepest:.3g} per unit: step x ||z||^2 below {2.0 / steepest:.3g}"
+        return Finding(what, True, seen)
+    fine = (2.0 * largest * (k / 2000.0 - 1.0) for k in range(4001))
+    coarse = (reach * (k / 50.0 - 4.0) for k in range(401))
+    kappa = _pull(loss, ys, sorted({0.0, *ys, *fine, *coarse}))
+    seen = " and ".join(
+        f"{name}={raised(x, '.3g'):g}" for name, x in (("lipschitz", lipschitz), ("kappa", kappa))
+    )
+    return Finding(what, True, f"on a grid, with these labels, {seen}")
+
+
+def _growth(loss: Any, ys: list[float], u: float) -> float:
+    """How much the slope changes per unit from u to 2 u, or from -u to -2 u."""
+    return max(abs(_slope(loss, 2.0 * v, y) - _slope(loss, v, y)) / u for y in ys for v in (-u, u))
+
+
+def _pull(loss: Any, ys: list[float], grid: list[float]) -> float:
+    """The most of -u slope(u, y); not below it where the slope rises with u: each piece by both of its ends."""
+    most = 0.0
+    for y in ys:
+        slopes = [_slope(loss, u, y) for u in grid]
+        for (u, first), (v, last) in itertools.pairwise(zip(grid, slopes, strict=True)):
+            most = max(most, -v * first if u >= 0.0 else -u * last)
+    return most
 
 
 def _points_away(

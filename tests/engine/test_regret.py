@@ -12,8 +12,14 @@ from gradeq.engine.learner import Learner
 from gradeq.equilibrium import certificate
 from gradeq.errors import BadInput
 from gradeq.links import Sigmoid
-from gradeq.losses import Absolute, Quantile, Squared
-from gradeq.regret import hindsight_minimiser, no_move_regret, regret
+from gradeq.losses import Absolute, Logistic, Poisson, Quantile, Squared
+from gradeq.regret import (
+    best_in_hindsight,
+    certified_regret,
+    hindsight_minimiser,
+    no_move_regret,
+    regret,
+)
 
 
 def test_figure_3_with_its_errors_corrected():
@@ -63,7 +69,7 @@ def test_disjoint_groups_have_a_minimiser_each():
     labels, index = np.array([1.0, 2.0, 5.0, 7.0, 9.0]), np.array([0, 0, 1, 1, 1])
     assert hindsight_minimiser(Quantile(0.5), labels, index).tolist() == [1.0, 7.0]
     with pytest.raises(BadInput, match="comparator"):
-        hindsight_minimiser(Quantile(0.5), labels, np.ones((5, 2)))
+        hindsight_minimiser(Squared(), labels, np.ones((5, 2)), link=Sigmoid())
     with pytest.raises(BadInput, match="no labels"):
         hindsight_minimiser(Squared(), [None])
 
@@ -199,3 +205,57 @@ def test_bad_input_is_refused():
         no_move_regret(Counts(), two, [1.0, 2.0], 1e5, two)
     with pytest.raises(BadInput, match="overflow"):
         no_move_regret(Counts(), [0.0, 0.0], [1.0, 2.0], 1e5)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_no_competitor_beats_the_best_in_hindsight_by_more_than_the_tolerance(loss, d):
+    """Any convex loss, kinks and ties included: random searches near and far, and along single coordinates."""
+    rng = np.random.default_rng(d)
+    n = 60
+    rows = np.round(rng.normal(size=(n, d)), 1)
+    labels = np.round(rng.uniform(0.05, 0.95, n), 1)
+    best = best_in_hindsight(loss, labels, rows if d > 1 else None)
+    z = rows if d > 1 else np.ones((n, 1))
+
+    def total(theta):
+        return math.fsum(loss.value(float(m), y) for m, y in zip(z @ theta, labels, strict=True))
+
+    assert best.total == pytest.approx(total(best.theta), rel=1e-12)
+    assert best.tolerance <= 1e-7 * (1.0 + abs(best.total))
+    for size in 10.0 ** rng.uniform(-7, 0, 300):
+        other = best.theta + size * rng.normal(size=d)
+        if rng.random() < 0.3:
+            other = best.theta + size * np.eye(d)[rng.integers(d)] * rng.choice([-1.0, 1.0])
+        if np.linalg.norm(other) <= best.radius:
+            assert total(other) >= best.total - best.tolerance - 1e-12
+
+
+@pytest.mark.parametrize("loss", [Quantile(0.3), Absolute(), *LOSSES[:2]], ids=repr)
+def test_regret_of_several_parameters_is_printed_with_its_tolerance(loss):
+    rng = np.random.default_rng(7)
+    rows, labels = rng.normal(size=(80, 3)), rng.uniform(0.1, 0.9, 80)
+    learner = Learner(loss, 0.1)
+    run = learner.run(learner.start(3), rows, labels, trace=1)
+    found = certified_regret(loss, run.trace, labels, rows, radius=3.0)
+    assert found.value == pytest.approx(regret(loss, run.trace, labels, None, rows), abs=1e-6)
+    assert found.radius == 3.0 and found.rows == 80
+    assert "certified within" in str(found) and "norm at most 3" in str(found)
+    for theta in rng.normal(size=(50, 3)):
+        theta *= 3.0 / max(3.0, np.linalg.norm(theta))
+        assert regret(loss, run.trace, labels, theta, rows) <= found.value + found.tolerance + 1e-9
+
+
+def test_a_minimum_at_infinity_is_a_matter_of_the_radius():
+    rows, labels = np.array([[1.0, 0.0], [1.0, 1.0], [2.0, 1.0]]), [1.0, 1.0, 1.0]
+    found = best_in_hindsight(Logistic(), labels, rows, radius=5.0)
+    assert found.total + found.tolerance >= 0.0
+    assert found.tolerance < 0.2
+    assert np.isfinite(hindsight_minimiser(Poisson(), [0.0, 0.0, 0.0], rows)).all()
+
+
+def test_what_is_not_convex_is_not_certified():
+    with pytest.raises(BadInput, match="not convex"):
+        best_in_hindsight(Squared(), [0.0, 1.0], link=Sigmoid())
+    with pytest.raises(BadInput, match="radius"):
+        best_in_hindsight(Squared(), [0.0, 1.0], radius=-1.0)
