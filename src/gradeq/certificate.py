@@ -22,6 +22,9 @@ from gradeq.equilibrium import Average, Coordinate, Coordinates, Equilibrium, av
 from gradeq.kernels.account import (
     COLUMNS,
     GRADIENT,
+    HIGH,
+    LOSS_BEFORE,
+    LOW,
     MOVED,
     ROWS,
     WEIGHT,
@@ -30,11 +33,15 @@ from gradeq.learning import learning_of
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import State
 from gradeq.numerics import over
-from gradeq.rounding import Unit, figures, hidden
+from gradeq.rounding import Unit, figures, hidden, mean_gradient
 from gradeq.schedules import Constant
 from gradeq.tables import Lazily
 from gradeq.theory import Bound, HarmCap, Setting, best_bound, group_bounds, harm_cap, labels_until
+from gradeq.theory.cap import JUDGED
 from gradeq.theory.groups import Groups
+
+SEVERAL = 16.0  # roundings of one label, that several operations may add up to
+PROBABLE = 1e-15  # of a probability: what rounding may hide of it
 
 
 def certify(layer: Any) -> Equilibrium:
@@ -72,7 +79,24 @@ def certificate(reading: Reading) -> Equilibrium:
         bound_from=whole.result,
         vacuous=whole.vacuous,
         exact=constant,
+        negligible=negligible(reading, totals),
     )
+
+
+def negligible(reading: Reading, totals: Sequence[Any]) -> float:
+    """The rise of the loss of a perfect model that rounding, the clip or the least scale of link sinh explain.
+
+    Where every prediction was its label, the range of the residuals is what rounding may hide of them.
+    """
+    terms = reading.terms
+    if terms.task in ("probability_logit", "probability_shift"):
+        return 4.0 * min(terms.clip or 0.0, JUDGED) ** 2 + PROBABLE**2
+    if any(own[LOSS_BEFORE] for own in totals) or not totals[0][ROWS]:
+        return 0.0
+    if terms.sinh:
+        return math.inf
+    reach = max(max(-own[LOW], own[HIGH], 0.0) for own in totals)
+    return (SEVERAL * reach) ** 2 if terms.task == "mean" and reach < 1e150 else 0.0
 
 
 def unit_of(reading: Reading) -> Unit | None:
@@ -148,7 +172,11 @@ def averages(reading: Reading, own: Any, divisor: float, level: Any, at: Any) ->
         else reading.terms.start[level]
     )
     eta = state.facts[fact.STEP_HIGH] if reading.constant else None
-    return averaged(own[GRADIENT], pull, 0.0, own[MOVED] + drag, start - u, divisor, eta)
+    found = averaged(own[GRADIENT], pull, 0.0, own[MOVED] + drag, start - u, divisor, eta)
+    if np.all(np.isfinite(own[GRADIENT])):
+        return found
+    mean = mean_gradient(own, divisor, eta)
+    return found._replace(gradient=mean, gap=abs(mean + found.penalty - found.from_state))
 
 
 def coordinate_names(reading: Reading) -> list[str]:

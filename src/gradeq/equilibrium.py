@@ -90,6 +90,7 @@ class Equilibrium:
     ``learning``: the step in force, how late labels came, how long ``auto`` remembers, rows without a label.
     ``rounding``: how much of the gap rounding alone may explain; ``hidden``: the figures that it leaves unknown.
     ``certified``: what the averages are of, where that is not the slopes of the loss.
+    ``negligible``: a rise of the loss that rounding alone may explain.
 
     >>> print(Equilibrium(rows=3, coordinates=(Coordinate("(all)", 3, -0.9, from_state=-0.9),)))
     largest average gradient -0.9 over 3 rows; certificate exact (gap 0); no bound applies
@@ -112,6 +113,7 @@ class Equilibrium:
     hidden: tuple[str, ...] = ()
     bias_name: str = "bias"
     certified: str = ""
+    negligible: float = 0.0
 
     @property
     def largest(self) -> float:
@@ -146,7 +148,9 @@ class Equilibrium:
         """Whether what was served had a larger loss than the raw predictions."""
         if self.loss_before is None or self.loss_after is None:
             return False
-        return self.loss_after > self.loss_before + ROUNDING * abs(self.loss_before)
+        return self.loss_after - self.loss_before > max(
+            ROUNDING * abs(self.loss_before), self.negligible
+        )
 
     def verdict(self, measured: str = "") -> str:
         """The whole in one sentence: bias (or what was ``measured``), loss, certificate and bound."""

@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gradeq.kernels.account import (
     BEFORE,
     GRADIENT,
@@ -18,6 +20,7 @@ from gradeq.kernels.account import (
     LOSS_AFTER,
     LOSS_BEFORE,
     LOW,
+    MOVED,
     ROWS,
     WEIGHT,
 )
@@ -89,12 +92,27 @@ def figures(
         total = sum(account[column] for account in accounts)
         return scale * over(total, len(accounts) * weight) if loss else None
 
+    step = facts[fact.STEP_HIGH] if facts[fact.STEP_LOW] >= facts[fact.STEP_HIGH] else None
     return Figures(
-        over(own[BEFORE], weight) if bias else None,
-        over(own[GRADIENT], weight) if bias else None,
+        over(own[BEFORE], weight) if bias and math.isfinite(own[BEFORE]) else None,
+        mean_gradient(own, weight, step) if bias else None,
         mean(LOSS_BEFORE),
         mean(LOSS_AFTER),
     )
+
+
+def mean_gradient(own: Any, weight: float, step: float | None) -> Any:
+    """The mean gradient of an account; where the sum is too large for a number, from the sum of step times gradient.
+
+    Of columns of accounts, a column.
+    """
+    total = own[GRADIENT]
+    if np.all(np.isfinite(total)):
+        return over(total, weight)
+    if not step:
+        return total * math.nan
+    moved = own[MOVED] / weight / step
+    return np.where(np.isfinite(total), total / weight, moved) if np.ndim(total) else moved
 
 
 class Known(NamedTuple):

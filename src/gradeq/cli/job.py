@@ -144,6 +144,7 @@ def _table(served: Any) -> Floats:
     return found if found.ndim == 2 else found[:, None]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of losses: squares of anything
 def carry_out(task: Task) -> Outcome:
     """Do what a call asks: outputs appear together at the end, or not at all; the state last."""
     arrow_without_pandas()

@@ -58,7 +58,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
 def loss_of(outcome: Outcome) -> Loss:
     """The loss before and after, named: that of the values in use, inside --min and --max."""
     name = "squared error" if outcome.task.command == "debias" else "pinball loss"
-    return Loss(name, *outcome.used("loss"))
+    return Loss(name, *outcome.used("loss"), negligible=outcome.equilibrium.negligible)
 
 
 def harmed(outcome: Outcome) -> list[Notice]:

@@ -290,7 +290,8 @@ def frontier(outcome: Outcome, follow: Follow) -> tuple[told.StepPoint, ...]:
         ):
             continue  # late labels hold both steps down to the same
         points.append(told.StepPoint(step, loss, left, other.factor == 1.0))
-    return tuple(sorted(points, key=lambda point: point.step))
+    known = [p for p in points if math.isfinite(p.loss) and math.isfinite(p.worst)]
+    return tuple(sorted(known, key=lambda point: point.step)) if len(known) == len(points) else ()
 
 
 def panels(outcome: Outcome, follow: Follow) -> tuple[told.Panel, ...]:

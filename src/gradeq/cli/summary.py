@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -262,7 +263,7 @@ def short(x: float) -> str:
     >>> short(-0.11288), short(-0.00746), short(1234.56), short(0.0)
     ('-0.113', '-0.0075', '1,234.6', '0')
     """
-    if x == 0.0 or x != x:
+    if x == 0.0 or not math.isfinite(x):  # a mean of squares may be too large for a number
         return "0" if x == 0.0 else "-"
     return format(x, _digits(abs(x)))
 

@@ -10,7 +10,7 @@ from gradeq.equilibrium import Equilibrium, column_of
 from gradeq.ledger import facts as fact
 from gradeq.report import notices as say
 from gradeq.report.story import Loss, Notice, Pair
-from gradeq.report.words import FEW, loss_change, turn
+from gradeq.report.words import FEW, loss_change, turn, typical
 from gradeq.theory.cap import JUDGED
 
 
@@ -22,6 +22,7 @@ class Measured(NamedTuple):
     error: Pair
     loss: Pair
     target: float | None = None
+    negligible: float = 0.0
 
     def off(self, value: float) -> float:
         """How far a bias is from 0, a coverage from its target."""
@@ -30,13 +31,17 @@ class Measured(NamedTuple):
     @property
     def grew(self) -> bool:
         """Whether its error went away from where it should be."""
-        scale = 1.0 if self.target else max(self.loss.before, 0.0) ** 0.5
+        scale = 1.0 if self.target else typical(self._loss)
         return turn(self.off(self.error.before), self.off(self.error.after), scale) == "worse"
 
     @property
     def dearer(self) -> bool:
         """Whether its loss rose."""
-        return loss_change(self.loss.before, self.loss.after) == "rose"
+        return loss_change(self._loss) == "rose"
+
+    @property
+    def _loss(self) -> Loss:
+        return Loss("", self.loss.before, self.loss.after, self.negligible)
 
     @property
     def clear(self) -> bool:
@@ -51,7 +56,8 @@ def harm(
     """The loss got worse, groups got worse; nothing where neither did, or where labels are too few to tell."""
     if labels < FEW:
         return []
-    found = [worse([g for g in groups if is_known(g.error) and is_known(g.loss)], loss.name)]
+    known = [g for g in groups if is_known(g.error) and is_known(g.loss)]
+    found = [worse([g._replace(negligible=loss.negligible) for g in known], loss.name)]
     if is_known(loss):
         found.insert(0, say.loss_worse(loss, moves_less(layer, weighted)))
     return [notice for notice in found if notice is not None]

@@ -101,7 +101,7 @@ def outside_range(
 
 def loss_worse(loss: Loss, remedy: str = "") -> Notice | None:
     """The loss got worse by more than 0.5 %; None when it did not."""
-    if loss_change(loss.before, loss.after) != "rose":
+    if loss_change(loss) != "rose":
         return None
     name = loss.name[:1].upper() + loss.name[1:]
     more = f" by {percent(loss.after / loss.before - 1.0)}" if loss.before > 0 else ""

@@ -14,6 +14,7 @@ MINUS = "−"
 LARGE = 1e15  # from here on digits are none of the value's own
 SMALLEST, LARGEST = 1e-12, 1e21  # of a setting: beyond them zeros would fill the line
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+PLAIN_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),

@@ -23,7 +23,7 @@ from gradeq.report.numerals import count
 from gradeq.report.of_elo import elo_story
 from gradeq.report.of_keys import KEYS, many_series
 from gradeq.report.of_run import drawn
-from gradeq.report.of_state import coverages_of, ends_of, groups_of, harm_since, known
+from gradeq.report.of_state import coverages_of, ends_of, groups_of, harm_since, known, loss_of
 from gradeq.report.page import html
 from gradeq.report.surprises import not_known
 from gradeq.report.words import FEW
@@ -77,7 +77,7 @@ def told_of(layer: Any, reached: Equilibrium, most: int | None = None) -> told.S
         off = [(g.name, g.before - (g.target or 0.0), g.after - (g.target or 0.0)) for g in groups]
         was, now = max(off, key=lambda g: abs(g[1])), max(off, key=lambda g: abs(g[2]))
         worst = told.Worst(was[0], was[1], now[0], now[2])
-    loss = told.Loss(reached.loss_name, known(reached.loss_before), known(reached.loss_after))
+    loss = loss_of(reached)
     certificate = told.Certificate(
         abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous,
         rounding=reached.rounding,

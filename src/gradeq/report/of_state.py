@@ -93,7 +93,7 @@ def harm_since(
     """
     if layer.kind == "elo":
         return []
-    loss = told.Loss(reached.loss_name, known(reached.loss_before), known(reached.loss_after))
+    loss = loss_of(reached)
     groups = [
         Measured(
             f"{column_name(g.by)}={g.name}", g.rows, told.Pair(g.before, g.after), g.loss, g.target
@@ -190,6 +190,16 @@ def share(target: float | None, ends: list[Coordinate], when: str) -> float:
     errors = [known(getattr(c, when)) for c in ends]
     off = errors[-1] - errors[0] if len(errors) > 1 else errors[0]
     return off if target is None else share_of_rows(target, off)
+
+
+def loss_of(reached: Equilibrium) -> told.Loss:
+    """The loss before and after."""
+    return told.Loss(
+        reached.loss_name,
+        known(reached.loss_before),
+        known(reached.loss_after),
+        reached.negligible,
+    )
 
 
 def known(value: float | None) -> float:

@@ -167,7 +167,7 @@ def certificate_figure(held: Certificate, praise: bool) -> Markup:
 def loss_figure(loss: Loss, shadow: bool = False) -> Markup:
     """A loss before and after, and by how much it changed."""
     places = decimals(loss.before, loss.after)
-    change = loss_change(loss.before, loss.after)
+    change = loss_change(loss)
     gloss = "did not change"
     if change != "same" and loss.before:
         share = percent(abs(loss.after / loss.before - 1.0), 0 if change == "fell" else 1)

@@ -51,11 +51,15 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Loss:
-    """Mean loss over the labelled rows; ``name`` in small letters, e.g. "squared error"."""
+    """Mean loss over the labelled rows; ``name`` in small letters, e.g. "squared error".
+
+    ``negligible``: a rise by as much is rounding.
+    """
 
     name: str
     before: float
     after: float
+    negligible: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ trailing window is a whole number of blocks. A block is added up once it is full
 chunks that brought it, so the cuts of the stream do not change a bit of the result.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 POINTS = 420
+SUMMABLE = 1e280  # sums of larger numbers may overflow
 """Most points of a drawn series."""
 
 
@@ -59,8 +61,11 @@ def rolling(values: Floats, width: int) -> Floats:
         raise BadInput(f"window {width}: a window has at least one row")
     if len(values) < width:
         return np.empty(0)
-    sums = np.concatenate(([0.0], np.cumsum(values)))
-    return (sums[width:] - sums[:-width]) / width
+    largest = float(np.abs(values).max())
+    unit = max(1.0, largest / SUMMABLE) if math.isfinite(largest) else 1.0
+    sums = np.concatenate(([0.0], np.cumsum(values / unit)))
+    means: Floats = (sums[width:] - sums[:-width]) / width
+    return means * unit
 
 
 def thin(length: int, points: int = POINTS) -> Integers:

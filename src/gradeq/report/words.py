@@ -4,6 +4,7 @@ A sentence is a tuple of :class:`Run`; ``text`` joins it. Sentences say what hap
 units, with both numbers, "too low" or "too high" instead of a sign, and no adjectives.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
@@ -141,9 +142,16 @@ def bias_sentence(
     )
 
 
-def loss_change(before: float, after: float) -> Literal["fell", "same", "rose"]:
-    """Say whether a loss fell, did not change (within 0.5 %), or rose."""
-    if abs(after - before) <= SAME_LOSS * abs(before):
+def typical(loss: Loss) -> float:
+    """The size of single errors, of a loss that is their mean square; that of rounding where there are none."""
+    known = loss.negligible if math.isfinite(loss.negligible) else 0.0
+    return math.sqrt(max(loss.before, 0.0)) + math.sqrt(known) / ROUNDING
+
+
+def loss_change(loss: Loss) -> Literal["fell", "same", "rose"]:
+    """Say whether a loss fell, did not change (within 0.5 %, or by what is negligible), or rose."""
+    before, after = loss.before, loss.after
+    if abs(after - before) <= max(SAME_LOSS * abs(before), loss.negligible):
         return "same"
     return "fell" if after < before else "rose"
 
@@ -154,7 +162,7 @@ def loss_sentence(loss: Loss, gained: str = "", shadow: bool = False) -> Sentenc
     name = loss.name[:1].upper() + loss.name[1:]
     before = Run(number(loss.before, places), "before")
     after = Run(number(loss.after, places), "after")
-    change = loss_change(loss.before, loss.after)
+    change = loss_change(loss)
     if change == "same":
         if before.text == after.text:
             return (Run(f"{name} {_done('did not change', shadow)}: "), after, Run("."))
@@ -180,7 +188,7 @@ def gain(bias: Pair | None, coverage: Sequence[Coverage] = ()) -> str:
 def improved(story: Story) -> bool:
     """Whether the verdict deserves a tick: bias or coverage clearly nearer to its aim, no worse loss."""
     verdict = story.verdict
-    if story.labelled < FEW or loss_change(verdict.loss.before, verdict.loss.after) == "rose":
+    if story.labelled < FEW or loss_change(verdict.loss) == "rose":
         return False
     return bool(gain(verdict.bias, verdict.coverage))
 
@@ -292,7 +300,7 @@ def verdict_sentence(
     """
     opens: tuple[Run, ...] = (Run(SHADOW),) if shadow else ()
     if bias is not None:
-        first = _done(opening(bias.before, bias.after, max(loss.before, 0.0) ** 0.5), shadow)
+        first = _done(opening(bias.before, bias.after, typical(loss)), shadow)
         first = nothing_learned(labels) if nothing else first
         said = bias_sentence(bias, who, unit, first, shadow)
     else:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
-from gradeq.report.numerals import MINUS, decimals, number, plain
+from gradeq.report.numerals import MINUS, PLAIN_DIGITS, decimals, number, plain
 from gradeq.report.story import Worked
 
 _DIGITS = range(4, 16)  # digits tried after the first; the fewest that hold are taken
@@ -83,8 +83,13 @@ def difference(ends: tuple[Worked, ...], levels: tuple[float, float]) -> str:
 
 
 def read(text: str) -> float:
-    """The value of a number in print."""
-    return float(text.replace(",", "").replace(MINUS, "-"))
+    """The value of a number in print.
+
+    >>> read("−1,234.5"), read("1.09×10¹⁶"), read("2×10⁻¹⁷")
+    (-1234.5, 1.09e+16, 2e-17)
+    """
+    mantissa, power, exponent = text.replace(",", "").replace(MINUS, "-").partition("×10")
+    return float(f"{mantissa}e{exponent.translate(PLAIN_DIGITS)}" if power else mantissa)
 
 
 def _term(value: float, digits: int) -> str:

@@ -6,7 +6,6 @@ of cents and of millions (result 3.5).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +20,9 @@ from gradeq.rules.descent import Descent
 from gradeq.rules.entries import Entries, column
 from gradeq.rules.rule import Judged, Measured, diverging
 from gradeq.schedules import Schedule
+
+FACTOR = 1e100  # no correction is so large: the layer is diverging
+RATIO = 1e280  # of a label and its prediction: sums of larger ones may overflow
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Relative:
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """f times the factor."""
         factor, _, slopes = self.inner.serve(state, place, values, 1.0)
+        if factor > FACTOR:
+            raise diverging(self.schedule.step(1))
         return f * factor, (factor,), slopes
 
     @property
@@ -65,7 +69,7 @@ class Relative:
     def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
         """The error relative to the prediction."""
         ratio = y / base
-        if not math.isfinite(ratio):
+        if not ratio <= RATIO:
             raise BadInput(f"label {y} is too large beside a prediction of {base}: drop the row")
         return self.inner.measure(memo[0], 1.0, ratio, memo)
 
@@ -89,7 +93,7 @@ class Relative:
         """One pass in units of the predictions."""
         with np.errstate(over="ignore"):
             ratios = batch.labels / batch.base
-        bad = np.flatnonzero(np.isinf(ratios))
+        bad = np.flatnonzero(ratios > RATIO)
         if len(bad):
             i = int(bad[0])
             raise BadInput(
@@ -100,6 +104,6 @@ class Relative:
         factors, _ = self.inner.run(state, own)
         with np.errstate(over="ignore"):
             served = batch.base * factors
-        if not np.isfinite(served).all():
+        if not np.isfinite(served).all() or (factors > FACTOR).any():
             raise diverging(float(batch.etas.max()))
         return served, factors[:, None]
