@@ -13,6 +13,8 @@
     └── MissingExtra              an optional dependency that is not installed
 
 Refused means unchanged: what was learned is as it was before the call.
+
+Warnings of gradeq's own are a ``GradeqWarning`` (UserWarning).
 """
 
 from __future__ import annotations
@@ -60,6 +62,10 @@ class OtherSettings(StateError):
 
 class MissingExtra(GradeqError):
     """An optional dependency is not installed; the message says how to install it."""
+
+
+class GradeqWarning(UserWarning):
+    """Every warning of gradeq's own."""
 
 
 def missing_extra(extra: str, purpose: str) -> MissingExtra:

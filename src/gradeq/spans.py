@@ -54,3 +54,17 @@ def duration(text: str) -> float | None:
         return float(text[:-1]) * UNITS[text[-1]]
     except ValueError:
         return None
+
+
+def shown_time(value: float, dates: bool) -> str:
+    """A time as it is written: a number, or the date of nanoseconds since 1970.
+
+    >>> shown_time(1704153600000000000, True), shown_time(2.5, False)
+    ('2024-01-02', '2.5')
+    """
+    if not dates:
+        return f"{float(value):.15g}"
+    import numpy as np  # the help of commands is shown without it
+
+    text = str(np.datetime64(int(value), "ns"))
+    return text.removesuffix("T00:00:00.000000000").removesuffix(".000000000")

@@ -9,6 +9,7 @@ import pytest
 
 import gradeq as gq
 from cli.calling import here, ok, refused, table, write
+from gradeq.cli.label_job import WORDS
 
 LATE = 3
 
@@ -396,3 +397,41 @@ def test_labels_that_no_row_waits_for_are_shown_beside_one_that_does(tmp_path):
     )
     some = write(tmp_path / "some.csv", [{"id": "2023-7", "y": 1.0}, {"id": "2024-2", "y": 2.0}])
     assert "Note: The state does not know the id of 1 label." in ok(here("label", some, *call)).out
+
+
+def test_a_file_of_labels_with_a_header_alone_is_nothing_to_do(served):
+    before = gq.load(served)
+    empty = served.parent / "empty.csv"
+    empty.write_text("order,sold\n")
+    own = ("--state", served, "--id", "order", "--label", "sold")
+    done = ok(here("label", empty, *own))
+    assert done.out.startswith("0 labels applied; ")
+    found = ok(here("label", empty, *own, "--json", "--rejected", served.parent / "r.csv")).json
+    assert [found[word] for word in WORDS] == [0] * len(WORDS)
+    after = gq.load(served)
+    assert after.ids == before.ids and after.theta == before.theta
+    empty.write_text("")
+    assert "is empty" in refused(here("label", empty, *own))
+
+
+def test_strict_ends_with_1_where_a_label_was_not_used(served):
+    known = {"order": "0-1", "sold": 1}
+    own = ("--strict", "--quiet")
+    assert label(served, [known], *own) == (0, "", "")
+    assert label(served, [known], *own) == (0, "", "")  # a duplicate is no fault
+    for row, word in (
+        ({"order": "nobody", "sold": 1}, "unknown"),
+        (known | {"sold": 5}, "conflict"),
+    ):
+        done = label(served, [row, {"order": "0-2", "sold": ""}], *own)
+        assert (done.code, done.out) == (1, "")
+        assert done.err.count("\n") == 1 and f"1 of 1 label was not used (1 {word})" in done.err
+        assert ok(label(served, [row], "--quiet")).code == 0
+    assert label(served, [known | {"sold": 5}], *own, "--correct").code == 0
+
+
+def test_labels_dated_before_their_rows_are_told_of_with_an_example(served):
+    rows = [{"order": "0-1", "sold": 1, "t": "2001-01-01"}]
+    done = ok(label(served, rows, "--label-time", "t"))
+    assert "1 of 1 label is dated before its row" in done.out
+    assert "id '0-1', 2001-01-01 before" in done.out and "cannot be known before" in done.out

@@ -277,6 +277,7 @@ def starting_layer(
     options: Common, ties: Ties, k: float | None, sided: bool, dated: bool, ttl: float | None
 ) -> tuple[Any, bool]:
     """The ratings to begin with, and whether they come from a state."""
+    from gradeq.layers.doubts import silenced
     from gradeq.layers.elo import PLAIN_ETA, Elo
     from gradeq.layers.making import check_same_settings
     from gradeq.theory.elo import step_from_k
@@ -299,7 +300,7 @@ def starting_layer(
         ttl=ttl,
     )
     if saved is None:
-        return layer, False
+        return silenced(layer), False
     check_same_settings(layer, saved)
     return saved, True
 

@@ -110,7 +110,7 @@ class Follow:
         found = []
         for factor in STEPS:
             try:
-                found.append(Other(self.task, self.task.make(eta * factor, ttl), factor))
+                found.append(Other(self.task, self.task.fresh(eta * factor, ttl), factor))
             except GradeqError:  # beyond the steps that are stable
                 continue
         return found

@@ -8,6 +8,8 @@ import click
 
 from gradeq.cli.options import Once, column
 
+CHECK_FAILED = 1
+
 
 @click.command(
     cls=Once, short_help="Post labels that arrived later, for rows that wait in a state."
@@ -46,9 +48,14 @@ from gradeq.cli.options import Once, column
     is_flag=True,
     help="Another label for an id that has one replaces it, instead of being a conflict.",
 )
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit with 1 when a label was not used (conflict, unknown, expired); the others are applied.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print nothing.")
-def command(as_json: bool, quiet: bool, **given: Any) -> None:
+def command(as_json: bool, quiet: bool, strict: bool, **given: Any) -> None:
     """Post labels that arrived later, for rows that wait in a state.
 
     A row that debias, quantile or elo served with --id and --state, and without a label, waits
@@ -75,10 +82,10 @@ def command(as_json: bool, quiet: bool, **given: Any) -> None:
 
     \b
     Exit code
-      0 the file was read, whatever became of its labels   2 wrong usage or bad input: nothing is
-      applied   3 damaged state
+      0 the file was read, whatever became of its labels (none at all is fine)   1 with --strict: a
+      label was not used   2 wrong usage or bad input: nothing is applied   3 damaged state
     """
-    from gradeq.cli.label_job import as_dict, carry_out, terminal
+    from gradeq.cli.label_job import as_dict, carry_out, terminal, unused_line
 
     answered = carry_out(**given)
     if as_json:
@@ -87,3 +94,7 @@ def command(as_json: bool, quiet: bool, **given: Any) -> None:
         click.echo(dumped(as_dict(answered)))
     elif not quiet:
         click.echo(terminal(answered))
+    line = unused_line(answered) if strict else None
+    if line is not None:
+        click.echo(line, err=True)
+        raise click.exceptions.Exit(CHECK_FAILED)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradeq.cli.dates import before
 from gradeq.cli.desk import Desk
 from gradeq.cli.far import Watch, each
 from gradeq.cli.games import scores_of
@@ -25,7 +26,7 @@ from gradeq.files import MISSING_NAME, Clock, Codebook, Together, Writer, open_t
 from gradeq.files.cells import row_name
 from gradeq.files.numbers import numeric, plain
 from gradeq.layers.answering import outcome_of
-from gradeq.report.late_notices import conflicting, unknown_ids
+from gradeq.report.late_notices import conflicting, dated_before, unknown_ids
 from gradeq.report.markup import clean
 from gradeq.report.notices import ordered
 from gradeq.report.numerals import some
@@ -88,7 +89,7 @@ def carry_out(
     """Do what a call asks; a value that is no label, or anything else that is wrong, leaves the state as it was."""
     arrow_without_pandas()
     check_distinct([path for path in (state, rejected) if path is not None])
-    table = open_table(files, spool=rejected is not None)
+    table = open_table(files, spool=rejected is not None, empty=True)
     clock = None if label_time is None else Clock(label_time)
     columns = [id_column, label, *([label_time] if label_time is not None else [])]
     table.need(*columns)
@@ -107,6 +108,7 @@ def carry_out(
         before = layer.equilibrium().rows
         watch = Watch(layer)
         look(watch, layer, labels)
+        swapped = dated(layer, labels)
         replaced: list[Replaced] = []
         outcomes = posted(layer, labels, correct, replaced)
         known = ~np.isnan(labels.values)
@@ -120,6 +122,7 @@ def carry_out(
     now = layer.equilibrium()
     found = [
         *unused(layer, labels, outcomes),
+        swapped,
         *watch.notices(),
         *remembered(layer, replaced),
         not_known(now.hidden),
@@ -220,6 +223,23 @@ def unused(layer: Any, labels: Labels, outcomes: list[str]) -> list[Notice]:
     return found
 
 
+def dated(layer: Any, labels: Labels) -> Notice | None:
+    """Labels that are dated before the rows that wait for them."""
+    if labels.times is None:
+        return None
+    book, early, known, first = layer._book, 0, 0, ""
+    for id, y, due in zip(labels.ids, labels.values, labels.times.tolist(), strict=True):
+        number = book.by_id.get(served_under(layer, id))
+        time = None if number is None or y != y else book.opened[number][3]
+        if time is None:
+            continue
+        known += 1
+        if due < time:
+            first = first or before(f"id {id!r}", due, time, labels.kind)
+            early += 1
+    return dated_before(early, known, first) if early else None
+
+
 def remembered(layer: Any, replaced: list[Replaced]) -> list[Notice]:
     """Corrections of labels that were far off, where the means of the automatic step remember the old ones."""
     if layer.kind != "debias" or layer.settings.get("eta") != "auto":
@@ -270,6 +290,23 @@ def write_rejected(path: str, table: Any, outcomes: list[str], files: Together) 
             rows = [i for i, outcome in enumerate(own) if outcome in REJECTED]
             if rows:
                 writer.write(chunk.batch.take(rows), {name: [own[i] for i in rows]})
+
+
+def unused_line(answered: Answered) -> str | None:
+    """What --strict says: how many labels were not used, and why; None where all were."""
+    counts = answered.counts
+    many = {word: counts[word] for word in REJECTED if counts[word]}
+    if not many:
+        return None
+    known = counts.total() - counts["skipped"]
+    were = "label was" if known == 1 else "labels were"
+    why = ", ".join(f"{count:,} {word}" for word, count in many.items())
+    where = (
+        f"see {clean(answered.rejected, 200)}"
+        if answered.rejected
+        else "--rejected OUT.csv lists them"
+    )
+    return f"gradeq: {sum(many.values()):,} of {known:,} {were} not used ({why}); {where}"
 
 
 def as_dict(answered: Answered) -> dict[str, Any]:

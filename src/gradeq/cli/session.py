@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
 from gradeq.cli.content import Content
@@ -16,6 +16,7 @@ from gradeq.files.cells import shown
 from gradeq.files.failures import writing
 from gradeq.report.late_notices import taken_again
 from gradeq.report.story import Notice
+from gradeq.spans import shown_time
 
 
 class Session:
@@ -56,7 +57,7 @@ class Session:
         if not piece.start:
             desk.check_kind("--time", clock.holds)
             try:
-                desk.check_start(piece.times[0], told(clock.kind))
+                desk.check_start(piece.times[0], partial(shown_time, dates=clock.kind == "time"))
             except BadInput as refusal:
                 self._refusal = refusal
         desk.note_time("row", piece.times[-1], clock.holds)
@@ -143,17 +144,6 @@ def publish(files: Together, place: BinaryIO, layer: Any, desk: Desk, held: Held
         files.publish()
     finally:
         held.promised = files.halfway
-
-
-def told(kind: str | None) -> Callable[[Any], str]:
-    """How a time of this kind is written."""
-    import numpy as np
-
-    def date(value: Any) -> str:
-        text = str(np.datetime64(int(value), "ns"))
-        return text.removesuffix("T00:00:00.000000000").removesuffix(".000000000")
-
-    return date if kind == "time" else lambda value: f"{float(value):.15g}"
 
 
 def unfinished(left: dict[str, Any], same: bool) -> Notice:

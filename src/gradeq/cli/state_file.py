@@ -20,10 +20,11 @@ def read_state(path: str) -> Layer | None:
 
 def layer_of(path: str, text: bytes) -> Layer:
     """The layer that the bytes of a state file say."""
+    from gradeq.layers.doubts import silenced
     from gradeq.layers.registry import from_json
 
     try:
-        return from_json(text)
+        return silenced(from_json(text))
     except StateError as error:
         raise type(error)(f"{path}: {error}") from None
 

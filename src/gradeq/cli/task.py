@@ -58,6 +58,12 @@ class Task:
                     "served: give each its own column"
                 )
 
+    def fresh(self, eta: float | str | None, ttl: float | None) -> Layer:
+        """A new layer; what Python would warn of stands in the summary."""
+        from gradeq.layers.doubts import silenced
+
+        return silenced(self.make(eta, ttl))
+
     @property
     def limited(self) -> bool:
         """Whether labels are judged by values before --min and --max, so that the served ones have figures too."""
@@ -193,10 +199,10 @@ def starting_layer(task: Task, ttl: float | None) -> tuple[Layer, bool]:
 
     saved = read_state(task.common.state) if task.common.state is not None else None
     if saved is None:
-        return task.make(task.common.eta, ttl), False
+        return task.fresh(task.common.eta, ttl), False
     eta = task.common.eta if task.common.eta is not None else step_of(saved)
     # Left out it is auto again where that applies; where it does not, the settings differ.
-    fresh = task.make(None if task.common.eta is None and eta == "auto" else eta, ttl)
+    fresh = task.fresh(None if task.common.eta is None and eta == "auto" else eta, ttl)
     inner, outer = getattr(fresh, "layer", fresh), getattr(saved, "layer", saved)
     if fresh.kind == saved.kind:
         check_same_settings(inner, outer)

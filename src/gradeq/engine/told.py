@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -66,9 +67,12 @@ def calm(labels: Any) -> Any:
     return made
 
 
-def entered(rule: Rule, flight: Flight, state: State, log: list[Any]) -> None:
-    """Enter labels that events left in a state: into its facts, then into its accounts."""
+def entered(
+    rule: Rule, flight: Flight, look: Callable[[Any, Any], None], state: State, log: list[Any]
+) -> None:
+    """Enter labels that events left in a state: into its facts, then into its accounts; ``look`` is shown them."""
     own = read(log)
+    look(own.base, own.y)
     flight.tell(state, own)
     if state.later:
         with np.errstate(over="ignore", invalid="ignore"):  # of losses: squares of anything

@@ -61,6 +61,7 @@ class Table:
 
     sources: tuple[Source, ...]
     schema: pa.Schema
+    empty: bool = False  # whether it may have no rows
 
     @property
     def names(self) -> list[str]:
@@ -102,7 +103,7 @@ class Table:
         return sum(source.position for source in self.sources) / size if size else None
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
-        """All rows in file order, as chunks of bounded size; no rows at all is an error."""
+        """All rows in file order, as chunks of bounded size; no rows at all is an error, unless it may be empty."""
         import pyarrow as pa
 
         names = self.names if columns is None else list(dict.fromkeys(columns))
@@ -120,15 +121,17 @@ class Table:
                 yield Chunk(batch, start, first_row, file)
                 start += batch.num_rows
                 first_row += batch.num_rows
-        if not start:
+        if not start and not self.empty:
             raise BadInput(f"{self.title} has no rows; a header and at least one row are needed")
 
 
-def open_table(paths: Sequence[str | os.PathLike[str]], *, spool: bool = False) -> Table:
+def open_table(
+    paths: Sequence[str | os.PathLike[str]], *, spool: bool = False, empty: bool = False
+) -> Table:
     """The table of these files (.csv, .csv.gz, .parquet; - is CSV on standard input).
 
     Several files must have the same columns. ``spool`` keeps a pipe in a temporary file, so that
-    it can be read more than once.
+    it can be read more than once; ``empty``: a header without rows will do.
     """
     names = [os.fspath(path) for path in paths]
     if not names:
@@ -144,8 +147,8 @@ def open_table(paths: Sequence[str | os.PathLike[str]], *, spool: bool = False) 
     sources = tuple(_source(name, spool) for name in names)
     for source in sources:
         _check_names(source)
-    table = Table(sources, _common(sources))
-    if table.rows == 0:
+    table = Table(sources, _common(sources), empty)
+    if table.rows == 0 and not empty:
         raise BadInput(f"{table.title} has no rows; at least one is needed")
     return table
 

@@ -11,6 +11,7 @@ from gradeq.engine.keeping import Kept
 from gradeq.errors import BadInput
 from gradeq.layers import columns as check
 from gradeq.layers.coding import coded
+from gradeq.layers.doubts import dated_before
 from gradeq.layers.run import Run, Trace, checked_ids, snapshot, tracer
 from gradeq.rules.rating import COIN, NOT_LATE
 
@@ -69,6 +70,8 @@ def run_elo(
     w = None if weights is None else check.weights(weights, n)
     h = sides(elo, home, n)
     when, due, never = check.clocks(times, label_times, n, elo._book, "game")
+    doubts = elo._doubts
+    swapped = None if doubts.silent else dated_before(when, due, y, elo._book.clock)
     if (due is not None or ids is not None) and elo.proximal is not None:
         raise BadInput(NOT_LATE)
     named = None if ids is None else checked_ids(elo, ids, n)
@@ -111,6 +114,7 @@ def run_elo(
     served = values if isinstance(like, np.ndarray) else frames.like(like, values)
     run = EloRun(served, values, ran, tracer(elo, start, columns))
     run.ties, run.skipped = ties, n - len(columns.base)
+    doubts.say(swapped)
     return run
 
 

@@ -26,6 +26,7 @@ from gradeq.engine.sound import check_entry
 from gradeq.engine.tickets import Book, Fields, id_of, ticket_of
 from gradeq.engine.told import entered
 from gradeq.layers.answering import Answering
+from gradeq.layers.doubts import Doubts
 from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.joining import check_partition, merge
 from gradeq.layers.journal import adopt, preview, replay, repost
@@ -89,7 +90,9 @@ class Layer(Showing, Answering, ABC):
         self._state = State(columns)
         self._state.grow(names.count, names.keys)
         self._state.later = rule.later
-        self._state.entering = partial(entered, rule, self._flight)
+        own: Any = getattr(self, "layer", self)  # of many series: the one that they share
+        self._doubts = Doubts(own.kind == "debias" and own.link_name == "identity")
+        self._state.entering = partial(entered, rule, self._flight, self._doubts.look)
         self._book = Book(ttl)
         self._frozen = False
         for name in ("_as_served", "_bases", "_labels", "_learns", "bins"):
@@ -387,7 +390,9 @@ class Layer(Showing, Answering, ABC):
 
     def equilibrium(self) -> Equilibrium:
         """Exact averages, the certificate from the state, the proven bound, and whether it is vacuous."""
-        return certify(self)
+        found = certify(self)
+        self._doubts.warn()
+        return found
 
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound falls below this, if things go on as they were."""

@@ -23,6 +23,7 @@ from gradeq.equilibrium import figure
 from gradeq.errors import BadInput
 from gradeq.frames import same_index
 from gradeq.layers import columns as check
+from gradeq.layers.doubts import dated_before
 from gradeq.layers.several import answer
 from gradeq.tables import in_html
 
@@ -161,6 +162,8 @@ def run_layer(
         ids=ids,
     )
     base, y, w, when, due = given_columns(layer, predictions, labels, weights, times, label_times)
+    doubts = layer._doubts
+    swapped = None if doubts.silent else dated_before(when, due, y, layer._book.clock)
     rows = (len(base), *grouped(layer, base, groups, features))
     series = () if key is None else (key,)
     kept = None if ids is None else Kept(checked_ids(layer, ids, len(base)), y)
@@ -172,6 +175,9 @@ def run_layer(
     ran, columns = layer._run(made)
     again = no_trace if key is not None else tracer(layer, start, columns)
     shown = answer(predictions, layer._shown(base, ran.served))
+    doubts.look(base, y)
+    doubts.warn()
+    doubts.say(swapped)
     return Run(shown, ran.served, ran, again, columns)
 
 

@@ -32,15 +32,15 @@ def labels_at_once() -> Notice:
     )
 
 
-def dated_before(early: int, labels: int) -> Notice:
-    """Labels whose time lies before that of their own row."""
+def dated_before(early: int, labels: int, first: str) -> Notice:
+    """Labels whose time lies before that of their own row; ``first``: an example."""
     are = "label is" if labels == 1 else "labels are"
     whose = "its row" if labels == 1 else "their row"
     return Notice(
         "amber" if early > FORGIVEN * labels else "note",
         f"{count(early)} of {count(labels)} {are} dated before {whose}; are --time and --label-time swapped?",
-        "Each was taken as known before the next row, so figures may be better than the truth. A date without a "
-        "time of day counts as its midnight.",
+        f"The first is {first}. A label cannot be known before its row is served: each was taken as known right "
+        "after it, so figures may be better than the truth. A date without a time of day counts as its midnight.",
         "Give `--time` the column that says when rows are served, `--label-time` the one that says when labels come.",
     )
 

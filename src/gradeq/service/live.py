@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from gradeq.engine.tickets import Book
 from gradeq.errors import BadInput
+from gradeq.layers.doubts import silenced
 from gradeq.layers.layer import Layer
 from gradeq.layers.registry import from_json
 from gradeq.ledger.exact import NOTHING, Account, Sum, add
@@ -73,7 +74,7 @@ class Live:
         """The layer as the store has it: its last snapshot and what the journal says since."""
         seq, text = store.snapshot(row.number)  # first: others may go on writing
         head, sums = store.balance(row.number)
-        own: Any = layer_of(row.spec) if text is None else from_json(text)
+        own: Any = silenced(layer_of(row.spec) if text is None else from_json(text))
         live = cls(row, own, seq)
         for entry in store.entries(row.number, seq, head.seq):
             live.replay(entry)
@@ -124,7 +125,7 @@ class Live:
             getattr(self.layer, body["do"])(**body.get("with", {}))
             self._told(body)
         elif body["do"] == IMPORT and not self.begun:
-            self.layer, self.begun = from_json(body["state"]), int(body["until"])
+            self.layer, self.begun = silenced(from_json(body["state"])), int(body["until"])
             self.layer._book = Book(self.layer._book.ttl)  # the journal has what was in it
 
     def _told(self, body: dict[str, Any]) -> None:
@@ -263,4 +264,4 @@ class Live:
 
 def fresh(row: LayerRow) -> Live:
     """A layer that was just created."""
-    return Live(row, layer_of(row.spec), 0)
+    return Live(row, silenced(layer_of(row.spec)), 0)

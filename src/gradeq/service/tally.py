@@ -7,6 +7,7 @@ from typing import Any
 
 from gradeq.errors import GradeqError
 from gradeq.kernels.account import COLUMNS, GRADIENT, MOVED, ROWS
+from gradeq.layers.doubts import silenced
 from gradeq.layers.registry import from_json
 from gradeq.ledger.exact import Account, Sum, amounts, rounded
 from gradeq.ledger.values import Row
@@ -74,7 +75,7 @@ class Tally:
             oldest = min(saved, default=0)
             if oldest < fold.seq:
                 raise StoreDamaged("no snapshot holds what retention took out of the journal")
-            self.live.layer, self.live.begun = from_json(saved[oldest]), oldest
+            self.live.layer, self.live.begun = silenced(from_json(saved[oldest])), oldest
 
     def take(self, page: list[Entry], found: Audited) -> None:
         """Add rows."""
