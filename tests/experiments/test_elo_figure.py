@@ -53,3 +53,15 @@ def test_shuffled_battles_are_called_shuffled_and_their_numbers_other(found) -> 
         assert all("shuffled" in panel.x for panel in (panels[0], *panels[2:]))
         for number in result.numbers:
             assert number.authors is None or "theirs: other battles" in number.name
+
+
+def test_the_caption_of_decaying_steps_says_how_far_players_are_off(found, source) -> None:
+    """On football the bias of a player at alpha = 0.5 stays large where the norm over all games is small."""
+    result = found("arena-decaying")
+    games = streams(source)["football"]
+    ends = [abs(result.number(f"bias of {games.players[p]}").ours) for p in games.five]
+    assert min(ends) == pytest.approx(0.059, abs=5e-4) and max(ends) == pytest.approx(
+        0.187, abs=5e-4
+    )
+    assert f"off by {min(ends):.3f} to {max(ends):.3f} in win rate at the end" in result.found
+    assert "has not gone to zero here" in result.found

@@ -49,6 +49,27 @@ def test_every_panel_of_the_errata_is_explained() -> None:
         assert labelled(item.panel.title, "errata").startswith(f'<a href="errata.html#{number}">')
 
 
+def test_every_erratum_names_its_place_in_the_paper_and_every_condition_that_its_run_checks() -> (
+    None
+):
+    sections = re.findall(r"^### (\d+) .*\n((?:(?!^##).*\n)*)", source_of("errata"), re.MULTILINE)
+    text = {number: " ".join(section.split()) for number, section in sections}
+    found = {item.panel.title.split()[0]: item for item in errata()}
+    assert list(text) == list(found)
+    for number, item in found.items():
+        assert item.place in text[number], number
+        for condition in item.assumes:
+            assert condition.words in text[number], (number, condition.words)
+        assert item.verdict in text[number]
+
+
+def test_every_erratum_has_one_number_and_every_number_one_place() -> None:
+    rows = re.findall(r"^(?:\| |### )([\d, ]+) (?:\||\w)", source_of("errata"), re.MULTILINE)
+    numbers = [int(number) for row in rows for number in row.split(",")]
+    right = [18, 20]  # named in the last paragraph: right as printed
+    assert sorted([*numbers, *right]) == list(range(1, 59))
+
+
 def test_every_result_that_a_caption_names_is_linked() -> None:
     named = 0
     for experiment in experiments().values():

@@ -100,7 +100,7 @@ EXPERIMENT = Experiment(
     "models and the bias of each.",
     corrected="The authors halve the loss: their rates are twice the paper's η, their bias and loss half the paper's "
     "(0.3466 = ln 2 / 2 when all are equal). The bias of a player is signed by its seat and is that of its win rate; "
-    "the paper's formula without the sign does not vanish, and the published curve is the L2 norm of the whole "
-    "gradient, opponents included.",
+    "the formula is printed without the sign and then need not vanish, and the published curve is the L2 norm of the "
+    "whole gradient, opponents included.",
     run=run,
 )

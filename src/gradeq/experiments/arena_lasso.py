@@ -43,7 +43,7 @@ EXPERIMENT = Experiment(
     figure="Figure 17",
     chapter="paper",
     needs=("arena_140k", "football"),
-    shows="The panels of Figure 2 with an L1 penalty, which the paper's proof needs: the bias settles near λ.",
+    shows="The panels of Figure 2 with an L1 penalty, which the paper's proof uses: the bias settles near λ.",
     corrected="Scales as in Figure 2; their λ = 0.001 is 0.002 on the paper's loss. No penalty is needed: without "
     "one the bias of a player is O(M log T / games) (result 8.5), and with one it stays at λ.",
     run=run,

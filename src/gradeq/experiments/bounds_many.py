@@ -170,8 +170,9 @@ EXPERIMENT = Experiment(
     needs=(),
     shows="How near can a run come to each bound when the rows themselves are chosen against it?",
     corrected="Features need no penalty (results 5.1 to 5.3 are not in the paper). Projection makes the average of "
-    "gradient plus normal part vanish, not that of the gradient. Exponentiated gradient needs a floor, and the "
-    "simplex equilibrium of an ensemble does not give coverage; a final tracker does.",
+    "gradient plus normal part vanish, as the paper says, not that of the gradient: the grey line. The paper leaves "
+    "open what equilibrium of the weights means for the coverage of an ensemble: by itself it does not give it, a "
+    "final tracker does; and exponentiated gradient is in equilibrium with a floor under its weights.",
     run=run,
     labels="bounds",
 )

@@ -7,7 +7,6 @@ from gradeq.experiments.descent import debias_probabilities
 from gradeq.experiments.experiment import Experiment, Number, Result
 from gradeq.experiments.series_panels import Curve, three_panels
 from gradeq.experiments.sheet import DECAYS as LOOKS
-from gradeq.experiments.sheet import Sheet
 from gradeq.experiments.source import Source
 from gradeq.schedules import Power
 
@@ -31,7 +30,7 @@ def run(source: Source) -> Result:
         Curve(f"α = {decay:g}", done, look)
         for decay, done, look in zip(DECAYS, runs, LOOKS, strict=True)
     ]
-    panels = three_panels(found_curves, y, "probability", "people", "logistic loss on [−1, 1]")
+    sheet = three_panels(found_curves, y, "probability", "people", "logistic loss on [−1, 1]")
     best = min(range(len(runs)), key=lambda k: float(runs[k].losses.mean()))
     found = (
         f"After 6,787 people the bias is {runs[0].errors.mean():+.4f} with a constant step of 0.25, "
@@ -39,7 +38,6 @@ def run(source: Source) -> Result:
         f"{runs[3].errors.mean():+.4f} with α = 0.6: the faster the step decays, the longer the shift of the labels "
         f"in April 2014 shows. The loss is lowest at α = {DECAYS[best]:g} ({runs[best].losses.mean():.4f})."
     )
-    sheet = Sheet(panels, (1, 3), (13.0, 3.3))
     return Result(found, tuple(numbers), {"": sheet}, name)
 
 

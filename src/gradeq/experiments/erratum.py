@@ -1,4 +1,4 @@
-"""One erratum as a panel: what is printed, what holds, and a run that tells them apart."""
+"""One erratum as a panel: what is printed and assumed, what holds, and a run that tells them apart."""
 
 from __future__ import annotations
 
@@ -16,13 +16,27 @@ BOUND_LOOK = SECOND
 RUN_LOOK = AFTER
 
 
+class Hypothesis(NamedTuple):
+    """A condition of the statement in question, in the words of the page on errata, and whether the run meets it."""
+
+    words: str
+    is_met: bool
+
+
 class Erratum(NamedTuple):
-    """A panel and its verdict: ``happens`` exceeds what the print ``allows``; ``holds`` is the corrected value."""
+    """A panel and its verdict: ``happens`` exceeds what the print ``allows``; ``holds`` is the corrected value.
+
+    ``place`` is the label of the statement in the paper, or its section. ``limit``: the paper prints no number for
+    the run, only that the quantity tends to what it ``allows``.
+    """
 
     panel: Panel
+    place: str
+    assumes: tuple[Hypothesis, ...]
     happens: float
     allows: float
     holds: float
+    limit: bool = False
 
     @property
     def numbers(self) -> tuple[Number, ...]:
@@ -30,15 +44,22 @@ class Erratum(NamedTuple):
         title = self.panel.title
         return (
             Number(f"{title}: happens", self.happens),
-            Number(f"{title}: printed", self.allows),
+            Number(f"{title}: printed{' limit' if self.limit else ''}", self.allows),
             Number(f"{title}: corrected", self.holds),
         )
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether the run meets every condition of the statement that it speaks against."""
+        return all(hypothesis.is_met for hypothesis in self.assumes)
 
     @property
     def verdict(self) -> str:
         """The same in one line."""
         allows, happens, holds = map(numeral, (self.allows, self.happens, self.holds))
-        return f"printed {allows}, happens {happens}, corrected {holds}"
+        printed = f"printed limit {allows}" if self.limit else f"printed {allows}"
+        verdict = f"{printed}, happens {happens}, corrected {holds}"
+        return verdict if self.is_fair else f"not a counterexample: {verdict}"
 
 
 def over_rounds(

@@ -7,7 +7,6 @@ from gradeq.experiments.averages import plotted_mean
 from gradeq.experiments.descent import debias_reals
 from gradeq.experiments.experiment import Experiment, Number, Result
 from gradeq.experiments.series_panels import curves, three_panels
-from gradeq.experiments.sheet import Sheet
 from gradeq.experiments.source import Source
 
 # Their learning rate L steps along 2 (theta - (y - f)), so it is the paper's eta = 2 L.
@@ -39,7 +38,7 @@ def run(source: Source) -> Result:
             ),
             Number(f"end of their loss curve, {at}", 2 * plotted_mean(done.losses), loss, loss),
         ]
-    panels = three_panels(
+    sheet = three_panels(
         curves(labels, runs), data.helpfulness, "helpfulness, 0 to 4", "prompts",
         "half the squared error",
     )  # fmt: skip
@@ -49,7 +48,6 @@ def run(source: Source) -> Result:
         f"{runs[3].errors.mean():+.3f} and the loss {runs[3].losses.mean():.3f}: a larger step "
         "buys bias with accuracy."
     )
-    sheet = Sheet(panels, (1, 3), (13.0, 3.3))
     return Result(found, tuple(numbers), {"": sheet}, "HelpSteer2 validation, 1,038 prompts")
 
 

@@ -26,6 +26,7 @@ THIRD = Look("#2b2f36", "-.")
 TRUTH = Look("#191c20", ":", "", 1.8)
 BOUND = Look("#b85200", "--")
 PRINTED = Look("#848992", ":", "", 2.2)
+UNDER = Look("#c3c8d0", "-", "", 4.5)  # what other lines are to follow: wide and pale, below them
 RATES = (BEFORE, Look("#1b7f79", "-."), SECOND, AFTER)  # no step, then growing ones
 DECAYS = (Look("#7a3e9d", "-", "v", 1.2), *RATES[1:])  # a constant step, then decaying ones
 SERIES = (

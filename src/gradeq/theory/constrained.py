@@ -85,7 +85,7 @@ def simplex_gradient_gap(average: float) -> float:
 def in_simplex_normal_cone(v: list[float], w: list[float], tolerance: float = 0.0) -> bool:
     """Whether v is normal to the simplex at w: equal on the support, no larger off it (result 7.4).
 
-    The paper's cone is larger and wrong: it contains directions that point into the set.
+    The set that the paper prints is larger: it contains directions that point into the simplex.
 
     >>> in_simplex_normal_cone([0.0, 1.0], [1.0, 0.0])
     False

@@ -1,7 +1,7 @@
 """Arbitrary bounded features, ||x|| <= c, and no penalty: results 5.1 to 5.3.
 
 All three are G2' (:func:`gradeq.theory.radius_bounded_pull`): the squared norm of theta grows by at most
-K a round, so ||avg g|| <= sqrt(K/n)/eta from theta_1 = 0. The paper needs a lasso or ridge penalty here.
+K a round, so ||avg g|| <= sqrt(K/n)/eta from theta_1 = 0. The paper proves this with a lasso or ridge penalty.
 ``growth`` functions return the sum of K over the rounds, for any steps: pass eta n and the largest
 step for a constant step.
 """
@@ -101,7 +101,7 @@ def best_squared_average(b: float, c: float, n: float) -> float:
 def group_average(feature_bound: float, n: float, group_rows: float) -> float:
     """Bias inside one of several overlapping groups: n/n_j times the bound on the average (result 5).
 
-    Only n_j/sqrt(n) -> infinity is needed, not the linear growth that the paper asks for.
+    n_j/sqrt(n) -> infinity is enough; the paper takes n_j to grow linearly.
 
     >>> group_average(0.01, 1000, 100)
     0.1

@@ -56,8 +56,8 @@ def average_with_varying_steps(diameter: float, variation: float, n: float) -> f
         ||avg g|| <= diameter * variation / n,   diameter = max_s ||theta_s - theta_{n+1}|| <= 2 R
 
     ``variation`` is :func:`inverse_step_variation`; for nonincreasing steps it is 1/eta_last.
-    A bound on theta_{t+1} alone of order o(eta_t t) suffices only if eta_t t grows without bound: the
-    paper's "nonincreasing" is wrong, and eta_t = c/t is not enough (prop:gd_sublinear_lrt).
+    With nonincreasing steps theta_{t+1} = o(eta_t t) suffices where eta_t t is nondecreasing; "nonincreasing" is
+    printed (prop:gd_sublinear_lrt). With eta_t = c/t this asks for theta -> 0; bounded iterates are not enough.
 
     >>> average_with_varying_steps(2.0, 10.0, 100)
     0.2

@@ -1,4 +1,4 @@
-"""Lasso and ridge in proximal form: results 6.4 and 6.5. The paper leaves them open.
+"""Lasso and ridge in proximal form: results 6.4 and 6.5. The paper states none.
 
 The step is taken first, z = theta - eta g, then the penalty. ``growth`` is K, the most that the step adds to the
 squared norm, ||z||^2 <= ||theta||^2 + K: what results 5.1 to 5.3 say of one round (with eta for the sum of steps).
