@@ -186,7 +186,7 @@ def _pull(task: Task, facts: list[float]) -> Pull | None:
 
 
 def _without_penalty(task: Task, state: State, pull: Pull | None) -> list[Total]:
-    """From the growth of ||theta - theta_1||^2 alone, for any rows, weights and steps (results 5.1 to 5.3, B1)."""
+    """From the growth of ||theta - theta_1||^2 alone, for any rows, weights and steps (results 5.1 to 5.3, 1.8)."""
     facts, last = state._columns.observed, state.step
     found = []
     if task.name == "mean" and not facts[seen_at.OWN_GRADIENTS]:

@@ -42,6 +42,12 @@ def test_every_anchor_is_there_once() -> None:
         assert len(found) == len(set(found))
 
 
+@pytest.mark.parametrize("name", TITLES)
+def test_no_label_is_explained_twice(name: str) -> None:
+    rows = re.findall(r"^\| ((?:[A-DG]?\d)[^|]*) \|", source_of(name), re.MULTILINE)
+    assert len(rows) == len(set(rows)) > 20
+
+
 def test_every_panel_of_the_errata_is_explained() -> None:
     for item in errata():
         number = item.panel.title.split()[0]

@@ -88,7 +88,7 @@ def average_with_power_steps(radius: float, c: float, alpha: float, n: float) ->
 def sum_from_growth(
     growth: float, eta_last: float, variation: float, growth_at_changes: float
 ) -> float:
-    """Most that the sum of gradients can be when ||theta||^2 grew by ``growth`` in all, for any steps (result B1).
+    """Most that the sum of gradients can be when ||theta||^2 grew by ``growth`` in all, for any steps (result 1.8).
 
         ||sum g|| <= R_n/s_n + sum_i R_{i-1} |1/s_i - 1/s_{i-1}|,   R_i^2 the growth up to label i, theta_1 = 0
 
