@@ -71,7 +71,7 @@ def _results(match: re.Match[str]) -> str:
 def _beside(target: str) -> str:
     """Where a link of a page leads beside the gallery: pages that are not there lead nowhere."""
     name, _, anchor = target.removesuffix(".md").partition("#")
-    if "://" in target:
+    if "://" in target or target.startswith("#"):
         return target
     return (
         f"{name.removesuffix('.md')}.html{'#' + anchor if anchor else ''}" if name in TITLES else ""
