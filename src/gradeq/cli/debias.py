@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ from gradeq.cli.options import (
     common,
     keys_out_option,
     limited,
+    maturing,
     need_label,
     shared,
     support_of,
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
 )
 @keys_out_option
 @limited
+@maturing
 @shared
 def command(**given: Any) -> None:
     """Remove the bias of predictions, overall and in every group.
@@ -156,7 +159,7 @@ def task_of(
     need_label(label, options)
     chosen: LinkName = link or ("identity" if outcome == "real" else "logit")
 
-    def make(eta: float | str | None, ttl: float | None) -> Any:
+    def make(eta: float | str | None, late: Mapping[str, Any]) -> Any:
         from gradeq.cli.steps import penalty_of, stepped
         from gradeq.layers.debiaser import DEFAULT_ETA, Debiaser
 
@@ -170,7 +173,7 @@ def task_of(
             penalty=penalty_of(options),
             late_cap=None if options.no_cap else "auto",
             in_flight=options.in_flight,
-            ttl=ttl,
+            **late,
             clip=clip,
             support=support,
         )

@@ -150,10 +150,14 @@ def as_times(times: Any, due: Any, kind: str | None = None) -> dict[str, Times |
 
 def labels_words(options: Common, label: str | None = "") -> str:
     """How labels came, for programs: at once, delay 3d, label time known; later, where no column has them."""
+    mature = options.maturity not in (None, "0") and f"maturity {options.maturity}"
     if label is None:
-        return "later"
+        return f"later, {mature}" if mature else "later"
     if options.label_time is not None:
-        return f"label time {options.label_time}"
+        known = f"label time {options.label_time}"
+        return f"{known}, {mature}" if mature else known
+    if mature:
+        return mature
     if options.delay is None or options.delay.rows == 0:
         return "at once"
     return f"delay {options.delay.text}"

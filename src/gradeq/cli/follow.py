@@ -78,7 +78,7 @@ class Path:
 class Follow:
     """Collects for the report while the run goes on."""
 
-    def __init__(self, task: Task, reading: Reading, layer: Any, ttl: float | None) -> None:
+    def __init__(self, task: Task, reading: Reading, layer: Any, late: Mapping[str, Any]) -> None:
         self.task, self.reading, self.layer = task, reading, layer
         bounded = task.outcome == "binary"
         self.tally = Tally(0.0, 1.0) if bounded else Tally()
@@ -89,7 +89,7 @@ class Follow:
         self.pieces = 0
         self.labels = [np.inf, -np.inf]
         self.bases = [np.inf, -np.inf]
-        self.others = self._others(ttl)
+        self.others = self._others(late)
         self.calibration = (Bins(), Bins()) if bounded else None  # raw, served
         dated = bool(task.by) and reading.time is not None and reading.time.kind == "time"
         weighted = task.common.weight is not None
@@ -101,7 +101,7 @@ class Follow:
         pair = (f"{measure}_before", f"{measure}_after")
         return pair if self.task.common.weight is None else (*pair, WEIGHT)
 
-    def _others(self, ttl: float | None) -> list[Other]:
+    def _others(self, late: Mapping[str, Any]) -> list[Other]:
         """Layers with other steps, from the same beginning; none with auto or many keys."""
         eta = step_of(self.layer)
         served = self.layer.in_flight["served"]
@@ -110,7 +110,7 @@ class Follow:
         found = []
         for factor in STEPS:
             try:
-                found.append(Other(self.task, self.task.fresh(eta * factor, ttl), factor))
+                found.append(Other(self.task, self.task.fresh(eta * factor, late), factor))
             except GradeqError:  # beyond the steps that are stable
                 continue
         return found

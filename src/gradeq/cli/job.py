@@ -26,6 +26,7 @@ from gradeq.cli.trend import Trend, axis_of, positions
 from gradeq.files import Together, Writer, kinds_of, open_table
 from gradeq.files.failures import writing
 from gradeq.files.numbers import Floats
+from gradeq.layers.maturity import later, mature_columns
 from gradeq.report.story import Axis
 from gradeq.report.words import FEW
 
@@ -37,7 +38,10 @@ class Pass:
         self, task: Task, layer: Any, axis: Axis, session: Session, follow: Any = None
     ) -> None:
         self.task, self.layer, self.session, self.follow = task, layer, session, follow
-        self.rows = self.labelled = self.waiting = self.crossed = self.expired = 0
+        self.rows = self.labelled = self.waiting = self.crossed = self.expired = self.immature = 0
+        self.end: Any = (
+            None  # with --maturity: the last time, by which a row must be mature to be in a figure
+        )
         weighted = task.common.weight is not None
         self.sums = Sums([*task.judge.names], weighted)
         self.books = books(task)
@@ -74,6 +78,8 @@ class Pass:
         if self.session.content is not None:
             enter(self.session.content, self.task, rows)
         run = learn(self.task, self.layer, rows._replace(ids=ids))
+        if self.end is not None:
+            rows = self._mature(rows)
         served, judged = (_table(column) for column in (run.served, run.values))
         self.watch.look_at_served(served, sizes, where)
         self._add(rows, served, judged, run)
@@ -82,6 +88,16 @@ class Pass:
         self.waiting = run.waiting
         self.expired += run.expired
         return dict(zip(self.task.new, served.T, strict=True))
+
+    def _mature(self, rows: Parsed) -> Parsed:
+        """The rows with the labels that figures are about: of rows that are mature by the end of the run."""
+        book, (y, due) = self.layer._book, (rows.y, rows.piece.due)
+        if rows.piece.never is not None:
+            y = np.where(rows.piece.never, np.nan, y)
+        y, _ = mature_columns(book, y, rows.piece.times, due, False)
+        young = later(rows.piece.times, book.maturity) > self.end
+        self.immature += int(np.count_nonzero(young))
+        return rows._replace(y=np.where(young, np.nan, y))
 
     def _add(self, rows: Parsed, served: Floats, values: Floats, run: Any) -> None:
         """Add up a piece; ``values`` are those that labels are judged by, before --min and --max."""
@@ -156,20 +172,26 @@ def carry_out(task: Task) -> Outcome:
     table = open_table(common.files, spool=common.time is not None)
     table.need(*task.columns)
     reading = reading_of(table, task.columns, common)
-    ttl = reading.ttl(common.ttl)
+    late = {
+        "ttl": reading.ttl(common.ttl),
+        "maturity": reading.maturity(common.maturity),
+        "missing_is": common.missing_is,
+    }
     if common.state is not None:
         check_place(common.state)
     with holding(common.state) as held, Together(table.paths) as files:
-        layer, continued = starting_layer(task, ttl)
+        layer, continued = starting_layer(task, late)
         layer._state.undoable = False  # an error ends this command, and the state in the file stays
         follow = None
         if common.report is not None:
             from gradeq.cli.follow import Follow
 
-            follow = Follow(task, reading, layer, ttl)
+            follow = Follow(task, reading, layer, late)
         session = Session(task.command, common, reading, layer, held)
         session.check_columns({"--key": task.key, "--prediction": list(task.prediction)})
         pass_ = Pass(task, layer, axis_of(reading)[0], session, follow)
+        if layer._book.maturity:
+            pass_.end = reading.last_time()
         before = Before.of(layer) if continued else Before()
         with ExitStack() as stack:
             writer = None

@@ -22,7 +22,7 @@ from gradeq.cli.session import Run, publish
 from gradeq.cli.state_file import check_place, read_state
 from gradeq.cli.summary import said
 from gradeq.errors import BadInput
-from gradeq.files import MISSING_NAME, Clock, Codebook, Together, Writer, open_table
+from gradeq.files import MISSING_NAME, Clock, Codebook, Times, Together, Writer, open_table
 from gradeq.files.cells import row_name
 from gradeq.files.numbers import numeric, plain
 from gradeq.layers.answering import outcome_of
@@ -34,9 +34,12 @@ from gradeq.report.of_state import covered_since, harm_since, in_short
 from gradeq.report.story import Notice
 from gradeq.report.surprises import means_remember, not_known
 
-WORDS = ("applied", "duplicate", "conflict", "unknown", "expired", "corrected", "skipped")
+WORDS = (
+    "applied", "waiting", "duplicate", "conflict", "unknown", "expired", "corrected", "skipped",
+)  # fmt: skip
 FAR_OFF = 10.0  # typical errors: a label that was wrong by more is still heard in the means
 IN_WORDS = {
+    "waiting": "kept until their rows are mature (waiting)",
     "duplicate": "the same as before (duplicate)",
     "conflict": "unlike the label learned from (conflict)",
     "unknown": "with an unknown id",
@@ -197,7 +200,10 @@ def posted(layer: Any, labels: Labels, correct: bool, replaced: list[Replaced]) 
             continue
         if labels.times is not None:
             layer._book.give_up(id, float(labels.times[k]))
-        outcome = outcome_of(partial(verb, y, id=id))
+        came = {}
+        if labels.times is not None and layer._book.maturity:
+            came["time"] = Times(labels.times[k], np.zeros((), dtype=bool), labels.kind)
+        outcome = outcome_of(partial(verb, y, id=id, **came))
         if outcome == "conflict" and correct:
             if id in layer._book.closed:
                 replaced.append(Replaced(str(id), layer._book.closed[id].y, y))
@@ -329,7 +335,7 @@ def terminal(answered: Answered) -> str:
     counts, layer = answered.counts, answered.layer
     others = [f"{counts[word]:,} {said_of}" for word, said_of in IN_WORDS.items() if counts[word]]
     first = f"{some(counts['applied'], 'label')} applied{''.join(f'; {other}' for other in others)}"
-    waiting = layer.in_flight["open"]
+    waiting = layer.in_flight["open"] - len(layer._book.waiting)
     waits = "1 row still waits" if waiting == 1 else f"{waiting:,} rows still wait"
     parts = [
         f"{first}; {waits} for a label.",

@@ -44,8 +44,11 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     if outcome.eta is None:  # an ensemble without a final tracker
         found.append(say.coverage_not_guaranteed())
     later = labels_later(options)
-    if outcome.labelled < outcome.rows and (outcome.labelled or not later):
-        found.append(late_say.no_label(outcome.rows - outcome.labelled, later))
+    none = outcome.rows - outcome.labelled - pass_.immature
+    if none and (outcome.labelled or not later):
+        found.append(late_say.no_label(none, later))
+    if pass_.immature and (outcome.labelled or not later):
+        found.append(late_say.immature(pass_.immature, str(options.maturity), later))
     found.append(crossing(pass_.crossed, outcome.rows))
     found += [*tie_notices(outcome, pass_.ties), *bounds(outcome)]
     found.append(pool_hint(outcome) if off is None else None)
@@ -125,7 +128,8 @@ def unlearned(outcome: Any, options: Common, counted: int, waiting: int) -> Noti
             0, counted, reason, "Load it in Python, call `resume()`, and save it."
         )
     missed = counted - learned
-    if (options.label_time is None and options.delay is None) or 2 * missed <= counted:
+    at_once = options.label_time is None and options.delay is None and options.maturity is None
+    if at_once or 2 * missed <= counted:
         return None
     if 2 * waiting >= missed:
         return late_say.not_due(learned, learned + waiting, not learned, options.state is not None)
@@ -137,7 +141,7 @@ def unlearned(outcome: Any, options: Common, counted: int, waiting: int) -> Noti
 
 def taken_at_once(outcome: Any, options: Common) -> Notice | None:
     """Nothing was said of when labels come, so each was taken as known before the next row."""
-    said = options.label_time is not None or options.delay is not None
+    said = options.label_time or options.delay is not None or options.maturity not in (None, "0")
     return None if said or not outcome.labelled else late_say.labels_at_once()
 
 

@@ -27,6 +27,8 @@ class Common:
     label_time: str | None = None
     delay: Delay | None = None
     ttl: str | None = None
+    maturity: str | None = None
+    missing_is: float | None = None
     in_flight: int = 1
     no_cap: bool = False
     weight: str | None = None
@@ -47,6 +49,7 @@ class Common:
             self._check_delay(self.delay)
         if self.ttl is not None and self.time is None:
             raise click.UsageError("--ttl is counted in the unit of --time; give --time as well")
+        self._check_maturity()
         if (self.penalty is None) != (self.strength is None):
             raise click.UsageError("--penalty and --strength belong together; give both or none")
         if self.eta == "auto" and (self.decay is not None or self.penalty is not None):
@@ -59,6 +62,24 @@ class Common:
             )
         outputs = [p for p in (self.output, self.report, self.state) if p is not None]
         check_distinct(outputs)
+
+    def _check_maturity(self) -> None:
+        if self.missing_is is not None and self.maturity is None:
+            raise click.UsageError(
+                f"--missing-is {self.missing_is:g} stands for a label that has not come when its row is mature; "
+                "give --maturity as well"
+            )
+        if self.maturity is None:
+            return
+        if self.time is None and self.maturity.strip() != "0":
+            raise click.UsageError(
+                f"--maturity {self.maturity} is the age of a row when its label is learned; give --time as well"
+            )
+        if self.delay is not None:
+            raise click.UsageError(
+                "with --delay every label comes equally late, whatever its value; leave out --maturity, or say "
+                "with --label-time when labels came"
+            )
 
     def _check_delay(self, delay: Delay) -> None:
         given = f"--delay {delay.text}"
@@ -294,6 +315,32 @@ def limited(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+_MATURITY = (
+    click.option(
+        "--maturity",
+        metavar="SPAN",
+        help=(
+            "Learn from a label only when its row is this old, where labels of one value are known earlier "
+            'than those of another (churn when it happens, "stayed" after 30 days): in the unit of --time; '
+            "for dates 90s, 15m, 36h, 30d. 0: learn from every label as it comes, and do not look for such labels."
+        ),
+    ),
+    click.option(
+        "--missing-is",
+        type=Limit(),
+        metavar="F",
+        help="A row whose label has not come when it is mature counts as this value (needs --maturity).",
+    ),
+)
+
+
+def maturing(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add when a row is mature to a command's options."""
+    for decorate in reversed(_MATURITY):
+        command = decorate(command)
+    return command
+
+
 keys_out_option = click.option(
     "--keys-out",
     type=click.Path(),
@@ -311,7 +358,7 @@ def support_of(low: float | None, high: float | None) -> tuple[float | None, flo
 
 def common(given: dict[str, Any]) -> Common:
     """Take the shared options out of all that click gave."""
-    return Common(**{field.name: given.pop(field.name) for field in fields(Common)})
+    return Common(**{field.name: given.pop(field.name, field.default) for field in fields(Common)})
 
 
 def command_line() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +17,7 @@ from gradeq.cli.options import (
     common,
     keys_out_option,
     limited,
+    maturing,
     need_label,
     shared,
     support_of,
@@ -117,6 +119,7 @@ class Rates(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 )
 @keys_out_option
 @limited
+@maturing
 @shared
 def command(**given: Any) -> None:
     """Make quantile forecasts and intervals cover what they promise.
@@ -208,7 +211,7 @@ def task_of(
         new = (stem,) if len(levels) == 1 else tuple(f"{stem}_{text}" for text in shown)
     chosen = link or ("linear" if ensemble is not None and options.eta is None else "sinh")
 
-    def make(eta: float | str | None, ttl: float | None) -> Any:
+    def make(eta: float | str | None, late: Mapping[str, Any]) -> Any:
         # With a final tracker, from --eta or from the state, the link is its own.
         own: LinkName = link or ("linear" if ensemble is not None and eta is None else "sinh")
         if ensemble is not None and eta is None and own != "linear":
@@ -219,7 +222,7 @@ def task_of(
         layer = made(
             options,
             None if pool else eta,
-            ttl,
+            late,
             taus,
             interval,
             own,
@@ -245,7 +248,7 @@ def task_of(
 def made(
     options: Common,
     eta: float | str | None,
-    ttl: float | None,
+    late: Mapping[str, Any],
     taus: tuple[float, ...],
     interval: str | None,
     link: LinkName,
@@ -260,18 +263,18 @@ def made(
     from gradeq.layers.quantile import IntervalTracker, MultiQuantileTracker, QuantileTracker
     from gradeq.layers.tracker import DEFAULT_ETA
 
-    late: dict[str, Any] = {
+    common: dict[str, Any] = {
         "late_cap": None if options.no_cap else "auto",
         "in_flight": options.in_flight,
-        "ttl": ttl,
         "support": support,
+        **late,
     }
     if ensemble is not None and ensemble_eta is not None:
         from gradeq.layers.ensemble import QuantileEnsemble
 
         assert not isinstance(eta, str)
         return QuantileEnsemble(
-            taus[0], list(ensemble), ensemble_eta, final_eta=eta, link=link, **late
+            taus[0], list(ensemble), ensemble_eta, final_eta=eta, link=link, **common
         )
     default = DEFAULT_ETA if link == "sinh" and not features else None
     settings: dict[str, Any] = {
@@ -280,7 +283,7 @@ def made(
         "groups": by,
         "features": features,
         "penalty": penalty_of(options),
-        **late,
+        **common,
     }
     if interval is not None:
         return IntervalTracker(float(interval), **settings)

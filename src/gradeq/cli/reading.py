@@ -27,7 +27,7 @@ from gradeq.files import (
 from gradeq.files.cells import row_name
 from gradeq.files.numbers import Floats
 from gradeq.kernels.choice import expecting
-from gradeq.spans import UNITS
+from gradeq.spans import UNITS, duration
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -148,6 +148,40 @@ class Reading:
             how = "a number of seconds, or 90s, 15m, 36h, 7d" if dates else "a number"
             raise BadInput(f"--ttl {text} is not a duration; give {how}, above 0")
         return span * unit * (1e9 if dates else 1.0)
+
+    def maturity(self, text: str | None) -> float | None:
+        """The age of a row when its label is learned, in the unit of the times (dates: nanoseconds)."""
+        if text is None or text.strip() == "0":
+            return None if text is None else 0.0
+        assert self.time is not None
+        if self.time.kind == "time":
+            seconds = duration(text.strip())
+            if seconds is None or not 0.0 < seconds < math.inf:
+                raise BadInput(
+                    f"--maturity {text} is not a duration; column {self.time.name!r} holds dates: give 90s, 15m, 36h "
+                    "or 30d"
+                )
+            return seconds * 1e9
+        try:
+            span = float(text)
+        except ValueError:
+            span = math.nan
+        if not (math.isfinite(span) and span > 0.0):
+            raise BadInput(
+                f"--maturity {text} is not a positive number; column {self.time.name!r} holds numbers: give one in "
+                "their unit"
+            )
+        return span
+
+    def last_time(self) -> Any:
+        """The latest time of a row of the table; None without any rows."""
+        assert self.time is not None
+        ends = [
+            chunk.times(self.time).values.max()
+            for chunk in self.table.batches([self.time.name])
+            if chunk.rows
+        ]
+        return max(ends, default=None)
 
     def serve(
         self,

@@ -54,8 +54,12 @@ def figures(outcome: Outcome) -> str:
     if outcome.labelled < outcome.rows:
         rows = f"{outcome.labelled:,} labelled of {some(outcome.rows, 'row')}"
     if not outcome.labelled and labels_later(task.common):
-        waiting = outcome.layer.in_flight["open"]
+        book = outcome.layer._book
+        known = len(book.waiting) if book.maturity else 0
+        waiting = outcome.layer.in_flight["open"] - known
         said = f"{some(outcome.rows, 'row')} served; {waiting:,} waiting for a label in the state."
+        if known:
+            said += f" {some(known, 'label')} known, to be learned when their rows are mature."
         since = f"Since the state began: {in_short(outcome.layer, outcome.equilibrium)}."
         if not outcome.continued:
             return f"{said} gradeq label with the same --state and --id brings the labels later."

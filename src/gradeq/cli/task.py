@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +28,7 @@ NOT_BINARY = "lies outside [0, 1]; --outcome binary needs probabilities and labe
 
 @dataclass(frozen=True)
 class Task:
-    """Columns, judge and layer of a call; ``make`` builds the layer for a step and a time to live."""
+    """Columns, judge and layer of a call; ``make`` builds the layer for a step, ttl and maturity."""
 
     command: str
     common: Common
@@ -36,7 +36,7 @@ class Task:
     label: str | None
     new: tuple[str, ...]
     judge: Judge
-    make: Callable[[float | str | None, float | None], Layer]
+    make: Callable[[float | str | None, Mapping[str, Any]], Layer]
     by: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     key: str | None = None
@@ -58,11 +58,11 @@ class Task:
                     "served: give each its own column"
                 )
 
-    def fresh(self, eta: float | str | None, ttl: float | None) -> Layer:
+    def fresh(self, eta: float | str | None, late: Mapping[str, Any]) -> Layer:
         """A new layer; what Python would warn of stands in the summary."""
         from gradeq.layers.doubts import silenced
 
-        return silenced(self.make(eta, ttl))
+        return silenced(self.make(eta, late))
 
     @property
     def limited(self) -> bool:
@@ -193,16 +193,16 @@ def enter(content: Content, task: Task, rows: Parsed) -> None:
         content.cells(f"group {name}", rows.piece.cells(name))
 
 
-def starting_layer(task: Task, ttl: float | None) -> tuple[Layer, bool]:
+def starting_layer(task: Task, late: Mapping[str, Any]) -> tuple[Layer, bool]:
     """The layer to begin with, and whether it comes from a state."""
     from gradeq.layers.making import check_same_settings
 
     saved = read_state(task.common.state) if task.common.state is not None else None
     if saved is None:
-        return task.fresh(task.common.eta, ttl), False
+        return task.fresh(task.common.eta, late), False
     eta = task.common.eta if task.common.eta is not None else step_of(saved)
     # Left out it is auto again where that applies; where it does not, the settings differ.
-    fresh = task.fresh(None if task.common.eta is None and eta == "auto" else eta, ttl)
+    fresh = task.fresh(None if task.common.eta is None and eta == "auto" else eta, late)
     inner, outer = getattr(fresh, "layer", fresh), getattr(saved, "layer", saved)
     if fresh.kind == saved.kind:
         check_same_settings(inner, outer)

@@ -136,7 +136,8 @@ def enter(
 
 def put(book: Book, kept: Kept, batch: Batch, tickets: Tickets, rows: Ints) -> None:
     """Keep the tickets of rows without a label; as with single events, each row's time lets older ones expire."""
-    first, timed = batch.first, batch.times is not None and book.ttl is not None
+    timed = batch.times is not None and (book.ttl is not None or book.maturity is not None)
+    first = batch.first
     for k, ticket in zip(rows.tolist(), tickets(rows), strict=True):
         if kept.times is not None:
             book.put(ticket, kept.ids[k], kept.times[k - first])

@@ -6,6 +6,7 @@ layer's verbs ``open`` and ``post`` and needs none.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy, deepcopy
@@ -41,14 +42,18 @@ class Book:
     """Open tickets by number and by id, the last ``remember`` closed and expired ids."""
 
     __slots__ = (
-        "by_id", "by_key", "clock", "closed", "desk", "due", "forgotten", "held", "lapsed", "now", "oldest", "opened",
-        "remember", "timed", "ttl", "waiting",
+        "by_id", "by_key", "clock", "closed", "desk", "due", "forgotten", "held", "lapsed", "maturity", "missing_is",
+        "now", "oldest", "opened", "remember", "timed", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(self, ttl: float | None, remember: int = 10_000) -> None:
         if ttl is not None and not ttl > 0:
             raise BadInput(f"ttl={ttl}: a ticket's time to live must be positive")
         self.ttl, self.remember = ttl, remember
+        # How old a row must be before its label is learned (0: as it comes), and what a label that has not come
+        # by then counts as.
+        self.maturity: float | None = None
+        self.missing_is: Any = None
         self.opened: dict[int, Opened] = {}  # by number
         self.oldest = 1  # no number of an open ticket is smaller
         self.by_id: dict[Id, int] = {}
@@ -68,6 +73,12 @@ class Book:
         self.now: float | None = None
         self.desk: dict[str, Any] = {}  # what is noted from run to run
         self.clock: str | None = None  # the kind of the times that are being looked at
+
+    def blank(self) -> Book:
+        """An empty book with the same settings."""
+        made = Book(self.ttl, self.remember)
+        made.maturity, made.missing_is = self.maturity, self.missing_is
+        return made
 
     def __len__(self) -> int:
         return len(self.opened) + len(self.waiting)
@@ -117,7 +128,7 @@ class Book:
             self.by_id[id] = number
         if self.by_key is not None:
             self._enter(ticket)
-        if time is not None and self.ttl is not None:
+        if time is not None and (self.ttl is not None or self.missing_is is not None):
             if len(self.timed) > 64 + 2 * len(self.opened):
                 self.timed = [entry for entry in self.timed if entry[1] in self.opened]
                 heapify(self.timed)
@@ -191,6 +202,33 @@ class Book:
         if len(self.lapsed) > self.remember:
             self.lapsed.popitem(last=False)
             self.forgotten += 1
+
+    def wait(self, opened: Opened, y: Any, due: float) -> None:
+        """Keep the label of an open ticket until it is due."""
+        fields, _, id, time = opened
+        del self.opened[fields[0]]
+        self._unlist(fields, id)
+        self.hold([Waiting(ticket_of(fields), y, due, due if time is None else time, id)])
+
+    def count_missing(self, now: float) -> list[Waiting]:
+        """Rows that are mature without a label wait as ``missing_is``, due when they became mature."""
+        found: list[Waiting] = []
+        if self.missing_is is None or self.maturity is None:
+            return found
+        while self.timed and just_after(self.timed[0][0] + self.maturity) <= now:
+            opened = self.opened.get(heappop(self.timed)[1])
+            if opened is not None and opened[3] is not None:
+                self.wait(opened, self.missing_is, just_after(opened[3] + self.maturity))
+                found.append(self.waiting[opened[0][0]])
+        return found
+
+    def reopen(self, waiting: Iterable[Waiting]) -> None:
+        """Let rows wait for their label again that a run had counted as missing, since the run was refused."""
+        for own in waiting:
+            self._release(own.ticket.number)
+            self.put(own.ticket, own.id, own.time)
+            self.oldest = min(self.oldest, own.ticket.number)
+        self.opened = dict(sorted(self.opened.items()))
 
     def due_by(self, until: float) -> list[Waiting]:
         """The waiting labels that are due, or whose tickets expire, by this time, oldest ticket first.
@@ -305,11 +343,12 @@ class Book:
 
     def state(self) -> dict[str, Any]:
         """Everything, ready for the codec."""
+        waiting = [self.waiting[number] for number in sorted(self.waiting)]
         return {
             "open": list(self.tickets()),
             "closed": [[id, posting] for id, posting in self.closed.items()],
             "lapsed": list(self.lapsed),
-            "waiting": [own if own.id is not None else own[:4] for own in self.waiting.values()],
+            "waiting": [own if own.id is not None else own[:4] for own in waiting],
             "now": self.now,
             **({"forgotten": self.forgotten} if self.forgotten else {}),
             **({"desk": self.desk} if self.desk else {}),
@@ -317,7 +356,7 @@ class Book:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a saved book."""
-        fresh = Book(self.ttl, self.remember)
+        fresh = self.blank()
         fresh.closed = OrderedDict((id, as_posting(entry)) for id, entry in state["closed"])
         fresh.lapsed = OrderedDict.fromkeys(state["lapsed"])
         for entry, id, time in state["open"]:
@@ -331,9 +370,14 @@ class Book:
             raise StateError("the state is damaged: a ticket or an id stands twice")
         fresh.forgotten = int(state.get("forgotten", 0))
         for name in self.__slots__:
-            if name not in ("ttl", "remember"):
+            if name not in ("ttl", "remember", "maturity", "missing_is"):
                 setattr(self, name, getattr(fresh, name))
         self.now, self.desk = state["now"], dict(state.get("desk", {}))
+
+
+def just_after(time: float) -> float:
+    """The next moment that a float tells apart."""
+    return math.nextafter(time, math.inf)
 
 
 def id_of(id: Any) -> Id:

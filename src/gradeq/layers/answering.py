@@ -37,15 +37,16 @@ class Answering(Guarded):
     repost: Callable[..., tuple[Posting, Posting]]
     _label: Callable[[Any], Any]
 
-    def update_many(self, labels: Any, ids: Any = None) -> Any:
+    def update_many(self, labels: Any, ids: Any = None, *, times: Any = None) -> Any:
         """Learn from many labels in row order, as ``update`` does: the outcome of each row, in the labels' form.
 
-        "applied", "duplicate", "conflict", "unknown", "expired", or "rejected" for what is no label. Without ``ids``
+        "applied", "duplicate", "conflict", "unknown", "expired", with ``maturity`` "waiting", or "rejected" for what
+        is no label. ``times``: when each came, for a layer with ``maturity``. Without ``ids``
         labels go to the oldest open tickets. A frame with columns ``label`` and ``id`` comes back with ``outcome``.
         """
         from gradeq.layers.many import answer_many
 
-        return answer_many(self.update, labels, {"id": ids})
+        return answer_many(self.update, labels, {"id": ids, "time": times})
 
     def _duplicate(self, y: Any, id: Id) -> str:
         book = self._book

@@ -103,6 +103,8 @@ class Debiaser(Grouped[float]):
         late_cap: Literal["auto"] | float | None = "auto",
         in_flight: int = 1,
         ttl: float | str | None = None,
+        maturity: float | str | None = None,
+        missing_is: float | None = None,
         clip: float = 1e-6,
         bins: Sequence[float] | None = None,
         support: Support | None = None,
@@ -131,6 +133,7 @@ class Debiaser(Grouped[float]):
         self.eta, self.schedule = self._chosen_step(eta, schedule, names)
         limit = late_limit(late_cap, CAP[outcome])
         self._build(self._made_rule(names), names, limit, in_flight, ttl)
+        self._mature_after(maturity, missing_is)
 
     def _made_rule(self, names: Roster) -> Any:
         if self.schedule is not None:

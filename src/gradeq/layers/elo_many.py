@@ -69,10 +69,14 @@ class ManyGames(Guarded):
         ]
         return frames.like(a, np.array(chances))
 
-    def update_many(self, labels: Any, ids: Any = None) -> Any:
+    def update_many(self, labels: Any, ids: Any = None, *, times: Any = None) -> Any:
         """Learn from many scores in row order, as ``settle`` does: the outcome of each row, in the scores' form.
 
         "applied", "dropped" (a tie, where ties are dropped), "duplicate", "conflict", "unknown", "expired", or
         "rejected" for what is no score.
         """
+        if times is not None:
+            raise BadInput(
+                "scores have no times here: every game counts when it is over; leave out times"
+            )
         return answer_many(self.settle, labels, {"id": ids})

@@ -64,6 +64,8 @@ class QuantileEnsemble(Single):
         late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | str | None = None,
+        maturity: float | str | None = None,
+        missing_is: float | None = None,
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
@@ -88,6 +90,7 @@ class QuantileEnsemble(Single):
         if self.support is not None:
             rule = held_rule(rule, self.levels, self.support, False, False)
         self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl)
+        self._mature_after(maturity, missing_is)
 
     def _final(self, schedule: Constant) -> Levels | Descent:
         if self.link_name == "linear":

@@ -19,6 +19,7 @@ from gradeq.layers.guard import holds_lock
 from gradeq.layers.keys import Keys
 from gradeq.layers.keytable import KeyTable, key_table
 from gradeq.layers.layer import Id, Layer, set_attribute
+from gradeq.layers.maturity import arrive
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
 from gradeq.learning import learning_of
@@ -81,6 +82,7 @@ class Keyed(Predicting):
         self._as_served = layer._as_served
         self.layer._keyed = True
         self._build(rule, Keys(self.layer._names), *own)
+        self._book.maturity, self._book.missing_is = layer._book.maturity, layer._book.missing_is
 
     def _change(self, name: str, value: Any) -> Any:
         value = checks.flag(value, "shadow") if name == "shadow" else super()._change(name, value)
@@ -172,21 +174,30 @@ class Keyed(Predicting):
         own = {"weights": weights, "ids": ids, "times": times}
         return serve_many(self, predictions, key=key, groups=groups, features=features, **own)
 
-    def update_many(self, labels: Any, ids: Any = None, key: Any = None) -> Any:
+    def update_many(
+        self, labels: Any, ids: Any = None, key: Any = None, *, times: Any = None
+    ) -> Any:
         """Learn from many labels, as ``update`` does: of these ids, or of the oldest open tickets (of each key)."""
         from gradeq.layers.many import answer_many
 
-        return answer_many(self.update, labels, {"id": ids, "key": key})
+        return answer_many(self.update, labels, {"id": ids, "key": key, "time": times})
 
     @holds_lock
-    def update(self, y: Any, id: Id | None = None, key: Any = None) -> str:
+    def update(
+        self, y: Any, id: Id | None = None, key: Any = None, *, time: Moment | None = None
+    ) -> str:
         """Learn from a label: of the ticket with this id, or of the oldest open one (of this key, if given)."""
         if key is None or id is not None:
-            return Layer.update(self, y, id)  # quicker than by super()
+            return Layer.update(self, y, id, time=time)  # quicker than by super()
         y = self._label(y)
         with self._lock:
             book = self._book
-            ticket, place, own, _ = book.find(None, self.keys[self._names.code(key)])
+            opened = book.find(None, self.keys[self._names.code(key)])
+            if book.maturity:
+                outcome = arrive(self, opened, y, time)
+                if outcome is not None:
+                    return outcome
+            ticket, place, own, _ = opened
             posting = self._post(ticket, place or self._entered(ticket[1]), y)
             del book.opened[ticket[0]]
             book.close(ticket, own, posting)

@@ -26,11 +26,13 @@ from gradeq.engine.sound import check_entry
 from gradeq.engine.tickets import Book, Fields, id_of, ticket_of
 from gradeq.engine.told import entered
 from gradeq.layers.answering import Answering
+from gradeq.layers.columns import Moment, moment
 from gradeq.layers.doubts import Doubts
 from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.joining import check_partition, merge
 from gradeq.layers.journal import adopt, preview, replay, repost
 from gradeq.layers.making import check_same_settings, described, time_to_live
+from gradeq.layers.maturity import advance, arrive
 from gradeq.layers.showing import Showing
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import FULL, State, column
@@ -153,6 +155,8 @@ class Layer(Showing, Answering, ABC):
 
         ``place`` is where it belongs, if that is known; ``serve`` stands for ``Rule.serve``.
         """
+        if time is not None and self._book.maturity:
+            advance(self, time, serving=True)
         state, mark, step = self._state, None, self._constant
         if place is None:
             mark = self._names.mark()
@@ -291,11 +295,12 @@ class Layer(Showing, Answering, ABC):
     # Events
 
     @holds_lock
-    def update(self, y: Any, id: Id | None = None) -> str:
+    def update(self, y: Any, id: Id | None = None, *, time: Moment | None = None) -> str:
         """Learn from a label: of the ticket with this id, or of the oldest open one.
 
         Returns ``applied``, or ``duplicate`` when the same label of the same id was posted before; another value
-        for the same id raises ``LabelConflict``.
+        for the same id raises ``LabelConflict``. With ``maturity`` the label of a row that is not mature is kept
+        until it is: ``waiting``. ``time``: when the label came; left out, the latest time that the layer has seen.
         """
         low, high = self._labels
         if type(y) is not float or not low <= y <= high:
@@ -308,7 +313,12 @@ class Layer(Showing, Answering, ABC):
             book = self._book
             if id is not None and id not in book.by_id and (id in book.closed or id in book.held):
                 return self._duplicate(y, id)
-            ticket, place, own, _ = book.find(id)
+            opened = book.find(id)
+            if book.maturity:
+                outcome = arrive(self, opened, y, time)
+                if outcome is not None:
+                    return outcome
+            ticket, place, own, _ = opened
             posting = self._post(ticket, place or self._entered(ticket[1]), y)
             del book.opened[ticket[0]]
             if own is not None or book.by_key is not None:
@@ -316,6 +326,15 @@ class Layer(Showing, Answering, ABC):
         finally:
             lock.release()
         return "applied"
+
+    @holds_lock
+    def advance(self, time: Moment) -> int:
+        """Tell a layer with ``maturity`` what time it is: labels of rows that are mature by now are learned.
+
+        Returns how many. ``predict`` and ``update`` with a time do the same first.
+        """
+        with self._lock:
+            return advance(self, moment(time, self._book))
 
     def reset_in_flight(self) -> None:
         """Forget how late labels came, from now on (logged); the late-label cap relaxes. The facts do not forget."""

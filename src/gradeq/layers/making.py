@@ -55,7 +55,7 @@ def check_same_settings(layer: Layer, other: Layer) -> None:
     for name in mine:
         if mine[name] != theirs.get(name):
             was, now = (
-                spelled(own) if name == "ttl" else repr(own)
+                spelled(own) if name in ("ttl", "maturity") else repr(own)
                 for own in (theirs.get(name), mine[name])
             )
             raise OtherSettings(
@@ -87,10 +87,15 @@ def time_to_live(ttl: float | str | None) -> float | None:
         if isinstance(ttl, bool) or (ttl != math.inf and number(ttl, "ttl") <= 0.0):
             raise BadInput(f"ttl={ttl!r}: a ticket's time to live must be positive")
         return ttl
-    seconds = duration(ttl.strip())
+    return span_of_dates("ttl", ttl)
+
+
+def span_of_dates(name: str, text: str) -> float:
+    """A duration such as 14d, in nanoseconds."""
+    seconds = duration(text.strip())
     if seconds is None or not 0.0 < seconds < math.inf:
         raise BadInput(
-            f"ttl={ttl!r} is not a duration; give 90s, 15m, 36h or 14d (times are then dates), or a number"
+            f"{name}={text!r} is not a duration; give 90s, 15m, 36h or 14d (times are then dates), or a number"
         )
     return seconds * 1e9
 

@@ -46,13 +46,29 @@ def serve_many(layer: Any, predictions: Any, **given: Any) -> Any:
             )
     kept = tickets_of(layer, n, given["ids"], given["times"])
 
+    when = clock_of_rows(layer, n, given["times"])
+
     def made() -> Columns:
         placed = layer._names.columns(*series, n, groups, features)
-        return Columns(base, kept.heard, weights, placed, kept=kept)
+        return Columns(base, kept.heard, weights, placed, when, kept=kept)
 
-    ran, _ = layer._run(made)
+    missing = [] if when is None or not n else layer._book.count_missing(float(when.max()))
+    try:
+        ran, _ = layer._run(made)
+    except Exception:
+        layer._book.reopen(missing)
+        raise
     shown = layer._shown(base, ran.served)
     return answer(predictions, shown) if frame is None else with_served(layer, frame, shown)
+
+
+def clock_of_rows(layer: Any, n: int, times: Any) -> Any:
+    """The times that labels may become due at, between the rows; None where no label waits for its row to mature."""
+    if not layer._book.maturity:
+        return None
+    if times is None:
+        raise BadInput("a layer with maturity needs times: when each row was served")
+    return check.times(times, n, "times", layer._book).values
 
 
 def tickets_of(layer: Any, n: int, ids: Any, times: Any) -> Kept:

@@ -13,12 +13,16 @@ from gradeq.errors import BadInput
 from gradeq.layers import columns
 from gradeq.layers.layer import ANY, Layer
 from gradeq.layers.making import revive
+from gradeq.layers.maturity import age_of_maturity, check_maturity
 from gradeq.layers.run import Run, run_layer
 from gradeq.layers.support import Support, check_label, check_labels, checked_support, limits_of
 from gradeq.ledger.values import Ticket
 
 if TYPE_CHECKING:
     from gradeq.ledger.batch import Floats
+
+
+OPTIONAL = ("maturity", "missing_is")  # settings that states without them do not name
 
 
 class Predicting(Layer):
@@ -69,12 +73,27 @@ class Predicting(Layer):
         return {
             name: held[name] if name in held else getattr(self, name)
             for name in arguments(type(self))
+            if name not in OPTIONAL or held.get(name) is not None
         }
 
     @property
     def _held(self) -> dict[str, Any]:
         """The arguments that are not kept under their own names."""
-        return {"in_flight": self._flight.in_flight, "ttl": self._book.ttl}
+        book = self._book
+        return {
+            "in_flight": self._flight.in_flight,
+            "ttl": book.ttl,
+            "maturity": book.maturity,
+            "missing_is": book.missing_is,
+        }
+
+    def _mature_after(self, maturity: float | str | None, missing_is: Any) -> None:
+        """Learn from a label only when its row is that old; ``missing_is`` then stands for one that has not come."""
+        book = self._book
+        book.maturity = age_of_maturity(maturity)
+        if missing_is is not None:
+            book.missing_is = self._label(missing_is)
+        check_maturity(book)
 
     @classmethod
     def _revived(cls, text: str | bytes, **function: Any) -> Self:

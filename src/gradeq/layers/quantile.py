@@ -108,6 +108,8 @@ class QuantileTracker(ForecastTracker[float]):
         late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | str | None = None,
+        maturity: float | str | None = None,
+        missing_is: float | None = None,
         warm: bool = False,
         support: Support | None = None,
         shadow: bool = False,
@@ -115,7 +117,8 @@ class QuantileTracker(ForecastTracker[float]):
         self.warm = checks.flag(warm, "warm")
         super().__init__(
             [level], eta, link=link, groups=groups, features=features, schedule=schedule,
-            penalty=penalty, late_cap=late_cap, in_flight=in_flight, ttl=ttl, support=support, shadow=shadow,
+            penalty=penalty, late_cap=late_cap, in_flight=in_flight, ttl=ttl, maturity=maturity,
+            missing_is=missing_is, support=support, shadow=shadow,
         )  # fmt: skip
 
     @property
@@ -198,6 +201,8 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
         late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | str | None = None,
+        maturity: float | str | None = None,
+        missing_is: float | None = None,
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
@@ -207,7 +212,8 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
         super().__init__(
             [(1.0 - self.target) / 2.0, (1.0 + self.target) / 2.0], eta, link=link, groups=groups,
             features=features, schedule=schedule, penalty=penalty, late_cap=late_cap,
-            in_flight=in_flight, ttl=ttl, support=support, shadow=shadow,
+            in_flight=in_flight, ttl=ttl, maturity=maturity, missing_is=missing_is, support=support,
+            shadow=shadow,
         )  # fmt: skip
 
     @property

@@ -64,6 +64,8 @@ class RiskControl(Predicting):
         late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | str | None = None,
+        maturity: float | str | None = None,
+        missing_is: float | None = None,
     ) -> None:
         if not callable(error):
             raise BadInput(f"error={error!r}: give a function error(theta, y)")
@@ -84,6 +86,7 @@ class RiskControl(Predicting):
         self.eta, self.late_cap = checks.step(eta), late_cap
         rule = Risk(error, self.target, self.most, Constant(self.eta))
         self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl)
+        self._mature_after(maturity, missing_is)
 
     @classmethod
     def from_json(cls, text: str | bytes, error: Callable[[float, Any], float]) -> RiskControl:

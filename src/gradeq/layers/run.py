@@ -24,6 +24,7 @@ from gradeq.errors import BadInput
 from gradeq.frames import same_index
 from gradeq.layers import columns as check
 from gradeq.layers.doubts import dated_before
+from gradeq.layers.maturity import mature_columns
 from gradeq.layers.several import answer
 from gradeq.tables import in_html
 
@@ -164,6 +165,7 @@ def run_layer(
     base, y, w, when, due = given_columns(layer, predictions, labels, weights, times, label_times)
     doubts = layer._doubts
     swapped = None if doubts.silent else dated_before(when, due, y, layer._book.clock)
+    y, due = mature_columns(layer._book, y, when, due, ids is not None)
     rows = (len(base), *grouped(layer, base, groups, features))
     series = () if key is None else (key,)
     kept = None if ids is None else Kept(checked_ids(layer, ids, len(base)), y)
@@ -171,8 +173,13 @@ def run_layer(
     def made() -> Columns:
         return Columns(base, y, w, layer._names.columns(*series, *rows), when, due, kept)
 
-    start = None if key is not None else snapshot(layer, when)
-    ran, columns = layer._run(made)
+    missing = [] if when is None or not len(when) else layer._book.count_missing(float(when.max()))
+    try:
+        start = None if key is not None else snapshot(layer, when)
+        ran, columns = layer._run(made)
+    except Exception:
+        layer._book.reopen(missing)
+        raise
     again = no_trace if key is not None else tracer(layer, start, columns)
     shown = answer(predictions, layer._shown(base, ran.served))
     doubts.look(base, y)

@@ -7,14 +7,15 @@ from typing import Any
 from gradeq.ledger.values import Posting, new
 
 
-def settle(layer: Any, now: float) -> int:
-    """Post the waiting labels that are due by ``now``, in the order of their times; how many there were.
+def settle(layer: Any, now: float, until: float | None = None) -> int:
+    """Post the waiting labels that are due by ``until`` (or ``now``), in the order of their times; how many.
 
     What a run does before it serves a row of this time, so that a partition of a stream can be where the whole is
     though its own rows ended earlier. For layers without a time to live, whose tickets do not expire.
     """
     book = layer._book
-    due = [own for own in book.due_by(now) if own.due <= now]
+    until = now if until is None else until
+    due = [own for own in book.due_by(until) if own.due <= until]
     for own in sorted(due, key=lambda own: (own.due, own.ticket.number)):
         posting = layer._post(own.ticket, layer._entered(own.ticket.row), own.y)
         book.hold((), (own,))

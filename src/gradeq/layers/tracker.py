@@ -57,6 +57,8 @@ class Tracker(Stepped):
         late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | str | None = None,
+        maturity: float | str | None = None,
+        missing_is: float | None = None,
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
@@ -74,6 +76,7 @@ class Tracker(Stepped):
         if self.support is not None:
             rule = held_rule(rule, self.levels, self.support, self._interval, not names.scalar)
         self._build(rule, names, late_limit(late_cap, CAP), in_flight, ttl)
+        self._mature_after(maturity, missing_is)
 
     def _made_rule(self, names: Roster) -> Any:
         if self.schedule is not None:

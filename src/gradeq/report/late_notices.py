@@ -74,6 +74,17 @@ def no_label(rows: int, later: bool | None = None) -> Notice:
     )
 
 
+def immature(rows: int, maturity: str, kept: bool) -> Notice:
+    """Rows that are not mature by the last row: their labels, if there are any, are in no figure yet."""
+    are, them = ("row is", "it") if rows == 1 else ("rows are", "them")
+    return Notice(
+        "note",
+        f"{count(rows)} {are} younger than --maturity {maturity}: nothing is claimed about {them} yet.",
+        "Every average is over rows that are mature; among younger ones labels of one value may be known earlier.",
+        "The state keeps their labels until then." if kept else "",
+    )
+
+
 def waiting_rows(rows: int, labels: int) -> Notice:
     """No row of the file has a label; the page is about those that the state learned from before."""
     which = (

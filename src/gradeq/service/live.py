@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from inspect import signature
 from typing import Any, NamedTuple
 
-from gradeq.engine.tickets import Book
 from gradeq.errors import BadInput
 from gradeq.layers.doubts import silenced
 from gradeq.layers.layer import Layer
@@ -126,7 +125,7 @@ class Live:
             self._told(body)
         elif body["do"] == IMPORT and not self.begun:
             self.layer, self.begun = silenced(from_json(body["state"])), int(body["until"])
-            self.layer._book = Book(self.layer._book.ttl)  # the journal has what was in it
+            self.layer._book = self.layer._book.blank()  # the journal has what was in it
 
     def _told(self, body: dict[str, Any]) -> None:
         """Remember why learning stopped by itself, until somebody resumes it."""

@@ -113,7 +113,7 @@ def write_import(tx: Write, row: LayerRow, text: str, now: float) -> None:
     for seq, (kind, id, at, value) in enumerate(rows, 2):
         entries.append(Entry(seq, kind, id_text(id), float(at), 0, b"", body_of(value)))
     head = tx.append(row.number, row.head, entries, sums)
-    layer._book = Book(layer._book.ttl)
+    layer._book = layer._book.blank()
     tx.keep_snapshot(row.number, head.seq, layer.to_json(), now)
 
 
