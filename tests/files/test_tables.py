@@ -281,7 +281,7 @@ def test_a_wrong_column_is_refused_with_the_nearest_name(
 
 def test_another_separator_is_guessed_in_the_message(tmp_path: Path) -> None:
     table = open_table([made(tmp_path / "t.csv", "f;y\n1;2\n")])
-    with pytest.raises(BadInput, match="separate the columns by commas"):
+    with pytest.raises(BadInput, match="give --separator ';'"):
         table.need("f")
 
 

@@ -196,7 +196,7 @@ def carry_out(
     sides = Sides(a, b, winner, score, options.weight, skip_self, home, neutral)
     named = (options.output, options.report, options.state, predictions)
     check_distinct([path for path in named if path is not None])
-    table = open_table(options.files, spool=options.time is not None)
+    table = open_table(options.files, spool=options.time is not None, form=options.form)
     columns = [*sides.columns, *([options.id] if options.id is not None else [])]
     table.need(*columns)
     reading = reading_of(table, list(dict.fromkeys(columns)), options)
@@ -219,7 +219,7 @@ def carry_out(
             import pyarrow as pa
 
             board = writer = None
-            given: dict[str, Any] = {"inputs": table.paths, "among": files}
+            given: dict[str, Any] = {"inputs": table.paths, "among": files, "form": table.form}
             if options.output is not None:
                 board = stack.enter_context(
                     Writer(options.output, pa.schema([]), LEADERBOARD, **given)

@@ -169,7 +169,7 @@ def carry_out(task: Task) -> Outcome:
     import pyarrow as pa
 
     common = task.common
-    table = open_table(common.files, spool=common.time is not None)
+    table = open_table(common.files, spool=common.time is not None, form=common.form)
     table.need(*task.columns)
     reading = reading_of(table, task.columns, common)
     late = {
@@ -198,13 +198,27 @@ def carry_out(task: Task) -> Outcome:
             if common.output is not None:
                 new = dict.fromkeys(task.new, float)
                 writer = stack.enter_context(
-                    Writer(common.output, table.schema, new, inputs=table.paths, among=files)
+                    Writer(
+                        common.output,
+                        table.schema,
+                        new,
+                        inputs=table.paths,
+                        among=files,
+                        form=table.form,
+                    )
                 )
             keys = None
             if task.keys_out is not None and pass_.series is not None:
                 kinds = kinds_of(columns_of(task, layer.table(), pass_.series))  # type: ignore[attr-defined]
                 keys = stack.enter_context(
-                    Writer(task.keys_out, pa.schema([]), kinds, inputs=table.paths, among=files)
+                    Writer(
+                        task.keys_out,
+                        pa.schema([]),
+                        kinds,
+                        inputs=table.paths,
+                        among=files,
+                        form=table.form,
+                    )
                 )
             page = files.open(common.report) if common.report is not None else None
             place = files.open(common.state, last=True) if common.state is not None else None

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gradeq.cli.options import Once, column
+from gradeq.cli.options import Once, column, formatted
 
 CHECK_FAILED = 1
 
@@ -55,6 +55,7 @@ CHECK_FAILED = 1
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print nothing.")
+@formatted
 def command(as_json: bool, quiet: bool, strict: bool, **given: Any) -> None:
     """Post labels that arrived later, for rows that wait in a state.
 

@@ -24,6 +24,7 @@ from gradeq.cli.summary import said
 from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Clock, Codebook, Times, Together, Writer, open_table
 from gradeq.files.cells import row_name
+from gradeq.files.formats import format_of
 from gradeq.files.numbers import numeric, plain
 from gradeq.layers.answering import outcome_of
 from gradeq.report.late_notices import conflicting, dated_before, unknown_ids
@@ -88,12 +89,16 @@ def carry_out(
     label_time: str | None,
     rejected: str | None,
     correct: bool,
+    separator: str | None = None,
+    decimal: str = ".",
+    missing: tuple[str, ...] = (),
 ) -> Answered:
     """Do what a call asks; a value that is no label, or anything else that is wrong, leaves the state as it was."""
     arrow_without_pandas()
     check_distinct([path for path in (state, rejected) if path is not None])
-    table = open_table(files, spool=rejected is not None, empty=True)
-    clock = None if label_time is None else Clock(label_time)
+    form = format_of(separator, decimal, missing)
+    table = open_table(files, spool=rejected is not None, empty=True, form=form)
+    clock = None if label_time is None else Clock(label_time, decimal=decimal)
     columns = [id_column, label, *([label_time] if label_time is not None else [])]
     table.need(*columns)
     check_place(state)
@@ -160,10 +165,11 @@ def read(table: Any, columns: list[str], clock: Clock | None, layer: Any) -> Lab
 
 def labels_of(chunk: Any, name: str, layer: Any) -> Any:
     """Labels as numbers, nan where blank; of games a word may say who won."""
-    column = plain(chunk.batch.column(name))
+    column = plain(chunk.column(name))
     if layer.kind == "elo":
         column = scores_of(column)
-    return numeric(column, name, chunk.first_row, file=chunk.file, missing=True)
+    decimal = chunk.form.decimal
+    return numeric(column, name, chunk.first_row, file=chunk.file, missing=True, decimal=decimal)
 
 
 def check(chunk: Any, columns: list[str], ids: list[str], own: Any, known: Any, layer: Any) -> None:
@@ -290,7 +296,9 @@ def write_rejected(path: str, table: Any, outcomes: list[str], files: Together) 
     name = "rejected"
     while name in table.names:
         name += "_"
-    with Writer(path, table.schema, {name: str}, inputs=table.paths, among=files) as writer:
+    with Writer(
+        path, table.schema, {name: str}, inputs=table.paths, among=files, form=table.form
+    ) as writer:
         for chunk in table.batches():
             own = outcomes[chunk.start : chunk.start + chunk.rows]
             rows = [i for i, outcome in enumerate(own) if outcome in REJECTED]

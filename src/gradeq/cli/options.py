@@ -7,11 +7,14 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradeq.cli.kinds import Delay, Late, Limit, Positive, Step
+
+if TYPE_CHECKING:
+    from gradeq.files.formats import Format
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,16 @@ class Common:
     state: str | None = None
     json: bool = False
     quiet: bool = False
+    separator: str | None = None
+    decimal: str = "."
+    missing: tuple[str, ...] = ()
+
+    @property
+    def form(self) -> Format:
+        """How the cells of its files are written."""
+        from gradeq.files.formats import format_of
+
+        return format_of(self.separator, self.decimal, self.missing)
 
     def __post_init__(self) -> None:
         if self.label_time is not None and self.time is None:
@@ -280,7 +293,40 @@ _SHARED = (
         help=("Print the summary as one JSON object, and nothing else, on stdout."),
     ),
     click.option("--quiet", is_flag=True, help="Print no summary and show no progress."),
+    lambda command: formatted(command),
 )
+
+
+_FORMAT = (
+    click.option(
+        "--missing",
+        multiple=True,
+        metavar="TEXT",
+        help=(
+            "A cell that is exactly this means missing, beside blank, NA, N/A, NaN, null and none; may be "
+            "repeated: --missing '#N/A' --missing -"
+        ),
+    ),
+    click.option(
+        "--separator",
+        metavar="SIGN",
+        help="What separates the cells of CSV: ';', '|' or tab (default: a comma). Output is written alike.",
+    ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        default=".",
+        show_default=True,
+        help="The decimal mark of numbers in text cells. CSV output is written alike.",
+    ),
+)
+
+
+def formatted(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add how cells are written to a command's options."""
+    for decorate in reversed(_FORMAT):
+        command = decorate(command)
+    return command
 
 
 def shared(command: Callable[..., Any]) -> Callable[..., Any]:

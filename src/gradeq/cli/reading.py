@@ -90,8 +90,8 @@ def reading_of(table: Table, columns: Sequence[str], options: Common) -> Reading
     return Reading(
         table,
         columns,
-        None if options.time is None else Clock(options.time),
-        None if options.label_time is None else Clock(options.label_time),
+        None if options.time is None else Clock(options.time, decimal=options.decimal),
+        None if options.label_time is None else Clock(options.label_time, decimal=options.decimal),
         options.delay,
     )
 
@@ -228,7 +228,7 @@ class Reading:
         served = 0
         with sorted_by_time(self.table, self.time, self._wanted()) as ordered:
             for batch, times, rows in joined_ordered(ordered):
-                chunk = Chunk(batch, served, 1, "")
+                chunk = Chunk(batch, served, 1, "", self.table.form)
                 try:
                     parsed = read(self._piece(chunk, served, times, rows))
                 except BadInput:

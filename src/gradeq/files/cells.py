@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from gradeq.errors import BadInput
+from gradeq.files.formats import separated_otherwise
 
 # A label cell that says "not known": these words in any case, with or without blanks around.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
@@ -64,10 +65,10 @@ def no_such_column(name: str, names: Iterable[str], where: str) -> BadInput:
     if not near:
         folded = {other.strip().casefold(): other for other in known}
         near = [folded[key] for key in [name.strip().casefold()] if key in folded]
-    if near:
+    if (otherwise := separated_otherwise(known)) is not None:
+        remedy = f"its only column is {shown(known[0])}: {otherwise}"
+    elif near:
         remedy = f"did you mean {near[0]!r}?"
-    elif len(known) == 1 and any(mark in known[0] for mark in ";\t|"):
-        remedy = f"its only column is {shown(known[0])}: separate the columns by commas"
     else:
         listed = ", ".join(repr(other) for other in known[:12]) + (", ..." if known[12:] else "")
         remedy = f"the columns are {listed}"

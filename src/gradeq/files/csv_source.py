@@ -65,7 +65,7 @@ class Bytes:
         self.closed = True
 
 
-def header(data: Bytes, where: str) -> list[str]:
+def header(data: Bytes, where: str, separator: str = ",") -> list[str]:
     """The column names in the first line that is not blank."""
     head = data.head
     if head.startswith(_UTF16):
@@ -83,7 +83,7 @@ def header(data: Bytes, where: str) -> list[str]:
         raise BadInput(f"{where} is empty; a header line and at least one row are needed")
     text = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
     try:
-        return next(row for row in csv.reader(text) if row)
+        return next(row for row in csv.reader(text, delimiter=separator) if row)
     except csv.Error:
         raise BadInput(f"{where} has no readable header line; is it CSV?") from None
 
@@ -99,12 +99,15 @@ def _is_utf8(line: bytes) -> bool:
 class CsvSource:
     """One CSV file, gzipped or not, or a pipe; a pipe can be read once unless it was spooled."""
 
-    def __init__(self, path: str, *, zipped: bool = False, spool: bool = False) -> None:
+    def __init__(
+        self, path: str, *, zipped: bool = False, spool: bool = False, separator: str = ","
+    ) -> None:
         self.where = "standard input" if path == "-" else path
         self.rows: int | None = None
         self.position = 0
         self._path = path
         self._zipped = zipped
+        self._separator = separator
         self._pipe: BinaryIO | None = None
         if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
             self._pipe = sys.stdin.buffer if path == "-" else opened(path)
@@ -118,7 +121,7 @@ class CsvSource:
         # A pipe's first block is taken from it by looking at the header: keep it for the pass.
         self._begun: Bytes | None = None
         with self._opened() as data:
-            self.names = header(data, self.where)
+            self.names = header(data, self.where, separator)
             if self._pipe is not None and not spool:
                 self._begun = data
 
@@ -132,7 +135,7 @@ class CsvSource:
     def batches(self, columns: Sequence[str], file: str) -> Iterator[pa.RecordBatch]:
         """Record batches of these columns; ``file`` goes into the name of a row in an error."""
         with self._opened() as data:
-            for batch in _parsed(data, self.names, columns, self.where, file):
+            for batch in _parsed(data, self.names, columns, self.where, file, self._separator):
                 self.position = data.raw.tell() if self.size else 0
                 yield batch
 
@@ -171,7 +174,7 @@ def _looked_at(raw: BinaryIO, zipped: bool, where: str) -> Bytes:
 
 
 def _parsed(
-    data: Bytes, names: Sequence[str], columns: Sequence[str], where: str, file: str
+    data: Bytes, names: Sequence[str], columns: Sequence[str], where: str, file: str, separator: str
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
@@ -185,7 +188,7 @@ def _parsed(
             data,
             # One thread, so that errors carry their row number.
             read_options=arrow_csv.ReadOptions(block_size=BLOCK, use_threads=False),
-            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 column_types={name: pa.string() for name in names},
                 strings_can_be_null=False,

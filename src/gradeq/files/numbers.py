@@ -12,6 +12,7 @@ from gradeq.errors import BadInput
 from gradeq.files.arrays import floats, texts, to_numpy, without
 from gradeq.files.cells import MISSING, is_missing, row_name, shown
 from gradeq.files.failures import using
+from gradeq.files.formats import remedy
 from gradeq.kernels.finite import is_finite
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def numeric(
     *,
     file: str = "",
     missing: bool = False,
+    decimal: str = ".",
 ) -> Floats:
     """The column as float64; with ``missing`` (labels) an absent value is nan, else it is refused.
 
@@ -35,7 +37,7 @@ def numeric(
     of the column: do not write to it.
     """
     with using(f"column {name!r} holds {column.type} values", "write plain numbers"):
-        values = _converted(plain(column), name, first_row, file)
+        values = _converted(plain(column), name, first_row, file, missing, decimal)
     if is_finite(values):
         return values
     if missing:
@@ -64,18 +66,23 @@ def plain(column: pa.Array) -> pa.Array:
     return column
 
 
-def _converted(column: pa.Array, name: str, first_row: int, file: str) -> Floats:
+def _converted(
+    column: pa.Array, name: str, first_row: int, file: str, missing: bool, decimal: str
+) -> Floats:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = column.type
     if is_text(kind):
+        pointed = column
+        if decimal != ".":  # a point is then no part of a number
+            pointed = pc.replace_substring(pc.replace_substring(column, ".", "_"), decimal, ".")
         # Three ways, from the quickest on: most columns hold numbers alone.
         with suppress(pa.ArrowInvalid):
-            return floats(pc.cast(column, pa.float64()))
+            return floats(pc.cast(pointed, pa.float64()))
         with suppress(pa.ArrowInvalid):
-            return floats(pc.cast(blanked(column), pa.float64()))
-        return _cell_by_cell(column, name, first_row, file)
+            return floats(pc.cast(blanked(pointed), pa.float64()))
+        return _cell_by_cell(column, name, first_row, file, missing, decimal)
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
     if pa.types.is_boolean(kind):
@@ -85,15 +92,17 @@ def _converted(column: pa.Array, name: str, first_row: int, file: str) -> Floats
     return floats(pc.cast(column, pa.float64(), safe=False))
 
 
-def _cell_by_cell(column: pa.Array, name: str, first_row: int, file: str) -> Floats:
+def _cell_by_cell(
+    column: pa.Array, name: str, first_row: int, file: str, missing: bool, decimal: str
+) -> Floats:
     """The same for cells that arrow cannot read: spelled otherwise, or an error to name."""
     values = np.empty(len(column))
     for i, cell in enumerate(column.to_pylist()):
-        number = np.nan if cell is None or is_missing(cell) else read_number(cell)
+        number = np.nan if cell is None or is_missing(cell) else read_number(cell, decimal)
         if number is None:
             raise BadInput(
                 f"{row_name(first_row + i, file)}: column {name!r} has {shown(cell)}, "
-                "which is not a number; correct the cell or drop the row"
+                f"which is not a number; {remedy(cell, missing, decimal)}"
             )
         values[i] = number
     return values
@@ -117,13 +126,15 @@ def blanked(column: pa.Array) -> pa.Array:
     return without(pc.utf8_trim_whitespace(column), absent_cells(column))
 
 
-def read_number(cell: str) -> float | None:
+def read_number(cell: str, decimal: str = ".") -> float | None:
     """The number a text cell spells, or None. Only plain ASCII spellings count as numbers.
 
-    >>> read_number(" 1e3 "), read_number("1_000"), read_number("abc")
-    (1000.0, None, None)
+    >>> read_number(" 1e3 "), read_number("1_000"), read_number("abc"), read_number("1,5", ",")
+    (1000.0, None, None, 1.5)
     """
     text = cell.strip()
+    if decimal != ".":
+        text = text.replace(".", "_").replace(decimal, ".")
     if "_" in text or not text.isascii():
         return None
     try:

@@ -13,6 +13,7 @@ from gradeq.errors import BadInput
 from gradeq.files.cells import no_such_column
 from gradeq.files.csv_source import CsvSource
 from gradeq.files.failures import reading, using
+from gradeq.files.formats import PLAIN, Format
 from gradeq.files.nameable import nameable
 from gradeq.files.numbers import Floats, is_text, numeric
 from gradeq.files.parquet_source import ParquetSource
@@ -31,6 +32,7 @@ class Chunk(NamedTuple):
     start: int  # rows of the table before this one
     first_row: int  # number of its first row within its file, from 1
     file: str  # the file's name when there are several, else ""
+    form: Format = PLAIN
 
     @property
     def rows(self) -> int:
@@ -39,17 +41,20 @@ class Chunk(NamedTuple):
 
     def numbers(self, name: str, *, missing: bool = False) -> Floats:
         """A column as float64; with ``missing`` an absent value is nan, else it is refused."""
-        column = self.batch.column(name)
-        return numeric(column, name, self.first_row, file=self.file, missing=missing)
+        own, decimal = self.column(name), self.form.decimal
+        return numeric(own, name, self.first_row, file=self.file, missing=missing, decimal=decimal)
+
+    def column(self, name: str) -> pa.Array:
+        """A column without the cells that mean missing."""
+        return self.form.known(self.batch.column(name))
 
     def cells(self, name: str) -> pa.Array:
         """A column that names groups, keys, players or rows."""
-        return nameable(self.batch.column(name), name)
+        return nameable(self.column(name), name)
 
     def times(self, clock: Clock, *, missing: bool = False) -> Times:
         """The clock's column as times."""
-        column = self.batch.column(clock.name)
-        return clock.read(column, self.first_row, file=self.file, missing=missing)
+        return clock.read(self.column(clock.name), self.first_row, file=self.file, missing=missing)
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class Table:
     sources: tuple[Source, ...]
     schema: pa.Schema
     empty: bool = False  # whether it may have no rows
+    form: Format = PLAIN
 
     @property
     def names(self) -> list[str]:
@@ -118,7 +124,7 @@ class Table:
             for batch in source.batches(names, file):
                 if not batch.schema.equals(schema):
                     batch = _as_in_all(batch, schema, source.where)
-                yield Chunk(batch, start, first_row, file)
+                yield Chunk(batch, start, first_row, file, self.form)
                 start += batch.num_rows
                 first_row += batch.num_rows
         if not start and not self.empty:
@@ -126,12 +132,16 @@ class Table:
 
 
 def open_table(
-    paths: Sequence[str | os.PathLike[str]], *, spool: bool = False, empty: bool = False
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    spool: bool = False,
+    empty: bool = False,
+    form: Format = PLAIN,
 ) -> Table:
     """The table of these files (.csv, .csv.gz, .parquet; - is CSV on standard input).
 
     Several files must have the same columns. ``spool`` keeps a pipe in a temporary file, so that
-    it can be read more than once; ``empty``: a header without rows will do.
+    it can be read more than once; ``empty``: a header without rows will do; ``form``: how cells are written.
     """
     names = [os.fspath(path) for path in paths]
     if not names:
@@ -144,18 +154,18 @@ def open_table(
         if place in places:
             raise BadInput(f"{name} is named twice; its rows would be learned from twice")
         places.add(place)
-    sources = tuple(_source(name, spool) for name in names)
+    sources = tuple(_source(name, spool, form.separator) for name in names)
     for source in sources:
         _check_names(source)
-    table = Table(sources, _common(sources), empty)
+    table = Table(sources, _common(sources), empty, form)
     if table.rows == 0 and not empty:
         raise BadInput(f"{table.title} has no rows; at least one is needed")
     return table
 
 
-def _source(path: str, spool: bool) -> Source:
+def _source(path: str, spool: bool, separator: str) -> Source:
     if path == "-":
-        return CsvSource(path, spool=spool)
+        return CsvSource(path, spool=spool, separator=separator)
     if not path:
         raise BadInput("the name of an input is empty; name a file")
     with reading(path, "check the name of the input"):
@@ -171,9 +181,11 @@ def _source(path: str, spool: bool) -> Source:
     if lower.endswith(".parquet"):
         if not stat.S_ISREG(kind):
             raise BadInput(f"{path} is a pipe or a device; Parquet can be read from a file alone")
+        if separator != PLAIN.separator:
+            raise BadInput(f"{path} is Parquet, which has no separator; leave out --separator")
         return ParquetSource(path)
     if lower.endswith((".csv", ".csv.gz")) or not stat.S_ISREG(kind):
-        return CsvSource(path, zipped=lower.endswith(".gz"), spool=spool)
+        return CsvSource(path, zipped=lower.endswith(".gz"), spool=spool, separator=separator)
     raise BadInput(f"{path} is neither CSV nor Parquet by its name; use .csv, .csv.gz or .parquet")
 
 

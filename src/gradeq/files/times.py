@@ -45,6 +45,7 @@ class Clock:
     name: str
     kind: str | None = None
     zoned: bool | None = None
+    decimal: str = "."
 
     def read(
         self, column: pa.Array, first_row: int = 1, *, file: str = "", missing: bool = False
@@ -99,7 +100,8 @@ class Clock:
                 extremes = [abs(v) for v in low_high.as_py().values()]
                 self.kind = "integer" if max(extremes) > _EXACT else "number"
             except pa.ArrowInvalid:
-                self.kind = "time" if read_number(present[0].as_py()) is None else "number"
+                first = read_number(present[0].as_py(), self.decimal)
+                self.kind = "time" if first is None else "number"
         elif pa.types.is_time(kind) or pa.types.is_duration(kind):
             raise BadInput(
                 f"column {self.name!r} holds {kind} values, which are no moments; "
@@ -120,13 +122,13 @@ class Clock:
             try:
                 whole = pc.cast(column, pa.int64())
             except pa.ArrowInvalid:
-                numeric(column, self.name, first_row, file=file, missing=True)
+                numeric(column, self.name, first_row, file=file, missing=True, decimal=self.decimal)
                 raise BadInput(
                     f"column {self.name!r} mixes large whole numbers with fractions or numbers "
                     "beyond 64 bits, which cannot be ordered exactly; use one of the two"
                 ) from None
             return integers(whole)
-        return numeric(column, self.name, first_row, file=file, missing=True)
+        return numeric(column, self.name, first_row, file=file, missing=True, decimal=self.decimal)
 
     def _nanoseconds(self, column: pa.Array, first_row: int, file: str) -> npt.NDArray[np.int64]:
         import pyarrow as pa

@@ -17,6 +17,7 @@ from gradeq.files.arrays import from_numpy, texts
 from gradeq.files.atomic import Together, atomic
 from gradeq.files.cells import guard_formula, is_utf8
 from gradeq.files.failures import writing
+from gradeq.files.formats import PLAIN, Format
 from gradeq.files.places import check_output
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Writer:
     Use as a context manager. The file takes its place when the block ends well; after any error
     the old file is as it was. ``new`` maps each new column's name to the Python type of its
     values (float, int or str); a float that is nan is written as an empty cell. ``among``: files
-    that appear together; this one is then in its place when they are.
+    that appear together; this one is then in its place when they are. ``form``: how CSV is written.
     """
 
     def __init__(
@@ -44,8 +45,9 @@ class Writer:
         *,
         inputs: Iterable[str] = (),
         among: Together | None = None,
+        form: Format = PLAIN,
     ) -> None:
-        self.path, self._among = os.fspath(path), among
+        self.path, self._among, self._form = os.fspath(path), among, form
         self._new = dict(new)
         self._inputs = list(inputs)
         self._format = output_format(self.path)
@@ -72,7 +74,7 @@ class Writer:
             else:
                 file = stack.enter_context(atomic(self.path, self._inputs))
             sink = _ParquetSink if self._format == "parquet" else _CsvSink
-            self._sink = sink(file, self.schema, zipped=self._format == "csv.gz")
+            self._sink = sink(file, self.schema, self._format == "csv.gz", self._form)
             self._stack = stack.pop_all()
         return self
 
@@ -153,17 +155,18 @@ class _Sink(Protocol):
 
 
 class _CsvSink:
-    def __init__(self, file: BinaryIO, schema: pa.Schema, *, zipped: bool) -> None:
+    def __init__(self, file: BinaryIO, schema: pa.Schema, zipped: bool, form: Format) -> None:
         # No time stamp in the header, so that equal tables are equal files. Level 3: digits of
         # floats hardly compress, and the default level takes three times as long over them.
         self._zip = (
             gzip.GzipFile(fileobj=file, mode="wb", mtime=0, compresslevel=3) if zipped else None
         )
         self._out: Any = self._zip or file
-        self._out.write(csv_lines.line(schema.names))
+        self._form = form
+        self._out.write(csv_lines.line(schema.names, form))
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._out.write(csv_lines.lines(batch))
+        self._out.write(csv_lines.lines(batch, self._form))
 
     def finish(self) -> None:
         if self._zip is not None:
@@ -175,11 +178,11 @@ class _CsvSink:
 
 
 class _ParquetSink:
-    def __init__(self, file: BinaryIO, schema: pa.Schema, *, zipped: bool) -> None:
+    def __init__(self, file: BinaryIO, schema: pa.Schema, zipped: bool, form: Format) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        del zipped
+        del zipped, form
         # Numbers gain nothing from a dictionary and cost half as much again to write with one.
         texts = [f.name for f in schema if not _is_number(f.type)]
         self._schema = schema
