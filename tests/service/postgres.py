@@ -70,7 +70,7 @@ class Cluster:
         """Start the server; it listens to its socket alone, so no port is taken."""
         options = f"-c listen_addresses='' -k {self.folder} -c max_connections=50"
         log = str(self.folder / "log")
-        self._run("pg_ctl", "-D", self._data, "-o", options, "-l", log, "-w", "start")
+        self._run("pg_ctl", "-D", self._data, "-o", options, "-l", log, "-w", "-t", "300", "start")
 
     def stop(self, how: str = "immediate") -> None:
         """Stop the server; ``immediate`` is a crash that it recovers from."""
