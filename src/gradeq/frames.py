@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gradeq.errors import BadInput
 from gradeq.files.codebook import Codebook
+from gradeq.files.numbers import from_decimals
 from gradeq.files.times import Times
 from gradeq.kernels.finite import is_finite
 from gradeq.naming import MISSING_NAME, is_absent, name_of
@@ -251,6 +252,8 @@ def _native_array(column: Any, name: str) -> npt.NDArray[Any]:
     series = _series(column)
     if series is None:
         return _plain_array(column, name)
+    if series.dtype == nw.Decimal:
+        return from_decimals(nw.maybe_reset_index(series).to_arrow())
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         exact = series.dtype.is_integer() and not series.null_count()
         return np.asarray((series if exact else series.cast(nw.Float64)).to_numpy())

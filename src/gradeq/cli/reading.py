@@ -26,6 +26,7 @@ from gradeq.files import (
 )
 from gradeq.files.cells import row_name
 from gradeq.files.numbers import Floats
+from gradeq.files.times import Turns
 from gradeq.kernels.choice import expecting
 from gradeq.spans import UNITS, duration
 
@@ -113,7 +114,8 @@ class Reading:
 
     def __post_init__(self) -> None:
         self.table.need(*self._wanted())
-        self.streams = self.time is None or in_time_order(self.table, self.time)
+        self.turns = Turns(counted_from=1)
+        self.streams = self.time is None or in_time_order(self.table, self.time, self.turns)
         self._served = self._count = 0
         self._later = self._span(self.delay)
 

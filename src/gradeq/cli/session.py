@@ -14,7 +14,7 @@ from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Codebook, Together
 from gradeq.files.cells import shown
 from gradeq.files.failures import writing
-from gradeq.report.late_notices import taken_again
+from gradeq.report.late_notices import clocks_changed, taken_again
 from gradeq.report.story import Notice
 from gradeq.spans import shown_time
 
@@ -33,7 +33,8 @@ class Session:
         self._served_again = 0
         self._refusal: BadInput | None = None  # kept until it is known whether all rows were seen
         self._mark = ""
-        self.said: list[Notice] = []
+        told = reading.turns.told
+        self.said: list[Notice] = [] if told is None else [clocks_changed(told)]
 
     def check_columns(self, columns: dict[str, Any]) -> None:
         """Refuse other columns than those that the state was made with."""

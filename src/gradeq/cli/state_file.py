@@ -33,9 +33,12 @@ def read_text(path: str) -> bytes | None:
     """The bytes of a state file (or of a pipe, to look at), None when it does not exist."""
     from gradeq.files.failures import reading
     from gradeq.files.pipes import opened
+    from gradeq.files.places import refuse_address
 
     if not path:
         raise BadInput("the name of a state is empty; name a state file")
+    if not os.path.exists(path):
+        refuse_address(path, "read", "download it first")
     with reading(path, "name a state file"):
         try:
             kind = os.stat(path).st_mode

@@ -344,9 +344,7 @@ def named(given: Mapping[str, Any] | None, wanted: Sequence[str], what: str) -> 
     given = given or {}
     if len(given) == len(wanted) and all(map(given.__contains__, wanted)):
         return list(map(given.__getitem__, wanted))
-    extra = sorted(set(given) - set(wanted), key=str)
-    if extra:
-        raise BadInput(f"{what} {extra[0]!r} is not one of this layer's: {list(wanted)}")
+    check_known(given, wanted, what)
     absent = [name for name in wanted if name not in given]
     raise BadInput(f"{what} {absent[0]!r} is missing; this layer needs {list(wanted)}")
 
@@ -361,3 +359,12 @@ def remember(found: dict[Any, Any], key: Any, value: Any) -> None:
 SCALAR = Row((ALL,), (1.0,))
 ALONE = (SCALAR, Place((0,), (0,), 0, 0))
 NO_GROUP = Row((), ())
+
+
+def check_known(given: Mapping[str, Any], wanted: Sequence[str], what: str) -> None:
+    """Refuse a column that the layer was not made with."""
+    extra = sorted(set(given) - set(wanted), key=str)
+    if extra:
+        raise BadInput(
+            f"{what} {extra[0]!r} is not one of this layer's: {list(wanted)}; leave it out, or make the layer with it"
+        )

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import secrets
+import stat
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -156,7 +157,11 @@ def _sweep(folder: str) -> None:
             if not (entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX)):
                 continue
             with contextlib.suppress(OSError):
-                if time.time() - entry.stat(follow_symlinks=False).st_mtime < _YOUNG:
+                found = entry.stat(follow_symlinks=False)
+                young = time.time() - found.st_mtime < _YOUNG
+                if young or not stat.S_ISREG(
+                    found.st_mode
+                ):  # opening a pipe would wait without end
                     continue
                 with open(entry.path, "rb") as left:
                     if lock(left.fileno()):

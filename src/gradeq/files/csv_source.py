@@ -32,7 +32,18 @@ HEAD = 2 << 20
 
 _CELLS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _ENCODING = re.compile(r"column #(\d+): Row #(\d+): .*invalid UTF8")
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+# What is not CSV by its first bytes, what to do about such a file, and about such a pipe.
+_OTHERS = {
+    ((b"\xff\xfe", b"\xfe\xff"), "in UTF-16", "save it as CSV in UTF-8"): (
+        "pipe it through iconv -f UTF-16 -t UTF-8"
+    ),
+    ((b"PAR1",), "a Parquet file by its content", "name it .parquet"): (
+        "Parquet cannot be read from a pipe: give the file itself, named .parquet"
+    ),
+    ((b"\x1f\x8b",), "gzipped by its content", "name it .csv.gz"): (
+        "unpack it on the way: gzip -dc FILE | gradeq ... -"
+    ),
+}
 
 
 class Bytes:
@@ -65,15 +76,12 @@ class Bytes:
         self.closed = True
 
 
-def header(data: Bytes, where: str, separator: str = ",") -> list[str]:
-    """The column names in the first line that is not blank."""
+def header(data: Bytes, where: str, separator: str = ",", piped: bool = False) -> list[str]:
+    """The column names in the first line that is not blank; ``piped``: no other name would help."""
     head = data.head
-    if head.startswith(_UTF16):
-        raise BadInput(f"{where} is in UTF-16; save it as CSV in UTF-8")
-    if head.startswith(b"PAR1"):
-        raise BadInput(f"{where} is a Parquet file by its content; name it .parquet")
-    if head.startswith(b"\x1f\x8b"):
-        raise BadInput(f"{where} is gzipped by its content; name it .csv.gz")
+    for (starts, what, name), pipe in _OTHERS.items():
+        if head.startswith(starts):
+            raise BadInput(f"{where} is {what}; {pipe if piped else name}")
     first = head.lstrip(b"\r\n").split(b"\n")[0]
     if len(first) >= HEAD - 2:
         raise BadInput(f"{where}: the first line is longer than {HEAD >> 20} MB; is it CSV?")
@@ -121,7 +129,7 @@ class CsvSource:
         # A pipe's first block is taken from it by looking at the header: keep it for the pass.
         self._begun: Bytes | None = None
         with self._opened() as data:
-            self.names = header(data, self.where, separator)
+            self.names = header(data, self.where, separator, self._pipe is not None)
             if self._pipe is not None and not spool:
                 self._begun = data
 

@@ -87,7 +87,9 @@ def _converted(
         return np.full(len(column), np.nan)
     if pa.types.is_boolean(kind):
         column = pc.cast(column, pa.uint8())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    elif pa.types.is_decimal(kind):
+        return from_decimals(column)
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise BadInput(f"column {name!r} holds {kind} values; numbers are needed")
     return floats(pc.cast(column, pa.float64(), safe=False))
 
@@ -106,6 +108,14 @@ def _cell_by_cell(
             )
         values[i] = number
     return values
+
+
+def from_decimals(column: pa.Array) -> Floats:
+    """Decimals as the nearest floats, which is how text is read; arrow's own cast may miss by a digit."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return floats(pc.cast(pc.cast(plain(column), pa.large_string()), pa.float64()))
 
 
 def absent_cells(column: pa.Array) -> npt.NDArray[np.bool_]:

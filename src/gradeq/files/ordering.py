@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from gradeq.files.arrays import from_numpy, to_numpy
 from gradeq.files.table import Table
-from gradeq.files.times import Clock
+from gradeq.files.times import Clock, Turns
+from gradeq.spans import NAIVE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,12 +34,14 @@ class Ordered(NamedTuple):
     rows: Int64s  # numbers in the input, from 0
 
 
-def in_time_order(table: Table, clock: Clock) -> bool:
-    """Whether the file's own order is that of time: then it needs no sorting at all."""
+def in_time_order(table: Table, clock: Clock, turns: Turns | None = None) -> bool:
+    """Whether the file's own order is that of time: then it needs no sorting at all; ``turns`` sees where not."""
     last: Any = None
     ordered = True
     for chunk in table.batches([clock.name]):
         times = chunk.times(clock).values
+        if turns is not None and clock.holds == NAIVE:
+            turns.look(times, chunk.start)
         if last is not None and times[0] < last:
             ordered = False
         ordered = ordered and bool((times[1:] >= times[:-1]).all())

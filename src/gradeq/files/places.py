@@ -5,12 +5,24 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable
 
 from gradeq.errors import BadInput
 
 _LONGEST = 255  # bytes of a name, on every common system
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def refuse_address(name: str, done: str, remedy: str) -> None:
+    """Refuse what is the address of something elsewhere: only local files are read and written."""
+    found = _ADDRESS.match(name)
+    if found is None:
+        return
+    if found[1].lower() == "file":
+        remedy = "give the file system path without file://"
+    raise BadInput(f"{name} is an address, and only local files are {done}; {remedy}")
 
 
 def check_output(path: str | os.PathLike[str], inputs: Iterable[str] = ()) -> None:
@@ -21,6 +33,7 @@ def check_output(path: str | os.PathLike[str], inputs: Iterable[str] = ()) -> No
         raise BadInput(f"{path!r} is no name of a file; give a path") from None
     if not name:
         raise BadInput("the name of an output is empty; name a file")
+    refuse_address(name, "written", "write a local file and upload it")
     place = os.path.realpath(name)
     folder = os.path.dirname(place)
     if not os.path.isdir(folder):

@@ -17,12 +17,15 @@ from gradeq.files.formats import PLAIN, Format
 from gradeq.files.nameable import nameable
 from gradeq.files.numbers import Floats, is_text, numeric
 from gradeq.files.parquet_source import ParquetSource
+from gradeq.files.places import refuse_address
 from gradeq.files.times import Clock, Times
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Source = CsvSource | ParquetSource
+
+DOWNLOAD = "download it first, or pipe CSV into gradeq ... - from the program that reads it"
 
 
 class Chunk(NamedTuple):
@@ -168,6 +171,8 @@ def _source(path: str, spool: bool, separator: str) -> Source:
         return CsvSource(path, spool=spool, separator=separator)
     if not path:
         raise BadInput("the name of an input is empty; name a file")
+    if not os.path.exists(path):
+        refuse_address(path, "read", DOWNLOAD)
     with reading(path, "check the name of the input"):
         try:
             kind = os.stat(path).st_mode

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FIRST, _LAST = "1677-09-22", "2262-04-11"  # days of 64-bit nanoseconds
+_TURNS, _HALF_AN_HOUR = 50, 1800 * 10**9
 # Above this size not every integer is a float64.
 _EXACT = 2**53
 _ISO = "write numbers, dates (2024-01-31) or timestamps (2024-01-31T17:05:00)"
@@ -215,3 +216,35 @@ def _wrapped(column: pa.Array, parsed: npt.NDArray[np.int64]) -> npt.NDArray[np.
         (day < _FIRST) | (day > _LAST) | ((day >= "1970") != (parsed >= 0))
     )
     return wrong
+
+
+class Turns:
+    """Looks for clocks that were turned back: times without a zone that are in order but for an hour or two."""
+
+    def __init__(self, counted_from: int = 0) -> None:
+        self.counted_from = counted_from  # of rows in what is said
+        self.back: list[tuple[int, int]] = []  # row (from 0) and nanoseconds, of every step back
+        self._last: int | None = None
+        self._first = self._end = 0
+
+    def look(self, times: npt.NDArray[np.int64], start: int = 0) -> Turns:
+        """Take times of rows that follow each other, from row ``start`` on."""
+        if not len(times) or len(self.back) > _TURNS:
+            return self
+        before = np.concatenate([times[:1] if self._last is None else [self._last], times[:-1]])
+        for i in np.flatnonzero(times < before)[: _TURNS + 1].tolist():
+            self.back.append((start + i, int(before[i]) - int(times[i])))
+        self._first = int(times[0]) if self._last is None else self._first
+        self._last = self._end = int(times[-1])
+        return self
+
+    @property
+    def told(self) -> str | None:
+        """By how much and where the clock went back; None where the order has other reasons."""
+        years = 1 + abs(self._end - self._first) // (365 * 86400 * 10**9)
+        if not 0 < len(self.back) <= min(_TURNS, 1 + years):
+            return None
+        if any(not _HALF_AN_HOUR <= size <= 2 * _HALF_AN_HOUR for _, size in self.back):
+            return None
+        row, size = self.back[0]
+        return f"{round(size / 6e10)} minutes at row {row + self.counted_from}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradeq.engine import checks
+from gradeq.engine.names import check_known
 from gradeq.errors import BadInput
 from gradeq.ledger.constants import ones
 from gradeq.numerics import FAINT, SMALLEST
@@ -135,6 +136,8 @@ def named(given: Any, wanted: Sequence[str], what: str) -> list[tuple[str, Any]]
         if given is not None and len(given):
             raise BadInput(f"this layer has no {what}s; name them when you make it")
         return []
+    if isinstance(given, Mapping):  # a data frame may have other columns
+        check_known(given, wanted, what)
     result = []
     for name in wanted:
         try:

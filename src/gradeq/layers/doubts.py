@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradeq.errors import GradeqWarning
-from gradeq.spans import NUMBERS, shown_time
+from gradeq.spans import NAIVE, NUMBERS, shown_time
 
 if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
@@ -90,4 +90,19 @@ def dated_before(times: Any, due: Any, y: Any, kind: str | None) -> str | None:
         f"{count:,} of {int(np.count_nonzero(known)):,} labels have a label time before the time of their row "
         f"(first: {first}); a label cannot be known before its row is served, so each was taken as known "
         "right after it; are times and label_times swapped?"
+    )
+
+
+def clocks_changed(times: Any, kind: str | None) -> str | None:
+    """What is said of local times in which an hour comes twice; None of others."""
+    if times is None or kind != NAIVE:
+        return None
+    from gradeq.files.times import Turns
+
+    told = Turns().look(times).told
+    if told is None:
+        return None
+    return (
+        f"times without a zone go back by {told}: were clocks changed? rows are served in the order of the written "
+        "times, so rows of that hour may be in the wrong order; give times with a zone, or in UTC"
     )

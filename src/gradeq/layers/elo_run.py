@@ -11,7 +11,7 @@ from gradeq.engine.keeping import Kept
 from gradeq.errors import BadInput
 from gradeq.layers import columns as check
 from gradeq.layers.coding import coded
-from gradeq.layers.doubts import dated_before
+from gradeq.layers.doubts import clocks_changed, dated_before
 from gradeq.layers.run import Run, Trace, checked_ids, snapshot, tracer
 from gradeq.rules.rating import COIN, NOT_LATE
 
@@ -71,7 +71,10 @@ def run_elo(
     h = sides(elo, home, n)
     when, due, never = check.clocks(times, label_times, n, elo._book, "game")
     doubts = elo._doubts
-    swapped = None if doubts.silent else dated_before(when, due, y, elo._book.clock)
+    said = []
+    if not doubts.silent:
+        kind = elo._book.clock
+        said = [dated_before(when, due, y, kind), clocks_changed(when, kind)]
     if (due is not None or ids is not None) and elo.proximal is not None:
         raise BadInput(NOT_LATE)
     named = None if ids is None else checked_ids(elo, ids, n)
@@ -114,7 +117,8 @@ def run_elo(
     served = values if isinstance(like, np.ndarray) else frames.like(like, values)
     run = EloRun(served, values, ran, tracer(elo, start, columns))
     run.ties, run.skipped = ties, n - len(columns.base)
-    doubts.say(swapped)
+    for text in said:
+        doubts.say(text)
     return run
 
 

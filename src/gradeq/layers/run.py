@@ -23,7 +23,7 @@ from gradeq.equilibrium import figure
 from gradeq.errors import BadInput
 from gradeq.frames import same_index
 from gradeq.layers import columns as check
-from gradeq.layers.doubts import dated_before
+from gradeq.layers.doubts import clocks_changed, dated_before
 from gradeq.layers.maturity import mature_columns
 from gradeq.layers.several import answer
 from gradeq.tables import in_html
@@ -164,7 +164,10 @@ def run_layer(
     )
     base, y, w, when, due = given_columns(layer, predictions, labels, weights, times, label_times)
     doubts = layer._doubts
-    swapped = None if doubts.silent else dated_before(when, due, y, layer._book.clock)
+    said = []
+    if not doubts.silent:
+        kind = layer._book.clock
+        said = [dated_before(when, due, y, kind), clocks_changed(when, kind)]
     y, due = mature_columns(layer._book, y, when, due, ids is not None)
     rows = (len(base), *grouped(layer, base, groups, features))
     series = () if key is None else (key,)
@@ -184,7 +187,8 @@ def run_layer(
     shown = answer(predictions, layer._shown(base, ran.served))
     doubts.look(base, y)
     doubts.warn()
-    doubts.say(swapped)
+    for text in said:
+        doubts.say(text)
     return Run(shown, ran.served, ran, again, columns)
 
 

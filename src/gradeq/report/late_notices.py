@@ -177,3 +177,13 @@ def taken_again(what: str) -> Notice:
         "Rows that the state had seen were taken again (--again).",
         f"It was so because {what}. What they taught the first time stays learned.",
     )
+
+
+def clocks_changed(where: str) -> Notice:
+    """Local times of an hour that came twice, sorted as they are written."""
+    return Notice(
+        "amber",
+        f"Times without a zone go back by {where}: were clocks changed?",
+        "Rows were served in the order of the written times, so rows of that hour may be in the wrong order.",
+        "Write times with a zone (2024-01-31T17:05:00+01:00) or in UTC.",
+    )
