@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+from fuzz.printed import check_printed
 from fuzz.promises import harm, labels_until, vacuous
 from fuzz.telling import ROUNDING, Broken, close, expect
 from gradeq.errors import BadInput, OtherSettings
@@ -78,6 +79,7 @@ def check(life, whole=True):
     if not rows or not own.weight:
         return result
     size = averages(life, result, rows, own)
+    check_printed(life, result, own, size)
     vacuous(life, result, rows)
     coverage(life, own)
     harm(life, rows, own)
