@@ -1,7 +1,9 @@
 """One life of a layer under an adversary who sees what is served, and the books kept by hand beside it."""
 
 import contextlib
+import copy
 import math
+import warnings
 
 import numpy as np
 
@@ -57,8 +59,17 @@ class Life:
         self.fresh = int(rng.choice([0, 0, 50]))  # until then only the first names are seen
         self.size = float(rng.choice([1.0, 1.0, 1e3, 1e-3]))  # of features
         self.sums, self.usual = {}, 0.0
+        self.constant_weight = float(10.0 ** rng.choice([-6.0, 2.0, 6.0]))
         self.served, self.waited, self.heard = 0, [], 0
         self.earlier, self.later = None, []
+        self.backup, self.astray, self.stray = None, [], False
+        # Without ids at most one prediction (of each key) waits for its label.
+        self.single = (
+            alone and not (self.in_hand or case.at_once or case.games) and rng.random() < 0.15
+        ) and hasattr(self.layer, "skip")
+        self.waiting, self.replaced = {}, 0
+        if self.single:
+            self.late = 0.0
         self.look = look
         moments = set(rng.integers(3, rows, 2).tolist()) if look else ()
         for t in range(rows):
@@ -79,6 +90,9 @@ class Life:
             "light": lambda: float(rng.uniform(0.01, 1.0)),
             "wild": lambda: float(10.0 ** rng.uniform(-12, 3)),
             "zeros": lambda: float(rng.choice([0.0, 1.0])),
+            "huge": lambda: float(10.0 ** rng.uniform(-6, 6)),
+            "large": lambda: float(rng.uniform(300.0, 2500.0)),
+            "constant": lambda: self.constant_weight,
             "none": lambda: 1.0,
         }[self.case.weights]()
 
@@ -139,6 +153,8 @@ class Life:
             row.ticket = layer.open(*args, **given)
             row.served, row.step = row.ticket.served, row.ticket.step
             self.usual = (row.step * max(self.usual, row.step / 30.0)) ** 0.5
+        elif self.single:
+            self.serve_single(row, args, given)
         else:
             row.id, self.number = self.number, self.number + 1
             if self.rng.random() < 0.5:
@@ -148,6 +164,15 @@ class Life:
         self.counted(row)
         if row.time is not None:
             self.lapse(row.time)
+
+    def serve_single(self, row, args, given):
+        """Serve a row without an id: it takes the place of the one that waits."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shown = self.layer.predict(*args, **given)
+        row.served = self.case.seen(self.layer, shown, None, row.key)
+        self.replaced += row.key in self.waiting
+        self.waiting[row.key] = row
 
     def counted(self, row):
         self.served += 1
@@ -187,6 +212,10 @@ class Life:
             layer.update(*args, y, row.w, **given)
         elif row.ticket is not None:
             row.posting = layer.post(row.ticket, y)
+        elif self.single:
+            layer.update(y, **({} if row.key is None else {"key": row.key}))
+            if not isinstance(y, float) or math.isfinite(y):
+                del self.waiting[row.key]
         else:
             (layer.settle if self.case.games else layer.update)(y, id=row.id)
 
@@ -226,7 +255,12 @@ class Life:
         try:
             row = self.row(t)
             self.serve(row)
-            if rng.random() >= self.lost:
+            if self.single and rng.random() < self.lost:
+                if (
+                    rng.random() < 0.5
+                ):  # it is known that no label comes; else the next one replaces it
+                    self.skip(row)
+            elif self.single or rng.random() >= self.lost:
                 if t >= self.quiet and rng.random() < self.late:
                     self.open.append(row)
                 else:
@@ -274,6 +308,66 @@ class Life:
         elif pick < 0.14:
             layer.expire(self.clock)
             self.lapse(self.clock)
+        elif pick < 0.15 and self.alone:
+            self.backup = (layer.to_json(), self.books())
+        elif pick < 0.165 and self.backup is not None:
+            self.restore()
+        elif pick < 0.25 and self.astray:
+            self.post_astray(t)
+
+    BOOKS = (
+        "clock", "frozen", "corrected", "stepped", "usual", "served", "heard", "stray", "replaced",
+    )  # fmt: skip
+
+    def books(self):
+        """A copy of everything that is written down by hand."""
+        twins = {id(row): copy.copy(row) for row in self.rows}
+        lists = [[twins[id(row)] for row in own] for own in (self.rows, self.open, self.later)]
+        waiting = {key: twins[id(row)] for key, row in self.waiting.items()}
+        plain = {name: getattr(self, name) for name in self.BOOKS}
+        return lists, waiting, plain, dict(self.sums), list(self.waited), self.earlier
+
+    def restore(self):
+        """Back to a backup: what was served since is a lost future, whose tickets are still in somebody's hands."""
+        text, books = self.backup
+        known = {row.number for row in books[0][0]}
+        self.astray += [
+            row
+            for row in self.rows
+            if (row.ticket is not None or row.id is not None)
+            and row.y is None
+            and row.number not in known
+        ]
+        lists, self.waiting, plain, self.sums, self.waited, self.earlier = books
+        self.rows, self.open, self.later = lists
+        for name, value in plain.items():
+            setattr(self, name, value)
+        self.layer, self.backup = self.case.revive(text), None
+
+    def post_astray(self, t):
+        """The label of a ticket from a lost future is refused, or learned from with no bound left."""
+        row = self.astray.pop()
+        before = self.layer.to_json()
+        y = label(self, row, t)
+        try:
+            self.post(row, y)
+        except (gq.TicketError, gq.BadInput):
+            assert self.layer.to_json() == before, "a ticket was refused and left a trace"
+            return
+        except gq.Diverging:
+            return
+        self.stray = True
+        self.rows.append(row)
+        self.said(row, y)
+
+    def skip(self, row):
+        """No label will come: the ticket is closed and nothing learned."""
+        key = {} if row.key is None else {"key": row.key}
+        if self.rng.random() < 0.5:
+            self.layer.skip(**key)
+        else:
+            self.layer.update(None if self.rng.random() < 0.5 else math.nan, **key)
+        del self.waiting[row.key]
 
     def forget(self, t):
         """All that was held back, and then the lateness forgotten: what has happened still counts."""

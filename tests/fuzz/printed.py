@@ -55,7 +55,9 @@ def check_loss(result, text, own):
         if after > before * (1.0 + 1e-6) and after > 1e-12 * abs(before) + 1e-18:
             expect("(worse" in text, "a loss that rose and is not said to", text, before, after)
         if after < before * (1.0 - 1e-6):
-            expect("(worse" not in text, "a loss that fell is said to be worse", text, before, after)
+            expect(
+                "(worse" not in text, "a loss that fell is said to be worse", text, before, after
+            )
 
 
 def check_bound(life, result, text, own, size):

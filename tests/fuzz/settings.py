@@ -48,13 +48,13 @@ class Case:
         """A value inside the limits of labels: the value itself, or the limit."""
         return min(self.support[1], max(self.support[0], x))
 
-    def seen(self, layer, shown, id):
+    def seen(self, layer, shown, id, key=None):
         """What a label will be judged by: for quantiles with limits the value before them."""
         if self.kind == "conformal":
             return shown.threshold
         if not self.levels or "support" not in self.told:
             return shown
-        served = layer._book.find(id)[0][3]
+        served = layer._book.find(id, key)[0][3]
         inside = tuple(map(self.held, served if isinstance(served, tuple) else (served,)))
         assert (shown if isinstance(shown, tuple) else (shown,)) == inside, (shown, inside)
         return served
@@ -168,7 +168,8 @@ def limited(rng, own, scale):
 
 
 def weighted(rng):
-    return str(rng.choice(["none", "none", "none", "mild", "heavy", "light", "wild", "zeros"]))
+    usual = ["none"] * 4 + ["mild", "heavy", "light", "wild", "zeros"]
+    return str(rng.choice([*usual, "huge", "large", "constant"]))
 
 
 def scaled(rng, in_steps=False):
