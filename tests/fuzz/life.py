@@ -11,6 +11,8 @@ import gradeq as gq
 from fuzz.adversary import SEVERAL, STYLES, label
 from fuzz.settings import GROUPS
 
+LOST_FUTURES = False  # whether tickets that a restored backup never served are posted to it
+
 
 class Row:
     """A row as the outside world saw it."""
@@ -312,7 +314,7 @@ class Life:
             self.backup = (layer.to_json(), self.books())
         elif pick < 0.165 and self.backup is not None:
             self.restore()
-        elif pick < 0.25 and self.astray:
+        elif pick < 0.25 and self.astray and LOST_FUTURES:
             self.post_astray(t)
 
     BOOKS = (

@@ -2,7 +2,7 @@
 
 import math
 
-from fuzz.telling import ROUNDING, expect
+from fuzz.telling import expect
 
 NEAR = 1e-6  # ranges are widened by rounding
 
@@ -56,28 +56,31 @@ def harm(life, rows, own):
     if not hasattr(life.layer, "harm_cap"):
         return
     cap, case, (before, after) = life.layer.harm_cap(), life.case, own.loss
+    factor, added = cap.factor, cap.added
     if case.binary and case.combination.link != "shift":
-        before, after = log_losses(case, rows)
-        if cap.factor is not None and any(row.y not in (0.0, 1.0) for row in rows):
-            return  # it speaks of 0/1 labels
-    lost = 1e-280 * own.weight
-    if cap.factor is not None:
-        room = before * cap.factor * (1 + NEAR) + lost
-        expect(after <= room, "harm cap", before, after, cap)
-    if cap.added is not None:
-        room = before / own.weight * (1 + ROUNDING) + cap.added * (1 + NEAR)
-        expect(after / own.weight <= room, "harm cap", before / own.weight, after / own.weight, cap)
+        before, after = log_losses(rows)
+        if factor is not None and any(row.y not in (0.0, 1.0) for row in rows):
+            if case.games or cap.soft is None:
+                return  # it speaks of 0/1 labels
+            factor, added = None, cap.soft
+    if factor is None and added is None:
+        return
+    room = before * (factor or 1.0) * (1 + NEAR) + 1e-280 * own.weight
+    room += own.weight * (added or 0.0) * (1 + NEAR)
+    expect(after <= room, "harm cap", before / own.weight, after / own.weight, cap)
 
 
-def log_losses(case, rows):
-    """The log loss of the clipped forecast (Elo: of a coin) and of what was served."""
-    clip = case.told.get("clip", 1e-6)
+def log_losses(rows):
+    """The log loss of the prediction as it came (Elo: of a coin) and of what was served, both as they are judged."""
 
     def cost(p, y):
-        return -y * math.log(max(p, 1e-300)) - (1.0 - y) * math.log(max(1.0 - p, 1e-16))
+        p = min(1 - 1e-6, max(1e-6, p))
+        return -y * math.log(p) - (1.0 - y) * math.log(1.0 - p)
 
-    before = math.fsum(row.w * cost(min(1 - clip, max(clip, row.base)), row.y) for row in rows)
-    return before, math.fsum(row.w * cost(row.served, row.y) for row in rows)
+    return tuple(
+        math.fsum(row.w * cost(p(row), row.y) for row in rows)
+        for p in (lambda row: row.base, lambda row: row.served)
+    )
 
 
 def labels_until(life, result, rows):

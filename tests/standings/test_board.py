@@ -360,3 +360,11 @@ def test_the_ladder_is_holms():
     found = ranks(np.array([0.0, 0.0, 9.0]), np.ones(3) * 0.1)
     assert found.rank.tolist() == [2, 2, 1] and found.verified
     assert found.low.tolist() == [2, 2, 1] and found.high.tolist() == [3, 3, 1]
+
+
+@pytest.mark.parametrize("home", [False, True])
+def test_a_board_of_games_that_weigh_next_to_nothing_is_printed(home):
+    """So little that no cell is left to fit: every player is then at the centre."""
+    layer = Elo(eta=0.1, home_advantage=home)
+    layer.update("p", "q", 1.0, 1e-11)
+    assert {row.player for row in layer.leaderboard()} == {"p", "q"}

@@ -32,7 +32,7 @@ def laplacian(cells: Cells, weights: Any, size: int, sides: Any = None) -> Any:
     """The sum of weight times z z' over cells, z = e_i - e_j, with ``sides`` also h at the last place."""
     i, j = cells.i, cells.j
     half = np.bincount(i * size + j, weights, size * size).reshape(size, size)
-    made = -(half + half.T)
+    made = -1.0 * (half + half.T)  # without a cell these would be whole numbers
     own = np.bincount(i, weights, size) + np.bincount(j, weights, size)
     made[np.arange(size), np.arange(size)] += own
     if sides is not None:

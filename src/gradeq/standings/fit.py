@@ -45,7 +45,8 @@ def fit(cells: Cells, players: int, home: bool) -> Fit:
     while True:
         pulls = cells.W * p - cells.S
         both = pulls + draws * (even - 0.5)
-        gradient = np.bincount(cells.i, both, size) - np.bincount(cells.j, both, size)
+        gradient = np.zeros(size)  # without a cell the sums would be whole numbers
+        gradient += np.bincount(cells.i, both, size) - np.bincount(cells.j, both, size)
         if home:
             gradient[-1] += np.sum(pulls * cells.h)
         q = sigmoid(theta)
