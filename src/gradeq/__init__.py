@@ -31,9 +31,11 @@ if TYPE_CHECKING:
         Diverging,
         ExpiredTicket,
         GradeqError,
+        GradeqWarning,
         LabelConflict,
         MissingExtra,
         OtherSettings,
+        ReplacedPrediction,
         StateError,
         StepTooLarge,
         TicketError,
@@ -77,6 +79,7 @@ __all__ = [
     "Expectile",
     "ExpiredTicket",
     "GradeqError",
+    "GradeqWarning",
     "Huber",
     "Identity",
     "IntervalTracker",
@@ -100,6 +103,7 @@ __all__ = [
     "Quantile",
     "QuantileEnsemble",
     "QuantileTracker",
+    "ReplacedPrediction",
     "Ridge",
     "RiskControl",
     "Shift",
@@ -131,8 +135,8 @@ _HOMES = {
     "gradeq.engine.learner": "Learner",
     "gradeq.equilibrium": "Equilibrium",
     "gradeq.errors": (
-        "BadInput Diverging ExpiredTicket GradeqError LabelConflict MissingExtra OtherSettings StateError "
-        "StepTooLarge TicketError UnknownTicket"
+        "BadInput Diverging ExpiredTicket GradeqError GradeqWarning LabelConflict MissingExtra OtherSettings "
+        "ReplacedPrediction StateError StepTooLarge TicketError UnknownTicket"
     ),
     "gradeq.layers.conformal": "Conformal",
     "gradeq.layers.debiaser": "Debiaser",

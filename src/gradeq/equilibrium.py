@@ -178,6 +178,8 @@ class Equilibrium:
         parts.append(self._bound_in_words())
         if self.learning is not None and self.learning.gaps:
             parts.append(f"labels: {self.learning.gaps}")
+        if self.learning is not None and self.learning.replaced:
+            parts.append(self.learning.replacements)
         return "; ".join(parts)
 
     @property

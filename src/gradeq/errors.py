@@ -14,7 +14,10 @@
 
 Refused means unchanged: what was learned is as it was before the call.
 
-Warnings of gradeq's own are a ``GradeqWarning`` (UserWarning).
+Warnings of gradeq's own are a ``GradeqWarning`` (UserWarning):
+
+    GradeqWarning
+    └── ReplacedPrediction        a second prediction without an id came before the label of the first
 """
 
 from __future__ import annotations
@@ -66,6 +69,10 @@ class MissingExtra(GradeqError):
 
 class GradeqWarning(UserWarning):
     """Every warning of gradeq's own."""
+
+
+class ReplacedPrediction(GradeqWarning):
+    """A prediction without an id was replaced by the next one before its label came."""
 
 
 def missing_extra(extra: str, purpose: str) -> MissingExtra:

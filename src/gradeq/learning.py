@@ -23,7 +23,8 @@ class Learning(NamedTuple):
     learn from. ``silent``: rows served since a label last came; ``silence``: the most that were served from one label
     to the next. Both 0 before labels. ``learned``: labels learned from; ``not_due``: labels that are given but come
     only after the last row. ``latest_in_series``: as ``latest``, in rows of its own series; None without keys, and
-    where series have groups of their own.
+    where series have groups of their own. ``replaced``: predictions without an id that another one replaced before
+    their label came.
     """
 
     method: str
@@ -39,6 +40,7 @@ class Learning(NamedTuple):
     learned: int
     not_due: int
     latest_in_series: int | None = None
+    replaced: int = 0
 
     @property
     def lateness(self) -> str:
@@ -82,9 +84,14 @@ class Learning(NamedTuple):
         late += (
             f"; {counted(self.not_due, 'label')} not due by the last row" if self.not_due else ""
         )
-        return (
-            f"{step}; {late}; {100 * self.unlabelled:.3g} % of rows without a label to learn from"
-        )
+        rest = f"; {self.replacements}" if self.replaced else ""
+        return f"{step}; {late}; {100 * self.unlabelled:.3g} % of rows without a label to learn from{rest}"
+
+    @property
+    def replacements(self) -> str:
+        """How many predictions were replaced; empty if none was."""
+        were = "prediction was" if self.replaced == 1 else "predictions were"
+        return f"{self.replaced:,} {were} replaced before a label came" if self.replaced else ""
 
     @property
     def gaps(self) -> str:
@@ -122,6 +129,7 @@ def learning_of(layer: Any) -> Learning:
         int(posted - facts[fact.SKIPPED]),
         waiting,
         latest_in_series(layer),
+        sum(layer._book.replaced.values()),
     )
 
 

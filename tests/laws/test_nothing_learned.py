@@ -39,7 +39,7 @@ def test_while_nothing_is_learned_what_comes_in_goes_out(kind):
     groups = {name: "a" for name in more.get("groups", ())}
     given = ({"groups": groups} if groups else {}) | ({"key": "k"} if "key" in more else {})
     layer = make()
-    assert [layer.predict(f, **given) for f in base] == base
+    assert [layer.predict(f, **given, id=k) for k, f in enumerate(base)] == base
     assert [make().preview(f, **given).served for f in base] == base
 
 

@@ -243,7 +243,7 @@ import os, sys, threading
 import gradeq as gq
 
 sys.setswitchinterval(1e-6)
-layer, stop = gq.Debiaser(0.1, groups=["g"]), threading.Event()
+layer, stop = gq.Debiaser(0.1, groups=["g"], queue=True), threading.Event()
 
 def learn():
     k = 0

@@ -41,7 +41,7 @@ def test_a_score_of_ones_own_covers_and_is_saved_without_it():
     with pytest.raises(StateError, match="score of its own"):
         from_json(text)
     with pytest.raises(BadInput, match="no interval"):
-        _ = layer.predict(1.0).interval
+        _ = layer.peek(1.0).interval
 
 
 def test_labels_may_be_anything_that_the_score_takes():

@@ -31,7 +31,7 @@ def test_nothing_that_is_proven_to_stay_is_called_diverging(eta: float) -> None:
 
 
 def test_a_refused_label_changes_nothing_and_can_be_posted_again() -> None:
-    layer = Debiaser(eta=1.9, groups=["g"], late_cap=None)
+    layer = Debiaser(eta=1.9, groups=["g"], late_cap=None, queue=True)
     with pytest.raises(Diverging):
         late(layer, 100, 5)
     before = layer.to_json()

@@ -235,7 +235,7 @@ def test_every_key_has_groups_of_its_own(make, late):
 
 
 def test_a_label_goes_to_the_oldest_open_ticket_of_its_key():
-    many = Keyed(Debiaser(eta=0.5, late_cap=None))
+    many = Keyed(Debiaser(eta=0.5, late_cap=None, queue=True))
     many.predict(0.0, key="a"), many.predict(0.0, key="b"), many.predict(0.0, key="a")
     assert many.update(1.0, key="b") == "applied"
     assert many.update(2.0, key="a") == "applied"

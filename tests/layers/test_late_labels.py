@@ -179,8 +179,8 @@ def test_a_ticket_that_never_closes_does_not_keep_the_others():
     assert layer.update(1.0) == "applied" and layer.in_flight["open"] == 0
 
 
-def test_oldest_first_without_ids():
-    layer = Debiaser(eta=0.5, late_cap=None)
+def test_oldest_first_in_a_queue():
+    layer = Debiaser(eta=0.5, late_cap=None, queue=True)
     layer.predict(0.0), layer.predict(10.0)
     layer.update(1.0), layer.update(10.0)
     assert layer.theta["(all)"] == 0.5

@@ -47,6 +47,17 @@ def number(value: Any, what: str, *, missing: bool = False) -> float:
     return result
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a label says that none will come: None, NA, NaT or nan.
+
+    >>> is_missing(None), is_missing(math.nan), is_missing(0.0)
+    (True, True, False)
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(value != value)
+
+
 def probability(value: Any, what: str) -> float:
     """A number in [0, 1]."""
     result = number(value, what)

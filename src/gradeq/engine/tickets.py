@@ -7,15 +7,23 @@ layer's verbs ``open`` and ``post`` and needs none.
 from __future__ import annotations
 
 import math
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy, deepcopy
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradeq.errors import BadInput, ExpiredTicket, StateError, UnknownTicket
+from gradeq.errors import (
+    BadInput,
+    ExpiredTicket,
+    ReplacedPrediction,
+    StateError,
+    UnknownTicket,
+)
 from gradeq.ledger.values import Place, Posting, Row, Ticket, checked_fields, new
 from gradeq.spans import comparable, remedy, spelled
 
@@ -39,23 +47,33 @@ Opened = tuple[Fields, Place | None, Id | None, float | None]
 
 
 class Book:
-    """Open tickets by number and by id, the last ``remember`` closed and expired ids."""
+    """Open tickets by number and by id, the last ``remember`` closed and expired ids.
+
+    Tickets without an id: ``queue`` keeps them all, first in, first out. Else a single prediction (of each key)
+    replaces the one before it, and only those of a batch (``predict_many``) queue.
+    """
 
     __slots__ = (
         "by_id", "by_key", "clock", "closed", "desk", "due", "forgotten", "held", "lapsed", "maturity", "missing_is",
-        "now", "oldest", "opened", "remember", "timed", "ttl", "waiting",
+        "newest", "now", "oldest", "oldest_without_id", "opened", "queue", "remember", "replaced", "singles", "timed",
+        "ttl", "waiting",
     )  # fmt: skip
 
-    def __init__(self, ttl: float | None, remember: int = 10_000) -> None:
+    def __init__(self, ttl: float | None, remember: int = 10_000, *, queue: bool = False) -> None:
         if ttl is not None and not ttl > 0:
             raise BadInput(f"ttl={ttl}: a ticket's time to live must be positive")
-        self.ttl, self.remember = ttl, remember
+        self.ttl, self.remember, self.queue = ttl, remember, queue
         # How old a row must be before its label is learned (0: as it comes), and what a label that has not come
         # by then counts as.
         self.maturity: float | None = None
         self.missing_is: Any = None
         self.opened: dict[int, Opened] = {}  # by number
-        self.oldest = 1  # no number of an open ticket is smaller
+        # No number of an open ticket that queues is smaller, nor of one without an id.
+        self.oldest = self.oldest_without_id = 1
+        self.newest = 0  # the largest number that was ever open
+        # By key (None without keys): the number of its single ticket without an id, open or not; those replaced.
+        self.singles: dict[str | None, int] = {}
+        self.replaced: dict[str | None, int] = {}
         self.by_id: dict[Id, int] = {}
         # The numbers of each key's open tickets, from the first time that a key is asked for.
         self.by_key: dict[str, OrderedDict[int, None]] | None = None
@@ -76,7 +94,7 @@ class Book:
 
     def blank(self) -> Book:
         """An empty book with the same settings."""
-        made = Book(self.ttl, self.remember)
+        made = Book(self.ttl, self.remember, queue=self.queue)
         made.maturity, made.missing_is = self.maturity, self.missing_is
         return made
 
@@ -85,7 +103,7 @@ class Book:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Book:
         """An independent book; tickets and postings never change, so both may hold them."""
-        twin = Book(self.ttl, self.remember)
+        twin = Book(self.ttl, self.remember, queue=self.queue)
         for name in self.__slots__:
             setattr(twin, name, copy(getattr(self, name)))
         twin.by_key, twin.desk = None, deepcopy(self.desk, memo)
@@ -120,7 +138,8 @@ class Book:
         """Keep a ticket that was just opened."""
         number = ticket[0]
         if not self.opened:
-            self.oldest = number
+            self.oldest = self.oldest_without_id = number
+        self.newest = max(self.newest, number)
         self.opened[number] = (ticket, place, id, time)
         if id is None and time is None and self.by_key is None:
             return
@@ -134,51 +153,127 @@ class Book:
                 heapify(self.timed)
             heappush(self.timed, (time, number))
 
+    def single(self, key: str | None) -> int | None:
+        """The number of the open single ticket without an id (of this key)."""
+        number = self.singles.get(key)
+        return number if number in self.opened else None
+
+    def replace(self, ticket: Fields, time: float | None, place: Place | None) -> None:
+        """Keep a ticket without an id, in the place of the single one that waits (of the same key)."""
+        self.replace_single(ticket[1].key)
+        self.singles[ticket[1].key] = ticket[0]
+        self.put(ticket, None, time, place)
+
+    def replace_single(self, key: str | None) -> None:
+        """Drop the single ticket without an id (of this key) and count it, if there is one.
+
+        With ``missing_is`` its row stays: it has no label when it is mature.
+        """
+        number = self.single(key)
+        if number is not None:
+            del self.singles[key]
+            if self.missing_is is None:
+                self.withdraw(number)
+            self.replaced[key] = self.replaced.get(key, 0) + 1
+
     def _enter(self, ticket: Fields) -> None:
         number, row = ticket[:2]
         if self.by_key is not None and row.key is not None:
             self.by_key.setdefault(row.key, OrderedDict())[number] = None
 
-    def find(self, id: Id | None = None, key: str | None = None) -> Opened:
-        """The open ticket of this id, or the oldest open one (of this key); it stays open."""
+    def find(self, id: Id | None = None, key: str | None = None, batch: bool = False) -> Opened:
+        """The open ticket of this id, or the one without an id that a label now belongs to; it stays open.
+
+        Without an id: the single one (of this key), else the oldest of a batch, else the oldest with an id. With
+        ``batch`` the single one comes last, and with ``queue`` the oldest of all is taken.
+        """
         if id is not None:
-            number = self.by_id.get(id)
-            if number is not None:
-                return self.opened[number]
-            if id in self.lapsed:
-                raise ExpiredTicket(
-                    f"id {id!r} has expired (ttl {spelled(self.ttl)}); its label is not used"
-                )
-            if self.forgotten:
-                raise UnknownTicket(
-                    f"id {id!r} is not known: it was never served here, or it was forgotten "
-                    f"({self.forgotten:,} ids were; the last {self.remember:,} closed ones are kept)"
-                )
-            raise UnknownTicket(f"id {id!r} was never served here; predict with this id first")
+            return self._of_id(id)
+        number = None if batch else self.single(key)
+        if number is not None:
+            return self.opened[number]
+        if self.queue:
+            return self._oldest(key, every=True)
+        if batch:
+            with suppress(UnknownTicket):
+                return self._oldest(key, every=True)
+            return self._single(key)
+        with suppress(UnknownTicket):
+            return self._single(key)
+        with suppress(UnknownTicket):
+            return self._oldest(key, every=False)
+        return self._oldest(key, every=True)
+
+    def _of_id(self, id: Id) -> Opened:
+        number = self.by_id.get(id)
+        if number is not None:
+            return self.opened[number]
+        if id in self.lapsed:
+            why = "was skipped" if self.ttl is None else f"has expired (ttl {spelled(self.ttl)})"
+            raise ExpiredTicket(f"id {id!r} {why}; its label is not used")
+        if self.forgotten:
+            raise UnknownTicket(
+                f"id {id!r} is not known: it was never served here, or it was forgotten "
+                f"({self.forgotten:,} ids were; the last {self.remember:,} closed ones are kept)"
+            )
+        raise UnknownTicket(f"id {id!r} was never served here; predict with this id first")
+
+    def _single(self, key: str | None) -> Opened:
+        """The single ticket without an id of this key; without a key, the only one."""
+        if self.single(key) is not None:
+            return self.opened[self.singles[key]]
+        if key is None and self.singles:
+            waiting = []
+            for own in list(self.singles):
+                if self.single(own) is None:
+                    del self.singles[own]
+                    continue
+                waiting.append(own)
+                if len(waiting) == 2:
+                    raise BadInput(
+                        f"keys {waiting[0]!r} and {waiting[1]!r} both wait for a label; "
+                        "say whose it is: update(y, key=...)"
+                    )
+            if waiting:
+                return self.opened[self.singles[waiting[0]]]
+        raise UnknownTicket(waits_for_none(key))
+
+    def _oldest(self, key: str | None, every: bool) -> Opened:
+        """The oldest ticket (of this key) that queues; ``every``: with or without an id."""
         if key is not None:
             if self.by_key is None:
                 self.by_key = {}
                 for ticket, _, _, _ in self.opened.values():
                     self._enter(ticket)
             for number in self.by_key.get(key, ()):
-                return self.opened[number]
-            raise UnknownTicket(
-                f"no prediction of key {key!r} waits for a label; call predict first"
-            )
-        opened = self.opened.get(self.oldest)
-        if opened is None:
-            if not self.opened:
-                raise UnknownTicket("no prediction waits for a label; call predict first")
-            while self.oldest not in self.opened:
-                self.oldest += 1
-            opened = self.opened[self.oldest]
-        return opened
+                if self._queues(number, every):
+                    return self.opened[number]
+            raise UnknownTicket(waits_for_none(key))
+        first = self.oldest if every else self.oldest_without_id
+        last = self.newest if self.opened else 0
+        while first <= last and not self._queues(first, every):
+            first += 1
+        if every:
+            self.oldest = first
+        else:
+            self.oldest_without_id = first
+        if first > last:
+            raise UnknownTicket(waits_for_none(None))
+        return self.opened[first]
+
+    def _queues(self, number: int, every: bool) -> bool:
+        opened = self.opened.get(number)
+        if opened is None or self.singles.get(opened[0][1].key) == number:
+            return False
+        return every or opened[2] is None
 
     def close(self, ticket: Fields, id: Id | None, posting: Fields) -> None:
         """The label of a ticket came, which is taken out of ``opened``: its id is remembered with the posting."""
         if id is not None:
             del self.by_id[id]
             self.shut(id, new(Posting, posting))
+        elif self.singles and self.singles.get(ticket[1][2]) == ticket[0]:
+            del self.singles[ticket[1][2]]
         if self.by_key is not None:
             self._unlist(ticket, None)
 
@@ -350,8 +445,18 @@ class Book:
             "lapsed": list(self.lapsed),
             "waiting": [own if own.id is not None else own[:4] for own in waiting],
             "now": self.now,
+            **self._singles_state(),
             **({"forgotten": self.forgotten} if self.forgotten else {}),
             **({"desk": self.desk} if self.desk else {}),
+        }
+
+    def _singles_state(self) -> dict[str, Any]:
+        queued = len(self.opened) > len(self.by_id) and not self.queue  # some have no id
+        singles = [number for number in self.singles.values() if number in self.opened]
+        replaced = [[key, count] for key, count in self.replaced.items()]
+        return {
+            **({"singles": singles} if queued else {}),
+            **({"replaced": replaced} if replaced else {}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -362,15 +467,25 @@ class Book:
         for entry, id, time in state["open"]:
             fresh.check_new(id)
             fresh.put(as_ticket(entry), id, time)
-        fresh.oldest = min(fresh.opened, default=1)
+        fresh.oldest = fresh.oldest_without_id = min(fresh.opened, default=1)
         fresh.hold([Waiting(as_ticket(entry), *own) for entry, *own in state["waiting"]])
         named = sum(own.id is not None for own in fresh.waiting.values())
         counts = (len(fresh.opened), len(fresh.closed), len(fresh.waiting), len(fresh.held))
         if counts != (*(len(state[name]) for name in ("open", "closed", "waiting")), named):
             raise StateError("the state is damaged: a ticket or an id stands twice")
         fresh.forgotten = int(state.get("forgotten", 0))
+        fresh.replaced = {key: int(count) for key, count in state.get("replaced", ())}
+        if any(count < 1 for count in fresh.replaced.values()):
+            raise StateError(
+                "the state is damaged: a number of replaced predictions is not positive"
+            )
+        for number in state.get("singles", ()):
+            fields, _, id, _ = fresh.opened[number]
+            if id is not None or fields[1].key in fresh.singles or self.queue:
+                raise StateError("the state is damaged: a key has two single tickets")
+            fresh.singles[fields[1].key] = number
         for name in self.__slots__:
-            if name not in ("ttl", "remember", "maturity", "missing_is"):
+            if name not in ("ttl", "remember", "maturity", "missing_is", "queue"):
                 setattr(self, name, getattr(fresh, name))
         self.now, self.desk = state["now"], dict(state.get("desk", {}))
 
@@ -378,6 +493,24 @@ class Book:
 def just_after(time: float) -> float:
     """The next moment that a float tells apart."""
     return math.nextafter(time, math.inf)
+
+
+def waits_for_none(key: str | None) -> str:
+    """That no label is waited for."""
+    what = "prediction" if key is None else f"prediction of key {key!r}"
+    return f"no {what} waits for a label; call predict first"
+
+
+def warn_replaced(key: str | None) -> None:
+    """Say, once for each layer, that predictions without ids replace each other, and what to do."""
+    of = "" if key is None else f" of key {key!r}"
+    warnings.warn(
+        f"a second predict{of} without an id came before the label of the first, which it replaces: its label is "
+        "no longer waited for (said once). Give ids, call layer.skip() where no label will come, look with "
+        "layer.peek(...), or make the layer with queue=True if labels come in the order of predictions",
+        ReplacedPrediction,
+        stacklevel=4,
+    )
 
 
 def id_of(id: Any) -> Id:

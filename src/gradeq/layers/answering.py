@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gradeq.engine.checks import is_missing
 from gradeq.engine.tickets import Book, Id, id_of
 from gradeq.errors import (
     BadInput,
@@ -33,7 +34,7 @@ class Answering(Guarded):
 
     _book: Book
     _rule: Rule
-    update: Callable[..., str]
+    _update: Callable[..., str]
     repost: Callable[..., tuple[Posting, Posting]]
     _label: Callable[[Any], Any]
 
@@ -41,12 +42,21 @@ class Answering(Guarded):
         """Learn from many labels in row order, as ``update`` does: the outcome of each row, in the labels' form.
 
         "applied", "duplicate", "conflict", "unknown", "expired", with ``maturity`` "waiting", or "rejected" for what
-        is no label. ``times``: when each came, for a layer with ``maturity``. Without ``ids``
-        labels go to the oldest open tickets. A frame with columns ``label`` and ``id`` comes back with ``outcome``.
+        is no label. ``times``: when each came, for a layer with ``maturity``. Without ``ids`` labels go to the oldest
+        open predictions of ``predict_many``, and a missing one closes its prediction ("skipped"). A frame with
+        columns ``label`` and ``id`` comes back with ``outcome``.
         """
         from gradeq.layers.many import answer_many
 
-        return answer_many(self.update, labels, {"id": ids, "time": times})
+        return answer_many(self._answer, labels, {"id": ids, "time": times})
+
+    def _answer(
+        self, y: Any, id: Any = None, key: Any = None, *, time: Moment | None = None
+    ) -> str:
+        """A label of ``update_many``: one that is missing leaves a prediction with an id open."""
+        if id is not None and is_missing(y):
+            raise BadInput(f"label {y!r} is missing; skip(id) closes a prediction that gets none")
+        return self._update(y, id, key, batch=True, time=time)
 
     def _duplicate(self, y: Any, id: Id) -> str:
         book = self._book

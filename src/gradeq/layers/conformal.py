@@ -18,7 +18,6 @@ from gradeq.layers.layer import Id
 from gradeq.layers.predicting import Single
 from gradeq.layers.several import split
 from gradeq.layers.tracker import LateCap, Step, Tracker
-from gradeq.ledger.values import Ticket
 from gradeq.rules.scored import Scored
 
 if TYPE_CHECKING:
@@ -106,6 +105,7 @@ class Conformal(Single, Tracker):
         late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | str | None = None,
+        queue: bool = False,
     ) -> None:
         if isinstance(score, str) and not score:
             raise BadInput(
@@ -117,7 +117,9 @@ class Conformal(Single, Tracker):
         self.score: Score = SCORES[score] if isinstance(score, str) else score
         self.warm = score == "absolute" if warm is None else checks.flag(warm, "warm")
         step: Step = "plain" if eta is None else eta
-        super().__init__([coverage], step, late_cap=late_cap, in_flight=in_flight, ttl=ttl)
+        super().__init__(
+            [coverage], step, late_cap=late_cap, in_flight=in_flight, ttl=ttl, queue=queue
+        )
 
     def _made_rule(self, names: Roster) -> Scored:
         return Scored(super()._made_rule(names), self.score)
@@ -126,11 +128,6 @@ class Conformal(Single, Tracker):
     def from_json(cls, text: str | bytes, score: ScoreName | Score) -> Conformal:
         """A saved layer, with the score that it was made with."""
         return cls._revived(text, score=score)
-
-    def open(self, x: Any, weight: float = 1.0) -> Ticket:
-        """Serve a threshold for x and leave its ticket with the caller; ``ticket.served`` is the threshold."""
-        self.predict(x, weight)
-        return self._withdrawn()
 
     def predict(
         self, x: Any, weight: float = 1.0, id: Id | None = None, time: Moment | None = None

@@ -105,6 +105,7 @@ class Debiaser(Grouped[float]):
         ttl: float | str | None = None,
         maturity: float | str | None = None,
         missing_is: float | None = None,
+        queue: bool = False,
         clip: float = 1e-6,
         bins: Sequence[float] | None = None,
         support: Support | None = None,
@@ -132,7 +133,7 @@ class Debiaser(Grouped[float]):
         self.link = made_link(outcome, self.link_name, clip, self.support)
         self.eta, self.schedule = self._chosen_step(eta, schedule, names)
         limit = late_limit(late_cap, CAP[outcome])
-        self._build(self._made_rule(names), names, limit, in_flight, ttl)
+        self._build(self._made_rule(names), names, limit, in_flight, ttl, queue)
         self._mature_after(maturity, missing_is)
 
     def _made_rule(self, names: Roster) -> Any:

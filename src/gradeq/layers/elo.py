@@ -18,7 +18,7 @@ from gradeq.layers.elo_standings import Standings
 from gradeq.layers.elo_steps import chosen_step, home_scale
 from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.joining import check_partition
-from gradeq.layers.layer import Id, Layer
+from gradeq.layers.layer import Asked, Id, Layer
 from gradeq.layers.making import late_limit
 from gradeq.ledger.state import UNREAD, State
 from gradeq.ledger.values import Ticket
@@ -107,7 +107,7 @@ class Elo(Standings, ManyGames, Layer):
             penalty is not None,
             home_scale(home_step, self.schedule),
         )
-        self._build(self._made_rule(), names, late_limit(late_cap, CAP), in_flight, ttl)
+        self._build(self._made_rule(), names, late_limit(late_cap, CAP), in_flight, ttl, queue=True)
         self._held.enter = self._rule.enter
 
     def _made_rule(self) -> Rating | Forecaster:
@@ -122,20 +122,16 @@ class Elo(Standings, ManyGames, Layer):
         self, a: Any, b: Any, *, home: float = 1.0, weight: float = 1.0, time: Moment | None = None
     ) -> Ticket:
         """Predict a game and leave its ticket with the caller: ``ticket.served`` is the probability that a wins."""
-        self._event(a, b, home, weight, time)
-        return self._withdrawn()
-
-    def _event(
-        self, a: Any, b: Any, home: float, weight: float, time: Moment | None, id: Id | None = None,
-        opened: float | None = None,
-    ) -> Any:  # fmt: skip
-        """Serve a game of this time; its ticket is kept under an id, from the time that it was opened."""
-        w = 1.0 if weight == 1.0 else checks.weight(weight)
-        row, serve = self._names.row(a, b, home), self._serve(time)
-        shown = self._open(row, self._names.known(row), COIN, w, id, opened, serve)
+        ticket = self._ticket(*self._asked(a, b, home, weight), self._serve(time))
         if time is not None:
             self._book.note_clock()
-        return shown
+        return ticket
+
+    def _asked(self, a: Any, b: Any, home: float, weight: float) -> Asked:
+        """What a call asks for, checked: where the game belongs, and its weight."""
+        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        row = self._names.row(a, b, home)
+        return row, self._names.known(row), COIN, w
 
     def _serve(self, time: Moment | None) -> Any:
         """How a game of this time is served."""
@@ -168,10 +164,17 @@ class Elo(Standings, ManyGames, Layer):
                 raise BadInput(NOT_LATE)
             id = self._book.check_new(id)
             when = None if time is None else moment(time, self._book)
-            shown: float = self._event(a, b, home, weight, time, id, when)
+            asked = self._asked(a, b, home, weight)
+            shown: float = self._open(*asked, id, when, self._serve(time))
+            if time is not None:
+                self._book.note_clock()
             return shown
         finally:
             lock.release()
+
+    def peek(self, a: Any, b: Any, *, home: float = 1.0, time: Moment | None = None) -> float:
+        """The probability that a wins, as ``predict`` would serve it now; nothing is counted or kept."""
+        return self._chance(a, b, home, time)
 
     def _chance(self, a: Any, b: Any, home: float, time: Moment | None) -> float:
         rally = self._rally
@@ -223,9 +226,9 @@ class Elo(Standings, ManyGames, Layer):
     ) -> str:
         """What became of a game that may need more than two ratings and one step."""
         mark = self._names.mark()
-        self._event(a, b, home, weight, time)
-        ticket, place, _, _ = self._book.withdraw(self._state.number)
-        assert place is not None
+        ticket, place = self._issue(*self._asked(a, b, home, weight), self._serve(time))
+        if time is not None:
+            self._book.note_clock()
         try:
             self._post(ticket, place, y)
         except Exception:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gradeq.engine.checks import is_missing
 from gradeq.errors import BadInput
 from gradeq.layers import columns as check
+from gradeq.layers.columns import Moment
 from gradeq.layers.guard import Guarded
 from gradeq.layers.many import answer_many
 from gradeq.layers.run import checked_ids
@@ -79,4 +81,11 @@ class ManyGames(Guarded):
             raise BadInput(
                 "scores have no times here: every game counts when it is over; leave out times"
             )
-        return answer_many(self.settle, labels, {"id": ids})
+        return answer_many(self._answer, labels, {"id": ids})
+
+    def _answer(
+        self, y: Any, id: Any = None, key: Any = None, *, time: Moment | None = None
+    ) -> str:
+        if id is not None and is_missing(y):
+            raise BadInput(f"score {y!r} is missing; skip(id) closes a game that gets none")
+        return self.settle(y, id)

@@ -16,7 +16,6 @@ from gradeq.layers.making import late_limit
 from gradeq.layers.predicting import Single
 from gradeq.layers.support import Support, held, held_rule
 from gradeq.layers.tracker import CAP, LateCap, LinkName, checked_levels
-from gradeq.ledger.values import Ticket
 from gradeq.links import Identity
 from gradeq.losses import Quantile
 from gradeq.rules.descent import Descent
@@ -66,6 +65,7 @@ class QuantileEnsemble(Single):
         ttl: float | str | None = None,
         maturity: float | str | None = None,
         missing_is: float | None = None,
+        queue: bool = False,
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
@@ -89,7 +89,7 @@ class QuantileEnsemble(Single):
         rule: Any = Ensemble(self.levels[0], tuple(self.etas), self.ensemble_eta, self.floor, final)
         if self.support is not None:
             rule = held_rule(rule, self.levels, self.support, False, False)
-        self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl)
+        self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl, queue)
         self._mature_after(maturity, missing_is)
 
     def _final(self, schedule: Constant) -> Levels | Descent:
@@ -99,11 +99,6 @@ class QuantileEnsemble(Single):
 
     def _shown(self, f: Any, served: Any) -> Any:
         return f if self.shadow else held(served, self.support)
-
-    def open(self, f: Any, weight: float = 1.0) -> Ticket:
-        """Serve a forecast and leave its ticket with the caller; ``ticket.served`` is the adjusted quantile."""
-        self.predict(f, weight)
-        return self._withdrawn()
 
     def predict(
         self, f: Any, weight: float = 1.0, id: Id | None = None, time: Moment | None = None

@@ -15,7 +15,7 @@ from gradeq.layers.bins import Bins
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.combinations import check, fits
 from gradeq.layers.guard import holds_lock
-from gradeq.layers.layer import Id, set_attribute
+from gradeq.layers.layer import Asked, Id, set_attribute
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
 from gradeq.ledger.values import Row, Ticket
@@ -116,8 +116,32 @@ class Grouped(Stepped, Generic[Served]):
         weight: float = 1.0,
     ) -> Ticket:
         """Serve a prediction and leave its ticket with the caller; ``ticket.served`` is a number, or one a level."""
-        self.predict(f, groups, features, weight)
-        return self._withdrawn()
+        row, place, f, w = self._asked(f, groups, features, weight)
+        set_attribute(self, "_last", row)
+        return self._ticket(row, place, f, w)
+
+    def peek(
+        self,
+        f: Any,
+        groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
+    ) -> Served:
+        """What ``predict`` would serve now; nothing is counted or kept."""
+        row, place, f, _ = self._asked(f, groups, features, 1.0)
+        served: Served = self._peek(row, place, f)
+        return served
+
+    def _asked(self, f: Any, groups: Any, features: Any, weight: Any) -> Asked:
+        """What a call asks for, checked: where the row belongs, the prediction and the weight."""
+        low, high = self._bases
+        if type(f) is not float or not low <= f <= high:
+            f = self._prediction(f)
+        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        if self.bins is not None:
+            groups = self.bins.added(groups, f)
+        if groups is None and features is None and self._names.scalar:
+            return (*ALONE, f, w)
+        return (*self._names.row(groups, features), f, w)
 
     @holds_lock
     def predict(
@@ -137,16 +161,7 @@ class Grouped(Stepped, Generic[Served]):
                 id = self._book.check_new(id)
             if time is not None:
                 time = moment(time, self._book)
-            low, high = self._bases
-            if type(f) is not float or not low <= f <= high:
-                f = self._prediction(f)
-            w = 1.0 if weight == 1.0 else checks.weight(weight)
-            if self.bins is not None:
-                groups = self.bins.added(groups, f)
-            if groups is None and features is None and self._names.scalar:
-                row, place = ALONE
-            else:
-                row, place = self._names.row(groups, features)
+            row, place, f, w = self._asked(f, groups, features, weight)
             set_attribute(self, "_last", row)
             served: Served = self._open(row, place, f, w, id, time)
             return served

@@ -48,12 +48,18 @@ def merge(layer: Any, other: Any) -> None:
         return ticket._replace(number=number, counts=counts, slopes=tuple(slopes))
 
     for ticket, id, time in book.tickets():
-        layer._book.put(moved(ticket), id, time)
+        own = moved(ticket)
+        layer._book.put(own, id, time)
+        key = own.row.key
+        if book.singles.get(key) == ticket.number and layer._book.single(key) is None:
+            layer._book.singles[key] = own.number
     layer._book.closed.update(book.closed)
     layer._book.lapsed.update(book.lapsed)
     waiting = book.waiting.values()
     layer._book.hold([own._replace(ticket=moved(own.ticket)) for own in waiting])
     layer._book.forgotten += book.forgotten
+    for key, count in book.replaced.items():
+        layer._book.replaced[key] = layer._book.replaced.get(key, 0) + count
     times = [now for now in (layer._book.now, book.now) if now is not None]
     layer._book.now = max(times, default=None)
     layer._book.clock = kinds[0] or kinds[1]

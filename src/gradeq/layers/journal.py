@@ -81,8 +81,7 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
     place = layer._entered(entry.row)
     if isinstance(entry, Ticket):
         served = (entry.served, entry.memo, entry.slopes)
-        layer._open(entry.row, place, entry.base, entry.weight, serve=lambda *_: served)
-        layer._withdrawn()
+        layer._issue(entry.row, place, entry.base, entry.weight, lambda *_: served)
         return
     if len(entry.late) not in (0, len(place.cells)):
         raise BadInput(FOREIGN)

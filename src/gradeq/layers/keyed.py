@@ -18,8 +18,7 @@ from gradeq.layers.columns import Moment, moment
 from gradeq.layers.guard import holds_lock
 from gradeq.layers.keys import Keys
 from gradeq.layers.keytable import KeyTable, key_table
-from gradeq.layers.layer import Id, Layer, set_attribute
-from gradeq.layers.maturity import arrive
+from gradeq.layers.layer import Asked, Id, Layer, set_attribute
 from gradeq.layers.predicting import Predicting
 from gradeq.layers.run import Run, run_layer
 from gradeq.learning import learning_of
@@ -77,7 +76,7 @@ class Keyed(Predicting):
         self.shadow, self._limited = layer.shadow, layer._limited
         self._bases, self._labels = layer._bases, layer._labels
         self.bins = getattr(layer, "bins", None)
-        own = (layer._flight.limit, layer._flight.in_flight, layer._book.ttl)
+        own = (layer._flight.limit, layer._flight.in_flight, layer._book.ttl, layer.queue)
         rule = pooled(layer._rule) if self.pool else layer._rule
         self._as_served = layer._as_served
         self.layer._keyed = True
@@ -99,8 +98,28 @@ class Keyed(Predicting):
         weight: float = 1.0,
     ) -> Ticket:
         """Serve a prediction of this key's own layer and leave its ticket with the caller."""
-        self.predict(f, key, groups, features, weight)
-        return self._withdrawn()
+        return self._ticket(*self._asked(f, key, groups, features, weight))
+
+    def peek(
+        self,
+        f: Any,
+        key: Any,
+        groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """What ``predict`` would serve for this key now, for a new key too; nothing is counted or kept."""
+        row, place, f, _ = self._asked(f, key, groups, features, 1.0)
+        return self._peek(row, place, f)
+
+    def _asked(self, f: Any, key: Any, groups: Any, features: Any, weight: Any) -> Asked:
+        """What a call asks for, checked: where the row belongs, the prediction and the weight."""
+        low, high = self._bases
+        if type(f) is not float or not low <= f <= high:
+            f = self.layer._prediction(f)
+        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        if self.bins is not None:
+            groups = self.bins.added(groups, f)
+        return (*self._names.row(key, groups, features), f, w)
 
     @holds_lock
     def predict(
@@ -121,14 +140,7 @@ class Keyed(Predicting):
                 id = self._book.check_new(id)
             if time is not None:
                 time = moment(time, self._book)
-            low, high = self._bases
-            if type(f) is not float or not low <= f <= high:
-                f = self.layer._prediction(f)
-            w = 1.0 if weight == 1.0 else checks.weight(weight)
-            if self.bins is not None:
-                groups = self.bins.added(groups, f)
-            row, place = self._names.row(key, groups, features)
-            return self._open(row, place, f, w, id, time)
+            return self._open(*self._asked(f, key, groups, features, weight), id, time)
         finally:
             lock.release()
 
@@ -177,31 +189,36 @@ class Keyed(Predicting):
     def update_many(
         self, labels: Any, ids: Any = None, key: Any = None, *, times: Any = None
     ) -> Any:
-        """Learn from many labels, as ``update`` does: of these ids, or of the oldest open tickets (of each key)."""
+        """Learn from many labels, as ``update`` does: of these ids, or of the oldest of ``predict_many`` (by key)."""
         from gradeq.layers.many import answer_many
 
-        return answer_many(self.update, labels, {"id": ids, "key": key, "time": times})
+        return answer_many(self._answer, labels, {"id": ids, "key": key, "time": times})
+
+    def _answer(
+        self, y: Any, id: Any = None, key: Any = None, *, time: Moment | None = None
+    ) -> str:
+        return super()._answer(y, id, None if key is None else self._key(key), time=time)
 
     @holds_lock
     def update(
         self, y: Any, id: Id | None = None, key: Any = None, *, time: Moment | None = None
     ) -> str:
-        """Learn from a label: of the ticket with this id, or of the oldest open one (of this key, if given)."""
-        if key is None or id is not None:
-            return Layer.update(self, y, id, time=time)  # quicker than by super()
-        y = self._label(y)
+        """Learn from a label: of the prediction with this id, or of the one of this key without an id.
+
+        ``key`` may be left out where only one key waits. ``None`` or nan: no label will come (see ``skip``).
+        """
         with self._lock:
-            book = self._book
-            opened = book.find(None, self.keys[self._names.code(key)])
-            if book.maturity:
-                outcome = arrive(self, opened, y, time)
-                if outcome is not None:
-                    return outcome
-            ticket, place, own, _ = opened
-            posting = self._post(ticket, place or self._entered(ticket[1]), y)
-            del book.opened[ticket[0]]
-            book.close(ticket, own, posting)
-        return "applied"
+            own = None if key is None or id is not None else self._key(key)
+            return self._update(y, id, own, time=time)
+
+    def skip(self, id: Id | None = None, key: Any = None) -> str:
+        """No label will come: close the prediction with this id, or that of this key without an id."""
+        return self._skip(id, None if key is None or id is not None else self._key(key))
+
+    def _key(self, key: Any) -> str:
+        """A key that was seen, by name."""
+        name: str = self._names.book.names[self._names.code(key)]
+        return name
 
     def set_step(self, eta: float) -> None:
         """Use another constant step from now on, for every key."""

@@ -32,6 +32,8 @@ class KeyTable(NamedTuple):
     ``rows`` are labels learned from. For quantiles ``bias`` is the coverage less the level; ``target``: the coverage
     of an interval; ``more`` and ``more_loss``: what the limits of a support add to the coverage and to the loss (None
     without one). ``relative``: with link exp errors are divided by the prediction, and bias and loss are of these.
+    ``replaced``: predictions of each key that were replaced before a label came; None where there are none, or keys
+    have groups of their own.
     """
 
     keys: Sequence[str]
@@ -47,6 +49,7 @@ class KeyTable(NamedTuple):
     more: Any = None
     more_loss: Any = None
     relative: bool = False
+    replaced: Any = None
 
     @property
     def error(self) -> Any:
@@ -95,6 +98,8 @@ class KeyTable(NamedTuple):
             found |= self._by_level(marks)
         for name, column in (("theta", self.theta), ("from_state", self.from_state)):
             found |= {f"{name}{mark}": _level(column, k) for k, mark in enumerate(marks)}
+        if self.replaced is not None:
+            found["replaced"] = self.replaced
         return found
 
     def _by_level(self, marks: list[str]) -> dict[str, Any]:
@@ -204,4 +209,13 @@ def key_table(keyed: Any, keys: Sequence[str] | None = None) -> KeyTable:
         more,
         more_loss,
         getattr(keyed.layer, "link_name", None) == "exp",
+        replaced_of(keyed),
     )
+
+
+def replaced_of(keyed: Any) -> Any:
+    """How many predictions of each key were replaced; None where there are none, or keys have groups."""
+    counts = keyed._book.replaced
+    if not counts or not keyed._names.own.scalar:
+        return None
+    return np.array([counts.get(key, 0) for key in keyed._names.book.names], dtype=np.int64)

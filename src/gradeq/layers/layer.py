@@ -20,18 +20,25 @@ from gradeq import codec
 from gradeq.certificate import certify, more_labels
 from gradeq.certificate_reading import reading_of
 from gradeq.engine import checks
+from gradeq.engine.checks import is_missing
 from gradeq.engine.columns import Columns, Engine, Ran, carried_over, run_columns
 from gradeq.engine.flight import ONE, Flight, lateness
 from gradeq.engine.sound import check_entry
-from gradeq.engine.tickets import Book, Fields, id_of, ticket_of
+from gradeq.engine.tickets import Book, Fields, id_of, ticket_of, warn_replaced
 from gradeq.engine.told import entered
+from gradeq.errors import LabelConflict
 from gradeq.layers.answering import Answering
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.doubts import Doubts
 from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.joining import check_partition, merge
 from gradeq.layers.journal import adopt, preview, replay, repost
-from gradeq.layers.making import check_same_settings, described, time_to_live
+from gradeq.layers.making import (
+    check_same_settings,
+    described,
+    saved_settings,
+    time_to_live,
+)
 from gradeq.layers.maturity import advance, arrive
 from gradeq.layers.showing import Showing
 from gradeq.ledger import facts as fact
@@ -45,6 +52,9 @@ if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
 
 Id = str | int
+Asked = tuple[
+    Row, Place | None, Any, float
+]  # a row, its place if known, the prediction, the weight
 set_attribute = object.__setattr__  # quicker at events than an assignment, which is checked
 ANY, NONE = (-MOST, MOST), (MOST, -MOST)  # ranges of floats that need no further look
 
@@ -74,6 +84,7 @@ class Layer(Showing, Answering, ABC):
         limit: float | None,
         in_flight: int,
         ttl: float | str | None,
+        queue: bool,
     ) -> None:
         """Make the parts that serve and learn."""
         ttl = time_to_live(ttl)
@@ -95,7 +106,7 @@ class Layer(Showing, Answering, ABC):
         own: Any = getattr(self, "layer", self)  # of many series: the one that they share
         self._doubts = Doubts(own.kind == "debias" and own.link_name == "identity")
         self._state.entering = partial(entered, rule, self._flight, self._doubts.look)
-        self._book = Book(ttl)
+        self._book = Book(ttl, queue=checks.flag(queue, "queue"))
         self._frozen = False
         for name in ("_as_served", "_bases", "_labels", "_learns", "bins"):
             if hasattr(self, name):  # events read it: of the class it would be slower
@@ -147,16 +158,13 @@ class Layer(Showing, Answering, ABC):
 
     # The two verbs that everything rests on
 
-    def _open(
-        self, row: Row, place: Place | None, f: Any, weight: float, id: Id | None = None,
-        time: float | None = None, serve: Any = None,
-    ) -> Any:  # fmt: skip
-        """Serve one row, checked before, and keep its ticket: what the user sees. Refused means unchanged.
+    def _issue(
+        self, row: Row, place: Place | None, f: Any, weight: float, serve: Any = None
+    ) -> tuple[Fields, Place]:
+        """Serve one row, checked before, and count it: its ticket and its place. Refused means unchanged.
 
         ``place`` is where it belongs, if that is known; ``serve`` stands for ``Rule.serve``.
         """
-        if time is not None and self._book.maturity:
-            advance(self, time, serving=True)
         state, mark, step = self._state, None, self._constant
         if place is None:
             mark = self._names.mark()
@@ -179,15 +187,49 @@ class Layer(Showing, Answering, ABC):
         if self._ticking:
             state.clock[place.clock] += 1.0
         number, counts = self._flight.serve(state, place[1])
-        ticket = (number, row, f, served, weight, step, counts, memo, slopes)
-        self._book.put(ticket, id, time, place)
+        return (number, row, f, served, weight, step, counts, memo, slopes), place
+
+    def _open(
+        self, row: Row, place: Place | None, f: Any, weight: float, id: Id | None = None,
+        time: float | None = None, serve: Any = None,
+    ) -> Any:  # fmt: skip
+        """Serve one row and keep its ticket: what the user sees.
+
+        Without an id it replaces the ticket without an id that waits (of the same key), unless tickets queue.
+        """
+        book = self._book
+        if time is not None and book.maturity:
+            advance(self, time, serving=True)
+        alone = id is None and not book.queue
+        if alone and not book.replaced and book.single(row[2]) is not None:
+            warn_replaced(row[2])
+        ticket, place = self._issue(row, place, f, weight, serve)
+        if alone:
+            book.replace(ticket, time, place)
+        else:
+            book.put(ticket, id, time, place)
         if time is not None:
-            self._book.expire(time)
+            book.expire(time)
+        served = ticket[3]
         return served if self._as_served and not self.shadow else self._shown(f, served)
 
-    def _withdrawn(self) -> Ticket:
-        """The ticket of the row that was served last, out of the book: its caller keeps it."""
-        return ticket_of(self._book.withdraw(self._state.number)[0])
+    def _ticket(
+        self, row: Row, place: Place | None, f: Any, weight: float, serve: Any = None
+    ) -> Ticket:
+        """Serve one row and leave its ticket with the caller."""
+        return ticket_of(self._issue(row, place, f, weight, serve)[0])
+
+    def _peek(self, row: Row, place: Place | None, f: Any, serve: Any = None) -> Any:
+        """What the user would see of this row; nothing is counted or kept, and new names are forgotten."""
+        mark, known = self._names.mark(), place
+        try:
+            place = place or self._entered(row)
+            served, _, _ = (serve or self._rule.serve)(self._state, place, row[1], f)
+            check_served(served, self.step)
+        finally:
+            if known is None and self._names.mark() != mark:
+                self._forget(mark)
+        return self._shown(f, served)
 
     def _entered(self, row: Row) -> Place:
         """Where a row belongs, its new names entered."""
@@ -296,35 +338,40 @@ class Layer(Showing, Answering, ABC):
 
     @holds_lock
     def update(self, y: Any, id: Id | None = None, *, time: Moment | None = None) -> str:
-        """Learn from a label: of the ticket with this id, or of the oldest open one.
+        """Learn from a label: of the prediction with this id, or of the one without an id that waits for it.
 
         Returns ``applied``, or ``duplicate`` when the same label of the same id was posted before; another value
-        for the same id raises ``LabelConflict``. With ``maturity`` the label of a row that is not mature is kept
-        until it is: ``waiting``. ``time``: when the label came; left out, the latest time that the layer has seen.
+        for the same id raises ``LabelConflict``. ``None`` or nan: no label will come (see ``skip``). With
+        ``maturity`` the label of a row that is not mature is kept until it is: ``waiting``. ``time``: when the label
+        came; left out, the latest time that the layer has seen.
         """
+        with self._lock:
+            return self._update(y, id, time=time)
+
+    def _update(
+        self, y: Any, id: Id | None = None, key: str | None = None, batch: bool = False,
+        time: Moment | None = None,
+    ) -> str:  # fmt: skip
+        """``key``: of the prediction without an id; ``batch``: those of ``predict_many`` come first."""
         low, high = self._labels
         if type(y) is not float or not low <= y <= high:
+            if is_missing(y):
+                return self._skip(id, key, batch)
             y = self._label(y)
         if id is not None and type(id) is not str and type(id) is not int:
             id = id_of(id)
-        lock = self._lock
-        try:
-            lock.acquire()
-            book = self._book
-            if id is not None and id not in book.by_id and (id in book.closed or id in book.held):
-                return self._duplicate(y, id)
-            opened = book.find(id)
-            if book.maturity:
-                outcome = arrive(self, opened, y, time)
-                if outcome is not None:
-                    return outcome
-            ticket, place, own, _ = opened
-            posting = self._post(ticket, place or self._entered(ticket[1]), y)
-            del book.opened[ticket[0]]
-            if own is not None or book.by_key is not None:
-                book.close(ticket, own, posting)
-        finally:
-            lock.release()
+        book = self._book
+        if id is not None and id not in book.by_id and (id in book.closed or id in book.held):
+            return self._duplicate(y, id)
+        opened = book.find(id, key, batch)
+        if book.maturity:
+            outcome = arrive(self, opened, y, time)
+            if outcome is not None:
+                return outcome
+        ticket, place, own, _ = opened
+        posting = self._post(ticket, place or self._entered(ticket[1]), y)
+        del book.opened[ticket[0]]
+        book.close(ticket, own, posting)
         return "applied"
 
     @holds_lock
@@ -335,6 +382,28 @@ class Layer(Showing, Answering, ABC):
         """
         with self._lock:
             return advance(self, moment(time, self._book))
+
+    def skip(self, id: Id | None = None) -> str:
+        """No label will come: close the prediction with this id, or the one without an id, and learn nothing.
+
+        Returns ``skipped``, or ``duplicate`` for an id that was skipped or has expired; a label that comes later
+        for a skipped id raises ``ExpiredTicket``. The row counts as served and never labelled.
+        """
+        return self._skip(id)
+
+    def _skip(self, id: Id | None = None, key: str | None = None, batch: bool = False) -> str:
+        book, own = self._book, None if id is None else id_of(id)
+        if own is not None and own in book.lapsed:
+            return "duplicate"
+        if own is not None and (own in book.closed or own in book.held):
+            raise LabelConflict(
+                f"id {own!r} already has a label, so it cannot be skipped; use correct(id, label) to change it"
+            )
+        ticket, _, own, _ = book.find(own, key, batch)
+        book.withdraw(ticket[0])
+        if own is not None:
+            book.lapse(own)
+        return "skipped"
 
     def reset_in_flight(self) -> None:
         """Forget how late labels came, from now on (logged); the late-label cap relaxes. The facts do not forget."""
@@ -442,7 +511,8 @@ class Layer(Showing, Answering, ABC):
             closed[id] = judged(self._rule, posting)
         learned = {"columns": self._state.saved(), "tickets": self._book.state()}
         done = {"frozen": self._frozen, "log": self._log}
-        return codec.written(self.kind, self.settings, self._names.state() | learned | done)
+        settings = saved_settings(self.settings)
+        return codec.written(self.kind, settings, self._names.state() | learned | done)
 
     def save(self, path: Any) -> None:
         """Write the layer to a file, whole or not at all."""

@@ -17,10 +17,16 @@ if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
 
 
-def revive(make: Callable[[], Layer], state: dict[str, Any]) -> Layer:
-    """A layer made afresh, with a saved state."""
+def revive(
+    make: Callable[[dict[str, Any]], Layer],
+    kind: str,
+    settings: dict[str, Any],
+    state: dict[str, Any],
+) -> Layer:
+    """A layer made afresh from saved settings, with a saved state."""
     try:
-        layer = make()
+        settings, state = with_queue(kind, settings, state)
+        layer = make(settings)
         restore(layer, state)
     except StateError:
         raise
@@ -28,6 +34,34 @@ def revive(make: Callable[[], Layer], state: dict[str, Any]) -> Layer:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise StateError(f"the state is damaged: {reason[:160]}") from None
     return layer
+
+
+def with_queue(
+    kind: str, settings: dict[str, Any], state: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings and state as saved, or, of an earlier version, what they mean now.
+
+    Predictions without ids were always a queue then. Where several (of one key) wait, the layer goes on as one with
+    ``queue=True``; one that waits alone is the open prediction.
+    """
+    own = settings["settings"] if kind == "keyed" else settings
+    if kind == "elo" or "queue" in own or "singles" in state["tickets"]:
+        return settings, state
+    open_ = [(ticket[0], ticket[1][2]) for ticket, id, _ in state["tickets"]["open"] if id is None]
+    if len({key for _, key in open_}) == len(open_):
+        singles = {"singles": [number for number, _ in open_]} if open_ else {}
+        return settings, {**state, "tickets": {**state["tickets"], **singles}}
+    queued = {**own, "queue": True}
+    return ({**settings, "settings": queued} if kind == "keyed" else queued), state
+
+
+def saved_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they are saved: without ``queue`` where it is off, as in states of earlier versions."""
+    return {
+        name: saved_settings(value) if isinstance(value, dict) else value
+        for name, value in settings.items()
+        if name != "queue" or value
+    }
 
 
 def restore(layer: Layer, state: dict[str, Any]) -> None:

@@ -11,12 +11,14 @@ import numpy as np
 
 from gradeq.engine.columns import Columns
 from gradeq.engine.keeping import Kept
+from gradeq.engine.tickets import warn_replaced
 from gradeq.errors import BadInput
 from gradeq.frames import same_index
 from gradeq.layers import columns as check
 from gradeq.layers.answering import outcome_of
 from gradeq.layers.run import checked_ids, grouped
 from gradeq.layers.several import answer
+from gradeq.naming import name_of
 
 NAMES = {"weights": "weight", "ids": "id", "times": "time", "key": "key"}
 
@@ -45,6 +47,7 @@ def serve_many(layer: Any, predictions: Any, **given: Any) -> Any:
                 "predict_many needs key: the column that says to which series a row belongs"
             )
     kept = tickets_of(layer, n, given["ids"], given["times"])
+    replaced = singles_of(layer, kept, *series)
 
     when = clock_of_rows(layer, n, given["times"])
 
@@ -58,6 +61,8 @@ def serve_many(layer: Any, predictions: Any, **given: Any) -> Any:
     except Exception:
         layer._book.reopen(missing)
         raise
+    for own in replaced:
+        layer._book.replace_single(own)
     shown = layer._shown(base, ran.served)
     return answer(predictions, shown) if frame is None else with_served(layer, frame, shown)
 
@@ -79,6 +84,20 @@ def tickets_of(layer: Any, n: int, ids: Any, times: Any) -> Kept:
         when = check.times(times, n, "times", layer._book).values
         moments = [float(time) for time in when.tolist()]
     return Kept(own, np.full(n, math.nan), moments)
+
+
+def singles_of(layer: Any, kept: Kept, key: Any = None) -> list[str | None]:
+    """The keys whose open prediction without an id this batch replaces; None stands for a layer without keys."""
+    book = layer._book
+    waiting = [own for own in book.singles if book.single(own) is not None]
+    if not waiting:
+        return []
+    keys = [None] * len(kept.ids) if key is None else map(name_of, check.cells(key, "key"))
+    coming = {own for own, id in zip(keys, kept.ids, strict=False) if id is None}
+    found = [own for own in waiting if own in coming]
+    if found and not book.replaced:
+        warn_replaced(found[0])
+    return found
 
 
 def answer_many(verb: Callable[..., str], labels: Any, given: Mapping[str, Any]) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from gradeq import codec
 from gradeq.engine import checks
+from gradeq.engine.names import ALONE
 from gradeq.errors import BadInput
 from gradeq.layers import columns
 from gradeq.layers.layer import ANY, Layer
@@ -39,6 +40,11 @@ class Predicting(Layer):
     @abstractmethod
     def open(self, *args: Any, **kwargs: Any) -> Ticket:
         """Serve a row and leave its ticket with the caller."""
+
+    @property
+    def queue(self) -> bool:
+        """Whether predictions without ids queue for their labels; else each replaces the one before it."""
+        return self._book.queue
 
     def _prediction(self, f: Any) -> Any:
         return checks.number(f, "prediction")
@@ -85,6 +91,7 @@ class Predicting(Layer):
             "ttl": book.ttl,
             "maturity": book.maturity,
             "missing_is": book.missing_is,
+            "queue": book.queue,
         }
 
     def _mature_after(self, maturity: float | str | None, missing_is: Any) -> None:
@@ -101,13 +108,21 @@ class Predicting(Layer):
         kind, settings, state = codec.load(text)
         if kind != cls.kind:
             raise BadInput(f"the state is of a {kind} layer, not {cls.kind}; use gradeq.from_json")
-        layer = revive(lambda: cls(**{**settings, **function}), state)
+        layer = revive(lambda own: cls(**{**own, **function}), kind, settings, state)
         assert isinstance(layer, cls)
         return layer
 
 
 class Single(Predicting):
     """A layer of one parameter: no groups, no features."""
+
+    def open(self, f: Any, weight: float = 1.0) -> Ticket:
+        """Serve a prediction and leave its ticket with the caller; ``ticket.served`` is what was served."""
+        return self._ticket(*ALONE, self._prediction(f), checks.weight(weight))
+
+    def peek(self, f: Any) -> Any:
+        """What ``predict`` would serve now; nothing is counted or kept."""
+        return self._peek(*ALONE, self._prediction(f))
 
     def run(
         self,

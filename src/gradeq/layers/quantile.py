@@ -110,6 +110,7 @@ class QuantileTracker(ForecastTracker[float]):
         ttl: float | str | None = None,
         maturity: float | str | None = None,
         missing_is: float | None = None,
+        queue: bool = False,
         warm: bool = False,
         support: Support | None = None,
         shadow: bool = False,
@@ -118,7 +119,7 @@ class QuantileTracker(ForecastTracker[float]):
         super().__init__(
             [level], eta, link=link, groups=groups, features=features, schedule=schedule,
             penalty=penalty, late_cap=late_cap, in_flight=in_flight, ttl=ttl, maturity=maturity,
-            missing_is=missing_is, support=support, shadow=shadow,
+            missing_is=missing_is, queue=queue, support=support, shadow=shadow,
         )  # fmt: skip
 
     @property
@@ -203,6 +204,7 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
         ttl: float | str | None = None,
         maturity: float | str | None = None,
         missing_is: float | None = None,
+        queue: bool = False,
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
@@ -212,8 +214,8 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
         super().__init__(
             [(1.0 - self.target) / 2.0, (1.0 + self.target) / 2.0], eta, link=link, groups=groups,
             features=features, schedule=schedule, penalty=penalty, late_cap=late_cap,
-            in_flight=in_flight, ttl=ttl, maturity=maturity, missing_is=missing_is, support=support,
-            shadow=shadow,
+            in_flight=in_flight, ttl=ttl, maturity=maturity, missing_is=missing_is, queue=queue,
+            support=support, shadow=shadow,
         )  # fmt: skip
 
     @property

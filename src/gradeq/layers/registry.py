@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -58,7 +59,7 @@ def from_json(text: str | bytes) -> Layer:
     {'(all)': 0.5}
     """
     kind, settings, state = codec.load(text)
-    return revive(lambda: make(kind, settings), state)
+    return revive(partial(make, kind), kind, settings, state)
 
 
 def load(path: str | PathLike[str]) -> Layer:

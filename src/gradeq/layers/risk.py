@@ -66,6 +66,7 @@ class RiskControl(Predicting):
         ttl: float | str | None = None,
         maturity: float | str | None = None,
         missing_is: float | None = None,
+        queue: bool = False,
     ) -> None:
         if not callable(error):
             raise BadInput(f"error={error!r}: give a function error(theta, y)")
@@ -85,7 +86,7 @@ class RiskControl(Predicting):
             self.span = (ends[0], ends[1])
         self.eta, self.late_cap = checks.step(eta), late_cap
         rule = Risk(error, self.target, self.most, Constant(self.eta))
-        self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl)
+        self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl, queue)
         self._mature_after(maturity, missing_is)
 
     @classmethod
@@ -95,8 +96,12 @@ class RiskControl(Predicting):
 
     def open(self, weight: float = 1.0) -> Ticket:
         """Serve the knob and leave its ticket with the caller; ``ticket.served`` is the knob to use now."""
-        self.predict(weight)
-        return self._withdrawn()
+        return self._ticket(*ALONE, self.start, checks.weight(weight))
+
+    def peek(self) -> float:
+        """The knob that ``predict`` would serve now; nothing is counted or kept."""
+        served: float = self._peek(*ALONE, self.start)
+        return served
 
     def predict(
         self, weight: float = 1.0, id: Id | None = None, time: Moment | None = None

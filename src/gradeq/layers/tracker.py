@@ -59,6 +59,7 @@ class Tracker(Stepped):
         ttl: float | str | None = None,
         maturity: float | str | None = None,
         missing_is: float | None = None,
+        queue: bool = False,
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
@@ -75,7 +76,7 @@ class Tracker(Stepped):
         rule = self._made_rule(names)
         if self.support is not None:
             rule = held_rule(rule, self.levels, self.support, self._interval, not names.scalar)
-        self._build(rule, names, late_limit(late_cap, CAP), in_flight, ttl)
+        self._build(rule, names, late_limit(late_cap, CAP), in_flight, ttl, queue)
         self._mature_after(maturity, missing_is)
 
     def _made_rule(self, names: Roster) -> Any:

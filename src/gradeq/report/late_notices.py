@@ -21,6 +21,16 @@ def steps_held(
     )
 
 
+def replaced(said: str) -> Notice:
+    """Predictions without ids that were ``said`` to be replaced before their label came."""
+    return Notice(
+        "amber",
+        f"{said}.",
+        "Without ids a layer waits for one label at a time. Nothing is claimed about these rows.",
+        "Give each prediction an `id`; call `layer.skip()` where no label will come, `layer.peek()` to look only.",
+    )
+
+
 def labels_at_once() -> Notice:
     """Nobody said when labels come, and the figures are those of labels that come before the next row."""
     return Notice(

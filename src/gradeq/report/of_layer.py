@@ -178,6 +178,8 @@ def _notices(
         several = len(reached.coordinates) > 1
         why = say.vacuous_because(reached.rows, layer.step, least, late, several)
         found.append(say.vacuous_bounds(1, 1, "group", why))
+    if reached.learning is not None and reached.learning.replaced:
+        found.append(late_say.replaced(reached.learning.replacements))
     waiting = 0 if reached.learning is None else reached.learning.not_due
     missing = int(layer.in_flight["served"]) - reached.rows - waiting
     if missing > 0:
