@@ -176,6 +176,14 @@ class Life:
         self.replaced += row.key in self.waiting
         self.waiting[row.key] = row
 
+    def peek(self, row):
+        """A look at what would be served leaves no trace."""
+        args = tuple(row.coords[:2]) if self.case.games else ()
+        args = args if self.case.games or self.case.kind == "risk" else (row.base,)
+        before = self.layer.to_json()
+        self.layer.peek(*args, **row.where)
+        assert self.layer.to_json() == before, "a look left a trace"
+
     def counted(self, row):
         self.served += 1
         row.number = self.served
@@ -256,6 +264,8 @@ class Life:
         self.clock += 1.0
         try:
             row = self.row(t)
+            if rng.random() < 0.05:
+                self.peek(row)
             self.serve(row)
             if self.single and rng.random() < self.lost:
                 if (
