@@ -21,7 +21,6 @@ from gradeq.kernels.account import (
     LOSS_AFTER,
     LOSS_BEFORE,
     LOW,
-    ROWS,
     WEIGHT,
 )
 from gradeq.kernels.rating import LOSS, OFFSET, STRIDE
@@ -59,10 +58,10 @@ def reading_of(elo: Any) -> EloReading:
         facts=state.facts,
         late=state.late,
         total_path=state.total_path,
+        total_steps=state.total_steps,
         pulls=state.pulls[skip:] if penalised else [],
         drags=state.drags[skip:] if penalised else [],
     )
-    # A proximal lasso is neither a Lasso nor a Ridge to the theory: what it adds to a bound is added here.
     penalty = elo.penalty if elo.proximal is None else elo.proximal
     parts: Any = (rule.schedule, penalty, elo._flight.limit, elo._flight)
     read_as: Any = read
@@ -91,35 +90,16 @@ def terms_of(elo: Any, reach: float) -> Terms:
 
 def certify(elo: Any) -> Equilibrium:
     """Everything that can be said about the games so far."""
-    reading = reading_of(elo)
-    found = certificate.certificate(reading)
+    found = certificate.certificate(reading_of(elo))
     coordinates = []
-    for c, own in enumerate(found.coordinates):
+    for own in found.coordinates:
         new: dict[str, Any] = {"loss_before": None, "loss_after": None}
         if elo.proximal is not None:
             new |= {"average_penalty": 0.0, "average_normal": own.average_penalty}
-            new |= raised(elo, reading, own.bound, reading.account(c)[WEIGHT])
         coordinates.append(replace(own, **new))
-    bound = raised(elo, reading, found.bound, reading.total(0)[WEIGHT])
-    if bound:
-        bound["bound_from"] = f"{found.bound_from} with 7.1"
     before = LN2 if found.rows else 0.0
     said: dict[str, Any] = {"bias_name": "bias of the first side", "loss_before": before}
-    return replace(found, coordinates=tuple(coordinates), **said, **bound)
-
-
-def raised(elo: Any, reading: Reading, bound: float | None, weight: float) -> dict[str, Any]:
-    """The bound with a proximal lasso."""
-    if elo.proximal is None or bound is None or not weight:
-        return {}
-    value = bound + thresholds(elo, reading) / weight
-    return {"bound": value, "vacuous": not value < 1.0}
-
-
-def thresholds(elo: Any, reading: Reading) -> float:
-    """The proximal lasso adds at most its strength a game: soft thresholds never lengthen the ratings (7.1)."""
-    strength: float = 0.0 if elo.proximal is None else elo.proximal
-    return strength * reading.total(0)[ROWS]  # type: ignore[no-any-return]
+    return replace(found, coordinates=tuple(coordinates), **said)
 
 
 def player_bounds(elo: Any, weights: Any) -> tuple[Any, Any]:
@@ -130,8 +110,6 @@ def player_bounds(elo: Any, weights: Any) -> tuple[Any, Any]:
     if one.value is None:
         return np.full(len(weights), None), np.ones(len(weights), dtype=bool)
     values = one.value / weights
-    if elo.proximal is not None:
-        values = values + thresholds(elo, reading) / weights
     return values, ~(values < one.trivial)
 
 
@@ -142,9 +120,8 @@ def more_games(elo: Any, target: float) -> int | None:
     shares = [own / setting.weights for own in setting.counts[int(elo._names.home) :] if own]
     if not shares or reading.refusal is not None:
         return None
-    # A player's bound is the whole's, and what a proximal lasso adds, divided by the player's share of the games.
-    added = (elo.proximal or 0.0) * setting.n / setting.weights
-    needed = labels_until(replace(setting, counts=()), target * min(shares) - added)
+    # A player's bound is the whole's divided by the player's share of the games.
+    needed = labels_until(replace(setting, counts=()), target * min(shares))
     return None if needed is None else max(0, needed - int(setting.n))
 
 

@@ -19,6 +19,7 @@ from gradeq.kernels.account import (
     PATH,
     REACH,
     ROWS,
+    STEPS,
     VARIATION,
     WEIGHT,
 )
@@ -146,6 +147,8 @@ def setting_of(reading: Reading) -> Setting:
     if isinstance(reading.penalty, (Lasso, Ridge)):
         common["penalty"] = "lasso" if isinstance(reading.penalty, Lasso) else "ridge"
         common["strength"] = reading.penalty.strength
+    elif isinstance(reading.penalty, float):
+        common |= {"penalty": "proximal lasso", "strength": reading.penalty}
     latest = facts[fact.LATEST]
     layer = {**common, **steps_of(reading, None), **seen(reading, None), "lateness": int(latest)}
 
@@ -157,7 +160,11 @@ def setting_of(reading: Reading) -> Setting:
 
     def with_facts(row: list[float]) -> Setting:
         owns, gaps, late, path = read_facts(row, width)
-        own = {**common, **steps_in(reading, path), **seen_in(reading, owns, gaps)}
+        own = {
+            **common,
+            **steps_in(reading, path[:PATH], path[PATH : PATH + STEPS]),
+            **seen_in(reading, owns, gaps, squares_in(state, path)),
+        }
         return Setting(structure=alone, lateness=late, **own)
 
     if terms.structure == "scalar" and count == 1:
@@ -188,6 +195,7 @@ def lateness_of(reading: Reading, j: int) -> int:
     return int(late[j * LATENESS + LATEST_OF_CELL])
 
 
+SUMMED = ("step_mass", "step_squares", "mass_changes", "square_changes")
 NUMBERS = [ROWS, WEIGHT, LOSS_BEFORE, REACH]  # of the first level
 
 
@@ -208,6 +216,10 @@ def facts_of(reading: Reading) -> tuple[Any, Any]:
         found.append(state.view("gaps").reshape(-1, width - 1))
     if state.born("path"):
         found.append(state.view("path").reshape(-1, PATH))
+        unknown = np.full((len(sums), STEPS), math.inf)
+        found.append(state.view("steps").reshape(-1, STEPS) if state.born("steps") else unknown)
+    if hasattr(state, "mix_squares"):
+        found.append(state.view("mix_squares")[:, None])
     zero = terms.task == "poisson" and sums[:, 0, LOW] <= origin_of(terms, terms.start[0])
     return np.concatenate(found, axis=1), 2 * np.asarray(zero) + (lateness[:, 0] >= 2.0)
 
@@ -227,13 +239,15 @@ def read_facts(row: list[float], width: int) -> tuple[list[Any], tuple[float, ..
 def steps_of(reading: Reading, j: int | None) -> dict[str, Any]:
     """The steps given to the labels of a parameter (None: of all): first, last, smallest, largest, their path."""
     state = reading.state
+    if j is None:
+        return steps_in(reading, state.total_path, state.total_steps)
     return steps_in(
-        reading, state.total_path if j is None else state.path[j * PATH : (j + 1) * PATH]
+        reading, state.path[j * PATH : (j + 1) * PATH], state.steps[j * STEPS : (j + 1) * STEPS]
     )
 
 
-def steps_in(reading: Reading, path: Any) -> dict[str, Any]:
-    """The steps of a path of steps, which is empty where they never varied."""
+def steps_in(reading: Reading, path: Any, sums: Any) -> dict[str, Any]:
+    """The steps of a path of steps and their sums, which are empty where they never varied (or were not added up)."""
     facts = reading.state.facts
     high = facts[fact.STEP_HIGH]
     if not high:
@@ -248,6 +262,7 @@ def steps_in(reading: Reading, path: Any) -> dict[str, Any]:
         "eta_min": facts[fact.STEP_LOW],
         "eta_max": high,
         "inverse_variation": path[VARIATION],
+        **dict(zip(SUMMED, sums, strict=False)),
     }
 
 
@@ -260,7 +275,18 @@ def seen(reading: Reading, j: int | None) -> dict[str, Any]:
         if j is None or width == 1
         else reading.state.gaps[j * (width - 1) : (j + 1) * (width - 1)]
     )
-    return seen_in(reading, owns, tuple(gaps))
+    state, squares = reading.state, None
+    if hasattr(state, "mix_squares"):
+        whole = (
+            state.total_mix_squares if hasattr(state, "total_mix_squares") else state.mix_squares
+        )
+        squares = math.fsum(whole) if j is None else state.mix_squares[j]
+    return seen_in(reading, owns, tuple(gaps), squares)
+
+
+def squares_in(state: State, path: Any) -> float | None:
+    """The squares that the mix left, at the end of a row of facts."""
+    return float(path[-1]) if hasattr(state, "mix_squares") else None
 
 
 def origin_of(terms: Terms, start: float) -> float:
@@ -268,7 +294,9 @@ def origin_of(terms: Terms, start: float) -> float:
     return start * terms.size - terms.centre
 
 
-def seen_in(reading: Reading, owns: list[Any], gaps: tuple[float, ...]) -> dict[str, Any]:
+def seen_in(
+    reading: Reading, owns: list[Any], gaps: tuple[float, ...], mix_squares: float | None
+) -> dict[str, Any]:
     """Counts and ranges in the accounts of one parameter, one for each level, which its own gaps bound (8.6)."""
     terms = reading.terms
     lows, highs = [], []
@@ -293,8 +321,9 @@ def seen_in(reading: Reading, owns: list[Any], gaps: tuple[float, ...]) -> dict[
     if terms.task == "probability_shift":
         facts |= {"low": max(-1.0, facts["low"]), "high": min(1.0, facts["high"])}
     if not terms.levels:
-        # Under auto the final layer moves a mix, whose squares are not summed: those here are of the raw prediction.
-        squares = None if hasattr(reading.state, "losses") else 2.0 * owns[0][LOSS_BEFORE]
+        # Under auto the final layer moves a mix: the losses here are those of the raw prediction.
+        auto = hasattr(reading.state, "losses")
+        squares = mix_squares if auto else 2.0 * owns[0][LOSS_BEFORE]
         return {**facts, "square_sum": squares, "odds_sum": owns[0][REACH]}
     if terms.sinh:
         facts["zero_scale_rounds"] = owns[0][REACH]

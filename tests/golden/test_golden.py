@@ -27,7 +27,14 @@ def alike(one, other):
     return one == other
 
 
-LATER = ("crowded", "silence")  # columns
+LATER = (
+    "crowded",
+    "silence",
+    "steps",
+    "total_steps",
+    "mix_squares",
+    "total_mix_squares",
+)  # columns
 
 
 def older(settings, written):

@@ -16,6 +16,10 @@ from laws.partitions import EPS, by_name, joins, merged, partition, rounding, se
 from laws.test_journal import lived
 
 TREES = 4
+STEPS = (
+    "steps",
+    "total_steps",
+)  # begun when steps first differ, as the step so far times the weights so far
 
 
 def ratios(found):
@@ -39,6 +43,8 @@ def test_merging_is_associative_and_commutative_to_rounding(name):
             column, _, c = key
             numbers = [own[key] for own in owns if key in own]
             allowed = rounding(how[column][c], numbers, start[column][c])
+            if column in STEPS:
+                allowed += 16 * EPS * abs(x)
             assert x == trees[0][key] or abs(x - trees[0][key]) <= allowed, key
 
 
@@ -62,7 +68,11 @@ def test_merging_whole_numbers_is_exact(name):
     how = joins(parts[0])
     trees = [by_name(merged(parts, rng)) for _ in range(TREES)]
     for found in trees:
-        exact = {key: x for key, x in found.items() if how[key[0]][key[2]] not in (MEAN, TIMES)}
+        exact = {
+            key: x
+            for key, x in found.items()
+            if how[key[0]][key[2]] not in (MEAN, TIMES) and key[0] not in STEPS
+        }
         assert exact == {key: trees[0][key] for key in exact}
         assert exact["facts", "", fact.SERVED] == sum(part.in_flight["served"] for part in parts)
 

@@ -149,8 +149,8 @@ def test_overlapping_groups_and_players_are_bounded_over_their_own_rows() -> Non
 def test_no_theorem_means_no_value() -> None:
     rng = {"n": 100, "low": -1.0, "high": 1.0}
     none = [
-        Setting(**rng, penalty="lasso", strength=0.1),
         Setting(**rng, eta=2.0),
+        Setting(**rng, eta=2.0, penalty="lasso", strength=0.1),
         Setting(**rng, structure="features", size=4.0, eta=0.5),
         Setting(**rng, structure="features", lateness=300, eta=0.01),
         Setting(**rng, structure="overlapping", size=2.0, lateness=4000, cap=0.1, eta=0.01),

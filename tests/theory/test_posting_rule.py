@@ -17,7 +17,7 @@ from theory.posting import Layer, Plan
 
 
 def reach(setting: Setting) -> tuple[float, float]:
-    """The radius of the last state and the diameter of the path that the bound rests on."""
+    """The radius of the last state, and what the bound rests on of the path: its diameter or its farthest point."""
     top = setting.top_eta
     still = best_bound(replace(setting, eta=top, inverse_variation=0.0)).value
     moving = best_bound(replace(setting, eta=top, inverse_variation=1e9)).value
@@ -43,6 +43,7 @@ def check(plan: Plan, rng: random.Random) -> tuple[int, float]:
             assert average <= bound.value * SLACK + 1e-12, (plan, setting, bound)
             assert abs(path[-1]) <= radius * SLACK + 1e-12, (plan, setting, bound)
             far = max(abs(x - path[-1]) for x in path)
+            far = min(far, max(map(abs, path)))
             assert far <= diameter * (SLACK + 1e-6) + 1e-12, (plan, setting, bound)
             if setting.latest >= 3:
                 used = max(used, abs(path[-1]) / radius, far / diameter)

@@ -16,7 +16,17 @@ from gradeq.engine.checks import number
 from gradeq.engine.told import Told, at_once, calm, unlearned
 from gradeq.errors import BadInput
 from gradeq.kernels import flight
-from gradeq.kernels.account import PATH, follow, followed
+from gradeq.kernels.account import (
+    FIRST,
+    MASS,
+    PATH,
+    SQUARES,
+    STEPS,
+    WEIGHT,
+    Followed,
+    follow,
+    followed,
+)
 from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.flight import (
     EPOCH,
@@ -33,7 +43,7 @@ from gradeq.kernels.flight import (
     peak_after,
 )
 from gradeq.ledger import facts as fact
-from gradeq.ledger.batch import Batch, Floats, Ints, Order, Rows
+from gradeq.ledger.batch import Alike, Batch, Floats, Ints, Order, Rows, alike
 from gradeq.ledger.facts import (
     FACTS,
     POSTED,
@@ -179,7 +189,8 @@ class Flight:
         waited = (float(delays.sum()), float(delays.max()))
         told = Told(*ends, float(own.w.max()), float(own.late.max()), *waited)
         params, starts = own.params
-        self._follow_many(state, own.eta, np.arange(len(own)), (starts, params), told, params)
+        posts = np.arange(len(own))
+        self._follow_many(state, (own.eta, own.w), posts, (starts, params), told, params)
         largest, norm = 1.0, float(np.diff(starts).max())
         if self.featured:
             sizes: Any = norm_of(own.z)  # a column of them
@@ -191,20 +202,23 @@ class Flight:
         facts, eta = state.facts, posting.eta
         low, high = facts[fact.STEP_LOW], facts[fact.STEP_HIGH]
         if posting.sign > 0.0 and posting.weight > 0.0 and not low <= eta <= high:
-            self.follow(state, place.params, eta, low, high)
+            self.follow(state, place.params, eta, posting.weight)
             facts[fact.STEP_LOW], facts[fact.STEP_HIGH] = min(low, eta), max(high, eta)
 
     def follow(
-        self, state: State, params: Sequence[int], eta: float, low: float, high: float
+        self, state: State, params: Sequence[int], eta: float, weight: float, labels: float = 1.0
     ) -> None:
         """Follow the steps of these parameters, from the moment that steps begin to vary."""
+        facts = state.facts
+        low, high = facts[fact.STEP_LOW], facts[fact.STEP_HIGH]
         if not len(state.path):
             if high == 0.0 or low == high == eta:
                 return
             self.awake_path(state, high, params)
+        self.awake_steps(state)
         for j in params:
-            follow(state.path, j * PATH, eta)
-        follow(state.total_path, 0, eta)
+            follow(state.path, state.steps, j, eta, weight, labels)
+        follow(state.total_path, state.total_steps, 0, eta, weight, labels)
 
     def join(self, mine: State, theirs: State) -> None:
         """Before two partitions are merged: both follow their steps, unless these are one and the same."""
@@ -215,6 +229,7 @@ class Flight:
             for state in (mine, theirs):
                 if not len(state.path):
                     self.awake_path(state, state.facts[fact.STEP_HIGH])
+                self.awake_steps(state)
 
     def reset(self, state: State) -> None:
         """Forget the peaks: lateness is noted anew from now. The facts do not forget."""
@@ -296,7 +311,8 @@ class Flight:
             facts[fact.DELAY_SUM] += told.waited
             facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], told.longest)
             return
-        self._follow_many(state, batch.etas, posts, (rows.starts, rows.params), told)
+        given = (batch.etas, batch.weights)
+        self._follow_many(state, given, posts, (rows.starts, rows.params), told)
         largest = 1.0
         if self.featured:  # rows with features all have the same number of entries
             values = batch.rows.values.reshape(n, -1)[posts if len(posts) < n else slice(None)]
@@ -319,16 +335,23 @@ class Flight:
         facts[fact.NORM] = max(facts[fact.NORM], norm)
 
     def _follow_many(
-        self, state: State, etas: Floats, posts: Ints, rows: tuple[Ints, Ints], told: Told, new: Any = ()
+        self, state: State, given: tuple[Floats, Floats], posts: Ints, rows: tuple[Ints, Ints], told: Told,
+        new: Any = (),
     ) -> None:  # fmt: skip
         facts, low, high = state.facts, told.low, told.high
         if not len(state.path):
             known = facts[fact.STEP_HIGH]
             if low == high and known in (0.0, low) and facts[fact.STEP_LOW] >= low:
                 return
-            self.awake_path(state, known, new)
-        paths = (state.view("path"), state.view("total_path"))
-        run_loop(followed, (), (etas, *unsigned(posts, *rows), *paths), len(etas))
+            # Labels before the first change are as those before them, wherever a run or a batch of events begins.
+            etas = given[0][posts]
+            known = known or float(etas[0])
+            same = int(np.argmax(etas != known)) if (etas != known).any() else len(etas)
+            self.awake_path(state, known, new, alike(posts[:same], rows, given[1]))
+            posts = posts[same:]
+        self.awake_steps(state)
+        kept = Followed(*map(state.view, Followed._fields))
+        run_loop(followed, (kept,), (*given, *unsigned(posts, *rows)), len(given[0]))
 
     def listen(self, state: State, batch: Batch, order: Order, before: float) -> None:
         """Note after how many rows labels came: before each row, and after the last."""
@@ -372,14 +395,43 @@ class Flight:
             np.subtract.at(labels, np.asarray(new), 1.0)
         return labels
 
-    def awake_path(self, state: State, eta: float, new: Any = ()) -> None:
-        """Begin to follow steps: before the labels at ``new`` every one had the same, ``eta``."""
-        learned = self._labels(state, new) > 0.0
-        for name in ("path", "total_path"):
+    def awake_path(
+        self, state: State, eta: float, new: Any = (), same: Alike | None = None
+    ) -> None:
+        """Begin to follow steps: before the labels at ``new``, and for ``same`` of these, each was ``eta``."""
+        labels, heaviest = self._labels(state, new), state.facts[fact.HEAVIEST]
+        if same is not None:
+            labels = labels.copy()
+            np.add.at(labels, same.params, 1.0)
+            heaviest = max(heaviest, float(same.weights.max(initial=0.0)))
+        learned = labels > 0.0
+        if state.later:
+            weights = state.view("sums")[WEIGHT :: self.stride].copy()
+            whole = np.array([state.total[WEIGHT] if hasattr(state, "total") else 0.0])
+            if same is not None:  # added one by one, as to the accounts
+                np.add.at(weights, same.params, same.weights)
+                np.add.at(whole, np.zeros(len(same.rows), dtype=np.int64), same.rows)
+            mass = float(whole[0]) if hasattr(state, "total") else float(weights.sum())
+        else:  # games, whose weights are in the accounts already: none is above the largest
+            weights, mass = labels * heaviest, 0.5 * float(labels[1:].sum()) * heaviest
+        for name in Followed._fields:
             state.bear(name)
-        if eta > 0.0 and learned.any():
-            state.view("path").reshape(-1, PATH)[learned] = (1.0 / eta, 0.0, 1.0 / eta)
-            state.view("total_path")[:] = (1.0 / eta, 0.0, 1.0 / eta)
+        if not (eta > 0.0 and learned.any()):
+            return
+        state.view("path").reshape(-1, PATH)[learned] = (1.0 / eta, 0.0, 1.0 / eta)
+        state.view("total_path")[:] = (1.0 / eta, 0.0, 1.0 / eta)
+        steps = state.view("steps").reshape(-1, STEPS)
+        steps[:, MASS], steps[:, SQUARES] = eta * weights, (eta * eta * heaviest) * weights
+        state.view("total_steps")[: SQUARES + 1] = eta * mass, (eta * eta * heaviest) * mass
+
+    def awake_steps(self, state: State) -> None:
+        """Begin to add up the steps in a state that was kept before they were: what they were is not known."""
+        if len(state.steps):
+            return
+        for path, steps in (("path", "steps"), ("total_path", "total_steps")):
+            state.bear(steps)
+            learned = state.view(path).reshape(-1, PATH)[:, FIRST] > 0.0
+            state.view(steps).reshape(-1, STEPS)[learned] = np.inf
 
 
 def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[float]) -> tuple[int, ...]:

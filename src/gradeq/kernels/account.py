@@ -6,7 +6,7 @@ Every loop and every event enters a label with ``enter``. With sign -1 the label
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,10 @@ MERGED = ("sum", "sum", "sum", "sum", "sum", "sum", "sum", "least", "most", "sum
 # How the steps of a parameter varied: 1 / last step, sum of |1 / eta_i - 1 / eta_{i-1}|, 1 / first step.
 LAST, VARIATION, FIRST = range(3)
 PATH = 3
+# Sums of its steps times weights, m = eta w: of m, of m^2, and of both as they were before each change of 1 / eta,
+# times that change (result 1.9).
+MASS, SQUARES, MASS_CHANGES, SQUARES_CHANGES = range(4)
+STEPS = 4
 
 
 def enter(
@@ -99,23 +103,41 @@ def enter_lean(sums: Floats, at: int, e: float, z: float, eta: float, sign: floa
     sums[at + 1] = sums[at + 1] + eta * g
 
 
-def follow(path: Floats, at: int, eta: float) -> None:
-    """Follow the steps of a parameter in the order of posting (result 1.2)."""
+def follow(path: Floats, steps: Floats, j: int, eta: float, w: float, count: float) -> None:
+    """Follow the steps of parameter j in the order of posting (result 1.2): ``count`` labels of this step."""
     inverse = 1.0 / eta
-    if path[at] > 0.0:
-        path[at + VARIATION] = path[at + VARIATION] + abs(inverse - path[at])
+    last = path[j * PATH]
+    at = j * STEPS
+    if last > 0.0:
+        change = abs(inverse - last)
+        path[j * PATH + VARIATION] = path[j * PATH + VARIATION] + change
+        if change > 0.0:  # sums that are not known are infinite
+            steps[at + MASS_CHANGES] = steps[at + MASS_CHANGES] + steps[at] * change
+            steps[at + SQUARES_CHANGES] = steps[at + SQUARES_CHANGES] + steps[at + SQUARES] * change
     else:
-        path[at + FIRST] = inverse
-    path[at] = inverse
+        path[j * PATH + FIRST] = inverse
+    path[j * PATH] = inverse
+    mass = eta * w
+    steps[at] = steps[at] + count * mass
+    steps[at + SQUARES] = steps[at + SQUARES] + count * (mass * mass)
+
+
+class Followed(NamedTuple):
+    """How steps varied and what they add up to, by parameter and in all."""
+
+    path: Floats
+    total_path: Floats
+    steps: Floats
+    total_steps: Floats
 
 
 def followed(
-    etas: Floats, posts: Ints, starts: Ints, index: Ints, path: Floats, total: Floats
+    kept: Followed, etas: Floats, weights: Floats, posts: Ints, starts: Ints, index: Ints
 ) -> None:
     """Follow the steps of posted rows at every parameter that they touch, and of all of them."""
     for p in range(len(posts)):
         i = posts[p]
-        eta = etas[i]
+        eta, w = etas[i], weights[i]
         for a in range(starts[i], starts[i + 1]):
-            follow(path, index[a] * PATH, eta)
-        follow(total, 0, eta)
+            follow(kept.path, kept.steps, index[a], eta, w, 1.0)
+        follow(kept.total_path, kept.total_steps, 0, eta, w, 1.0)

@@ -12,7 +12,7 @@ from gradeq.certificate import certificate, more_labels
 from gradeq.certificate_reading import Reading, reading_of, setting_of
 from gradeq.engine import checks
 from gradeq.errors import BadInput
-from gradeq.kernels.account import PATH, VARIATION
+from gradeq.kernels.account import PATH, STEPS, VARIATION
 from gradeq.layers import combinations
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.guard import holds_lock
@@ -284,6 +284,11 @@ class Keyed(Predicting):
             varied = varied if own is None else varied[own]
             state.view("path").reshape(-1, PATH)[:, VARIATION] = varied.max(initial=0.0)
             state.view("total_path")[VARIATION] = varied.max(initial=0.0)
+        if len(state.steps):  # nor did they add up to more
+            sums = self._state.view("steps").reshape(-1, STEPS)
+            sums = (sums if own is None else sums[own]).max(axis=0, initial=0.0)
+            state.view("steps").reshape(-1, STEPS)[:] = sums
+            state.view("total_steps")[:] = sums
         if hasattr(state, "nums") and self._names.keys:  # of all keys the largest scale
             nums, dens = self._state.view("nums"), self._state.view("dens")
             k = int(nums.argmax()) if key is None else self._names.code(key)

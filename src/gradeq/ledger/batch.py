@@ -148,6 +148,22 @@ def reordered(rows: Rows, order: Ints) -> Rows:
     return Rows(starts, rows.params[take], rows.values[take], rows.single)
 
 
+class Alike(NamedTuple):
+    """Some rows entry by entry: the parameters, a number of the row beside each; and that of each row by itself."""
+
+    params: Ints
+    weights: Floats
+    rows: Floats
+
+
+def alike(posts: Ints, rows: tuple[Ints, Ints], weights: Floats) -> Alike:
+    """The entries of these rows, each with the weight of its row."""
+    starts, params = rows
+    lengths, own = starts[posts + 1] - starts[posts], weights[posts]
+    first = np.repeat(starts[posts] - (np.cumsum(lengths) - lengths), lengths)
+    return Alike(params[first + np.arange(len(first))], np.repeat(own, lengths), own)
+
+
 def first_rows(codes: Ints, count: int) -> list[tuple[int, int]]:
     """Each of ``count`` codes that has a row, and its first; most are found near the beginning."""
     first = np.full(count, -1, dtype=np.int64)

@@ -27,8 +27,18 @@ SUM, LEAST, MOST, MOVE, MEAN, TIMES, KEEP = "sum", "least", "most", "move", "mea
 
 SHORT = 100_000  # numbers
 ACCOUNTS = ("sums", "total", "gaps")  # columns that nobody needs to serve or to learn
-ENDLESS = (*ACCOUNTS, "facts", "limited", "total_limited")  # columns that may hold infinite numbers
-LOOKED_AT = (*ACCOUNTS, "facts", "silence", "path", "total_path")  # entered when somebody looks
+ENDLESS = (
+    *ACCOUNTS,
+    "facts",
+    "limited",
+    "total_limited",
+    "steps",
+    "total_steps",
+    "mix_squares",
+    "total_mix_squares",
+)  # columns that may hold infinite numbers
+# entered when somebody looks
+LOOKED_AT = (*ACCOUNTS, "facts", "silence", "path", "total_path", "steps", "total_steps")
 AT_ONCE = 1 << 10  # new entries; more of them are not made first and then copied
 CACHED = 1 << 13  # entries; all columns of so many are joined while they are in the cache
 SERVED = 0  # the first fact: predictions served
@@ -45,7 +55,7 @@ class Column(NamedTuple):
     once it is needed; until then it is empty. ``last``: where it is long, a run writes it when nothing can fail any
     more, so it need not be undone. ``by``: the column of weights of a mean, declared after it; it has as many,
     or one. ``low``: no number is smaller (one for all, or one each). ``later``: states were kept before it came; in
-    those it begins when they are read.
+    those it begins when they are read, with ``unknown`` where what it was before counts.
     """
 
     name: str
@@ -57,6 +67,7 @@ class Column(NamedTuple):
     by: str = ""
     low: float | tuple[float, ...] = -math.inf
     later: bool = False
+    unknown: float = 0.0
 
 
 def column(
@@ -138,6 +149,7 @@ class State:
         sums, total, gaps = looked_at("sums"), looked_at("total"), looked_at("gaps")
         facts, silence = property(counted, recount), looked_at("silence")
         path, total_path = looked_at("path"), looked_at("total_path")
+        steps, total_steps = looked_at("steps"), looked_at("total_steps")
 
     def catch_up(self) -> None:
         """Enter the labels that were left."""
@@ -272,7 +284,12 @@ class State:
     def restore(self, saved: dict[str, Any], parameters: int, keys: int) -> None:
         """Take up saved columns; their lengths must be what the counts say."""
         counts = {"parameter": parameters, "key": keys, "pair": 0, "layer": 1}
-        begun = {e.name: array("d", e.start) * counts[e.per] for e in self.columns if e.later}
+        begun = {
+            e.name: array("d", (e.unknown,) * len(e.start) if e.unknown else e.start)
+            * (0 if e.lazy else counts[e.per])
+            for e in self.columns
+            if e.later
+        }
         saved = begun | saved
         if set(saved) != {each.name for each in self.columns}:
             raise StateError("the state is damaged: its columns are not those of this layer")

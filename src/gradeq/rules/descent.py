@@ -13,7 +13,18 @@ import numpy as np
 
 from gradeq.errors import Diverging
 from gradeq.kernels import descent as loops
-from gradeq.kernels.account import COLUMNS, EMPTY, HIGH, LEAN, LOW, MERGED, PATH, ROUND, SMALLEST
+from gradeq.kernels.account import (
+    COLUMNS,
+    EMPTY,
+    HIGH,
+    LEAN,
+    LOW,
+    MERGED,
+    PATH,
+    ROUND,
+    SMALLEST,
+    STEPS,
+)
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.forms import Full, Later, Lean, margin
 from gradeq.ledger.batch import Batch, spelled
@@ -47,6 +58,12 @@ def common_columns(start: tuple[float, ...], penalty: bool, totals: bool) -> lis
         account("sums", "parameter", levels),
         Column("path", "parameter", (0.0,) * PATH, (LARGER, SUM, LARGER), lazy=True, low=0.0),
         Column("total_path", "layer", (0.0,) * PATH, (LARGER, SUM, LARGER), lazy=True, low=0.0),
+        Column(
+            "steps", "parameter", (0.0,) * STEPS, (SUM,) * STEPS, lazy=True, low=0.0, later=True
+        ),
+        Column(
+            "total_steps", "layer", (0.0,) * STEPS, (SUM,) * STEPS, lazy=True, low=0.0, later=True
+        ),
     ]
     if totals:
         found.append(account("total", "layer", levels))

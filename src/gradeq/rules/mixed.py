@@ -21,12 +21,13 @@ from gradeq.kernels.call import run_loop
 from gradeq.kernels.driver import Row, driven
 from gradeq.kernels.means import EXPERTS, GAPS, SAID, room_for
 from gradeq.kernels.mixing import HEDGE, SILENT, weigh
-from gradeq.ledger.batch import Batch
+from gradeq.ledger.batch import Batch, alike
 from gradeq.ledger.state import LEAST, MEAN, MOST, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting
 from gradeq.links import HeldLogit, Logit
 from gradeq.rules.descent import Descent
 from gradeq.rules.entries import Entries
+from gradeq.rules.entries import column as numbers
 from gradeq.rules.rule import Judged, Measured, diverging, rows_of, views
 from gradeq.schedules import Schedule
 
@@ -51,6 +52,14 @@ def weights_of(state: State) -> list[float]:
     weights = [0.0] * len(state.losses)
     weigh(state.losses, state.hedge[0], SILENT, weights)
     return weights
+
+
+def add_squares(state: State, params: Any, each: Any, rows: Any) -> None:
+    """Add what the mix left of each row, squared, to that of its parameters and of all rows, one by one."""
+    with np.errstate(over="ignore"):
+        np.add.at(state.view("mix_squares"), params, each)
+        if hasattr(state, "total_mix_squares"):
+            np.add.at(state.view("total_mix_squares"), np.zeros(len(rows), dtype=np.int64), rows)
 
 
 def listing(size: int) -> list[float]:
@@ -94,6 +103,13 @@ class Mixed:
             column("precisions", "layer", nothing, low=0.0),
             Column("guard", "layer", (0.0, 0.0), (LEAST, MOST)),
         ]
+        if self.final.ranged:  # the squared error of a mean
+            squares = Column(
+                "mix_squares", "parameter", (0.0,), (SUM,), low=0.0, later=True, unknown=math.inf
+            )
+            found.append(squares)
+            if self.final.totals:
+                found.append(squares._replace(name="total_mix_squares", per="layer"))
         if not self.groups:
             return found
         return [
@@ -131,7 +147,12 @@ class Mixed:
 
     def account(self, state: State, own: Entries) -> None:
         """As for the final layer, which moved the mix."""
-        self.final.account(state, replace(own, centre=[memo[SAID] for memo in own.memo]))
+        own = replace(own, centre=numbers([memo[SAID] for memo in own.memo]))
+        self.final.account(state, own)
+        if self.final.ranged:
+            square = (own.sign * own.w) * (numbers(own.y) - own.centre) ** 2
+            params, starts = own.params
+            add_squares(state, params, np.repeat(square, np.diff(starts)), square)
 
     def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """The final layer moves; a first label also teaches weights and means, a correction the losses alone."""
@@ -172,6 +193,11 @@ class Mixed:
             raise diverging(top)
         self.final.check(state, batch._replace(base=mixes), False)
         self.final.tally(state, batch, served, mixes)
+        if self.final.ranged and len(posts):
+            with np.errstate(over="ignore"):
+                square = batch.weights * (batch.labels - mixes) ** 2
+            own = alike(posts, (batch.rows.starts, batch.rows.params), square)
+            add_squares(state, own.params, own.weights, own.rows)
         if batch.at_once:
             return served, None
         memos[:, SAID] = mixes

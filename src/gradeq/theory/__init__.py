@@ -138,9 +138,13 @@ from gradeq.theory.penalised import (
     lasso_radius,
     logistic_lasso_average,
     penalised_average,
+    ridge_closed_mean,
+    ridge_closed_radius,
     ridge_constant,
     ridge_radius,
+    scalar_lasso_radius,
     scalar_ridge_radius,
+    squared_lasso_radius,
 )
 from gradeq.theory.proximal import (
     proximal_lasso_radius,
@@ -368,4 +372,9 @@ __all__ = [
     "weighted_squared_growth",
     "weighted_squared_radius",
     "why_none",
+    "ridge_closed_mean",
+    "ridge_closed_radius",
+    "scalar_lasso_radius",
+    "squared_lasso_radius",
+    "proximal_ridge_closed_radius",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from gradeq.theory.groups import Groups
 from gradeq.theory.many_parameters import feature_candidates
@@ -188,13 +189,16 @@ def without_unit(setting: Setting) -> Setting:
         eta_max=step(setting.eta_max),
         eta_min=step(setting.eta_min),
         inverse_variation=None if variation is None else variation * unit,
+        step_mass=step(setting.step_mass),
+        step_squares=step(step(setting.step_squares)),
+        square_changes=step(setting.square_changes),
         low=setting.low / unit,
         high=setting.high / unit,
         lows=each(setting.lows),
         highs=each(setting.highs),
         gaps=each(setting.gaps),
         cap=step(setting.cap),
-        strength=setting.strength * (unit if setting.penalty == "ridge" else 1.0),
+        strength=setting.strength * (unit if "ridge" in (setting.penalty or "") else 1.0),
     )
 
 
@@ -243,7 +247,32 @@ def _after(setting: Setting, n: float) -> Setting:
         divisor=scaled(setting.divisor),
         eta_last=last,
         inverse_variation=_variation_after(setting, by),
+        **_steps_after(setting, n),
     )
+
+
+def _steps_after(setting: Setting, n: float) -> dict[str, Any]:
+    """The sums of steps after n labels: by their schedule, or as the labels where steps only vary."""
+    by, decay = n / setting.n, setting.decay
+    varied = 1.0 if setting.inverse_variation is None else _variation_growth(setting, by)
+    first, second, moved = by, by, by * varied
+    if decay > 0.0:
+        first, second = (_powers(n, p) / _powers(setting.n, p) for p in (decay, 2.0 * decay))
+        moved = max(by, varied)
+    found: dict[str, Any] = {}
+    growths = {
+        "step_mass": first, "step_squares": second, "mass_changes": moved,
+        "square_changes": moved * second / first,
+    }  # fmt: skip
+    for name, growth in growths.items():
+        total = getattr(setting, name)
+        found[name] = None if total is None else total * growth
+    return found
+
+
+def _powers(n: float, p: float) -> float:
+    """About 1 + 2^-p + ... + n^-p."""
+    return 1.0 + (math.log(n) if p == 1.0 else (n ** (1.0 - p) - 1.0) / (1.0 - p))
 
 
 def _variation_after(setting: Setting, by: float) -> float | None:
@@ -251,9 +280,13 @@ def _variation_after(setting: Setting, by: float) -> float | None:
     seen = setting.inverse_variation
     if seen is None or not setting.has_late_labels:
         return None if setting.decay > 0.0 else seen
+    return seen * _variation_growth(setting, by)
+
+
+def _variation_growth(setting: Setting, by: float) -> float:
     power = setting.decay
-    if setting.cap is not None:
+    if setting.cap is not None and setting.has_late_labels:
         one_step = setting.structure in ("scalar", "disjoint", "isotonic", "features")
         even = setting.weight_max == 1.0 and setting.weights == setting.n
         power = max(power, 0.5 if one_step and even and setting.task != "elo" else 1.0)
-    return seen * float(by**power)
+    return float(by**power)

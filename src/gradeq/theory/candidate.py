@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from gradeq.theory.late import age_mass, age_root_mass
@@ -35,15 +36,59 @@ class Flight(NamedTuple):
     coordinate: float
 
 
-def total_from(setting: Setting, radius: float, diameter: float) -> float:
-    """|sum of gradients| from where the parameter can be: R/s_1 + diameter x later variation (1.1, 1.2).
+Radius = Callable[
+    [float, float], float
+]  # of the parameter, from the sums of m = eta w and of m^2 so far
 
-    Summation by parts in order of posting: R bounds |theta_{n+1}|, the diameter |theta_i - theta_{n+1}|, both of
-    the parameter itself.
+
+def total_from(
+    setting: Setting, radius: float, diameter: float, farthest: float | None = None
+) -> float:
+    """|sum of gradients| from where the parameter can be, by parts in order of posting (1.1, 1.2, 1.9).
+
+    R/s_1 + diameter x variation, or R/s_n + farthest x variation: R bounds |theta_{n+1}|, the diameter
+    |theta_i - theta_{n+1}| and ``farthest`` (left out, R) |theta_i| on the way.
     """
     if setting.constant:
         return radius / setting.eta
-    return radius / setting.eta + diameter * setting.variation
+    total = radius / setting.eta + diameter * setting.variation
+    if setting.eta_last is None:
+        return total
+    on_the_way = radius if farthest is None else farthest
+    return min(total, radius / setting.eta_last + on_the_way * setting.variation)
+
+
+def total_grown(setting: Setting, radius_of: Radius, wander: float = 0.0) -> float:
+    """The same for a radius that grows with the sums of steps, and is a concave function of them (1.9).
+
+    By parts the sum is at most R_n/s_n + sum of R_{i-1} |1/s_i - 1/s_{i-1}|; with V the sum of those changes the
+    second part is at most V times the radius of the sums as they were on average over the changes (Jensen).
+    ``wander``: how far the parameter is from what the radius bounds, with late labels.
+    """
+    radius = radius_of(setting.step_sum, setting.square_steps)
+    total = total_from(setting, radius, 2.0 * radius + wander, radius + wander)
+    changes, variation = setting.changes, setting.variation
+    late = setting.has_late_labels  # what is open was served, but not yet posted
+    if setting.constant or late or changes is None or setting.eta_last is None:
+        return total
+    if not 0.0 < variation < math.inf:
+        return total
+    average = radius_of(changes[0] / variation, changes[1] / variation)
+    return min(total, radius / setting.eta_last + variation * average)
+
+
+def total_squared(setting: Setting) -> float:
+    """|sum of gradients| of the squared error, labels at once: from the largest residual or their squares (5.2)."""
+    room = 2.0 - setting.largest_step * setting.size
+    if room <= 0.0:
+        return math.inf
+
+    def radius_of(steps: float, squares: float) -> float:
+        # eta/(2 - eta c^2) = eta/2 + eta^2 c^2/(2 (2 - eta c^2)), and no step is larger than the largest.
+        return setting.b * math.sqrt(0.5 * steps + 0.5 * setting.size * squares / room)
+
+    radius = root_squares(setting) / math.sqrt(room)
+    return min(total_grown(setting, radius_of), total_from(setting, radius, 2.0 * radius))
 
 
 def stale_mass(setting: Setting) -> float:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
-from gradeq.theory.candidate import Candidate, open_mass, root_squares, stale_mass, total_from
+from gradeq.theory.candidate import (
+    Candidate,
+    open_mass,
+    stale_mass,
+    total_from,
+    total_grown,
+    total_squared,
+)
 from gradeq.theory.extensions import isotonic_ranges
-from gradeq.theory.features import squared_growth
 from gradeq.theory.late import (
     late_logistic_virtual_radius,
     late_quantile_range,
@@ -19,11 +23,8 @@ from gradeq.theory.links import (
     logit_radius_from_odds,
     logit_soft_radius,
 )
-from gradeq.theory.many_parameters import (
-    bounded_candidate,
-    late_squared_candidate,
-    penalised_candidates,
-)
+from gradeq.theory.many_parameters import bounded_candidate, late_squared_candidate
+from gradeq.theory.penalised_layers import penalised_candidates
 from gradeq.theory.scalar import (
     Range,
     exponential_range,
@@ -66,9 +67,8 @@ def _mean(setting: Setting) -> list[Candidate]:
         )
     ]
     if setting.square_sum is not None:
-        radius = root_squares(setting) * math.sqrt(squared_growth(1.0, 1.0, step))
         assumptions = ("the observed sum of squared residuals", "eta < 2")
-        found.append(Candidate(total_from(setting, radius, 2.0 * radius), "5.2", assumptions))
+        found.append(Candidate(total_squared(setting), "5.2", assumptions))
     return found
 
 
@@ -148,8 +148,12 @@ def _logit(setting: Setting) -> list[Candidate]:
     radius = logit_radius_from_odds(0.0, step, eta * odds)
     found = [Candidate(total_from(setting, radius, 2.0 * radius), "C1", known)]
     if offset is not None:
-        radius = logit_radius_from_clip(0.0, offset, step, setting.step_sum)
-        found.append(Candidate(total_from(setting, radius, 2.0 * radius), "C1", clipped))
+        far = offset
+
+        def clipped_at(steps: float, squares: float) -> float:
+            return logit_radius_from_clip(0.0, far, step, steps)
+
+        found.append(Candidate(total_grown(setting, clipped_at), "C1", clipped))
         radius = logit_soft_radius(0.0, offset, gap, step)
         found.append(Candidate(total_from(setting, radius, 2.0 * radius), "C2", soft))
     return found
@@ -159,7 +163,8 @@ def _virtual(
     setting: Setting, virtual: float, reach: float, result: str, known: tuple[str, ...]
 ) -> Candidate:
     """From |v| in order of service: theta ends at v, and is within ``reach`` of it on the way."""
-    return Candidate(total_from(setting, virtual, 2.0 * virtual + reach), result, known)
+    total = total_from(setting, virtual, 2.0 * virtual + reach, virtual + reach)
+    return Candidate(total, result, known)
 
 
 def span_of(setting: Setting) -> tuple[float, float]:
@@ -184,10 +189,13 @@ def _logistic(setting: Setting) -> list[Candidate]:
             _virtual(setting, virtual, span * mass, "A1", (*known, late)),
             Candidate(total_from(setting, inside, 2.0 * inside), "A1", (*soft, late)),
         ]
-    hard = logistic_hard_radius(0.0, span, step, setting.step_sum)
+
+    def hard(steps: float, squares: float) -> float:
+        return logistic_hard_radius(0.0, span, step, steps)
+
     inside = logistic_soft_radius(0.0, span, gap, step)
     return [
-        Candidate(total_from(setting, hard, 2.0 * hard), "3.4", known),
+        Candidate(total_grown(setting, hard), "3.4", known),
         Candidate(total_from(setting, inside, 2.0 * inside), "3.3", soft),
     ]
 

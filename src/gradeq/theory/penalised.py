@@ -110,6 +110,74 @@ def bounded_ridge_radius(
     return max(abs(start), math.sqrt(fixed))
 
 
+def squared_lasso_radius(
+    b: float, size: float, d: int, strength: float, eta_max: float, weight_max: float = 1.0
+) -> float:
+    """The squared error with a lasso in subgradient form: max(h, sqrt(C)), h = C/(2 eta lambda) (result 6.6).
+
+        C = m (b + eta c lambda sqrt(d))^2/(2 - m c^2) + (eta lambda)^2 d,   m = eta w
+
+    ||theta+||^2 <= ||theta||^2 - 2 eta lambda ||theta||_1 + C: the error e adds at most -m (2 - m c^2) e^2 +
+    2 m |e| (b + eta lambda c sqrt(d)), and ||theta||_1 >= ||theta||. So ||theta||^2 also grows by at most C a round.
+
+    >>> squared_lasso_radius(1.0, 0.0, 1, 0.5, 1.0)
+    0.75
+    """
+    mass = eta_max * weight_max
+    room = 2.0 - mass * size
+    if room <= 0.0:
+        return math.inf
+    pushed = b + eta_max * math.sqrt(size * d) * strength
+    cut = eta_max * strength
+    growth = mass * pushed * pushed / room + cut * cut * d
+    return max(growth / (2.0 * cut), math.sqrt(growth))
+
+
+def scalar_lasso_radius(b: float, strength: float, step_max: float, eta_max: float) -> float:
+    """One parameter, squared error and a lasso in subgradient form: a step past 0 at most (results 3.2, 6.6).
+
+    max(b, m b + eta lambda), m = eta w; over 2 - m where m > 1. Infinite from m = 2 on.
+
+    >>> scalar_lasso_radius(3.0, 0.5, 0.1, 0.1)
+    3.0
+    """
+    if step_max >= 2.0:
+        return math.inf
+    past = step_max * b + eta_max * strength
+    return max(b, past, past / (2.0 - step_max) if step_max > 1.0 else 0.0)
+
+
+def ridge_closed_radius(growth: float, rho: float, n: float) -> float:
+    """R of R^2 <- rho^2 R^2 + K from 0 after n rounds: sqrt(K (1 - rho^2n)/(1 - rho^2)) (result 6.7).
+
+    sqrt(n K) as lambda -> 0, result 6.2 or 6.3 as n -> infinity; K is what a step adds, theta+ = rho theta - eta g.
+
+    >>> ridge_closed_radius(3.0, 0.5, 1), ridge_closed_radius(4.0, 1.0, 9)
+    (1.7320508075688772, 6.0)
+    """
+    return math.sqrt(growth) * math.sqrt(_geometric(rho, n))
+
+
+def ridge_closed_mean(growth: float, rho: float, n: float) -> float:
+    """At most the mean of that radius over the rounds 0 to n - 1: the root of the mean square (result 6.7).
+
+    >>> ridge_closed_mean(3.0, 0.5, 1)
+    0.0
+    """
+    left = (1.0 - rho) * (1.0 + rho)
+    if n * left < 1e-6:
+        return math.sqrt(growth) * math.sqrt(max(0.0, n - 1.0) / 2.0)
+    return math.sqrt(growth) * math.sqrt(max(0.0, 1.0 - _geometric(rho, n) / n) / left)
+
+
+def _geometric(rho: float, n: float) -> float:
+    """1 + rho^2 + ... + rho^(2 (n - 1))."""
+    left = (1.0 - rho) * (1.0 + rho)
+    if left <= 0.0:
+        return n
+    return min(n, -math.expm1(n * math.log1p(-left)) / left if rho > 0.0 else 1.0)
+
+
 def penalised_average(
     start: float, radius: float, penalty_slope: float, eta: float, n: float
 ) -> float:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+from gradeq.theory.penalised import ridge_closed_radius
+
 
 def proximal_ridge_radius(start: float, growth: float, strength: float, eta: float) -> float:
     """max(||theta_1||, sqrt(K/((1 + eta lambda)^2 - 1))), for (lambda/2)||theta||^2; any strength (result 6.4).
@@ -29,10 +31,20 @@ def proximal_lasso_radius(start: float, growth: float, strength: float, eta: flo
     z = theta+ + eta lambda s with s a slope of ||theta+||_1, so ||z||^2 = ||theta+||^2 + 2 eta lambda ||theta+||_1 +
     (eta lambda ||s||)^2. Unless theta+ is 0, ||s|| >= 1 and ||theta+||_1 >= ||theta+||, so
     (||theta+|| + eta lambda)^2 <= ||theta||^2 + K, and a theta within the radius stays within it. It covers the
-    squared error, which has no result with a lasso in subgradient form.
+    squared error too.
 
     >>> proximal_lasso_radius(0.0, 3.0, 1.0, 1.0)
     1.0
     """
     cut = eta * strength
     return max(abs(start), (growth / cut - cut) / 2.0)
+
+
+def proximal_ridge_closed_radius(growth: float, strength: float, eta: float, n: float) -> float:
+    """R of R^2 <- (R^2 + K)/(1 + eta lambda)^2 from 0 after n rounds (result 6.4), at most sqrt(n K).
+
+    >>> proximal_ridge_closed_radius(4.0, 1.0, 1.0, 1)
+    1.0
+    """
+    kept = 1.0 / (1.0 + eta * strength)
+    return kept * ridge_closed_radius(growth, kept, n)

@@ -21,6 +21,7 @@ TASKS = (
     "elo",
 )
 HOME_SHARE = 0.1  # the home advantage of Elo learns with a tenth of the players' step
+PENALTIES = (None, "lasso", "ridge", "proximal lasso", "proximal ridge")
 STRUCTURES = ("scalar", "disjoint", "overlapping", "features", "isotonic")
 
 
@@ -73,10 +74,13 @@ class Setting:
         eta: the first (or constant) step. eta_last, eta_max, eta_min: left out, they are eta.
         inverse_variation: sum of |1/s_i - 1/s_{i-1}| from the second label on, in order of POSTING, over the
             labels of the parameter (disjoint groups) or of the layer; left out, steps are taken to be monotone.
+        step_mass, step_squares: sums of m = s w and of m^2 over the labels (of the parameter or layer, as above).
+        mass_changes, square_changes: these sums as they were before each change of 1/s, times the change, added up.
         decay: alpha of eta t^-alpha, only used to look ahead.
         weight_max, weight_sum: of the rows' weights; left out, weights are 1.
         divisor: what sums are divided by to give the average; left out, weight_sum (n without weights).
-        penalty: lasso or ridge (lambda/2)||theta||^2, with strength lambda.
+        penalty: lasso or ridge (lambda/2)||theta||^2, with strength lambda; "proximal lasso" and "proximal ridge"
+            are the same taken after the step.
     Late labels
         lateness: D, the largest d of a posted label: rows of its group (overlapping: of any of its groups;
             elo: games of either player; otherwise rows of the layer) served from its ticket to its posting, the
@@ -118,6 +122,10 @@ class Setting:
     eta_max: float | None = None
     eta_min: float | None = None
     inverse_variation: float | None = None
+    step_mass: float | None = None
+    step_squares: float | None = None
+    mass_changes: float | None = None
+    square_changes: float | None = None
     decay: float = 0.0
     weight_max: float = 1.0
     weight_sum: float | None = None
@@ -132,8 +140,10 @@ class Setting:
             raise BadInput(f"task {self.task!r}: must be one of {', '.join(TASKS)}")
         if self.structure not in STRUCTURES:
             raise BadInput(f"structure {self.structure!r}: must be one of {', '.join(STRUCTURES)}")
-        if self.penalty not in (None, "lasso", "ridge"):
-            raise BadInput(f"penalty {self.penalty!r}: must be lasso, ridge or None")
+        if self.penalty not in PENALTIES:
+            raise BadInput(
+                f"penalty {self.penalty!r}: must be lasso, ridge, 'proximal lasso', 'proximal ridge' or None"
+            )
         if not self.eta > 0.0:
             raise BadInput(f"eta = {self.eta!r}: a step must be positive")
         if self.lateness is not None and not self.lateness >= 1:
@@ -179,7 +189,23 @@ class Setting:
     @property
     def step_sum(self) -> float:
         """Bound on the sum of step times weight over the labelled rows."""
-        return self.top_eta * self.weights
+        most = self.top_eta * self.weights
+        return most if self.step_mass is None else min(most, self.step_mass)
+
+    @property
+    def square_steps(self) -> float:
+        """Bound on the sum of (step times weight)^2."""
+        most = self.largest_step * self.step_sum
+        return most if self.step_squares is None else min(most, self.step_squares)
+
+    @property
+    def changes(self) -> tuple[float, float] | None:
+        """Both sums of steps before each change of 1/s, times the change, added up; None where nobody did."""
+        if self.mass_changes is None or self.square_changes is None:
+            return None
+        if not math.isfinite(self.mass_changes):
+            return None
+        return self.mass_changes, min(self.square_changes, self.largest_step * self.mass_changes)
 
     @property
     def variation(self) -> float:
