@@ -82,7 +82,7 @@ def terms_of(elo: Any, reach: float) -> Terms:
     home = elo._names.home
     size = 2.0 + elo._names.scale**2 if home else 2.0
     if elo.eta == "auto":
-        clip = 1.0 / (1.0 + math.exp(reach)) if reach > 0.0 else 0.49
+        clip = 1.0 / (1.0 + math.exp(min(reach, 700.0))) if reach > 0.0 else 0.49
         return Terms("probability_logit", "features", "log loss", size=size, clip=clip)
     task = "glm" if home or elo.proximal is not None else "elo"
     return Terms(task, "features", "log loss", size=size)

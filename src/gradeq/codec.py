@@ -55,6 +55,10 @@ def written(kind: str, settings: dict[str, Any], state: dict[str, Any]) -> Itera
 
 def load(text: str | bytes) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Kind, settings and state; raises ``StateError`` for what is damaged, newer or not ours."""
+    if not isinstance(text, (str, bytes, bytearray)):
+        raise StateError(
+            f"{type(text).__name__} is not the text of a state; give what to_json gave"
+        )
     whole = as_written(text)
     hook = _revived_pairs if whole else _no_duplicates
     try:

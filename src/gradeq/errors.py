@@ -24,7 +24,10 @@ from __future__ import annotations
 
 
 class GradeqError(ValueError):
-    """Every refusal of gradeq's own."""
+    """Every refusal of gradeq's own, in one line: a value that prints in several is joined."""
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*(" ".join(x.splitlines()) if isinstance(x, str) else x for x in given))
 
 
 class BadInput(GradeqError):

@@ -16,23 +16,48 @@ from laws.kinds import KINDS
 COUNT, PARTS = 40, 4
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_altered_states_are_refused_or_work(part):
-    """In a process of its own: a loop over columns that was led astray would end it."""
-    names = list(KINDS)[part::PARTS]
+def tried(*arguments):
+    """What a module printed, in a process of its own: a loop over columns that was led astray would end it."""
     tests = Path(__file__).parents[1]
     path = os.pathsep.join([str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, "-m", "states.hostile", "5", str(COUNT), *names], cwd=tests, timeout=600,
+        [sys.executable, "-m", *arguments], cwd=tests, timeout=600,
         capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-300:]
-    lines = done.stdout.splitlines()
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_altered_states_are_refused_or_work(part):
+    names = list(KINDS)[part::PARTS]
+    lines = tried("states.hostile", "5", str(COUNT), *names)
     assert not [line for line in lines if line.startswith("FAULT")]
     told = [line.rsplit(" ", 2) for line in lines if line.startswith("done")]
     assert [name for name, _, _ in told] == [f"done {name}" for name in names]
     refused = sum(int(own) for _, own, _ in told)
     assert COUNT * len(names) // 2 < refused <= COUNT * len(names)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_field_altered_is_refused_or_works(part):
+    """One alteration in 41; ``python -m states.every_field 1`` tries all of them."""
+    lines = tried("states.every_field", "41", *list(KINDS)[part::PARTS])
+    assert not [line for line in lines if line.startswith("FAULT")]
+    assert len(lines) == len(list(KINDS)[part::PARTS])
+
+
+@pytest.mark.parametrize(
+    ("column", "values"), [("total_path", []), ("path", []), ("total_path", [0.0, 0.0, 0.0])]
+)
+def test_the_steps_of_a_falling_schedule_cannot_be_lost(column, values):
+    layer = KINDS["falling"].make()
+    layer.run([1.0] * 9, [2.0] * 9, groups={"g": list("abcabcabc")})
+    body = json.loads(layer.to_json())
+    del body["sha256"]
+    body["state"]["columns"][column] = {"$array": "d", "values": values}
+    with pytest.raises(StateError):
+        gq.from_json(codec.canonical({**body, "sha256": codec.checksum(body)}))
 
 
 @pytest.mark.parametrize("version", [0, -1, 1, 3, "2", "1", 2.5, None, True, [2]])

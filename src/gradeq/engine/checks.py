@@ -7,6 +7,7 @@ value first and what it is called second; those of a block of a column name the 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -93,9 +94,19 @@ def bound(value: Any) -> float:
 
 def several(values: Any, what: str, items: str) -> list[Any]:
     """A list of whatever can be gone through; a text or a single value is none."""
-    if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__iter__"):
+    return list(iterable(values, what, items))
+
+
+def iterable(values: Any, what: str, items: str) -> Iterable[Any]:
+    """What can be gone through; a text or a single value is none."""
+    if (
+        isinstance(values, (str, bytes, dict))
+        or not hasattr(values, "__iter__")
+        or getattr(values, "ndim", 1) == 0
+    ):
         raise BadInput(f"{what}={values!r}: give a list of {items}")
-    return list(values)
+    found: Iterable[Any] = values
+    return found
 
 
 def part(value: Any, what: str, method: str, example: str) -> None:

@@ -169,11 +169,11 @@ class Roster:
     ) -> tuple[Row, Place | None]:
         """Where one event belongs, by name and, if it is remembered, by place; nothing is entered."""
         if self.scalar:
-            if groups or features:
+            if is_given(groups) or is_given(features):
                 raise BadInput("this layer has no groups or features; name them when you make it")
             return ALONE
-        row, place = self._grouped(groups) if self.groups or groups else (NO_GROUP, None)
-        if not self.features and not features:
+        row, place = self._grouped(groups) if self.groups or is_given(groups) else (NO_GROUP, None)
+        if not self.features and not is_given(features):
             return row, place
         own = named(features, self.features, "feature")
         values = [
@@ -339,9 +339,24 @@ class Roster:
         return [self.index.setdefault(name, len(self.index)) for name in other.index], [0]
 
 
+def is_given(columns: Any) -> bool:
+    """Whether groups or features are there at all: what is empty has none."""
+    try:
+        return columns is not None and len(columns) > 0
+    except TypeError:
+        return True
+
+
+def is_mapping(value: Any) -> bool:
+    """Whether names lead to values: a dictionary, a series or a frame."""
+    return hasattr(value, "__getitem__") and (hasattr(value, "keys") or hasattr(value, "columns"))
+
+
 def named(given: Mapping[str, Any] | None, wanted: Sequence[str], what: str) -> list[Any]:
     """The values of all wanted columns, in order; a missing or unknown column is refused."""
-    given = given or {}
+    given = {} if given is None else given
+    if not is_mapping(given):
+        raise BadInput(f"{what}s={given!r}: give a mapping from columns, {list(wanted)}, to values")
     if len(given) == len(wanted) and all(map(given.__contains__, wanted)):
         return list(map(given.__getitem__, wanted))
     check_known(given, wanted, what)

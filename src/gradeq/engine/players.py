@@ -62,7 +62,7 @@ class Players:
     def side(self, home: float) -> float:
         """Where the first side is: 1 at home, 0 on neutral ground, -1 when the second side is at home; scaled."""
         if not self.home:
-            if home != 1.0:
+            if number(home, "home") != 1.0:
                 raise BadInput(
                     f"home={home!r}: this Elo has no advantage of the first side; use home_advantage=True"
                 )
@@ -190,7 +190,9 @@ class Players:
         self.index = {name: j for j, name in enumerate(names)}
         met = np.frombuffer(state["columns"]["met"]).reshape(-1, MET)
         one, two = met[:, 0], met[:, 1]
-        if not ((one < two) & (two < len(names)) & (met[:, :2] % 1.0 == 0.0).all(axis=1)).all():
+        if not (
+            (one < two) & (two < len(names)) & (np.floor(met[:, :2]) == met[:, :2]).all(axis=1)
+        ).all():
             raise StateError("the state is damaged: a pair of players that nobody knows has met")
         if len(np.unique(met, axis=0)) < len(met):
             raise StateError("the state is damaged: a pair of players stands twice")

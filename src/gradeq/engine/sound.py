@@ -9,18 +9,44 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from gradeq.engine.tickets import Book
 from gradeq.errors import BadInput
+from gradeq.kernels.account import (
+    BEFORE,
+    COLUMNS,
+    FIRST,
+    GRADIENT,
+    LAST,
+    LOSS_AFTER,
+    LOSS_BEFORE,
+    MOVED,
+    PATH,
+    ROWS,
+    WEIGHT,
+)
 from gradeq.ledger import facts as fact
-from gradeq.ledger.state import State
+from gradeq.ledger.state import HUGE, State
 from gradeq.ledger.values import Posting, Ticket
 from gradeq.rules.rule import MOST, Rule
 
+WHOLE = 2.0**53  # counts are whole numbers below
 FOREIGN = "post it where it was served"
+
+
+def check_kind(entry: Any, kind: type[Ticket] | type[Posting] | None = None) -> None:
+    """Refuse what is no ticket or posting, or not of this kind."""
+    if not isinstance(entry, kind or (Ticket, Posting)):
+        wanted = "Posting, as post gives it" if kind is Posting else "Ticket, as open gives it"
+        raise BadInput(
+            f"{type(entry).__name__} is not a {wanted}; Ticket.from_json reads a saved one"
+        )
 
 
 def check_entry(rule: Rule, entry: Ticket | Posting) -> None:
     """Refuse a ticket or posting that no layer with this rule can have made."""
+    check_kind(entry)
     row, levels, told = entry.row, rule.width, isinstance(entry, Posting)
     what = "posting" if told else "ticket"
     numbers = [*row.values, entry.weight, entry.step, *entry.memo, *entry.slopes]
@@ -43,6 +69,65 @@ def check_entry(rule: Rule, entry: Ticket | Posting) -> None:
             raise BadInput(f"a {what} holds {x!r} where a finite number is; {FOREIGN}")
     if len(row.values) != len(row.names) or entry.weight < 0.0 or not entry.step > 0.0:
         raise BadInput(f"a {what} of weight {entry.weight} and step {entry.step}; {FOREIGN}")
+
+
+def check_columns(state: State, rule: Rule) -> None:
+    """Refuse columns whose numbers contradict each other, or that readers could not add up."""
+    facts = np.delete(np.asarray(state.facts), fact.STEP_LOW)
+    counts = [state.view(name) for name in ("rows", "late", "clock") if hasattr(state, name)]
+    if not all((own <= WHOLE).all() for own in (facts, *counts)):
+        raise BadInput("more was counted than can be")
+    for name in ("sums", "total"):
+        if not hasattr(state, name):
+            continue
+        if hasattr(state, "met"):  # of games nothing is infinite
+            games = state.view(name).reshape(
+                -1, rule.stride if name == "sums" else len(state.total)
+            )
+            if (
+                (np.abs(games) > HUGE).any()
+                or (games[:, 0] > WHOLE).any()
+                or (games[:, :2] < 0.0).any()
+            ):
+                raise BadInput("an account of more games than there can be")
+        else:
+            _check_accounts(state.view(name).reshape(-1, COLUMNS), bool(facts[fact.CORRECTED]))
+    for num, den in (("nums", "dens"), ("scale_num", "scale_den")):
+        if hasattr(state, num) and (state.view(num)[state.view(den) == 0.0] != 0.0).any():
+            raise BadInput(f"{num} without {den}")
+    if hasattr(state, "own_last") and (np.abs(state.view("own_last")) > WHOLE).any():
+        raise BadInput("own_last is no count of labels")
+    if hasattr(state, "own_last") and (state.view("own_last") > state.view("heard").max()).any():
+        raise BadInput("own_last is later than the last label")
+    if hasattr(state, "gaps") and (state.view("gaps") > HUGE).any():
+        raise BadInput("gaps are larger than any forecast")
+    if hasattr(state, "path"):
+        _check_path(state, rule)
+
+
+def _check_accounts(accounts: Any, corrected: bool) -> None:
+    rows, weight, moved = (accounts[:, c] for c in (ROWS, WEIGHT, MOVED))
+    if not ((rows <= WHOLE) & (weight <= HUGE) & (np.abs(moved) <= HUGE)).all():
+        raise BadInput("an account of more labels than there can be")
+    sums = accounts[:, [GRADIENT, BEFORE]]
+    losses = accounts[:, [LOSS_BEFORE, LOSS_AFTER]]
+    if (np.isfinite(sums) & (np.abs(sums) > HUGE)).any():
+        raise BadInput("an account of larger errors than there can be")
+    if (losses < (-HUGE if corrected else 0.0)).any():
+        raise BadInput("a loss below zero")
+
+
+def _check_path(state: State, rule: Rule) -> None:
+    """The steps of a parameter are known once it has learned, and those of all with them."""
+    if state.born("path") != state.born("total_path"):
+        raise BadInput("the steps of parameters are known and those of the layer are not")
+    if not state.born("path"):
+        return
+    learned = state.view("sums")[:: rule.stride] > 0.0
+    path, total = state.view("path").reshape(-1, PATH), state.view("total_path")
+    steps = path[learned][:, [FIRST, LAST]]
+    if (steps <= 0.0).any() or (learned.any() and (total[[FIRST, LAST]] <= 0.0).any()):
+        raise BadInput("a label without a step")
 
 
 def check_book(book: Book, rule: Rule, names: Any, state: State, label: Any) -> None:

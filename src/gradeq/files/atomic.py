@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from gradeq.errors import BadInput
 from gradeq.files.failures import writing
 from gradeq.files.places import beside, check_output, keep_mode
 from gradeq.files.signals import undisturbed
@@ -133,6 +134,8 @@ def write_text(
     path: str | os.PathLike[str], pieces: Iterable[str], inputs: Iterable[str] = ()
 ) -> None:
     """Write a whole text file in UTF-8, atomically."""
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
+        raise BadInput(f"{path!r} is not the name of a file; give a path")
     with atomic(path, inputs) as file, writing(path):
         file.writelines(piece.encode("utf-8") for piece in pieces)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradeq.engine import checks
+from gradeq.engine.names import is_given, is_mapping
 from gradeq.errors import BadInput
 
 COLUMN = "prediction"
@@ -37,7 +38,9 @@ class Bins:
 
     def added(self, groups: Mapping[str, Any] | None, f: float) -> dict[str, Any]:
         """The groups of one event, its bin included."""
-        return {**(groups or {}), COLUMN: self.name(f)}
+        if is_given(groups) and not is_mapping(groups):
+            raise BadInput(f"groups={groups!r}: give a mapping from columns to values")
+        return {**(groups if is_given(groups) else {}), COLUMN: self.name(f)}
 
     def added_columns(self, groups: Any, wanted: Sequence[str], base: Any) -> dict[str, Any]:
         """The group columns of a run, the bins included."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradeq.engine import checks
-from gradeq.engine.names import check_known
+from gradeq.engine.names import check_known, is_given
 from gradeq.errors import BadInput
 from gradeq.ledger.constants import ones
 from gradeq.numerics import FAINT, SMALLEST
@@ -133,7 +133,7 @@ def moment(value: Moment, book: Book) -> float:
 def named(given: Any, wanted: Sequence[str], what: str) -> list[tuple[str, Any]]:
     """The wanted columns of a mapping or dataframe, in order."""
     if not wanted:
-        if given is not None and len(given):
+        if is_given(given):
             raise BadInput(f"this layer has no {what}s; name them when you make it")
         return []
     if isinstance(given, Mapping):  # a data frame may have other columns

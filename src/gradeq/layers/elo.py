@@ -129,7 +129,7 @@ class Elo(Standings, ManyGames, Layer):
 
     def _asked(self, a: Any, b: Any, home: float, weight: float) -> Asked:
         """What a call asks for, checked: where the game belongs, and its weight."""
-        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        w = 1.0 if type(weight) is float and weight == 1.0 else checks.weight(weight)
         row = self._names.row(a, b, home)
         return row, self._names.known(row), COIN, w
 
@@ -178,7 +178,11 @@ class Elo(Standings, ManyGames, Layer):
 
     def _chance(self, a: Any, b: Any, home: float, time: Moment | None) -> float:
         rally = self._rally
-        pair = self._names.pair(a, b) if rally is not None and home == 1.0 else None
+        pair = (
+            self._names.pair(a, b)
+            if rally is not None and type(home) is float and home == 1.0
+            else None
+        )
         if rally is not None and pair is not None:
             return rally.chance(*pair)
         row, serve, mark = self._names.row(a, b, home), self._serve(time), None
@@ -211,7 +215,8 @@ class Elo(Standings, ManyGames, Layer):
         try:
             lock.acquire()
             rally = self._rally
-            if rally is not None and learns and weight == 1.0 and home == 1.0:
+            plain = type(weight) is float is type(home) and weight == home == 1.0
+            if rally is not None and learns and plain:
                 pair = self._names.pair(a, b)
                 if pair is not None:
                     if rally.play(pair[0], pair[1], y):

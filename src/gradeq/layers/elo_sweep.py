@@ -14,6 +14,7 @@ from gradeq.errors import BadInput
 from gradeq.kernels.call import run_loop
 from gradeq.kernels.rating_plain import swept
 from gradeq.layers.elo_run import scores, two_columns
+from gradeq.layers.sweep import steps_of
 from gradeq.rules.rating import JUDGE
 from gradeq.schedules import check_step
 from gradeq.theory.elo import step_from_k
@@ -69,11 +70,13 @@ class EloFrontier:
 
 def sweep(etas: Sequence[float], a: Any, b: Any, score: Any, ties: str = "half") -> EloFrontier:
     """One pass over the games for all constant steps; games against oneself and without a score are left out."""
-    steps = np.array(sorted(float(eta) for eta in etas))
+    steps = np.array(sorted(steps_of(etas)))
     if not len(steps):
         raise BadInput("sweep needs at least one step")
     for eta in steps:
         check_step("sweep(eta=", float(eta))
+    if not isinstance(ties, str) or ties not in ("half", "drop"):
+        raise BadInput(f"ties={ties!r}: must be half (half a win) or drop (no game)")
     players = Players(False)
     pairs = players.entered(two_columns(a, b))
     j, k = pairs.a, pairs.b

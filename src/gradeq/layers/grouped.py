@@ -136,7 +136,7 @@ class Grouped(Stepped, Generic[Served]):
         low, high = self._bases
         if type(f) is not float or not low <= f <= high:
             f = self._prediction(f)
-        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        w = 1.0 if type(weight) is float and weight == 1.0 else checks.weight(weight)
         if self.bins is not None:
             groups = self.bins.added(groups, f)
         if groups is None and features is None and self._names.scalar:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradeq.engine.flight import FOREIGN
-from gradeq.engine.sound import check_entry
+from gradeq.engine.sound import check_entry, check_kind
 from gradeq.errors import BadInput
 from gradeq.ledger import facts as fact
 from gradeq.ledger.values import Posting, Ticket
@@ -124,6 +124,7 @@ def adopt(layer: Layer, ticket: Ticket, y: Any) -> Posting:
     Rows that nobody labels are never counted. The lateness of a label is the number of rows counted since the state
     that its row was served from, its own included: the updates that the served value did not know of.
     """
+    check_kind(ticket, Ticket)
     y = layer._label(y)
     check_entry(layer._rule, ticket)
     names, state = layer._names, layer._state

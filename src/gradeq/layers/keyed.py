@@ -116,7 +116,7 @@ class Keyed(Predicting):
         low, high = self._bases
         if type(f) is not float or not low <= f <= high:
             f = self.layer._prediction(f)
-        w = 1.0 if weight == 1.0 else checks.weight(weight)
+        w = 1.0 if type(weight) is float and weight == 1.0 else checks.weight(weight)
         if self.bins is not None:
             groups = self.bins.added(groups, f)
         return (*self._names.row(key, groups, features), f, w)

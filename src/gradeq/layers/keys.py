@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.engine.names import EXACT, SCALAR, Placed, Renamed, Roster, remember, respelled
+from gradeq.engine.names import (
+    EXACT,
+    SCALAR,
+    Placed,
+    Renamed,
+    Roster,
+    is_given,
+    remember,
+    respelled,
+)
 from gradeq.errors import BadInput, StateError
 from gradeq.files.codebook import Codebook
 from gradeq.ledger.batch import Floats, Ints, Rows, single
@@ -87,7 +96,7 @@ class Keys:
         self, key: Any, groups: Mapping[str, Any] | None, features: Mapping[str, Any] | None
     ) -> tuple[Row, Place | None]:
         """Where one event belongs, by name and, if it is remembered, by place; nothing is entered."""
-        if not self.own.scalar or groups or features:
+        if not self.own.scalar or is_given(groups) or is_given(features):
             (names, values, _), _ = self.own.row(groups, features)
             own = name_of(key)
             return new(Row, (names, values, own)), self.places.get((own, names))

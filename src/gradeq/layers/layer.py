@@ -23,10 +23,10 @@ from gradeq.engine import checks
 from gradeq.engine.checks import is_missing
 from gradeq.engine.columns import Columns, Engine, Ran, carried_over, run_columns
 from gradeq.engine.flight import ONE, Flight, lateness
-from gradeq.engine.sound import check_entry
+from gradeq.engine.sound import check_entry, check_kind
 from gradeq.engine.tickets import Book, Fields, id_of, ticket_of, warn_replaced
 from gradeq.engine.told import entered
-from gradeq.errors import LabelConflict
+from gradeq.errors import BadInput, LabelConflict
 from gradeq.layers.answering import Answering
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.doubts import Doubts
@@ -251,6 +251,7 @@ class Layer(Showing, Answering, ABC):
         A label that comes while the layer is frozen is heard and moves nothing; one of weight 0 is not even counted.
         """
         with self._lock:
+            check_kind(ticket, Ticket)
             y = self._label(y)
             check_entry(self._rule, ticket)
             self._names.knows(ticket.row)
@@ -316,11 +317,12 @@ class Layer(Showing, Answering, ABC):
 
         The new label gets the step of the old one, and teaches what was served and nothing else.
         """
+        check_kind(posting, Posting)
         return repost(self, posting, self._label(y))
 
     def replay(self, journal: Iterable[Ticket | Posting]) -> None:
         """Do again what a journal of tickets and postings says was done, bit for bit; no ticket is kept."""
-        for entry in journal:
+        for entry in checks.iterable(journal, "journal", "tickets and postings"):
             replay(self, entry)
 
     def preview(self, *args: Any, **given: Any) -> Ticket:
@@ -489,6 +491,11 @@ class Layer(Showing, Answering, ABC):
     @holds_lock
     def since(self, earlier: Self) -> Window:
         """The averages over the labels posted since an earlier state of this layer, exactly, from the two states."""
+        if type(earlier) is not type(self):
+            raise BadInput(
+                f"since takes an earlier {type(self).__name__}, a copy or one read back, not "
+                f"{type(earlier).__name__}"
+            )
         with together(self, earlier):
             check_same_settings(self, earlier)
             return window(reading_of(earlier), reading_of(self))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from gradeq import codec
 from gradeq.engine.checks import number
-from gradeq.engine.sound import check_book
+from gradeq.engine.sound import check_book, check_columns
 from gradeq.errors import BadInput, OtherSettings, StateError
 from gradeq.ledger import facts as fact
+from gradeq.numerics import SMALLEST
 from gradeq.spans import duration, spelled
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def restore(layer: Layer, state: dict[str, Any]) -> None:
     names, own, book = layer._names, layer._state, layer._book
     renamed = names.restore(state)
     own.restore(state["columns"], names.count, names.keys)
+    check_columns(own, layer._rule)
     book.restore(state["tickets"])
     if any(renamed):
         book.rename(renamed.row)
@@ -107,7 +109,7 @@ def late_limit(late_cap: Any, default: float) -> float | None:
     if (
         isinstance(late_cap, (int, float))
         and not isinstance(late_cap, bool)
-        and 0.0 < late_cap <= 1.0
+        and SMALLEST <= late_cap <= 1.0
     ):
         return float(late_cap)
     raise BadInput(f"late_cap={late_cap!r}: give 'auto', None, or a number in (0, 1]")

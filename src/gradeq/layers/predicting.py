@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gradeq import codec
 from gradeq.engine import checks
 from gradeq.engine.names import ALONE
+from gradeq.engine.sound import check_kind
 from gradeq.errors import BadInput
 from gradeq.layers import columns
 from gradeq.layers.layer import ANY, Layer
@@ -70,6 +71,7 @@ class Predicting(Layer):
 
     def shown(self, ticket: Ticket) -> Any:
         """What to show of a ticket that you keep: inside the support, and the raw prediction in shadow mode."""
+        check_kind(ticket, Ticket)
         return self._shown(ticket.base, ticket.served)
 
     @property

@@ -66,8 +66,10 @@ def load(path: str | PathLike[str]) -> Layer:
     """A layer from the file that ``layer.save(path)`` wrote."""
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except TypeError:
+    except (TypeError, ValueError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise StateError(f"{path} cannot be read as a state: {error}") from None
         raise BadInput(f"{path!r} is no name of a file; give a path") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise StateError(f"{path} cannot be read as a state: {error}") from None
     return from_json(text)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
 
 
+MANY = 1e9  # rows at once
+
+
 class RiskControl(Predicting):
     """Serves a knob theta such that error(theta, y) averages to ``target``, whatever the data.
 
@@ -120,7 +123,10 @@ class RiskControl(Predicting):
         """The knob for so many rows, as ``predict`` gives it one by one; every ticket stays open."""
         from gradeq.layers.many import serve_many
 
-        start = np.full(count, self.start)
+        whole = checks.number(count, "count")
+        if int(whole) != whole or not 0.0 <= whole <= MANY:
+            raise BadInput(f"count={count!r}: give a number of rows, 0 or more")
+        start = np.full(int(whole), self.start)
         own = {"weights": weights, "ids": ids, "times": times}
         return serve_many(self, start, groups=None, features=None, **own)
 
@@ -133,7 +139,7 @@ class RiskControl(Predicting):
         ids: Any = None,
     ) -> Run:
         """Serve and learn from a column of numbers as labels; ``run.served`` has the knob of each row."""
-        start = np.full(len(labels), self.start)
+        start = np.full(len(checks.floats(labels, "label", missing=True)), self.start)
         return run_layer(self, start, labels, None, None, times, label_times, weights, ids=ids)
 
     @property

@@ -139,7 +139,7 @@ class Board(NamedTuple):
 
 def board_of(elo: Elo, view: Seen = "auto") -> Board:
     """Everyone with a game: the ranked by Elo, then the others."""
-    if view not in VIEWS:
+    if not isinstance(view, str) or view not in VIEWS:
         raise BadInput(f"view={view!r}: must be auto, all-time or now")
     rule = elo._rule
     drift, state = rule.drift, rule.written(elo._state.read())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradeq.engine import checks
 from gradeq.errors import BadInput
 from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.descent import swept
@@ -68,7 +69,7 @@ def sweep(
     weights: Any = None,
 ) -> Frontier:
     """Every step from a fresh start over the same rows, labels known before the next prediction, in one pass."""
-    steps = np.array(sorted(float(eta) for eta in etas))
+    steps = np.array(sorted(steps_of(etas)))
     if len(steps) == 0 or not (np.isfinite(steps).all() and steps[0] > 0.0):
         raise BadInput(f"etas {list(etas)}: give at least one step, each positive and finite")
     fresh = type(layer)(**{**layer.settings, "eta": float(steps[-1]), "schedule": None})
@@ -105,10 +106,15 @@ def sweep(
     return Frontier(points, unmoved, "squared error")
 
 
+def steps_of(etas: Any) -> list[float]:
+    """The steps of a sweep, each a number."""
+    return [checks.number(eta, "eta") for eta in checks.several(etas, "etas", "steps")]
+
+
 def sweep_runs(layer: Any, etas: Sequence[float], *columns: Any, **named: Any) -> Frontier:
     """Every step from a fresh start over the same rows, one run each: bias is coverage less level."""
     points = []
-    for eta in sorted(float(eta) for eta in etas):
+    for eta in sorted(steps_of(etas)):
         fresh = type(layer)(**{**layer.settings, "eta": eta, "schedule": None})
         fresh.run(*columns, **named)
         result = fresh.equilibrium()

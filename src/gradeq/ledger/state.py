@@ -41,6 +41,7 @@ ENDLESS = (
 LOOKED_AT = (*ACCOUNTS, "facts", "silence", "path", "total_path", "steps", "total_steps")
 AT_ONCE = 1 << 10  # new entries; more of them are not made first and then copied
 CACHED = 1 << 13  # entries; all columns of so many are joined while they are in the cache
+HUGE = 1e306  # numbers of a state are smaller, those apart that may be infinite
 SERVED = 0  # the first fact: predictions served
 UNREAD = 65_536  # games that wait until a leaderboard is read; columns of them take less room
 LEFT = 16  # what is left of each label: the fields of its posting, its place, and the rows served by then
@@ -294,7 +295,7 @@ class State:
         if set(saved) != {each.name for each in self.columns}:
             raise StateError("the state is damaged: its columns are not those of this layer")
         for each in self.columns:
-            if each.per == "pair" and not each.lazy:  # nobody else knows how many pairs there are
+            if each.name == "met":  # nobody else knows how many pairs there are
                 counts["pair"] = len(saved[each.name]) // len(each.start)
             values, wanted = saved[each.name], counts[each.per] * len(each.start)
             if not isinstance(values, array) or values.typecode != "d":
@@ -306,7 +307,7 @@ class State:
             numbers = np.frombuffer(values)
             endless = each.name in ENDLESS  # ranges before the first label, and losses
             low = np.resize(each.low, len(numbers))
-            if not ((numbers >= low) & (endless | np.isfinite(numbers))).all():
+            if not ((numbers >= low) & (endless | (np.abs(numbers) <= HUGE))).all():
                 raise StateError(f"the state is damaged: {each.name} holds a number it cannot")
         for each in self.columns:
             setattr(self, each.name, saved[each.name])

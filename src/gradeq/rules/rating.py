@@ -99,7 +99,13 @@ class Rating:
         return [
             *found,
             column("marks", "parameter", (0.0,) * MARKS),
-            column("notes", "layer", (1.0,) + (0.0,) * (NOTES - 1), MOVE),
+            Column(
+                "notes",
+                "layer",
+                (1.0,) + (0.0,) * (NOTES - 1),
+                (MOVE,) * NOTES,
+                low=(TINY, *(-math.inf,) * (NOTES - 1)),
+            ),
             column("moves", "layer", (0.0,)),
         ]
 
