@@ -101,6 +101,9 @@ def check_columns(state: State, rule: Rule) -> None:
         raise BadInput("own_last is later than the last label")
     if hasattr(state, "gaps") and (state.view("gaps") > HUGE).any():
         raise BadInput("gaps are larger than any forecast")
+    for each, whole in (("path", "total_path"), ("steps", "total_steps")):
+        if hasattr(state, whole) and state.born(each) != state.born(whole):
+            raise BadInput(f"{each} is known and {whole} is not, or the other way round")
     if hasattr(state, "path"):
         _check_path(state, rule)
 
@@ -119,8 +122,6 @@ def _check_accounts(accounts: Any, corrected: bool) -> None:
 
 def _check_path(state: State, rule: Rule) -> None:
     """The steps of a parameter are known once it has learned, and those of all with them."""
-    if state.born("path") != state.born("total_path"):
-        raise BadInput("the steps of parameters are known and those of the layer are not")
     if not state.born("path"):
         return
     learned = state.view("sums")[:: rule.stride] > 0.0
