@@ -40,7 +40,7 @@ class Bins:
         """The groups of one event, its bin included."""
         if is_given(groups) and not is_mapping(groups):
             raise BadInput(f"groups={groups!r}: give a mapping from columns to values")
-        return {**(groups if is_given(groups) else {}), COLUMN: self.name(f)}
+        return {**(groups or {}), COLUMN: self.name(f)}
 
     def added_columns(self, groups: Any, wanted: Sequence[str], base: Any) -> dict[str, Any]:
         """The group columns of a run, the bins included."""
