@@ -57,6 +57,7 @@ def reading_of(elo: Any) -> EloReading:
         total=accounts(np.array([state.total[:STRIDE]]), state.total[LOSS]).ravel().tolist(),
         facts=state.facts,
         late=state.late,
+        heaviest_step=state.heaviest_step,
         total_path=state.total_path,
         total_steps=state.total_steps,
         pulls=state.pulls[skip:] if penalised else [],

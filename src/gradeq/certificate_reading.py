@@ -138,6 +138,7 @@ def setting_of(reading: Reading) -> Setting:
         "task": terms.task,
         "clip": terms.clip,
         "weight_max": facts[fact.HEAVIEST],
+        "heaviest_step": state.heaviest_step[0] if len(state.heaviest_step) else None,
         "cap": reading.limit,
         "decay": reading.schedule.alpha if isinstance(reading.schedule, Power) else 0.0,
     }

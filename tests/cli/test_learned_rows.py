@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cli.calling import column, here, ok, write
+from relative import relative
 
 COUNT = r"[\d,]+"
 FIGURE = r"-?[\d,]*\.?\d+(?:e-?\d+)?"
@@ -67,7 +68,8 @@ class Again:
         self, rows: list[dict[str, Any]], served: list[float], places: list[int], weighted: bool
     ):
         self.places = places
-        self.weights = [rows[i]["w"] if weighted else 1.0 for i in places]
+        given = relative([row["w"] for row in rows])  # rows are in the order of serving
+        self.weights = [given[i] if weighted else 1.0 for i in places]
         self.raw = [rows[i]["f"] - rows[i]["y"] for i in places]
         self.now = [served[i] - rows[i]["y"] for i in places]
 

@@ -15,14 +15,15 @@ LOST_FUTURES = False  # whether tickets that a restored backup never served are 
 
 
 class Row:
-    """A row as the outside world saw it."""
+    """A row as the outside world saw it; ``w`` is the weight that it is learned with, once it was served."""
 
     __slots__ = (
-        "base", "coords", "frozen", "game", "id", "key", "lapsed", "learned", "number", "posting", "served",
+        "base", "coords", "frozen", "game", "given", "id", "key", "lapsed", "learned", "number", "posting", "served",
         "step", "ticket", "time", "w", "where", "y", "z",
     )  # fmt: skip
 
     def __init__(self, base, w, where, coords, z, key):
+        self.given = w
         self.base, self.w, self.where, self.coords, self.z, self.key = (
             base,
             w,
@@ -61,7 +62,9 @@ class Life:
         self.fresh = int(rng.choice([0, 0, 50]))  # until then only the first names are seen
         self.size = float(rng.choice([1.0, 1.0, 1e3, 1e-3]))  # of features
         self.sums, self.usual = {}, 0.0
-        self.constant_weight = float(10.0 ** rng.choice([-6.0, 2.0, 6.0]))
+        self.means = {}  # by key: how many positive weights were served, and their mean
+        self.constant_weight = float(10.0 ** rng.uniform(-6, 6))
+        self.heavy = int(rng.integers(5, 60))  # the row that is a million times as heavy
         self.served, self.waited, self.heard = 0, [], 0
         self.earlier, self.later = None, []
         self.backup, self.astray, self.stray = None, [], False
@@ -95,6 +98,8 @@ class Life:
             "huge": lambda: float(10.0 ** rng.uniform(-6, 6)),
             "large": lambda: float(rng.uniform(300.0, 2500.0)),
             "constant": lambda: self.constant_weight,
+            "lognormal": lambda: float(np.exp(3.0 * rng.normal())),
+            "one": lambda: 1e6 if self.served == self.heavy else 1.0,
             "none": lambda: 1.0,
         }[self.case.weights]()
 
@@ -150,7 +155,7 @@ class Life:
         if case.at_once:  # this form takes scores at once only
             row.game, row.served = (args, given), layer.predict(*args, **given)
             return
-        given["weight"] = row.w
+        given["weight"] = row.given
         if self.in_hand:
             row.ticket = layer.open(*args, **given)
             row.served, row.step = row.ticket.served, row.ticket.step
@@ -186,6 +191,11 @@ class Life:
 
     def counted(self, row):
         self.served += 1
+        if row.given > 0.0:
+            n, mean = self.means.get(row.key, (0, 0.0))
+            mean += (row.given - mean) / (n + 1)
+            self.means[row.key] = (n + 1, mean)
+            row.w = row.given / mean
         row.number = self.served
         self.rows.append(row)
 
@@ -219,7 +229,7 @@ class Life:
         layer = self.layer
         if row.game is not None:
             args, given = row.game
-            layer.update(*args, y, row.w, **given)
+            layer.update(*args, y, row.given, **given)
         elif row.ticket is not None:
             row.posting = layer.post(row.ticket, y)
         elif self.single:
@@ -328,7 +338,7 @@ class Life:
             self.post_astray(t)
 
     BOOKS = (
-        "clock", "frozen", "corrected", "stepped", "usual", "served", "heard", "stray", "replaced",
+        "clock", "corrected", "frozen", "heard", "means", "replaced", "served", "stepped", "stray", "usual",
     )  # fmt: skip
 
     def books(self):
@@ -336,7 +346,7 @@ class Life:
         twins = {id(row): copy.copy(row) for row in self.rows}
         lists = [[twins[id(row)] for row in own] for own in (self.rows, self.open, self.later)]
         waiting = {key: twins[id(row)] for key, row in self.waiting.items()}
-        plain = {name: getattr(self, name) for name in self.BOOKS}
+        plain = {name: copy.copy(getattr(self, name)) for name in self.BOOKS}
         return lists, waiting, plain, dict(self.sums), list(self.waited), self.earlier
 
     def restore(self):
@@ -440,7 +450,7 @@ class Life:
         for row in rows:
             row.served = case.raw(row.base)
             row.y = label(self, row, t) if self.rng.random() >= self.lost else None
-        given = {"weights": [row.w for row in rows]}
+        given = {"weights": [row.given for row in rows]}
         labels = [np.nan if row.y is None else row.y for row in rows]
         for what in ("groups", "features"):
             if what in rows[0].where:
@@ -469,6 +479,9 @@ class Life:
             life.resume()
         self.layer.merge(other.layer)
         self.shared |= other.shared or bool(self.known() & other.known())
+        for key, (n, mean) in other.means.items():
+            m, own = self.means.get(key, (0, 0.0))
+            self.means[key] = (m + n, own + (mean - own) * n / (m + n))
         for row in other.rows:
             row.number += self.served
         self.rows += other.rows

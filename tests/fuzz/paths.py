@@ -40,7 +40,7 @@ class Stream:
         self.y = np.clip(self.y, *case.support)
         self.y[rng.random(n) < 0.1] = np.nan
         heavy = float(rng.choice([3.0, 3.0, 60.0]))
-        weights = np.where(rng.random(n) < 0.1, 0.0, rng.uniform(0.2, heavy, n))
+        weights = np.where(rng.random(n) < 0.1, 0.0, 10.0 ** rng.uniform(-6, np.log10(heavy), n))
         self.w = None if case.weights == "none" else weights
         self.groups = {name: rng.choice(list(GROUPS[name]), n) for name in case.groups}
         spread = float(rng.choice([1.0, 1.0, 30.0]))
@@ -234,7 +234,8 @@ def parts(case, rng, stream, whole):
         case.told.get("ttl") is not None and stream.late
     )  # it is the rows of both that let time pass
     apart = case.keyed and case.combination.keyed != "pooled"  # keys that share nothing
-    if expiring or not (apart or alone):
+    # Groups share the mean of weights, which partitions do not: only keys have one each.
+    if expiring or not (apart or (alone and stream.w is None)):
         return
     whole = whole.copy()
     stream.flush(whole, mine), stream.flush(whole, ~mine)

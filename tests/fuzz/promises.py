@@ -101,7 +101,13 @@ def labels_until(life, result, rows):
         further is None or (missing is not None and further >= missing), "further", missing, further
     )
     ranged = case.kind not in ("ensemble", "conformal") and case.told.get("link") != "sinh"
-    if exact and ranged and case.weights != "zeros" and life.rng.random() < 0.5 and not life.frozen:
+    if (
+        exact
+        and ranged
+        and case.weights in ("none", "constant")
+        and life.rng.random() < 0.5
+        and not life.frozen
+    ):
         again(life, bound, rows)
 
 
@@ -119,11 +125,11 @@ def again(life, bound, rows):
     if case.games:
         for row in rows:
             side = {"home": row.where["home"]} if case.home else {}
-            layer.update(*row.coords[:2], row.y, row.w, **side)
+            layer.update(*row.coords[:2], row.y, row.given, **side)
     else:
         for row in rows:
             ticket = layer.open(
-                *(() if case.kind == "risk" else (row.base,)), **row.where, weight=row.w
+                *(() if case.kind == "risk" else (row.base,)), **row.where, weight=row.given
             )
             layer.post(ticket, row.y)
     result = layer.equilibrium()

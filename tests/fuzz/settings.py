@@ -168,8 +168,9 @@ def limited(rng, own, scale):
 
 
 def weighted(rng):
-    usual = ["none"] * 4 + ["mild", "heavy", "light", "wild", "zeros"]
-    return str(rng.choice([*usual, "huge", "large", "constant"]))
+    usual = ["mild", "heavy", "light", "wild", "zeros"]
+    kinds = [*usual, "huge", "large", "constant", "lognormal", "one"]
+    return "none" if rng.random() < 0.35 else str(rng.choice(kinds))
 
 
 def scaled(rng, in_steps=False):

@@ -55,7 +55,7 @@ def test_it_is_the_algorithm_written_out(outcome, groups, late, weighted):
         tickets[i] = layer.open(f, own or None, weight=w)
         names = tuple(f"{name}={value}" for name, value in own.items())
         assert tickets[i].served == pytest.approx(plain.predict(i, f, names), abs=1e-10, rel=1e-10)
-        labels[i] = (y, w)
+        labels[i] = (y, tickets[i].weight)
         if wait is not None:
             due.setdefault(i + wait, []).append(i)
         for k in due.pop(i, ()):

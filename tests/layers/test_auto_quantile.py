@@ -62,7 +62,7 @@ def test_it_is_the_algorithm_written_out(kind, groups, late):
         served = ticket.served if len(levels) > 1 else (ticket.served,)
         names = tuple(f"{name}={value}" for name, value in own.items())
         assert served == pytest.approx(plain.predict(i, base, names), rel=1e-11, abs=1e-11)
-        tickets[i] = (ticket, y, w)
+        tickets[i] = (ticket, y, ticket.weight)
         if not late or rnd.random() < 0.92:
             due.setdefault(i + wait, []).append(i)
         for k in due.pop(i, ()):

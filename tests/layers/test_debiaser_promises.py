@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradeq import Debiaser, Lasso, Power, Ridge
+from relative import relative
 
 SETTINGS = [
     {"eta": 0.3},
@@ -104,7 +105,7 @@ def test_logit_stays_inside_the_unit_interval_and_shift_may_not(outcome):
     assert shift.max() > 1.0 - 1e-9
 
 
-def test_weight_zero_moves_nothing_and_weights_scale_the_step():
+def test_weight_zero_moves_nothing_and_relative_weights_scale_the_step():
     rng = np.random.default_rng(0)
     base, labels = rng.normal(size=50), rng.normal(size=50)
     weights = np.where(np.arange(50) % 3 == 0, 0.0, 1.0)
@@ -112,11 +113,18 @@ def test_weight_zero_moves_nothing_and_weights_scale_the_step():
     weighted.run(base, labels, weights=weights)
     only.run(base[weights > 0], labels[weights > 0])
     assert weighted.theta == only.theta
-    double, faster = Debiaser(eta=0.1), Debiaser(eta=0.2)
+    double, plain = Debiaser(eta=0.1), Debiaser(eta=0.1)
     double.run(base, labels, weights=np.full(50, 2.0))
-    faster.run(base, labels)
-    assert double.theta["(all)"] == pytest.approx(faster.theta["(all)"], rel=1e-12)
-    result = double.equilibrium()
+    plain.run(base, labels)
+    assert double.theta == plain.theta
+    uneven, steps = Debiaser(eta=0.1), Debiaser(eta=0.1)
+    given = rng.uniform(0.5, 2.0, 50)
+    uneven.run(base, labels, weights=given)
+    for f, y, w in zip(base, labels, relative(given.tolist()), strict=True):
+        steps.set_step(0.1 * w)
+        steps.predict(f), steps.update(y)
+    assert uneven.theta["(all)"] == pytest.approx(steps.theta["(all)"], rel=1e-12)
+    result = uneven.equilibrium()
     assert result.gap < 1e-13 and result.bound is not None and abs(result.largest) <= result.bound
 
 
@@ -306,5 +314,6 @@ def test_an_overlapping_group_has_the_whole_bound_over_its_own_share_of_the_weig
     result = layer.equilibrium()
     for own in result.coordinates:
         column, value = own.name.split("=")
-        share = weights[groups[column] == int(value)].sum() / weights.sum()
+        mass = np.array(relative(weights.tolist()))
+        share = mass[groups[column] == int(value)].sum() / mass.sum()
         assert own.bound == pytest.approx(result.bound / share, rel=1e-12)

@@ -10,6 +10,7 @@ from gradeq.errors import BadInput
 from gradeq.layers.elo import Elo
 from gradeq.layers.registry import from_json
 from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
+from relative import relative
 
 KINDS = {
     "plain": {"eta": 0.1},
@@ -141,9 +142,10 @@ def test_weighted_bias_is_minus_what_is_tracked_over_eta_times_weight():
     a, b, y = games(2000, seed=6)
     w = np.random.default_rng(6).exponential(1.0, len(a))
     elo = Elo(0.05)
-    elo.run(a, b, y, weights=w)
+    v = elo.run(a, b, y, weights=w).weighed
+    assert v.tolist() == relative(w.tolist())
     for row in elo.leaderboard():
-        mass = w[(a == int(row.player)) | (b == int(row.player))].sum()
+        mass = v[(a == int(row.player)) | (b == int(row.player))].sum()
         assert abs(row.bias + row.tracked / (0.05 * mass)) < 1e-13
 
 
@@ -251,7 +253,7 @@ def test_log_loss_is_that_of_the_served_probabilities_and_begins_with_a_coin():
     for weights in (None, w):
         elo = Elo(0.3)
         p = np.clip(elo.run(a, b, y, weights=weights).served, 1e-6, 1 - 1e-6)
-        mass = np.ones(len(a)) if weights is None else weights
+        mass = np.ones(len(a)) if weights is None else relative(weights.tolist())
         losses = -y * np.log(p) - (1 - y) * np.log1p(-p)
         found = elo.equilibrium()
         assert found.loss_name == "log loss" and found.loss_before == math.log(2.0)

@@ -107,13 +107,14 @@ def test_a_score_that_has_not_come_moves_no_served_probability(seed):
 
 def test_the_cap_is_three_tenths_over_the_peaks_of_both_players():
     elo, uncapped, heavy = Elo(0.5), Elo(0.5, late_cap=None), Elo(0.5)
-    for layer, w in ((elo, 1.0), (uncapped, 1.0), (heavy, 2.0)):
-        tickets = [layer.open("a", f"b{t}", weight=w) for t in range(4)]
+    for layer, w in ((elo, 1.0), (uncapped, 1.0), (heavy, 3.0)):
+        tickets = [layer.open("a", f"b{t}", weight=w**t) for t in range(4)]
         postings = [layer.post(ticket, 1.0) for ticket in tickets]
         assert [posting.late for posting in postings] == [(4, 1), (3, 1), (2, 1), (1, 1)]
         # a's peak stays at 4 from the first score on; each b has 1.
-        step = {elo: 0.3 / 5, uncapped: 0.5, heavy: 0.3 / (2.0 * 5)}[layer]
-        assert [posting.eta for posting in postings] == [step] * 4
+        for ticket, posting in zip(tickets, postings, strict=True):
+            step = {elo: 0.3 / 5, uncapped: 0.5, heavy: 0.3 / (ticket.weight * 5)}[layer]
+            assert posting.eta == step
     assert elo.steps["capped"] == 4 and uncapped.steps["capped"] == 0
 
 

@@ -100,7 +100,10 @@ class Pass:
         return rows._replace(y=np.where(young, np.nan, y))
 
     def _add(self, rows: Parsed, served: Floats, values: Floats, run: Any) -> None:
-        """Add up a piece; ``values`` are those that labels are judged by, before --min and --max."""
+        """Add up a piece; ``values`` are those that labels are judged by, before --min and --max.
+
+        Averages are over the weights that were learned with, as the certificate is.
+        """
         task = self.task
         base = rows.base
         codes = [
@@ -128,7 +131,10 @@ class Pass:
             return column if whole else column[counted]
 
         y, raw, now = of(rows.y), of(base), of(served)
-        weights = None if rows.weights is None else of(rows.weights)
+        learned = rows
+        if rows.weights is not None and run.weighed is not None:
+            learned = rows._replace(weights=run.weighed)
+        weights = None if learned.weights is None else of(learned.weights)
         picked = [of(code) for code in codes]
         judged = task.judge.columns(*self._flat(raw, of(values)), y)
         self.labelled += int(np.count_nonzero(known))
@@ -143,7 +149,7 @@ class Pass:
         x = of(positions(rows, self.axis))
         self.trend.add(x, raw, now, y, judged, weights)
         if self.series is not None:
-            self.series.add(self.layer, rows, served, x, judged)
+            self.series.add(self.layer, learned, served, x, judged)
         if self.follow is not None:
             self.follow.add(rows, run, served, x, picked, judged, weights)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gradeq.engine.flight import Flight, norm_of
+from gradeq.engine.flight import SQUARED, Flight, norm_of, smaller, too_large
 from gradeq.engine.keeping import Counted, Kept, enter, kept_with
 from gradeq.engine.names import Placed
 from gradeq.engine.tickets import Book, Waiting
@@ -65,6 +65,7 @@ class Ran(NamedTuple):
     posts: Ints  # input row numbers in the order of posting (carried-over tickets left out)
     expired: int
     waiting: int
+    weights: Floats | None = None  # of the rows, as they are learned with; None: all 1
 
 
 class Engine(NamedTuple):
@@ -76,7 +77,7 @@ class Engine(NamedTuple):
     book: Book
     names: Any
     frozen: bool
-    limited: bool  # whether a row can be too large for its step: squared error, link identity
+    sizing: str  # what makes a row too large for its step (``kernels.flight``)
     sized: float  # the squared norm of a row without features
 
 
@@ -101,7 +102,10 @@ def passed(engine: Engine, columns: Columns) -> Ran:
     carried = carried_over(book, columns.times)
     n, first = len(columns.base) + len(carried), len(carried)
     full = with_carried(engine, columns, carried) if first else columns
-    weights = ones(n) if full.weights is None else full.weights
+    relative = flight.weigh_many(state, engine.names, columns.placed.keys, columns.weights)
+    weights = ones(n - first) if relative is None else relative
+    if first:
+        weights = np.concatenate([[own.ticket.weight for own in carried], weights])
     known = labelled(full.labels, full.weights)
     late = columns.label_times is not None or (columns.times is not None and bool(book.waiting))
     at_once = not late and columns.kept is None
@@ -113,9 +117,11 @@ def passed(engine: Engine, columns: Columns) -> Ran:
         posting = heard._replace(cuts=np.zeros(n, dtype=np.int64), posts=heard.posts[:0])
     steps = scheduled(engine, columns, n, first, posting.cuts)
     resized = 0
-    varied = full.weights is not None or type(rule.schedule) is not Constant
-    if engine.limited and (varied or full.placed.norms is not None):
-        steps, resized = limited(steps, weights, full.placed.norms, engine.sized, first)
+    weighted = relative is not None or first > 0
+    varied = weighted or type(rule.schedule) is not Constant
+    norms = full.placed.norms if flight.featured else None
+    if weighted or (engine.sizing == SQUARED and (varied or norms is not None)):
+        steps, resized = limited(engine.sizing, steps, weights, norms, engine.sized, first)
     for k, own in enumerate(carried):
         steps[k] = own.ticket.step
     tickets = [own.ticket for own in carried]
@@ -123,6 +129,7 @@ def passed(engine: Engine, columns: Columns) -> Ran:
     batch = Batch(
         full.base, full.labels, weights, steps, steps, full.placed.rows, full.placed.keys, first,
         posting.cuts, posting.posts, tickets, at_once, plain, full.times if times is None else times[0],
+        full.weights,
     )  # fmt: skip
     etas, opened, delays, told = flight.many(state, batch, full.placed.cells, full.placed.norms)
     batch = batch._replace(etas=etas, plain=plain and etas is steps)
@@ -152,8 +159,10 @@ def passed(engine: Engine, columns: Columns) -> Ran:
         back = np.empty_like(out)
         back[order] = out
         out, posts = back, order[posts]
+        if relative is not None:
+            relative = relative[np.argsort(order)]
     waiting = len(book.waiting) if columns.times is not None else 0
-    return Ran(out, posts, len(posting.expired), waiting)
+    return Ran(out, posts, len(posting.expired), waiting, relative)
 
 
 def labelled(labels: Floats, weights: Floats | None) -> NDArray[np.bool_]:
@@ -211,7 +220,7 @@ def with_carried(engine: Engine, columns: Columns, carried: list[Waiting]) -> Co
     return Columns(
         np.concatenate([np.array([t.base for t in tickets], dtype=float), columns.base]),
         np.concatenate([[own.y for own in carried], columns.labels]),
-        np.concatenate([[t.weight for t in tickets], w]),
+        np.concatenate([[t.given for t in tickets], w]),
         Placed(
             stacked(before, placed.rows),
             stacked(cells, placed.cells),
@@ -277,15 +286,16 @@ def steps_at(schedule: Schedule, ticks: Ints) -> Floats:
 
 
 def limited(
-    steps: Floats, weights: Floats, norms: Floats | None, size: float, first: int
+    kind: str, steps: Floats, weights: Floats, norms: Floats | None, size: float, first: int
 ) -> tuple[Floats, int]:
-    """Rows too large for their step (eta w ||z||^2 >= 2) get 1 / (w ||z||^2): result 3.2 and 5.2 hold for them."""
-    whole = weights * (size if norms is None else norms)
-    over = steps * whole >= 2.0
+    """The same with smaller steps for rows that are too large for theirs, and how many those are."""
+    sizes = np.broadcast_to(size if norms is None else norms, len(steps))
+    with np.errstate(over="ignore"):  # infinity is too large as well
+        over = too_large(kind, steps, weights, sizes)
     if not over.any():
         return steps, 0
     made = steps.copy()
-    made[over] = 1.0 / whole[over]
+    made[over] = smaller(kind, steps[over], weights[over], sizes[over])
     return made, int(np.count_nonzero(over[first:]))
 
 
@@ -322,13 +332,15 @@ class Maker:
             (rows + before + 1).tolist(), plain(batch.base[rows]), plain(self.served[rows]),
             batch.weights[rows].tolist(), batch.steps[rows].tolist(), counts, memos, strict=True,
         )  # fmt: skip
+        given = [1.0] * len(rows) if self.full.weights is None else self.full.weights[rows].tolist()
         known: dict[Any, Row] = {}  # by places and series: few rows have names of their own
-        each = zip(params, values, placed.keys[rows].tolist(), numbers, strict=True)
-        for at, z, key, (number, *rest) in each:
+        each = zip(params, values, placed.keys[rows].tolist(), numbers, given, strict=True)
+        for at, z, key, (number, *rest), own in each:
             row = known.get((at, key))
             if row is None:
                 row = known[at, key] = names.row_at(at, z, key)
-            yield Ticket(number, row if row.values == z else row._replace(values=z), *rest)
+            row = row if row.values == z else row._replace(values=z)
+            yield Ticket._make((number, row, *rest, (), own))
 
 
 def cut(rows: Any, entries: Any, chosen: Ints) -> list[tuple[Any, ...]]:

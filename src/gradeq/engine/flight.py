@@ -20,6 +20,7 @@ from gradeq.kernels.account import (
     FIRST,
     MASS,
     PATH,
+    ROWS,
     SQUARES,
     STEPS,
     WEIGHT,
@@ -41,22 +42,31 @@ from gradeq.kernels.flight import (
     hear,
     note,
     peak_after,
+    weigh,
+    weigh_all,
 )
 from gradeq.ledger import facts as fact
 from gradeq.ledger.batch import Alike, Batch, Floats, Ints, Order, Rows, alike
+from gradeq.ledger.constants import ones
 from gradeq.ledger.facts import (
     FACTS,
     POSTED,
     SERVED,
 )
 from gradeq.ledger.pairs import Pairs
-from gradeq.ledger.state import FACTS_KNOWN, MOST, SUM, Column, State, column
+from gradeq.ledger.state import FACTS_KNOWN, MEAN, MOST, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting
 from gradeq.rules.entries import Entries, picked
 
 # What the coming of a label means: how late it is, and the step it gets.
 Arrival = tuple[tuple[int, ...], float]
 ONE = (1,)  # at once, in the one cell of a row
+# What makes a row too large for its step. A squared error is stable for step w ||z||^2 < 2 (results 3.2, 5.2, D3).
+# Errors that are bounded never diverge, but one heavy row must not take a parameter far: with links of their own
+# unit the same rule holds, though no row moves less than one of weight 1; where parameters have the unit of the
+# labels, a row of weight 20 or more moves as far as 10 of weight 1.
+SQUARED, BOUNDED, LABELS = "squared", "bounded", "labels"
+HEAVY, ORDINARY = 20.0, 10.0
 FOREIGN = "this ticket counts other rows than this layer; post it where it was served"
 
 
@@ -67,7 +77,7 @@ class Flight:
     cap also counts the largest squared norm of a row.
     """
 
-    __slots__ = ("featured", "in_flight", "limit", "per", "stride")
+    __slots__ = ("before", "featured", "in_flight", "limit", "per", "stride")
 
     def __init__(
         self, limit: float | None, in_flight: int, per: str, featured: bool, stride: int
@@ -77,6 +87,7 @@ class Flight:
             raise BadInput(f"in_flight={in_flight}: give a number of labels, 1 or more")
         self.limit, self.in_flight, self.per, self.featured = limit, int(count), per, featured
         self.stride = stride
+        self.before: tuple[int, tuple[float, float] | None] | None = None
 
     @property
     def lazy(self) -> bool:
@@ -84,7 +95,11 @@ class Flight:
         return self.per == "parameter" and self.in_flight == 1
 
     def columns(self) -> list[Column]:
-        """Facts, rows served by cell, lateness by cell, the largest squared norm by key."""
+        """Facts, rows served by cell, lateness by cell, the largest squared norm by key.
+
+        From the first weight that is not 1 also the mean of the positive weights served, how many they were, and the
+        largest step times weight that a label was given.
+        """
         start = (float(self.in_flight), 0.0, 0.0, EPOCH, 1.0)
         merge = (MOST, MOST, SUM, MOST, MOST)
         found = [
@@ -92,6 +107,9 @@ class Flight:
             Column("silence", "layer", (0.0, 0.0), (SUM, MOST), low=0.0, later=True),
             column("rows", self.per, (0.0,), low=0.0),
             Column("late", self.per, start, merge, lazy=self.lazy, low=0.0),
+            Column("mean_weight", "key", (0.0,), (MEAN,), True, by="weighed", low=0.0, later=True),
+            Column("weighed", "key", (0.0,), (SUM,), True, low=0.0, later=True),
+            Column("heaviest_step", "layer", (0.0,), (MOST,), True, low=0.0, later=True),
         ]
         return [*found, column("norms", "key", (0.0,), MOST, low=0.0)] if self.featured else found
 
@@ -111,13 +129,47 @@ class Flight:
             counts.append(count)
         return number, tuple(counts)
 
-    def limited(self, state: State, step: float, values: tuple[float, ...], weight: float) -> float:
-        """1 / (w ||z||^2) for a row too large for its step: eta w ||z||^2 must be below 2 (results 3.2, 5.2, D3)."""
-        size = weight * norm_of(values)
-        if step * size >= 2.0:
+    def limited(self, state: State, kind: str, step: float, weight: float, size: float) -> float:
+        """The step of a row of this squared norm, smaller where it is too large for it."""
+        if too_large(kind, step, weight, size):
             state._facts[fact.RESIZED] += 1.0
-            return 1.0 / size
+            return float(smaller(kind, step, weight, size))
         return step
+
+    def weigh(self, state: State, names: Any, key: int, given: float) -> float:
+        """The weight that a row served now is learned with: relative to the mean of the positive ones so far."""
+        if not state.weighed:
+            if given == 1.0:
+                return 1.0
+            self.before = (key, None)
+            begin_weighing(state, names)
+        else:
+            self.before = (key, (state.mean_weight[key], state.weighed[key]))
+        return weigh(given, key, state.weighed, state.mean_weight) if given > 0.0 else 0.0
+
+    def unweigh(self, state: State) -> None:
+        """Take back the weight of the row that was served last, where one was heard since ``before`` was None."""
+        if self.before is not None:
+            key, known = self.before
+            if known is None:
+                state.mean_weight, state.weighed = array("d"), array("d")
+            else:
+                state.mean_weight[key], state.weighed[key] = known
+        self.before = None
+
+    def weigh_many(
+        self, state: State, names: Any, keys: Ints, given: Floats | None
+    ) -> Floats | None:
+        """The same of many rows in the order of serving; None where all weights, these and earlier ones, are 1."""
+        if not len(state.weighed):
+            if given is None or (given == 1.0).all():
+                return None
+            begin_weighing(state, names)
+        own = ones(len(keys)) if given is None else given
+        weights = np.zeros(len(keys))
+        known = (state.view("weighed"), state.view("mean_weight"))
+        run_loop(weigh_all, (), (keys, own, *known, weights), len(keys))
+        return weights
 
     def unserve(self, state: State, cells: tuple[int, ...]) -> None:
         """Take back the count of a row that was served for a label which is then refused."""
@@ -132,7 +184,7 @@ class Flight:
 
         The lateness in a cell is how many of its rows were served from the ticket until now, its own included.
         """
-        _, row, _, _, weight, eta, counts, _, _ = ticket
+        _, row, _, _, weight, eta, counts, *_ = ticket
         cells, known = place.cells, state.late
         late = late or lateness(state.rows, cells, counts)
         if not known and (late is ONE or max(late) == 1):  # as all labels so far
@@ -187,7 +239,8 @@ class Flight:
         delays = np.maximum(0.0, own.now - own.number)
         ends = (float(own.eta.min()), float(own.eta.max()), float((own.eta < own.step).sum()))
         waited = (float(delays.sum()), float(delays.max()))
-        told = Told(*ends, float(own.w.max()), float(own.late.max()), *waited)
+        stride = float((own.eta * own.w).max())
+        told = Told(*ends, float(own.w.max()), float(own.late.max()), *waited, stride)
         params, starts = own.params
         posts = np.arange(len(own))
         self._follow_many(state, (own.eta, own.w), posts, (starts, params), told, params)
@@ -204,6 +257,8 @@ class Flight:
         if posting.sign > 0.0 and posting.weight > 0.0 and not low <= eta <= high:
             self.follow(state, place.params, eta, posting.weight)
             facts[fact.STEP_LOW], facts[fact.STEP_HIGH] = min(low, eta), max(high, eta)
+        if len(state.heaviest_step) and posting.sign > 0.0:
+            self.note_heavy(state, eta * posting.weight)
 
     def follow(
         self, state: State, params: Sequence[int], eta: float, weight: float, labels: float = 1.0
@@ -220,9 +275,14 @@ class Flight:
             follow(state.path, state.steps, j, eta, weight, labels)
         follow(state.total_path, state.total_steps, 0, eta, weight, labels)
 
-    def join(self, mine: State, theirs: State) -> None:
-        """Before two partitions are merged: both follow their steps, unless these are one and the same."""
+    def join(self, mine: State, theirs: State, names: tuple[Any, Any]) -> None:
+        """Before two partitions are merged: both follow weights and steps, unless these are one and the same."""
         facts = (mine.facts, theirs.facts)
+        if len(mine.weighed) or len(theirs.weighed):
+            for state, own in zip((mine, theirs), names, strict=True):
+                if not len(state.weighed):
+                    begin_weighing(state, own)
+                self.note_heavy(state, 0.0)
         low = min(own[fact.STEP_LOW] for own in facts)
         high = max(own[fact.STEP_HIGH] for own in facts)
         if low < high or len(mine.path) or len(theirs.path):
@@ -324,6 +384,8 @@ class Flight:
     def _remember(self, state: State, told: Told, largest: float, norm: float) -> None:
         """Write down what bounds may assume of labels that were learned from."""
         facts = state.facts
+        if len(state.weighed):
+            self.note_heavy(state, told.heaviest_step)
         facts[fact.DELAY_SUM] += told.waited
         facts[fact.DELAY_MOST] = max(facts[fact.DELAY_MOST], told.longest)
         facts[fact.STEP_LOW] = min(facts[fact.STEP_LOW], told.low)
@@ -333,6 +395,13 @@ class Flight:
         facts[fact.HEAVIEST] = max(facts[fact.HEAVIEST], told.heaviest)
         facts[fact.LARGEST] = max(facts[fact.LARGEST], largest)
         facts[fact.NORM] = max(facts[fact.NORM], norm)
+
+    def note_heavy(self, state: State, most: float) -> None:
+        """A label was given a step that is so large, times its weight; weights so far may have been 1."""
+        if not len(state.heaviest_step):
+            facts = state.facts
+            state.bear("heaviest_step")[0] = facts[fact.STEP_HIGH] * facts[fact.HEAVIEST]
+        state.heaviest_step[0] = max(state.heaviest_step[0], most)
 
     def _follow_many(
         self, state: State, given: tuple[Floats, Floats], posts: Ints, rows: tuple[Ints, Ints], told: Told,
@@ -432,6 +501,45 @@ class Flight:
             state.bear(steps)
             learned = state.view(path).reshape(-1, PATH)[:, FIRST] > 0.0
             state.view(steps).reshape(-1, STEPS)[learned] = np.inf
+
+
+def too_large(kind: str, step: Any, w: Any, size: Any) -> Any:
+    """Whether a row of weight w and squared norm ``size`` is too large for its step, or which of many rows are."""
+    if kind == LABELS:
+        return w >= HEAVY
+    return (step * (w * size) >= 2.0) & ((kind == SQUARED) | (w > 1.0))
+
+
+def smaller(kind: str, step: Any, w: Any, size: Any) -> Any:
+    """The step of such a row, or of many."""
+    if kind == LABELS:
+        return ORDINARY * step / w
+    return 1.0 / (w * size) if kind == SQUARED else np.maximum(1.0 / size, step) / w
+
+
+def begin_weighing(state: State, names: Any) -> None:
+    """Begin to keep the mean of weights: every row so far had weight 1."""
+    state.bear("mean_weight")
+    state.bear("weighed")
+    rows = names.rows_by_key(state.view("rows"), state.number)
+    state.view("weighed")[:] = rows
+    state.view("mean_weight")[:] = rows > 0.0
+
+
+def weighed_otherwise(state: State, stride: int) -> bool:
+    """Whether a state has learned from weights and keeps no mean of them: it was saved when weights were absolute.
+
+    What it has learned stays as it is; the mean begins with the next row.
+    """
+    if len(state.weighed):
+        return False
+    own = getattr(state, "heard", ())
+    if len(own) < 2:
+        own = state.view("sums")
+        rows, weights = own[ROWS::stride], own[WEIGHT::stride]
+    else:
+        rows, weights = np.array(own[ROWS]), np.array(own[WEIGHT])
+    return bool(state.facts[fact.HEAVIEST] > 1.0 or (rows != weights).any())
 
 
 def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[float]) -> tuple[int, ...]:

@@ -334,6 +334,10 @@ class Roster:
         """Which parameters some row was served from, given the rows of every cell."""
         return np.broadcast_to(rows > 0.0, self.count)
 
+    def rows_by_key(self, rows: Any, served: int) -> Any:
+        """How many rows each series was served, given those of every cell and of all."""
+        return np.array([float(served)])
+
     def merged(self, other: Roster) -> tuple[list[int], list[int]]:
         """Enter another partition's names: where its parameters and series are here."""
         return [self.index.setdefault(name, len(self.index)) for name in other.index], [0]

@@ -42,6 +42,7 @@ class Players:
     __slots__ = ("home", "index", "names", "scale", "together")
 
     keys = 1
+    size = 2.0  # the squared norm of a game, but for the first side
     clocked = "total"  # time is counted in games learned from, the first number of that account
 
     def __init__(self, home: bool, together: bool = False, scale: float = 1.0) -> None:
@@ -203,6 +204,10 @@ class Players:
         found = np.broadcast_to(rows > 0.0, self.count).copy()
         found[0] = found.any()
         return found
+
+    def rows_by_key(self, rows: Any, served: int) -> Any:
+        """How many games there were: a layer has one series."""
+        return np.array([float(served)])
 
     def merged(self, other: Players) -> tuple[list[int], list[int]]:
         """Enter another partition's players: where its parameters and series are here."""

@@ -24,7 +24,7 @@ from gradeq.errors import (
     StateError,
     UnknownTicket,
 )
-from gradeq.ledger.values import Place, Posting, Row, Ticket, checked_fields, new
+from gradeq.ledger.values import Place, Posting, Row, Ticket, brief, checked_fields, new
 from gradeq.spans import comparable, remedy, spelled
 
 Id = str | int
@@ -440,10 +440,13 @@ class Book:
         """Everything, ready for the codec."""
         waiting = [self.waiting[number] for number in sorted(self.waiting)]
         return {
-            "open": list(self.tickets()),
-            "closed": [[id, posting] for id, posting in self.closed.items()],
+            "open": [(brief(ticket), id, time) for ticket, id, time in self.tickets()],
+            "closed": [[id, brief(posting)] for id, posting in self.closed.items()],
             "lapsed": list(self.lapsed),
-            "waiting": [own if own.id is not None else own[:4] for own in waiting],
+            "waiting": [
+                (brief(own.ticket), *(own[1:] if own.id is not None else own[1:4]))
+                for own in waiting
+            ],
             "now": self.now,
             **self._singles_state(),
             **({"forgotten": self.forgotten} if self.forgotten else {}),
@@ -529,8 +532,8 @@ def id_of(id: Any) -> Id:
 
 def ticket_of(fields: Fields) -> Ticket:
     """The ticket of these fields."""
-    number, row, base, served, weight, step, counts, memo, slopes = fields
-    own = (number, row, base, served, weight, step, tuple(map(int, counts)), memo, slopes)
+    counts = tuple(map(int, fields[6]))
+    own = (*fields[:6], counts, *fields[7:])
     ticket: Ticket = new(Ticket, own)
     return ticket
 

@@ -27,6 +27,7 @@ class Told(NamedTuple):
     late: float
     waited: float
     longest: float
+    heaviest_step: float
 
 
 def at_once(batch: Batch) -> Told:
@@ -38,7 +39,8 @@ def at_once(batch: Batch) -> Told:
         etas, weights = etas[:1], weights[:1]
     elif len(posts) < len(batch.base):
         etas, weights = etas[posts], weights[posts]
-    return Told(float(etas.min()), float(etas.max()), 0.0, float(weights.max()), 1.0, 0.0, 0.0)
+    ends, heaviest = (float(etas.min()), float(etas.max())), float(weights.max())
+    return Told(*ends, 0.0, heaviest, 1.0, 0.0, 0.0, float((etas * weights).max()))
 
 
 def unlearned(batch: Batch, order: Order, before: float) -> dict[str, float]:

@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from gradeq.kernels.account import Floats, Ints
+from gradeq.numerics import SMALLEST
 
 # Numbers of a cell: peak of this epoch and the last, peak of this epoch, labels in it, its length; largest ever.
 PEAK, RECENT, COUNT, LENGTH, LATEST = range(5)
@@ -46,6 +47,20 @@ def hear(silence: Floats, served: float) -> None:
     silence[HEARD_AT] = served
 
 
+def weigh(w: float, k: int, counts: Floats, means: Floats) -> float:
+    """A positive weight relative to the mean of those so far, its own included: only ratios of weights matter."""
+    counts[k] = counts[k] + 1.0
+    means[k] = means[k] + (w - means[k]) / counts[k]
+    return max(w / means[k], SMALLEST)  # type: ignore[no-any-return]
+
+
+def weigh_all(keys: Ints, given: Floats, counts: Floats, means: Floats, weights: Floats) -> None:
+    """The same of many rows in the order of serving; a weight of 0 stays 0 and is not among the mean."""
+    for i in range(len(given)):
+        if given[i] > 0.0:
+            weights[i] = weigh(given[i], keys[i], counts, means)
+
+
 def capped(eta: float, limit: float, w: float, total: float, most: float, norm: float) -> float:
     """min(eta, c / (w P)) once the peak is 2 or more; P adds up the row's cells, times Z^2 with features."""
     if most >= 2.0 and norm > 0.0:
@@ -54,9 +69,9 @@ def capped(eta: float, limit: float, w: float, total: float, most: float, norm: 
 
 
 # What a pass tells of its labels: the smallest and the largest step, how many were capped, the largest weight and
-# lateness, and rows of the layer served between ticket and label: their sum and the most.
-LOW, HIGH, HELD, HEAVIEST, LATE, WAITED, LONGEST = range(7)
-NO_LABELS = (math.inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+# lateness, rows of the layer served between ticket and label: their sum and the most; the largest step times weight.
+LOW, HIGH, HELD, HEAVIEST, LATE, WAITED, LONGEST, HEAVIEST_STEP = range(8)
+NO_LABELS = (math.inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
 
 
 class Order(NamedTuple):
@@ -98,7 +113,7 @@ def flown(order: Order, kept: Kept) -> None:
     p = 0
     n = len(order.weights)
     # Numbers of all labels are held until the end: written down at each, they would be waited for.
-    low, high, held, heaviest, late, waited, longest = kept.told
+    low, high, held, heaviest, late, waited, longest, stride = kept.told
     for i in range(order.first, n + 1):
         due = order.cuts[i] if i < n else len(order.posts)
         while p < due:
@@ -129,6 +144,7 @@ def flown(order: Order, kept: Kept) -> None:
             high = max(high, eta)
             held = held + (1.0 if eta < step else 0.0)
             heaviest = max(heaviest, w)
+            stride = max(stride, eta * w)
             late = max(late, latest)
             waited = waited + ago
             longest = max(longest, ago)
@@ -137,4 +153,4 @@ def flown(order: Order, kept: Kept) -> None:
             for a in range(order.starts[i], order.starts[i + 1]):
                 kept.rows[order.cells[a]] = kept.rows[order.cells[a]] + 1.0
                 kept.opened[a] = kept.rows[order.cells[a]]
-    kept.told[:] = low, high, held, heaviest, late, waited, longest
+    kept.told[:] = low, high, held, heaviest, late, waited, longest, stride

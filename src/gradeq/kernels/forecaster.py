@@ -24,6 +24,7 @@ NEWCOMER = 0.6  # variance of a player never seen; none grows beyond it
 SIDE_DRIFT = 1e-5  # variance that the first side gains in a game
 WIDER = math.pi / 8.0  # P(win) under a normal margin is about sigmoid(x / sqrt(1 + pi S / 8))
 FEW, MANY = 1e-100, 1e100  # the largest share stays between these
+HEAVY = 20.0  # games of weight 1 that a heavier one counts for, as far as strengths go
 LEAST = 1e-150  # share of the largest that every filter keeps, so that none is lost for good
 
 
@@ -97,6 +98,7 @@ def hear(loss: Loss, games: Floats, years: Floats, kept: Any, game: Any, memo: F
     t = memo[filters + 1]
     idle, rest = since(kept, a, t), since(kept, b, t)
     least = least_loss(loss, memo, filters, y, w)
+    heard = min(w, HEAVY)
     for k in range(filters):
         own = likelihood(loss, memo[k], y, w, least)
         shares[k] = shares[k] * own
@@ -109,9 +111,9 @@ def hear(loss: Loss, games: Floats, years: Floats, kept: Any, game: Any, memo: F
             side = spreads[k] + SIDE_DRIFT
             s = s + (h * h) * side
         r = win_chance(gap(experts, at, to, k, h))
-        known = w * (r * (1.0 - r))
+        known = heard * (r * (1.0 - r))
         kept_back = 1.0 / (1.0 + known * s)
-        down, known = kept_back * (w * (r - y)), known * kept_back
+        down, known = kept_back * (heard * (r - y)), known * kept_back
         experts[at] = experts[at] - one * down
         experts[to] = experts[to] + two * down
         spreads[at] = one - one * one * known

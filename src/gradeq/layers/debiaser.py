@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gradeq.certificate_reading import Terms
 from gradeq.engine import checks
+from gradeq.engine.flight import BOUNDED, SQUARED
 from gradeq.engine.names import NO_GROUP, Roster, as_names
 from gradeq.errors import BadInput, StepTooLarge
 from gradeq.kernels.account import COLUMNS
@@ -124,7 +125,7 @@ class Debiaser(Grouped[float]):
         own = groups if bins is None else [*as_names(groups), COLUMN]
         names = Roster(own, features, together=penalty is not None)
         self._last = NO_GROUP
-        self._limited = self.link_name == "identity"
+        self._sizing = SQUARED if self.link_name == "identity" else BOUNDED
         if outcome == "binary":
             self._bases = self._labels = (0.0, 1.0)
         elif self.link_name == "exp":
@@ -221,7 +222,7 @@ class Debiaser(Grouped[float]):
     def _check_step(self, schedule: Schedule, names: Roster) -> None:
         """Squared error needs eta c^2 < 2, else some sequence diverges (results 3.2, 5.2)."""
         step, size = schedule.step(1), names.size if not names.features else 1.0
-        if self._limited and step * size >= 2.0:
+        if self._sizing == SQUARED and step * size >= 2.0:
             many = f" with {size:g} group columns" if size > 1.0 else ""
             raise StepTooLarge(
                 f"eta {step:g} is too large{many}: from {2.0 / size:g} on the squared error need "

@@ -230,17 +230,18 @@ class Elo(Standings, ManyGames, Layer):
         self, a: Any, b: Any, y: float, weight: float, home: float, time: Moment | None
     ) -> str:
         """What became of a game that may need more than two ratings and one step."""
-        mark = self._names.mark()
+        mark, self._flight.before = self._names.mark(), None
         ticket, place = self._issue(*self._asked(a, b, home, weight), self._serve(time))
         if time is not None:
             self._book.note_clock()
         try:
             self._post(ticket, place, y)
         except Exception:
+            self._flight.unweigh(self._state)
             self._flight.unserve(self._state, place.cells)
             self._forget(mark)
             raise
-        if self._plain and not self._frozen and not self._held.late:
+        if self._plain and not self._frozen and not self._held.late and not self._held.weighed:
             self._rally = Rally(self._held.u, self.step)
         if self._learns is not None and not self._learns(y):
             return "dropped"

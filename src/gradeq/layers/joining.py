@@ -32,7 +32,7 @@ def merge(layer: Any, other: Any) -> None:
     layer._state.grow(layer._names.count, layer._names.keys)
     crossed = met(layer, other, parameters)
     before, added, width = layer._state.rows[:], other._state.copy(), layer._rule.width
-    layer._flight.join(layer._state, added)
+    layer._flight.join(layer._state, added, (layer._names, other._names))
     pairs = joined(layer._state, added, parameters) if hasattr(added, "met") else ()
     layer._state.merge(added, parameters, keys, pairs)
     if crossed:

@@ -81,13 +81,15 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
     place = layer._entered(entry.row)
     if isinstance(entry, Ticket):
         served = (entry.served, entry.memo, entry.slopes)
-        layer._issue(entry.row, place, entry.base, entry.weight, lambda *_: served)
+        layer._issue(
+            entry.row, place, entry.base, entry.given, lambda *_: served, relative=entry.weight
+        )
         return
     if len(entry.late) not in (0, len(place.cells)):
         raise BadInput(FOREIGN)
     if entry.late:
         error = entry.errors[0] if layer._rule.width == 1 else entry.errors[: layer._rule.width]
-        ticket = (*entry[:6], (), entry.memo, entry.slopes)
+        ticket = (*entry[:6], (), entry.memo, entry.slopes, entry.given)
         layer._post(
             ticket,
             place,
@@ -110,7 +112,9 @@ def preview(layer: Any, args: tuple[Any, ...], given: dict[str, Any]) -> Ticket:
     """
     state, names = layer._state, layer._names
     mark, known, resized = names.mark(), names.count + names.keys, state._facts[fact.RESIZED]
+    layer._flight.before = None
     ticket: Ticket = layer.open(*args, **given)
+    layer._flight.unweigh(state)
     uncount(layer, names.place(ticket.row))
     state._facts[fact.RESIZED] = resized
     if names.count + names.keys > known:
@@ -130,10 +134,12 @@ def adopt(layer: Layer, ticket: Ticket, y: Any) -> Posting:
     names, state = layer._names, layer._state
     names.knows(ticket.row)
     mark, known, resized = names.mark(), names.count + names.keys, state._facts[fact.RESIZED]
+    layer._flight.before = None
     replay(layer, ticket)
     try:
         return layer._posted(ticket, y)
     except Exception:
+        layer._flight.unweigh(state)
         uncount(layer, names.place(ticket.row))
         state._facts[fact.RESIZED] = resized
         if names.count + names.keys > known:

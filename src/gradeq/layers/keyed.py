@@ -73,7 +73,7 @@ class Keyed(Predicting):
             layer.kind, keyed=True, penalty=layer._rule.penalty is not None, auto=auto
         )
         self.layer: Any = layer.copy()
-        self.shadow, self._limited = layer.shadow, layer._limited
+        self.shadow, self._sizing = layer.shadow, layer._sizing
         self._bases, self._labels = layer._bases, layer._labels
         self.bins = getattr(layer, "bins", None)
         own = (layer._flight.limit, layer._flight.in_flight, layer._book.ttl, layer.queue)

@@ -224,6 +224,13 @@ class Keys:
             return rows > 0.0
         return (rows > 0.0)[[k for k, _ in self.split()]]
 
+    def rows_by_key(self, rows: Any, served: int) -> Any:
+        """How many rows each key was served, given those of every cell: one row has a cell for each group column."""
+        if self.own.scalar or self.together:
+            return np.array(rows)
+        keys = np.array([k for k, _ in self.split()], dtype=np.int64)
+        return np.bincount(keys, rows, self.keys) / len(self.groups)
+
     def merged(self, other: Keys) -> tuple[list[int], list[int]]:
         """Enter another partition's names: where its parameters and keys are here."""
         keys = self.book.of_cells(other.book.names).tolist()

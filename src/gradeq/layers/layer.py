@@ -22,7 +22,7 @@ from gradeq.certificate_reading import reading_of
 from gradeq.engine import checks
 from gradeq.engine.checks import is_missing
 from gradeq.engine.columns import Columns, Engine, Ran, carried_over, run_columns
-from gradeq.engine.flight import ONE, Flight, lateness
+from gradeq.engine.flight import BOUNDED, ONE, SQUARED, Flight, lateness, norm_of
 from gradeq.engine.sound import check_entry, check_kind
 from gradeq.engine.tickets import Book, Fields, id_of, ticket_of, warn_replaced
 from gradeq.engine.told import entered
@@ -63,15 +63,14 @@ class Layer(Showing, Answering, ABC):
     """A layer: subclasses say what goes in, which rule serves it, and what comes out.
 
     ``_labels``: floats from the first to the second are good labels; all others are for ``_label`` to judge.
-    ``_limited``: whether a row can be too large for its step (squared error, link identity): its ticket then gets a
-    smaller one.
+    ``_sizing``: what makes a row too large for its step (``engine.flight``): its ticket then gets a smaller one.
     """
 
     kind: str
     shadow: bool = False
     _takes_auto: bool = False  # whether eta="auto" goes with its other options
     _labels: tuple[float, float] = NONE
-    _limited: bool = False
+    _sizing: str = BOUNDED
     _as_served: bool = False  # whether what is served is shown as it is
     _learns: Any = None  # whether a label is one to learn from at all; None: every one is
     _made: bool = False  # from then on settings are fixed
@@ -90,9 +89,10 @@ class Layer(Showing, Answering, ABC):
         ttl = time_to_live(ttl)
         self._rule: Rule = rule
         self._names = names
-        # Steps of rows of weight 1 and known size were checked when the layer was made.
         self._constant = rule.schedule.eta if type(rule.schedule) is Constant else None
-        self._sized = self._constant is not None and not getattr(names, "features", ())
+        # Steps of rows of weight 1 and known size were checked when the layer was made.
+        known = self._constant is not None and not getattr(names, "features", ())
+        self._sized = known or self._sizing != SQUARED
         per = "key" if names.together else "parameter"
         featured = bool(getattr(names, "features", ()))
         self._flight = Flight(limit, in_flight, per, featured, rule.stride)
@@ -159,11 +159,13 @@ class Layer(Showing, Answering, ABC):
     # The two verbs that everything rests on
 
     def _issue(
-        self, row: Row, place: Place | None, f: Any, weight: float, serve: Any = None
-    ) -> tuple[Fields, Place]:
+        self, row: Row, place: Place | None, f: Any, weight: float, serve: Any = None,
+        relative: float | None = None,
+    ) -> tuple[Fields, Place]:  # fmt: skip
         """Serve one row, checked before, and count it: its ticket and its place. Refused means unchanged.
 
-        ``place`` is where it belongs, if that is known; ``serve`` stands for ``Rule.serve``.
+        ``place`` is where it belongs, if that is known; ``serve`` stands for ``Rule.serve``, ``relative`` for the
+        weight to learn with.
         """
         state, mark, step = self._state, None, self._constant
         if place is None:
@@ -182,12 +184,18 @@ class Layer(Showing, Answering, ABC):
         except Exception:
             self._forget(mark)
             raise
-        if self._limited and (weight != 1.0 or not self._sized):
-            step = self._flight.limited(state, step, row.values, weight)
+        given = weight
+        if weight != 1.0 or state.weighed:
+            weight = self._flight.weigh(state, self._names, place.key, given)
+            if relative is not None:
+                weight = relative
+        if weight != 1.0 or not self._sized:
+            size = norm_of(row.values) if self._flight.featured else self._names.size
+            step = self._flight.limited(state, self._sizing, step, weight, size)
         if self._ticking:
             state.clock[place.clock] += 1.0
         number, counts = self._flight.serve(state, place[1])
-        return (number, row, f, served, weight, step, counts, memo, slopes), place
+        return (number, row, f, served, weight, step, counts, memo, slopes, given), place
 
     def _open(
         self, row: Row, place: Place | None, f: Any, weight: float, id: Id | None = None,
@@ -279,7 +287,7 @@ class Layer(Showing, Answering, ABC):
         the error of a label that was posted before.
         """
         state, flight = self._state, self._flight
-        number, row, f, served, weight, step, _, memo, slopes = ticket
+        number, row, f, served, weight, step, _, memo, slopes, given = ticket
         now = state.number
         prompt = now == number and not late and not state.late  # at once, as all labels so far
         if told is not None:
@@ -292,7 +300,7 @@ class Layer(Showing, Answering, ABC):
             error, memo = self._rule.measure(served, f, y, memo)
             sign = 0.0 if self._frozen else 1.0
         posting: Any = (
-            number, row, f, served, weight, step, eta, late, y, (), (), memo, slopes, sign,
+            number, row, f, served, weight, step, eta, late, y, (), (), memo, slopes, sign, given,
         )  # fmt: skip
         if weight == 0.0:
             return posting
@@ -467,9 +475,8 @@ class Layer(Showing, Answering, ABC):
 
     @property
     def _engine(self) -> Engine:
-        size = getattr(self._names, "size", 1.0)
         parts = (self._rule, self._state, self._flight, self._book, self._names)
-        return Engine(*parts, self._frozen, self._limited, size)
+        return Engine(*parts, self._frozen, self._sizing, self._names.size)
 
     @property
     @abstractmethod

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradeq import codec
 from gradeq.engine.checks import number
+from gradeq.engine.flight import weighed_otherwise
 from gradeq.engine.sound import check_book, check_columns
 from gradeq.errors import BadInput, OtherSettings, StateError
 from gradeq.ledger import facts as fact
@@ -71,6 +72,9 @@ def restore(layer: Layer, state: dict[str, Any]) -> None:
     renamed = names.restore(state)
     own.restore(state["columns"], names.count, names.keys)
     check_columns(own, layer._rule)
+    if weighed_otherwise(own, layer._rule.stride):
+        own.bear("mean_weight")
+        own.bear("weighed")
     book.restore(state["tickets"])
     if any(renamed):
         book.rename(renamed.row)

@@ -12,6 +12,7 @@ import numpy as np
 from gradeq.certificate import certify, proven
 from gradeq.certificate_reading import Terms, reading_of, setting_of
 from gradeq.engine import checks
+from gradeq.engine.flight import LABELS
 from gradeq.engine.names import ALONE, Roster
 from gradeq.errors import BadInput
 from gradeq.kernels.account import GRADIENT, WEIGHT
@@ -54,6 +55,7 @@ class RiskControl(Predicting):
     """
 
     kind = "risk"
+    _sizing = LABELS
 
     def __init__(
         self,

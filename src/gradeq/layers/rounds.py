@@ -193,7 +193,7 @@ def posted(layer: Debiaser, sums: Part, part: Part) -> tuple[Debiaser, Part, Rou
         flight.follow(state, place.params, eta, 1.0, float(own.labels))
         held = float(own.labels) if eta < new._rule.schedule.step(1) else 0.0
         waited = (float(own.labels) * (total - 1.0), total - 1.0)
-        flight._remember(state, Told(eta, eta, held, 1.0, float(own.rows), *waited), 1.0, 1.0)
+        flight._remember(state, Told(eta, eta, held, 1.0, float(own.rows), *waited, eta), 1.0, 1.0)
         linger(new, cell, own.rows, own.labels)
         moved = exact(eta) * own.added[ADDED.index(GRADIENT)]
         done[name] = done.get(name, Sums()).plus(own._replace(moved=moved))

@@ -48,7 +48,8 @@ class Run:
     """What a pass over columns gave.
 
     ``served``: the adjusted predictions, of the same type as the predictions ((n, K) for several levels, or as many
-    columns as were given). ``labelled``: rows learned from; ``waiting``: labels not due by the last row, kept for a
+    columns as were given). ``weighed``: the weights that rows are learned with, relative to their running mean (None:
+    all 1). ``labelled``: rows learned from; ``waiting``: labels not due by the last row, kept for a
     later run; ``expired``: tickets that outlived their ttl.
     """
 
@@ -64,6 +65,7 @@ class Run:
         self.values = values
         self.labelled, self.waiting, self.expired = len(ran.posts), ran.waiting, ran.expired
         self.posts = ran.posts
+        self.weighed = ran.weights
         self._again = again
         self.columns = columns
         self._traces: dict[str, Trace] = {}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradeq.engine import checks
+from gradeq.engine.flight import too_large
 from gradeq.errors import BadInput
 from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.descent import swept
@@ -76,10 +77,12 @@ def sweep(
     given = given_columns(fresh, predictions, labels, weights, None, None)
     n, names, base = len(given.base), fresh._names, given.base
     placed = names.columns(n, *grouped(fresh, base, groups, features))
-    rows, w = placed.rows, np.ones(n) if given.weights is None else given.weights
+    rows = placed.rows
+    w = fresh._flight.weigh_many(fresh._state, names, placed.keys, given.weights)
+    w = np.ones(n) if w is None else w
     size = names.size if placed.norms is None else placed.norms
-    resized = fresh._limited and bool((steps[-1] * w * size >= 2.0).any())
-    if resized or fresh.link_name == "exp":
+    resized = too_large(fresh._sizing, steps[-1], w, size)
+    if np.any(resized) or fresh.link_name == "exp":
         # Rows have steps or units of their own, so every step has to be run by itself.
         return sweep_runs(
             layer, steps.tolist(), predictions, labels, groups, features, weights=weights

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from gradeq.certificate_reading import Terms
 from gradeq.engine import checks
+from gradeq.engine.flight import BOUNDED, LABELS
 from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
 from gradeq.layers.grouped import Stepped
@@ -70,6 +71,7 @@ class Tracker(Stepped):
             self._bases = NONE
         self.link_name, self.penalty, self.late_cap = link, penalty, late_cap
         self.shadow = checks.flag(shadow, "shadow")
+        self._sizing = LABELS if link == "linear" else BOUNDED
         self._keep_to(support)
         names = Roster(groups, features, together=penalty is not None)
         self.eta, self.schedule = self._chosen_step(eta, schedule, names)

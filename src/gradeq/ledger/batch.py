@@ -44,6 +44,7 @@ class Batch(NamedTuple):
     posts[: cuts[i]] are posted before row i is served, the rest at the end. ``steps`` are the scheduled ones,
     ``etas`` those that labels are given. ``at_once``: each label right after its row. ``plain``: besides, every row
     has one, all weights are 1 and all steps ``etas[0]``. ``times``: of the rows, carried ones too, if they have any.
+    ``weights`` are those that are learned with, ``given`` as they came (None: all 1).
     """
 
     base: Floats
@@ -60,6 +61,7 @@ class Batch(NamedTuple):
     at_once: bool
     plain: bool
     times: Any = None
+    given: Floats | None = None
 
 
 def single(index: Ints) -> Rows:

@@ -2,9 +2,11 @@
 
 A cell is (i, j, h), i < j: two players by number, and where i was (h as in the row of a game). Its sums are W of the
 weights, S of w y and Q of w y^2, y the score of i; once a weight was not 1 also those of w^2, w^2 y and w^2 y^2.
-Games enter as multiples of 2^-32, so sums are exact: the table does not depend on the order of games, and a score
-that is taken back leaves nothing behind. Of more than five million cells nobody keeps a table: it is given up for
-good (``crowded``), and only the strengths of the moment are left to show.
+Weights are as they were given; when the table is read they are divided by their mean, since only ratios matter.
+Games enter as multiples of 2^-32 (with a weight, times the power of two below it), so sums are exact (of weights
+that lie further apart than a million times, to rounding): the table does not depend on the order of games, and a
+score that is taken back leaves nothing behind. Of more than five million cells nobody keeps a table: it is given up
+for good (``crowded``), and only the strengths of the moment are left to show.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradeq.kernels.account import ROWS
 from gradeq.ledger.state import KEEP, MOST, SUM, Column, Floats, State
 
-GRID = 4294967296.0
+GRID = 33  # bits, one less than those that a weight of 1 is rounded to
 MET = 3  # numbers that name a cell
 COLUMNS = (
     Column("met", "pair", (0.0,) * MET, (KEEP,) * MET, low=(1.0, 1.0, -math.inf)),
@@ -83,14 +86,21 @@ def tally(
         return
     if not (w == 1.0).all():
         bear_squares(state)
+    plain, where_of = not state.born("squares"), np.zeros(size, dtype=np.int64)
+    where_of[there] = at
     for name, weight in (("tally", w), ("squares", w * w)):
         if state.born(name):
-            own = [np.rint(x * GRID) / GRID for x in (weight, weight * y, weight * y * y)]
+            unit = np.ldexp(1.0, np.frexp(weight)[1] - GRID)
+            own = [np.rint(x / unit) * unit for x in (weight, weight * y, weight * y * y)]
             if sign is not None:
                 own = [sign * x for x in own]
             table = state.view(name).reshape(-1, 3)
             for k, other in enumerate(turned(*own)):
-                table[at, k] += np.bincount(code, np.where(swap, other, own[k]), size)[there]
+                mine = np.where(swap, other, own[k])
+                if plain:  # whole numbers, quickest
+                    table[at, k] += np.bincount(code, mine, size)[there]
+                else:  # one game after the other: so wide a range of weights may be that a sum rounds
+                    np.add.at(table[:, k], where_of[code], mine)
 
 
 def give_up(state: State) -> None:
@@ -142,7 +152,10 @@ def joined(state: State, other: State, parameters: Any) -> Any:
 
 
 def cells_of(state: State, rank: Any) -> Cells:
-    """The table for players by rank (that of parameter k is rank[k]), sorted: the same for games in any order."""
+    """The table for players by rank (that of parameter k is rank[k]), sorted: the same for games in any order.
+
+    Weights are relative to their mean.
+    """
     met = state.read().view("met").reshape(-1, MET)
     sums = state.view("tally").reshape(-1, 3).T
     squares = state.view("squares").reshape(-1, 3).T if state.born("squares") else sums
@@ -156,4 +169,9 @@ def cells_of(state: State, rank: Any) -> Cells:
     i, j, h = np.where(swap, j, i), np.where(swap, i, j), np.where(swap, 0.0 - met[:, 2], met[:, 2])
     order = np.lexsort((h, j, i))
     order = order[turn[0][order] > 0.0]  # games taken back leave empty cells
-    return Cells(*(column[order] for column in (i, j, h, *turn)))
+    cells = Cells(*(column[order] for column in (i, j, h, *turn)))
+    if squares is sums:
+        return cells
+    mean = math.fsum(cells.W) / state.total[ROWS]
+    relative = [column / mean for column in cells[3:6]]
+    return Cells(*cells[:3], *relative, *(column / mean / mean for column in cells[6:]))

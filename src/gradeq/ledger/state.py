@@ -44,7 +44,7 @@ CACHED = 1 << 13  # entries; all columns of so many are joined while they are in
 HUGE = 1e306  # numbers of a state are smaller, those apart that may be infinite
 SERVED = 0  # the first fact: predictions served
 UNREAD = 65_536  # games that wait until a leaderboard is read; columns of them take less room
-LEFT = 16  # what is left of each label: the fields of its posting, its place, and the rows served by then
+LEFT = 17  # what is left of each label: the fields of its posting, its place, and the rows served by then
 FULL = LEFT << 11  # what is left of so many that they are entered
 FACTS_KNOWN = -1  # stands for the rows served by then where a label is for the accounts alone
 
@@ -280,7 +280,8 @@ class State:
     def saved(self) -> dict[str, Any]:
         """All columns, ready for the codec."""
         self.read()
-        return {each.name: getattr(self, each.name) for each in self.columns}
+        columns = ((each, getattr(self, each.name)) for each in self.columns)
+        return {e.name: values for e, values in columns if len(values) or not (e.lazy and e.later)}
 
     def restore(self, saved: dict[str, Any], parameters: int, keys: int) -> None:
         """Take up saved columns; their lengths must be what the counts say."""

@@ -34,9 +34,10 @@ class Place(NamedTuple):
 class Ticket(NamedTuple):
     """What serving left behind, enough for the label on its own.
 
-    ``step`` is the scheduled one, limited by the size of the row; ``counts`` the rows that each of its cells had
-    served by then, this one included; ``memo`` what the rule noted (a scale, what its experts said); ``slopes`` those
-    of a penalty at the parameters that served.
+    ``weight`` is the one that is learned with: ``given`` over the mean of those served so far. ``step`` is the
+    scheduled one, limited by the size of the row; ``counts`` the rows that each of its cells had served by then, this
+    one included; ``memo`` what the rule noted (a scale, what its experts said); ``slopes`` those of a penalty at the
+    parameters that served.
     """
 
     number: int
@@ -48,6 +49,7 @@ class Ticket(NamedTuple):
     counts: tuple[int, ...]
     memo: tuple[float, ...] = ()
     slopes: tuple[float, ...] = ()
+    given: float = 1.0
 
     def to_json(self) -> str:
         """One line of JSON that reads back bit for bit."""
@@ -62,8 +64,9 @@ class Ticket(NamedTuple):
 class Posting(NamedTuple):
     """What one label adds to the state; with sign -1 it is taken back, with sign 0 it was heard and not learned from.
 
-    ``step`` is the ticket's, ``eta`` the one that the label was given, ``late`` how many rows of each of its cells
-    were served from the ticket to the label (1: at once; empty for a label that comes in the place of another).
+    ``weight``, ``given`` and ``step`` are the ticket's, ``eta`` the step that the label was given, ``late`` how many
+    rows of each of its cells were served from the ticket to the label (1: at once; empty for a label that comes in
+    the place of another).
     ``errors`` and ``losses`` are of what was served, then of the base prediction, each with one entry a level.
     """
 
@@ -81,6 +84,7 @@ class Posting(NamedTuple):
     memo: tuple[float, ...] = ()
     slopes: tuple[float, ...] = ()
     sign: float = 1.0
+    given: float = 1.0
 
     @property
     def first(self) -> bool:
@@ -100,6 +104,8 @@ class Posting(NamedTuple):
 def _text(what: str, value: Any) -> str:
     try:
         fields = value._asdict()
+        if value.given == value.weight:  # as in all that were written before weights were relative
+            del fields["given"]
         if "losses" in fields:  # of absurd labels they may be infinite
             fields["losses"] = [x if math.isfinite(x) else repr(x) for x in fields["losses"]]
         return json.dumps({what: fields}, separators=(",", ":"), allow_nan=False)
@@ -110,7 +116,7 @@ def _text(what: str, value: Any) -> str:
 def _checked(cls: Any, what: str, text: str | bytes) -> tuple[Any, ...]:
     try:
         read = json.loads(text)
-        fields = read[what]
+        fields = {"given": read[what]["weight"]} | read[what]
         if set(fields) != set(cls._fields):
             raise ValueError("missing or unknown fields")
         return checked_fields(cls, [fields[name] for name in cls._fields])
@@ -122,7 +128,14 @@ def _checked(cls: Any, what: str, text: str | bytes) -> tuple[Any, ...]:
 def checked_fields(cls: Any, values: Sequence[Any]) -> tuple[Any, ...]:
     """The fields of a ticket or posting that were read from JSON; ``ValueError`` or ``TypeError`` for any other."""
     wanted = _FIELDS[cls]
+    if len(values) == len(wanted) - 1:
+        values = [*values, values[cls._fields.index("weight")]]
     return tuple([read(value) for read, value in zip(wanted, values, strict=True)])
+
+
+def brief(entry: Any) -> Any:
+    """A ticket or posting as it is saved: the weight that was given only where it is not the one learned with."""
+    return entry[:-1] if entry.given == entry.weight else entry
 
 
 def _row(value: Any) -> Row:
@@ -164,7 +177,8 @@ def _served(value: Any) -> Any:
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
-    "number": _count, "row": _row, "weight": _number, "step": _number, "eta": _number, "sign": _number,
-    "counts": _counts, "late": _counts, "errors": _finite, "losses": _floats, "memo": _finite, "slopes": _finite,
+    "number": _count, "row": _row, "weight": _number, "given": _number, "step": _number, "eta": _number,
+    "sign": _number, "counts": _counts, "late": _counts, "errors": _finite, "losses": _floats, "memo": _finite,
+    "slopes": _finite,
 }  # fmt: skip
 _FIELDS = {cls: [_READ.get(name, _served) for name in cls._fields] for cls in (Ticket, Posting)}

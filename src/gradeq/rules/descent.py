@@ -143,7 +143,7 @@ class Descent:
         about: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
         """u <- u - eta (w e) z; ``about``: what z'u moves and the label, if others than those of the posting."""
-        _, row, centre, _, w, _, eta, late, y, _, _, _, slopes, sign = posting
+        _, row, centre, _, w, _, eta, late, y, _, _, _, slopes, sign, _ = posting
         if about is not None:
             centre, y = about
         params, values, u, e = place[0], row[1], state.u, sign * (w * error)

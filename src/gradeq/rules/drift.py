@@ -108,17 +108,20 @@ NO_DATES = Drift()
 
 
 def enter_scores(state: State, unread: list[Any]) -> Scored:
-    """Enter unread games, one (a, b, h, y, w, year, sign) each or columns of them, into the pair table.
+    """Enter unread games, one (a, b, h, y, w, year, sign, given) each or columns of them, into the pair table.
 
-    A sign of 0 stands for one that takes the place of another. Returned are the first scores of games, in order.
+    The table takes weights as they were given: relative ones depend on the order of games, and it does not. A sign
+    of 0 stands for one that takes the place of another. Returned are the first scores of games, in order.
     """
     parts: list[Any] = []
     for many, own in groupby(unread, lambda entry: isinstance(entry[0], np.ndarray)):
         entries = list(own)
         parts += entries if many else [np.array(entries).T]
-    a, b, h, y, w, year, sign = (np.concatenate(column) for column in zip(*parts, strict=True))
+    a, b, h, y, w, year, sign, given = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
     a, b = a.astype(np.int64), b.astype(np.int64)
-    meetings.tally(state, a, b, h, y, w, np.where(sign < 0.0, -1.0, 1.0))
+    meetings.tally(state, a, b, h, y, given, np.where(sign < 0.0, -1.0, 1.0))
     games = Scored(a, b, h, y, w, year)
     first = sign > 0.0
     return games if first.all() else Scored(*(column[first] for column in games))

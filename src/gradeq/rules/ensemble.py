@@ -36,7 +36,8 @@ from gradeq.schedules import Constant, Schedule
 class Ensemble:
     """Trackers with steps ``nus``, weights with step ``nu`` and ``floor``, a final tracker (or None) on f + w'theta.
 
-    Where labels come late, every step is cut by as much as the final tracker's (the weights', without one). A memo is
+    Where labels come late or weigh much, every step is cut by as much as the final tracker's (the weights', without
+    one). A memo is
     the final tracker's, the ensemble's quantile, and where each tracker stood.
     """
 
@@ -129,11 +130,11 @@ class Ensemble:
 
     def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """The final tracker moves; a first label also teaches trackers and weights."""
-        _, _, f, s, w, step, eta, late, y, _, _, memo, _, sign = posting
+        _, _, f, s, w, _, eta, late, y, _, _, memo, _, sign, _ = posting
         first, last = sign > 0.0 and len(late) > 0, self._last
         q, learned = memo[last], loops.Learned(state.thetas[:], state.zs[:], state.ws[:])
         if first:
-            row = Row((f,), (y,), (w,), (eta / step,))
+            row = Row((f,), (y,), (w,), (eta / self.schedule.step(1),))
             room = loops.Room(0, memo[last + 1 :], (q,))
             self._blend.post(self._loss, self._geometry, row, learned, room, 0, 0, False)
             if not all(-MOST <= x <= MOST for own in learned for x in own):
@@ -157,7 +158,7 @@ class Ensemble:
             mixed[k], held[k] = ticket.memo[last], ticket.memo[last + 1 :]
             carried.append(ticket._replace(base=ticket.memo[last], memo=ticket.memo[:last]))
         room = loops.Room(0 if batch.at_once else count, held.reshape(-1), mixed)
-        rows = rows_of(state, batch)._replace(etas=batch.etas / batch.steps)
+        rows = rows_of(state, batch)._replace(etas=batch.etas / self.schedule.step(1))
         parts = (self._blend, self._loss, self._geometry, rows, views(loops.Learned, state), room)
         run_loop(driven, parts, (), n * count)
         state.heard[0] += float(len(batch.posts))

@@ -85,7 +85,7 @@ class Entries:
 
 def read(log: list[Any]) -> Entries:
     """The labels that were left."""
-    number, rows, base, served, w, step, eta, late, y, _, _, memo, _, sign, places, now = (
+    number, rows, base, served, w, step, eta, late, y, _, _, memo, _, sign, _, places, now = (
         log[k::LEFT] for k in range(LEFT)
     )
     return Entries(

@@ -90,7 +90,7 @@ class Held:
     def add(self, state: State, place: Place, posting: Posting, error: Any) -> None:
         """The tracker learns, and what the limits changed for this label is counted."""
         self.inner.add(state, place, posting, error)
-        _, _, _, served, w, _, _, _, y, _, _, _, _, sign = posting
+        _, _, _, served, w, _, _, _, y, _, _, _, _, sign, _ = posting
         limits, width = self.limits, CHANGES * self.width
         for k, s in enumerate(listed(served)):
             for j in place.params:

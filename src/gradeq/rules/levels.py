@@ -128,7 +128,7 @@ class Levels:
 
         ``about``: the forecasts and the label that z'u tracks, if others than those of the posting.
         """
-        _, row, centre, _, w, _, eta, late, y, _, _, _, slopes, sign = posting
+        _, row, centre, _, w, _, eta, late, y, _, _, _, slopes, sign, _ = posting
         if about is not None:
             centre, y = about
         params, values, count, first = place[0], row[1], len(self.taus), late and sign > 0.0

@@ -156,7 +156,7 @@ class Mixed:
 
     def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """The final layer moves; a first label also teaches weights and means, a correction the losses alone."""
-        number, _, f, _, w, _, eta, late, y, _, _, memo, _, sign = posting
+        number, _, f, _, w, _, eta, late, y, _, _, memo, _, sign, _ = posting
         if not -FARTHEST <= y - f <= FARTHEST:
             raise diverging(eta)
         self.final.add(state, place, posting, error, (memo[SAID], y))

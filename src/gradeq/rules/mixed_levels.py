@@ -149,7 +149,7 @@ class MixedLevels:
 
         ``about``: the base forecasts and the label, if others than those of the posting.
         """
-        number, _, base, _, w, _, _, late, y, _, _, memo, _, sign = posting
+        number, _, base, _, w, _, _, late, y, _, _, memo, _, sign, _ = posting
         if about is not None:
             base, y = about
         count = self.width

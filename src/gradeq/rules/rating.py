@@ -22,6 +22,7 @@ from gradeq.kernels.rating import DECIDED, LOSS, STRIDE, TIED, Games, Kept
 from gradeq.kernels.rating_rules import MARKS, NOTES, Free, LazyLasso, Pull, ScaledRidge
 from gradeq.ledger import meetings
 from gradeq.ledger.batch import Batch
+from gradeq.ledger.constants import ones
 from gradeq.ledger.pairs import Pairs
 from gradeq.ledger.pairs import games_of as players_of
 from gradeq.ledger.state import MOST as LARGEST
@@ -259,16 +260,20 @@ def kept_of(state: State) -> Kept:
 def entry(game: Game, year: float, posting: Posting) -> tuple[float, ...]:
     """What is left of a posting for the leaderboard; sign 0: a score in the place of another."""
     sign = posting.sign if posting.first or posting.sign < 0.0 else 0.0
-    return (*game[:5], year, sign)
+    return (*game[:5], year, sign, posting.given)
 
 
 def leave_unread(state: State, batch: Batch, games: Games, when: Any) -> None:
     """Leave the games whose scores were posted for when the leaderboard is read; the caller may reuse its columns."""
-    own = (games.a, games.b, games.home, games.scores.copy(), games.weights.copy(), when)
+    n = len(games.a)
+    given = ones(n) if batch.given is None else batch.given.copy()
+    own: tuple[Any, ...] = (
+        games.a, games.b, games.home, games.scores.copy(), games.weights.copy(), when, ones(n), given,
+    )  # fmt: skip
     if not batch.at_once or len(batch.posts) < len(games.a):
         own = tuple(column[batch.posts] for column in own)
     if len(own[0]):
-        state.unread.append((*own, np.ones(len(own[0]))))
+        state.unread.append(own)
 
 
 def play_all(parts: tuple[Any, ...], batch: Batch, games: Games, kept: Kept, work: int) -> None:

@@ -79,7 +79,7 @@ class Relative:
 
     def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """Learn from the relative error."""
-        _, _, f, _, _, _, _, _, y, _, _, _, _, _ = posting
+        f, y = posting[2], posting[8]
         self.inner.add(state, place, posting, error, (1.0, y / f))
 
     def account(self, state: State, own: Entries) -> None:

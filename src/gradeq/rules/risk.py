@@ -83,7 +83,7 @@ class Risk:
 
     def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
         """Learn from the error that was noted."""
-        _, _, f, _, _, _, _, _, _, _, _, memo, _, _ = posting
+        f, memo = posting[2], posting[11]
         self._inner.add(state, place, posting, error, (f, memo[0]))
 
     def account(self, state: State, own: Entries) -> None:

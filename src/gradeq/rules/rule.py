@@ -127,7 +127,7 @@ def measured(
 ) -> Posting:
     """The same before it is judged."""
     _, memo = rule.measure(ticket.served, ticket.base, y, ticket.memo)
-    learned = (eta, late, y, (), (), memo, ticket.slopes, 1.0)
+    learned = (eta, late, y, (), (), memo, ticket.slopes, 1.0, ticket.given)
     return new(Posting, ticket[:6] + learned)  # number to step come first in both
 
 

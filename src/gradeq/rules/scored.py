@@ -74,7 +74,7 @@ class Scored:
 
     def add(self, state: State, place: Place, posting: Posting, error: Any) -> None:
         """Learn from the score that was noted."""
-        _, _, _, _, _, _, _, _, _, _, _, memo, _, _ = posting
+        memo = posting[11]
         self.inner.add(state, place, posting, error, (0.0, memo[-1]))
 
     def account(self, state: State, own: Entries) -> None:

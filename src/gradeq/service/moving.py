@@ -99,7 +99,7 @@ def write_import(tx: Write, row: LayerRow, text: str, now: float) -> None:
     unit = NANO if in_dates(layer) else 1.0
     rows: list[tuple[int, Id, float, Any]] = []
     for id, posting in layer._book.closed.items():
-        ticket = Ticket(*posting[:6], (), posting.memo)
+        ticket = Ticket(*posting[:6], (), posting.memo, given=posting.given)
         rows += [(TICKET, id, now, ticket), (POSTING, id, now, posting)]
     for ticket, own, time in layer._book.tickets():
         if own is not None:

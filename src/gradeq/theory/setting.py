@@ -78,6 +78,7 @@ class Setting:
         mass_changes, square_changes: these sums as they were before each change of 1/s, times the change, added up.
         decay: alpha of eta t^-alpha, only used to look ahead.
         weight_max, weight_sum: of the rows' weights; left out, weights are 1.
+        heaviest_step: the largest product of the step of a label and its weight, if known.
         divisor: what sums are divided by to give the average; left out, weight_sum (n without weights).
         penalty: lasso or ridge (lambda/2)||theta||^2, with strength lambda; "proximal lasso" and "proximal ridge"
             are the same taken after the step.
@@ -129,6 +130,7 @@ class Setting:
     decay: float = 0.0
     weight_max: float = 1.0
     weight_sum: float | None = None
+    heaviest_step: float | None = None
     divisor: float | None = None
     penalty: str | None = None
     strength: float = 0.0
@@ -165,8 +167,9 @@ class Setting:
 
     @property
     def largest_step(self) -> float:
-        """Largest step times largest weight."""
-        return self.top_eta * self.weight_max
+        """Largest step times weight; of those apart, if nobody knows of them together."""
+        product = self.top_eta * self.weight_max
+        return product if self.heaviest_step is None else min(product, self.heaviest_step)
 
     @property
     def smallest_step(self) -> float:
