@@ -52,6 +52,7 @@ def without_later(state):
     return {**state, "columns": columns}
 
 
+@pytest.mark.filterwarnings("ignore:these look like probabilities")
 @pytest.mark.parametrize("name", streams.MAKES)
 def test_explicit_steps_with_labels_at_once_serve_the_same_bits_as_ever(name):
     now, then = streams.told(name), BITS[name]
