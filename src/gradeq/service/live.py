@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -18,13 +18,14 @@ from gradeq.service.bodies import plain_in, posting_in, ticket_in
 from gradeq.service.items import Answer, Prediction
 from gradeq.service.spec import MAX_NAMES, layer_of
 from gradeq.service.store.folds import sums_in
-from gradeq.service.store.rows import Entry, LayerRow
+from gradeq.service.store.rows import MODULUS, Entry, Head, LayerRow, hashed
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET
 from gradeq.service.store.store import Store
 from gradeq.service.wording import a
 
 RECENT = 5_000  # labels that are kept for charts
 OPEN = 50_000  # open tickets that are kept in memory; the others are read from the journal
+HASHES = 100_000  # places of the journal whose hashes are kept in memory
 OTHER = "(other)"
 IMPORT = "import"  # the first entry of a layer that was started from a saved state
 CONTROLS = ("freeze", "resume", "reset_in_flight", "set_step")
@@ -50,6 +51,7 @@ class Live:
         self.opened: OrderedDict[str, tuple[Entry, Ticket]] = OrderedDict()
         self.whole = True  # whether every open ticket is among them
         self.recent: deque[Heard] = deque(maxlen=RECENT)
+        self.hashes: dict[int, int] = {}  # of the journal up to a number, where somebody asked
         self.rejections: deque[tuple[float, str, str, str]] = deque(maxlen=100)
         self.stale = False  # ahead of the store: a commit failed
         self.diverged = ""  # why it was frozen by itself
@@ -94,6 +96,21 @@ class Live:
             self._told(plain_in(entry.body))
 
     # What the journal says
+
+    def hash_at(
+        self, seq: int, head: Head, since: Callable[[int], list[Entry]], secret: bytes
+    ) -> int:
+        """The sum of the hashes of the journal up to a number; ``since`` reads the entries after one."""
+        if seq not in self.hashes:
+            entries = since(seq)
+            each = [hashed(secret, self.number, [entry]) for entry in entries]
+            hash = self.hashes[seq] = (head.hash - sum(each)) % MODULUS
+            for entry, own in zip(entries, each, strict=True):
+                hash = self.hashes[entry.seq] = (hash + own) % MODULUS
+        found = self.hashes[seq]
+        if len(self.hashes) > HASHES:
+            self.hashes = dict(sorted(self.hashes.items())[-HASHES // 2 :])
+        return found
 
     def replay(self, entry: Entry) -> None:
         """Do again what an entry says was done."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from gradeq.errors import BadInput, Diverging, GradeqError
-from gradeq.layers.journal import put_back
+from gradeq.layers.journal import adopt, put_back
 from gradeq.ledger.exact import Account
 from gradeq.ledger.values import Posting, Ticket, new
 from gradeq.service.bodies import (
@@ -23,7 +24,7 @@ from gradeq.service.failures import LayerStopped, NoSuchLayer
 from gradeq.service.items import GOOD, Answer, Label, Prediction, not_done
 from gradeq.service.live import Live
 from gradeq.service.outliers import check_reach
-from gradeq.service.signing import verified
+from gradeq.service.signing import Signed, mark_of, verified
 from gradeq.service.store.rows import Entry
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET
 from gradeq.service.store.store import Write
@@ -39,6 +40,10 @@ RESUME = (
     "or make the layer with its late_cap"
 )
 HAS_ANOTHER = "id {!r} already has the label {!r}, not {!r}"
+OTHER_HISTORY = (
+    "this ticket was served by a state that the store has lost: an old backup was put in its place"
+)
+SERVE_AGAIN = "ask for the prediction again, and send the label with the new ticket"
 SENT_BEFORE = "this id was sent with another prediction"
 
 
@@ -242,7 +247,8 @@ class Page:
         if not self.live.signed:
             raise BadInput("this layer keeps its tickets itself; send the id and the label alone")
         assert item.ticket is not None
-        text, at, payload, ticket = verified(self._secret, self.live.number, item.ticket)
+        sent = verified(self._secret, self.live.number, item.ticket)
+        text, at, payload, ticket = sent[:4]
         id = id_in(text)
         if item.id is not None and id_text(item.id) != text:
             raise BadInput(f"the ticket is of id {id!r}, not {item.id!r}")
@@ -253,13 +259,37 @@ class Page:
             return self._again(item, id, text, posted, y, author, told)
         if self._expired(at):
             return self._refuse(id, "expired", f"the ticket of {id!r} is older than the ttl")
+        if not self._served_by_this_journal(sent):
+            return self._refuse(id, "rejected", OTHER_HISTORY, SERVE_AGAIN)
         check_reach(self.live, ticket, y)
         if told is not None:
             return self._would(item, id, text, y, told)
-        posting = self.live.layer.adopt(ticket, y)
+        with self.live.layer._lock:
+            posting = adopt(self.live.layer, ticket, y)
         entry = self._append(TICKET, text, author, payload, body_of(ticket), at)
         self.live.note(entry, ticket)
         return self._posted(id, text, posting, author)
+
+    def _served_by_this_journal(self, sent: Signed) -> bool:
+        """Whether a signed ticket was served from what this journal says.
+
+        It is not after an old backup was put in the place of the store: the entries since are lost, and so is the
+        state that served it. How late its label is, nobody knows then.
+        """
+        number = self.live.number
+        if sent.ticket.number > self.live.layer._state.number + 1:
+            return False
+        if sent.seq is None:  # of an earlier version
+            return True
+        if sent.seq > self.head.seq:
+            return False
+        if sent.seq == self.head.seq:
+            hash = self.head.hash
+        else:
+            hash = self.live.hash_at(
+                sent.seq, self.head, partial(self.tx.entries, number), self._secret
+            )
+        return mark_of(self._secret, number, sent.seq, hash) == sent.mark
 
     def control(self, do: str, given: dict[str, Any], author: int, why: str = "") -> int:
         """What an operator asked for, or what had to be done and why; its number in the journal."""
@@ -324,6 +354,8 @@ class Page:
         if self.entries:
             sums = {account: live.sums[account] for account in self.changed}
             live.head = self.tx.append(number, self.head, self.entries, sums)
+            if live.signed:
+                live.hashes[live.head.seq] = live.head.hash
         if self.refused:
             self.tx.reject(number, self.refused)
             live.rejections.extend(self.refused)

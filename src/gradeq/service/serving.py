@@ -44,5 +44,6 @@ def _previewed(live: Live, item: Prediction, store: Store, now: float, why: str)
         return Answer(id=id, status="rejected", detail=in_json(str(error)))
     if not live.signed:
         return live.answer(id, ticket, status="served", stored=False, detail=why or None)
-    text = signed(store.secret, live.number, id_text(id), now, payload_of(item), ticket)
+    own = (id_text(id), now, payload_of(item), ticket)
+    text = signed(store.secret, live.number, *own, live.head)
     return live.answer(id, ticket, status="served", ticket=text)
