@@ -12,7 +12,7 @@ import numpy as np
 from fuzz.check import check
 from fuzz.life import lived
 from fuzz.paths import check_paths
-from fuzz.settings import case
+from fuzz.settings import case, matured
 from fuzz.telling import Broken
 from fuzz.trees import tree
 
@@ -21,6 +21,8 @@ def life(seed, sizes=(60, 150)):
     """One life under an adversary, everything printed checked now and then: what it ended in."""
     rng = np.random.default_rng(seed)
     made = case(rng, seed)
+    if rng.random() < 0.08:
+        made = matured(rng, made)
     try:
         return check(lived(made, rng, int(rng.choice(sizes)), lambda own: check(own, whole=False)))
     except Exception as error:

@@ -75,6 +75,9 @@ class Life:
         self.waiting, self.replaced = {}, 0
         if self.single:
             self.late = 0.0
+        self.maturity, self.maturing = case.told.get("maturity"), []
+        if self.maturity:
+            self.in_hand = self.single = self.wild = False
         self.look = look
         moments = set(rng.integers(3, rows, 2).tolist()) if look else ()
         for t in range(rows):
@@ -84,6 +87,10 @@ class Life:
         if look and rng.random() < 0.7:  # in the end all that was held back comes at once
             with contextlib.suppress(gq.Diverging):
                 self.release(rows)
+                if self.maturity:
+                    self.clock += self.maturity
+                    self.layer.advance(self.clock)
+                    self.mature(math.nextafter(self.clock, math.inf))
 
     # What is served
 
@@ -164,8 +171,9 @@ class Life:
             self.serve_single(row, args, given)
         else:
             row.id, self.number = self.number, self.number + 1
-            if self.rng.random() < 0.5:
+            if self.rng.random() < 0.5 or self.maturity:
                 given["time"] = row.time = self.clock
+            self.mature(self.clock)
             row.served = case.seen(layer, layer.predict(*args, id=row.id, **given), row.id)
             row.step = self.rng.random()
         self.counted(row)
@@ -208,8 +216,40 @@ class Life:
 
     # What is learned
 
+    def mature(self, now):
+        """By hand: the labels that are learned now, of rows that became mature before."""
+        if not self.maturity:
+            return
+        if self.case.told.get("missing_is") is not None:
+            known = {id(row) for row, _ in self.maturing}
+            self.maturing += [
+                (row, self.case.told["missing_is"])
+                for row in self.rows
+                if row.y is None and id(row) not in known and row.time + self.maturity < now
+            ]
+        due = [own for own in self.maturing if own[0].time + self.maturity < now]
+        self.maturing = [own for own in self.maturing if own[0].time + self.maturity >= now]
+        for row, y in due:
+            self.said(row, y)
+
+    def learn_mature(self, row, y):
+        """Post a label that may have to wait; one that is missing by now counts already."""
+        old = self.clock >= row.time + self.maturity
+        missed = old and "missing_is" in self.case.told
+        if row.y is None and not missed and not any(row is own for own, _ in self.maturing):
+            outcome = self.layer.update(y, id=row.id)
+            assert outcome == ("applied" if old else "waiting"), (outcome, row.time, self.clock)
+            self.mature(self.clock)
+            if old:
+                self.said(row, y)
+            else:
+                self.maturing.append((row, y))
+
     def learn(self, row, y):
         """Post a label and write it down."""
+        if self.maturity:
+            self.learn_mature(row, y)
+            return
         if self.rng.random() < 0.02 and not row.lapsed:
             self.offer(row, math.inf if self.rng.random() < 0.5 else -math.inf)
             beyond = math.nextafter(self.case.support[0], -math.inf)
@@ -509,7 +549,7 @@ class Life:
 
 def lived(case, rng, rows, look=None):
     """A whole life; one in eight is two partitions that are merged, about the same names or about others."""
-    if rng.random() >= 0.125:
+    if rng.random() >= 0.125 or "maturity" in case.told:
         return Life(case, rng, rows, look)
     part = str(rng.choice(["", "2", "2"]))
     one = Life(case, rng, rows // 2, alone=False)

@@ -207,11 +207,26 @@ def debias(rng, own):
 
 
 def keyed(own, cls, settings, *first):
-    if own.keyed == "pooled":
-        return lambda: gq.Keyed(cls(*first, **settings), pool=True)
-    if own.keyed:
-        return lambda: gq.Keyed(cls(*first, **settings))
-    return lambda: cls(*first, **settings)
+    def make():
+        layer = cls(*first, **settings)
+        return gq.Keyed(layer, pool=own.keyed == "pooled") if own.keyed else layer
+
+    make.settings = settings
+    return make
+
+
+def matured(rng, made):
+    """The same with a maturity, where the layer takes one: labels wait until their rows are that old."""
+    if not hasattr(made.make, "settings"):
+        return made
+    for settings in (made.make.settings, made.told):
+        settings.pop("ttl", None)
+    more = {"maturity": float(rng.choice([2.0, 5.0, 15.0]))}
+    if made.binary and made.support[0] <= 0.0 and rng.random() < 0.5:
+        more["missing_is"] = 0.0
+    made.make.settings |= more
+    made.told |= more
+    return made
 
 
 def quantile(rng, own):
