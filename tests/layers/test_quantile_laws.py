@@ -17,6 +17,7 @@ from gradeq import (
     Power,
     QuantileTracker,
     Ridge,
+    from_json,
 )
 from gradeq.kernels.levels import FADE
 
@@ -379,3 +380,21 @@ def test_a_sweep_equals_one_run_for_each_step(make):
         assert point.loss == result.loss_after
         assert point.worst == max(abs(c.bias_after) for c in result.coordinates)
     assert frontier.raw.loss > frontier.least_loss().loss
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: QuantileTracker(0.9, 0.1),
+        lambda: MultiQuantileTracker([0.4, 0.6], 0.1),
+    ],
+    ids=["one level", "several"],
+)
+def test_a_scale_that_would_overflow_is_saved_and_read_again(make):
+    """Labels of 1e308 on both sides: the sum of their sizes is more than a number holds."""
+    layer = make()
+    for y in (1e308, -1e308, 1.5e308, -1.5e308):
+        layer.predict(0.0)
+        layer.update(y)
+        again = from_json(layer.to_json())
+        assert again.to_json() == layer.to_json()
