@@ -71,3 +71,26 @@ def test_another_format_is_refused(version):
 def test_a_byte_order_mark_is_refused():
     with pytest.raises(StateError):
         gq.from_json("\ufeff" + gq.Debiaser(0.1).to_json())
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        gq.QuantileTracker(0.9, 1e60, link="linear"),
+        gq.RiskControl(lambda knob, y: float(y > knob), target=0.1, eta=1e60, start=0.0),
+        gq.QuantileEnsemble(0.9, [1e70], 1e-70, final_eta=1e60, link="linear"),
+    ],
+    ids=["quantile", "risk", "ensemble"],
+)
+def test_a_step_in_a_large_unit_is_no_count(layer):
+    """Wei, or a price in nanounits: a step is measured in the unit of labels, and its state is read again."""
+    for y in (1e61, -1e61):
+        layer.predict(*(() if isinstance(layer, gq.RiskControl) else (0.0,)))
+        layer.update(y)
+    text = layer.to_json()
+    again = (
+        type(layer).from_json(text, layer.error)
+        if isinstance(layer, gq.RiskControl)
+        else gq.from_json(text)
+    )
+    assert again.to_json() == text

@@ -36,6 +36,14 @@ _FACTS = {
     STEP_LOW, STEP_HIGH, RESETS, MERGED,
 ) = range(len(_FACTS))  # fmt: skip
 
+MEASURED = (
+    HEAVIEST,
+    LARGEST,
+    NORM,
+    STEP_LOW,
+    STEP_HIGH,
+)  # in units of the user's; the rest are counts
+
 FACTS = Column(
     "facts",
     "layer",
