@@ -3,7 +3,7 @@ PY := .venv/bin/python
 STAMP := .venv/.gradeq-setup
 PYTEST_WORKERS ?= auto
 
-.PHONY: help setup demo docs test test-faults fuzz check format bench bench-peers bench-large bench-quality bench-service bench-spark clean
+.PHONY: help setup demo docs test test-faults test-lowest fuzz check format bench bench-peers bench-large bench-quality bench-service bench-spark clean
 
 help:
 	@echo "make demo         set up, then run the demo into demo-out/"
@@ -11,6 +11,7 @@ help:
 	@echo "make test         set up, then run all tests (PYTEST_ARGS=... to narrow)"
 	@echo "make test-faults  runs killed at a write or short of room: files old or whole, no row lost or learned twice;"
 	@echo "                  and a server killed under load: nothing acknowledged is lost or doubled"
+	@echo "make test-lowest  a sample of the tests with the lowest versions that are allowed, from the source distribution"
 	@echo "make fuzz         an adversary against everything that is printed (FUZZ_ARGS='--runs 10000 --seed 7'),"
 	@echo "                  and thousands of generated calls against a running service"
 	@echo "make check        ruff, ruff format, mypy --strict, direction of imports"
@@ -42,6 +43,9 @@ test-faults: setup
 	cd tests && ../$(PY) -m service.kills $(KILLS_ARGS)
 	cd tests && ../$(PY) -m service.long_faults $(STORE_FAULTS_ARGS)
 	GRADEQ_STATEFUL=300 $(PY) -m pytest -q -n 0 tests/service/test_stateful.py
+
+test-lowest: setup
+	scripts/test-lowest
 
 fuzz: setup
 	cd tests && ../$(PY) -m fuzz $(FUZZ_ARGS)
@@ -77,5 +81,5 @@ bench-large: setup
 	$(PY) -m benchmarks --large
 
 clean:
-	rm -rf .venv .peers .bootstrap demo-out bench-out dist build site
+	rm -rf .venv .peers .lowest .bootstrap demo-out bench-out dist build site
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache

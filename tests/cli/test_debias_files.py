@@ -141,6 +141,7 @@ def test_rows_are_served_by_time_and_written_in_the_order_of_the_file(file, rows
     assert found["theta"] == layer.theta
 
 
+@pytest.mark.filterwarnings("ignore:.*labels have a label time before")
 def test_late_labels_are_learned_from_when_they_are_known(file, rows, tmp_path):
     out = tmp_path / "out.csv"
     options = ["--time", "day", "--label-time", "known", "--ttl", "40", "--by", "sex"]

@@ -211,7 +211,7 @@ def test_frames_in_frames_out(library):
     )
     rows = {"id": ["a", "b"], "prediction": [1.0, 2.0], "g": ["x", "y"], "weight": [1.0, 2.0]}
     frame = layer.predict_many(made(rows))
-    lower, upper = (list(map(float, frame[name])) for name in ("lower", "upper"))
+    lower, upper = (np.asarray(frame[name]) for name in ("lower", "upper"))
     expected = plain.predict_many([1.0, 2.0], {"g": ["x", "y"]}, ids=["a", "b"], weights=[1.0, 2.0])
     assert type(frame) is type(made(rows)) and np.array_equal(
         np.stack([lower, upper], axis=1), expected
