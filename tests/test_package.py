@@ -31,9 +31,8 @@ def test_the_long_description_has_neither_images_nor_relative_links():
 
 def test_the_long_description_keeps_every_block_and_heading_of_the_readme():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for part in (r"^#+ .*$", r"^```.*?^```"):
-        kept = re.findall(part, long_description(), re.MULTILINE | re.DOTALL)
-        assert kept == re.findall(part, readme, re.MULTILINE | re.DOTALL)
+    for part in (r"(?m)^#+ .*$", r"(?ms)^```.*?^```"):
+        assert re.findall(part, long_description()) == re.findall(part, readme)
 
 
 def test_the_addresses_of_the_project_are_those_that_exist():
