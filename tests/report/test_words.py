@@ -1,12 +1,14 @@
 """Verdicts: the thresholds, the words on both sides of them, and the loss beside every bias."""
 
 import dataclasses
+import math
 import re
 
 import pytest
 
-from gradeq.report import words
+from gradeq.report import notices, words
 from gradeq.report.numerals import number
+from gradeq.report.sections import loss_figure
 from gradeq.report.story import (
     Certificate,
     Coverage,
@@ -21,6 +23,20 @@ from gradeq.report.story import (
     Worst,
 )
 from report.inventions import interval, made_up
+
+
+@pytest.mark.parametrize("huge", [math.nan, math.inf])
+def test_a_loss_too_large_for_a_number_is_called_that(huge):
+    def said(before, after):
+        return words.text(words.loss_sentence(Loss("loss", before, after), "bias was removed"))
+
+    assert said(huge, huge) == "Loss is too large for a number, so nothing is said of its change."
+    assert said(1.0, huge).startswith("Loss rose from 1.00 to more than a number can hold")
+    assert said(huge, 1.0) == "Loss fell from more than a number can hold to 1.00."
+    assert notices.loss_worse(Loss("loss", huge, huge)) is None
+    assert notices.loss_worse(Loss("loss", 1.0, huge)).claim == "Loss got worse."
+    for before, after in ((huge, huge), (1.0, huge), (huge, 1.0)):
+        assert "too large for a number" in str(loss_figure(Loss("loss", before, after)))
 
 
 @pytest.mark.parametrize(

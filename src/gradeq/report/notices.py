@@ -3,6 +3,7 @@
 Numbers in, :class:`Notice` out; the terminal prints the claim and the remedy, the page all three.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 
 from gradeq.report.markup import clean
@@ -104,7 +105,8 @@ def loss_worse(loss: Loss, remedy: str = "") -> Notice | None:
     if loss_change(loss) != "rose":
         return None
     name = loss.name[:1].upper() + loss.name[1:]
-    more = f" by {percent(loss.after / loss.before - 1.0)}" if loss.before > 0 else ""
+    share = loss.after / loss.before - 1.0 if loss.before > 0 else math.nan
+    more = f" by {percent(share)}" if math.isfinite(share) else ""
     return Notice(
         "amber",
         f"{name} got worse{more}.",

@@ -1,5 +1,7 @@
 """The report of a debias or quantile run, section by section in reading order."""
 
+import math
+
 from gradeq.report import heatmap, method, overtime, plots, reliability
 from gradeq.report.grouptable import groups, levels
 from gradeq.report.manyseries import series
@@ -168,8 +170,8 @@ def loss_figure(loss: Loss, shadow: bool = False) -> Markup:
     """A loss before and after, and by how much it changed."""
     places = decimals(loss.before, loss.after)
     change = loss_change(loss)
-    gloss = "did not change"
-    if change != "same" and loss.before:
+    gloss = "did not change" if change == "same" else "too large for a number"
+    if change in ("fell", "rose") and loss.before and math.isfinite(loss.after / loss.before):
         share = percent(abs(loss.after / loss.before - 1.0), 0 if change == "fell" else 1)
         gloss = f"{share} {'lower' if change == 'fell' else 'higher'}"
     gloss += SHADOWED if shadow else ""

@@ -148,9 +148,16 @@ def typical(loss: Loss) -> float:
     return math.sqrt(max(loss.before, 0.0)) + math.sqrt(known) / ROUNDING
 
 
-def loss_change(loss: Loss) -> Literal["fell", "same", "rose"]:
-    """Say whether a loss fell, did not change (within 0.5 %, or by what is negligible), or rose."""
+def loss_change(loss: Loss) -> Literal["fell", "same", "rose", "unknown"]:
+    """Whether a loss fell, did not change (within 0.5 %, or by what is negligible), or rose.
+
+    A loss that is not finite is too large for a number: unknown where both are, else it fell or rose.
+    """
     before, after = loss.before, loss.after
+    if not math.isfinite(before):
+        return "fell" if math.isfinite(after) else "unknown"
+    if not math.isfinite(after):
+        return "rose"
     if abs(after - before) <= max(SAME_LOSS * abs(before), loss.negligible):
         return "same"
     return "fell" if after < before else "rose"
@@ -160,9 +167,11 @@ def loss_sentence(loss: Loss, gained: str = "", shadow: bool = False) -> Sentenc
     """Loss before and after, in words; a rise says what was ``gained`` for it, if anything was."""
     places = decimals(loss.before, loss.after)
     name = loss.name[:1].upper() + loss.name[1:]
-    before = Run(number(loss.before, places), "before")
-    after = Run(number(loss.after, places), "after")
+    before = Run(_amount(loss.before, places), "before")
+    after = Run(_amount(loss.after, places), "after")
     change = loss_change(loss)
+    if change == "unknown":
+        return (Run(f"{name} is too large for a number, so nothing is said of its change."),)
     if change == "same":
         if before.text == after.text:
             return (Run(f"{name} {_done('did not change', shadow)}: "), after, Run("."))
@@ -172,6 +181,10 @@ def loss_sentence(loss: Loss, gained: str = "", shadow: bool = False) -> Sentenc
     cost = f": {gained} at the cost of accuracy" if change == "rose" and gained else ""
     tail = Run(f"{cost}.")
     return (Run(f"{name} {_done(change, shadow)} from "), before, Run(" to "), after, tail)
+
+
+def _amount(loss: float, places: int) -> str:
+    return number(loss, places) if math.isfinite(loss) else "more than a number can hold"
 
 
 def gain(bias: Pair | None, coverage: Sequence[Coverage] = ()) -> str:
@@ -188,7 +201,7 @@ def gain(bias: Pair | None, coverage: Sequence[Coverage] = ()) -> str:
 def improved(story: Story) -> bool:
     """Whether the verdict deserves a tick: bias or coverage clearly nearer to its aim, no worse loss."""
     verdict = story.verdict
-    if story.labelled < FEW or loss_change(verdict.loss) == "rose":
+    if story.labelled < FEW or loss_change(verdict.loss) in ("rose", "unknown"):
         return False
     return bool(gain(verdict.bias, verdict.coverage))
 
