@@ -239,7 +239,7 @@ def test_labels_until_is_the_first_count_that_reaches_the_target(setting: Settin
             n=n,
             counts=tuple(c * n / setting.n for c in setting.counts),
             odds_sum=None if setting.odds_sum is None else setting.odds_sum * n / setting.n,
-            eta_last=setting.eta * n**-setting.decay if setting.decay else None,
+            eta_last=setting.eta_last and setting.eta_last * (n / setting.n) ** -setting.decay,
         )
         for n in (needed, needed - 1)
     ]

@@ -35,6 +35,7 @@ def merge(layer: Any, other: Any) -> None:
     layer._flight.join(layer._state, added, (layer._names, other._names))
     pairs = joined(layer._state, added, parameters) if hasattr(added, "met") else ()
     layer._state.merge(added, parameters, keys, pairs)
+    layer._revisions.merge(other._revisions)
     if crossed:
         layer._state.facts[fact.MERGED] = 1.0
 

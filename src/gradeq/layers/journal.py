@@ -42,6 +42,8 @@ def repost(layer: Layer, posting: Posting, y: Any) -> tuple[Posting, Posting]:
             raise
         state.facts[fact.CORRECTED] += 1.0
         layer._flight.correct(state, place, new)
+        for own in (old, new):
+            layer._revisions.add(own, place, rule.width)
     return old, new
 
 
@@ -101,6 +103,7 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
     state.catch_up()  # while a label is taken back, accounts have one less than facts
     if entry.sign != 0.0 and entry.weight > 0.0:
         learn(layer._rule, state, place, entry)
+        layer._revisions.add(entry, place, layer._rule.width)
     state.facts[fact.CORRECTED] += float(entry.sign < 0.0 < entry.weight)
     flight.correct(state, place, entry)
 

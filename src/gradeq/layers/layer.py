@@ -40,6 +40,7 @@ from gradeq.layers.making import (
     time_to_live,
 )
 from gradeq.layers.maturity import advance, arrive
+from gradeq.layers.revisions import Revisions, older
 from gradeq.layers.showing import Showing
 from gradeq.ledger import facts as fact
 from gradeq.ledger.state import FULL, State, column
@@ -112,6 +113,7 @@ class Layer(Showing, Answering, ABC):
             if hasattr(self, name):  # events read it: of the class it would be slower
                 setattr(self, name, getattr(self, name))
         self._log: list[tuple[str, int]] = []
+        self._revisions = Revisions()
         self._made = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -497,7 +499,11 @@ class Layer(Showing, Answering, ABC):
 
     @holds_lock
     def since(self, earlier: Self) -> Window:
-        """The averages over the labels posted since an earlier state of this layer, exactly, from the two states."""
+        """The averages over the labels posted since an earlier state of this layer, exactly, from the two states.
+
+        A label counts as it is now: corrected ones with their last value. What was corrected of labels from before
+        the earlier state is left out. A ticket kept by its caller counts as posted by then if it was served by then.
+        """
         if type(earlier) is not type(self):
             raise BadInput(
                 f"since takes an earlier {type(self).__name__}, a copy or one read back, not "
@@ -505,7 +511,9 @@ class Layer(Showing, Answering, ABC):
             )
         with together(self, earlier):
             check_same_settings(self, earlier)
-            return window(reading_of(earlier), reading_of(self))
+            last = reading_of(self)
+            skipped = self._names.count - len(last.names)
+            return window(reading_of(earlier), last, older(self, earlier), skipped)
 
     @abstractmethod
     def _label(self, y: Any) -> Any:
@@ -525,6 +533,7 @@ class Layer(Showing, Answering, ABC):
             closed[id] = judged(self._rule, posting)
         learned = {"columns": self._state.saved(), "tickets": self._book.state()}
         done = {"frozen": self._frozen, "log": self._log}
+        done |= self._revisions.state()
         settings = saved_settings(self.settings)
         return codec.written(self.kind, settings, self._names.state() | learned | done)
 

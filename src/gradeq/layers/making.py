@@ -82,6 +82,7 @@ def restore(layer: Layer, state: dict[str, Any]) -> None:
     if not isinstance(state["frozen"], bool):
         raise StateError(f"the state is damaged: frozen is {state['frozen']!r}")
     layer._frozen = state["frozen"]
+    layer._revisions.restore(state, names.count, layer._rule.width)
     layer._log = [(str(what), int(at)) for what, at in state["log"]]
 
 

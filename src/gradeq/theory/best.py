@@ -234,8 +234,14 @@ def _after(setting: Setting, n: float) -> Setting:
         return None if total is None else n * (total / setting.n)  # n labels of weight 1 weigh n
 
     last = setting.eta_last
-    if setting.decay > 0.0:
-        last = setting.eta * max(n, 1.0) ** -setting.decay
+    if (
+        setting.decay > 0.0
+    ):  # a clock counts rows without a label too: as many for each label as before
+        last = (
+            setting.eta * max(n, 1.0) ** -setting.decay
+            if last is None
+            else last * by**-setting.decay
+        )
     return replace(
         setting,
         n=n,
@@ -262,7 +268,7 @@ def _steps_after(setting: Setting, n: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
     growths = {
         "step_mass": first, "step_squares": second, "mass_changes": moved,
-        "square_changes": moved * second / first,
+        "square_changes": moved,
     }  # fmt: skip
     for name, growth in growths.items():
         total = getattr(setting, name)
@@ -272,7 +278,8 @@ def _steps_after(setting: Setting, n: float) -> dict[str, Any]:
 
 def _powers(n: float, p: float) -> float:
     """About 1 + 2^-p + ... + n^-p."""
-    return 1.0 + (math.log(n) if p == 1.0 else (n ** (1.0 - p) - 1.0) / (1.0 - p))
+    whole = math.log(n) if p == 1.0 else (n ** (1.0 - p) - 1.0) / (1.0 - p)
+    return whole + (1.0 + n**-p) / 2.0 + p * (1.0 - n ** (-p - 1.0)) / 12.0  # Euler and Maclaurin
 
 
 def _variation_after(setting: Setting, by: float) -> float | None:
