@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gradeq.certificate_reading import Terms
 from gradeq.coverage import Coverage, coverages
 from gradeq.engine import checks
-from gradeq.engine.flight import BOUNDED, LABELS
+from gradeq.engine.flight import LABELS
 from gradeq.engine.names import ALONE, Roster
 from gradeq.errors import BadInput
 from gradeq.layers.columns import Moment, moment
@@ -71,7 +71,7 @@ class QuantileEnsemble(Single):
         shadow: bool = False,
     ) -> None:
         self._keep_to(support)
-        self._sizing = LABELS if final_eta is None or link == "linear" else BOUNDED
+        self._sizing = LABELS  # the trackers have the unit of labels
         self.levels = checked_levels([level])
         self.etas = [
             Constant(checks.step(eta)).eta for eta in checks.several(etas, "etas", "steps")
