@@ -31,7 +31,7 @@ JUMP = n.labels_changed(
         (late.steps_held(None, 0.05, 1, ""), "Steps were capped, down to 0.05, for 1 label."),
         (late.no_cap_with_late_labels(0.1, "1 row"),
          "Labels arrived up to 1 row late and steps were not capped."),
-        (n.rows_too_large(3), "3 rows were too large for the step and got a smaller one."),
+        (n.rows_too_large(3, True, False, True), "3 rows were too large for the step and got a smaller one."),
         (late.too_late(3, "7d"), "3 labels came later than --ttl 7d allows and were not learned from."),
         (late.taken_again("12 ids were served before"),
          "Rows that the state had seen were taken again (--again)."),

@@ -34,7 +34,7 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     """Every warning of an Elo run, the serious ones first."""
     found: list[Notice] = []
     about_labels = (
-        unlearned(outcome, outcome.options, pass_.weighing, pass_.waiting),
+        unlearned(outcome, outcome.options, pass_.weighing, pass_.waiting, pass_.expired),
         gave_up(pass_.expired, outcome.options),
         taken_at_once(outcome, outcome.options),
         pass_.dates.notice(),

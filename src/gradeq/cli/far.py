@@ -13,14 +13,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradeq.engine.flight import LABELS
+from gradeq.kernels.account import COLUMNS, HIGH, LOW
+from gradeq.ledger import facts as fact
 from gradeq.report.story import Notice
-from gradeq.report.surprises import far_value, served_astray
+from gradeq.report.surprises import (
+    ABSOLUTE_WEIGHTS,
+    FAR_LABEL,
+    FAR_PREDICTION,
+    LATE_UNCAPPED,
+    UNKNOWN,
+    Cause,
+    far_value,
+    large_features,
+    large_step,
+    served_astray,
+)
 
 DOUBLINGS = 18  # at least 131,072 times: one of them is lost to where a power begins
 ASTRAY = 11  # at least 1,024 times
 FEWEST = 20  # values: fewer say nothing about what is usual
 REMEMBERED = 10_000  # tickets of the state that are looked at
 POWERS = 2048  # of two that a float can have
+ZERO = 1023  # the one of numbers from 1 to 2
 
 
 class Far(NamedTuple):
@@ -102,11 +117,22 @@ def each_of(column: Any, width: int) -> Any:
     return column if width == 1 else np.repeat(column, width)
 
 
+def farthest_residual(layer: Any) -> float:
+    """The farthest that a label ever was from its prediction, if the layer keeps that in the unit of labels."""
+    terms, state = layer._terms, layer._state
+    if terms.task not in ("mean", "quantile") or terms.sinh:
+        return 0.0
+    sums = state.view("sums").reshape(-1, COLUMNS)
+    known = sums[:, LOW] <= sums[:, HIGH]
+    return float(np.abs(sums[known][:, [LOW, HIGH]]).max(initial=0.0))
+
+
 class Watch:
     """The predictions and labels of a run beside those that the state remembers."""
 
     def __init__(self, layer: Any) -> None:
         self.predictions, self.labels, self.served = Magnitudes(), Magnitudes(), Magnitudes(ASTRAY)
+        self.layer = layer
         # A probability cannot be served astray, however rare what it is about.
         self.bounded = getattr(getattr(layer, "layer", layer), "outcome", "real") == "binary"
         book = layer._book
@@ -144,8 +170,31 @@ class Watch:
             return None
         return self.served.above(int(np.flatnonzero(seen[: usual + DOUBLINGS])[-1]))
 
+    def cause(self) -> Cause:
+        """What the data show of why served values are astray."""
+        layer, facts = self.layer, self.layer._state.facts
+        if self.labels.far is not None or farthest_residual(layer) > self.far_from_usual:
+            return FAR_LABEL
+        if self.predictions.far is not None:
+            return FAR_PREDICTION
+        if facts[fact.HEAVIEST] > facts[fact.SERVED]:  # relative to the mean none is
+            return ABSOLUTE_WEIGHTS
+        if layer._flight.limit is None and facts[fact.LATEST] > 1.0:
+            return LATE_UNCAPPED
+        usual = 2.0 ** (self.labels.usual - ZERO)
+        if facts[fact.STEP_HIGH] > (usual if layer._sizing == LABELS else 1.0):
+            return large_step(facts[fact.STEP_HIGH])
+        if layer._flight.featured and facts[fact.LARGEST] > 2.0**ASTRAY:
+            return large_features(facts[fact.LARGEST])
+        return UNKNOWN
+
+    @property
+    def far_from_usual(self) -> float:
+        """How large a number must be to be far outside, by the labels."""
+        return float(2.0 ** min(1000, self.labels.usual + DOUBLINGS - ZERO))
+
     def notices(self) -> list[Notice]:
         """A warning for each column with values far outside, after that of served values that are astray."""
         found = (("prediction", self.predictions.far), ("label", self.labels.far))
-        astray = [] if self.astray is None else [served_astray(*self.astray)]
+        astray = [] if self.astray is None else [served_astray(*self.astray, self.cause())]
         return [*astray, *(far_value(noun, *far) for noun, far in found if far is not None)]

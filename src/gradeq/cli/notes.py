@@ -10,6 +10,7 @@ from gradeq.cli.options import Common, labels_later
 from gradeq.cli.outcome import GroupLine, Outcome
 from gradeq.cli.ties import tie_notices
 from gradeq.cli.trend import weighted
+from gradeq.engine.flight import LABELS, SQUARED
 from gradeq.learning import learning_of
 from gradeq.report import late_notices as late_say
 from gradeq.report import notices as say
@@ -17,6 +18,7 @@ from gradeq.report.change import label_change
 from gradeq.report.harm import Measured, harm
 from gradeq.report.limits import crossing
 from gradeq.report.numerals import gap as spelled
+from gradeq.report.numerals import some
 from gradeq.report.story import Loss, Notice, Pair
 from gradeq.report.words import FEW, subject
 
@@ -29,7 +31,7 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     """Every warning of a debias or quantile run, the serious ones first."""
     found: list[Notice | None] = []
     options = outcome.task.common
-    hardly, off = unlearned(outcome, options, outcome.counted, pass_.waiting), None
+    hardly, off = unlearned(outcome, options, outcome.counted, pass_.waiting, pass_.expired), None
     if outcome.counted >= FEW:
         off = None if hardly else missed(outcome, loss_of(outcome))
         found += [*changed(outcome, pass_), *harmed(outcome), off]
@@ -109,10 +111,13 @@ def changed(outcome: Outcome, pass_: Any) -> list[Notice]:
     return found
 
 
-def unlearned(outcome: Any, options: Common, counted: int, waiting: int) -> Notice | None:
+def unlearned(
+    outcome: Any, options: Common, counted: int, waiting: int, expired: int
+) -> Notice | None:
     """Labels were there and hardly any was learned from: late, without a time, of weight 0, or frozen.
 
-    ``counted`` labels of this run have a weight; ``waiting`` labels are not due yet.
+    ``counted`` labels of this run have a weight; ``waiting`` labels are not due yet,
+    ``expired`` came later than --ttl allows.
     """
     labels, learned = outcome.labelled, outcome.learned
     if not labels or (learned >= FEW and learned >= HARDLY * counted):
@@ -133,8 +138,12 @@ def unlearned(outcome: Any, options: Common, counted: int, waiting: int) -> Noti
         return None
     if 2 * waiting >= missed:
         return late_say.not_due(learned, learned + waiting, not learned, options.state is not None)
-    reason = f"The others have no time in `{options.label_time}`"
-    reason += " or came later than --ttl allows." if options.ttl is not None else "."
+    if 2 * expired >= missed - waiting:
+        reason = f"{some(expired, 'label')} came later than --ttl {options.ttl} allows."
+        return late_say.not_learned(learned, counted, reason, "Give `--ttl` a longer time.")
+    if options.label_time is None:
+        return None
+    reason = f"{some(missed - waiting - expired, 'label')} have no time in `{options.label_time}`."
     remedy = "Fill in when labels became known, or drop `--label-time`."
     return late_say.not_learned(learned, counted, reason, remedy)
 
@@ -160,7 +169,10 @@ def stepping(outcome: Any, options: Common, whose: str) -> list[Notice]:
     elif options.no_cap and late and eta is not None:
         found.append(late_say.no_cap_with_late_labels(eta, late))
     if outcome.resized:
-        found.append(say.rows_too_large(outcome.resized))
+        layer = outcome.layer
+        own = (layer._state.born("weighed"), layer._flight.featured)
+        kinds = (layer._sizing == SQUARED, layer._sizing == LABELS)
+        found.append(say.rows_too_large(outcome.resized, *own, *kinds))
     return found
 
 

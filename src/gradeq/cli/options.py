@@ -262,7 +262,8 @@ _SHARED = (
         ),
     ),
     column(
-        "--weight", help="Row weights, 0 or more; rows of weight 0 are served but not learned from."
+        "--weight",
+        help="Row weights, 0 or more; only their ratios matter. Rows of weight 0 are served but not learned from.",
     ),
     click.option(
         "-o",

@@ -370,8 +370,8 @@ def facts(outcome: Outcome, follow: Follow, pass_: Any) -> tuple[told.Fact, ...]
     if task.common.weight is not None:
         none = outcome.labelled - outcome.counted
         zero = f"; {some(none, 'label')} of weight 0 left out" if none else ""
-        weights = f"`{task.common.weight}`: averages on this page are weighted by it{zero}"
-        found.append(told.Fact("Weight", weights))
+        weighted = "averages on this page are weighted by it, relative to its mean so far"
+        found.append(told.Fact("Weight", f"`{task.common.weight}`: {weighted}{zero}"))
     if outcome.eta is not None:
         found.append(told.Fact("Learning", str(outcome.equilibrium.learning)))
     if task.by:

@@ -115,15 +115,31 @@ def loss_worse(loss: Loss, remedy: str = "") -> Notice | None:
     )
 
 
-def rows_too_large(rows: int) -> Notice:
-    """Rows whose weight and features are too large for the step: each got a smaller one."""
+def rows_too_large(
+    rows: int, weights: bool, features: bool, squared: bool, unit: bool = False
+) -> Notice:
+    """Rows too large for the step: each got a smaller one. ``weights``, ``features``: what rows have; ``squared``:
+    the error is; ``unit``: parameters have the unit of the labels."""
     were = "row was" if rows == 1 else "rows were"
+    what = [word for word, there in (("weights", weights), ("features", features)) if there]
+    size = " times ".join(
+        word for word, there in (("relative weight", weights), ("squared size", features)) if there
+    )
+    if squared and what:
+        why = f"The squared error is stable while step times {size} is below 2; such a row has 1 / ({size}) instead."
+    elif squared:
+        why = "The squared error is stable while the step is below 2; such a row has a step of 1 instead."
+    elif unit:
+        why = "A row of 20 times the mean weight or more moves the correction as far as ten rows of the mean weight."
+    else:
+        why = f"Where step times {size} is 2 or more, a heavy row moves the correction by about 1 and no more."
+    remedy = {
+        (): "Use a schedule whose steps stay below 2.",
+        ("weights",): "If a weight is a mistake, correct it; only ratios of weights matter.",
+        ("features",): "Scale features to about 1.",
+    }.get(tuple(what), "Scale features to about 1; of weights only ratios matter.")
     return Notice(
-        "note",
-        f"{count(rows)} {were} too large for the step and got a smaller one.",
-        "The squared error is stable while step times weight times squared size is below 2; such a "
-        "row moves by 1 / (weight times squared size) instead.",
-        "Scale features and weights to about 1.",
+        "note", f"{count(rows)} {were} too large for the step and got a smaller one.", why, remedy
     )
 
 
@@ -142,7 +158,7 @@ def identity_broken(gap: str) -> Notice:
     return Notice(
         "red",
         f"Rows and state differ by {gap}.",
-        "An update was lost or applied twice: the averages on this page cannot be trusted.",
+        "The state is not the sum of the rows it has counted: the averages on this page cannot be trusted.",
         "Run `gradeq audit` on the state, then rerun from the files.",
     )
 

@@ -100,7 +100,7 @@ def diverging(eta: float) -> Diverging:
     """The refusal of a step that would leave the proven range."""
     return Diverging(
         f"a parameter leaves its proven range with a step of {eta:g}: the layer is diverging; "
-        "use a smaller eta (weights scale it), or the late-label cap where labels come late; "
+        "use a smaller eta, or the late-label cap where labels come late; "
         f"numbers beyond {LARGEST:g} are too large for any step"
     )
 

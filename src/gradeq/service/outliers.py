@@ -22,11 +22,11 @@ KNOWN = 5  # labels from which on there is something to compare with
 
 def check_reach(live: Live, entry: Ticket | Posting, y: Any) -> None:
     """Refuse a label that the layer could not learn from and stay sound; it costs nothing where it is not far off."""
-    f, w = entry.base, entry.weight
+    f = entry.base
     relative = isinstance(live.layer._rule, Relative)
-    if type(f) is float and -DIGITS < y - f < DIGITS and w < DIGITS and not relative:
+    if type(f) is float and -DIGITS < y - f < DIGITS and not relative:
         return
-    away = distance(f, y, w, relative)
+    away = distance(f, y, relative)
     if not away <= LARGEST:
         raise BadInput(
             f"the label {y!r} is too far from its prediction {shown(f)}: no sum could hold its loss; "
@@ -35,7 +35,7 @@ def check_reach(live: Live, entry: Ticket | Posting, y: Any) -> None:
     if away < DIGITS:
         return
     if len(live.recent) < KNOWN:  # a prediction of 0 says nothing about the size of labels
-        own = distance(f, 0.0, 1.0, False)
+        own = distance(f, 0.0, False)
         if own == 0.0 or relative or away <= DIGITS * max(1.0, own):
             return
         raise BadInput(
@@ -52,20 +52,20 @@ def check_reach(live: Live, entry: Ticket | Posting, y: Any) -> None:
     )
 
 
-def distance(f: Any, y: float, w: float, relative: bool) -> float:
+def distance(f: Any, y: float, relative: bool) -> float:
     """How far a label is from its prediction (of several, the farthest), in units of it if it is relative."""
     if relative:
-        return float(max(1.0, w) * abs(y / f - 1.0))
+        return float(abs(y / f - 1.0))
     each = f if isinstance(f, tuple) else (f,)
-    return float(max(1.0, w) * max(abs(y - own) for own in each))
+    return float(max(abs(y - own) for own in each))
 
 
 def size(posting: Posting, relative: bool) -> float:
     """How large the numbers of a label were; at least 1, as sums of zeros say nothing about what is usual."""
-    f, y, w = posting.base, posting.y, max(1.0, posting.weight)
+    f, y = posting.base, posting.y
     if relative:
-        return float(w * max(1.0, abs(y / f)))
-    return float(w * max(1.0, abs(y), *map(abs, f if isinstance(f, tuple) else (f,))))
+        return float(max(1.0, abs(y / f)))
+    return float(max(1.0, abs(y), *map(abs, f if isinstance(f, tuple) else (f,))))
 
 
 def shown(f: Any) -> str:
