@@ -90,7 +90,8 @@ class Equilibrium:
     ``learning``: the step in force, how late labels came, how long ``auto`` remembers, rows without a label.
     ``rounding``: how much of the gap rounding alone may explain; ``hidden``: the figures that it leaves unknown.
     ``certified``: what the averages are of, where that is not the slopes of the loss.
-    ``negligible``: a rise of the loss that rounding alone may explain.
+    ``negligible``: a rise of the loss that rounding alone may explain. ``measured``: what was measured, in words,
+    where it is neither bias nor coverage; ``doubt``: why the figures may not mean what they should.
 
     >>> print(Equilibrium(rows=3, coordinates=(Coordinate("(all)", 3, -0.9, from_state=-0.9),)))
     largest average gradient -0.9 over 3 rows; certificate exact (gap 0); no bound applies
@@ -114,6 +115,8 @@ class Equilibrium:
     bias_name: str = "bias"
     certified: str = ""
     negligible: float = 0.0
+    measured: str = ""
+    doubt: str = ""
 
     @property
     def largest(self) -> float:
@@ -157,6 +160,7 @@ class Equilibrium:
         if self.rows == 0:
             return "no labels yet: nothing to certify"
         rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
+        measured = measured or self.measured
         if measured:
             parts = [f"{measured} over {rows}"]
         elif self.bias_after is not None:
@@ -167,7 +171,7 @@ class Equilibrium:
         else:
             off = FARTHEST if self.loss_name == "pinball loss" else LARGEST
             parts = [f"{off} {figure(self.largest)} over {rows}"]
-        if self.loss_after is not None:
+        if self.loss_after is not None and not self.measured:
             before = "" if self.loss_before is None else f"{figure(self.loss_before)} -> "
             worse = f" ({self._worse})" if self.loss_got_worse else ""
             parts.append(f"{self.loss_name} {before}{figure(self.loss_after)}{worse}")
@@ -180,6 +184,8 @@ class Equilibrium:
             parts.append(f"labels: {self.learning.gaps}")
         if self.learning is not None and self.learning.replaced:
             parts.append(self.learning.replacements)
+        if self.doubt:
+            parts.append(self.doubt)
         return "; ".join(parts)
 
     @property

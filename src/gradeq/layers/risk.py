@@ -14,9 +14,11 @@ from gradeq.certificate_reading import Terms, reading_of, setting_of
 from gradeq.engine import checks
 from gradeq.engine.flight import LABELS
 from gradeq.engine.names import ALONE, Roster
+from gradeq.equilibrium import figure
 from gradeq.errors import BadInput
 from gradeq.kernels.account import GRADIENT, WEIGHT
 from gradeq.layers.columns import Moment, moment
+from gradeq.layers.direction import NAMED, REMEDY, Direction
 from gradeq.layers.layer import Id
 from gradeq.layers.making import late_limit
 from gradeq.layers.predicting import Predicting
@@ -45,7 +47,10 @@ class RiskControl(Predicting):
     (0.275, 2.5)
 
     ``error(theta, y)`` lies in [0, ``most``] and falls (not necessarily strictly) as theta grows: a larger knob is
-    the safer one. y is whatever ``update`` is given. theta starts at ``start``.
+    the safer one. y is whatever ``update`` is given. theta starts at ``start``. Now and then the error is also asked
+    at two other knobs, to see that it falls: one that rises instead makes theta run away, and a warning says so.
+    The average is over ALL labelled rows, whatever was decided about them: of the rows that a threshold accepts a
+    larger share may be wrong. It ends near the target, on either side of it.
 
     Guaranteed if ``span`` = (low, high) is given and true, that is error >= target below low and <= target above
     high for every y: |average error - target| = |theta_1 - theta| / (eta T), at most
@@ -90,7 +95,11 @@ class RiskControl(Predicting):
                 raise BadInput(f"span={span!r}: give two numbers")
             self.span = (ends[0], ends[1])
         self.eta, self.late_cap = checks.step(eta), late_cap
-        rule = Risk(error, self.target, self.most, Constant(self.eta))
+        reach = 10.0 * self.eta * self.most
+        if self.span is not None:
+            reach = max(reach, abs(self.span[1] - self.span[0]))
+        self._direction = Direction(error, self.target, reach, self.start)
+        rule = Risk(self._direction, self.target, self.most, Constant(self.eta))
         self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl, queue)
         self._mature_after(maturity, missing_is)
 
@@ -112,6 +121,7 @@ class RiskControl(Predicting):
         self, weight: float = 1.0, id: Id | None = None, time: Moment | None = None
     ) -> float:
         """The knob to use now; a ticket stays open until the label comes."""
+        self._warn_reversed()
         if id is not None:
             id = self._book.check_new(id)
         if time is not None:
@@ -142,7 +152,13 @@ class RiskControl(Predicting):
     ) -> Run:
         """Serve and learn from a column of numbers as labels; ``run.served`` has the knob of each row."""
         start = np.full(len(checks.floats(labels, "label", missing=True)), self.start)
-        return run_layer(self, start, labels, None, None, times, label_times, weights, ids=ids)
+        done = run_layer(self, start, labels, None, None, times, label_times, weights, ids=ids)
+        self._warn_reversed()
+        return done
+
+    def _warn_reversed(self) -> None:
+        if self._direction.reversed:
+            self._doubts.say(f"RiskControl: {NAMED}; {REMEDY}")
 
     @property
     def risk(self) -> float:
@@ -166,7 +182,11 @@ class RiskControl(Predicting):
         own = replace(found.coordinates[0], bias_before=None, loss_before=None)
         own = replace(own, bound=value, vacuous=vacuous)
         found = replace(found, coordinates=(own,), loss_before=None)
-        return replace(found, bound=value, bound_from=result, vacuous=vacuous)
+        own_error = f"error {figure(self.risk)} against a target of {self.target:g}"
+        doubt = f"{NAMED}: {REMEDY}" if self._direction.reversed else ""
+        return replace(
+            found, bound=value, bound_from=result, vacuous=vacuous, measured=own_error, doubt=doubt
+        )
 
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound falls below this; None without a ``span``."""

@@ -1,0 +1,94 @@
+"""A risk whose error does not fall as the knob rises is told by name; honest errors never are."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import gradeq as gq
+
+REVERSED = {
+    "step": (lambda theta, y: float(y < theta), 0.05),
+    "step, other sign": (lambda theta, y: float(y > -theta), 0.1),
+    "smooth": (lambda theta, y: float(1.0 / (1.0 + np.exp(np.clip(y - theta, -30.0, 30.0)))), 0.2),
+    "far away": (lambda theta, y: float(1e6 * y < theta), 0.3),
+}
+HONEST = {
+    "step": lambda theta, y: float(y > theta),
+    "smooth": lambda theta, y: float(1.0 / (1.0 + np.exp(np.clip(theta - y, -30.0, 30.0)))),
+    "rare": lambda theta, y: float(y > theta + 3.0),
+    "constant": lambda theta, y: 0.05,
+    "sometimes free": lambda theta, y: float(y > theta) if y > 0 else 0.0,
+    "size": lambda theta, y: float(min(1.0, max(0.0, (y - theta) / 10.0))),
+}
+STREAMS = {
+    "still": lambda rng, n: rng.normal(0.0, 1.0, n),
+    "ramp": lambda rng, n: np.arange(n) * 3.0 + rng.normal(0.0, 1.0, n),
+    "fall": lambda rng, n: -np.arange(n) * 3.0,
+    "jumps": lambda rng, n: np.repeat(rng.normal(0.0, 100.0, n // 50), 50),
+    "walk": lambda rng, n: np.cumsum(rng.normal(0.0, 2.0, n)),
+    "heavy": lambda rng, n: rng.standard_cauchy(n),
+}
+
+
+def lived(layer, labels):
+    for y in labels:
+        layer.predict()
+        layer.update(float(y))
+
+
+@pytest.mark.parametrize("name", REVERSED)
+def test_a_reversed_error_is_told_soon(name):
+    error, target = REVERSED[name]
+    layer = gq.RiskControl(error, target, 0.5)
+    with pytest.warns(gq.GradeqWarning, match="does not fall as theta rises"):
+        lived(layer, STREAMS["still"](np.random.default_rng(3), 200))
+    assert "does not fall as theta rises" in str(layer.equilibrium())
+
+
+def test_a_reversed_outcome_that_only_the_world_knows_is_told():
+    layer, rng = gq.RiskControl(lambda theta, y: y, 0.05, 0.5), np.random.default_rng(4)
+    with pytest.warns(gq.GradeqWarning, match="does not fall as theta rises"):
+        for _ in range(600):
+            theta = layer.predict()
+            layer.update(float(rng.normal() < theta))
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("eta", [0.01, 0.5, 20.0])
+def test_an_honest_error_is_never_called_reversed(name, stream, eta):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        layer = gq.RiskControl(HONEST[name], 0.1, eta)
+        lived(layer, STREAMS[stream](np.random.default_rng(5), 600))
+        assert "does not fall" not in str(layer.equilibrium())
+
+
+def test_an_honest_outcome_that_only_the_world_knows_is_not_called_reversed():
+    rng = np.random.default_rng(6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for start in (-50.0, 0.0, 50.0):
+            layer = gq.RiskControl(lambda theta, y: y, 0.1, 0.5, start=start)
+            for _ in range(1500):
+                layer.update(float(rng.normal() > layer.predict()))
+
+
+def test_columns_tell_it_too_and_the_verdict_has_the_target():
+    layer = gq.RiskControl(REVERSED["step"][0], 0.05, 0.5)
+    with pytest.warns(gq.GradeqWarning, match="does not fall as theta rises"):
+        layer.run(np.random.default_rng(7).normal(0.0, 1.0, 300))
+    good = gq.RiskControl(HONEST["step"], 0.05, 0.5)
+    good.run(np.random.default_rng(7).normal(0.0, 1.0, 300))
+    assert "target of 0.05" in str(good.equilibrium())
+
+
+def test_an_error_that_fails_at_other_knobs_is_left_alone():
+    def error(theta, y):
+        if abs(theta) > 3.0:
+            raise ValueError("out of range")
+        return float(y > theta)
+
+    layer = gq.RiskControl(error, 0.5, 0.1)
+    lived(layer, np.random.default_rng(8).normal(0.0, 1.0, 200))
