@@ -22,6 +22,7 @@ LAYERS = (
     ("theory", "standings"),
     (
         "equilibrium",
+        "informative",
         "equilibrium_table",
         "certificate",
         "certificate_elo",

@@ -19,6 +19,8 @@ import numpy as np
 
 from gradeq.certificate_reading import MANY, Reading, reading_of, setting_of
 from gradeq.equilibrium import Average, Coordinate, Coordinates, Equilibrium, averaged
+from gradeq.informative import MANY as MANY_PARAMETERS
+from gradeq.informative import is_vacuous, raw_error_of_all, raw_errors
 from gradeq.kernels.account import (
     COLUMNS,
     GRADIENT,
@@ -60,6 +62,8 @@ def certificate(reading: Reading) -> Equilibrium:
     setting = setting_of(reading)
     whole = proven(reading, setting)
     coordinates, gap = coordinates_of(reading, coordinate_bounds(reading, setting), divisor)
+    raw = raw_error_of_all(reading)
+    vacuous = is_vacuous(whole.value, raw)
     facts, single = reading.state.facts, not terms.levels
     shown = figures(totals, facts, single, terms.loss_scale, unit_of(reading))
     unknown = {"bias": shown.bias_after, terms.loss_name: shown.loss_after}
@@ -77,7 +81,8 @@ def certificate(reading: Reading) -> Equilibrium:
         hidden=tuple(name for name, value in unknown.items() if value is None),
         bound=whole.value,
         bound_from=whole.result,
-        vacuous=whole.vacuous,
+        vacuous=vacuous,
+        needed=labels_needed(setting, whole.value, raw) if vacuous else None,
         exact=constant,
         negligible=negligible(reading, totals),
     )
@@ -129,7 +134,7 @@ def coordinates_of(
             from_state=math.nan if destroyed else average.from_state,
             **shown._asdict(),
             bound=bound.value,
-            vacuous=bound.vacuous,
+            vacuous=is_vacuous(bound.value, float(raw_errors(reading, own)[0])),
             weight=own[WEIGHT],
             moved=average.moved,
         )
@@ -191,7 +196,7 @@ def proven(reading: Reading, setting: Setting) -> Bound:
     bound = best_bound(setting)
     refusal = reading.refusal
     if refusal is not None:
-        return bound._replace(value=None, result=refusal, vacuous=True)
+        return bound._replace(value=None, result=refusal)
     return bound if bound.value is not None else bound._replace(result=bound.reason or bound.result)
 
 
@@ -219,7 +224,7 @@ def total_bounds(reading: Reading, setting: Setting | None = None) -> list[Bound
     """A bound for each level on the average over all rows; none where only coordinates are bounded."""
     setting = setting_of(reading) if setting is None else setting
     whole = proven(reading, setting)
-    none = whole._replace(value=None, vacuous=True)
+    none = whole._replace(value=None)
     if whole.value is None:
         return [none] * reading.width
     if setting.structure == "disjoint" and setting.penalty is None:
@@ -248,9 +253,17 @@ def _added_up(setting: Setting, whole: Bound, width: int) -> list[Bound]:
         total = None if None in values else math.fsum(v for v in values if v is not None)
         value = None if total is None else over(total, setting.average_over)
         trivial = max(bound.trivial for bound in own)
-        vacuous = value is None or not value < trivial
-        bounds.append(whole._replace(value=value, trivial=trivial, vacuous=vacuous))
+        bounds.append(whole._replace(value=value, trivial=trivial))
     return bounds
+
+
+def labels_needed(setting: Setting, bound: float | None, raw: float) -> int | None:
+    """About how many labels in all until a vacuous bound is below the raw error, if things go on as they were."""
+    if bound is None or not raw > 0.0 or not math.isfinite(bound):
+        return None
+    if len(setting.groups) > MANY_PARAMETERS:
+        return math.ceil(setting.n * bound / raw)
+    return labels_until(setting, raw)
 
 
 def more_labels(reading: Reading, bound: float) -> int | None:

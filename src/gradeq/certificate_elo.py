@@ -15,6 +15,7 @@ import numpy as np
 from gradeq import certificate
 from gradeq.certificate_reading import Reading, Terms, setting_of
 from gradeq.equilibrium import Equilibrium
+from gradeq.informative import rate_error
 from gradeq.kernels.account import (
     COLUMNS,
     HIGH,
@@ -34,6 +35,7 @@ class EloReading(Reading):
     """Refuses a bound where the lateness of players is not what a theorem needs: that of all games."""
 
     __slots__ = ()
+    of_rates = of_players = True
 
     @property
     def refusal(self) -> str | None:
@@ -103,15 +105,15 @@ def certify(elo: Any) -> Equilibrium:
     return replace(found, coordinates=tuple(coordinates), **said)
 
 
-def player_bounds(elo: Any, weights: Any) -> tuple[Any, Any]:
-    """The bound on the bias of players with so much weight of games, (None: not proven) and where it is vacuous."""
+def player_bounds(elo: Any, weights: Any, win_rates: Any) -> tuple[Any, Any]:
+    """The bound on the bias of players with so much weight of games, and whether it is vacuous; None: not proven."""
     reading = reading_of(elo)
     setting = replace(setting_of(reading), counts=(1.0,))
     one = certificate.coordinate_bounds(reading, setting)[0]  # of a player with one game
     if one.value is None:
-        return np.full(len(weights), None), np.ones(len(weights), dtype=bool)
+        return np.full(len(weights), None), np.full(len(weights), None)
     values = one.value / weights
-    return values, ~(values < one.trivial)
+    return values, ~(values < rate_error(win_rates - 0.5))
 
 
 def more_games(elo: Any, target: float) -> int | None:

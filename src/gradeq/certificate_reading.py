@@ -106,6 +106,16 @@ class Reading(NamedTuple):
         return self.terms.certified and bool(facts[fact.STEP_LOW] >= facts[fact.STEP_HIGH])
 
     @property
+    def of_rates(self) -> bool:
+        """Whether errors are those of a rate: coverage, or wins."""
+        return bool(self.terms.levels)
+
+    @property
+    def of_players(self) -> bool:
+        """Whether coordinates are players, whose errors cancel in all games."""
+        return False
+
+    @property
     def refusal(self) -> str | None:
         """Why no theorem covers what happened, whatever the settings."""
         facts = self.state.facts

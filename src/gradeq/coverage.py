@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gradeq.certificate import total_bounds
 from gradeq.certificate_reading import reading_of
+from gradeq.informative import is_vacuous, rate_error
 from gradeq.kernels.account import BEFORE, GRADIENT, WEIGHT
 
 
@@ -22,7 +23,7 @@ class Coverage(NamedTuple):
     before: float
     after: float
     bound: float | None
-    vacuous: bool
+    vacuous: bool | None
     clipped: float | None = None
 
 
@@ -36,7 +37,8 @@ def coverages(layer: Any) -> list[Coverage]:
         before, after = share(tau, own[BEFORE] / weight), share(tau, own[GRADIENT] / weight)
         more = reading.limited(k)
         clipped = None if more is None else share(after, more / weight)
-        found.append(Coverage(tau, before, after, bound.value, bound.vacuous, clipped))
+        vacuous = is_vacuous(bound.value, float(rate_error(before - tau)))
+        found.append(Coverage(tau, before, after, bound.value, vacuous, clipped))
     return found
 
 
@@ -50,18 +52,25 @@ def between(lower: Coverage, upper: Coverage, target: float) -> Coverage:
     return Coverage(target, before, after, bound, vacuous, clipped)
 
 
-def joint(parts: Sequence[Any], target: float | None = None) -> tuple[float | None, bool]:
-    """The bound on several parameters, and whether it says nothing: the largest of theirs.
+def joint(parts: Sequence[Any], target: float | None = None) -> tuple[float | None, bool | None]:
+    """The bound on several parameters, and whether it says nothing: the largest of theirs; None where one has none.
 
-    With a ``target`` they are the two ends of an interval: the sum of theirs, held against its own trivial error.
+    With a ``target`` they are the two ends of an interval: the sum of theirs, held against its own raw error.
     """
     known = [own.bound for own in parts if own.bound is not None]
     if not known or len(known) < len(parts):
-        return None, True
+        return None, None
     if target is None:
         return max(known), any(own.vacuous for own in parts)
-    bound = math.fsum(known)
-    return bound, not bound < max(target, 1.0 - target)
+    bound, off = math.fsum(known), [raw_of(own) for own in parts]
+    return bound, is_vacuous(bound, float(rate_error(off[-1] - off[0])))
+
+
+def raw_of(part: Any) -> float:
+    """How far the raw coverage of a level was off, of a coordinate or of a coverage."""
+    if isinstance(part, Coverage):
+        return part.before - part.target
+    return float(part.bias_before or 0.0)
 
 
 def share(a: float, b: float) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 
 from gradeq.engine.observed import DIRECTIONS, OWN_GRADIENTS
 from gradeq.errors import BadInput
+from gradeq.informative import no_guarantee
 from gradeq.numerics import over
 from gradeq.rounding import HIDDEN, balance, trusted
 from gradeq.tables import Lazily, frame_of, in_html
@@ -53,7 +54,7 @@ class Coordinate:
     loss_before: float | None = None
     loss_after: float | None = None
     bound: float | None = None
-    vacuous: bool = False
+    vacuous: bool | None = None
     weight: float = 0.0
     moved: float = 0.0
 
@@ -86,7 +87,8 @@ class Equilibrium:
 
     ``gap`` is the largest disagreement between the summed averages and the state; rounding apart it is 0. ``exact``:
     one constant step, so the averages follow from two states alone. ``bound`` bounds the largest average gradient
-    by the result named ``bound_from``; ``vacuous`` when it says no more than what holds without learning.
+    by the result named ``bound_from``; ``vacuous`` when it is no smaller than the
+    raw error (``gradeq.informative``), None without a bound; ``needed``: about how many labels it would take.
     ``learning``: the step in force, how late labels came, how long ``auto`` remembers, rows without a label.
     ``rounding``: how much of the gap rounding alone may explain; ``hidden``: the figures that it leaves unknown.
     ``certified``: what the averages are of, where that is not the slopes of the loss.
@@ -107,12 +109,13 @@ class Equilibrium:
     gap: float = 0.0
     bound: float | None = None
     bound_from: str = ""
-    vacuous: bool = False
+    vacuous: bool | None = None
     exact: bool = True
     learning: Learning | None = None
     rounding: float = 0.0
     hidden: tuple[str, ...] = ()
     bias_name: str = "bias"
+    needed: int | None = None
     certified: str = ""
     negligible: float = 0.0
     measured: str = ""
@@ -123,6 +126,11 @@ class Equilibrium:
         """The average gradient that is largest in size, with its sign, of those known; 0 without parameters."""
         known = (g for g in column_of(self.coordinates, "average_gradient") if not math.isnan(g))
         return max(known, key=abs, default=0.0)
+
+    @property
+    def counted(self) -> str:
+        """What labels are called."""
+        return "game" if self.bias_name != "bias" else "label"
 
     @property
     def largest_apart(self) -> float | None:
@@ -202,9 +210,11 @@ class Equilibrium:
             why = "" if self.bound_from in ("", "no theorem fits") else f": {self.bound_from}"
             return f"no bound applies{why}"
         source = f" (result {self.bound_from})" if self.bound_from else ""
-        apart = None if self.vacuous else self.largest_apart
+        apart = self.largest_apart
         of = "" if apart is None else f"{LARGEST} {figure(apart)}, "
-        return f"{of}bound {'vacuous' if self.vacuous else limit(self.bound)}{source}"
+        if self.vacuous:
+            return no_guarantee(self.needed, self.counted)
+        return f"{of}bound {limit(self.bound)}{source}"
 
     def __str__(self) -> str:
         from gradeq.equilibrium_table import table_lines
@@ -256,7 +266,8 @@ class Equilibrium:
             "gap": plain(self.gap),
             "bound": plain(self.bound),
             "bound_from": self.bound_from,
-            "vacuous": self.vacuous,
+            "labels_needed": self.needed,
+            "vacuous": None if plain(self.bound) is None else bool(self.vacuous),
             "exact": self.exact,
             **({"certified": self.certified} if self.certified else {}),
         }

@@ -54,7 +54,7 @@ def cells_of(coordinates: Sequence[Coordinate]) -> Cells:
 def _bound(c: Coordinate) -> str:
     if c.bound is None:
         return ""
-    return "vacuous" if c.vacuous else limit(c.bound)
+    return "none yet" if c.vacuous else limit(c.bound)
 
 
 def table_lines(coordinates: Sequence[Coordinate]) -> list[str]:

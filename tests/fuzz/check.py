@@ -225,12 +225,12 @@ def coverage(life, own):
     for one, error in pairs:
         expect(apart or one.bound is None, "a coordinate's bound as that of coverage", one)
         expect(abs(one.after - one.target - error) < 1e-8, "coverage", one, error)
-        expect(one.bound is not None or one.vacuous, "no bound and not vacuous", one)
+        expect((one.bound is None) == (one.vacuous is None), "vacuous without a bound", one)
         if one.bound is not None:
             within("bound of coverage", error, one.bound, 1.0, one)
-            trivial = max(one.target, 1.0 - one.target)
-            if abs(one.bound - trivial) > 1e-9:
-                expect(one.vacuous == (one.bound > trivial), "vacuous coverage", one)
+            raw = max(abs(one.before - one.target), 0.05)
+            if abs(one.bound - raw) > 1e-6:
+                expect(one.vacuous == (one.bound > raw), "vacuous coverage", one)
 
 
 def limits(life, found):

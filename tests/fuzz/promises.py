@@ -7,48 +7,35 @@ from fuzz.telling import expect
 NEAR = 1e-6  # ranges are widened by rounding
 
 
-def trivial(case, rows, k=None):
-    """What an average error cannot exceed whatever is learned: of one level, or of any."""
-    if case.kind == "risk":
-        return max(case.target, case.told["most"] - case.target)
-    if case.levels:
-        return max(max(tau, 1.0 - tau) for tau in (case.levels if k is None else (case.levels[k],)))
-    if case.binary:
-        return 2.0 if case.combination.link == "shift" else 1.0
-    if case.positive:
-        return max(abs(row.y / row.base - 1.0) for row in rows)
-    return max(abs(row.y - row.base) for row in rows)
-
-
 def vacuous(life, result, rows):
-    """A bound is called vacuous exactly if it says no more than holds without learning anything."""
+    """A bound is called vacuous exactly if it is not below the raw error, and nothing where there is no bound."""
     case = life.case
     shown = [(result.bound, result.vacuous, None)]
     shown += [(c.bound, c.vacuous, c.name) for c in result.coordinates]
     for bound, said, name in shown:
-        expect(bound is not None or said, "no bound and not vacuous", name)
-    # With auto the range is that of what the mix left; of a key's group nobody outside knows the range.
-    plain = case.combination.rows in ("", "features", "overlap", "groups features")
-    if (
-        result.bound is None
-        or life.corrected
-        or (case.auto and not case.levels and not case.binary)
-    ):
+        expect((bound is None) == (said is None), "vacuous without a bound", name, bound, said)
+    said = result.certificate
+    expect((said["bound"] is None) <= (said["vacuous"] is None), "vacuous without a bound", said)
+    expect(result.vacuous is True or result.needed is None, "labels needed", result.needed)
+    if life.corrected or case.kind in ("risk", "conformal"):
         return
-    known = trivial(case, rows) * max(
-        [max(map(abs, row.z)) for row in rows] if case.features else [1.0]
-    )
-    digits = 1.0 if case.positive else max(abs(x) for row in rows for x in (row.y, *ends(row.base)))
-    blur = NEAR * known + (0.0 if case.levels or case.binary else 1e-14 * digits)
-    for bound, said, name in (
-        shown if plain and not case.keyed and len(case.levels) < 2 else shown[:1]
-    ):
-        if bound is not None and abs(bound - known) > blur:
-            expect(said == (bound > known), "vacuous", name, bound, known, said)
+    if case.levels or case.games:
+        for c in result.coordinates:
+            judged(c.name, c.bound, c.vacuous, max(abs(c.bias_before or 0.0), 0.05))
+    elif not (case.groups or case.features or case.keyed):
+        raw = [case.error(row.base, row.y, row.base)[0] for row in rows]
+        weight = math.fsum(row.w for row in rows)
+        mean = math.fsum(row.w * e / weight for row, e in zip(rows, raw, strict=True))
+        most = max(map(abs, raw))
+        if 1e-140 < most < 1e140:
+            spread = math.fsum(row.w / weight * e * e for row, e in zip(rows, raw, strict=True))
+            deviation = math.sqrt(max(0.0, spread - mean * mean) / len(rows))
+            judged("(all)", result.bound, result.vacuous, max(abs(mean), deviation))
 
 
-def ends(base):
-    return base if isinstance(base, tuple) else (base,)
+def judged(name, bound, said, raw):
+    if bound is not None and abs(bound - raw) > 1e-4 * raw:
+        expect(said == (bound > raw), "vacuous", name, bound, raw, said)
 
 
 def harm(life, rows, own):

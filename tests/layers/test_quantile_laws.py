@@ -89,7 +89,7 @@ def test_the_bound_on_coverage_is_that_of_all_rows_together(player):
         duel(overlapping, player, 300, groups=["a", "b"])
         coverage = apart.coverage
         assert abs(coverage.after - coverage.target) <= coverage.bound * (1 + SLACK)
-        assert overlapping.coverage.bound is None and overlapping.coverage.vacuous
+        assert overlapping.coverage.bound is None and overlapping.coverage.vacuous is None
         assert overlapping.equilibrium().bound is not None
 
 

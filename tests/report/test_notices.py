@@ -38,7 +38,7 @@ JUMP = n.labels_changed(
         (late.no_label(1204), "1,204 rows have no label: nothing is claimed about them."),
         (late.no_label(1), "1 row has no label: nothing is claimed about it."),
         (n.loose_bounds(4, 5), "The worst-case bound is loose for 4 of 5 groups."),
-        (n.vacuous_bounds(8, 53, "model", "Why."), "The worst-case bound is vacuous for 8 of 53 models."),
+        (n.vacuous_bounds(8, 53, "model", "Why."), "There is no worst-case guarantee yet for 8 of 53 models."),
         (n.few_labels(12), "Too few labels to judge (12)."),
         (n.many_groups("zip", 10_000, 30_000), "10,000 groups in `zip`."),
         (elo.predicted_off("m", 0.0512, 590, 5, 52, "model"), "m is predicted 5.1 points too high."),

@@ -358,6 +358,9 @@ def write_board(writer: Writer, board: list[Any]) -> None:
 
     columns: dict[str, Any] = {name: [getattr(row, name) for row in board] for name in LEADERBOARD}
     columns["player"] = [guard_formula(name) for name in columns["player"]]
-    columns["bound"] = [np.nan if bound is None else bound for bound in columns["bound"]]
+    # No rate is off by more than 1: such a bound is left out.
+    columns["bound"] = [
+        np.nan if bound is None or bound > 1.0 else bound for bound in columns["bound"]
+    ]
     nothing = pa.RecordBatch.from_struct_array(pa.array([{}] * len(board), pa.struct([])))
     writer.write(nothing, columns)

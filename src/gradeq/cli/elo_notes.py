@@ -64,7 +64,7 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     unlabelled -= outcome.ties if outcome.ties_rule == "drop" else 0
     if unlabelled > 0:
         found.append(late_say.no_label(unlabelled, later))
-    vacuous = sum(row.vacuous for row in outcome.board)
+    vacuous = sum(row.vacuous is True for row in outcome.board)
     if vacuous:
         held, fewest = outcome.capped, min(row.games for row in outcome.board if row.vacuous)
         least = None if held is None else float(f"{held.least:.3g}")

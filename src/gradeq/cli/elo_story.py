@@ -39,7 +39,7 @@ def story_of(outcome: EloOutcome, follow: EloFollow, files: list[str]) -> told.E
         players=len(outcome.board),
         loss=log_loss(outcome.games, loss),
         certificate=told.Certificate(
-            abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous,
+            abs(reached.largest), reached.bound, reached.gap, reached.exact, bool(reached.vacuous),
         ),
         rows=tuple(player(row) for row in outcome.board),
         k=eta / step_from_k(1.0),

@@ -8,7 +8,7 @@ from typing import Any
 from gradeq.cli.delay import labels_words
 from gradeq.cli.elo_job import EloOutcome
 from gradeq.cli.json_summary import concluding, dumped
-from gradeq.cli.summary import auto, bounded, holds, plain, said, short
+from gradeq.cli.summary import auto, holds, limit, plain, said, short
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
 from gradeq.report.words import FEW, forecasts_matched
@@ -101,13 +101,13 @@ def figures(outcome: EloOutcome) -> str:
 
 
 def worst_bias(outcome: EloOutcome) -> str:
-    """largest |bias| 0.239 (Guam, 35 games; bound vacuous): the bound is the one on this very bias."""
+    """largest |bias| 0.239 (Guam, 35 games; no worst-case guarantee yet): the bound is that on this very bias."""
     judged = [row for row in outcome.board if row.games >= FEW] or outcome.board
     if not judged:
         return "no player to judge"
     row = max(judged, key=lambda row: abs(row.bias))
     whose = f"{clean(row.player, 40)}, {some(row.games, 'game')}"
-    return f"largest |bias| {short(abs(row.bias))} ({whose}; {bounded(row.bound, row.vacuous)})"
+    return f"largest |bias| {short(abs(row.bias))} ({whose}; {player_bound(row)})"
 
 
 def lost(games: int, after: float | None) -> str:
@@ -199,6 +199,13 @@ def board(standing: Any) -> dict[str, Any]:
     }
 
 
+def player_bound(row: Any) -> str:
+    """The bound of one player."""
+    if row.bound is None:
+        return "no bound applies"
+    return "no worst-case guarantee yet" if row.vacuous else f"bound {limit(row.bound)}"
+
+
 def player(outcome: EloOutcome, row: Any) -> dict[str, Any]:
     """One player's entry: bias from the player's own side; the loss over this run's games."""
     loss, games = outcome.players.get(row.player, (0.0, 0.0))
@@ -210,5 +217,5 @@ def player(outcome: EloOutcome, row: Any) -> dict[str, Any]:
         "bias": {"before": 0.5 - row.win_rate, "after": row.bias},
         "loss": {"name": "log loss", "before": LN2, "after": loss / games if games else None},
         "bound": row.bound,
-        "vacuous": row.vacuous,
+        "vacuous": None if row.bound is None else row.vacuous,
     }

@@ -90,7 +90,7 @@ def group(task: Task, line: GroupLine) -> dict[str, Any]:
         **measured(task, line.means.__getitem__, line.counted),
         "learned": line.learned,
         "bound": line.bound,
-        "vacuous": line.vacuous,
+        "vacuous": None if line.bound is None else line.vacuous,
     }
 
 

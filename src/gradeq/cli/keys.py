@@ -134,8 +134,10 @@ def columns_of(task: Task, table: KeyTable, sums: SeriesSums) -> dict[str, Any]:
     return found
 
 
-def bound_of_key(task: Task, layer: Any, series: Series, j: int) -> tuple[float | None, bool]:
+def bound_of_key(
+    task: Task, layer: Any, series: Series, j: int
+) -> tuple[float | None, bool | None]:
     """The bound of one series and whether it is vacuous; none where a series has parameters of its own."""
     if not series.sums.alone:
-        return None, True
+        return None, None
     return bound_of(task, layer.equilibrium(series.table.keys[j]).coordinates)

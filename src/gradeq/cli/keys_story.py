@@ -52,7 +52,7 @@ def worst(outcome: Outcome, series: Any, j: int) -> told.Group:
     label = float(series.sums.means("label", len(table.rows))[j]) if series.sums.alone else np.nan
     return told.Group(
         task.key or "", name, int(table.rows[j]), label, aim.before, aim.after, losses(series, j),
-        bound, vacuous and bound is not None, aim.target, None if aim.level else path(series, j),
+        bound, bool(vacuous), aim.target, None if aim.level else path(series, j),
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ class GroupLine:
     means: dict[str, float]
     label_mean: float
     bound: float | None
-    vacuous: bool
+    vacuous: bool | None
     counted: int
     weight: float | None
     learned: int
@@ -154,10 +154,10 @@ def bound_beside(task: Task, line: GroupLine) -> float | None:
     return line.bound if same else None
 
 
-def bound_of(task: Task, cells: Sequence[Any]) -> tuple[float | None, bool]:
+def bound_of(task: Task, cells: Sequence[Any]) -> tuple[float | None, bool | None]:
     """A group's bound, of an interval that of both ends together (result 8.4), and whether it is vacuous.
 
     With link exp only the relative bias is bounded, which is told with the certificate, not beside the plain one.
     """
     bound, vacuous = joint(cells, None if task.interval is None else float(task.interval))
-    return (None if task.link == "exp" else bound), vacuous
+    return (None, None) if task.link == "exp" else (bound, vacuous)

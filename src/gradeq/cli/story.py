@@ -118,7 +118,7 @@ def verdict(outcome: Outcome, groups: tuple[told.Group, ...]) -> told.Verdict:
     return told.Verdict(
         loss_of(outcome),
         told.Certificate(
-            abs(reached.largest), bound, reached.gap, reached.exact, reached.vacuous,
+            abs(reached.largest), bound, reached.gap, reached.exact, bool(reached.vacuous),
             bound is not None and bound > abs(before - target), reached.rounding, over(outcome),
         ),
         bias,
@@ -156,7 +156,7 @@ def group_row(task: Task, line: GroupLine, target: float, parts: Any, code: int)
         line.by, line.value, line.counted, line.label_mean,
         line.means[f"{measure}_before"], line.means[f"{measure}_after"],
         told.Pair(line.means[f"{loss}_before"], line.means[f"{loss}_after"]),
-        bound, line.vacuous and bound is not None, None if measure == "bias" else target, spark,
+        bound, bool(line.vacuous) and bound is not None, None if measure == "bias" else target, spark,
         line.weight,
     )  # fmt: skip
 

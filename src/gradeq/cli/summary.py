@@ -12,9 +12,16 @@ from gradeq.cli.options import labels_later
 from gradeq.cli.outcome import GroupLine, Outcome, bound_beside
 from gradeq.cli.task import final_step
 from gradeq.equilibrium import LARGEST
+from gradeq.informative import no_guarantee
 from gradeq.report.markup import clean
 from gradeq.report.numerals import some
-from gradeq.report.of_state import WHEN, coverage_bound, coverages_of, in_short
+from gradeq.report.of_state import (
+    WHEN,
+    coverage_bound,
+    coverage_needed,
+    coverages_of,
+    in_short,
+)
 from gradeq.report.story import Coverage, Notice, Pair
 from gradeq.report.words import FEW, subject, text, verdict_sentence
 from gradeq.rounding import trusted
@@ -97,13 +104,14 @@ def weighting(outcome: Outcome) -> str:
 def certified(outcome: Any) -> str:
     """certificate exact (gap 1e-17); bound 0.0123. Its own figures stand in it where it is about other rows."""
     reached = outcome.equilibrium
-    value, vacuous = reached.bound, reached.vacuous
+    value, vacuous, needed = reached.bound, reached.vacuous, reached.needed
     off = reached.largest_apart  # with several parameters the bound is on this one, not on the bias
     of = "" if off is None or value is None or vacuous else f"{LARGEST} {short(off)}, "
     covered = coverages_of(outcome.layer, reached)
     if covered:
         value, vacuous = coverage_bound(covered)
-    said = f"{holds(reached)}; {of}{bounded(value, vacuous)}"
+        needed = coverage_needed(covered, reached.rows)
+    said = f"{holds(reached)}; {of}{bounded(value, vacuous, needed)}"
     if not outcome.same_rows:
         if not reached.rows:
             return "no label learned from: nothing to certify"
@@ -118,11 +126,11 @@ def holds(reached: Any) -> str:
     return trusted(reached.balance, reached.exact, f"{reached.gap:.0e}")
 
 
-def bounded(value: float | None, vacuous: bool) -> str:
-    """A bound for the eye; where it says nothing that is said instead."""
+def bounded(value: float | None, vacuous: bool | None, needed: int | None = None) -> str:
+    """A bound for the eye; where it says nothing, that, and how many labels it needs."""
     if value is None:
         return "no bound applies"
-    return "bound vacuous" if vacuous else f"bound {limit(value)}"
+    return no_guarantee(needed) if vacuous else f"bound {limit(value)}"
 
 
 def step(outcome: Outcome) -> str:
@@ -215,7 +223,7 @@ class GroupRow(NamedTuple):
     labels: int
     figures: list[float]
     bound: float | None
-    vacuous: bool
+    vacuous: bool | None
 
 
 def tabled(groups: Sequence[GroupRow], what: str) -> list[str]:
@@ -226,7 +234,7 @@ def tabled(groups: Sequence[GroupRow], what: str) -> list[str]:
             clean(group.name, 40),
             f"{group.labels:,}",
             *map(short, group.figures),
-            "-" if group.bound is None else "vacuous" if group.vacuous else limit(group.bound),
+            "-" if group.bound is None else "none yet" if group.vacuous else limit(group.bound),
         ]
         for group in groups[:SHOWN]
     ]

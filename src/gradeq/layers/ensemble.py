@@ -136,7 +136,7 @@ class QuantileEnsemble(Single):
     def coverage(self) -> Coverage:
         """How often y <= served, before and after, beside the level and the bound (None without a final tracker)."""
         found = coverages(self)[0]
-        return found if self.final_eta else found._replace(bound=None, vacuous=True)
+        return found if self.final_eta else found._replace(bound=None, vacuous=None)
 
     @property
     def _terms(self) -> Terms:

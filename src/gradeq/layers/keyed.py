@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradeq.certificate import certificate, more_labels
+from gradeq.certificate import certificate, labels_needed, more_labels
 from gradeq.certificate_reading import Reading, reading_of, setting_of
 from gradeq.engine import checks
 from gradeq.errors import BadInput
+from gradeq.informative import is_vacuous, raw_error_of_all, raw_errors
 from gradeq.kernels.account import PATH, STEPS, VARIATION
 from gradeq.layers import combinations
 from gradeq.layers.columns import Moment, moment
@@ -24,7 +25,6 @@ from gradeq.layers.run import Run, run_layer
 from gradeq.learning import learning_of
 from gradeq.ledger import facts as fact
 from gradeq.ledger.values import Ticket
-from gradeq.theory import best_bound
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
@@ -255,21 +255,23 @@ class Keyed(Predicting):
         count = self._names.keys
         if key is not None or count < 2:
             return one
-        trivial = best_bound(setting_of(reading)).trivial
 
-        def added(bound: float | None) -> tuple[float | None, bool]:
-            whole = None if bound is None else bound * count
-            return whole, whole is None or not whole < trivial
+        def added(bound: float | None) -> float | None:
+            return None if bound is None else bound * count
 
+        raws = raw_errors(reading, reading.state.sums)
         coordinates = []
-        for c in one.coordinates:
-            own, vacuous = added(c.bound)
-            coordinates.append(dataclasses.replace(c, bound=own, vacuous=vacuous))
-        bound, vacuous = added(one.bound)
+        for c, raw in zip(one.coordinates, raws.tolist(), strict=True):
+            own = added(c.bound)
+            coordinates.append(dataclasses.replace(c, bound=own, vacuous=is_vacuous(own, raw)))
+        bound, raw = added(one.bound), raw_error_of_all(reading)
+        vacuous = is_vacuous(bound, raw)
+        needed = labels_needed(setting_of(reading), one.bound, raw / count) if vacuous else None
         source = one.bound_from if bound is None else f"{one.bound_from} for each of {count:,} keys"
         return dataclasses.replace(
-            one, coordinates=tuple(coordinates), bound=bound, bound_from=source, vacuous=vacuous
-        )
+            one, coordinates=tuple(coordinates), bound=bound, bound_from=source, vacuous=vacuous,
+            needed=needed,
+        )  # fmt: skip
 
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound of all keys together falls below this."""

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradeq.certificate import certify, proven
+from gradeq.certificate import certify, labels_needed, proven
 from gradeq.certificate_reading import Terms, reading_of, setting_of
 from gradeq.engine import checks
 from gradeq.engine.flight import LABELS
 from gradeq.engine.names import ALONE, Roster
 from gradeq.equilibrium import figure
 from gradeq.errors import BadInput
+from gradeq.informative import LEAST_RATE, is_vacuous
 from gradeq.kernels.account import GRADIENT, WEIGHT
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.direction import NAMED, REMEDY, Direction
@@ -174,19 +175,25 @@ class RiskControl(Predicting):
     def equilibrium(self) -> Equilibrium:
         """The average of target - error, the same from the state, and the bound where ``span`` is known."""
         found, setting = certify(self), self._setting()
-        value, result, vacuous = None, "", True
+        value, result, needed = None, "", None
+        off = found.coordinates[0].bias_before or 0.0
+        raw = max(abs(off), LEAST_RATE * self.most)
         if setting is not None:
             bound = proven(reading_of(self), setting)
-            result, vacuous = bound.result, bound.vacuous
+            result = bound.result
             value = None if bound.value is None else bound.value * self.most
+        vacuous = is_vacuous(value, raw)
+        if setting is not None and value is not None and vacuous:
+            needed = labels_needed(setting, value / self.most, raw / self.most)
         own = replace(found.coordinates[0], bias_before=None, loss_before=None)
         own = replace(own, bound=value, vacuous=vacuous)
         found = replace(found, coordinates=(own,), loss_before=None)
         own_error = f"error {figure(self.risk)} against a target of {self.target:g}"
         doubt = f"{NAMED}: {REMEDY}" if self._direction.reversed else ""
         return replace(
-            found, bound=value, bound_from=result, vacuous=vacuous, measured=own_error, doubt=doubt
-        )
+            found, bound=value, bound_from=result, vacuous=vacuous, needed=needed,
+            measured=own_error, doubt=doubt,
+        )  # fmt: skip
 
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound falls below this; None without a ``span``."""
@@ -214,6 +221,9 @@ class RiskControl(Predicting):
             eta_min=times(setting.eta_min, most),
             eta_max=times(setting.eta_max, most),
             inverse_variation=times(setting.inverse_variation, 1.0 / most),
+            step_mass=times(setting.step_mass, most),
+            step_squares=times(setting.step_squares, most * most),
+            square_changes=times(setting.square_changes, most),
             cap=times(setting.cap, most),
         )
 

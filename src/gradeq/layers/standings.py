@@ -72,7 +72,7 @@ class Standing(NamedTuple):
     elo_all_time: float
     elo_now: float
     tracked: float
-    vacuous: bool
+    vacuous: bool | None
 
     def __getitem__(self, key: Any) -> Any:
         """A field by its name as well as by its place: row["player"]."""
@@ -217,7 +217,7 @@ def rows_of(
     won, bias = 0.5 * weight - sums[:, BEFORE], sums[:, GRADIENT] / weight
     win_rate = won / weight
     wins = np.where(weight == games, won, win_rate * games)
-    bound, vacuous = player_bounds(elo, weight)
+    bound, vacuous = player_bounds(elo, weight, win_rate)
     half = WIDTH * np.sqrt(np.maximum(view.variances, 0.0))
     tracked = elo._rule.tracked(state)[own]
     points = [

@@ -143,13 +143,13 @@ def _bound(worst: Player, judged: list[Player], noun: str) -> list[Markup]:
     """The bound of the player whose bias stands beside it, and how many have one that says something."""
     if worst.bound is None:
         return []
-    value = "vacuous" if worst.vacuous else f"{bound_text(100.0 * worst.bound, 1)} points"
+    value = "none yet" if worst.vacuous else f"{bound_text(100.0 * worst.bound, 1)} points"
     said = (
         "the largest |bias| that any results of as many games, as late as these, could have caused, for "
         f"{clean(worst.player, 40)}"
     )
     proven = sum(not row.vacuous for row in judged)
-    said += f"; not vacuous for {count(proven)} of {some(len(judged), noun)}"
+    said += f"; below the raw error for {count(proven)} of {some(len(judged), noun)}"
     return [figure("Bound", el("span", value), said)]
 
 

@@ -130,7 +130,7 @@ def bound_cell(
 ) -> Markup:
     """A bound, the grey word when it says nothing, an asterisk when it is loose."""
     if vacuous:
-        return el("span", "vacuous", class_="tag grey")
+        return el("span", "none yet", class_="tag grey")
     shown = bound_text(None if bound is None else factor * bound, places)
     star = el("span", "*", class_="star", title="loose: larger than the error before")
     return el("span", shown, star, class_="loose") if loose else join(shown)

@@ -177,8 +177,8 @@ def vacuous_bounds(vacuous: int, total: int, noun: str, why: str) -> Notice:
     of = f" for {count(vacuous)} of {some(total, noun)}" if total > 1 else ""
     return Notice(
         "note",
-        f"The worst-case bound is vacuous{of}.",
-        f"It is no smaller than the largest error possible. {why} The measured averages are exact "
+        f"There is no worst-case guarantee yet{of}.",
+        f"The bound proven in advance is no smaller than the raw error. {why} The measured averages are exact "
         "regardless.",
     )
 

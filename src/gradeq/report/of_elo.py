@@ -13,7 +13,7 @@ def player(row: Any) -> told.Player:
     """One row of the leaderboard."""
     return told.Player(
         row.rank, row.rank_low, row.rank_high, row.player, row.elo, row.elo_low, row.elo_high,
-        row.games, row.win_rate, row.predicted_win_rate, row.bias, row.bound, row.vacuous,
+        row.games, row.win_rate, row.predicted_win_rate, row.bias, row.bound, bool(row.vacuous),
     )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def elo_story(layer: Any, made: told.Made) -> told.EloStory:
         players=len(board.rows),
         loss=log_loss(reached.rows, reached.loss_after),
         certificate=told.Certificate(
-            abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous
+            abs(reached.largest), reached.bound, reached.gap, reached.exact, bool(reached.vacuous)
         ),
         rows=tuple(player(row) for row in board.rows),
         k=layer.step / step_from_k(1.0),

@@ -36,7 +36,11 @@ def keyed_coverage(layer: Any, reached: Equilibrium) -> list[Coverage]:
         return []  # series with groups or features of their own: no sum is kept over all of them
     levels = [
         Coverage(
-            tau, _share(tau, own.bias_before), _share(tau, own.bias_after), own.bound, own.vacuous
+            tau,
+            _share(tau, own.bias_before),
+            _share(tau, own.bias_after),
+            own.bound,
+            bool(own.vacuous),
         )
         for tau, own in zip(taus, reached.coordinates, strict=True)
     ]
@@ -106,7 +110,7 @@ def _worst(layer: Any, table: Any, j: int) -> told.Group:
     return told.Group(
         "key", _named(table, j), int(table.rows[j]), math.nan,
         (target or 0.0) + float(table.error_before[j]), (target or 0.0) + float(table.error[j]),
-        _losses(table, j), bound, bound is not None and vacuous, target,
+        _losses(table, j), bound, bound is not None and bool(vacuous), target,
     )  # fmt: skip
 
 

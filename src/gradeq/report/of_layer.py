@@ -79,7 +79,7 @@ def told_of(layer: Any, reached: Equilibrium, most: int | None = None) -> told.S
         worst = told.Worst(was[0], was[1], now[0], now[2])
     loss = loss_of(reached)
     certificate = told.Certificate(
-        abs(reached.largest), reached.bound, reached.gap, reached.exact, reached.vacuous,
+        abs(reached.largest), reached.bound, reached.gap, reached.exact, bool(reached.vacuous),
         rounding=reached.rounding,
     )  # fmt: skip
     bias = None
@@ -137,7 +137,7 @@ def _levels(covered: list[Coverage], reached: Equilibrium) -> tuple[told.LevelRo
     return tuple(
         told.LevelRow(
             f"{c.target:g}", c.target, told.Pair(c.before, c.after),
-            told.Pair(known(cell.loss_before), known(cell.loss_after)), c.bound, c.vacuous,
+            told.Pair(known(cell.loss_before), known(cell.loss_after)), c.bound, bool(c.vacuous),
         )
         for c, cell in zip(covered, cells, strict=False)
     )  # fmt: skip

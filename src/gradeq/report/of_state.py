@@ -11,6 +11,7 @@ from typing import Any
 from gradeq.coverage import Coverage, joint
 from gradeq.coverage import share as share_of_rows
 from gradeq.equilibrium import Coordinate, Equilibrium, column_of
+from gradeq.informative import rate_error
 from gradeq.ledger import facts as fact
 from gradeq.naming import column_name, split_name
 from gradeq.report import story as told
@@ -74,14 +75,25 @@ def stated(reached: Equilibrium, covered: list[Coverage]) -> Equilibrium:
     none = reached.bound is None or not math.isfinite(reached.bound)
     source = reached.bound_from if none or value == reached.bound else ""
     source = PARTS if value is None and not none else source
-    return replace(reached, bound=value, vacuous=vacuous, bound_from=source)
+    needed = coverage_needed(covered, reached.rows) if vacuous else None
+    return replace(reached, bound=value, vacuous=vacuous, bound_from=source, needed=needed)
 
 
-def coverage_bound(covered: list[Coverage]) -> tuple[float | None, bool]:
+def coverage_bound(covered: list[Coverage]) -> tuple[float | None, bool | None]:
     """The bound that stands beside coverages is on them, not on one of their parts; whether it is vacuous."""
     bounds = [c.bound for c in covered if c.bound is not None]
-    value = max(bounds) if len(bounds) == len(covered) else None
-    return value, any(c.vacuous for c in covered)
+    if len(bounds) < len(covered):
+        return None, None
+    return max(bounds), any(c.vacuous for c in covered)
+
+
+def coverage_needed(covered: list[Coverage], rows: int) -> int | None:
+    """About how many labels in all until the bounds on these coverages say something: they fall as 1/n."""
+    ratios = [
+        c.bound / float(rate_error(c.before - c.target)) for c in covered if c.vacuous and c.bound
+    ]
+    most = max(ratios, default=0.0)
+    return math.ceil(rows * most) if rows and math.isfinite(rows * most) else None
 
 
 def harm_since(
@@ -129,7 +141,7 @@ def groups_of(layer: Any, reached: Equilibrium, most: int | None = None) -> tupl
         found.append(
             told.Group(
                 by, value, parts[0].rows, math.nan, shown[0], shown[1], told.Pair(*loss),
-                bound, vacuous and bound is not None, target,
+                bound, bool(vacuous), target,
             )
         )  # fmt: skip
     columns = list(dict.fromkeys(group.by for group in found))  # bins of the prediction are one too
@@ -159,7 +171,7 @@ def groups_since(layer: Any, reached: Equilibrium) -> list[dict[str, Any]]:
             "bias" if g.target is None else "coverage": {"before": g.before, "after": g.after},
             "loss": {"before": g.loss.before, "after": g.loss.after},
             "bound": g.bound,
-            "vacuous": g.vacuous,
+            "vacuous": None if g.bound is None else g.vacuous,
         }
         for g in found
     ]

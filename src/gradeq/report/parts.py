@@ -135,7 +135,10 @@ def certificate(
         sign = el("span", "≤" if kept else ">", class_="mid")
         limit = (sign, el("span", bound))
         if held.vacuous:  # nothing is compared with it
-            limit = (el("span", "", class_="mid"), el("span", "bound vacuous", class_="tag grey"))
+            limit = (
+                el("span", "", class_="mid"),
+                el("span", "no guarantee yet", class_="tag grey"),
+            )
         shown = join(el("span", value, class_="after"), *limit)
     agree = "rows and state agree" if held.exact else "stored sums and the move of θ agree"
     close = "exactly" if held.gap == 0 else f"to {gap(held.gap)}"

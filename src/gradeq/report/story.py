@@ -83,7 +83,7 @@ class Certificate:
     exact    constant step: the bias itself follows from the state; False: steps varied, the sum of
              step times gradient equals the move of theta and the bias is the stored sum.
     bound    None where no theorem fits.
-    vacuous  the bound is no smaller than the largest error possible.
+    vacuous  the bound is no smaller than the raw error.
     loose    the bound is larger than the |bias| before.
     rounding how much of the gap rounding alone may explain.
     over     which labels it is about, where they are not those of the figures beside it.

@@ -172,7 +172,7 @@ def _certified(layer: Any, found: Equilibrium) -> dict[str, Any]:
     proven = said.bound is not None and math.isfinite(said.bound)
     return {
         **_fewer(said.certificate),
-        "vacuous": proven and bool(found.rows) and said.vacuous,
+        "vacuous": bool(said.vacuous) if proven and found.rows else None,
         "exact": found.balance != "broken",
         "constant_step": found.exact,
     }

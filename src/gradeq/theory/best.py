@@ -50,7 +50,7 @@ def group_bounds(setting: Setting) -> tuple[Bound, ...]:
         return tuple(best_bound(group) for group in _as_groups(setting))
     if setting.structure == "isotonic":
         return tuple(_level_bound(setting, k) for k in range(len(setting.levels)))
-    counts = setting.counts or tuple(group.n for group in setting.groups)
+    counts = setting.counts or tuple(group.average_over for group in setting.groups)
     whole = best_bound(setting)
     unit = trivial_error(setting) * setting.largest
     share = math.sqrt(HOME_SHARE) if setting.task == "elo" and setting.home else 1.0

@@ -28,9 +28,9 @@ STRUCTURES = ("scalar", "disjoint", "overlapping", "features", "isotonic")
 class Bound(NamedTuple):
     """Most that the largest coordinate of the average gradient can be, whatever the sequence.
 
-    ``value`` is None where no theorem fits; ``result`` names the one it rests on (docs/bounds.md);
-    ``vacuous`` means that it says no more than ``trivial``, which holds without learning anything;
-    ``reason`` says why there is no value.
+    ``value`` is None where no theorem fits; ``result`` names the one it rests on (docs/bounds.md); ``trivial`` holds
+    without learning anything, and ``vacuous`` means that the value is no smaller (whether it says anything about the
+    data at hand is another question: ``gradeq.informative``); ``reason`` says why there is no value.
     """
 
     value: float | None

@@ -188,7 +188,7 @@ def told_in(layer: Any, reached: Equilibrium) -> Story | EloStory:
     said = stated(reached, covered)  # as in the verdict: the bound on what is covered
     farthest = max(abs(c.after - c.target) for c in covered)
     held = replace(
-        story.verdict.certificate, value=farthest, bound=said.bound, vacuous=said.vacuous
+        story.verdict.certificate, value=farthest, bound=said.bound, vacuous=bool(said.vacuous)
     )
     return replace(story, verdict=replace(story.verdict, certificate=held))
 

@@ -274,7 +274,7 @@ def _learning(view: Overview) -> Markup:
     if told.bound is not None:
         bound = f"{bound_text(told.bound)} on the largest average gradient"
         bound = (
-            "vacuous so far: no smaller than the largest error possible" if told.vacuous else bound
+            "no worst-case guarantee yet: no smaller than the raw error" if told.vacuous else bound
         )
     behind = ""
     if view.behind is not None:
