@@ -156,7 +156,7 @@ def error_size(case, rows):
     if case.levels or case.kind == "risk":
         return largest
     unit = [row.served / row.base if case.positive else row.served for row in rows]
-    return largest + 1e-6 * max(map(abs, unit))
+    return largest + 1e-4 * max(map(abs, unit))
 
 
 def within(what, value, bound, size, *more):

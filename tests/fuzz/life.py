@@ -67,7 +67,7 @@ class Life:
         self.heavy = int(rng.integers(5, 60))  # the row that is a million times as heavy
         self.served, self.waited, self.heard = 0, [], 0
         self.earlier, self.later = None, []
-        self.backup, self.astray, self.stray = None, [], False
+        self.backup, self.astray, self.stray, self.restored = None, [], False, False
         # Without ids at most one prediction (of each key) waits for its label.
         self.single = (
             alone and not (self.in_hand or case.at_once or case.games) and rng.random() < 0.15
@@ -404,7 +404,7 @@ class Life:
         self.rows, self.open, self.later = lists
         for name, value in plain.items():
             setattr(self, name, value)
-        self.layer, self.backup = self.case.revive(text), None
+        self.layer, self.backup, self.restored = self.case.revive(text), None, True
 
     def post_astray(self, t):
         """The label of a ticket from a lost future is refused, or learned from with no bound left."""
