@@ -340,3 +340,24 @@ def test_pooled_keys_that_err_opposite_ways_each_learn_their_own_side():
     y = f + side + rng.normal(size=len(key))
     served = np.asarray(gq.Keyed(gq.QuantileTracker(0.5), pool=True).run(f, y, key=key).served)
     assert np.abs(served - f - side)[len(key) // 2 :].mean() < 0.8
+
+
+def test_steps_of_a_late_key_are_its_own():
+    """A key whose only label came late, with a small step, has a bound for that step, not for the layer's first."""
+    layer = Keyed(QuantileTracker(0.1, 100.0, link="linear", groups=["g", "h", "i"]))
+
+    def opened(key, k):
+        return layer.open(0.0, key=key, groups={"g": "ab"[k % 2], "h": "xy"[k // 2 % 2], "i": "u"})
+
+    layer.post(opened("quick", 0), 1.0)  # at once, by the full step
+    for key in ("late", "quick"):
+        tickets = [opened(key, k) for k in range(12)]
+        layer.post(tickets[0], -500.0)
+        found = layer.equilibrium(key)
+        assert found.bound is None or abs(found.largest) <= found.bound
+        for c in found.coordinates:
+            assert c.bound is None or abs(c.bias_after) <= c.bound
+        for k, ticket in enumerate(tickets[1:]):
+            layer.post(ticket, -500.0 if k % 2 else 500.0)
+            whole = layer.equilibrium()
+            assert whole.bound is None or abs(whole.largest) <= whole.bound

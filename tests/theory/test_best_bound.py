@@ -339,3 +339,19 @@ def test_unknown_words_are_refused() -> None:
     for wrong in wrongs:
         with pytest.raises(BadInput):
             Setting(**wrong)
+
+
+def test_looking_ahead_from_groups_of_few_labels_needs_no_whole_number():
+    """A group with a small share of the labels is looked at with less than one: its steps add up to more than 0."""
+    one = Setting(
+        task="quantile", structure="isotonic", levels=(0.25, 0.75), gaps=(0.0,), n=30,
+        low=-1.0, high=100.0, eta=280.0, decay=0.7, lateness=2, cap=0.3,
+        step_mass=400.0, step_squares=9e4, mass_changes=1e3, square_changes=1e6, inverse_variation=0.6,
+    )  # fmt: skip
+    groups = (one, replace(one, n=1, step_mass=280.0, step_squares=280.0**2))
+    whole = Setting(
+        task="quantile", structure="disjoint", n=31, eta=280.0, decay=0.7, groups=groups
+    )
+    for target in (1e3, 10.0, 0.5):
+        answer = labels_until(whole, target)
+        assert answer is None or answer > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from array import array
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -281,12 +282,15 @@ class Keyed(Predicting):
         """What a certificate is read from: all keys added up, or one of them."""
         own, places = self._places(key)
         state = self._state.gathered(own, places, self._names.own.count)
-        if len(state.path):  # no key's steps varied more than those of the one that varied most
-            varied = self._state.view("path").reshape(-1, PATH)[:, VARIATION]
-            varied = varied if own is None else varied[own]
-            state.view("path").reshape(-1, PATH)[:, VARIATION] = varied.max(initial=0.0)
-            state.view("total_path")[VARIATION] = varied.max(initial=0.0)
-        if len(state.steps):  # nor did they add up to more
+        if len(state.path):  # no key's steps varied more, or were smaller, than those that did most
+            paths = self._state.view("path").reshape(-1, PATH)
+            most = (paths if own is None else paths[own]).max(axis=0, initial=0.0)
+            state.view("path").reshape(-1, PATH)[:, VARIATION] = most[VARIATION]
+            state.view("total_path")[:] = most
+        if len(state.steps) and self._terms.structure not in ("scalar", "disjoint"):
+            # Of each parameter only its own labels are added up, but all of the key's move the others.
+            state.steps, state.total_steps = array("d"), array("d")
+        elif len(state.steps):  # nor did they add up to more
             sums = self._state.view("steps").reshape(-1, STEPS)
             sums = (sums if own is None else sums[own]).max(axis=0, initial=0.0)
             state.view("steps").reshape(-1, STEPS)[:] = sums

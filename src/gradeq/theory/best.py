@@ -277,7 +277,9 @@ def _steps_after(setting: Setting, n: float) -> dict[str, Any]:
 
 
 def _powers(n: float, p: float) -> float:
-    """About 1 + 2^-p + ... + n^-p."""
+    """About 1 + 2^-p + ... + n^-p; a part of the first where n is below 1."""
+    if n < 1.0:
+        return n
     whole: float = math.log(n) if p == 1.0 else (n ** (1.0 - p) - 1.0) / (1.0 - p)
     ends: float = (1.0 + n**-p) / 2.0 + p * (1.0 - n ** (-p - 1.0)) / 12.0
     return whole + ends  # Euler and Maclaurin
