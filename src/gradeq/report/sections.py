@@ -170,8 +170,13 @@ def loss_figure(loss: Loss, shadow: bool = False) -> Markup:
     """A loss before and after, and by how much it changed."""
     places = decimals(loss.before, loss.after)
     change = loss_change(loss)
-    gloss = "did not change" if change == "same" else "too large for a number"
-    if change in ("fell", "rose") and loss.before and math.isfinite(loss.after / loss.before):
+    if change == "same":
+        gloss = "did not change"
+    elif not math.isfinite(loss.before + loss.after):
+        gloss = "too large for a number"
+    elif not loss.before:
+        gloss = "rose from 0"
+    else:
         share = percent(abs(loss.after / loss.before - 1.0), 0 if change == "fell" else 1)
         gloss = f"{share} {'lower' if change == 'fell' else 'higher'}"
     gloss += SHADOWED if shadow else ""
