@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # What a column of times may hold; only times of one kind are ever compared.
 NUMBERS, NAIVE, ZONED = "numbers", "dates without a zone", "dates with a zone"
@@ -36,10 +38,20 @@ def spelled(span: float | None) -> str:
     """
     if span is None:
         return "none"
-    if span < 1e9:
-        return f"{span:g}"
-    unit = next((u for u in "dhm" if span % (UNITS[u] * 1e9) == 0.0), "s")
-    return f"{span:g} ({span / (UNITS[unit] * 1e9):g}{unit} in dates)"
+    typed = as_span(span)
+    return f"{span:g}" if typed is None else f"{span:g} ({typed} in dates)"
+
+
+def as_span(nanoseconds: float) -> str | None:
+    """Nanoseconds as people write a span; None below a second, where the unit of times is another.
+
+    >>> as_span(40 * 86400e9), as_span(5400e9), as_span(30.0)
+    ('40d', '90m', None)
+    """
+    if not 1e9 <= nanoseconds < math.inf:
+        return None
+    unit = next((u for u in "dhm" if nanoseconds % (UNITS[u] * 1e9) == 0.0), "s")
+    return f"{nanoseconds / (UNITS[unit] * 1e9):.15g}{unit}"
 
 
 def duration(text: str) -> float | None:

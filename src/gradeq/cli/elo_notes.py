@@ -63,7 +63,8 @@ def notices(outcome: Any, pass_: Any) -> tuple[Notice, ...]:
     unlabelled = outcome.rows - outcome.labelled - outcome.skipped
     unlabelled -= outcome.ties if outcome.ties_rule == "drop" else 0
     if unlabelled > 0:
-        found.append(late_say.no_label(unlabelled, later))
+        open_tickets = len(outcome.layer._book.opened) if later else 0
+        found.append(late_say.no_label(unlabelled, later, min(unlabelled, open_tickets)))
     vacuous = sum(row.vacuous is True for row in outcome.board)
     if vacuous:
         held, fewest = outcome.capped, min(row.games for row in outcome.board if row.vacuous)

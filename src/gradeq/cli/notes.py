@@ -48,7 +48,8 @@ def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     later = labels_later(options)
     none = outcome.rows - outcome.labelled - pass_.immature
     if none and (outcome.labelled or not later):
-        found.append(late_say.no_label(none, later))
+        open_tickets = len(outcome.layer._book.opened) if later else 0
+        found.append(late_say.no_label(none, later, min(none, open_tickets)))
     if pass_.immature and (outcome.labelled or not later):
         found.append(late_say.immature(pass_.immature, str(options.maturity), later))
     found.append(crossing(pass_.crossed, outcome.rows))

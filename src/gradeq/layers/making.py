@@ -13,7 +13,7 @@ from gradeq.engine.sound import check_book, check_columns
 from gradeq.errors import BadInput, OtherSettings, StateError
 from gradeq.ledger import facts as fact
 from gradeq.numerics import SMALLEST
-from gradeq.spans import duration, spelled
+from gradeq.spans import as_span, duration, spelled
 
 if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
@@ -147,11 +147,17 @@ def called(layer: Any) -> str:
     own = layer.settings if inner is None else {"pool": layer.pool}
     shown = [] if inner is None else [called(inner)]
     shown += [
-        f"{name}={value!r}"
+        f"{name}={as_typed(name, value)}"
         for name, value in own.items()
         if value not in (None, [], (), False) and name not in ("late_cap", "in_flight")
     ]
     return f"{type(layer).__name__}({', '.join(shown)})"
+
+
+def as_typed(name: str, value: Any) -> str:
+    """A setting as one types it: a time to live in nanoseconds is a span of dates."""
+    typed = as_span(value) if name == "ttl" else None
+    return repr(value) if typed is None else repr(typed)
 
 
 def described(layer: Layer) -> str:

@@ -26,12 +26,20 @@ class Showing(Guarded):
 
     @property
     def in_flight(self) -> dict[str, float]:
-        """Open tickets now, how late labels came (in predictions served since, and the peak by group), how many."""
+        """How many rows are in flight, and how late labels came.
+
+        ``open``: tickets that wait now. ``peak``: the most that are known to have waited at once in one group, or in
+        all now. ``peak_lateness``: the largest recent lateness of a posted label in rows of its group, which the
+        late-label cap goes by; open tickets have none yet. ``served``, ``labelled``: rows and labels so far.
+        ``mean_delay``, ``longest_delay``: predictions served between a row and its label.
+        """
         facts, late = self._state.facts, self._state.late
         posted = facts[fact.POSTED]
+        latest, waiting = int(max(late[::LATENESS])) if len(late) else 1, len(self._book)
         return {
-            "open": len(self._book),
-            "peak": int(max(late[::LATENESS])) if len(late) else 1,
+            "open": waiting,
+            "peak": max(latest, waiting),
+            "peak_lateness": latest,
             "served": int(facts[fact.SERVED]),
             "labelled": int(posted),
             "mean_delay": facts[fact.DELAY_SUM] / posted if posted else 0.0,

@@ -65,13 +65,21 @@ def no_cap_with_late_labels(eta: float, late: str) -> Notice:
     )
 
 
-def no_label(rows: int, later: bool | None = None) -> Notice:
-    """Rows without a label: predicted, not learned from; ``later``: whether `gradeq label` can bring it."""
+def no_label(rows: int, later: bool | None = None, waiting: int = 0) -> Notice:
+    """Rows without a label: predicted, not learned from; ``later``: whether `gradeq label` can bring it.
+
+    ``waiting`` of them only wait for it: their tickets are open.
+    """
     have = "row has" if rows == 1 else "rows have"
     them = "it" if rows == 1 else "them"
+    claim = f"{count(rows)} {have} no label: nothing is claimed about {them}."
+    if waiting:
+        wait = "row waits for its label" if waiting == 1 else "rows wait for their label"
+        rest = f", {count(rows - waiting)} more will have none" if rows > waiting else ""
+        claim = f"{count(waiting)} {wait}{rest}: nothing is claimed about {them} yet."
     return Notice(
         "note",
-        f"{count(rows)} {have} no label: nothing is claimed about {them}.",
+        claim,
         "It was served with the corrections learned so far and is excluded from every average."
         if rows == 1
         else "They were served with the corrections learned so far and are excluded from every average.",

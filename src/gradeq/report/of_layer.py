@@ -183,5 +183,5 @@ def _notices(
     waiting = 0 if reached.learning is None else reached.learning.not_due
     missing = int(layer.in_flight["served"]) - reached.rows - waiting
     if missing > 0:
-        found.append(late_say.no_label(missing))
+        found.append(late_say.no_label(missing, waiting=min(missing, len(layer._book.opened))))
     return say.ordered(notice for notice in found if notice is not None)

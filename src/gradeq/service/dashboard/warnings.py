@@ -86,7 +86,7 @@ def capped(layer: Any, reached: Equilibrium) -> list[Notice]:
     learned = reached.learning
     if learned is None or learned.method == "auto" or not learned.step < learned.eta * (1.0 - 1e-9):
         return []
-    peak = int(layer.in_flight["peak"])
+    peak = int(layer.in_flight["peak_lateness"])
     each = " a group" if getattr(layer, "settings", {}).get("groups") else ""
     step = plain(float(f"{learned.step:.2g}"))
     covers = hasattr(getattr(layer, "layer", layer), "coverage")
