@@ -20,6 +20,7 @@ from gradeq.report.thin import GroupBlocks, thin
 
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 MOST_SWEPT = 2_000_000  # rows; a longer file is not run again with other steps
+SURE = 1e-12  # probabilities nearer to 0 or 1 are drawn as this
 TRACED = 20  # pieces whose path is read finely; later ones are read at their ends
 MOST_PARAMETERS = 200
 STEP = "\0step"  # no parameter has this name
@@ -85,6 +86,10 @@ class Follow:
         self.drawn = self._drawn()
         self.parts = [GroupBlocks(self.drawn) for _ in task.by]
         self.path = Path()
+        # What auto serves is not its parameters: they are those of the final step alone.
+        self.auto = task.key is None and getattr(layer, "eta", None) == "auto"
+        self.levels = tuple(f"correction{k}" for k in range(max(1, len(task.levels))))
+        self.corrections = [GroupBlocks(self.levels) for _ in (None, *task.by)]
         self.rows = 0
         self.pieces = 0
         self.labels = [np.inf, -np.inf]
@@ -135,6 +140,11 @@ class Follow:
         if self.calibration is not None:
             for bins, p in zip(self.calibration, (rows.base, served), strict=True):
                 bins.add(p[counted, 0], rows.y[counted], weights)
+        if self.auto and len(x):
+            added = corrections(self.layer, rows.base[counted], served[counted])
+            columns = dict(zip(self.levels, added.T, strict=True))
+            for part, code in zip(self.corrections, [np.zeros(len(x), int), *codes], strict=True):
+                part.add(code, columns, x)
         self._widen(self.bases, rows.base)
         self._widen(self.labels, rows.y[known])
         self._trace(rows, run, x)
@@ -183,3 +193,12 @@ class Follow:
             return float(piece.start + served)
         time = float(piece.times[served - 1])
         return time / 1e9 if self.reading.time.kind == "time" else time
+
+
+def corrections(layer: Any, base: Floats, served: Floats) -> Floats:
+    """What was added to predictions as they were served: in log-odds for probabilities, else in the label's units."""
+    if getattr(layer, "link_name", "") != "logit":
+        return served - base
+    raw = np.clip(base, layer.clip, 1.0 - layer.clip)
+    now = np.clip(served, SURE, 1.0 - SURE)
+    return np.log(now / (1.0 - now)) - np.log(raw / (1.0 - raw))

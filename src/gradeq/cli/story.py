@@ -30,7 +30,7 @@ from gradeq.report.identity import EVERY
 from gradeq.report.late_notices import waiting_rows
 from gradeq.report.numerals import count, date, decimals, number, plain, some
 from gradeq.report.page import html
-from gradeq.report.thin import group_window, numbers, thin, window
+from gradeq.report.thin import POINTS, group_window, numbers, thin, window
 
 ALIKE = 1e-3  # relative: two steps that did the same
 
@@ -67,7 +67,7 @@ def story_of(outcome: Outcome, follow: Follow, pass_: Any, files: list[str]) -> 
         levels=levels(outcome),
         frontier=frontier(outcome, follow),
         theta=panels(outcome, follow),
-        theta_scale=theta_scale(task.link),
+        theta_scale=theta_scale("linear" if follow.auto and task.link == "sinh" else task.link),
         histogram=follow.tally.histogram(),
         data=facts(outcome, follow, pass_),
         width=mean_width(outcome, pass_),
@@ -296,6 +296,8 @@ def frontier(outcome: Outcome, follow: Follow) -> tuple[told.StepPoint, ...]:
 
 def panels(outcome: Outcome, follow: Follow) -> tuple[told.Panel, ...]:
     """Theta over time, a panel for each --by column (groups with most rows first)."""
+    if follow.auto:
+        return panels_as_served(outcome, follow)
     path = follow.path
     if len(path.x) < 2:
         return ()
@@ -318,6 +320,45 @@ def panels(outcome: Outcome, follow: Follow) -> tuple[told.Panel, ...]:
     if rest:
         lines = tuple(line(n, spoken(outcome, n, stem(n))) for n in rest[:8])
         found.append(told.Panel("", axis, x, lines))
+    return tuple(found)
+
+
+def panels_as_served(outcome: Outcome, follow: Follow) -> tuple[told.Panel, ...]:
+    """The corrections as they were served, trailing means: over all rows, or a panel for each --by column."""
+    whole = follow.corrections[0].trailing(0, window(outcome.counted), POINTS)
+    if len(whole.x) < 2:
+        return ()
+    axis, x = axis_of(follow.reading)[0], tuple(whole.x.tolist())
+    levels = outcome.task.levels if len(follow.levels) > 1 else ("",)
+
+    def lines(parts: Any, code: int, rows: int, group: str, value: str) -> list[told.Line]:
+        own = parts.trailing(code, group_window(rows), POINTS)
+        if len(own.x) < 2:
+            return []
+        return [
+            told.Line(
+                spoken(outcome, f"{group} @ {level}" if level else group, value),
+                numbers(np.interp(whole.x, own.x, own.means[name], left=np.nan)),
+            )
+            for name, level in zip(follow.levels, levels, strict=True)
+        ]
+
+    if not outcome.task.by:
+        drawn = lines(follow.corrections[0], 0, outcome.counted, EVERY, EVERY)
+        return (told.Panel("", axis, x, tuple(drawn)),) if drawn else ()
+    found = []
+    for by, parts in zip(outcome.task.by, follow.corrections[1:], strict=True):
+        groups = [g for g in outcome.groups if g.by == by]
+        largest = sorted(range(len(groups)), key=lambda code: -groups[code].counted)
+        drawn = [
+            line
+            for code in largest[: max(1, 8 // len(levels))]
+            for line in lines(
+                parts, code, groups[code].counted, groups[code].name, groups[code].value
+            )
+        ]
+        if drawn:
+            found.append(told.Panel(by, axis, x, tuple(drawn)))
     return tuple(found)
 
 

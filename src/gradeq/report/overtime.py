@@ -33,8 +33,8 @@ def means(story: Story, sheet: Sheet) -> Markup:
         finite(*(values for _, _, values in drawn)),
         most=4,
         how="percent" if binary else "number",
-        include=(0.0, 1.0) if binary else (),
-        pad=0.02 if binary else 0.05,
+        pad=0.05,
+        limits=(0.0, 1.0) if binary else None,
     )
     how = How(100.0, 1, False, "\u00a0%") if binary else How(1.0, decimals(y.low, y.high, 0.0))
     title = "Mean prediction and label rate" if binary else "Mean prediction and label"
@@ -113,6 +113,7 @@ def learned(story: Story, sheet: Sheet) -> Markup:
     y = panel_scale(panels)
     how = How(1.0, max(decimals(y.low, y.high, 0.0), 2), True)
     parts, ids = [], []
+    symbol = "correction" if story.method.auto else "θ"
     quiet = None
     if story.rolling is not None and story.rolling.span is not None:
         span = story.rolling.span
@@ -123,21 +124,24 @@ def learned(story: Story, sheet: Sheet) -> Markup:
         begin = story.rolling.begin if story.rolling is not None else None
         axis_name = story.rolling.axis_name if story.rolling is not None else "row"
         sheet.add(
-            id_, f"θ {clean(panel.by)}", (panel.axis, axis_name, "row"), panel.x,
+            id_, f"{symbol} {clean(panel.by)}", (panel.axis, axis_name, "row"), panel.x,
             coloured(panel.lines), y, how, marks=(0.0,), span=quiet,
             show_x=i == len(panels) - 1, sync="theta", begin=begin,
             height=150 if len(panels) > 1 else 250, left=44,
         )  # fmt: skip
-        parts.append(chart(id_, "Correction θ", f"by {panel.by}" if panel.by else ""))
+        title = "Correction as served" if story.method.auto else "Correction θ"
+        parts.append(chart(id_, title, f"by {panel.by}" if panel.by else ""))
     if story.steps is not None:
         ids.append("step")
         parts.append(_step(story, sheet))
     scale_words = f", {story.theta_scale}" if story.theta_scale else ""
     which = (
-        "The final, certified step on top of the automatic mix: one" if story.method.auto else "One"
+        "Served less prediction, the mean of recent labelled rows: one"
+        if story.method.auto
+        else "One"
     )
     intro = f"{which} correction{' per group' if story.by else ''}{scale_words}"
-    if len(story.by) > 1:
+    if len(story.by) > 1 and not story.method.auto:
         intro += f"; a row gets the sum of its {word(len(story.by)).lower()}"
     more = len(panels[0].lines) > 8 or len(story.groups) > sum(len(p.lines) for p in panels)
     intro += ". The groups with most rows are drawn." if more else "."
