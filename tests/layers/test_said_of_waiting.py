@@ -1,5 +1,7 @@
 """Rows that wait are told from rows without a label; spans and counts are written as people read them."""
 
+import numpy as np
+
 import gradeq as gq
 from gradeq.report.of_layer import story_of
 
@@ -36,3 +38,19 @@ def test_rows_that_wait_are_not_said_to_have_no_label():
         "10 rows wait for their label, 10 more will have none: nothing is claimed about them yet."
         in claims
     )
+
+
+def test_a_page_of_a_run_draws_the_correction_as_it_was_served():
+    rng = np.random.default_rng(2)
+    for layer, y in (
+        (gq.Debiaser(), rng.normal(8.0, 1.0, 2000)),
+        (gq.Debiaser(outcome="binary"), (rng.random(2000) < 0.7).astype(float)),
+        (gq.IntervalTracker(0.8), rng.normal(8.0, 1.0, 2000)),
+    ):
+        f = np.full(2000, 0.5 if layer.kind == "debias" and layer.outcome == "binary" else 5.0)
+        run = layer.run(f, y)
+        lines = story_of(layer, run).theta[0].lines
+        assert len(lines) == (2 if layer.kind == "interval" else 1)
+        last = np.atleast_2d(np.asarray(run.served).T)[-1][-50:].mean()
+        moved = last - 5.0 if f[0] == 5.0 else np.log(last / (1.0 - last))
+        assert abs(lines[-1].values[-1] - moved) < 0.25

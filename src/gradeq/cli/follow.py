@@ -15,12 +15,12 @@ from gradeq.cli.task import Parsed, Task, learn, step_of
 from gradeq.errors import GradeqError
 from gradeq.files.numbers import Floats
 from gradeq.learning import learning_of
+from gradeq.report.of_run import corrections
 from gradeq.report.tally import Tally
 from gradeq.report.thin import GroupBlocks, thin
 
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 MOST_SWEPT = 2_000_000  # rows; a longer file is not run again with other steps
-SURE = 1e-12  # probabilities nearer to 0 or 1 are drawn as this
 TRACED = 20  # pieces whose path is read finely; later ones are read at their ends
 MOST_PARAMETERS = 200
 STEP = "\0step"  # no parameter has this name
@@ -193,12 +193,3 @@ class Follow:
             return float(piece.start + served)
         time = float(piece.times[served - 1])
         return time / 1e9 if self.reading.time.kind == "time" else time
-
-
-def corrections(layer: Any, base: Floats, served: Floats) -> Floats:
-    """What was added to predictions as they were served: in log-odds for probabilities, else in the label's units."""
-    if getattr(layer, "link_name", "") != "logit":
-        return served - base
-    raw = np.clip(base, layer.clip, 1.0 - layer.clip)
-    now = np.clip(served, SURE, 1.0 - SURE)
-    return np.log(now / (1.0 - now)) - np.log(raw / (1.0 - raw))

@@ -23,8 +23,12 @@ def drawn(layer: Any, run: Any, targets: list[float]) -> dict[str, Any]:
     if rolled is not None:
         found["rolling"] = rolled
     if layer.kind in ("debias", "quantile", "interval", "quantiles"):
-        found["theta"] = (_theta(run),)
+        auto = getattr(layer, "eta", None) == "auto"
+        found["theta"] = (_as_served(layer, run),) if auto else (_theta(run),)
     return found
+
+
+SURE = 1e-12  # probabilities nearer to 0 or 1 are drawn as this
 
 
 def rolling(kind: str, run: Any, targets: list[float]) -> told.Rolling | None:
@@ -76,6 +80,23 @@ def rolling(kind: str, run: Any, targets: list[float]) -> told.Rolling | None:
     )  # fmt: skip
 
 
+def _as_served(layer: Any, run: Any) -> told.Panel:
+    """What was added to the predictions, the mean of recent rows: with auto no parameter says that."""
+    columns = run.columns
+    order = np.arange(len(columns.base))
+    if columns.times is not None:
+        order = np.argsort(columns.times, kind="stable")
+    base, served = (np.asarray(own)[order] for own in (columns.base, run.values))
+    added = corrections(layer, *(own.reshape(len(own), -1) for own in (base, served)))
+    levels = [f"{tau:g}" for tau in getattr(layer, "levels", ())]
+    names = levels if len(levels) > 1 else ["(all)"]
+    blocks = Blocks(names)
+    blocks.add(dict(zip(names, added.T, strict=True)))
+    series = blocks.trailing(window(len(added)))
+    lines = tuple(told.Line(name, numbers(series.means[name])) for name in names[:8])
+    return told.Panel("", "row", tuple(series.x.tolist()), lines)
+
+
 def _theta(run: Any) -> told.Panel:
     """The first parameters along the run."""
     trace = run.trace
@@ -85,3 +106,12 @@ def _theta(run: Any) -> told.Panel:
         for i, name in enumerate(trace.names[:8])
     )
     return told.Panel("", "row", tuple(rows), lines)
+
+
+def corrections(layer: Any, base: Any, served: Any) -> Any:
+    """What was added to predictions as they were served: in log-odds for probabilities, else in the label's units."""
+    if getattr(layer, "link_name", "") != "logit":
+        return served - base
+    raw = np.clip(base, layer.clip, 1.0 - layer.clip)
+    now = np.clip(served, SURE, 1.0 - SURE)
+    return np.log(now / (1.0 - now)) - np.log(raw / (1.0 - raw))
