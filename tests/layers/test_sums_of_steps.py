@@ -162,3 +162,11 @@ def test_ratings_with_the_papers_penalty_have_a_bound_that_says_something(penalt
     elo.run([f"p{i}" for i in a], [f"p{i}" for i in b], (rng.random(3000) < 0.7) * 1.0)
     kept(elo.equilibrium())
     assert elo.equilibrium().bound < 0.06
+
+
+def test_a_row_of_weight_0_whose_square_no_float_holds_warns_of_nothing():
+    layer = Debiaser()
+    layer.run(
+        np.array([0.0, 1e200, 0.0]), np.array([1.0, -1e200, 2.0]), weights=np.array([1.0, 0.0, 1.0])
+    )
+    assert math.isfinite(layer._state.mix_squares[0])

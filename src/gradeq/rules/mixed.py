@@ -194,7 +194,7 @@ class Mixed:
         self.final.check(state, batch._replace(base=mixes), False)
         self.final.tally(state, batch, served, mixes)
         if self.final.ranged and len(posts):
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):  # rows of weight 0 are not picked
                 square = batch.weights * (batch.labels - mixes) ** 2
             own = alike(posts, (batch.rows.starts, batch.rows.params), square)
             add_squares(state, own.params, own.weights, own.rows)
