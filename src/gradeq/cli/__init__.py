@@ -121,9 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     end_well()
     code = run(arguments)
     gc.freeze()  # nor is there anything to look for at the end
-    if code and "pyarrow.csv" in sys.modules:
-        # A file that was refused half read may still be read ahead by arrow's thread, through a reader of ours;
-        # it must not meet an interpreter that is ending.
+    if "pyarrow.csv" in sys.modules:
+        # A thread of arrow may still read ahead in a file that was refused half read, or (before pyarrow 21) wait
+        # for nothing; it must not meet an interpreter that is ending.
         with suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from gradeq import frames
 from gradeq.errors import BadInput, StateError
 from gradeq.files.codebook import Codebook
+from gradeq.layers.doubts import silenced
 from gradeq.layers.making import check_same_settings
 from gradeq.layers.registry import from_json
 from gradeq.layers.settling import settle
@@ -144,7 +145,7 @@ def run_columns(layer: Any, rows: pa.Table, series: Any, roles: Roles) -> Any:
 
     predictions = [frames.floats(rows[name], name) for name in roles.predictions]
     timed = roles.label_time is not None
-    run = layer.run(
+    run = silenced(layer).run(  # a worker of Spark has nobody to warn
         predictions[0] if len(predictions) == 1 else np.stack(predictions, axis=1),
         column(roles.label),
         key=series,
