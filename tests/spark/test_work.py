@@ -74,6 +74,7 @@ def test_rows_with_ids_keep_their_tickets_and_close_them() -> None:
     assert by_key(whole)["open"] and by_key(whole)["closed"]
 
 
+@pytest.mark.filterwarnings("ignore:.*labels have a label time before")
 def test_a_bucket_without_rows_posts_the_labels_that_are_due_by_now() -> None:
     table, whole = table_of(6, n=200, keys=12), gq.Keyed(gq.Debiaser(eta=0.1))
     columns = columns_of(True)

@@ -145,7 +145,8 @@ def run_columns(layer: Any, rows: pa.Table, series: Any, roles: Roles) -> Any:
 
     predictions = [frames.floats(rows[name], name) for name in roles.predictions]
     timed = roles.label_time is not None
-    run = silenced(layer).run(  # a worker of Spark has nobody to warn
+    silenced(layer)  # a worker of Spark has nobody to warn
+    run = layer.run(
         predictions[0] if len(predictions) == 1 else np.stack(predictions, axis=1),
         column(roles.label),
         key=series,
