@@ -100,3 +100,20 @@ def test_propensities_restore_the_average_over_all_rounds() -> None:
         bound = propensity_average(u, eta, n, 3.0, excess, 0.2, 0.05)
         exceeded += abs(total / n) > bound
     assert exceeded == 0
+
+
+def test_a_heavy_step_has_the_unit_of_the_error_of_risk_control():
+    """Errors up to ``most`` make steps as many times larger, the largest product of step and weight too."""
+    import numpy as np
+
+    import gradeq as gq
+
+    layer = gq.RiskControl(lambda theta, y: 30.0 * y, 29.0, 4e-4, span=(-0.1, 0.1), most=32.0)
+    layer.run(np.zeros(40), weights=np.where(np.arange(40) == 5, 3.0, 1.0))
+    setting = layer._setting()
+    assert setting.weight_max > 2.0
+    assert (
+        setting.largest_step
+        == setting.weight_max * setting.eta
+        == 32.0 * layer._state.heaviest_step[0]
+    )

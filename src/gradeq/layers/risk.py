@@ -221,6 +221,7 @@ class RiskControl(Predicting):
             eta_min=times(setting.eta_min, most),
             eta_max=times(setting.eta_max, most),
             inverse_variation=times(setting.inverse_variation, 1.0 / most),
+            heaviest_step=times(setting.heaviest_step, most),
             step_mass=times(setting.step_mass, most),
             step_squares=times(setting.step_squares, most * most),
             square_changes=times(setting.square_changes, most),

@@ -192,6 +192,7 @@ def without_unit(setting: Setting) -> Setting:
         step_mass=step(setting.step_mass),
         step_squares=step(step(setting.step_squares)),
         square_changes=step(setting.square_changes),
+        heaviest_step=step(setting.heaviest_step),
         low=setting.low / unit,
         high=setting.high / unit,
         lows=each(setting.lows),
