@@ -90,7 +90,10 @@ class Serving:
         if own is None and self.mode == "auto":
             own = self.pairs.oldest(self._family(x))
         if own is None:
-            self._layer.post(self._layer.open(*self._given(x, forecast())), y)
+            layer = self._layer
+            with layer._lock:
+                label = layer._label(y)
+                layer._post(*layer._issue(*layer._asked(*self._given(x, forecast()))), label)
             self.served += 1
             return
         self._layer.update(y, id=own)

@@ -340,7 +340,7 @@ class Maker:
             if row is None:
                 row = known[at, key] = names.row_at(at, z, key)
             row = row if row.values == z else row._replace(values=z)
-            yield Ticket._make((number, row, *rest, (), own))
+            yield Ticket._make((number, row, *rest, (), own, ""))
 
 
 def cut(rows: Any, entries: Any, chosen: Ints) -> list[tuple[Any, ...]]:

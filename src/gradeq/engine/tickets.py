@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradeq.engine.branches import Branches
 from gradeq.errors import (
     BadInput,
     ExpiredTicket,
@@ -54,6 +55,7 @@ class Book:
     """
 
     __slots__ = (
+        "branches",
         "by_id", "by_key", "clock", "closed", "desk", "due", "forgotten", "held", "lapsed", "maturity", "missing_is",
         "newest", "now", "oldest", "oldest_without_id", "opened", "queue", "remember", "replaced", "singles", "timed",
         "ttl", "waiting",
@@ -67,6 +69,7 @@ class Book:
         # by then counts as.
         self.maturity: float | None = None
         self.missing_is: Any = None
+        self.branches = Branches()  # the tickets that were given away
         self.opened: dict[int, Opened] = {}  # by number
         # No number of an open ticket that queues is smaller, nor of one without an id.
         self.oldest = self.oldest_without_id = 1
@@ -96,6 +99,7 @@ class Book:
         """An empty book with the same settings."""
         made = Book(self.ttl, self.remember, queue=self.queue)
         made.maturity, made.missing_is = self.maturity, self.missing_is
+        made.branches.trusting = self.branches.trusting
         return made
 
     def __len__(self) -> int:
@@ -449,6 +453,7 @@ class Book:
             ],
             "now": self.now,
             **self._singles_state(),
+            **self.branches.state(),
             **({"forgotten": self.forgotten} if self.forgotten else {}),
             **({"desk": self.desk} if self.desk else {}),
         }
@@ -531,9 +536,9 @@ def id_of(id: Any) -> Id:
 
 
 def ticket_of(fields: Fields) -> Ticket:
-    """The ticket of these fields."""
+    """The ticket of these fields; those of one in the book end with the weight that was given."""
     counts = tuple(map(int, fields[6]))
-    own = (*fields[:6], counts, *fields[7:])
+    own = (*fields[:6], counts, *fields[7:10], "")
     ticket: Ticket = new(Ticket, own)
     return ticket
 

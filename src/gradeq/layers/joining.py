@@ -59,6 +59,7 @@ def merge(layer: Any, other: Any) -> None:
     waiting = book.waiting.values()
     layer._book.hold([own._replace(ticket=moved(own.ticket)) for own in waiting])
     layer._book.forgotten += book.forgotten
+    layer._book.branches.merge(book.branches)
     for key, count in book.replaced.items():
         layer._book.replaced[key] = layer._book.replaced.get(key, 0) + count
     times = [now for now in (layer._book.now, book.now) if now is not None]

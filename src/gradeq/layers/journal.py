@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from copy import copy
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from gradeq.engine.branches import CONTENT, PREVIEWED
 from gradeq.engine.flight import FOREIGN
 from gradeq.engine.sound import check_entry, check_kind
-from gradeq.errors import BadInput
+from gradeq.errors import BadInput, UnknownTicket
 from gradeq.ledger import facts as fact
 from gradeq.ledger.values import Posting, Ticket
 from gradeq.rules.rule import learn, posting_of
+
+LOST = (
+    "a backup was restored, or a copy went on by itself. "
+    "Post it to the layer that served it, or serve the row again"
+)
 
 if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
@@ -86,6 +94,7 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
         layer._issue(
             entry.row, place, entry.base, entry.given, lambda *_: served, relative=entry.weight
         )
+        note_branch(layer, entry)
         return
     if len(entry.late) not in (0, len(place.cells)):
         raise BadInput(FOREIGN)
@@ -116,13 +125,88 @@ def preview(layer: Any, args: tuple[Any, ...], given: dict[str, Any]) -> Ticket:
     state, names = layer._state, layer._names
     mark, known, resized = names.mark(), names.count + names.keys, state._facts[fact.RESIZED]
     layer._flight.before = None
-    ticket: Ticket = layer.open(*args, **given)
+    book, branches = layer._book, layer._book.branches
+    book.branches = copy(branches)
+    try:
+        ticket: Ticket = layer.open(*args, **given)
+    finally:
+        book.branches = branches
     layer._flight.unweigh(state)
     uncount(layer, names.place(ticket.row))
     state._facts[fact.RESIZED] = resized
     if names.count + names.keys > known:
         layer._forget(mark)
-    return ticket
+    return ticket._replace(branch=mark_of_state(layer))
+
+
+def mark_of_state(layer: Any) -> str:
+    """What tells this state from another that has served as many rows: whose it is, or its content."""
+    branches, state = layer._book.branches, layer._state
+    if branches.trusting:
+        return ""
+    mark: str = branches.mark_of(state.number)
+    if mark:
+        return mark if mark[0] == CONTENT else PREVIEWED + mark
+    own = blake2b(digest_size=8)
+    for name, values in state.saved().items():
+        own.update(name.encode() + bytes(values))
+    return CONTENT + own.hexdigest()
+
+
+def note_branch(layer: Any, ticket: Ticket) -> None:
+    """What a ticket of a journal says about whose it is, or (previewed) whose the state before it was."""
+    mark, branches = ticket.branch, layer._book.branches
+    if mark[:1] in (PREVIEWED, CONTENT):
+        branches.note(ticket.number - 1, mark.removeprefix(PREVIEWED))
+    else:
+        branches.note(ticket.number, mark)
+
+
+def check_history(layer: Any, ticket: Ticket, y: Any) -> None:
+    """Refuse a ticket that this state has not served: how late its label is, nobody knows."""
+    branches, served = layer._book.branches, layer._state.number
+    if branches.trusting or (
+        ticket.number <= served and branches.knows(ticket.number, ticket.branch)
+    ):
+        return
+    layer._rule.measure(ticket.served, ticket.base, y, ticket.memo)  # of another kind of layer?
+    if ticket.branch[:1] in (PREVIEWED, CONTENT):
+        raise BadInput(
+            "this ticket was previewed, so its row is not counted yet; use adopt(ticket, y)"
+        )
+    if ticket.number > served:
+        raise UnknownTicket(
+            f"This ticket was served by a later state of this layer (row {ticket.number:,}; this one has served "
+            f"{served:,}): {LOST}"
+        )
+    raise UnknownTicket(f"This ticket was not served by this state of the layer: {LOST}")
+
+
+def adopt_known(layer: Any, ticket: Ticket, y: Any) -> Posting:
+    """The same as ``adopt`` for a ticket that a past of this layer has previewed; any other is refused."""
+    check_kind(ticket, Ticket)
+    branches, before, served = layer._book.branches, ticket.number - 1, layer._state.number
+    mark = ticket.branch
+    if branches.trusting:
+        return adopt(layer, ticket, y)
+    if mark and mark[0] not in (PREVIEWED, CONTENT):
+        raise BadInput("this ticket was opened, so its row is counted already; use post(ticket, y)")
+    if before > served:
+        raise UnknownTicket(
+            f"This ticket was previewed from a later state of this layer ({before:,} rows served; this one has "
+            f"served {served:,}): {LOST}"
+        )
+    known = branches.knows(before, mark.removeprefix(PREVIEWED))
+    if not known and (before < served or mark != mark_of_state(layer)):
+        raise UnknownTicket(f"This ticket was not previewed from a state of this layer: {LOST}")
+    given = list(branches.given)
+    try:
+        posting = adopt(layer, ticket, y)
+    except Exception:
+        branches.given = given
+        raise
+    branches.give(layer._state.number)
+    return posting
 
 
 def adopt(layer: Layer, ticket: Ticket, y: Any) -> Posting:

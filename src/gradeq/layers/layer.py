@@ -32,7 +32,7 @@ from gradeq.layers.columns import Moment, moment
 from gradeq.layers.doubts import Doubts
 from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.joining import check_partition, merge
-from gradeq.layers.journal import adopt, preview, replay, repost
+from gradeq.layers.journal import adopt_known, check_history, preview, replay, repost
 from gradeq.layers.making import (
     check_same_settings,
     described,
@@ -227,7 +227,9 @@ class Layer(Showing, Answering, ABC):
         self, row: Row, place: Place | None, f: Any, weight: float, serve: Any = None
     ) -> Ticket:
         """Serve one row and leave its ticket with the caller."""
-        return ticket_of(self._issue(row, place, f, weight, serve)[0])
+        ticket = ticket_of(self._issue(row, place, f, weight, serve)[0])
+        mark = self._book.branches.give(ticket.number)
+        return ticket._replace(branch=mark) if mark else ticket
 
     def _peek(self, row: Row, place: Place | None, f: Any, serve: Any = None) -> Any:
         """What the user would see of this row; nothing is counted or kept, and new names are forgotten."""
@@ -265,6 +267,7 @@ class Layer(Showing, Answering, ABC):
             y = self._label(y)
             check_entry(self._rule, ticket)
             self._names.knows(ticket.row)
+            check_history(self, ticket, y)
             return self._posted(ticket, y)
 
     def _posted(self, ticket: Ticket, y: Any) -> Posting:
@@ -275,7 +278,7 @@ class Layer(Showing, Answering, ABC):
             place = self._entered(row)
         try:
             late = lateness(self._state.rows, place.cells, ticket.counts)
-            return judged(self._rule, new(Posting, self._post(ticket, place, y, late)))
+            return judged(self._rule, new(Posting, self._post(ticket[:10], place, y, late)))
         except Exception:
             self._forget(mark)
             raise
@@ -289,7 +292,7 @@ class Layer(Showing, Answering, ABC):
         the error of a label that was posted before.
         """
         state, flight = self._state, self._flight
-        number, row, f, served, weight, step, _, memo, slopes, given = ticket
+        number, row, f, served, weight, step, _, memo, slopes, given = ticket[:10]
         now = state.number
         prompt = now == number and not late and not state.late  # at once, as all labels so far
         if told is not None:
@@ -344,7 +347,7 @@ class Layer(Showing, Answering, ABC):
 
         A layer whose tickets are previewed must not open others: lateness is counted in labels then, not in rows.
         """
-        return adopt(self, ticket, y)
+        return adopt_known(self, ticket, y)
 
     # Events
 

@@ -76,6 +76,7 @@ def restore(layer: Layer, state: dict[str, Any]) -> None:
         own.bear("mean_weight")
         own.bear("weighed")
     book.restore(state["tickets"])
+    book.branches.restore(state["tickets"], own.number)
     if any(renamed):
         book.rename(renamed.row)
     check_book(book, layer._rule, names, own, layer._label)

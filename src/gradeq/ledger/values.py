@@ -37,7 +37,8 @@ class Ticket(NamedTuple):
     ``weight`` is the one that is learned with: ``given`` over the mean of those served so far. ``step`` is the
     scheduled one, limited by the size of the row; ``counts`` the rows that each of its cells had served by then, this
     one included; ``memo`` what the rule noted (a scale, what its experts said); ``slopes`` those of a penalty at the
-    parameters that served.
+    parameters that served. ``branch`` is of a ticket in its caller's hands: which continuation of a saved state it is
+    from (see ``engine.branches``).
     """
 
     number: int
@@ -50,6 +51,7 @@ class Ticket(NamedTuple):
     memo: tuple[float, ...] = ()
     slopes: tuple[float, ...] = ()
     given: float = 1.0
+    branch: str = ""
 
     def to_json(self) -> str:
         """One line of JSON that reads back bit for bit."""
@@ -106,6 +108,8 @@ def _text(what: str, value: Any) -> str:
         fields = value._asdict()
         if value.given == value.weight:  # as in all that were written before weights were relative
             del fields["given"]
+        if not fields.get("branch", True):
+            del fields["branch"]
         if "losses" in fields:  # of absurd labels they may be infinite
             fields["losses"] = [x if math.isfinite(x) else repr(x) for x in fields["losses"]]
         return json.dumps({what: fields}, separators=(",", ":"), allow_nan=False)
@@ -116,7 +120,8 @@ def _text(what: str, value: Any) -> str:
 def _checked(cls: Any, what: str, text: str | bytes) -> tuple[Any, ...]:
     try:
         read = json.loads(text)
-        fields = {"given": read[what]["weight"]} | read[what]
+        later = {"branch": ""} if cls is Ticket else {}
+        fields = {"given": read[what]["weight"], **later} | read[what]
         if set(fields) != set(cls._fields):
             raise ValueError("missing or unknown fields")
         return checked_fields(cls, [fields[name] for name in cls._fields])
@@ -128,14 +133,18 @@ def _checked(cls: Any, what: str, text: str | bytes) -> tuple[Any, ...]:
 def checked_fields(cls: Any, values: Sequence[Any]) -> tuple[Any, ...]:
     """The fields of a ticket or posting that were read from JSON; ``ValueError`` or ``TypeError`` for any other."""
     wanted = _FIELDS[cls]
-    if len(values) == len(wanted) - 1:
+    given = cls._fields.index("given")
+    if len(values) == given:
         values = [*values, values[cls._fields.index("weight")]]
+    if len(values) == given + 1 and cls is Ticket:
+        values = [*values, ""]
     return tuple([read(value) for read, value in zip(wanted, values, strict=True)])
 
 
 def brief(entry: Any) -> Any:
     """A ticket or posting as it is saved: the weight that was given only where it is not the one learned with."""
-    return entry[:-1] if entry.given == entry.weight else entry
+    end = entry._fields.index("given")
+    return entry[: end if entry.given == entry.weight else end + 1]
 
 
 def _row(value: Any) -> Row:
@@ -158,6 +167,12 @@ def _number(value: Any) -> float:
     return _finite((value,))[0]
 
 
+def _mark(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > 64:
+        raise ValueError("a branch is a short text")
+    return value
+
+
 def _floats(values: Any) -> tuple[float, ...]:
     return tuple(map(float, values))
 
@@ -177,6 +192,7 @@ def _served(value: Any) -> Any:
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
+    "branch": _mark,
     "number": _count, "row": _row, "weight": _number, "given": _number, "step": _number, "eta": _number,
     "sign": _number, "counts": _counts, "late": _counts, "errors": _finite, "losses": _floats, "memo": _finite,
     "slopes": _finite,

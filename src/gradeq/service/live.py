@@ -44,6 +44,7 @@ class Live:
 
     def __init__(self, row: LayerRow, layer: Layer, seq: int) -> None:
         self.row, self.layer = row, layer
+        layer._book.branches.trusting = True  # the journal knows its tickets
         self.head = row.head._replace(seq=seq)
         self.saved = seq  # the number of the last snapshot
         self.begun = seq  # entries up to this number are in the state that it began with
@@ -143,6 +144,7 @@ class Live:
         elif body["do"] == IMPORT and not self.begun:
             self.layer, self.begun = silenced(from_json(body["state"])), int(body["until"])
             self.layer._book = self.layer._book.blank()  # the journal has what was in it
+            self.layer._book.branches.trusting = True
 
     def _told(self, body: dict[str, Any]) -> None:
         """Remember why learning stopped by itself, until somebody resumes it."""

@@ -1,0 +1,98 @@
+"""Which continuation of a saved state served a ticket: tickets of a lost future are not learned from.
+
+A state that was saved may go on more than once: in the process that saved it, and wherever it is restored. All of
+them count their rows on from the same number, so a number does not say whose ticket it is. Each continuation
+therefore has a mark of its own, chosen by chance when it gives away its first ticket; tickets carry it, and the state
+keeps which numbers were given away under which mark. A previewed ticket carries the mark of the state that it was
+served from.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+MOST = 1_000  # continuations that are remembered
+PREVIEWED, CONTENT = (
+    "~",
+    "=",
+)  # begin the marks of previewed tickets: of a known number, and of a state by its content
+
+_forks = [0]  # of this process: a child is another continuation
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _forks.append(0))
+
+
+class Branches:
+    """The numbers given away under each mark, the latest last.
+
+    ``unmarked``: up to this number tickets without a mark are known, which earlier versions gave away. ``trusting``:
+    whoever has this layer knows its tickets otherwise (a journal): none is marked or asked for its mark.
+    """
+
+    __slots__ = ("forks", "given", "own", "trusting", "unmarked")
+
+    def __init__(self) -> None:
+        self.given: list[tuple[int, int, str]] = []
+        self.own, self.forks, self.unmarked, self.trusting = "", 0, 0, False
+
+    def __copy__(self) -> Branches:
+        """Those of another continuation: it has the same past and no mark yet."""
+        twin = Branches()
+        twin.given, twin.unmarked, twin.trusting = list(self.given), self.unmarked, self.trusting
+        return twin
+
+    def give(self, number: int) -> str:
+        """The mark of a ticket with this number, which is given away now."""
+        if self.trusting:
+            return ""
+        if not self.own or self.forks != len(_forks):
+            self.own, self.forks = os.urandom(6).hex(), len(_forks)
+        self.note(number, self.own)
+        return self.own
+
+    def note(self, number: int, mark: str) -> None:
+        """This number is one of this mark."""
+        if self.trusting or (mark and self.knows(number, mark)):
+            return
+        if not mark:
+            self.unmarked = max(self.unmarked, number)
+        elif self.given and self.given[-1][2] == mark:
+            first, last, _ = self.given[-1]
+            self.given[-1] = (min(first, number), max(last, number), mark)
+        else:
+            self.given.append((number, number, mark))
+            del self.given[:-MOST]
+
+    def knows(self, number: int, mark: str) -> bool:
+        """Whether a ticket with this number and mark is of this past."""
+        if not mark:
+            return number <= self.unmarked
+        return any(first <= number <= last and mark == own for first, last, own in self.given)
+
+    def mark_of(self, number: int) -> str:
+        """The mark of the state that had served so many rows; "" if nobody knows."""
+        for first, last, mark in reversed(self.given):
+            if first <= number <= last:
+                return mark
+        return ""
+
+    def merge(self, other: Branches) -> None:
+        """Know the tickets of a partition too."""
+        self.given[:0] = other.given
+        self.unmarked = max(self.unmarked, other.unmarked)
+
+    def state(self) -> dict[str, Any]:
+        """Ready for the codec; nothing where no ticket was given away."""
+        if not self.given:
+            return {}
+        return {"branches": [list(own) for own in self.given], "unmarked": self.unmarked}
+
+    def restore(self, state: dict[str, Any], served: int) -> None:
+        """Take up what was saved; a state without marks may have given away any of its numbers."""
+        self.given = [
+            (int(first), int(last), str(own)) for first, last, own in state.get("branches", ())
+        ]
+        self.unmarked = int(state["unmarked"]) if self.given else served
+        if any(not 0 <= first <= last <= served for first, last, _ in self.given):
+            raise ValueError("a ticket was given away that was never served")
