@@ -267,7 +267,7 @@ class Equilibrium:
             "bound": plain(self.bound),
             "bound_from": self.bound_from,
             "labels_needed": self.needed,
-            "vacuous": None if plain(self.bound) is None else bool(self.vacuous),
+            "vacuous": None if plain(self.bound) is None else self.vacuous,
             "exact": self.exact,
             **({"certified": self.certified} if self.certified else {}),
         }
@@ -280,7 +280,7 @@ def certificate(
     *,
     bound: float | None = None,
     bound_from: str = "",
-    vacuous: bool = False,
+    vacuous: bool | None = None,
     lipschitz: float | None = None,
     kappa: float | None = None,
 ) -> Equilibrium:
@@ -299,7 +299,8 @@ def certificate(
     if bound is None:
         from gradeq.learner_bound import learner_bound
 
-        bound, bound_from, _, _, vacuous, _ = learner_bound(learner, state, lipschitz, kappa)
+        # Without a raw prediction there is nothing to judge a bound against: its number is said.
+        bound, bound_from, *_ = learner_bound(learner, state, lipschitz, kappa)
     return window(learner, None, state, names, bound=bound, bound_from=bound_from, vacuous=vacuous)
 
 
@@ -311,7 +312,7 @@ def window(
     *,
     bound: float | None = None,
     bound_from: str = "",
-    vacuous: bool = False,
+    vacuous: bool | None = None,
 ) -> Equilibrium:
     """The equilibrium over the rows between two states of one learner; None is the very beginning."""
     d = later.dimension

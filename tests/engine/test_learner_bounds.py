@@ -221,6 +221,15 @@ def test_a_decaying_step_has_a_bound_that_vanishes():
     assert bounds[0] > 1.6 * bounds[1] > 2.5 * bounds[2]
 
 
+def test_a_large_bound_is_said_as_it_is():
+    """A learner knows no raw error to judge it against, nor how many labels would make it small."""
+    learner, rng = Learner(Quantile(0.9), Power(0.2, 0.9)), np.random.default_rng(3)
+    state = learner.run(learner.start(3), rng.uniform(-1, 1, (50, 3)), rng.normal(size=50)).state
+    found = certificate(learner, state)
+    assert found.bound > 1.0 and found.vacuous is None
+    assert "(result 5.3)" in found.verdict() and "guarantee" not in found.verdict()
+
+
 NO_BOUND = {
     "counts with features": (
         lambda: Learner(Poisson(), 0.1), [[1.0, 0.5]] * 3, "a constant step can diverge",
