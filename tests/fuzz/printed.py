@@ -49,7 +49,7 @@ def check_loss(result, text, own):
     before, after = (total / own.weight for total in own.loss)
     if said is None or not (math.isfinite(before) and math.isfinite(after)):
         return
-    if min(before, after) < 1e-18:  # squares of rounding
+    if min(before, after) < 1e-16 * max(1e-2, before, after):  # squares of rounding
         return
     expect(near(number(said[2]), after, 0.0), "loss in the verdict", text, after)
     if said[1] is not None:

@@ -83,3 +83,21 @@ def test_the_trace_ends_where_the_layer_is():
     layer = RiskControl(missed, 0.2, 0.1, start=0.5)
     trace = layer.run(np.linspace(-1, 1, 300)).trace
     assert trace.theta[-1].tolist() == list(layer.theta.values())
+
+
+@pytest.mark.parametrize("most", [0.01, 1.0, 2.5, 40.0])
+def test_the_bound_holds_with_weights_in_any_unit(most):
+    """The last label is the heaviest, and takes theta beyond the end of its span."""
+    eta, target = 0.01 / most, 0.3 * most
+    layer = RiskControl(
+        lambda knob, y: most * float(y > knob), target=target, eta=eta, span=(0.0, 1.0), most=most
+    )
+    for _ in range(2000):
+        if layer.theta["(all)"] <= 1.0 < layer.theta["(all)"] + eta * most * 0.7:
+            break
+        layer.predict(1.0)
+        layer.update(1.0)
+    layer.predict(1.9)
+    layer.update(1.0)
+    found = layer.equilibrium()
+    assert abs(found.largest) <= found.bound * (1.0 + 1e-9)

@@ -355,3 +355,20 @@ def test_looking_ahead_from_groups_of_few_labels_needs_no_whole_number():
     for target in (1e3, 10.0, 0.5):
         answer = labels_until(whole, target)
         assert answer is None or answer > 0
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-99, 1.0, 1e99, 1e150])
+def test_the_heaviest_step_has_the_unit_of_the_steps(unit):
+    """Quantiles have no unit: the bound of prices in wei is that of prices in ether, weights included."""
+    one = Setting(
+        task="quantile",
+        level=0.9,
+        n=100,
+        low=-1.0,
+        high=2.0,
+        eta=0.1,
+        weight_max=5.0,
+        heaviest_step=0.3,
+    )
+    other = replace(one, low=-unit, high=2.0 * unit, eta=0.1 * unit, heaviest_step=0.3 * unit)
+    assert best_bound(other).value == pytest.approx(best_bound(one).value, rel=1e-12)
