@@ -25,6 +25,7 @@ def as_json(outcome: Outcome) -> str:
         "labelled": outcome.labelled,
         "learned": outcome.learned,
         "not_due": told.not_due,
+        "held_back": len(outcome.layer._book.held_back),
         "labels": labels_words(task.common, task.label),
         "eta": outcome.layer.step if outcome.eta == "auto" else outcome.eta,
         "method": "auto" if outcome.eta == "auto" else "plain",

@@ -69,7 +69,8 @@ def command(as_json: bool, quiet: bool, strict: bool, **given: Any) -> None:
     \b
     What becomes of a label
       applied    learned from: the row had waited for it
-      waiting    kept in the state: with --maturity it is learned when its row is old enough
+      waiting    kept in the state until its row is mature (--maturity), or held back because
+                 labels of one value seem to come earlier
       duplicate  the same label again for this id: nothing changes
       conflict   another label for an id that has one (--correct: it replaces the old one)
       unknown    no row was served under this id, or it is forgotten (the last 10,000 are kept)

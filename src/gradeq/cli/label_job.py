@@ -31,7 +31,7 @@ from gradeq.report.late_notices import conflicting, dated_before, unknown_ids
 from gradeq.report.markup import clean
 from gradeq.report.notices import ordered
 from gradeq.report.numerals import some
-from gradeq.report.of_state import covered_since, harm_since, in_short
+from gradeq.report.of_state import covered_since, harm_since, held_back, in_short
 from gradeq.report.story import Notice
 from gradeq.report.surprises import means_remember, not_known
 
@@ -40,7 +40,7 @@ WORDS = (
 )  # fmt: skip
 FAR_OFF = 10.0  # typical errors: a label that was wrong by more is still heard in the means
 IN_WORDS = {
-    "waiting": "kept until their rows are mature (waiting)",
+    "waiting": "kept for later (waiting)",
     "duplicate": "the same as before (duplicate)",
     "conflict": "unlike the label learned from (conflict)",
     "unknown": "with an unknown id",
@@ -129,6 +129,7 @@ def carry_out(
         learned = layer.equilibrium().rows - before
     now = layer.equilibrium()
     found = [
+        held_back(layer),
         *unused(layer, labels, outcomes),
         swapped,
         *watch.notices(),
@@ -332,6 +333,7 @@ def as_dict(answered: Answered) -> dict[str, Any]:
     found |= {
         "learned": answered.learned,
         "open": layer.in_flight["open"],
+        "held_back": len(layer._book.held_back),
         "run": Desk.of(layer).number,
     }
     found |= {name: reached[name] for name in ("bias", "loss", "not_known", "certificate")}

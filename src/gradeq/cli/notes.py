@@ -19,6 +19,7 @@ from gradeq.report.harm import Measured, harm
 from gradeq.report.limits import crossing
 from gradeq.report.numerals import gap as spelled
 from gradeq.report.numerals import some
+from gradeq.report.of_state import held_back
 from gradeq.report.story import Loss, Notice, Pair
 from gradeq.report.words import FEW, subject
 
@@ -29,7 +30,7 @@ BROKEN = 1e-6  # relative: rows and state differ by more than rounding can expla
 
 def notices(outcome: Outcome, pass_: Any) -> tuple[Notice, ...]:
     """Every warning of a debias or quantile run, the serious ones first."""
-    found: list[Notice | None] = []
+    found: list[Notice | None] = [held_back(outcome.layer)]
     options = outcome.task.common
     hardly, off = unlearned(outcome, options, outcome.counted, pass_.waiting, pass_.expired), None
     if outcome.counted >= FEW:

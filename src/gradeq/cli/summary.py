@@ -62,11 +62,12 @@ def figures(outcome: Outcome) -> str:
         rows = f"{outcome.labelled:,} labelled of {some(outcome.rows, 'row')}"
     if not outcome.labelled and labels_later(task.common):
         book = outcome.layer._book
-        known = len(book.waiting) if book.maturity else 0
+        known = len(book.waiting) if book.maturity or book.early is not None else 0
         waiting = outcome.layer.in_flight["open"] - known
         said = f"{some(outcome.rows, 'row')} served; {waiting:,} waiting for a label in the state."
         if known:
-            said += f" {some(known, 'label')} known, to be learned when their rows are mature."
+            when = "when their rows are mature" if book.maturity else "later"
+            said += f" {some(known, 'label')} known, to be learned {when}."
         since = f"Since the state began: {in_short(outcome.layer, outcome.equilibrium)}."
         if not outcome.continued:
             return f"{said} gradeq label with the same --state and --id brings the labels later."

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradeq.engine.branches import Branches
+from gradeq.engine.early_labels import HELD, EarlyLabels
 from gradeq.errors import (
     BadInput,
     ExpiredTicket,
@@ -55,10 +56,9 @@ class Book:
     """
 
     __slots__ = (
-        "branches",
-        "by_id", "by_key", "clock", "closed", "desk", "due", "forgotten", "held", "lapsed", "maturity", "missing_is",
-        "newest", "now", "oldest", "oldest_without_id", "opened", "queue", "remember", "replaced", "singles", "timed",
-        "ttl", "waiting",
+        "branches", "by_id", "by_key", "clock", "closed", "desk", "due", "early", "forgotten", "held", "lapsed",
+        "maturity", "missing_is", "newest", "now", "oldest", "oldest_without_id", "opened", "queue", "remember",
+        "replaced", "singles", "timed", "ttl", "waiting",
     )  # fmt: skip
 
     def __init__(self, ttl: float | None, remember: int = 10_000, *, queue: bool = False) -> None:
@@ -70,6 +70,8 @@ class Book:
         self.maturity: float | None = None
         self.missing_is: Any = None
         self.branches = Branches()  # the tickets that were given away
+        # Whether the delay of labels depends on their value; None where nobody looks.
+        self.early: EarlyLabels | None = None
         self.opened: dict[int, Opened] = {}  # by number
         # No number of an open ticket that queues is smaller, nor of one without an id.
         self.oldest = self.oldest_without_id = 1
@@ -100,6 +102,7 @@ class Book:
         made = Book(self.ttl, self.remember, queue=self.queue)
         made.maturity, made.missing_is = self.maturity, self.missing_is
         made.branches.trusting = self.branches.trusting
+        made.early = None if self.early is None else EarlyLabels()
         return made
 
     def __len__(self) -> int:
@@ -111,6 +114,7 @@ class Book:
         for name in self.__slots__:
             setattr(twin, name, copy(getattr(self, name)))
         twin.by_key, twin.desk = None, deepcopy(self.desk, memo)
+        twin.early = deepcopy(self.early, memo)
         return twin
 
     def check_new(self, id: Any) -> Id | None:
@@ -329,6 +333,16 @@ class Book:
             self.oldest = min(self.oldest, own.ticket.number)
         self.opened = dict(sorted(self.opened.items()))
 
+    def is_held_back(self, number: int) -> bool:
+        """Whether the label of this row is held back because its delay seems to depend on its value."""
+        own = self.waiting.get(number)
+        return own is not None and own.due == HELD
+
+    @property
+    def held_back(self) -> list[int]:
+        """The numbers of all rows whose label is held back."""
+        return [number for number in sorted(self.waiting) if self.is_held_back(number)]
+
     def due_by(self, until: float) -> list[Waiting]:
         """The waiting labels that are due, or whose tickets expire, by this time, oldest ticket first.
 
@@ -456,6 +470,11 @@ class Book:
             **self.branches.state(),
             **({"forgotten": self.forgotten} if self.forgotten else {}),
             **({"desk": self.desk} if self.desk else {}),
+            **(
+                {"early": self.early.state()}
+                if self.early is not None and self.early.sums[0]
+                else {}
+            ),
         }
 
     def _singles_state(self) -> dict[str, Any]:
@@ -492,6 +511,8 @@ class Book:
             if id is not None or fields[1].key in fresh.singles or self.queue:
                 raise StateError("the state is damaged: a key has two single tickets")
             fresh.singles[fields[1].key] = number
+        if self.early is not None and "early" in state:
+            fresh.early = EarlyLabels.restored(state["early"])
         for name in self.__slots__:
             if name not in ("ttl", "remember", "maturity", "missing_is", "queue"):
                 setattr(self, name, getattr(fresh, name))

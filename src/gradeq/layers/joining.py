@@ -62,6 +62,8 @@ def merge(layer: Any, other: Any) -> None:
     layer._book.branches.merge(book.branches)
     for key, count in book.replaced.items():
         layer._book.replaced[key] = layer._book.replaced.get(key, 0) + count
+    if layer._book.early is not None and book.early is not None:
+        layer._book.early.join(book.early, served, int(layer._state.facts[fact.SERVED]))
     times = [now for now in (layer._book.now, book.now) if now is not None]
     layer._book.now = max(times, default=None)
     layer._book.clock = kinds[0] or kinds[1]

@@ -82,7 +82,7 @@ class Keyed(Predicting):
         self._as_served = layer._as_served
         self.layer._keyed = True
         self._build(rule, Keys(self.layer._names), *own)
-        self._book.maturity, self._book.missing_is = layer._book.maturity, layer._book.missing_is
+        self._book = layer._book.blank()
 
     def _change(self, name: str, value: Any) -> Any:
         value = checks.flag(value, "shadow") if name == "shadow" else super()._change(name, value)

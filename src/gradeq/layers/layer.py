@@ -24,12 +24,13 @@ from gradeq.engine.checks import is_missing
 from gradeq.engine.columns import Columns, Engine, Ran, carried_over, run_columns
 from gradeq.engine.flight import BOUNDED, ONE, SQUARED, Flight, lateness, norm_of
 from gradeq.engine.sound import check_entry, check_kind
-from gradeq.engine.tickets import Book, Fields, id_of, ticket_of, warn_replaced
+from gradeq.engine.tickets import Book, Fields, Opened, id_of, ticket_of, warn_replaced
 from gradeq.engine.told import entered
 from gradeq.errors import BadInput, LabelConflict
 from gradeq.layers.answering import Answering
 from gradeq.layers.columns import Moment, moment
 from gradeq.layers.doubts import Doubts
+from gradeq.layers.early import screen
 from gradeq.layers.guard import holds_lock, together
 from gradeq.layers.joining import check_partition, merge
 from gradeq.layers.journal import adopt_known, check_history, preview, replay, repost
@@ -379,8 +380,8 @@ class Layer(Showing, Answering, ABC):
         if id is not None and id not in book.by_id and (id in book.closed or id in book.held):
             return self._duplicate(y, id)
         opened = book.find(id, key, batch)
-        if book.maturity:
-            outcome = arrive(self, opened, y, time)
+        if book.maturity or opened[0][0] != self._state.number:
+            outcome = self._kept(opened, y, time)
             if outcome is not None:
                 return outcome
         ticket, place, own, _ = opened
@@ -388,6 +389,12 @@ class Layer(Showing, Answering, ABC):
         del book.opened[ticket[0]]
         book.close(ticket, own, posting)
         return "applied"
+
+    def _kept(self, opened: Opened, y: Any, time: Moment | None) -> str | None:
+        """What became of a label that is not to be learned yet; None if it is."""
+        if self._book.maturity:
+            return arrive(self, opened, y, time)
+        return None if self._book.early is None else screen(self, opened, y)
 
     @holds_lock
     def advance(self, time: Moment) -> int:

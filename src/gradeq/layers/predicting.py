@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from gradeq import codec
 from gradeq.engine import checks
+from gradeq.engine.early_labels import EarlyLabels
 from gradeq.engine.names import ALONE
 from gradeq.engine.sound import check_kind
 from gradeq.errors import BadInput
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from gradeq.ledger.batch import Floats
 
 
+WATCHED = ("debias", "quantile", "quantiles", "interval")  # kinds whose labels are numbers
 OPTIONAL = ("maturity", "missing_is")  # settings that states without them do not name
 
 
@@ -103,6 +105,8 @@ class Predicting(Layer):
         if missing_is is not None:
             book.missing_is = self._label(missing_is)
         check_maturity(book)
+        if maturity is None and self.kind in WATCHED:
+            book.early = EarlyLabels()
 
     @classmethod
     def _revived(cls, text: str | bytes, **function: Any) -> Self:

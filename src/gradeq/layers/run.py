@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
+from copy import copy, deepcopy
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +24,7 @@ from gradeq.errors import BadInput
 from gradeq.frames import same_index
 from gradeq.layers import columns as check
 from gradeq.layers.doubts import clocks_changed, dated_before
+from gradeq.layers.early import screen_columns
 from gradeq.layers.maturity import mature_columns
 from gradeq.layers.several import answer
 from gradeq.tables import in_html
@@ -179,14 +180,22 @@ def run_layer(
         return Columns(base, y, w, layer._names.columns(*series, *rows), when, due, kept)
 
     missing = [] if when is None or not len(when) else layer._book.count_missing(float(when.max()))
+    early, (due, moved) = (
+        deepcopy(layer._book.early),
+        screen_columns(layer, base, y, w, when, due, kept),
+    )
     try:
         start = None if key is not None else snapshot(layer, when)
         ran, columns = layer._run(made)
     except Exception:
         layer._book.reopen(missing)
+        layer._book.hold(moved)
+        layer._book.early = early
         raise
     again = no_trace if key is not None else tracer(layer, start, columns)
     shown = answer(predictions, layer._shown(base, ran.served))
+    if layer._book.early is not None:
+        doubts.say(layer._book.early.warning)
     doubts.look(base, y)
     doubts.warn()
     for text in said:

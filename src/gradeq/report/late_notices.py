@@ -103,6 +103,26 @@ def immature(rows: int, maturity: str, kept: bool) -> Notice:
     )
 
 
+def labels_held_back(labels: int, why: str) -> Notice:
+    """Labels are held back since their delay seems to depend on their value; ``why``: what was seen, "": a doubt."""
+    are = "label is" if labels == 1 else "labels are"
+    if not why:
+        return Notice(
+            "note",
+            f"{count(labels)} {are} held back until more come.",
+            "They contradict the predictions, and most older rows still wait for theirs.",
+            "If the delay of a label does not depend on its value, give `--maturity 0` when the state begins.",
+        )
+    return Notice(
+        "amber",
+        f"Labels of one value seem to come earlier: {count(labels)} {are} held back.",
+        f"{why[:1].upper()}{why[1:]}. To learn from them would shift every prediction to the early ones, so a "
+        "label is learned only when nine in ten of the rows served with its own have one.",
+        "Begin a state with `--maturity SPAN`, the age at which every label is known (and `--missing-is 0` if "
+        "those that did not come count as 0); `--maturity 0` if the delay does not depend on the value.",
+    )
+
+
 def waiting_rows(rows: int, labels: int) -> Notice:
     """No row of the file has a label; the page is about those that the state learned from before."""
     which = (

@@ -16,6 +16,7 @@ from gradeq.ledger import facts as fact
 from gradeq.naming import column_name, split_name
 from gradeq.report import story as told
 from gradeq.report.harm import Measured, ever_weighted, harm
+from gradeq.report.late_notices import labels_held_back
 from gradeq.report.of_keys import keyed_coverage
 from gradeq.report.words import not_counted
 
@@ -39,7 +40,10 @@ def in_short(layer: Any, reached: Equilibrium) -> str:
         f"coverage {c.before:.3g} -> {c.after:.3g}, target {c.target:g}{within(c)}" for c in covered
     ]
     verdict = stated(reached, covered).verdict("; ".join(said))
-    beside = not_counted(heard_only(layer), taken_back(layer, reached))
+    book = layer._book
+    held = len(book.held_back) if book.early is not None else 0
+    immature = len(book.waiting) if book.maturity else 0
+    beside = not_counted(heard_only(layer), taken_back(layer, reached), immature, held)
     if beside:
         verdict = verdict if reached.rows else "no label to learn from: nothing to certify"
         verdict += f"; {beside}"
@@ -55,6 +59,15 @@ def within(c: Coverage) -> str:
     if c.clipped is None or c.clipped == c.after:
         return ""
     return f" (judged before the limits; as served, inside them, {c.clipped:.3g})"
+
+
+def held_back(layer: Any) -> told.Notice | None:
+    """Labels are held back because their delay seems to depend on their value."""
+    early = layer._book.early
+    if early is None or early.since is None:
+        return None
+    labels = len(layer._book.held_back)
+    return labels_held_back(labels, early.why) if labels or early.why else None
 
 
 def heard_only(layer: Any) -> int:

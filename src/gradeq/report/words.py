@@ -275,9 +275,22 @@ def too_few(labels: int) -> str:
     return f"Too few labels to judge ({count(labels)})."
 
 
-def not_counted(paused: int, taken_back: int) -> str:
-    """What became of labels that came and are in no average: while learning was frozen, or taken back since."""
+def not_counted(paused: int, taken_back: int, immature: int = 0, held_back: int = 0) -> str:
+    """What became of labels that came and are in no average: while learning was frozen, taken back since, or waiting.
+
+    ``immature``: their rows are not mature; ``held_back``: their delay seems to depend on their value.
+    """
     told = []
+    if immature:
+        told.append(
+            f"{some(immature, 'label')} of rows that are not mature {'waits' if immature == 1 else 'wait'}, "
+            "not in these averages"
+        )
+    if held_back:
+        told.append(
+            f"{some(held_back, 'label')} {'is' if held_back == 1 else 'are'} held back, not in these averages, which "
+            "may not stand for all rows"
+        )
     if paused:
         heard = "heard, not learned from, not in these averages"
         told.append(f"{some(paused, 'label')} came while learning was paused: {heard}")
