@@ -12,7 +12,7 @@ import gradeq as gq
 from gradeq.engine.early_labels import EarlyLabels
 from gradeq.errors import Diverging, GradeqWarning
 
-RATE, MATURE, DAYS, EACH = 0.084, 30, 75, 30
+RATE, MATURE, DAYS, EACH = 0.084, 30, 60, 25
 
 
 class Churn:
