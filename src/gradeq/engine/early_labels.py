@@ -68,7 +68,7 @@ class EarlyLabels:
         self.newest = max(self.newest, number)
         added = terms(y, f, delay, self.origin, clipped)
         self.sums = tuple(old + own for old, own in zip(self.sums, added, strict=True))
-        self._explain()
+        self.explain()
         return bool(self.probable and gross(self.sums, DOUBT)) or bool(trending(*self.sums))
 
     def count_all(self, y: Any, f: Any, delay: Any, number: Any) -> tuple[Any, Any]:
@@ -90,7 +90,7 @@ class EarlyLabels:
         self.probable, self.newest = bool(inside[-1]), int(newest[-1])
         return (inside & gross(sums, DOUBT)) | trending(*sums), newest
 
-    def _explain(self) -> None:
+    def explain(self) -> None:
         """Note what was seen, once labels are held back and it is worth a warning."""
         if self.since is None or self.why:
             return
@@ -121,7 +121,7 @@ class EarlyLabels:
     def hold_back(self, served: int, waiting: Any) -> None:
         """Hold labels back from now on; ``waiting``: the numbers of rows that wait for a label."""
         self.since = served
-        self._explain()
+        self.explain()
         blocks = np.bincount((np.asarray(waiting, dtype=np.int64) - 1) // BLOCK, minlength=1)
         whole, rest = divmod(served, BLOCK)
         rows = [BLOCK] * whole + ([rest] if rest else [])

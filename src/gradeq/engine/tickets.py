@@ -310,6 +310,8 @@ class Book:
         """Keep the label of an open ticket until it is due."""
         fields, _, id, time = opened
         del self.opened[fields[0]]
+        if self.singles.get(fields[1].key) == fields[0]:
+            del self.singles[fields[1].key]
         self._unlist(fields, id)
         self.hold([Waiting(ticket_of(fields), y, due, due if time is None else time, id)])
 

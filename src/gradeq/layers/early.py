@@ -39,6 +39,8 @@ def screen(layer: Layer, opened: Opened, y: Any) -> str | None:
     book.wait(opened, y, HELD)
     for k in ready(early, number, book.is_held_back, lambda: book.held_back):
         own = book.waiting[k]
+        if early.since is not None:
+            note_learned(early, [k])
         posting = layer._post(own.ticket, layer._entered(own.ticket.row), own.y)
         book.hold((), (own,))
         if own.id is not None:
@@ -59,10 +61,7 @@ def ready(
         return every()
     block = (number - 1) // BLOCK
     found = [k for k in range(block * BLOCK + 1, (block + 1) * BLOCK + 1) if held(k)]
-    if early.known.get(block, 0) + len(found) < COMPLETE:
-        return []
-    note_learned(early, found)
-    return found
+    return found if early.known.get(block, 0) + len(found) >= COMPLETE else []
 
 
 def note_learned(early: EarlyLabels, numbers: Iterable[int]) -> None:
@@ -164,6 +163,8 @@ def held_columns(
         held[number] = place
         put(number, place, HELD)
         for k in ready(early, number, held.__contains__, lambda: sorted(held)):
+            if early.since is not None:
+                note_learned(early, [k])
             put(k, held.pop(k), when)
     book.hold(moved.values())
     return due, before

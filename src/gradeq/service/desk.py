@@ -34,6 +34,7 @@ AT_ONCE = 1_000  # items in one transaction, the first request apart
 WAITING = 10_000  # items that may wait
 STALE = 10.0  # seconds without a look at what others wrote, until answers say so
 LOOK_EVERY = 0.2  # seconds between two looks at what other servers wrote
+LOOK_FOR_MATURE = 1.0  # seconds between two looks for labels that have become due
 SAVE_EVERY = 20_000  # entries of a journal between two snapshots
 
 Unavailable = (StoreUnavailable, StoreTaken)
@@ -257,7 +258,9 @@ class Desk:
                 looked = time.monotonic()
             with self._wake:
                 if not self._queue and not self._stopping:
-                    self._wake.wait(LOOK_EVERY if self.store.shared else None)
+                    self._wake.wait(self._patience())
+                if not self._queue and not self._stopping and not self.store.read_only:
+                    self._queue.extend(self._matured())
                 if not self._queue:
                     if self._stopping:
                         return
@@ -269,6 +272,20 @@ class Desk:
                     size += batch[-1].size
                 self.health.waiting -= size
             self._serve(batch)
+
+    def _patience(self) -> float | None:
+        """How long to wait for a call: labels of some layers become due without one."""
+        if self.store.shared:
+            return LOOK_EVERY
+        return LOOK_FOR_MATURE if any(live.maturity for live in self.layers) else None
+
+    def _matured(self) -> list[Work]:
+        """Something to do for each layer that has a label which is due by now."""
+        now = self.clock()
+        due = [
+            live for live in self.layers if live.maturity and not live.stopped and live.is_due(now)
+        ]
+        return [Work(live.key, lambda page: None, 0) for live in due]
 
     def _serve(self, batch: list[Work]) -> None:
         """Do a batch; if it fails and has several works, each of them alone, so that none spoils another's."""
@@ -308,6 +325,8 @@ class Desk:
             closed = self._open_pages(tx, {work.key for work in batch}, pages)
             for work in batch:
                 page = pages.get(work.key)
+                if page is not None:
+                    page.mature()
                 results.append(
                     self._unstored(work, closed[work.key]) if page is None else work.do(page)
                 )

@@ -43,7 +43,8 @@ class Answer(Struct, omit_defaults=True):
     """What became of one item.
 
     Of a prediction: ``served``, ``duplicate`` (served before: the same value again), ``conflict`` or ``rejected``.
-    Of a label: ``applied``, ``duplicate``, ``corrected``, ``conflict``, ``unknown``, ``expired`` or ``rejected``.
+    Of a label: ``applied``, ``waiting`` (kept: its row is not mature, or labels of one value seem to come earlier),
+    ``duplicate``, ``corrected``, ``conflict``, ``unknown``, ``expired`` or ``rejected``.
     ``seq`` is its number in the journal, your receipt. ``stored`` is false when the store could not write: the value
     comes from the last good state and its label will be unknown. ``learning`` is false while the layer is frozen; of
     a label: it was heard, not learned from.
@@ -66,7 +67,7 @@ class Answer(Struct, omit_defaults=True):
     remedy: str | None = None
 
 
-GOOD = frozenset({"served", "duplicate", "applied", "corrected"})
+GOOD = frozenset({"served", "duplicate", "applied", "waiting", "corrected"})
 
 
 def not_done(id: str | int | None) -> Answer:

@@ -21,6 +21,7 @@ from gradeq.service.store.folds import sums_in
 from gradeq.service.store.rows import MODULUS, Entry, Head, LayerRow, hashed
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET
 from gradeq.service.store.store import Store
+from gradeq.service.waiting_labels import HOLD_BACK, WAIT, do_again, due_now, learned
 from gradeq.service.wording import a
 
 RECENT = 5_000  # labels that are kept for charts
@@ -64,6 +65,12 @@ class Live:
         known = signature(layer.open).parameters  # type: ignore[attr-defined]
         self.lacks = frozenset({"groups", "features", "weight", "home"} - set(known))
         self.ttl = own if own is None or not isinstance(ttl, str) else own / 1e9
+        mature = layer._book.maturity
+        self.maturity = (
+            mature
+            if mature is None or not isinstance(row.spec.get("maturity"), str)
+            else mature / 1e9
+        )
         self.most = int(row.spec.get("max_names", MAX_NAMES))
         self.last_label: float | None = None
         self.behind, self.most_behind = (
@@ -123,7 +130,10 @@ class Live:
         elif entry.kind == TICKET:
             layer.replay([ticket_in(entry.body)])
         else:
-            layer.replay([posting_in(entry.body)])
+            posting = posting_in(entry.body)
+            if entry.kind == POSTING and not self.signed:
+                learned(layer, entry.id, posting)
+            layer.replay([posting])
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
         """What other servers wrote: done again here."""
@@ -141,6 +151,8 @@ class Live:
         if body["do"] in CONTROLS:
             getattr(self.layer, body["do"])(**body.get("with", {}))
             self._told(body)
+        elif body["do"] in (WAIT, HOLD_BACK):
+            do_again(self.layer, body)
         elif body["do"] == IMPORT and not self.begun:
             self.layer, self.begun = silenced(from_json(body["state"])), int(body["until"])
             self.layer._book = self.layer._book.blank()  # the journal has what was in it
@@ -240,6 +252,17 @@ class Live:
                 column: value if prefixes.get(column, "") + name_of(value) in names.index else OTHER
                 for column, value in item.groups.items()
             }
+
+    def is_due(self, now: float) -> bool:
+        """Whether a label that is kept is to be learned, or a row counts as one whose label did not come."""
+        book = self.layer._book
+        if book.missing_is is not None and self.maturity is not None:
+            for entry, _ in self.opened.values():
+                if entry.at + self.maturity >= now:
+                    break
+                if entry.id not in book.held:
+                    return True
+        return bool(due_now(book, now))
 
     def post(self, ticket: Ticket, y: Any) -> Posting:
         """Learn from a label, checked, of a ticket of ours, which needs no check."""

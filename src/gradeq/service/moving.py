@@ -11,6 +11,7 @@ from inspect import signature
 from typing import Any
 
 from gradeq.codec import plain
+from gradeq.engine.early_labels import HELD
 from gradeq.engine.tickets import Book, Id
 from gradeq.errors import BadInput, StateError
 from gradeq.kernels.account import COLUMNS, GRADIENT, MOVED, ROWS
@@ -35,6 +36,7 @@ from gradeq.service.store.folds import listed
 from gradeq.service.store.rows import Entry, LayerRow
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, TICKET
 from gradeq.service.store.store import Store, Write
+from gradeq.service.waiting_labels import WAIT
 from gradeq.spans import NUMBERS
 
 NANO = 1e9  # dates are nanoseconds in the library, and seconds here
@@ -56,8 +58,9 @@ def spec_of(layer: Layer) -> dict[str, Any]:
         spec |= {"penalty": name, "strength": penalty.strength}
     if layer.kind == "keyed":
         spec |= {"keyed": True, **({"pool": True} if layer.settings.get("pool") else {})}
-    if "ttl" in spec and in_dates(layer):
-        spec["ttl"] = f"{spec['ttl'] / NANO!r}s"
+    for name in ("ttl", "maturity"):
+        if spec.get(name) and in_dates(layer):
+            spec[name] = f"{spec[name] / NANO!r}s"
     count = layer._names.count + layer._names.keys
     if count > MAX_NAMES:
         spec["max_names"] = min(2 * count, MOST_NAMES)
@@ -141,10 +144,12 @@ def exported(store: Store, row: LayerRow) -> str:
     began = next(store.entries(row.number, 0, 1), None)
     first = plain_in(began.body) if began is not None and began.kind == CONTROL else {}
     origin = from_json(first["state"]) if first.get("do") == IMPORT else layer_of(row.spec)
-    unit = NANO if isinstance(row.spec.get("ttl"), str) or in_dates(origin) else 1.0
+    spans = (row.spec.get("ttl"), row.spec.get("maturity"))
+    unit = NANO if any(isinstance(own, str) for own in spans) or in_dates(origin) else 1.0
     book = origin._book
     for entry in store.entries(row.number, int(first.get("until", 0)), live.head.seq):
         _enter(book, entry, unit, live.ttl)
+    book.early = live.layer._book.early
     live.layer._book = book
     text = live.layer.to_json()
     try:
@@ -163,6 +168,15 @@ def _enter(book: Book, entry: Entry, unit: float, ttl: float | None) -> None:
             book.expire(time)
     elif entry.kind == POSTING:
         _close(book, id_in(entry.id), posting_in(entry.body))
+    elif entry.kind == CONTROL and plain_in(entry.body)["do"] == WAIT:
+        body = plain_in(entry.body)
+        id = id_in(body["id"])
+        held = body["due"] == HELD
+        due = HELD if held else body["due"] * unit
+        if id in book.by_id:
+            book.wait(book.find(id), body["label"], due)
+        elif id in book.held:
+            book.hold([book.waiting[book.held[id]]._replace(y=body["label"])])
     elif entry.kind == CORRECTION:
         id, posting = id_in(entry.id), posting_in(entry.body)
         if id in book.closed:

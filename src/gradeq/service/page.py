@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from gradeq.engine.early_labels import HELD
+from gradeq.engine.tickets import Waiting, just_after
 from gradeq.errors import BadInput, Diverging, GradeqError
+from gradeq.layers.early import ready
 from gradeq.layers.journal import adopt, put_back
 from gradeq.ledger.exact import Account
 from gradeq.ledger.values import Posting, Ticket, new
@@ -28,6 +31,7 @@ from gradeq.service.signing import Signed, mark_of, verified
 from gradeq.service.store.rows import Entry
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET
 from gradeq.service.store.store import Write
+from gradeq.service.waiting_labels import count, do_again, due_now, hold_body, let_go, wait_body
 from gradeq.service.wording import in_json
 
 REMEDIES = {
@@ -161,6 +165,9 @@ class Page:
             if live.ttl is not None and self._expired(opened[0].at):
                 return self._refuse(id, "expired", f"the ticket of {id!r} is older than the ttl")
             check_reach(live, opened[1], y)
+            kept = self._kept(item, id, text, y, author, told, opened)
+            if kept is not None:
+                return kept
             if told is not None:
                 return self._would(item, id, text, y, told)
             posting = live.post(opened[1], y)
@@ -169,6 +176,109 @@ class Page:
         except GradeqError as error:
             return self._refuse(id, "rejected", in_json(str(error)))
         return self._posted(id, text, posting, author)
+
+    def _kept(
+        self,
+        item: Label,
+        id: str | int,
+        text: str,
+        y: Any,
+        author: int,
+        told: Any,
+        opened: tuple[Entry, Ticket],
+    ) -> Answer | None:
+        """What becomes of a label that is kept for later; None if it is to be learned now."""
+        live, (entry, ticket) = self.live, opened
+        book = live.layer._book
+        known = book.held.get(text)
+        if known is not None:
+            was = book.waiting[known]
+            if was.y == y:
+                return Answer(id=id, status="duplicate")
+            if not item.correct:
+                return self._refuse(id, "conflict", HAS_ANOTHER.format(id, was.y, y))
+            seq = None if told is not None else self._wait(was._replace(y=y), author)
+            return Answer(id=id, status="corrected", seq=seq)
+        if live.maturity:
+            due = just_after(entry.at + live.maturity)
+            if self.now >= due:
+                return None
+            seq = (
+                None
+                if told is not None
+                else self._wait(Waiting(ticket, y, due, entry.at, text), author)
+            )
+            return Answer(id=id, status="waiting", seq=seq)
+        if told is not None or live.signed or book.early is None:
+            return None
+        return self._screened(id, Waiting(ticket, y, HELD, entry.at, text), author)
+
+    def _screened(self, id: str | int, own: Waiting, author: int) -> Answer | None:
+        """What becomes of a label if its delay seems to depend on its value; None if it does not."""
+        layer: Any = self.live.layer
+        book, early, number = layer._book, layer._book.early, own.ticket.number
+        looks = count(layer, own.ticket, own.y)
+        if early.since is None and looks:
+            waiting = [
+                ticket.number for _, ticket in self.live.opened.values() if ticket.number != number
+            ]
+            if sum(k < early.newest for k in waiting) > early.sums[0]:
+                early.hold_back(int(layer._state.number), waiting)
+                self._note(hold_body(layer))
+        prompt = number == int(layer._state.number) or own.ticket.weight == 0.0 or layer._frozen
+        if early.since is None or prompt:
+            return None
+        seq = self._wait(own, author)
+        released = ready(early, number, book.is_held_back, lambda: book.held_back)
+        if early.since is None:
+            self._note(hold_body(layer))
+        for k in released:
+            self._learn_kept(book.waiting[k])
+        return Answer(id=id, status="waiting" if own.id in book.held else "applied", seq=seq)
+
+    def _wait(self, own: Waiting, author: int) -> int:
+        """Keep a label, in memory and in the journal."""
+        body = wait_body(own, author)
+        do_again(self.live.layer, body, replay=False)
+        return self._note(body, author)
+
+    def _note(self, body: dict[str, Any], author: int = 0) -> int:
+        return self._append(CONTROL, '""', author, b"", plain_body(body)).seq
+
+    def _learn_kept(self, own: Waiting) -> None:
+        """Learn from a label that was kept."""
+        text = str(own.id)
+        try:
+            posting = self.live.post(own.ticket, own.y)
+        except Diverging as error:
+            self._diverged(id_in(text), error)
+            return
+        self._posted(id_in(text), text, posting, let_go(self.live.layer._book, text))
+
+    def mature(self) -> None:
+        """Learn from the labels of rows that are mature by now, and count those as missing that have none."""
+        live = self.live
+        book, age = live.layer._book, live.maturity
+        if book.missing_is is not None and age is not None:
+            for entry, ticket in self._unlabelled(self.now - age):
+                if entry.id not in book.held:
+                    self._wait(
+                        Waiting(
+                            ticket, book.missing_is, just_after(entry.at + age), entry.at, entry.id
+                        ),
+                        0,
+                    )
+        for own in due_now(book, self.now):
+            if not live.layer._frozen or age:
+                self._learn_kept(own)
+
+    def _unlabelled(self, before: float) -> list[tuple[Entry, Ticket]]:
+        """The rows without a label that were served before this time."""
+        live = self.live
+        if not live.whole:
+            found = self.tx.unlabelled(live.number, before)
+            return [(entry, ticket_in(entry.body)) for entry in found]
+        return [own for own in live.opened.values() if own[0].at < before]
 
     def _posted(self, id: str | int | None, text: str, posting: Posting, author: int) -> Answer:
         entry = self._append(POSTING, text, author, b"", body_of(posting))

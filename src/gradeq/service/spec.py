@@ -75,6 +75,10 @@ def checked(spec: dict[str, Any]) -> str:
         raise BadInput("pool is for layers with keys; set keyed as well")
     if spec.get("tickets", "stored") not in TICKETS:
         raise BadInput(f"tickets={spec['tickets']!r}: give 'stored' or 'signed'")
+    if spec.get("tickets") == "signed" and spec.get("maturity"):
+        raise BadInput(
+            "with signed tickets the client keeps them, and sends a label when its row is mature; leave out maturity"
+        )
     most = spec.get("max_names", MAX_NAMES)
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_NAMES:
         raise BadInput(f"max_names={most!r}: give a whole number from 1 to {MOST_NAMES:,}")

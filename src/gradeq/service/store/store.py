@@ -214,6 +214,14 @@ class Write:
         found = (entry_of(row) for row in self.own.execute(sql, (param, number)))
         return {(entry.id, entry.kind): entry for entry in found}
 
+    def unlabelled(self, number: int, before: float) -> list[Entry]:
+        """The tickets without a label from before this time, oldest first, at most ``PAGE``."""
+        same = "label.layer = own.layer AND label.id = own.id AND label.kind = 2"
+        none = f"NOT EXISTS (SELECT 1 FROM journal AS label WHERE {same})"
+        old = f"own.layer = ? AND own.kind = 1 AND own.at < ? AND {none}"
+        sql = f"SELECT {OWN} FROM journal AS own WHERE {old} ORDER BY own.seq LIMIT ?"
+        return [entry_of(row) for row in self.own.execute(sql, (number, before, PAGE))]
+
     def corrected(self, number: int, id: str) -> Entry | None:
         """The last change of a label: a correction, or the reversal of one that was taken back."""
         sql = f"{ENTRY} WHERE layer = ? AND kind > 2 AND id = ? ORDER BY seq DESC LIMIT 1"
