@@ -31,12 +31,12 @@ from gradeq.report.late_notices import conflicting, dated_before, unknown_ids
 from gradeq.report.markup import clean
 from gradeq.report.notices import ordered
 from gradeq.report.numerals import some
-from gradeq.report.of_state import covered_since, harm_since, held_back, in_short
+from gradeq.report.of_state import covered_since, harm_since, in_short
 from gradeq.report.story import Notice
 from gradeq.report.surprises import means_remember, not_known
 
 WORDS = (
-    "applied", "waiting", "duplicate", "conflict", "unknown", "expired", "corrected", "skipped",
+    "applied", "duplicate", "conflict", "unknown", "expired", "corrected", "skipped", "waiting",
 )  # fmt: skip
 FAR_OFF = 10.0  # typical errors: a label that was wrong by more is still heard in the means
 IN_WORDS = {
@@ -129,7 +129,6 @@ def carry_out(
         learned = layer.equilibrium().rows - before
     now = layer.equilibrium()
     found = [
-        held_back(layer),
         *unused(layer, labels, outcomes),
         swapped,
         *watch.notices(),

@@ -49,13 +49,16 @@ class EarlyLabels:
     rows were learned (of blocks from before: how many rows no longer waited).
     """
 
-    __slots__ = ("known", "newest", "origin", "probable", "since", "sums", "why")
+    __slots__ = ("known", "means", "newest", "origin", "probable", "since", "sums", "why")
 
-    def __init__(self) -> None:
+    def __init__(self, means: bool = True) -> None:
+        self.means = (
+            means  # whether predictions are of means, which labels in [0, 1] can contradict
+        )
         self.sums = (0.0,) * len(NAMES)
         self.origin = 0.0
         self.newest = 0
-        self.probable = True  # all labels and predictions lie in [0, 1]
+        self.probable = means  # all labels and predictions lie in [0, 1]
         self.since: int | None = None
         self.why = ""
         self.known: dict[int, int] = {}
@@ -114,9 +117,10 @@ class EarlyLabels:
 
     @property
     def agrees(self) -> bool:
-        """Whether labels and probabilities agree by now, so that nothing need be held back."""
+        """Whether labels and probabilities agree by now (or are none), so that nothing need be held back."""
         _, surplus, spread = self.sums[:3]
-        return self.probable and surplus * surplus < AGREES * spread and not trending(*self.sums)
+        fit = not self.probable or surplus * surplus < AGREES * spread
+        return fit and not trending(*self.sums)
 
     def hold_back(self, served: int, waiting: Any) -> None:
         """Hold labels back from now on; ``waiting``: the numbers of rows that wait for a label."""
@@ -152,9 +156,9 @@ class EarlyLabels:
         }  # fmt: skip
 
     @classmethod
-    def restored(cls, state: dict[str, Any]) -> EarlyLabels:
+    def restored(cls, state: dict[str, Any], means: bool = True) -> EarlyLabels:
         """The sums of a saved state."""
-        made = cls()
+        made = cls(means)
         made.sums = tuple(float(own) for own in state["sums"])
         made.origin, made.newest = float(state["origin"]), int(state["newest"])
         made.probable, made.why = bool(state["probable"]), str(state.get("why", ""))

@@ -102,7 +102,7 @@ class Book:
         made = Book(self.ttl, self.remember, queue=self.queue)
         made.maturity, made.missing_is = self.maturity, self.missing_is
         made.branches.trusting = self.branches.trusting
-        made.early = None if self.early is None else EarlyLabels()
+        made.early = None if self.early is None else EarlyLabels(self.early.means)
         return made
 
     def __len__(self) -> int:
@@ -514,7 +514,7 @@ class Book:
                 raise StateError("the state is damaged: a key has two single tickets")
             fresh.singles[fields[1].key] = number
         if self.early is not None and "early" in state:
-            fresh.early = EarlyLabels.restored(state["early"])
+            fresh.early = EarlyLabels.restored(state["early"], self.early.means)
         for name in self.__slots__:
             if name not in ("ttl", "remember", "maturity", "missing_is", "queue"):
                 setattr(self, name, getattr(fresh, name))

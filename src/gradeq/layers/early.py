@@ -94,7 +94,12 @@ def screen_columns(
     f = base if base.ndim == 1 else base[:, base.shape[1] // 2]
     earlier = [own for own in book.waiting.values() if own.due != HELD]
     turns = np.searchsorted(clock, np.array([own.due for own in earlier], dtype=wanted.dtype))
-    came, old = np.flatnonzero(learns & (turn < n)), np.flatnonzero(turns < n)
+    ends: tuple[Any, ...] = (turn, turns)
+    if book.ttl is not None:  # a label that comes after its ticket has expired is none
+        before = (clock, np.array([own.time for own in earlier], dtype=clock.dtype))
+        gone = (np.searchsorted(clock, served + book.ttl, side="right") for served in before)
+        ends = tuple(np.where(own > end, n, own) for own, end in zip(ends, gone, strict=True))
+    came, old = np.flatnonzero(learns & (ends[0] < n)), np.flatnonzero(ends[1] < n)
     number = np.concatenate([[earlier[k].ticket.number for k in old], first + came + 1]).astype(int)
     moment = np.concatenate([[earlier[k].due for k in old], wanted[came]])
     when = np.concatenate([turns[old], turn[came]]).astype(int)
@@ -187,7 +192,7 @@ def first_suspicion(
     if not found.any():
         return len(label)
     k = int(np.argmax(found))
-    counted = EarlyLabels.restored(before)
+    counted = EarlyLabels.restored(before, early.means)
     counted.count_all(label[late][:k], f[late][:k], delay[late][:k].astype(float), number[late][:k])
     early.sums, early.origin, early.newest = counted.sums, counted.origin, counted.newest
     early.probable = counted.probable

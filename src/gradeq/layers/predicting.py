@@ -106,7 +106,7 @@ class Predicting(Layer):
             book.missing_is = self._label(missing_is)
         check_maturity(book)
         if maturity is None and self.kind in WATCHED:
-            book.early = EarlyLabels()
+            book.early = EarlyLabels(self.kind == "debias")
 
     @classmethod
     def _revived(cls, text: str | bytes, **function: Any) -> Self:

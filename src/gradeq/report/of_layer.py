@@ -23,7 +23,15 @@ from gradeq.report.numerals import count
 from gradeq.report.of_elo import elo_story
 from gradeq.report.of_keys import KEYS, many_series
 from gradeq.report.of_run import drawn
-from gradeq.report.of_state import coverages_of, ends_of, groups_of, harm_since, known, loss_of
+from gradeq.report.of_state import (
+    coverages_of,
+    ends_of,
+    groups_of,
+    harm_since,
+    held_back,
+    known,
+    loss_of,
+)
 from gradeq.report.page import html
 from gradeq.report.surprises import not_known
 from gradeq.report.words import FEW
@@ -166,7 +174,7 @@ def _notices(
 ) -> tuple[told.Notice, ...]:
     found: list[told.Notice | None] = [judged_before_limits(coverage)]
     if reached.rows < FEW:
-        found.append(say.few_labels(reached.rows))
+        found += [held_back(layer), say.few_labels(reached.rows)]
     else:
         found += harm_since(layer, reached, groups if len(coverage) < 2 else None)
     found.append(not_known(reached.hidden))

@@ -126,9 +126,12 @@ def harm_since(
         for g in (groups_of(layer, reached) if among is None else among)
     ]
     found = harm(layer, loss, reached.rows, groups, ever_weighted(layer, reached))
+    held = [notice for notice in [held_back(layer)] if notice is not None]
     if not layer.shadow:
-        return found
-    return [replace(n, evidence=f"In shadow: none of it was served. {n.evidence}") for n in found]
+        return [*held, *found]
+    return held + [
+        replace(n, evidence=f"In shadow: none of it was served. {n.evidence}") for n in found
+    ]
 
 
 def groups_of(layer: Any, reached: Equilibrium, most: int | None = None) -> tuple[told.Group, ...]:

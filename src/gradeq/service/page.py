@@ -197,18 +197,16 @@ class Page:
                 return Answer(id=id, status="duplicate")
             if not item.correct:
                 return self._refuse(id, "conflict", HAS_ANOTHER.format(id, was.y, y))
-            seq = None if told is not None else self._wait(was._replace(y=y), author)
-            return Answer(id=id, status="corrected", seq=seq)
+            if told is None:
+                self._wait(was._replace(y=y), author)
+            return Answer(id=id, status="corrected")
         if live.maturity:
             due = just_after(entry.at + live.maturity)
             if self.now >= due:
                 return None
-            seq = (
-                None
-                if told is not None
-                else self._wait(Waiting(ticket, y, due, entry.at, text), author)
-            )
-            return Answer(id=id, status="waiting", seq=seq)
+            if told is None:
+                self._wait(Waiting(ticket, y, due, entry.at, text), author)
+            return Answer(id=id, status="waiting")
         if told is not None or live.signed or book.early is None:
             return None
         return self._screened(id, Waiting(ticket, y, HELD, entry.at, text), author)
@@ -228,32 +226,33 @@ class Page:
         prompt = number == int(layer._state.number) or own.ticket.weight == 0.0 or layer._frozen
         if early.since is None or prompt:
             return None
-        seq = self._wait(own, author)
+        self._wait(own, author)
         released = ready(early, number, book.is_held_back, lambda: book.held_back)
         if early.since is None:
             self._note(hold_body(layer))
+        answer = Answer(id=id, status="waiting")
         for k in released:
-            self._learn_kept(book.waiting[k])
-        return Answer(id=id, status="waiting" if own.id in book.held else "applied", seq=seq)
+            posted = self._learn_kept(book.waiting[k])
+            answer = posted if k == number else answer
+        return answer
 
-    def _wait(self, own: Waiting, author: int) -> int:
+    def _wait(self, own: Waiting, author: int) -> None:
         """Keep a label, in memory and in the journal."""
         body = wait_body(own, author)
         do_again(self.live.layer, body, replay=False)
-        return self._note(body, author)
+        self._note(body, author)
 
-    def _note(self, body: dict[str, Any], author: int = 0) -> int:
-        return self._append(CONTROL, '""', author, b"", plain_body(body)).seq
+    def _note(self, body: dict[str, Any], author: int = 0) -> None:
+        self._append(CONTROL, '""', author, b"", plain_body(body))
 
-    def _learn_kept(self, own: Waiting) -> None:
+    def _learn_kept(self, own: Waiting) -> Answer:
         """Learn from a label that was kept."""
         text = str(own.id)
         try:
             posting = self.live.post(own.ticket, own.y)
         except Diverging as error:
-            self._diverged(id_in(text), error)
-            return
-        self._posted(id_in(text), text, posting, let_go(self.live.layer._book, text))
+            return self._diverged(id_in(text), error)
+        return self._posted(id_in(text), text, posting, let_go(self.live.layer._book, text))
 
     def mature(self) -> None:
         """Learn from the labels of rows that are mature by now, and count those as missing that have none."""

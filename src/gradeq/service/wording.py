@@ -100,7 +100,8 @@ def in_settings(notice: Notice) -> Notice:
 
 
 def _setting(found: re.Match[str]) -> str:
-    return f'`"{found[1]}"`' if found[2] is None else f'`"{found[1]}": "{found[2]}"`'
+    name = found[1].replace("-", "_")
+    return f'`"{name}"`' if found[2] is None else f'`"{name}": "{found[2]}"`'
 
 
 def _value(text: str) -> str:
