@@ -138,7 +138,7 @@ def most_of(schedule):
 
 def shrunk(rng, penalty):
     """The settings for one choice of penalty."""
-    strength = float(10 ** -rng.uniform(0.5, 3))
+    strength = float(10 ** -rng.uniform(0.5, 6))
     made = {"ridge": gq.Ridge, "lasso": gq.Lasso}
     if penalty == "proximal":
         return {"proximal": strength}
