@@ -11,7 +11,7 @@ import gradeq as gq
 from fuzz.adversary import SEVERAL, STYLES, label
 from fuzz.settings import GROUPS
 
-LOST_FUTURES = False  # whether tickets that a restored backup never served are posted to it
+LOST_FUTURES = True  # whether tickets that a restored backup never served are posted to it
 
 
 class Row:
@@ -549,7 +549,7 @@ class Life:
 
 def lived(case, rng, rows, look=None):
     """A whole life; one in eight is two partitions that are merged, about the same names or about others."""
-    if rng.random() >= 0.125 or "maturity" in case.told:
+    if rng.random() >= 0.125 or case.told.get("maturity"):
         return Life(case, rng, rows, look)
     part = str(rng.choice(["", "2", "2"]))
     one = Life(case, rng, rows // 2, alone=False)

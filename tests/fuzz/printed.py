@@ -55,7 +55,7 @@ def check_loss(result, text, own):
     if said[1] is not None:
         expect(near(number(said[1]), before, 0.0), "loss before in the verdict", text, before)
         # A perfect model cannot get better, which is no reproach.
-        if after > before * (1.0 + 1e-6) and before > 1e-9 * after:
+        if after - before > max(1e-6 * before, 2.0 * result.negligible) and before > 1e-9 * after:
             expect("(worse" in text, "a loss that rose and is not said to", text, before, after)
         if after < before * (1.0 - 1e-6):
             expect(

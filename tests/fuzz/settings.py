@@ -192,7 +192,8 @@ def debias(rng, own):
     settings = {"groups": list(groups), "features": list(features), **late(rng)}
     binary = own.link in ("logit", "shift")
     if binary:
-        settings |= {"outcome": "binary"}
+        # An adversary's labels depend on what they say: layers would hold them back, unless they are told not to.
+        settings |= {"outcome": "binary", "maturity": 0.0}
         settings |= {"clip": float(rng.choice([1e-6, 0.01, 0.2]))} if rng.random() < 0.3 else {}
     settings["link"] = own.link
     size = max(1, len(groups)) + (4 * len(features) if features else 0)

@@ -35,9 +35,8 @@ def test_the_lives_reach_every_kind_of_event():
         made = matured(rng, made) if rng.random() < 0.1 else made
         one = lived(made, rng, 60)
         weights |= {row.given for row in one.rows}
-        reached |= {
-            name for name in ("clip", "support", "maturity", "missing_is") if name in made.told
-        }
+        reached |= {name for name in ("clip", "support", "missing_is") if name in made.told}
+        reached |= {"maturity"} if one.maturity else set()
         reached |= {made.combination.penalty, "late" if any(one.waited) else "at once"}
         reached |= {
             name for name in ("corrected", "merged", "restored", "replaced") if getattr(one, name)

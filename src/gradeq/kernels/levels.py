@@ -68,9 +68,8 @@ def scale_at(num: float, den: float, m: float) -> float:
 
 def fade(nums: Floats, dens: Floats, key: int, keep: float, m: float, y: float) -> None:
     """Enter |y - m| of a posted label into the running scale, which keeps this much of its past."""
-    nums[key] = min(
-        1e307, keep * nums[key] + abs(y - m)
-    )  # a sum that overflowed could not be read again
+    # A sum that is too large for a state could not be read again.
+    nums[key] = min(1e305, keep * nums[key] + abs(y - m))
     dens[key] = keep * dens[key] + 1.0
 
 
