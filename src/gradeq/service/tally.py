@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -137,8 +138,15 @@ class Tally:
                 self.sizes[account] = g + size[0], moved + size[1]
 
     def compare(self, text: str, what: str, found: Audited) -> None:
-        """See that the journal, done again, gives a saved state to the last bit."""
-        if from_json(text).to_json() != self.live.layer.to_json():
+        """See that the journal, done again, gives a saved state to the last bit.
+
+        What the version that saved it did not keep is not compared.
+        """
+        from_json(text)  # raises if it is damaged
+        saved, replayed = json.loads(text), json.loads(self.live.layer.to_json())
+        if not all(
+            _contains(replayed[part], saved[part]) for part in ("kind", "settings", "state")
+        ):
             found.fault(f"the {what} is not what the journal gives when it is done again")
 
     def compare_accounts(self, found: Audited) -> None:
@@ -161,6 +169,13 @@ class Tally:
             off = 2.0 * ROUNDED * (self.entries + 1)
             if sums[at + ROWS] != own.rows or any(abs(a - b) > off * c for a, b, c in terms):
                 found.fault(f"the account of {account[0]!r} is not the sum of its labels")
+
+
+def _contains(value: Any, part: Any) -> bool:
+    """Whether two values of JSON are equal, apart from names that only the first has."""
+    if isinstance(value, dict) and isinstance(part, dict):
+        return all(name in value and _contains(value[name], part[name]) for name in part)
+    return bool(value == part)
 
 
 def imported_until(own: Connection, number: int) -> int:
