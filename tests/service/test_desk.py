@@ -70,6 +70,8 @@ def test_the_service_is_the_library_to_the_last_bit_and_so_is_what_a_restart_rea
     from gradeq.service.spec import layer_of
 
     spec, rng = SPECS[name], np.random.default_rng(1)
+    if spec.get("outcome") == "binary":  # the library's open and post hold no label back
+        spec = {**spec, "maturity": 0}
     assert desk.create("t", "demand", spec)
     assert not desk.create("t", "demand", spec)
     own, waiting = layer_of(spec), []
