@@ -9,6 +9,7 @@ import pytest
 
 from cli.calling import here, ok, prices, scores, write
 from gradeq.cli import story as told
+from relative import relative
 
 
 @pytest.fixture
@@ -47,8 +48,8 @@ def test_a_cell_of_the_heat_map_is_the_bias_of_its_group_in_its_month(tmp_path, 
         tmp_path, stories, "debias", dated(scores(900)), *options, "--by", "sex", *weight
     )
     cells = defaultdict(list)
-    for row in rows:
-        w = float(row["weight"]) if weight else 1.0
+    weights = relative([float(row["weight"]) if weight else 1.0 for row in rows])
+    for row, w in zip(rows, weights, strict=True):
         if row["outcome"] and w > 0.0:
             y = float(row["outcome"])
             cells[row["sex"], row["day"][:7]].append(
