@@ -111,7 +111,9 @@ def by_key(layer: gq.Keyed) -> dict[str, Any]:
     for column in state.columns:
         if column.per in ("parameter", "key") and len(getattr(state, column.name)):
             rows = state.view(column.name).reshape(-1, len(column.start)).tolist()
-            if column.name == "steps":  # sums of squares are at most so large, by the heaviest weight of any key
+            if (
+                column.name == "steps"
+            ):  # sums of squares are at most so large, by the heaviest weight of any key
                 rows = [row[::2] for row in rows]
             own = pairs if column.per == "parameter" else layer.keys
             found |= {f"{column.name} of {name}": row for name, row in zip(own, rows, strict=True)}
