@@ -18,7 +18,7 @@ from gradeq.service.store import open_store
 from gradeq.service.store.failures import StoreUnavailable
 from gradeq.service.store.sqlite import Sqlite
 
-SPEC = {"kind": "debias", "eta": 0.25, "groups": ["g"]}
+SPEC = {"kind": "debias", "eta": 0.25, "groups": ["g"], "maturity": 0}
 VALUES = st.sampled_from((-1.5, 0.1, 0.3, 7e3))
 IDS = st.integers(0, 2)  # few, so that ids meet again
 GROUPS = st.sampled_from("ab")

@@ -63,6 +63,13 @@ class EarlyLabels:
         self.why = ""
         self.known: dict[int, int] = {}
 
+    def __copy__(self) -> EarlyLabels:
+        made = EarlyLabels(self.means)
+        for name in self.__slots__:
+            setattr(made, name, getattr(self, name))
+        made.known = dict(self.known)
+        return made
+
     def count(self, y: float, f: float, delay: float, number: int) -> bool:
         """Add a late label; whether all so far look as if their delay depended on their value."""
         if not self.sums[0]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -165,12 +166,17 @@ class Page:
             if live.ttl is not None and self._expired(opened[0].at):
                 return self._refuse(id, "expired", f"the ticket of {id!r} is older than the ttl")
             check_reach(live, opened[1], y)
+            early = copy(live.layer._book.early)
             kept = self._kept(item, id, text, y, author, told, opened)
             if kept is not None:
                 return kept
             if told is not None:
                 return self._would(item, id, text, y, told)
-            posting = live.post(opened[1], y)
+            try:
+                posting = live.post(opened[1], y)
+            except GradeqError:
+                live.layer._book.early = early  # the label is not learned, so it does not count
+                raise
         except Diverging as error:
             return self._diverged(id, error)
         except GradeqError as error:
