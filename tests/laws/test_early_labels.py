@@ -54,6 +54,32 @@ def test_churn_that_is_known_early_does_not_move_what_is_served(outcome: str) ->
     assert every_day(layer(), Churn(), never=True) == pytest.approx([RATE] * DAYS)
 
 
+@pytest.mark.filterwarnings("ignore:labels are held back")
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize(("told", "true"), [(0.084, 0.3), (0.084, 0.8), (0.5, 0.95)])
+def test_a_model_that_is_grossly_wrong_is_put_right_though_few_labels_come(
+    told: float, true: float, columns: bool
+) -> None:
+    rng, n = np.random.default_rng(3), 6000
+    y, clock = (rng.random(n) < true).astype(float), np.arange(n)
+    y[rng.random(n) > 0.15] = np.nan  # most labels never come
+    known = clock + rng.integers(1, 500, n)
+    layer = gq.Debiaser(outcome="binary")
+    if columns:
+        served = layer.run(np.full(n, told), y, times=clock, label_times=known).values
+    else:
+        due: dict[int, list[int]] = {}
+        served = np.empty(n)
+        for k in range(n):
+            for late in due.pop(k, ()):
+                layer.update(y[late], id=late)
+            served[k] = layer.predict(told, id=k)
+            if y[k] == y[k]:
+                due.setdefault(int(known[k]), []).append(k)
+    assert abs(served[-1000:].mean() - true) < 0.08
+    assert not layer._book.held_back  # labels of both values were equally late
+
+
 def test_a_warning_says_what_was_seen_and_what_helps() -> None:
     layer = gq.Debiaser(outcome="binary")
     with pytest.warns(

@@ -3,8 +3,9 @@
 Churn is known when it happens, "stayed" after 30 days: all labels of the first weeks say churn, and a layer that
 learned from them would serve certainty. So late labels are looked at before they are learned. While more of the older
 rows wait for a label than have one, do labels contradict the predictions grossly (probabilities), or rise or fall
-with their own delay? If so they are held back until nearly all rows that were served with theirs have a label, or
-until labels and predictions agree. Doubt is enough to hold them back; a warning needs more.
+with their own delay? If so they are held back until nearly all rows that were served with theirs have a label, until
+labels and predictions agree, or until labels of all values turn out to be equally late. Doubt is enough to hold them
+back; a warning needs more.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ ALARM = (2.5, 25.0)
 GROSS = 1.5  # about the offset in log-odds: a factor of 4.5 in the odds
 AGREES = 4.0  # squared standard errors: labels and predictions agree after all
 TREND = 0.6  # the squared correlation of labels and their delays
+BOTH = 6.0  # sum of squares of labels about their mean from which delays are compared (0/1: 6 of the rarer)
+SLIGHT = (
+    0.05,
+    9.0,
+)  # a squared correlation, and n times one, up to which delays do not depend on labels
 FEW = 50  # labels from which a correlation is looked at
 LEAST = 1e-3  # the least variance of a label that a probability may claim
 FAR = 1e60  # larger labels are added up as this
@@ -79,7 +85,7 @@ class EarlyLabels:
         added = terms(y, f, delay, self.origin, clipped)
         self.sums = tuple(old + own for old, own in zip(self.sums, added, strict=True))
         self.explain()
-        return bool(self.probable and gross(self.sums, DOUBT)) or bool(trending(*self.sums))
+        return bool(self.probable and suspicious(self.sums)) or bool(trending(*self.sums))
 
     def count_all(self, y: Any, f: Any, delay: Any, number: Any) -> tuple[Any, Any]:
         """The same for many, in the order in which they come: after each, whether they look so, and the newest."""
@@ -98,7 +104,7 @@ class EarlyLabels:
         ]
         self.sums = tuple(float(own[-1]) for own in sums)
         self.probable, self.newest = bool(inside[-1]), int(newest[-1])
-        return (inside & gross(sums, DOUBT)) | trending(*sums), newest
+        return (inside & suspicious(sums)) | trending(*sums), newest
 
     def explain(self) -> None:
         """Note what was seen, once labels are held back and it is worth a warning."""
@@ -106,7 +112,7 @@ class EarlyLabels:
             return
         n, surplus = self.sums[:2]
         seen = ""
-        if self.probable and gross(self.sums, ALARM):
+        if self.probable and suspicious(self.sums, ALARM):
             mean = surplus / n
             side = "above" if mean > 0 else "below"
             seen = f"the first {n:,.0f} late labels are on average {abs(mean):.2g} {side} their predictions"
@@ -124,10 +130,13 @@ class EarlyLabels:
 
     @property
     def agrees(self) -> bool:
-        """Whether labels and probabilities agree by now (or are none), so that nothing need be held back."""
+        """Whether nothing need be held back any more.
+
+        Labels and probabilities agree by now (or are none), or labels of all values turned out to be equally late.
+        """
         _, surplus, spread = self.sums[:3]
         fit = not self.probable or surplus * surplus < AGREES * spread
-        return fit and not trending(*self.sums)
+        return bool((fit or equally_late(*self.sums)) and not trending(*self.sums))
 
     def hold_back(self, served: int, waiting: Any) -> None:
         """Hold labels back from now on; ``waiting``: the numbers of rows that wait for a label."""
@@ -198,6 +207,25 @@ def gross(sums: Any, level: tuple[float, float]) -> Any:
         (abs(surplus) >= least)
         & (surplus * surplus > sure * spread)
         & (abs(surplus) > GROSS * spread)
+    )
+
+
+def suspicious(sums: Any, level: tuple[float, float] = DOUBT) -> Any:
+    """Whether labels contradict probabilities grossly, and their delays do not speak against that being the reason.
+
+    A model that is grossly wrong looks the same until labels of both values have come; then these are equally late.
+    """
+    return gross(sums, level) > equally_late(*sums)
+
+
+def equally_late(*sums: Any) -> Any:
+    """Whether labels of different values have come, and their delays hardly depend on them."""
+    n = sums[0]
+    delays, labels, both = moments(*sums)
+    slight, chance = SLIGHT
+    product = delays * labels
+    return (labels >= BOTH * n) & (
+        (both * both <= slight * product) | (n * both * both <= chance * product)
     )
 
 
