@@ -173,7 +173,11 @@ def setting_of(reading: Reading) -> Setting:
         owns, gaps, late, path = read_facts(row, width)
         own = {
             **common,
-            **steps_in(reading, path[:PATH], path[PATH : PATH + STEPS]),
+            **(
+                steps_in(reading, path[:PATH], path[PATH : PATH + STEPS])
+                if state.born("path")
+                else steps_in(reading, (), ())
+            ),
             **seen_in(reading, owns, gaps, squares_in(state, path)),
         }
         return Setting(structure=alone, lateness=late, **own)

@@ -1,10 +1,10 @@
 """Which continuation of a saved state served a ticket: tickets of a lost future are not learned from.
 
 A state that was saved may go on more than once: in the process that saved it, and wherever it is restored. All of
-them count their rows on from the same number, so a number does not say whose ticket it is. Each continuation
-therefore has a mark of its own, chosen by chance when it gives away its first ticket; tickets carry it, and the state
-keeps which numbers were given away under which mark. A previewed ticket carries the mark of the state that it was
-served from.
+them count their rows on from the same number, so a number does not say whose ticket it is. So each continuation has a
+mark of its own: a layer as it was made has ``ROOT``, one that was copied or restored after it had served rows has a
+mark chosen by chance. Tickets in a caller's hands carry it, and the state keeps which numbers were given away under
+which mark (nothing where there is only ``ROOT``). A previewed ticket carries the mark of the state that served it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+ROOT = "0"
 MOST = 1_000  # continuations that are remembered
 PREVIEWED, CONTENT = (
     "~",
@@ -30,15 +31,17 @@ class Branches:
     whoever has this layer knows its tickets otherwise (a journal): none is marked or asked for its mark.
     """
 
-    __slots__ = ("forks", "given", "own", "trusting", "unmarked")
+    __slots__ = ("continued", "forks", "given", "own", "trusting", "unmarked")
 
     def __init__(self) -> None:
         self.given: list[tuple[int, int, str]] = []
-        self.own, self.forks, self.unmarked, self.trusting = "", 0, 0, False
+        self.own, self.forks, self.unmarked, self.trusting = "", len(_forks), 0, False
+        self.continued = False
 
     def __copy__(self) -> Branches:
         """Those of another continuation: it has the same past and no mark yet."""
         twin = Branches()
+        twin.continued = True
         twin.given, twin.unmarked, twin.trusting = list(self.given), self.unmarked, self.trusting
         return twin
 
@@ -46,8 +49,10 @@ class Branches:
         """The mark of a ticket with this number, which is given away now."""
         if self.trusting:
             return ""
-        if not self.own or self.forks != len(_forks):
-            self.own, self.forks = os.urandom(6).hex(), len(_forks)
+        forked = self.forks != len(_forks)
+        if not self.own or forked:
+            first = number == 1 or not (self.continued or forked)
+            self.own, self.forks = ROOT if first else os.urandom(6).hex(), len(_forks)
         self.note(number, self.own)
         return self.own
 
@@ -83,16 +88,19 @@ class Branches:
         self.unmarked = max(self.unmarked, other.unmarked)
 
     def state(self) -> dict[str, Any]:
-        """Ready for the codec; nothing where no ticket was given away."""
-        if not self.given:
+        """Ready for the codec; nothing where no ticket was given away, or only by the layer as it was made."""
+        if all(mark == ROOT for _, _, mark in self.given):
             return {}
         return {"branches": [list(own) for own in self.given], "unmarked": self.unmarked}
 
     def restore(self, state: dict[str, Any], served: int) -> None:
         """Take up what was saved; a state without marks may have given away any of its numbers."""
+        self.continued = True
         self.given = [
             (int(first), int(last), str(own)) for first, last, own in state.get("branches", ())
         ]
         self.unmarked = int(state["unmarked"]) if self.given else served
+        if not self.given and served:
+            self.given = [(1, served, ROOT)]
         if any(not 0 <= first <= last <= served for first, last, _ in self.given):
             raise ValueError("a ticket was given away that was never served")
