@@ -187,7 +187,7 @@ def test_both_verbs_for_one_row_are_one_question() -> None:
         assert model.layer_.in_flight["open"] == 1
         model.learn_one(x, y)
     assert model.layer_.in_flight == {
-        "open": 0, "peak": 1, "served": 50, "labelled": 50, "mean_delay": 0.0, "longest_delay": 0,
+        "open": 0, "peak": 1, "peak_lateness": 1, "served": 50, "labelled": 50, "mean_delay": 0.0, "longest_delay": 0,
     }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import gradeq as gq
 from gradeq.errors import BadInput
+from gradeq.layers.doubts import silenced
 from gradeq.service.audit import Auditor
 from gradeq.service.desk import Desk
 from gradeq.service.items import Label, Prediction
@@ -133,6 +134,62 @@ def test_churn_is_served_as_it_was_predicted(tmp_path: Path, spec: dict[str, Any
     assert max(abs(mean - RATE) for mean in means) < 0.06
     assert warned == (not spec)
     assert rows > 500
+    sound(path)
+
+
+@pytest.mark.parametrize("spec", [{}, {"maturity": "30d"}])
+def test_a_layer_whose_labels_wait_is_moved_with_them(tmp_path: Path, spec: dict[str, Any]) -> None:
+    """Exported and imported in the middle, it serves and answers as the one that stayed."""
+    clock, path, rng = Clock(), tmp_path / "store.db", random.Random(5)
+    known: dict[int, list[tuple[str, float]]] = {}
+    with desk_of(path, clock) as desk:
+        desk.create(WHO, "churn", {"kind": "debias", "outcome": "binary", **spec})
+        for day in range(45):
+            items = [Prediction(id=f"{day}-{k}", prediction=RATE) for k in range(30)]
+            for item in items:
+                gone = rng.random() < RATE
+                due = day + (rng.randint(1, 29) if gone else 30)
+                known.setdefault(due, []).append((str(item.id), float(gone)))
+            labels = [Label(id=id, label=y) for id, y in known.get(day, ())]
+            if day == 20:
+                (row,) = desk.store.layers()
+                text = exported(desk.store, row)
+                assert gq.from_json(text)._book.waiting
+                desk.create(WHO, "moved", {}, text)
+                assert exported(desk.store, desk.store.layer(WHO, "moved")) == text
+            found = [
+                (
+                    [answer.adjusted for answer in desk.predict(WHO, name, items).result()],
+                    [answer.status for answer in desk.label(WHO, name, labels).result()],
+                )
+                for name in (("churn", "moved") if day >= 20 else ("churn",))
+            ]
+            assert found[0] == found[-1], day
+            clock.now += DAY
+    sound(path)
+
+
+def test_a_layer_of_the_library_is_moved_with_the_labels_that_it_holds_back(tmp_path: Path) -> None:
+    layer, rng = silenced(gq.Debiaser(outcome="binary")), random.Random(6)
+    for k in range(400):
+        layer.predict(RATE, id=k)
+        if k >= 30 and rng.random() < RATE:
+            layer.update(1.0, id=k - 30)
+    held = list(layer._book.held)
+    assert held
+    clock, path = Clock(), tmp_path / "store.db"
+    with desk_of(path, clock) as desk:
+        desk.create(WHO, "churn", {}, layer.to_json())
+        assert exported(desk.store, desk.store.layer(WHO, "churn")) == layer.to_json()
+        sent = desk.label(WHO, "churn", [Label(id=held[0], label=1.0)]).result()
+        assert [answer.status for answer in sent] == ["duplicate"]
+        for k in range(400):
+            y = float(k in held)
+            assert desk.label(WHO, "churn", [Label(id=k, label=y)]).result()[0].status in (
+                "applied", "duplicate", "waiting",
+            )  # fmt: skip
+            layer.update(y, id=k)
+        assert desk.live(WHO, "churn").layer.equilibrium() == layer.equilibrium()
     sound(path)
 
 

@@ -171,16 +171,21 @@ def test_a_bad_value_in_the_data_is_one_line_after_all(spark: Any, tmp_path: Pat
 
 
 def test_a_state_of_an_earlier_version_goes_on(spark: Any) -> None:
-    """What 0.2.0 wrote after the first half of the rows, as a table of states."""
+    """What 0.2.0 wrote after the first half of the rows, as a table of states.
+
+    It did not add up steps, so where it had learned these are not known.
+    """
     table, whole = table_of(17, n=300), gq.Keyed(gq.Debiaser(eta=0.1))
     state = spark.read.schema("bucket int, buckets int, state string").json(
         str(GOLDEN / "states-0.2.0.json")
     )
     library_run(whole, table.slice(0, 150), True)
+    learned = {name for name, own in by_key(whole).items() if name.startswith("steps") and any(own)}
     run = library_run(whole, table.slice(150), True)
+    expected = by_key(whole) | {name: [np.inf, np.inf] for name in learned}
     frame = frame_of(spark, table.slice(150))
     made = adjust(frame, gq.Debiaser(eta=0.1), state=state, **columns_of(True)).persist()
     assert np.array_equal(served_of(made.rows.toArrow()), as_table(run.served))
-    assert by_key(made.layer()) == by_key(whole)
+    assert learned and by_key(made.layer()) == expected
     assert made.whole.where(f"{STATE} is not null").count() == 4
     made.unpersist()

@@ -21,7 +21,14 @@ from gradeq.service.store.folds import sums_in
 from gradeq.service.store.rows import MODULUS, Entry, Head, LayerRow, hashed
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET
 from gradeq.service.store.store import Store
-from gradeq.service.waiting_labels import HOLD_BACK, WAIT, do_again, due_now, learned
+from gradeq.service.waiting_labels import (
+    HOLD_BACK,
+    WAIT,
+    do_again,
+    due_now,
+    imported_book,
+    learned,
+)
 from gradeq.service.wording import a
 
 RECENT = 5_000  # labels that are kept for charts
@@ -155,7 +162,9 @@ class Live:
             do_again(self.layer, body)
         elif body["do"] == IMPORT and not self.begun:
             self.layer, self.begun = silenced(from_json(body["state"])), int(body["until"])
-            self.layer._book = self.layer._book.blank()  # the journal has what was in it
+            # The journal has the tickets; earlier versions kept nothing else.
+            book = self.layer._book
+            self.layer._book = imported_book(book) if body.get("waiting") else book.blank()
             self.layer._book.branches.trusting = True
 
     def _told(self, body: dict[str, Any]) -> None:

@@ -36,11 +36,8 @@ from gradeq.service.store.folds import listed
 from gradeq.service.store.rows import Entry, LayerRow
 from gradeq.service.store.schema import CONTROL, CORRECTION, POSTING, TICKET
 from gradeq.service.store.store import Store, Write
-from gradeq.service.waiting_labels import WAIT
-from gradeq.spans import NUMBERS
+from gradeq.service.waiting_labels import NANO, WAIT, imported_book, in_dates
 
-NANO = 1e9  # dates are nanoseconds in the library, and seconds here
-DATES = 1e16  # times above this are dates: in seconds they would be later than the sun
 MOVABLE = "a constant step, decay, ridge and lasso"
 
 
@@ -59,7 +56,7 @@ def spec_of(layer: Layer) -> dict[str, Any]:
     if layer.kind == "keyed":
         spec |= {"keyed": True, **({"pool": True} if layer.settings.get("pool") else {})}
     for name in ("ttl", "maturity"):
-        if spec.get(name) and in_dates(layer):
+        if spec.get(name) and in_dates(layer._book):
             spec[name] = f"{spec[name] / NANO!r}s"
     count = layer._names.count + layer._names.keys
     if count > MAX_NAMES:
@@ -72,16 +69,6 @@ def spec_of(layer: Layer) -> dict[str, Any]:
     if not same:
         raise BadInput(f"this layer has settings that a service does not offer; it has {MOVABLE}")
     return found
-
-
-def in_dates(layer: Layer) -> bool:
-    """Whether the times of a layer's tickets are dates."""
-    book = layer._book
-    times = [time for _, _, time in book.tickets()]
-    times += [book.now, *(own.time for own in book.waiting.values())]
-    kind = book.desk.get("times", {}).get("kind")
-    dated = kind is not None and kind != NUMBERS
-    return dated or any(time is not None and time > DATES for time in times)
 
 
 def merged_spec(spec: dict[str, Any], text: str) -> dict[str, Any]:
@@ -99,7 +86,7 @@ def merged_spec(spec: dict[str, Any], text: str) -> dict[str, Any]:
 def write_import(tx: Write, row: LayerRow, text: str, now: float) -> None:
     """Begin the journal of a new layer with a saved state."""
     layer = from_json(text)
-    unit = NANO if in_dates(layer) else 1.0
+    unit = NANO if in_dates(layer._book) else 1.0
     rows: list[tuple[int, Id, float, Any]] = []
     for id, posting in layer._book.closed.items():
         ticket = Ticket(*posting[:6], (), posting.memo, given=posting.given)
@@ -109,14 +96,17 @@ def write_import(tx: Write, row: LayerRow, text: str, now: float) -> None:
             rows.append((TICKET, own, now if time is None else time / unit, ticket))
     for held in layer._book.waiting.values():
         if held.id is not None:
-            rows.append((TICKET, held.id, held.time / unit, held.ticket))
+            at = now if held.time == HELD else held.time / unit  # served without a time
+            rows.append((TICKET, held.id, at, held.ticket))
     sums = sums_of_layer(layer)
-    body = {"do": IMPORT, "until": 1 + len(rows), "sums": listed(sums), "state": text}
+    body = {
+        "do": IMPORT, "until": 1 + len(rows), "sums": listed(sums), "state": text, "waiting": True,
+    }  # fmt: skip
     entries = [Entry(1, CONTROL, '""', now, 0, b"", plain_body(body))]
     for seq, (kind, id, at, value) in enumerate(rows, 2):
         entries.append(Entry(seq, kind, id_text(id), float(at), 0, b"", body_of(value)))
     head = tx.append(row.number, row.head, entries, sums)
-    layer._book = layer._book.blank()
+    layer._book = imported_book(layer._book)
     tx.keep_snapshot(row.number, head.seq, layer.to_json(), now)
 
 
@@ -145,7 +135,7 @@ def exported(store: Store, row: LayerRow) -> str:
     first = plain_in(began.body) if began is not None and began.kind == CONTROL else {}
     origin = from_json(first["state"]) if first.get("do") == IMPORT else layer_of(row.spec)
     spans = (row.spec.get("ttl"), row.spec.get("maturity"))
-    unit = NANO if any(isinstance(own, str) for own in spans) or in_dates(origin) else 1.0
+    unit = NANO if any(isinstance(own, str) for own in spans) or in_dates(origin._book) else 1.0
     book = origin._book
     for entry in store.entries(row.number, int(first.get("until", 0)), live.head.seq):
         _enter(book, entry, unit, live.ttl)

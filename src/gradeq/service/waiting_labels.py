@@ -12,10 +12,33 @@ from gradeq.engine.early_labels import HELD
 from gradeq.engine.tickets import Book, Waiting
 from gradeq.layers.early import middle, note_learned
 from gradeq.ledger.values import Posting, Ticket
-from gradeq.service.bodies import body_of, ticket_in
+from gradeq.service.bodies import body_of, id_text, ticket_in
+from gradeq.spans import NUMBERS
 
 WAIT, HOLD_BACK = "wait", "hold_back"  # what such controls do
 AUTHORS = "authors"  # in the notes of a book: who sent each label
+NANO = 1e9  # dates are nanoseconds in the library, and seconds here
+DATES = 1e16  # times above this are dates: in seconds they would be later than the sun
+
+
+def in_dates(book: Book) -> bool:
+    """Whether the times of a book of the library are dates."""
+    times = [time for _, _, time in book.tickets()]
+    times += [book.now, *(own.time for own in book.waiting.values() if own.time != HELD)]
+    kind = book.desk.get("times", {}).get("kind")
+    dated = kind is not None and kind != NUMBERS
+    return dated or any(time is not None and time > DATES for time in times)
+
+
+def imported_book(book: Book) -> Book:
+    """What a layer that was imported keeps beside its journal: labels that wait, and how late labels were."""
+    made, unit = book.blank(), NANO if in_dates(book) else 1.0
+    made.early = book.early
+    for own in book.waiting.values():
+        if own.id is not None:
+            due, time = (at if at == HELD else at / unit for at in (own.due, own.time))
+            made.hold([own._replace(id=id_text(own.id), due=due, time=time)])
+    return made
 
 
 def wait_body(own: Waiting, author: int) -> dict[str, Any]:
