@@ -148,6 +148,7 @@ from gradeq.theory.penalised import (
 )
 from gradeq.theory.proximal import (
     proximal_lasso_radius,
+    proximal_ridge_closed_radius,
     proximal_ridge_radius,
 )
 from gradeq.theory.regret import (
@@ -325,6 +326,7 @@ __all__ = [
     "propensity_average",
     "propensity_lipschitz",
     "proximal_lasso_radius",
+    "proximal_ridge_closed_radius",
     "proximal_ridge_radius",
     "pull_growth",
     "quantile_coverage_gap",
@@ -340,8 +342,11 @@ __all__ = [
     "regret_with_power_steps",
     "require_open_mass",
     "require_step",
+    "ridge_closed_mean",
+    "ridge_closed_radius",
     "ridge_constant",
     "ridge_radius",
+    "scalar_lasso_radius",
     "scalar_ridge_radius",
     "simplex_gradient_gap",
     "sinh_coverage_gap",
@@ -350,6 +355,7 @@ __all__ = [
     "squared_facts",
     "squared_growth",
     "squared_harm_factor",
+    "squared_lasso_radius",
     "squared_oracle_total",
     "squared_pull_floor",
     "squared_radius",
@@ -372,9 +378,4 @@ __all__ = [
     "weighted_squared_growth",
     "weighted_squared_radius",
     "why_none",
-    "ridge_closed_mean",
-    "ridge_closed_radius",
-    "scalar_lasso_radius",
-    "squared_lasso_radius",
-    "proximal_ridge_closed_radius",
 ]

@@ -120,8 +120,8 @@ def squared_lasso_radius(
     ||theta+||^2 <= ||theta||^2 - 2 eta lambda ||theta||_1 + C: the error e adds at most -m (2 - m c^2) e^2 +
     2 m |e| (b + eta lambda c sqrt(d)), and ||theta||_1 >= ||theta||. So ||theta||^2 also grows by at most C a round.
 
-    >>> squared_lasso_radius(1.0, 0.0, 1, 0.5, 1.0)
-    0.75
+    >>> squared_lasso_radius(1.0, 0.0, 1, 0.5, 1.0), squared_lasso_radius(1.0, 0.0, 1, 0.125, 1.0)
+    (0.8660254037844386, 2.0625)
     """
     mass = eta_max * weight_max
     room = 2.0 - mass * size
