@@ -170,15 +170,12 @@ def setting_of(reading: Reading) -> Setting:
         return Setting(structure=alone, lateness=lateness_of(reading, j), **own)
 
     def with_facts(row: list[float]) -> Setting:
-        owns, gaps, late, path = read_facts(row, width)
+        owns, gaps, late, steps = read_facts(row, width)
+        squares = steps.pop() if hasattr(state, "mix_squares") else None
         own = {
             **common,
-            **(
-                steps_in(reading, path[:PATH], path[PATH : PATH + STEPS])
-                if state.born("path")
-                else steps_in(reading, (), ())
-            ),
-            **seen_in(reading, owns, gaps, squares_in(state, path)),
+            **steps_in(reading, steps[:PATH], steps[PATH:]),
+            **seen_in(reading, owns, gaps, squares),
         }
         return Setting(structure=alone, lateness=late, **own)
 
@@ -240,7 +237,7 @@ def facts_of(reading: Reading) -> tuple[Any, Any]:
 
 
 def read_facts(row: list[float], width: int) -> tuple[list[Any], tuple[float, ...], int, Any]:
-    """The accounts of a group, the gaps between its levels, its lateness and its path of steps."""
+    """The accounts of a group, the gaps between its levels, its lateness, and what is known of its steps."""
     ends, rest = row[: 2 * width], row[2 * width :]
     owns = [[0.0] * COLUMNS for _ in range(width)]
     for k, own in enumerate(owns):
@@ -297,11 +294,6 @@ def seen(reading: Reading, j: int | None) -> dict[str, Any]:
         )
         squares = math.fsum(whole) if j is None else state.mix_squares[j]
     return seen_in(reading, owns, tuple(gaps), squares)
-
-
-def squares_in(state: State, path: Any) -> float | None:
-    """The squares that the mix left, at the end of a row of facts."""
-    return float(path[-1]) if hasattr(state, "mix_squares") else None
 
 
 def origin_of(terms: Terms, start: float) -> float:
