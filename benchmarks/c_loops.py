@@ -24,8 +24,10 @@ SOURCE = r"""
 void pass(int64_t n, const double *f, const double *y, double *s) { LOOP s[i] = f[i] + y[i]; }
 void squared(int64_t n, const double *f, const double *y, double eta, double *s) { double u = 0.0;
   LOOP { double v = f[i] + u; s[i] = v; u = u - eta * (v - y[i]); } }
-void weighted(int64_t n, const double *f, const double *y, const double *w, double eta, double *s) { double u = 0.0;
-  LOOP { double v = f[i] + u; s[i] = v; u = u - eta * (w[i] * (v - y[i])); } }
+void weighted(int64_t n, const double *f, const double *y, const double *w, double eta, double *s) {
+  double u = 0.0, mean = 0.0;
+  LOOP { double v = f[i] + u; s[i] = v; mean = mean + (w[i] - mean) / (i + 1.0);
+    u = u - eta * (w[i] / mean * (v - y[i])); } }
 void quantile(int64_t n, const double *f, const double *y, double eta, double tau, double *s) {
   double u = 0.0, up = 1.0 - tau, down = -tau;
   LOOP { double v = f[i] + u; s[i] = v; u = u - eta * (y[i] <= v ? up : down); } }

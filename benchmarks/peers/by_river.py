@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from benchmarks.cases import ETA
 from benchmarks.inputs import Data
 from benchmarks.peers.entry import Entry, Step, one_by_one
@@ -62,6 +64,12 @@ def features(data: Data) -> list[dict[Any, float]]:
     return [dict(enumerate(row)) for row in data["x"].tolist()]
 
 
+def relative(w: Any) -> list[float]:
+    """Weights over the mean of those so far, as gradeq has them."""
+    means = np.cumsum(w) / np.arange(1, len(w) + 1)
+    return (w / means).tolist()  # type: ignore[no-any-return]
+
+
 def learning(
     make: Callable[[], Any], rows: Rows, weights: bool = False
 ) -> Callable[[Data], Callable[[], Step]]:
@@ -69,7 +77,7 @@ def learning(
 
     def begin(data: Data) -> Callable[[], Step]:
         x, f, y = rows(data), data["f"].tolist(), data["y"].tolist()
-        rest = [(w,) for w in data["w"].tolist()] if weights else [()] * data["n"]
+        rest = [(w,) for w in relative(data["w"])] if weights else [()] * data["n"]
 
         def start() -> Step:
             model = make()
