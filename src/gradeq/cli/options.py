@@ -233,7 +233,7 @@ _SHARED = (
     ),
     click.option(
         "--in-flight",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, 10**9),
         default=1,
         metavar="N",
         help=(

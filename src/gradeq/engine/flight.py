@@ -67,6 +67,7 @@ ONE = (1,)  # at once, in the one cell of a row
 # labels, a row of weight 20 or more moves as far as 10 of weight 1.
 SQUARED, BOUNDED, LABELS = "squared", "bounded", "labels"
 HEAVY, ORDINARY = 20.0, 10.0
+MOST_IN_FLIGHT = 10**15  # floats count no further than 2^53 without a gap
 FOREIGN = "this ticket counts other rows than this layer; post it where it was served"
 
 
@@ -83,8 +84,8 @@ class Flight:
         self, limit: float | None, in_flight: int, per: str, featured: bool, stride: int
     ) -> None:
         count = number(in_flight, "in_flight")
-        if isinstance(in_flight, bool) or int(count) != count or count < 1:
-            raise BadInput(f"in_flight={in_flight}: give a number of labels, 1 or more")
+        if isinstance(in_flight, bool) or int(count) != count or not 1 <= count <= MOST_IN_FLIGHT:
+            raise BadInput(f"in_flight={in_flight}: give a number of labels, from 1 to 10**15")
         self.limit, self.in_flight, self.per, self.featured = limit, int(count), per, featured
         self.stride = stride
         self.before: tuple[int, tuple[float, float] | None] | None = None
