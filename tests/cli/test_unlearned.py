@@ -84,6 +84,12 @@ def test_a_step_that_is_held_down_is_the_default_or_the_one_asked_for(tmp_path, 
     assert "for 300 labels (the state has 0.01)" in "\n".join(warnings(*call))
 
 
+def test_steps_held_down_for_labels_that_are_only_expected_late(tmp_path):
+    file = write(tmp_path / "late.csv", late(300, 50))
+    said = ok(here("debias", file, *COLUMNS, "--in-flight", "50")).out
+    assert "For late labels steps went down to 0.002" in said and "up to  late" not in said
+
+
 def test_late_labels_without_the_cap_are_a_warning(tmp_path):
     file = write(tmp_path / "late.csv", late(300, 3))
     said = "\n".join(warnings("debias", file, *COLUMNS, *LATE, "--no-cap"))

@@ -37,7 +37,8 @@ def likely(outcome: Outcome) -> tuple[str, str]:
         labels = int(np.median(outcome.series.table.rows))
     if held is not None and 2 * held.rows >= outcome.learned:
         least = plain(float(f"{held.least:.2g}"))
-        why = f"Labels come up to {told.lateness} late, so steps were held down to {least}"
+        came = f"Labels come up to {told.lateness} late, so" if told.lateness else "For late labels"
+        why = f"{came} steps were held down to {least}"
         why += f", and {some(labels, 'label')} {'a series ' if task.key else ''}are few for such a step."
         return why, sharing(outcome) or sooner(outcome)
     if told.eta * labels < ENOUGH:

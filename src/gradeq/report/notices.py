@@ -192,10 +192,8 @@ def vacuous_because(
     """
     what = "game" if player else "row"
     if capped is not None:
-        return (
-            f"Labels arrived up to {late} late: steps went down to {plain(capped)}, and "
-            "the bound grows with the delay."
-        )
+        came = f"Labels arrived up to {late} late: steps" if late else "For late labels steps"
+        return f"{came} went down to {plain(capped)}, and the bound grows with the delay."
     if rows * eta < ENOUGH:
         if player:
             return (
