@@ -2,7 +2,7 @@
 
 A bound is informative when it is below the raw error: the |mean error| of the raw prediction or, where that is below
 one standard error, that standard error; for coverage and win rates the distance of the raw rate from its target, at
-least 0.05.
+least 0.05. Of a model that was always right it is 1e-9 of the largest value: a bound below that is rounding.
 """
 
 from __future__ import annotations
@@ -12,9 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.kernels.account import BEFORE, COLUMNS, LOSS_BEFORE, ROWS, WEIGHT
+from gradeq.kernels.account import (
+    BEFORE,
+    COLUMNS,
+    HIGH,
+    LOSS_BEFORE,
+    LOW,
+    ROUND,
+    ROWS,
+    WEIGHT,
+)
 
 LEAST_RATE = 0.05  # of a coverage or win rate: to know it less well than that is to know little
+NEGLIGIBLE = 1e-9  # of the largest value
 MANY = 50  # parameters; of more the labels needed follow from the usual rate, 1/n
 
 
@@ -24,7 +34,7 @@ def is_vacuous(bound: float | None, raw: float) -> bool | None:
     >>> is_vacuous(0.01, 0.2), is_vacuous(264.0, 1.6), is_vacuous(None, 1.6)
     (False, True, None)
     """
-    return None if bound is None else not bound < raw
+    return None if bound is None else bound != 0.0 and not bound < raw
 
 
 def rate_error(off: Any) -> Any:
@@ -52,7 +62,22 @@ def raw_errors(reading: Any, accounts: Any) -> Any:
         if reading.of_rates:
             return rate_error(mean)
         squares = reading.terms.loss_scale * table[:, LOSS_BEFORE] / weight
-        return mean_error(mean, squares, table[:, ROWS])
+        errors = mean_error(mean, squares, table[:, ROWS])
+    return errors if errors.all() else np.maximum(errors, least_error(reading))
+
+
+def least_error(reading: Any) -> float:
+    """What the error of a model that was always right counts as; 0 for any other.
+
+    The range of its residuals is what rounding may hide of them, which says how large its values are; with link exp
+    errors are relative.
+    """
+    task, totals = reading.terms.task, [reading.total(k) for k in range(reading.width)]
+    if task not in ("mean", "poisson") or any(own[BEFORE] or own[LOSS_BEFORE] for own in totals):
+        return 0.0
+    if task == "poisson":
+        return NEGLIGIBLE
+    return NEGLIGIBLE / ROUND * max(max(-own[LOW], own[HIGH], 0.0) for own in totals)
 
 
 def raw_error_of_all(reading: Any) -> float:

@@ -84,6 +84,39 @@ def test_players_are_judged_by_their_win_rate_or_five_points():
         assert row.vacuous == (not row.bound < max(abs(row.win_rate - 0.5), 0.05))
 
 
+PERFECT = {
+    "auto": (gq.Debiaser, 1.0), "plain": (lambda: gq.Debiaser("plain"), 1.0),
+    "large": (gq.Debiaser, 1e9), "small": (gq.Debiaser, 1e-9), "zero": (gq.Debiaser, 0.0),
+    "groups": (lambda: gq.Debiaser(groups=["g"]), 1.0),
+    "overlapping": (lambda: gq.Debiaser(0.1, groups=["g", "h"]), 1.0),
+    "keys": (lambda: gq.Keyed(gq.Debiaser()), 1.0), "exp": (lambda: gq.Debiaser(link="exp"), 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PERFECT)
+def test_a_bound_that_is_rounding_is_no_missing_guarantee(name):
+    """A model that is always right has a raw error of 0, and no bound is below that."""
+    make, unit = PERFECT[name]
+    f, two = np.exp(np.random.default_rng(3).normal(size=60)) * unit, ["a", "b"] * 30
+    given = {"keys": {"key": two}, "groups": {"groups": {"g": two}}}.get(name, {})
+    if name == "overlapping":
+        given = {"groups": {"g": two, "h": ["x"] * 60}}
+    layer = make()
+    layer.run(f, f, **given)
+    found = layer.equilibrium()
+    assert found.bound <= 1e-9 * unit and "guarantee" not in str(found)
+    assert found.vacuous is False and not any(c.vacuous for c in found.coordinates)
+
+
+def test_a_perfect_group_among_others_is_judged_by_what_others_do_to_it():
+    g = np.array(["a", "b"] * 30)
+    f = np.random.default_rng(3).normal(size=60)
+    layer = gq.Debiaser(groups=["g"])
+    layer.run(f, f + 100.0 * ((g == "b") & (np.arange(60) == 7)), groups={"g": g})
+    found = {c.name: c for c in layer.equilibrium().coordinates}["g=a"]
+    assert found.bias_before == 0.0 < abs(found.bias_after) < found.bound and found.vacuous
+
+
 def test_nothing_is_vacuous_where_there_is_no_bound():
     layer = gq.Debiaser(eta=0.1)
     for i in range(30):
