@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from every_part import GEOMETRIES, HELD, LINKS, LOSSES, PENALTIES, columns
+from gradeq import Debiaser, QuantileTracker
 from gradeq.engine.learner import Learner
-from gradeq.kernels import account, descent, flight, forms, limits
+from gradeq.kernels import account, choice, descent, flight, forms, limits
 from gradeq.kernels import compile as compiling
 from gradeq.kernels.account import EMPTY, LEAN
-from gradeq.kernels.call import run_loop
+from gradeq.kernels.call import run_loop, unsigned
 from gradeq.kernels.compile import compiled, fields
 from gradeq.kernels.proximal import Unpenalised, proximal
 from gradeq.losses import Quantile, Squared
@@ -233,9 +234,37 @@ def test_compiled_steps_are_the_interpreted_ones():
     assert_same(descent.stepped, (Power(0.3, 0.37),), (ticks,), (np.zeros(500),))
     clock = np.arange(N) % 3
     assert_same(descent.ticked, (), (clock,), (np.array([4.0, 0.0, 1.0]), np.zeros(N, dtype=int)))
-    _, _, _, etas, starts, index, _ = varied()
-    paths = (np.zeros(3 * account.PATH), np.zeros(account.PATH))
-    assert_same(account.followed, (), (etas, clock, starts, index), paths)
+
+
+def test_followed_steps_are_the_interpreted_ones():
+    _, labels, weights, etas, starts, index, _ = varied()
+    posts = np.flatnonzero(labels == labels)
+    sizes = (3 * account.PATH, account.PATH, 3 * account.STEPS, account.STEPS)
+    kept = account.Followed(*map(np.zeros, sizes))
+    plain = account.Followed(*(a.tolist() for a in kept))
+    account.followed(plain, *(a.tolist() for a in (etas, weights, posts, starts, index)))
+    arrays = (etas, weights, *unsigned(posts, starts, index))
+    compiled(account.followed, (kept,))(fields(kept), *arrays)
+    assert all(a.any() for a in kept) and [a.tolist() for a in kept] == list(plain)
+
+
+def test_nothing_of_ours_is_refused_by_the_compiler(monkeypatch):
+    """Steps that vary, weights, late labels and groups: a loop that is refused would be interpreted in silence."""
+    monkeypatch.setattr(choice, "_refused", set())
+    monkeypatch.setattr(choice, "_chosen", set())
+    rng, n, runs = np.random.default_rng(0), 300, []
+    f, y, who = rng.normal(size=n), rng.normal(1.0, 2.0, n), rng.choice(["a", "b", "c"], n)
+    given = {"weights": rng.uniform(0.5, 2.0, n), "times": np.arange(n), "groups": {"who": who}}
+    given["label_times"] = given["times"] + rng.integers(1, 20, n)
+    for told in "01":
+        monkeypatch.setenv("GRADEQ_COMPILE", told)
+        layers = [Debiaser(eta, groups=["who"]) for eta in ("auto", 0.1)]
+        layers.append(QuantileTracker(0.9, groups=["who"]))
+        served = [layer.run(f, y, **given).served.tolist() for layer in layers]
+        runs.append((served, [str(layer.equilibrium()) for layer in layers]))
+    assert runs[0] == runs[1]
+    assert (account.followed, account.Followed) in compiling._ready
+    assert not choice._refused
 
 
 @pytest.mark.parametrize("featured", [False, True])

@@ -6,18 +6,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradeq.engine.flight import calm
-from gradeq.kernels.account import FIRST, LAST, VARIATION, follow
+from gradeq.kernels.account import FIRST, LAST, STEPS, VARIATION, follow
 from gradeq.kernels.flight import EPOCH, note
 
+POSITIVE = st.floats(1e-6, 10.0)
 
-@given(st.lists(st.floats(1e-6, 10.0), min_size=1, max_size=40))
-def test_the_path_of_steps_is_their_total_variation(etas):
-    path = [0.0, 0.0, 0.0]
-    for eta in etas:
-        follow(path, 0, eta)
-    inverse = 1.0 / np.array(etas)
+
+@given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=1, max_size=40))
+def test_the_path_of_steps_is_their_total_variation(rows):
+    path, steps = [0.0] * 3, [0.0] * STEPS
+    for eta, w in rows:
+        follow(path, steps, 0, eta, w, 1.0)
+    etas, weights = np.array(rows).T
+    inverse, masses = 1.0 / etas, etas * weights
     assert (path[FIRST], path[LAST]) == (inverse[0], inverse[-1])
-    assert path[VARIATION] == pytest.approx(np.abs(np.diff(inverse)).sum(), rel=1e-12)
+    changes = np.abs(np.diff(inverse))
+    assert path[VARIATION] == pytest.approx(changes.sum(), rel=1e-12)
+    for sums, added in zip((steps[::2], steps[1::2]), (masses, masses**2), strict=True):
+        so_far = np.cumsum(added)
+        assert sums == pytest.approx([so_far[-1], so_far[:-1] @ changes], rel=1e-12)
+
+
+@given(POSITIVE, POSITIVE, st.integers(1, 50))
+def test_equal_steps_are_followed_at_once(eta, w, count):
+    known, many = ([0.0, 0.0, 0.0, 0.0] for _ in range(2))
+    for _ in range(count):
+        follow([0.0] * 3, known, 0, eta, w, 1.0)
+    follow([0.0] * 3, many, 0, eta, w, float(count))
+    assert many == pytest.approx(known, rel=1e-12)
 
 
 @given(st.integers(0, 4000))
