@@ -77,7 +77,7 @@ def least_error(reading: Any) -> float:
         return 0.0
     if task == "poisson":
         return NEGLIGIBLE
-    return NEGLIGIBLE / ROUND * max(max(-own[LOW], own[HIGH], 0.0) for own in totals)
+    return NEGLIGIBLE / ROUND * float(max(max(-own[LOW], own[HIGH], 0.0) for own in totals))
 
 
 def raw_error_of_all(reading: Any) -> float:
