@@ -45,7 +45,7 @@ test-faults: setup
 	GRADEQ_STATEFUL=300 $(PY) -m pytest -q -n 0 tests/service/test_stateful.py
 
 test-lowest: setup
-	scripts/test-lowest
+	scripts/test-lowest || [ $$? = 77 ]  # 77: skipped, without PyPI
 
 fuzz: setup
 	cd tests && ../$(PY) -m fuzz $(FUZZ_ARGS)
