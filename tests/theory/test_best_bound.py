@@ -372,3 +372,14 @@ def test_the_heaviest_step_has_the_unit_of_the_steps(unit):
     )
     other = replace(one, low=-unit, high=2.0 * unit, eta=0.1 * unit, heaviest_step=0.3 * unit)
     assert best_bound(other).value == pytest.approx(best_bound(one).value, rel=1e-12)
+
+
+@pytest.mark.parametrize("penalty", [None, "ridge", "lasso"])
+def test_a_bound_of_numbers_whose_squares_underflow_is_not_zero(penalty):
+    tiny = 1e-238
+    given = {} if penalty is None else {"penalty": penalty, "strength": 1e-3}
+    setting = Setting(
+        task="mean", structure="overlapping", n=100, low=-tiny, high=tiny, eta=0.1, size=2.0, dimension=4,
+        counts=(50, 50), **given,
+    )  # fmt: skip
+    assert best_bound(setting).value >= tiny

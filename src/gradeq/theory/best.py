@@ -15,6 +15,11 @@ from gradeq.theory.setting import HOME_SHARE, Bound, Setting
 _LATE = "labels may come late and in any order"
 
 
+SQUARED_AWAY = (
+    1e-150  # a radius is the root of a sum of squares: of smaller numbers these underflow
+)
+
+
 def best_bound(setting: Setting) -> Bound:
     """The smallest valid a-priori bound on the largest coordinate of the average gradient.
 
@@ -29,6 +34,8 @@ def best_bound(setting: Setting) -> Bound:
     total, result, assumptions = _largest_total(setting)
     if total is None or not setting.average_over:
         return Bound(None, result, assumptions, trivial, True, why_none(setting))
+    if setting.structure in ("overlapping", "features") or setting.penalty is not None:
+        total = max(total, SQUARED_AWAY)
     value = total / setting.average_over
     return Bound(value, result, assumptions, trivial, not value < trivial)
 
