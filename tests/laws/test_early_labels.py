@@ -196,7 +196,7 @@ def test_sums_of_one_label_at_a_time_are_those_of_columns() -> None:
         one.count(float(a), float(b), float(c), k)
         for k, (a, b, c) in enumerate(zip(y, f, delay, strict=True))
     ]
-    found, _ = many.count_all(y, f, delay.astype(float), np.arange(300))
+    found = many.count_all(y, f, delay.astype(float), np.arange(300))
     assert found.tolist() == looks
     assert one.state() == many.state()
     assert EarlyLabels.restored(one.state()).state() == one.state()

@@ -87,24 +87,29 @@ class EarlyLabels:
         self.explain()
         return bool(self.probable and suspicious(self.sums)) or bool(trending(*self.sums))
 
-    def count_all(self, y: Any, f: Any, delay: Any, number: Any) -> tuple[Any, Any]:
-        """The same for many, in the order in which they come: after each, whether they look so, and the newest."""
+    def count_all(
+        self, y: Any, f: Any, delay: Any, number: Any, looked_at: int | None = None
+    ) -> Any:
+        """The same for many, in the order in which they come: after each, whether they look so.
+
+        ``looked_at``: of the first so many labels (left out: of all); the others are only counted.
+        """
         if not len(y):
-            return np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
+            return np.zeros(0, dtype=bool)
         if not self.sums[0]:
             self.origin = float(y[0])
         inside = (y >= 0.0) & (y <= 1.0) & (f >= 0.0) & (f <= 1.0)
         inside[0] &= self.probable
         inside = np.logical_and.accumulate(inside)
-        newest = np.maximum(np.maximum.accumulate(number), self.newest)
         added = terms(y, f, delay, self.origin, np.clip)
         sums = [
             np.cumsum(np.concatenate([[old], np.broadcast_to(own, len(y))]))[1:]
             for old, own in zip(self.sums, added, strict=True)
         ]
         self.sums = tuple(float(own[-1]) for own in sums)
-        self.probable, self.newest = bool(inside[-1]), int(newest[-1])
-        return (inside & suspicious(sums)) | trending(*sums), newest
+        self.probable, self.newest = bool(inside[-1]), max(self.newest, int(number.max()))
+        sums, inside = [own[:looked_at] for own in sums], inside[:looked_at]
+        return (inside & suspicious(sums)) | trending(*sums)
 
     def explain(self) -> None:
         """Note what was seen, once labels are held back and it is worth a warning."""

@@ -168,8 +168,10 @@ class Book:
 
     def replace(self, ticket: Fields, time: float | None, place: Place | None) -> None:
         """Keep a ticket without an id, in the place of the single one that waits (of the same key)."""
-        self.replace_single(ticket[1].key)
-        self.singles[ticket[1].key] = ticket[0]
+        key = ticket[1].key
+        if self.singles:
+            self.replace_single(key)
+        self.singles[key] = ticket[0]
         self.put(ticket, None, time, place)
 
     def replace_single(self, key: str | None) -> None:

@@ -179,16 +179,16 @@ def first_suspicion(
     early: EarlyLabels, label: Any, f: Any, delay: Any, number: Any, late: Any, open_rows: Any
 ) -> int:
     """Which label is the first to be held back, counted up to the one before; all are counted where none is."""
-    before = early.state()
-    looks, newest = early.count_all(label[late], f[late], delay[late].astype(float), number[late])
-    if not looks.any():
-        return len(label)
-    at = np.flatnonzero(late)
-    prompt = number[~late]
-    sofar = np.minimum(np.cumsum(~late)[at], np.searchsorted(prompt, newest, side="right"))
+    before, at, own = early.state(), np.flatnonzero(late), number[late]
+    # Only labels by which more rows wait than have one are looked at: later than a few there are none as a rule.
+    newest = np.maximum(np.maximum.accumulate(own), early.newest) if len(own) else own
+    sofar = np.minimum(np.cumsum(~late)[at], np.searchsorted(number[~late], newest, side="right"))
     arrived = np.arange(1, len(at) + 1) + sofar
     waiting = np.searchsorted(open_rows, newest, side="left") - (arrived - 1)
-    found = looks & (waiting > before["sums"][0] + np.arange(1, len(at) + 1))
+    more_wait = waiting > before["sums"][0] + np.arange(1, len(at) + 1)
+    most = int(np.flatnonzero(more_wait).max(initial=-1)) + 1
+    looks = early.count_all(label[late], f[late], delay[late].astype(float), own, most)
+    found = looks & more_wait[: len(looks)]
     if not found.any():
         return len(label)
     k = int(np.argmax(found))

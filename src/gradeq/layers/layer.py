@@ -212,7 +212,7 @@ class Layer(Showing, Answering, ABC):
         if time is not None and book.maturity:
             advance(self, time, serving=True)
         alone = id is None and not book.queue
-        if alone and not book.replaced and book.single(row[2]) is not None:
+        if alone and book.singles and not book.replaced and book.single(row[2]) is not None:
             warn_replaced(row[2])
         ticket, place = self._issue(row, place, f, weight, serve)
         if alone:
