@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -321,8 +321,11 @@ class Desk:
     def _commit(self, batch: list[Work], pages: dict[Key, Page]) -> list[Any]:
         """All works in one transaction: their answers, or why one of them could not begin."""
         results: list[Any] = []
-        with self.store.write() as tx:
+        with ExitStack() as until_committed, self.store.write() as tx:
             closed = self._open_pages(tx, {work.key for work in batch}, pages)
+            for opened in pages.values():
+                if opened.live.signed:
+                    until_committed.enter_context(opened.live.committing)
             for work in batch:
                 page = pages.get(work.key)
                 if page is not None:

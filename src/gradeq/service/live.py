@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from inspect import signature
+from threading import Lock
 from typing import Any, NamedTuple
 
 from gradeq.errors import BadInput
@@ -63,6 +64,7 @@ class Live:
         self.hashes: dict[int, int] = {}  # of the journal up to a number, where somebody asked
         self.rejections: deque[tuple[float, str, str, str]] = deque(maxlen=100)
         self.stale = False  # ahead of the store: a commit failed
+        self.committing = Lock()  # held while memory is ahead of the store
         self.diverged = ""  # why it was frozen by itself
         self.signed = row.spec.get("tickets") == "signed"
         self.keyed = bool(row.spec.get("keyed"))

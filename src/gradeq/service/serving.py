@@ -14,6 +14,8 @@ from gradeq.service.signing import signed
 from gradeq.service.store.store import Store
 from gradeq.service.wording import in_json
 
+PATIENCE = 0.05  # seconds
+
 
 def preview_all(
     live: Live,
@@ -25,10 +27,17 @@ def preview_all(
 ) -> list[Answer]:
     """Serve items from the state in memory, which stays as it is.
 
-    ``why``: why the store cannot write; their labels will be unknown then, and the answers say so.
+    ``why``: why the store cannot write; their labels will be unknown then, and the answers say so. Signed tickets are
+    served from what is committed: those of a state that a crash takes back would be refused. Only where a commit
+    takes longer than usual they do not wait for it.
     """
-    with live.layer._lock:
-        answers = [_previewed(live, item, store, now, why) for item in items]
+    committed = live.signed and live.committing.acquire(timeout=PATIENCE)
+    try:
+        with live.layer._lock:
+            answers = [_previewed(live, item, store, now, why) for item in items]
+    finally:
+        if committed:
+            live.committing.release()
     for answer in answers if stale else ():
         answer.stale = True
     return answers
