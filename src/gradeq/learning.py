@@ -24,7 +24,7 @@ class Learning(NamedTuple):
     to the next. Both 0 before labels. ``learned``: labels learned from; ``not_due``: labels that are given but come
     only after the last row. ``latest_in_series``: as ``latest``, in rows of its own series; None without keys, and
     where series have groups of their own. ``replaced``: predictions without an id that another one replaced before
-    their label came.
+    their label came. ``held_back``: labels that are known and not learned, since their delay seems to depend on them.
     """
 
     method: str
@@ -41,6 +41,7 @@ class Learning(NamedTuple):
     not_due: int
     latest_in_series: int | None = None
     replaced: int = 0
+    held_back: int = 0
 
     @property
     def lateness(self) -> str:
@@ -98,6 +99,7 @@ class Learning(NamedTuple):
         """That labels stayed away, once or now; empty if they did not."""
         once = f"none came for {self.silence:,} rows at one time" if self.outage else ""
         now = f"none has come for the last {self.silent:,} rows" if self.stopped else ""
+        now = f"{counted(self.held_back, 'label')} held back" if self.held_back else now
         return ", ".join(part for part in (once, now) if part)
 
 
@@ -111,6 +113,7 @@ def learning_of(layer: Any) -> Learning:
     rule, state = getattr(layer._rule, "inner", layer._rule), layer._state
     facts = state.facts
     served, posted, waiting = facts[fact.SERVED], facts[fact.POSTED], len(layer._book.waiting)
+    held_back = len(layer._book.held_back) if layer._book.early is not None else 0
     heard_at, longest = state.silence
     memories = getattr(rule, "memories", None)
     memory, raw = (None, None) if memories is None else remembered(state, memories)
@@ -127,9 +130,10 @@ def learning_of(layer: Any) -> Learning:
         int(max(0.0, served - heard_at)) if heard_at else 0,
         int(longest),
         int(posted - facts[fact.SKIPPED]),
-        waiting,
+        waiting - held_back,
         latest_in_series(layer),
         sum(layer._book.replaced.values()),
+        held_back,
     )
 
 

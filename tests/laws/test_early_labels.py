@@ -80,6 +80,26 @@ def test_a_model_that_is_grossly_wrong_is_put_right_though_few_labels_come(
     assert not layer._book.held_back  # labels of both values were equally late
 
 
+@pytest.mark.filterwarnings("ignore:labels are held back")
+def test_labels_of_both_values_that_are_equally_late_are_learned_however_rare_one_is() -> None:
+    layer, posted = gq.Debiaser(outcome="binary"), 0
+    for k in range(6000):
+        if k % 10 == 5:
+            layer.update(float(k % 1000 == 505), id=k - 5)
+            posted += 1
+        layer.predict(0.5, id=k)
+    assert posted == 600 and layer.equilibrium().rows == posted
+
+
+def test_a_verdict_says_that_labels_are_held_back_and_not_that_none_came() -> None:
+    layer = gq.Debiaser(outcome="binary")
+    with pytest.warns(GradeqWarning, match="held back"):
+        every_day(layer, Churn(days=25))
+    learning = layer.equilibrium().learning
+    assert learning is not None and learning.held_back == len(layer._book.held_back) > 0
+    assert "labels held back" in str(learning) and "none has come" not in str(learning)
+
+
 def test_a_warning_says_what_was_seen_and_what_helps() -> None:
     layer = gq.Debiaser(outcome="binary")
     with pytest.warns(

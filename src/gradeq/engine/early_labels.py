@@ -28,7 +28,7 @@ ALARM = (2.5, 25.0)
 GROSS = 1.5  # about the offset in log-odds: a factor of 4.5 in the odds
 AGREES = 4.0  # squared standard errors: labels and predictions agree after all
 TREND = 0.6  # the squared correlation of labels and their delays
-BOTH = 6.0  # sum of squares of labels about their mean from which delays are compared (0/1: 6 of the rarer)
+BOTH = 3.0  # sum of squares of labels about their mean from which delays are compared (0/1: 3 of the rarer)
 SLIGHT = (
     0.05,
     9.0,
@@ -229,9 +229,8 @@ def equally_late(*sums: Any) -> Any:
     delays, labels, both = moments(*sums)
     slight, chance = SLIGHT
     product = delays * labels
-    return (labels >= BOTH * n) & (
-        (both * both <= slight * product) | (n * both * both <= chance * product)
-    )
+    alike = (both * both <= slight * product) | (n * both * both <= chance * product)
+    return (labels >= BOTH * n) & alike
 
 
 def moments(

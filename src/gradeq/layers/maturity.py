@@ -81,7 +81,7 @@ def arrive(layer: Layer, opened: Opened, y: Any, time: Moment | None) -> str | N
         now = book.now if now is None else max(now, book.now)
     assert book.maturity is not None
     due = served_at + book.maturity
-    mature = now is not None and now >= due
+    mature = now is not None and now > due  # as for labels that came before: the whole day together
     if mature and book.missing_is is not None and y != book.missing_is:
         raise LabelConflict(
             f"{'the row' if id is None else f'id {id!r}'} became mature without a label and counts as "
