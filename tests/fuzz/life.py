@@ -234,7 +234,7 @@ class Life:
 
     def learn_mature(self, row, y):
         """Post a label that may have to wait; one that is missing by now counts already."""
-        old = self.clock >= row.time + self.maturity
+        old = self.clock > row.time + self.maturity
         missed = old and "missing_is" in self.case.told
         if row.y is None and not missed and not any(row is own for own, _ in self.maturing):
             outcome = self.layer.update(y, id=row.id)
