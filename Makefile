@@ -3,12 +3,14 @@ PY := .venv/bin/python
 STAMP := .venv/.gradeq-setup
 PYTEST_WORKERS ?= auto
 
-.PHONY: help setup demo docs test test-faults test-lowest fuzz check format bench bench-peers bench-large bench-quality bench-service bench-spark clean
+.PHONY: help setup demo docs test golden golden-record test-faults test-lowest fuzz check format bench bench-peers bench-large bench-quality bench-service bench-spark clean
 
 help:
 	@echo "make demo         set up, then run the demo into demo-out/"
 	@echo "make docs         the documentation as a site, in site/index.html"
 	@echo "make test         set up, then run all tests (PYTEST_ARGS=... to narrow)"
+	@echo "make golden       compare what is served, printed, answered and saved with what was recorded (part of make test)"
+	@echo "make golden-record CASES='debias/option logit*'   record cases anew that changed on purpose; '*' for all"
 	@echo "make test-faults  runs killed at a write or short of room: files old or whole, no row lost or learned twice;"
 	@echo "                  and a server killed under load: nothing acknowledged is lost or doubled"
 	@echo "make test-lowest  a sample of the tests with the lowest versions that are allowed, from the source distribution"
@@ -37,6 +39,13 @@ docs: setup
 
 test: setup
 	$(PY) -m pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+golden: setup
+	$(PY) -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile tests/golden
+
+golden-record: setup
+	@test -n "$(CASES)" || { echo "make golden-record CASES='pattern': name the cases; '*' is all of them"; exit 2; }
+	cd tests && ../$(PY) -m golden record '$(CASES)' $(if $(STATES),--states)
 
 test-faults: setup
 	cd tests && ../$(PY) -m faults $(FAULTS_ARGS)

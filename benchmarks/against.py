@@ -33,9 +33,7 @@ def main(other: str, wanted: list[str]) -> None:
         ours, theirs = (min(took for took, _ in seen[side]) for side in sources)
         same = seen["ours"][0][1] == seen["theirs"][0][1]
         told = "" if same else "  served other values"
-        print(
-            f"  {name:<36} {ours:>10,.1f} {theirs:>10,.1f}  {ours / theirs:.2f}{told}", flush=True
-        )
+        print(f"  {name:<36} {ours:>10,.1f} {theirs:>10,.1f}  {ours / theirs:.2f}{told}", flush=True)
         if ours > ALLOWED * theirs:
             slower.append(name)
     if slower:

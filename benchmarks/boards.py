@@ -54,9 +54,7 @@ def main() -> Iterator[Row]:
         yield shuffled(games)
         matches = football.load(folder)
         sides = (~matches.neutral).astype(float)
-        yield from compared(
-            "football", numbered(matches.home, matches.away, matches.winner, sides, matches.date)
-        )
+        yield from compared("football", numbered(matches.home, matches.away, matches.winner, sides, matches.date))
     yield matchmade()
     del os.environ["GRADEQ_COMPILE"]
 
@@ -66,11 +64,7 @@ def numbered(a: Any, b: Any, winner: Any, home: Any = None, times: Any = None) -
     own = np.asarray(a) != np.asarray(b)
     _, codes = np.unique(np.stack([a, b])[:, own], return_inverse=True)
     first, second = np.ascontiguousarray(codes.reshape(2, -1))
-    won = np.select(
-        [np.isin(winner, ["model_a", "home"]), np.isin(winner, ["model_b", "away"])],
-        [1.0, 0.0],
-        0.5,
-    )
+    won = np.select([np.isin(winner, ["model_a", "home"]), np.isin(winner, ["model_b", "away"])], [1.0, 0.0], 0.5)
     days = None if times is None else np.asarray(times, dtype="datetime64[ns]")[own]
     return Games(first, second, won[own], None if home is None else home[own], days)
 
@@ -98,9 +92,7 @@ def compared(title: str, games: Games) -> Iterator[Row]:
 def remark(games: Games, own: Told, told: Told, often: Any) -> str:
     """Agreement with the all-time board, widths, and log loss of forecasts."""
     rank = [np.argsort(np.argsort(-each.elo[often])) for each in (own, told)]
-    said = [
-        f"Spearman {np.corrcoef(*rank)[0, 1]:.4f}, rank off by at most {np.abs(rank[0] - rank[1]).max()}"
-    ]
+    said = [f"Spearman {np.corrcoef(*rank)[0, 1]:.4f}, rank off by at most {np.abs(rank[0] - rank[1]).max()}"]
     if told.half is not None:
         said.append(f"half width {np.median(told.half[often]):.1f}")
     if told.p is not None:
@@ -171,9 +163,7 @@ def shuffled(games: Games) -> Row:
         elo = Elo(0.1)
         elo.run(games.a[order], games.b[order], games.y[order])
         boards.add(tuple(row[:8] for row in elo.leaderboard("all-time")))
-    return Row(
-        f"arena: {SHUFFLES} shuffles", None, {}, "one board", f"{len(boards)} different boards"
-    )
+    return Row(f"arena: {SHUFFLES} shuffles", None, {}, "one board", f"{len(boards)} different boards")
 
 
 def matchmade() -> Row:
@@ -193,10 +183,7 @@ def matchmade() -> Row:
 
     def board() -> None:
         for row in elo.leaderboard("all-time"):
-            found[int(row.player)], half[int(row.player)] = (
-                row.elo,
-                (row.elo_high - row.elo_low) / 2,
-            )
+            found[int(row.player)], half[int(row.player)] = (row.elo, (row.elo_high - row.elo_low) / 2)
 
     took = once(board, 1)
     spearman = np.corrcoef(np.argsort(np.argsort(found)), np.arange(players))[0, 1]

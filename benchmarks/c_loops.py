@@ -100,10 +100,7 @@ def called(loop: Any, n: int, shape: tuple[int, ...], *values: Any) -> Any:
     kinds = {int: ctypes.c_int64, float: ctypes.c_double}
     loop(
         ctypes.c_int64(n),
-        *(
-            kinds[type(v)](v) if type(v) in kinds else ctypes.c_void_p(v.ctypes.data)
-            for v in (*values, served)
-        ),
+        *(kinds[type(v)](v) if type(v) in kinds else ctypes.c_void_p(v.ctypes.data) for v in (*values, served)),
     )
     return served
 

@@ -40,18 +40,13 @@ def by(*names: str, column: str = "") -> Given:
 
 def late(given: Given) -> Given:
     """Labels up to a thousand rows late, out of order."""
-    return lambda data: (
-        given(data)[0],
-        given(data)[1] | {"times": data["times"], "label_times": data["due"]},
-    )
+    return lambda data: (given(data)[0], given(data)[1] | {"times": data["times"], "label_times": data["due"]})
 
 
 def featured(data: Data) -> Any:
     """Every feature as a column of its own, as files and frames have them."""
     columns = np.ascontiguousarray(data["x"].T)
-    return (data["f"], data["y"]), {
-        "features": dict(zip(feature_names(data), columns, strict=True))
-    }
+    return (data["f"], data["y"]), {"features": dict(zip(feature_names(data), columns, strict=True))}
 
 
 def feature_names(data: Data) -> list[str]:
@@ -100,8 +95,8 @@ COLUMNS = {
     "weights": Case(debias(), lambda d: ((d["f"], d["y"]), {"weights": d["w"]}), "<= 15 ns"),
     "late labels": Case(debias(), late(plain), "<= 80 ns"),
     "late labels, groups": Case(debias("g"), late(by("g"))),
-    "keyed, integers": Case(keyed, lambda d: ((d["f"], d["y"], d["key"]), {})),
-    "keyed, text": Case(keyed, lambda d: ((d["f"], d["y"], d["key text"]), {})),
+    "keyed, integers": Case(keyed, lambda d: ((d["f"], d["y"]), {"key": d["key"]})),
+    "keyed, text": Case(keyed, lambda d: ((d["f"], d["y"]), {"key": d["key text"]})),
     "quantile, linear": Case(lambda d: gq.QuantileTracker(0.9, eta=ETA, link="linear"), plain),
     "quantile, sinh": Case(lambda d: gq.QuantileTracker(0.9, eta=ETA), plain),
     "interval": Case(lambda d: gq.IntervalTracker(0.8, eta=ETA), plain),
@@ -127,6 +122,7 @@ class Events(NamedTuple):
     given: Callable[[Data], list[tuple[Any, ...]]] = lambda data: [()] * data["n"]
     same: str = ""
     ids: bool = False
+    keys: bool = False
     games: bool = False
     goal: str = "<= 2x river"
 
@@ -134,8 +130,7 @@ class Events(NamedTuple):
 def grouped(*names: str) -> Callable[[Data], list[tuple[Any, ...]]]:
     """The groups of each event."""
     return lambda data: [
-        (dict(zip(names, own, strict=True)),)
-        for own in zip(*(data[name].tolist() for name in names), strict=True)
+        (dict(zip(names, own, strict=True)),) for own in zip(*(data[name].tolist() for name in names), strict=True)
     ]
 
 
@@ -147,7 +142,7 @@ EVENTS = {
     "quantile, linear": Events(COLUMNS["quantile, linear"].make, same="quantile, linear"),
     "quantile, sinh": Events(COLUMNS["quantile, sinh"].make, same="quantile, linear"),
     "interval": Events(COLUMNS["interval"].make, same="interval", goal=""),
-    "keyed": Events(keyed, lambda data: [(key,) for key in data["key"].tolist()], "keyed, integers"),
+    "keyed": Events(keyed, lambda data: [(key,) for key in data["key"].tolist()], "keyed, integers", keys=True),
     "auto": Events(debias("g", eta="auto"), grouped("g"), goal=""),
     "Elo": Events(lambda d: gq.Elo(0.1), same="Elo, integers", games=True, goal="<= 2x elote"),
 }  # fmt: skip
@@ -172,7 +167,7 @@ def stepped(kind: Events, data: Data) -> Callable[[], Callable[[int], Any]]:
     given = [
         (f, *own) for f, own in zip(data["f"].tolist(), kind.given(data), strict=True)
     ]  # fmt: skip
-    learning = learning_by_id if kind.ids else learning_in_order
+    learning = learning_by_id if kind.ids else learning_by_key if kind.keys else learning_in_order
     labels = data["y"].tolist()
     return lambda: learning(kind.make(data), given, labels)
 
@@ -212,13 +207,26 @@ def learning_by_id(layer: Any, given: list[Any], y: list[float]) -> Callable[[in
     return step
 
 
-def playing(layer: Any, a: list[int], b: list[int], score: list[float]) -> Callable[[int], float]:
-    """Games: the forecast, then the score."""
+def learning_by_key(layer: Any, given: list[Any], y: list[float]) -> Callable[[int], Any]:
+    """Labels of the oldest open prediction, of many series."""
     predict, update = layer.predict, layer.update
 
+    def step(i: int) -> Any:
+        f, key = given[i]
+        served = predict(f, key=key)
+        update(y[i])
+        return served
+
+    return step
+
+
+def playing(layer: Any, a: list[int], b: list[int], score: list[float]) -> Callable[[int], float]:
+    """Games: the forecast, then the score."""
+    peek, play = layer.peek, layer.play
+
     def step(i: int) -> float:
-        served = predict(a[i], b[i])
-        update(a[i], b[i], score[i])
+        served = peek(a[i], b[i])
+        play(a[i], b[i], score[i])
         return float(served)
 
     return step

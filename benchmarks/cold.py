@@ -39,9 +39,7 @@ def measured(name: str, rows: int) -> Row:
         with tempfile.TemporaryDirectory(prefix="gradeq-bench-") as cache:
             interpreted = inside(child, 1, GRADEQ_CACHE=cache, GRADEQ_COMPILE="0")
             seen.append((inside(child, 1, GRADEQ_CACHE=cache), interpreted))
-        (ours, mean), (plain, expected) = (
-            min(each, key=lambda own: own[0].cpu) for each in zip(*seen, strict=True)
-        )
+        (ours, mean), (plain, expected) = (min(each, key=lambda own: own[0].cpu) for each in zip(*seen, strict=True))
         ratio = ours.cpu / plain.cpu
     gap = compare(f"{name}, {rows:,} rows, interpreted", mean, expected)
     goal = f">= 0.95x: {'met' if ratio <= NOISE else 'missed'}"

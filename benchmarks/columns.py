@@ -21,9 +21,7 @@ SAME = {  # text is looked up by us alone; river is given the numbers
     "groups, arrow dictionary": "groups, integers",
     "keyed, text": "keyed, integers",
 }
-WITH_RIVER = (
-    set() if missing("river") else {name for name, own in DOES.items() if own.close is not None}
-)
+WITH_RIVER = set() if missing("river") else {name for name, own in DOES.items() if own.close is not None}
 
 
 def main() -> Iterator[Row]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
-from gradeq.report.markup import Markup, el
+from gradeq.report.components import Markup, el
 
 ROW = 26
 STYLE = """
@@ -64,9 +64,7 @@ def marked(held: Sequence[tuple[bool, str]]) -> Markup:
     ))  # fmt: skip
 
 
-def dots(
-    title: str, values: dict[str, float], ours: Collection[str] = (), axis: Axis = RATIO
-) -> Markup:
+def dots(title: str, values: dict[str, float], ours: Collection[str] = (), axis: Axis = RATIO) -> Markup:
     """One measure: a dot for each name; nan, which means none, leaves its line empty."""
     height = ROW * (len(values) + 1) + 22
     marks: list[Markup] = [el("text", title, x=0, y=14, font_weight="600")]
@@ -80,9 +78,7 @@ def dots(
         marks.append(el("text", name, x=0, y=y + 4))
         if value == value:
             x, far = axis.place(value), value > math.sqrt(axis.high / axis.low) * axis.low * 2.0
-            marks.append(
-                el("circle", cx=x, cy=y, r=5, class_="dot ours" if name in ours else "dot")
-            )
+            marks.append(el("circle", cx=x, cy=y, r=5, class_="dot ours" if name in ours else "dot"))
             side = {"x": x - 10 if far else x + 10, "text_anchor": "end" if far else "start"}
             marks.append(el("text", axis.value(value), y=y + 4, **side))
     label = f"{title}: " + ", ".join(f"{name} {axis.value(v)}" for name, v in values.items())

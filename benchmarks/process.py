@@ -26,10 +26,7 @@ class Spent(NamedTuple):
 def gradeq(*arguments: str) -> list[str]:
     """The command line as installed beside this Python, or as a module."""
     script = Path(sys.executable).parent / "gradeq"
-    return [
-        *([str(script)] if script.exists() else [sys.executable, "-m", "gradeq"]),
-        *arguments,
-    ]
+    return [*([str(script)] if script.exists() else [sys.executable, "-m", "gradeq"]), *arguments]
 
 
 def python(code: str, *arguments: str) -> list[str]:
@@ -75,8 +72,6 @@ def least(commands: dict[str, Sequence[str]], rounds: int) -> dict[str, Spent]:
     for name in turns(commands, rounds):
         seen[name].append(spend(commands[name]))
     return {
-        name: Spent(
-            min(s.wall for s in all), min(s.cpu for s in all), max(s.megabytes for s in all)
-        )
+        name: Spent(min(s.wall for s in all), min(s.cpu for s in all), max(s.megabytes for s in all))
         for name, all in seen.items()
     }

@@ -85,17 +85,8 @@ def typical(ratios: Iterable[float]) -> float:
 
 def lines(found: list[Cell]) -> Iterator[str]:
     """The rules of some cells: each measure over that of the yardstick, and the worst loss over raw."""
-    head = (
-        "overall",
-        "worst group",
-        "group-month",
-        "loss",
-        "better than it in loss",
-        "worst / raw",
-    )
-    yield (
-        f"  {'':<14}" + "".join(f"{name:>14}" for name in head[:4]) + f"{head[4]:>24}{head[5]:>13}"
-    )
+    head = ("overall", "worst group", "group-month", "loss", "better than it in loss", "worst / raw")
+    yield (f"  {'':<14}" + "".join(f"{name:>14}" for name in head[:4]) + f"{head[4]:>24}{head[5]:>13}")
     for rule in RULES:
         each = [typical(cell.ratio(rule, name) for cell in found) for name in Measured._fields]
         won = sum(cell.ratio(rule, "loss") < 1.0 for cell in found)
@@ -107,10 +98,7 @@ def lines(found: list[Cell]) -> Iterator[str]:
 def targets(found: list[Cell]) -> Iterator[tuple[bool, str]]:
     """What must hold, and whether it does."""
     widest = max(cell.gap for cell in found)
-    yield (
-        widest <= CLOSE,
-        f"auto is the plain program of its specification: differs by {widest:.1e}",
-    )
+    yield (widest <= CLOSE, f"auto is the plain program of its specification: differs by {widest:.1e}")
     for title, kinds in SETS.items():
         late = [cell for cell in found if cell.late and cell.kind in kinds]
         if late:
@@ -123,10 +111,7 @@ def targets(found: list[Cell]) -> Iterator[tuple[bool, str]]:
             yield better, f"{title}, {len(late)} late cells: auto over {YARDSTICK}: {said}"
     harmed = [cell for cell in found if cell.harmed]
     quiet = [cell for cell in found if cell.harmed != cell.says_harmed]
-    yield (
-        not quiet,
-        f"{len(harmed)} cells cost more than 2 % of the raw loss; auto says so in all but {len(quiet)}",
-    )
+    yield (not quiet, f"{len(harmed)} cells cost more than 2 % of the raw loss; auto says so in all but {len(quiet)}")
     outages = [cell for cell in found if "outage" in cell.delay]
     mute = [cell for cell in outages if "labels: " not in cell.verdict]
     names = f" ({', '.join(sorted({cell.stream for cell in mute}))})" if mute else ""
@@ -160,8 +145,7 @@ def write(found: list[Cell], held: list[tuple[bool, str]]) -> None:
 
     OUT.mkdir(exist_ok=True)
     rows: list[Any] = [
-        cell._asdict() | {"rules": {name: own._asdict() for name, own in cell.rules.items()}}
-        for cell in found
+        cell._asdict() | {"rules": {name: own._asdict() for name, own in cell.rules.items()}} for cell in found
     ]
     told = [{"met": ok, "target": text} for ok, text in held]
     text = json.dumps({"targets": told, "cells": rows}, indent=1)

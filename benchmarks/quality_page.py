@@ -7,11 +7,9 @@ from benchmarks.quality import SETS, Cell, typical
 from benchmarks.quality_delays import DELAYS
 from benchmarks.quality_measures import Measured
 from benchmarks.quality_rules import RULES
-from gradeq.report.markup import Markup, el
+from gradeq.report.components import Markup, el
 
-MEASURES = dict(
-    zip(Measured._fields, ("bias overall", "worst group", "group by month", "loss"), strict=True)
-)
+MEASURES = dict(zip(Measured._fields, ("bias overall", "worst group", "group by month", "loss"), strict=True))
 
 
 def late_page(found: list[Cell], held: list[tuple[bool, str]]) -> str:
@@ -31,15 +29,9 @@ def late_page(found: list[Cell], held: list[tuple[bool, str]]) -> str:
 
 def section(title: str, late: list[Cell], own: list[Cell]) -> Markup:
     """One set of streams: every rule, auto by delay, the map of its cells."""
-    by_rule = {
-        rule: {name: typical(cell.ratio(rule, name) for cell in late) for name in MEASURES}
-        for rule in RULES
-    }
+    by_rule = {rule: {name: typical(cell.ratio(rule, name) for cell in late) for name in MEASURES} for rule in RULES}
     by_delay = {
-        delay: {
-            name: typical(cell.ratio("auto", name) for cell in own if shown(cell, delay))
-            for name in MEASURES
-        }
+        delay: {name: typical(cell.ratio("auto", name) for cell in own if shown(cell, delay)) for name in MEASURES}
         for delay in DELAYS
     }
     return el(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradeq.datasets import climate, compas, covid, elec2, flights, football, french, helpsteer
-from gradeq.datasets.additive import fit_additive
+from gradeq.datasets.flights import fit_additive
 
 HOURS = 1.0 / 24.0
 SOON = 2.0 * HOURS
@@ -73,13 +73,9 @@ def of_flights() -> Iterator[Stream]:
     arrival = table.column("arr_delay").to_numpy().astype(float)
     flown = np.isfinite(arrival)
     month, clock, day = (
-        table.column(name).to_numpy()[flown].astype(int)
-        for name in ("month", "sched_dep_time", "day")
+        table.column(name).to_numpy()[flown].astype(int) for name in ("month", "sched_dep_time", "day")
     )
-    names = [
-        np.array(table.column(name).to_pylist(), str)[flown]
-        for name in ("carrier", "origin", "dest")
-    ]
+    names = [np.array(table.column(name).to_pylist(), str)[flown] for name in ("carrier", "origin", "dest")]
     training = month <= flights.TRAINING_MONTHS
     minutes = ((month * 31 + day) * 24 + clock // 100) * 60 + clock % 100
     order = np.flatnonzero(~training)
@@ -94,44 +90,16 @@ def of_flights() -> Iterator[Stream]:
     when = (days(data.served), days(data.landed))
     gone = (when[0], np.minimum(when[1], when[0] + 3.0 * HOURS + departure[order] / 1440.0))
     left, first = (departure > LATE).astype(float), foretold(departure)
-    yield Stream(
-        "flights late, carrier", DESIGN, "binary", chance, late[order], data.carrier, *when
-    )
-    yield Stream(
-        "flights delay, origin", DESIGN, "real", data.prediction, data.delay, data.origin, *when
-    )
-    yield Stream(
-        "flights delay, carrier", HELD_OUT, "real", data.prediction, data.delay, data.carrier, *when
-    )
+    yield Stream("flights late, carrier", DESIGN, "binary", chance, late[order], data.carrier, *when)
+    yield Stream("flights delay, origin", DESIGN, "real", data.prediction, data.delay, data.origin, *when)
+    yield Stream("flights delay, carrier", HELD_OUT, "real", data.prediction, data.delay, data.carrier, *when)
     yield Stream("flights late, dest", HELD_OUT, "binary", chance, late[order], data.dest, *when)
-    yield Stream(
-        "flights departure, carrier", HELD_OUT, "real", first, departure[order], data.carrier, *gone
-    )
+    yield Stream("flights departure, carrier", HELD_OUT, "real", first, departure[order], data.carrier, *gone)
     chance = np.clip(foretold(left), 0.01, 0.99)
-    yield Stream(
-        "flights left late, origin", HELD_OUT, "binary", chance, left[order], data.origin, *gone
-    )
-    yield Stream(
-        "flights delay, origin", DESIGN, "quantile", data.prediction, data.delay, data.origin, *when
-    )
-    yield Stream(
-        "flights delay, carrier",
-        HELD_OUT,
-        "quantile",
-        data.prediction,
-        data.delay,
-        data.carrier,
-        *when,
-    )
-    yield Stream(
-        "flights departure, carrier",
-        HELD_OUT,
-        "quantile",
-        first,
-        departure[order],
-        data.carrier,
-        *gone,
-    )
+    yield Stream("flights left late, origin", HELD_OUT, "binary", chance, left[order], data.origin, *gone)
+    yield Stream("flights delay, origin", DESIGN, "quantile", data.prediction, data.delay, data.origin, *when)
+    yield Stream("flights delay, carrier", HELD_OUT, "quantile", data.prediction, data.delay, data.carrier, *when)
+    yield Stream("flights departure, carrier", HELD_OUT, "quantile", first, departure[order], data.carrier, *gone)
 
 
 def of_elec2() -> Iterator[Stream]:

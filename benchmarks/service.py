@@ -40,9 +40,7 @@ class Line(NamedTuple):
     met: bool | None = None
 
     def __str__(self) -> str:
-        verdict = (
-            "" if self.met is None else f"  goal {self.goal}: {'met' if self.met else 'MISSED'}"
-        )
+        verdict = "" if self.met is None else f"  goal {self.goal}: {'met' if self.met else 'MISSED'}"
         return f"{self.name:<{WIDTH}}{self.value}{verdict}"
 
 
@@ -58,15 +56,12 @@ class Service:
         body = json.dumps({"kind": "debias", "eta": 0.05, "groups": ["g"], **settings})
         ask(self.port, request(f"/v1/layers/{name}", body.encode(), self.key, "PUT"))
 
-    def events(
-        self, count: int, groups: int
-    ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    def events(self, count: int, groups: int) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
         """New predictions, and their labels."""
         numbers = range(self.made, self.made + count)
         self.made += count
         predictions = [
-            {"id": f"order-{k}", "prediction": k % 97 / 8, "groups": {"g": f"g{k % groups}"}}
-            for k in numbers
+            {"id": f"order-{k}", "prediction": k % 97 / 8, "groups": {"g": f"g{k % groups}"}} for k in numbers
         ]
         return predictions, [{"id": f"order-{k}", "label": k % 89 / 8} for k in numbers]
 
@@ -89,28 +84,16 @@ def singles(service: Service, bare: int) -> Iterator[Line]:
         items, labels = service.events(SINGLES, 100)
         plain = [request("/predictions", json.dumps(item).encode()) for item in items]
         rates["bare"].append(load(bare, plain, CALLERS).rate)
-        for name, what, own in (
-            ("predictions", "predictions", items),
-            ("labels", "labels", labels),
-        ):
+        for name, what, own in (("predictions", "predictions", items), ("labels", "labels", labels)):
             rates[name].append(load(service.port, service.post("stored", what, own), CALLERS).rate)
-        rates["signed"].append(
-            load(service.port, service.post("signed", "predictions", items), CALLERS).rate
-        )
+        rates["signed"].append(load(service.port, service.post("signed", "predictions", items), CALLERS).rate)
     best = {name: max(own) for name, own in rates.items()}
-    yield Line(
-        f"a bare endpoint, one commit a request, {CALLERS} callers", f"{best['bare']:8,.0f}/s"
-    )
+    yield Line(f"a bare endpoint, one commit a request, {CALLERS} callers", f"{best['bare']:8,.0f}/s")
     for name in ("predictions", "labels"):
         ratio = best[name] / best["bare"]
-        yield Line(
-            f"durable single {name}", f"{best[name]:8,.0f}/s  {ratio:.2f}x", ">= 0.6x", ratio >= 0.6
-        )
+        yield Line(f"durable single {name}", f"{best[name]:8,.0f}/s  {ratio:.2f}x", ">= 0.6x", ratio >= 0.6)
     ratio = best["signed"] / best["predictions"]
-    yield Line(
-        "single predictions with signed tickets",
-        f"{best['signed']:8,.0f}/s  {ratio:.2f}x of stored",
-    )
+    yield Line("single predictions with signed tickets", f"{best['signed']:8,.0f}/s  {ratio:.2f}x of stored")
 
 
 def waits(service: Service, folder: Path) -> Iterator[Line]:
@@ -127,10 +110,7 @@ def waits(service: Service, folder: Path) -> Iterator[Line]:
     own, other = (Load(0.0, times).percentile(0.99) * 1e3 for times in (ours, raw))
     yield Line("p99 of one raw commit", f"{other:8.2f} ms")
     yield Line(
-        "p99 of one durable prediction, alone",
-        f"{own:8.2f} ms  {own / other:.2f}x",
-        "<= 3x",
-        own <= 3 * other,
+        "p99 of one durable prediction, alone", f"{own:8.2f} ms  {own / other:.2f}x", "<= 3x", own <= 3 * other
     )
 
 
@@ -162,10 +142,7 @@ def batches(service: Service, store: Path, folder: Path) -> Iterator[Line]:
             met,
         )
     ratio = best["signed"] / best["predictions"]
-    yield Line(
-        "predictions with signed tickets, 1,000 a call",
-        f"{best['signed']:8,.0f}/s  {ratio:.2f}x of stored",
-    )
+    yield Line("predictions with signed tickets, 1,000 a call", f"{best['signed']:8,.0f}/s  {ratio:.2f}x of stored")
 
 
 def memory(service: Service) -> Iterator[Line]:
@@ -190,36 +167,18 @@ def memory(service: Service) -> Iterator[Line]:
 
 def main() -> None:
     """Measure, and print a line as soon as it is known."""
-    print(
-        f"load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores",
-        flush=True,
-    )
+    print(f"load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     began = time.monotonic()
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory()))
         store, bare, port = folder / "store.db", free_port(), free_port()
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.service_bare",
-            str(folder / "bare.db"),
-            str(bare),
-        ]
+        command = [sys.executable, "-m", "benchmarks.service_bare", str(folder / "bare.db"), str(bare)]
         held.enter_context(server(command, bare))
         made = [sys.executable, "-m", "gradeq", "keys", "create", "--store", str(store)]
         told = subprocess.run(made, capture_output=True, text=True, check=True).stdout
         key = re.search(r"gq_\S+", told)
         assert key is not None, told
-        command = [
-            sys.executable,
-            "-m",
-            "gradeq",
-            "serve",
-            "--store",
-            str(store),
-            "--port",
-            str(port),
-        ]
+        command = [sys.executable, "-m", "gradeq", "serve", "--store", str(store), "--port", str(port)]
         child = held.enter_context(server([*command, "--rate", "1e9"], port))
         service = Service(port, key[0], child.pid)
         service.layer("stored")
@@ -230,9 +189,7 @@ def main() -> None:
             for line in lines:
                 print(line, flush=True)
     took = time.monotonic() - began
-    print(
-        f"{took:.0f} s; SQLite {sqlite3.sqlite_version}; load at the end: {os.getloadavg()[0]:.1f}"
-    )
+    print(f"{took:.0f} s; SQLite {sqlite3.sqlite_version}; load at the end: {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

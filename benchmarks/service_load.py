@@ -120,9 +120,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def server(
-    command: Sequence[str], port: int, out: int = subprocess.DEVNULL
-) -> Iterator[subprocess.Popen[bytes]]:
+def server(command: Sequence[str], port: int, out: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
     """A server process for the length of a block, once it listens."""
     with subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL) as child:
         try:

@@ -65,9 +65,7 @@ def waiting_elo(n: int) -> Job:
     def job() -> None:
         for a in range(0, n, PIECE):
             own = times[a : a + PIECE]
-            layer.run(
-                own % 50, own % 49 + 50, np.ones(len(own)), times=own, label_times=own + n // 2
-            )
+            layer.run(own % 50, own % 49 + 50, np.ones(len(own)), times=own, label_times=own + n // 2)
 
     return job
 

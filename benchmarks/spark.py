@@ -26,17 +26,11 @@ import pyarrow.parquet as pq
 
 import gradeq as gq
 from gradeq.spark import adjust, read, session
-from gradeq.spark.buckets import BUCKETS, bucket_column, name_column
-from gradeq.spark.work import BUCKET
+from gradeq.spark.worker import BUCKET, BUCKETS, bucket_column
 
 FILES = 8
 WIDTH = 44
-COLUMNS: dict[str, Any] = {
-    "prediction": "forecast",
-    "label": "sold",
-    "key": "shop",
-    "order": "number",
-}
+COLUMNS: dict[str, Any] = {"prediction": "forecast", "label": "sold", "key": "shop", "order": "number"}
 
 
 class Timed(NamedTuple):
@@ -48,9 +42,7 @@ class Timed(NamedTuple):
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--keys", type=int, default=1_000_000)
     given = parser.parse_args()
@@ -81,9 +73,7 @@ def measure(folder: Path, rows: int, keys: int) -> None:
     served = np.empty(rows)
     served[found["number"].to_numpy()] = found["adjusted"].to_numpy()
     equal = len(found) == rows and np.array_equal(served, run.served)
-    print(
-        f"{rows:,} rows, {keys:,} keys, {BUCKETS} buckets, two cores; outputs equal bit for bit: {equal}"
-    )
+    print(f"{rows:,} rows, {keys:,} keys, {BUCKETS} buckets, two cores; outputs equal bit for bit: {equal}")
     for name, result in (
         ("Spark, plain identity map", plain),
         ("Spark, identity by bucket (with its shuffle)", shuffled),
@@ -95,9 +85,7 @@ def measure(folder: Path, rows: int, keys: int) -> None:
             f"{name:<{WIDTH}}{rows / result.seconds:>12,.0f} rows/s {result.seconds:>7.1f} s "
             f"{result.megabytes:>7,.0f} MB{ratio}"
         )
-    print(
-        f"{'overall certificate, states joined':<{WIDTH}}{overall.seconds:>28.1f} s {overall.megabytes:>7,.0f} MB"
-    )
+    print(f"{'overall certificate, states joined':<{WIDTH}}{overall.seconds:>28.1f} s {overall.megabytes:>7,.0f} MB")
     print("x: time of adjust over this one's; MB: resident memory of all processes at its peak")
     spark.stop()
 
@@ -128,8 +116,7 @@ def same(batches: Iterator[Any]) -> Iterator[Any]:
 
 def grouped(frame: Any) -> Any:
     """Every row as it is, those of a bucket together."""
-    name = name_column(frame["shop"], frame.schema["shop"].dataType)
-    own = frame.withColumn(BUCKET, bucket_column(name, BUCKETS))
+    own = frame.withColumn(BUCKET, bucket_column(frame["shop"], frame.schema["shop"].dataType, BUCKETS))
     return own.groupBy(BUCKET).applyInArrow(lambda table: table, own.schema)
 
 

@@ -43,10 +43,7 @@ def commands() -> Iterator[Row]:
         job = ("debias", str(table), "--prediction", "f", "--label", "y", "-o", str(out))
         no_compiler(job)
         took = least({"help": gradeq("--help"), "job": gradeq(*job)}, ROUNDS)
-    named = (
-        ("help", "gradeq --help", "< 150 ms"),
-        ("job", "gradeq debias, 5,000 rows of CSV", "< 600 ms"),
-    )
+    named = (("help", "gradeq --help", "< 150 ms"), ("job", "gradeq debias, 5,000 rows of CSV", "< 600 ms"))
     for key, name, goal in named:
         yield Row(name, Took(took[key].cpu * 1e9, took[key].wall * 1e9), {}, goal)
 

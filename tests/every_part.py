@@ -15,26 +15,17 @@ from gradeq.geometries import (
     SoftThreshold,
 )
 from gradeq.links import (
+    ClippedIdentity,
+    ClippedLogit,
+    ClippedShift,
     Exp,
-    HeldIdentity,
-    HeldLogit,
-    HeldShift,
     Identity,
     Logit,
     Multiplicative,
     Shift,
     Sigmoid,
 )
-from gradeq.losses import (
-    Absolute,
-    Expectile,
-    Huber,
-    Linear,
-    Logistic,
-    Poisson,
-    Quantile,
-    Squared,
-)
+from gradeq.losses import Absolute, Expectile, Huber, Linear, Logistic, Poisson, Quantile, Squared
 from gradeq.penalties import Lasso, Ridge
 from gradeq.schedules import Called, Constant, Listed, Piecewise, Power
 
@@ -49,7 +40,8 @@ LOSSES = [
     Expectile(0.7),
     Linear(),
 ]
-HELD = [HeldIdentity(0.2, 0.8), HeldShift(0.2, 0.8), HeldLogit(1e-6, 0.2, 0.8)]
+CLIPPED = [ClippedIdentity(0.2, 0.8), ClippedShift(0.2, 0.8), ClippedLogit(1e-6, 0.2, 0.8)]
+# New ones at the end: tests take the first by place, and CLIPPED are the first three inside limits.
 LINKS = [Identity(), Shift(), Logit(), Sigmoid(), Exp(), Multiplicative()]
 PENALTIES = [Lasso(0.05), Ridge(0.2)]
 EUCLIDEAN = [

@@ -44,9 +44,7 @@ def test_the_reference_has_everything_that_is_public(site: Path) -> None:
     text = "".join(page.read_text("utf-8") for page in (site / "reference").glob("*.html"))
     found = set(re.findall(r'id="([\w.]+)"', text))
     parts = {"losses", "links", "penalties", "schedules"}  # each of theirs stands on its own
-    modules = {
-        f"gradeq.{name}" for name in ("errors", "datasets", "geometries", "regret", "theory")
-    }
+    modules = {f"gradeq.{name}" for name in ("errors", "datasets", "geometries", "regret", "theory")}
     wanted = {f"gradeq.{name}" for name in gradeq.__all__ if name not in parts | {"__version__"}}
     wanted |= {f"gradeq.theory.{name}" for name in theory.__all__ if not name.isupper()}
     missing = {

@@ -38,9 +38,7 @@ def run(page: str, name: str) -> tuple[int, str]:
 
 @pytest.mark.filterwarnings(PANDAS)
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_examples_print_what_the_page_says(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_examples_print_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page.name.startswith("spark") and (why := missing()):
         pytest.skip(why)
     monkeypatch.chdir(tmp_path)

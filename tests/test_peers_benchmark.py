@@ -121,10 +121,7 @@ COLUMNS_FOUND = [
     result("quantile", "torch loop", 10, 1e-3, ours=5e-8, loop=4e-9, memory=1e-9),
     Result("quantile", "river", 5, None, None, None, None, None, "", error="no such module"),
 ]
-EVENTS_FOUND = [
-    Latency("scalar", OURS, 10, 2.0, 3.0, 2.0),
-    Latency("scalar", "river", 10, 1.0, 1.5, 1.0),
-]
+EVENTS_FOUND = [Latency("scalar", OURS, 10, 2.0, 3.0, 2.0), Latency("scalar", "river", 10, 1.0, 1.5, 1.0)]
 FILES_FOUND = [
     Filed("Parquet", "gradeq debias --key", 100, 3.0, 3.0, 500.0),
     Filed("Parquet", ALONE, 100, 1.0, 1.0, 200.0),

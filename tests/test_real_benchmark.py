@@ -38,10 +38,7 @@ def made(kind, n, seed=1):
     if kind == "means":
         f, p = rng.normal(size=n), rng.uniform(0.1, 0.9, n)
         won = rng.random(n) < sigmoid(0.7 * logit(p) + 0.5)
-        return [
-            stream("real", f, f + rng.normal(0.5, 1.0, n)),
-            stream("binary", p, won.astype(float)),
-        ]
+        return [stream("real", f, f + rng.normal(0.5, 1.0, n)), stream("binary", p, won.astype(float))]
     if kind == "levels":
         f = rng.normal(size=n)[:, None] + np.array([-1.0, 0.0, 1.0])
         y = f[:, 1] + rng.standard_t(4, n)
@@ -116,9 +113,7 @@ def test_the_window_has_the_conformal_quantile():
         for level in (0.05, 0.5, 0.9, 0.999):
             k = math.ceil((len(kept) + 1) * level)
             assert window.quantile(level) == (kept[k - 1] if k <= len(kept) else math.inf)
-        assert window.share_at_least(score) == pytest.approx(
-            np.mean(kept >= score) if len(kept) else 1.0
-        )
+        assert window.share_at_least(score) == pytest.approx(np.mean(kept >= score) if len(kept) else 1.0)
         window.add(score)
 
 

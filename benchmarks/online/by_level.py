@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 
-def by_level(
-    rule: Callable[[Sequence[float], float, int], Any], f: Any, y: Any, levels: Any, warm: int
-) -> Any:
+def by_level(rule: Callable[[Sequence[float], float, int], Any], f: Any, y: Any, levels: Any, warm: int) -> Any:
     """One column for each level. Where a threshold is infinite: the largest |label - forecast| so far instead."""
     served = np.empty(f.shape)
     for k, tau in enumerate(levels):

@@ -23,16 +23,12 @@ def dtaci(scores: Sequence[float], level: float, warm: int) -> list[float]:
     window, found = Window(), []
     experts, weights = [alpha] * count, [1.0 / count] * count
     for score in scores:
-        found.append(
-            window.quantile(1.0 - sum(w * a for w, a in zip(weights, experts, strict=True)))
-        )
+        found.append(window.quantile(1.0 - sum(w * a for w, a in zip(weights, experts, strict=True))))
         beta = window.share_at_least(score)
         losses = [alpha * (beta - a) - min(0.0, beta - a) for a in experts]
         moved = [w * math.exp(-eta * own) for w, own in zip(weights, losses, strict=True)]
         total = sum(moved)
         weights = [(1.0 - sigma) * w / total + sigma / count for w in moved]
-        experts = [
-            a + gamma * (alpha - (beta < a)) for a, gamma in zip(experts, GAMMAS, strict=True)
-        ]
+        experts = [a + gamma * (alpha - (beta < a)) for a, gamma in zip(experts, GAMMAS, strict=True)]
         window.add(score)
     return found

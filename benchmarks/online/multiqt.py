@@ -25,10 +25,7 @@ def multiqt(f: Any, y: Any, levels: Any) -> Any:
     for forecasts, label, step in rows:
         served = increasing([base + own for base, own in zip(forecasts, u, strict=True)])
         found.append(served)
-        u = [
-            own + step * ((label > q) - (1.0 - tau))
-            for own, q, tau in zip(u, served, levels, strict=True)
-        ]
+        u = [own + step * ((label > q) - (1.0 - tau)) for own, q, tau in zip(u, served, levels, strict=True)]
     return np.array(found)
 
 

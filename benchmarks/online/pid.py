@@ -37,9 +37,7 @@ def controlled(scores: Sequence[float], level: float, gain: float) -> list[float
         if gain:
             angle = missed * math.log(t + 1) / (saturation * (t + 1))
             edge = math.pi / 2.0
-            served += (
-                gain * math.tan(angle) if abs(angle) < edge else math.copysign(math.inf, angle)
-            )
+            served += gain * math.tan(angle) if abs(angle) < edge else math.copysign(math.inf, angle)
         found.append(served)
         off = (score > served) - alpha
         missed += off

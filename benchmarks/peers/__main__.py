@@ -51,9 +51,7 @@ def main() -> None:
             tables += [make(kept[part]) for make in makers]
             print(*(said.text(own) for own in tables[-len(makers) :]), sep="\n", flush=True)
     held = list(goals(kept["columns"], kept["events"], kept["files"]))
-    print(
-        "\nGoals", *(f"  {'met   ' if goal.met else 'missed'}  {goal}" for goal in held), sep="\n"
-    )
+    print("\nGoals", *(f"  {'met   ' if goal.met else 'missed'}  {goal}" for goal in held), sep="\n")
     real = quality() if "quality" in parts else {}
     write(kept, tables, held, real)
 
@@ -71,9 +69,7 @@ def raced(able: list[str], word: str) -> Iterator[Result]:
     for title, task in TASKS.items():
         if word in title:
             print(f"  columns: {title}", file=sys.stderr, flush=True)
-            yield from race(
-                title, task.name, [s for s in able if s not in task.without], **task.sizes
-            )
+            yield from race(title, task.name, [s for s in able if s not in task.without], **task.sizes)
 
 
 def told(part: str, found: Iterable[Any]) -> Iterator[Any]:
@@ -94,25 +90,15 @@ def quality() -> dict[str, Any]:
     return found(())
 
 
-def write(
-    kept: dict[str, list[Any]], tables: list[Any], held: list[Any], real: dict[str, Any]
-) -> None:
+def write(kept: dict[str, list[Any]], tables: list[Any], held: list[Any], real: dict[str, Any]) -> None:
     """The figures, the page, and the tables for the documentation."""
     OUT.mkdir(exist_ok=True)
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     figures = {part: [own._asdict() for own in found] for part, found in kept.items() if found}
     goals_kept = [{"goal": str(goal), "met": goal.met} for goal in held]
-    everything = {
-        "machine": machine,
-        "versions": versions(),
-        **figures,
-        "goals": goals_kept,
-        "quality": real,
-    }
+    everything = {"machine": machine, "versions": versions(), **figures, "goals": goals_kept, "quality": real}
     (OUT / "peers.json").write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
-    (OUT / "peers.html").write_text(
-        whole(kept["columns"], tables, held, real, machine), encoding="utf-8"
-    )
+    (OUT / "peers.html").write_text(whole(kept["columns"], tables, held, real, machine), encoding="utf-8")
     pages = [f"## {table.title}\n\n{said.markdown(table)}\n" for table in tables]
     (OUT / "peers.md").write_text("\n".join(pages), encoding="utf-8")
     print(f"\nWritten: {OUT}/peers.json, peers.html, peers.md")

@@ -27,6 +27,4 @@ def board(data: Data) -> Job:
     return lambda: fitted(a, b, data["score"])[1]["ratings"]
 
 
-DOES: dict[str, Entry] = {
-    "leaderboard, names": Entry(1_000_000, board, None, "a fit, sandwich intervals")
-}
+DOES: dict[str, Entry] = {"leaderboard, names": Entry(1_000_000, board, None, "a fit, sandwich intervals")}

@@ -54,7 +54,4 @@ def board(data: Data) -> Job:
     return job
 
 
-DOES: dict[str, Entry] = {
-    "Elo, integers": one_by_one(100_000, forecasts),
-    "ratings, names": Entry(100_000, board),
-}
+DOES: dict[str, Entry] = {"Elo, integers": one_by_one(100_000, forecasts), "ratings, names": Entry(100_000, board)}

@@ -49,9 +49,5 @@ def resampled(data: Data) -> Job:
 
 
 DOES: dict[str, Entry] = {"ratings, names": Entry(1_000_000, elo)}
-FITS: dict[str, Entry] = {
-    "leaderboard, names": Entry(1_000_000, bradley_terry, None, "a fit without intervals")
-}
-RESAMPLED: dict[str, Entry] = {
-    "leaderboard, names": Entry(20_000, resampled, None, "intervals from 100 resamples")
-}
+FITS: dict[str, Entry] = {"leaderboard, names": Entry(1_000_000, bradley_terry, None, "a fit without intervals")}
+RESAMPLED: dict[str, Entry] = {"leaderboard, names": Entry(20_000, resampled, None, "intervals from 100 resamples")}

@@ -49,6 +49,4 @@ def adaptive(data: Data) -> Callable[[], Step]:
     return start
 
 
-DOES: dict[str, Entry] = {
-    "interval": one_by_one(1_500, adaptive, None, "ACI: the quantile of all scores so far"),
-}
+DOES: dict[str, Entry] = {"interval": one_by_one(1_500, adaptive, None, "ACI: the quantile of all scores so far")}

@@ -55,7 +55,4 @@ def board(data: Data) -> Job:
     return job
 
 
-DOES: dict[str, Entry] = {
-    "Elo, integers": Entry(200_000, forecasts),
-    "ratings, names": Entry(200_000, board),
-}
+DOES: dict[str, Entry] = {"Elo, integers": Entry(200_000, forecasts), "ratings, names": Entry(200_000, board)}

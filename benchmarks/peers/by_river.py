@@ -70,9 +70,7 @@ def relative(w: Any) -> list[float]:
     return (w / means).tolist()  # type: ignore[no-any-return]
 
 
-def learning(
-    make: Callable[[], Any], rows: Rows, weights: bool = False
-) -> Callable[[Data], Callable[[], Step]]:
+def learning(make: Callable[[], Any], rows: Rows, weights: bool = False) -> Callable[[Data], Callable[[], Step]]:
     """A model of the residuals."""
 
     def begin(data: Data) -> Callable[[], Step]:

@@ -21,9 +21,7 @@ def residuals(rows: Callable[[Data], Any]) -> Callable[[Data], Callable[[], Step
         x, f, off = rows(data), data["f"], data["y"] - data["f"]
 
         def start() -> Step:
-            model = SGDRegressor(
-                penalty=None, learning_rate="constant", eta0=ETA, fit_intercept=False
-            )
+            model = SGDRegressor(penalty=None, learning_rate="constant", eta0=ETA, fit_intercept=False)
             model.partial_fit(np.zeros((1, x.shape[1])), [0.0])
 
             def step(i: int) -> float:

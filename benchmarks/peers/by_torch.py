@@ -15,9 +15,7 @@ from benchmarks.peers.entry import Entry, Step, one_by_one
 Loss = Callable[[Any, Any, int], tuple[Any, Any]]
 
 
-def descending(
-    size: Callable[[Data], int], eta: float, prepare: Callable[[Data, Any], Loss]
-) -> Any:
+def descending(size: Callable[[Data], int], eta: float, prepare: Callable[[Data, Any], Loss]) -> Any:
     """Gradient descent on theta; ``prepare`` gives what is served and its loss as a function of theta and i."""
 
     def begin(data: Data) -> Callable[[], Step]:

@@ -28,10 +28,7 @@ class Entry(NamedTuple):
 
 
 def one_by_one(
-    rows: int,
-    begin: Callable[[Data], Callable[[], Step]],
-    close: float | None = ROUNDING,
-    remark: str = "",
+    rows: int, begin: Callable[[Data], Callable[[], Step]], close: float | None = ROUNDING, remark: str = ""
 ) -> Entry:
     """The entry of a system that takes one row at a time."""
 

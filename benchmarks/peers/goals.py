@@ -42,9 +42,7 @@ def at_most(what: str, figure: float, most: float, why: str) -> Goal:
     return Goal(f"{what} <= {most:,.10g}", figure, figure <= most, why)
 
 
-def goals(
-    columns: Sequence[Result], events: Sequence[Latency], files: Sequence[Filed]
-) -> Iterator[Goal]:
+def goals(columns: Sequence[Result], events: Sequence[Latency], files: Sequence[Filed]) -> Iterator[Goal]:
     """Those that this run can tell."""
     for own in columns:
         if own.cpu is None:
@@ -61,15 +59,8 @@ def goals(
     for own_file in files:
         if own_file.system.startswith("gradeq"):
             times = own_file.cpu / alone[own_file.task, own_file.rows].cpu
-            yield at_most(
-                f"{own_file.task}, {own_file.rows:,} rows, over reading and writing",
-                times,
-                2.0,
-                COLUMNS,
-            )
-            yield at_most(
-                f"{own_file.task}, {own_file.rows:,} rows, MB", own_file.megabytes, 600, COLUMNS
-            )
+            yield at_most(f"{own_file.task}, {own_file.rows:,} rows, over reading and writing", times, 2.0, COLUMNS)
+            yield at_most(f"{own_file.task}, {own_file.rows:,} rows, MB", own_file.megabytes, 600, COLUMNS)
 
 
 def of_ours(own: Result, most: int) -> Iterator[Goal]:
@@ -78,9 +69,7 @@ def of_ours(own: Result, most: int) -> Iterator[Goal]:
         return
     if "series" in own.task:
         if own.memory is not None and own.rows >= 10_000_000:
-            yield at_least(
-                f"{own.task}: speed over a pass over memory", own.memory / own.cpu, 0.35, NAMES
-            )
+            yield at_least(f"{own.task}: speed over a pass over memory", own.memory / own.cpu, 0.35, NAMES)
     elif own.loop is not None and "names" not in own.task and "leaderboard" not in own.task:
         least = 0.6 if own.task.startswith(("quantile", "Elo")) else 0.9
         yield at_least(f"{own.task}: speed over the C loop", own.loop / own.cpu, least, ACCOUNTS)
@@ -94,6 +83,4 @@ def of_peers(own: Result, times: float) -> Iterator[Goal]:
         why = GAMES if "players" in own.task else NAMES if "series" in own.task else ACCOUNTS
         yield at_least(f"{own.task}: times as fast as {own.system}", times, 100, why)
     elif own.task.startswith("23 levels") and own.system == "scikit-learn":
-        yield at_least(
-            f"{own.task}: times as fast as isotonic regression row by row", times, 1_000, ACCOUNTS
-        )
+        yield at_least(f"{own.task}: times as fast as isotonic regression row by row", times, 1_000, ACCOUNTS)

@@ -36,8 +36,7 @@ def environment() -> None:
     if subprocess.run([sys.executable, "-m", "venv", str(HOME)], capture_output=True).returncode:
         where = ROOT / ".bootstrap"
         subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", "--target", where, "virtualenv"],
-            check=True,
+            [sys.executable, "-m", "pip", "install", "--quiet", "--target", where, "virtualenv"], check=True
         )
         code = f"import sys; sys.path.insert(0, {str(where)!r}); import virtualenv; virtualenv.cli_run(sys.argv[1:])"
         subprocess.run([sys.executable, "-c", code, str(HOME)], check=True)

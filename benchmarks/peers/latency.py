@@ -12,10 +12,7 @@ from benchmarks.peers.program import EVENTS
 from benchmarks.peers.race import Lane, in_turn, worker
 from benchmarks.peers.systems import OURS, entries
 
-ROUNDS, ENOUGH = (
-    12,
-    4.0,
-)  # at most so many runs of each kind, and none after so many seconds of a system
+ROUNDS, ENOUGH = (12, 4.0)  # at most so many runs of each kind, and none after so many seconds of a system
 
 
 class Latency(NamedTuple):
@@ -45,10 +42,7 @@ def of_kind(kind: str, lanes: dict[Lane, str]) -> list[Latency]:
     """All alive at once and told in turn; the best of each counts, the first run is for nothing."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gradeq-bench-")))
-        alive = {
-            lane: stack.enter_context(worker(lane, task, {}, folder))
-            for lane, task in lanes.items()
-        }
+        alive = {lane: stack.enter_context(worker(lane, task, {}, folder)) for lane, task in lanes.items()}
         for own in alive.values():
             own.told("run")
         seen = in_turn(alive, ROUNDS, ENOUGH, "run", "each")

@@ -9,11 +9,9 @@ from typing import Any
 from benchmarks.pages import Axis, dots, marked, page, table
 from benchmarks.peers.said import WORDS, Table, quiet, rate, shown
 from benchmarks.peers.systems import OURS
-from gradeq.report.markup import Markup, el
+from gradeq.report.components import Markup, el
 
-SPEED = Axis(
-    100.0, 2e9, (1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9), rate, lambda v: f"{rate(v)}/s", 130, 640
-)
+SPEED = Axis(100.0, 2e9, (1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9), rate, lambda v: f"{rate(v)}/s", 130, 640)
 HOW = (
     "Rows a second of CPU time, best of several, systems in turn, each in a process of its own; whatever has the "
     "same algorithm was compared row by row. Ratios are over gradeq on as many rows as the system did."
@@ -62,11 +60,7 @@ def drawn(own: Table) -> Markup:
 
 def quality(kind: dict[str, Any]) -> Markup:
     """One kind of stream: a plot, all rules over all streams, then the rules and every stream folded away."""
-    told = [
-        el("li", el("b", rule), f": {meaning}")
-        for rule, meaning in kind["rules"].items()
-        if meaning
-    ]
+    told = [el("li", el("b", rule), f": {meaning}") for rule, meaning in kind["rules"].items() if meaning]
     streams = [
         part for stream, rules in kind["streams"].items()
         for part in (el("h3", stream), figures(kind, rules))
@@ -87,14 +81,7 @@ def plotted(kind: dict[str, Any]) -> Markup:
     sizes = [math.log10(value) for value in values.values() if value > 0.0]
     ends = range(math.floor(min(sizes, default=-1.0)), math.ceil(max(sizes, default=0.0)) + 1)
     ticks = [10.0**k for k in ends]
-    shown = Axis(
-        ticks[0],
-        ticks[-1],
-        ticks,
-        value=lambda v: format(v, measure["format"]),
-        left=190,
-        width=640,
-    )
+    shown = Axis(ticks[0], ticks[-1], ticks, value=lambda v: format(v, measure["format"]), left=190, width=640)
     return dots(measure["title"], values, {rule for rule in values if rule.startswith(OURS)}, shown)
 
 

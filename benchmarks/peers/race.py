@@ -52,9 +52,7 @@ class Result(NamedTuple):
 class Worker:
     """A process that does one job when it is told to."""
 
-    def __init__(
-        self, lane: Lane, task: str, sizes: Mapping[str, int], out: Path, words: IO[bytes]
-    ) -> None:
+    def __init__(self, lane: Lane, task: str, sizes: Mapping[str, int], out: Path, words: IO[bytes]) -> None:
         self.out, self.words = out, words
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.peers.worker", lane.system, task, str(lane.rows),
@@ -161,9 +159,7 @@ def ran(task: str, lanes: dict[Lane, Entry], rounds: int, sizes: Mapping[str, in
     return found
 
 
-def in_turn(
-    alive: dict[Lane, Worker], rounds: int, enough: float, *words: str
-) -> dict[Lane, list[dict[str, Any]]]:
+def in_turn(alive: dict[Lane, Worker], rounds: int, enough: float, *words: str) -> dict[Lane, list[dict[str, Any]]]:
     """What each answers to these words, all together; none is told again after ``enough`` seconds of its own."""
     heard: dict[Lane, list[dict[str, Any]]] = {lane: [] for lane in alive}
     for lane in turns(alive, rounds):

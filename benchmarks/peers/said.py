@@ -65,10 +65,7 @@ def line(own: Result) -> tuple[str, ...]:
     """One line; a ratio says how many times as long the system takes for the same rows."""
     if own.cpu is None or own.wall is None:
         return own.task, own.system, f"{own.rows:,}", *[""] * 7, f"failed: {own.error}"
-    ratios = (
-        "" if other is None else figure(own.cpu / other)
-        for other in (own.ours, own.loop, own.memory)
-    )
+    ratios = ("" if other is None else figure(own.cpu / other) for other in (own.ours, own.loop, own.memory))
     return (
         own.task, own.system, f"{own.rows:,}", rate(1.0 / own.cpu), rate(1.0 / own.wall), *ratios,
         "" if own.extra is None else f"{max(own.extra, 0.0):,.0f}",
@@ -136,10 +133,7 @@ def markdown(table: Table) -> str:
 def quiet(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Rows without the first cell where it repeats the one above."""
     above = [("",), *rows]
-    return [
-        ("" if row[0] == before[0] else row[0], *row[1:])
-        for before, row in zip(above, rows, strict=False)
-    ]
+    return [("" if row[0] == before[0] else row[0], *row[1:]) for before, row in zip(above, rows, strict=False)]
 
 
 def rate(value: float) -> str:
@@ -154,6 +148,4 @@ def figure(value: float) -> str:
     """A number to two or three digits, whole from a hundred on."""
     if value >= 99.5:
         return f"{value:,.0f}"
-    return (
-        f"{value:.3g}" if value >= 9.95 else f"{value:.2f}" if value >= 0.0995 else f"{value:.2g}"
-    )
+    return f"{value:.3g}" if value >= 9.95 else f"{value:.2f}" if value >= 0.0995 else f"{value:.2g}"

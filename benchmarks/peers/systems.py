@@ -43,9 +43,7 @@ SYSTEMS = {
 def entries(system: str) -> dict[str, Entry]:
     """How it does each task."""
     found = SYSTEMS[system]
-    table: dict[str, Entry] = getattr(
-        importlib.import_module(f"benchmarks.peers.{found.home}"), found.table
-    )
+    table: dict[str, Entry] = getattr(importlib.import_module(f"benchmarks.peers.{found.home}"), found.table)
     return table
 
 
@@ -57,9 +55,7 @@ def missing(system: str) -> str:
 
         return "" if c() is not None else "there is no C compiler"
     if find_spec(found.module) is None:
-        return (
-            f"{found.package} is not installed (make bench-peers installs it where it can be had)"
-        )
+        return f"{found.package} is not installed (make bench-peers installs it where it can be had)"
     return ""
 
 

@@ -70,10 +70,7 @@ def of_games() -> Iterator[tuple[str, Games]]:
     """Football and the Arena; the defaults were chosen on both."""
     matches = football.load()
     sides = (~matches.neutral).astype(float)
-    yield (
-        "football *",
-        numbered(matches.home, matches.away, matches.winner, sides, matches.date),
-    )
+    yield ("football *", numbered(matches.home, matches.away, matches.winner, sides, matches.date))
     votes = arena.load()
     yield "Arena, shuffled *", numbered(votes.a, votes.b, votes.winner)
 

@@ -10,25 +10,25 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
+from gradeq.engine.scalars import as_number, flag, several
 from gradeq.errors import BadInput
-from gradeq.kernels.call import is_refusal
+from gradeq.kernels.choice import is_refusal
 from gradeq.kernels.compile import compiled, fields
-from gradeq.kernels.descent import Free, Given, Kept, at_once
-from gradeq.kernels.forms import Alone, Later, Same
+from gradeq.kernels.descent import Alone, DescentBuffers, DescentInputs, Free, Later, Same, at_once
 from gradeq.links import Identity
+from gradeq.losses import Loss
+from gradeq.numerics import raised
 from gradeq.penalties import Ridge
-from gradeq.upward import raised
 
 POINTS = (-30.0, -3.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 7.5, 40.0)
 FAR = (20.0, 50.0, 200.0)
 SPREADS = (3.0, 10.0, 30.0)  # how far beyond the labels a loss is judged, in units of their spread
-FADED = (
-    1e-6  # a slope times its distance is nothing below this share of what it is among the labels
-)
+FADED = 1e-6  # a slope times its distance is nothing below this share of what it is among the labels
 
 
 ADVICE = ("compiles", "restorative", "several parameters")  # of speed and of bounds
@@ -61,8 +61,8 @@ class Report(NamedTuple):
 
 
 def check_loss(
-    loss: Any,
-    labels: Any = (-2.0, 0.0, 0.5, 1.0, 3.0),
+    loss: Loss,
+    labels: Iterable[float] = (-2.0, 0.0, 0.5, 1.0, 3.0),
     *,
     raise_error: bool = False,
     quiet: bool = False,
@@ -77,7 +77,12 @@ def check_loss(
     >>> report.passed
     True
     """
-    ys = _labels(loss, labels)
+    raise_error, quiet = flag(raise_error, "raise_error"), flag(quiet, "quiet")
+    low, high = getattr(loss, "low", -math.inf), getattr(loss, "high", math.inf)
+    numbers = [as_number(y, "one of labels:") for y in several(labels, "labels", "numbers")]
+    ys = [y for y in numbers if low <= y <= high]
+    if not ys:
+        raise BadInput("check_loss: no label to look at; give labels that the loss is made for")
     findings = [_is_a_value(loss)]
     for look in (_plain, _finite):  # each makes sense only if the one before is well
         if findings[-1].passed:
@@ -94,15 +99,7 @@ def check_loss(
     return report
 
 
-def _labels(loss: Any, labels: Any) -> list[float]:
-    low, high = getattr(loss, "low", -math.inf), getattr(loss, "high", math.inf)
-    chosen = [float(y) for y in labels if low <= float(y) <= high]
-    if not chosen:
-        raise BadInput("check_loss: no label to look at; give some that the loss is made for")
-    return chosen
-
-
-def _is_a_value(loss: Any) -> Finding:
+def _is_a_value(loss: Loss) -> Finding:
     what = "a value with two methods"
     if isinstance(loss, type):
         return Finding(what, False, f"{loss.__name__} is a class; give an instance of it")
@@ -110,13 +107,11 @@ def _is_a_value(loss: Any) -> Finding:
     if missing:
         return Finding(what, False, f"no method {' and '.join(missing)}(u, y)")
     if not dataclasses.is_dataclass(loss):
-        return Finding(
-            what, True, "value and slope are there (a frozen dataclass could also be saved)"
-        )
+        return Finding(what, True, "value and slope are there (a frozen dataclass could also be saved)")
     return Finding(what, True, "value and slope are there")
 
 
-def _plain(loss: Any, ys: list[float]) -> Finding:
+def _plain(loss: Loss, ys: list[float]) -> Finding:
     """One float in, one float out, the same each time: then a column is the same formula row by row."""
     what = "plain scalar"
     for name in ("value", "slope"):
@@ -126,36 +121,28 @@ def _plain(loss: Any, ys: list[float]) -> Finding:
                 try:
                     first, second = method(u, y), method(u, y)
                 except Exception as error:
-                    return Finding(
-                        what, False, f"{name}({u}, {y}) raises {type(error).__name__}: {error}"
-                    )
-                if isinstance(first, np.ndarray) or not isinstance(
-                    first, (int, float, np.floating)
-                ):
-                    return Finding(
-                        what, False, f"{name}({u}, {y}) is a {type(first).__name__}, not a float"
-                    )
+                    return Finding(what, False, f"{name}({u}, {y}) raises {type(error).__name__}: {error}")
+                if isinstance(first, np.ndarray) or not isinstance(first, (int, float, np.floating)):
+                    return Finding(what, False, f"{name}({u}, {y}) is a {type(first).__name__}, not a float")
                 if first != second and not (first != first and second != second):
                     return Finding(what, False, f"{name}({u}, {y}) is {first}, then {second}")
     return Finding(what, True, "one float out for one float in, the same each time")
 
 
-def _finite(loss: Any, ys: list[float]) -> Finding:
+def _finite(loss: Loss, ys: list[float]) -> Finding:
     for name in ("value", "slope"):
         for u in (*POINTS, *FAR, *(-u for u in FAR)):
             for y in ys:
                 try:
                     result = getattr(loss, name)(u, y)
                 except Exception as error:
-                    return Finding(
-                        "finite", False, f"{name}({u}, {y}) raises {type(error).__name__}"
-                    )
+                    return Finding("finite", False, f"{name}({u}, {y}) raises {type(error).__name__}")
                 if not math.isfinite(result):
                     return Finding("finite", False, f"{name}({u}, {y}) is {result}")
     return Finding("finite", True, "for predictions up to 200")
 
 
-def _subgradient(loss: Any, ys: list[float]) -> Finding:
+def _subgradient(loss: Loss, ys: list[float]) -> Finding:
     """value(v) >= value(u) + slope(u) (v - u) if convex; otherwise at least its one-sided derivatives."""
     worst = ""
     for y in ys:
@@ -164,26 +151,9 @@ def _subgradient(loss: Any, ys: list[float]) -> Finding:
             for v in _points(loss, y):
                 below = loss.value(v, y) - value - slope * (v - u)
                 if below < -1e-9 * (1.0 + abs(value) + abs(slope * (v - u))):
-                    worst = (
-                        worst or f"value({v}, {y}) lies {-below:.3g} below the line through u = {u}"
-                    )
+                    worst = worst or f"value({v}, {y}) lies {-below:.3g} below the line through u = {u}"
     if not worst:
         return Finding("subgradient", True, "the slope supports the value everywhere: convex")
-    bad = _not_a_derivative(loss, ys)
-    if bad is None:
-        return Finding("subgradient", True, f"the slope is the derivative, but not convex: {worst}")
-    return Finding("subgradient", False, bad)
-
-
-def _points(loss: Any, y: float) -> tuple[float, ...]:
-    """Where a slope is held against the value: at the label too, if u can be there (exp of a count overflows)."""
-    try:
-        return (*POINTS, y) if math.isfinite(loss.value(y, y) + loss.slope(y, y)) else POINTS
-    except Exception:
-        return POINTS
-
-
-def _not_a_derivative(loss: Any, ys: list[float]) -> str | None:
     for y in ys:
         for u in _points(loss, y):
             h = 1e-5 * (1.0 + abs(u))
@@ -191,14 +161,22 @@ def _not_a_derivative(loss: Any, ys: list[float]) -> str | None:
             right = (loss.value(u + h, y) - loss.value(u, y)) / h
             rounding = 1e-15 * abs(loss.value(u, y)) / h  # all that large labels leave of a rise
             slack = 1e-3 * (1.0 + abs(left) + abs(right)) + rounding
-            slope = loss.slope(u, y)
+            slope, rise = loss.slope(u, y), 0.5 * (left + right)
             if not min(left, right) - slack <= slope <= max(left, right) + slack:
-                rise = 0.5 * (left + right)
-                return f"slope({u}, {y}) is {slope:.6g}, but the value there rises by {rise:.6g} per unit"
-    return None
+                bad = f"slope({u}, {y}) is {slope:.6g}, but the value there rises by {rise:.6g} per unit"
+                return Finding("subgradient", False, bad)
+    return Finding("subgradient", True, f"the slope is the derivative, but not convex: {worst}")
 
 
-def _compiles(loss: Any, ys: list[float]) -> Finding:
+def _points(loss: Loss, y: float) -> tuple[float, ...]:
+    """Where a slope is held against the value: at the label too, if u can be there (exp of a count overflows)."""
+    try:
+        return (*POINTS, y) if math.isfinite(loss.value(y, y) + loss.slope(y, y)) else POINTS
+    except Exception:
+        return POINTS
+
+
+def _compiles(loss: Loss, ys: list[float]) -> Finding:
     """Long columns run compiled; if the loss cannot be, they are interpreted, some 30 times slower."""
     what = "compiles"
     base = np.array([u for u in POINTS for _ in ys])
@@ -207,18 +185,16 @@ def _compiles(loss: Any, ys: list[float]) -> Finding:
     eta = 0.01 / max(1.0, float(abs(labels).max()), steepest)  # predictions stay where they are
     none, step = np.empty(0), np.array([eta])
     index = none.astype(np.uint64)
-    given = Given(base, base, labels, none, step, index, index, none, np.empty(len(base)))
-    kept = Kept(np.zeros(1), *[none] * 5)
-    plain, u = Given(*map(np.ndarray.tolist, given)), Kept([0.0], *[[]] * 5)
+    given = DescentInputs(base, base, labels, none, step, index, index, none, np.empty(len(base)))
+    kept = DescentBuffers(np.zeros(1), *[none] * 5)
+    plain, u = DescentInputs(*map(np.ndarray.tolist, given)), DescentBuffers([0.0], *[[]] * 5)
     parts = (Identity(), loss, Ridge(1.0), Alone(), Same(), Free(), Later())
     try:
         loop = compiled(at_once, (*parts, given, kept))
     except Exception as error:
         return Finding(what, False, f"interpreted instead: {_one_line(error)}")
     if loop is None:
-        return Finding(
-            what, False, "not tried: numba or the source text is not at hand; interpreted instead"
-        )
+        return Finding(what, False, "not tried: numba or the source text is not at hand; interpreted instead")
     try:
         loop(*(fields(part) for part in (*parts, given, kept)))
     except Exception as error:
@@ -234,7 +210,7 @@ def _compiles(loss: Any, ys: list[float]) -> Finding:
     return Finding(what, True, "and agrees with the interpreted formula bit for bit")
 
 
-def _restorative(loss: Any, ys: list[float]) -> Finding:
+def _restorative(loss: Loss, ys: list[float]) -> Finding:
     """Beyond the labels the slope must not be negative above and not positive below, or fade away quickly.
 
     Beyond is counted in spreads of the labels, so that no unit matters. If u is a margin (a log, a logit) it has not
@@ -255,7 +231,7 @@ def _restorative(loss: Any, ys: list[float]) -> Finding:
     return Finding("restorative", False, f"{away} points away from the labels: no bound holds")
 
 
-def _several_parameters(loss: Any, ys: list[float]) -> Finding:
+def _several_parameters(loss: Loss, ys: list[float]) -> Finding:
     """With features theta turns in all directions: the slope must be bounded, or grow no faster than the prediction.
 
     A bounded slope and slope times margin >= -kappa give a bound for any step (result G2'), growth like the squared
@@ -279,18 +255,16 @@ def _several_parameters(loss: Any, ys: list[float]) -> Finding:
     fine = (2.0 * largest * (k / 2000.0 - 1.0) for k in range(4001))
     coarse = (reach * (k / 50.0 - 4.0) for k in range(401))
     kappa = _pull(loss, ys, sorted({0.0, *ys, *fine, *coarse}))
-    seen = " and ".join(
-        f"{name}={raised(x, '.3g'):g}" for name, x in (("lipschitz", lipschitz), ("kappa", kappa))
-    )
+    seen = " and ".join(f"{name}={raised(x, '.3g'):g}" for name, x in (("lipschitz", lipschitz), ("kappa", kappa)))
     return Finding(what, True, f"on a grid, with these labels, {seen}")
 
 
-def _growth(loss: Any, ys: list[float], u: float) -> float:
+def _growth(loss: Loss, ys: list[float], u: float) -> float:
     """How much the slope changes per unit from u to 2 u, or from -u to -2 u."""
     return max(abs(_slope(loss, 2.0 * v, y) - _slope(loss, v, y)) / u for y in ys for v in (-u, u))
 
 
-def _pull(loss: Any, ys: list[float], grid: list[float]) -> float:
+def _pull(loss: Loss, ys: list[float], grid: list[float]) -> float:
     """The most of -u slope(u, y); not below it where the slope rises with u: each piece by both of its ends."""
     most = 0.0
     for y in ys:
@@ -300,10 +274,8 @@ def _pull(loss: Any, ys: list[float], grid: list[float]) -> float:
     return most
 
 
-def _points_away(
-    loss: Any, ys: list[float], pairs: list[tuple[float, float]], unit: float
-) -> str | None:
-    """The first slope that points outwards, below or above, and is no trifle against those in the middle."""
+def _points_away(loss: Loss, ys: list[float], pairs: list[tuple[float, float]], unit: float) -> str | None:
+    """The first slope that points outwards, below or above, and is not negligible beside those in the middle."""
     middle = 0.5 * (pairs[0][0] + pairs[0][1])
     trifle = FADED * unit * max(abs(_slope(loss, middle, y)) for y in ys)
     for y in ys:
@@ -314,7 +286,7 @@ def _points_away(
     return None
 
 
-def _slope(loss: Any, u: float, y: float) -> float:
+def _slope(loss: Loss, u: float, y: float) -> float:
     try:
         return float(loss.slope(u, y))
     except Exception:  # the exp of a count, say: u is a margin

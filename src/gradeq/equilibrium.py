@@ -1,36 +1,40 @@
-"""Equilibrium: how far the average gradient is from zero, exactly, and the same read off the state.
-
-The average gradient is summed row by row. The state moved by eta times that sum, so (u_1 - u) / (eta n) must give
-the same number (prop:gd_simple, prop:pmd_simple); the gap between the two says whether anything was half done or
-damaged on the way. What is proven beforehand is the ``bound``.
-"""
+"""`Equilibrium`: the exact average gradients, their proven bound, and their table."""
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, TypeVar
 
 import numpy as np
 
-from gradeq.engine.observed import DIRECTIONS, OWN_GRADIENTS
+from gradeq.certificates.figures import HIDDEN, NO_GUARANTEE, agreement_in_words, no_guarantee
+from gradeq.engine.learner_state import DIRECTIONS, OWN_GRADIENTS
 from gradeq.errors import BadInput
-from gradeq.informative import no_guarantee
-from gradeq.numerics import over
-from gradeq.rounding import HIDDEN, balance, trusted
-from gradeq.tables import Lazily, frame_of, in_html
-from gradeq.upward import raised
+from gradeq.inputs.arguments import split_name
+from gradeq.numerics import over, raised
+from gradeq.tables import LazySequence, aligned_table, frame_of, html_table, some
 
 if TYPE_CHECKING:
-    from gradeq.engine.learned import State
-    from gradeq.engine.learner import Learner
-    from gradeq.learning import Learning
+    from numpy.typing import NDArray
 
+    from gradeq.certificates.figures import Learning
+    from gradeq.engine.learner import Learner
+    from gradeq.engine.learner_state import LearnerState
+
+
+BALANCED = 1e-8  # of the averages: state and sums may differ by as much, and by what is known to be rounding
+Value = TypeVar("Value")
 ROUNDING = 1e-12  # of a loss: two sums of the same losses may differ by as much
 HARM = 0.02  # of the raw loss: more is said
 LARGEST = "largest average gradient"
+WORST_GROUP = "worst group's mean error over all rows"
+ERROR_LOSSES = ("squared error", "log loss")  # their gradients are errors, served less label
+RELATIVE = "relative"  # each weight over the mean of the positive ones served so far, its own included
+MIXED = "as given by an earlier version, relative since"
 FARTHEST = "coverage less level, where farthest off,"  # what the same is for quantiles
 
 
@@ -64,11 +68,14 @@ class Coordinate:
         return self.average_gradient + self.average_penalty + self.average_normal
 
 
-class Coordinates(Lazily[Coordinate]):
-    """Many coordinates, made when they are looked at; columns that are known need none to be made."""
+class Coordinates(LazySequence[Coordinate]):
+    """Many coordinates, made on access; known columns are read without making any."""
 
     def __init__(
-        self, length: int, make: Callable[[int], Coordinate], known: Mapping[str, Any]
+        self,
+        length: int,
+        make: Callable[[int], Coordinate],
+        known: Mapping[str, Sequence[str] | NDArray[np.generic] | float],
     ) -> None:
         super().__init__(length, cache(make))
         self._known = known
@@ -81,19 +88,53 @@ class Coordinates(Lazily[Coordinate]):
         return list(own if isinstance(own, list) else np.broadcast_to(own, len(self)).tolist())
 
 
+class CertificateDict(TypedDict):
+    """``Equilibrium.certificate``."""
+
+    average_gradient: dict[str, float | None]
+    average_penalty: dict[str, float | None]
+    average_normal: dict[str, float | None]
+    from_state: dict[str, float | None]
+    rows: int
+    norm: float | None
+    gap: float | None
+    bound: float | None
+    bound_on: str
+    bound_from: str
+    labels_needed: int | None
+    vacuous: bool | None
+    exact: bool
+    certified: NotRequired[str]
+    weights: NotRequired[str]
+
+
+class EquilibriumDict(TypedDict):
+    """``Equilibrium.as_dict()``."""
+
+    rows: int
+    bias: dict[str, float | None]
+    loss: dict[str, str | float | None]
+    not_known: dict[str, str]
+    coordinates: list[dict[str, str | float | bool | None]]
+    certificate: CertificateDict
+    learning: dict[str, str | float | None] | None
+
+
 @dataclass(frozen=True)
 class Equilibrium:
     """What was reached so far: averages, their certificate from the state, bias and loss before and after, the bound.
 
     ``gap`` is the largest disagreement between the summed averages and the state; rounding apart it is 0. ``exact``:
     one constant step, so the averages follow from two states alone. ``bound`` bounds the largest average gradient
-    by the result named ``bound_from``; ``vacuous`` when it is no smaller than the
-    raw error (``gradeq.informative``), None without a bound; ``needed``: about how many labels it would take.
+    by the result named ``bound_from``; ``vacuous`` when it is not smaller than the
+    raw error (``certificates.figures``), None without a bound; ``needed``: about how many labels it would take.
     ``learning``: the step in force, how late labels came, how long ``auto`` remembers, rows without a label.
     ``rounding``: how much of the gap rounding alone may explain; ``hidden``: the figures that it leaves unknown.
     ``certified``: what the averages are of, where that is not the slopes of the loss.
     ``negligible``: a rise of the loss that rounding alone may explain. ``measured``: what was measured, in words,
-    where it is neither bias nor coverage; ``doubt``: why the figures may not mean what they should.
+    where it is neither bias nor coverage; ``doubt``: why the figures may not mean what they should. ``weights``:
+    those that all averages are over, where they are not all equal: ``RELATIVE``, or ``MIXED`` in a state of an
+    earlier version. ``bounded``: what ``bound`` is on, where that is not the largest average gradient.
 
     >>> print(Equilibrium(rows=3, coordinates=(Coordinate("(all)", 3, -0.9, from_state=-0.9),)))
     largest average gradient -0.9 over 3 rows; certificate exact (gap 0); no bound applies
@@ -120,12 +161,21 @@ class Equilibrium:
     negligible: float = 0.0
     measured: str = ""
     doubt: str = ""
+    weights: str = ""
+    bounded: str = ""
 
     @property
     def largest(self) -> float:
         """The average gradient that is largest in size, with its sign, of those known; 0 without parameters."""
         known = (g for g in column_of(self.coordinates, "average_gradient") if not math.isnan(g))
         return max(known, key=abs, default=0.0)
+
+    @property
+    def by_weight(self) -> str:
+        """How averages are weighted, in words; empty without weights."""
+        if not self.weights:
+            return ""
+        return ", by relative weight" if self.weights == RELATIVE else f", by weight ({self.weights})"
 
     @property
     def counted(self) -> str:
@@ -141,8 +191,14 @@ class Equilibrium:
     @property
     def balance(self) -> str:
         """Whether sums and state agree: "even", "rounded" (a large label explains it) or "broken"."""
+        if self.gap <= BALANCED:
+            return "even"
         averages = column_of(self.coordinates, "from_state")
-        return balance(self.gap, averages, self.loss_after, self.rounding)
+        typical = math.sqrt(max(0.0, self.loss_after or 0.0))
+        size = max(1.0, typical, *(abs(average) for average in averages if not math.isnan(average)))
+        if self.gap <= BALANCED * size:
+            return "even"
+        return "rounded" if self.gap <= 2.0 * self.rounding else "broken"
 
     @property
     def norm(self) -> float:
@@ -159,15 +215,13 @@ class Equilibrium:
         """Whether what was served had a larger loss than the raw predictions."""
         if self.loss_before is None or self.loss_after is None:
             return False
-        return self.loss_after - self.loss_before > max(
-            ROUNDING * abs(self.loss_before), self.negligible
-        )
+        return self.loss_after - self.loss_before > max(ROUNDING * abs(self.loss_before), self.negligible)
 
     def verdict(self, measured: str = "") -> str:
         """The whole in one sentence: bias (or what was ``measured``), loss, certificate and bound."""
         if self.rows == 0:
             return "no labels yet: nothing to certify"
-        rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
+        rows = f"{some(self.rows, 'row')}{self.by_weight}"
         measured = measured or self.measured
         if measured:
             parts = [f"{measured} over {rows}"]
@@ -177,17 +231,23 @@ class Equilibrium:
         elif "bias" in self.hidden:
             parts = [f"bias not known over {rows}"]
         else:
-            off = FARTHEST if self.loss_name == "pinball loss" else LARGEST
+            off = FARTHEST if self.loss_name == "pinball loss" else self.largest_name
             parts = [f"{off} {figure(self.largest)} over {rows}"]
         if self.loss_after is not None and not self.measured:
             before = "" if self.loss_before is None else f"{figure(self.loss_before)} -> "
-            worse = f" ({self._worse})" if self.loss_got_worse else ""
+            worse = ""
+            if self.loss_got_worse:
+                raw, auto = self.loss_before or 0.0, self.learning is not None and self.learning.memory is not None
+                worse = " (worse)"
+                if auto and 0.0 < (1.0 + HARM) * raw < self.loss_after:
+                    much = 100.0 * (self.loss_after / raw - 1.0)
+                    worse = f" (worse than raw by {much:.0f} %: eta='plain' moves less)"
             parts.append(f"{self.loss_name} {before}{figure(self.loss_after)}{worse}")
         elif self.loss_name in self.hidden:
             parts.append(f"{self.loss_name} not known: {HIDDEN}")
         of = f" of {self.certified}" if self.certified else ""
-        parts.append(f"certificate{of} {trusted(self.balance, self.exact, figure(self.gap))}")
-        parts.append(self._bound_in_words())
+        parts.append(f"certificate{of} {agreement_in_words(self.balance, self.exact, figure(self.gap))}")
+        parts.append(self.bound_in_words())
         if self.learning is not None and self.learning.gaps:
             parts.append(f"labels: {self.learning.gaps}")
         if self.learning is not None and self.learning.replaced:
@@ -196,86 +256,104 @@ class Equilibrium:
             parts.append(self.doubt)
         return "; ".join(parts)
 
-    @property
-    def _worse(self) -> str:
-        """That the loss got worse; how much, and what moves less, where ``auto`` costs over 2 %."""
-        auto = self.learning is not None and self.learning.method == "auto"
-        before, after = self.loss_before or 0.0, self.loss_after or 0.0
-        if not auto or before <= 0.0 or after <= (1.0 + HARM) * before:
-            return "worse"
-        return f"worse than raw by {100.0 * (after / before - 1.0):.0f} %: eta='plain' moves less"
+    def bound_in_words(self, format: BoundFormat | None = None) -> str:
+        """The bound, beside the average it limits where that is not the bias; or why there is none."""
+        return self._limited(format or BoundFormat(), self.largest_apart)
 
-    def _bound_in_words(self) -> str:
+    def largest_in_words(self, format: BoundFormat | None = None) -> str:
+        """The largest average gradient and its bound."""
+        format = format or BoundFormat()
+        words = self._limited(format, self.largest)
+        if self.bound is not None and math.isfinite(self.bound) and not self.vacuous:
+            return words
+        return f"{self.largest_name} {format.figure(self.largest)}, {words}"
+
+    @property
+    def largest_name(self) -> str:
+        """What ``largest`` is called: an error where errors of groups are averaged."""
+        if self.loss_name in ERROR_LOSSES and self.coordinates:
+            at = np.argmax(np.abs(column_of(self.coordinates, "average_gradient")))
+            if split_name(self.coordinates[int(at)].name)[1]:
+                return WORST_GROUP
+        return LARGEST
+
+    def _limited(self, format: BoundFormat, average: float | None) -> str:
+        of = self.bounded
         if self.bound is None or not math.isfinite(self.bound):
-            why = "" if self.bound_from in ("", "no theorem fits") else f": {self.bound_from}"
-            return f"no bound applies{why}"
-        source = f" (result {self.bound_from})" if self.bound_from else ""
-        apart = self.largest_apart
-        of = "" if apart is None else f"{LARGEST} {figure(apart)}, "
+            known = format.reasons and self.bound_from not in ("", "no theorem fits")
+            return f"no bound applies{of and ' to '}{of}{f': {self.bound_from}' if known else ''}"
         if self.vacuous:
-            return no_guarantee(self.needed, self.counted)
-        return f"{of}bound {limit(self.bound)}{source}"
+            return no_guarantee(self.needed, self.counted, of)
+        limited = f"proven limit {format.limit(self.bound)}{of and ' on '}{of}"
+        source = f"result {self.bound_from}" if format.reasons and self.bound_from else ""
+        if average is None:
+            return f"{limited} ({source})" if source else limited
+        inside = ", ".join(filter(None, (limited, source)))
+        return f"{self.largest_name} {format.figure(average)} ({inside})"
 
     def __str__(self) -> str:
-        from gradeq.equilibrium_table import table_lines
-
         if len(self.coordinates) < 2:
             return self.verdict()
-        return "\n".join((self.verdict(), *table_lines(self.coordinates)))
+        head, rows, rest = table_cells(self.coordinates)
+        return "\n".join((self.verdict(), *aligned_table([head, *rows]), *filter(None, [rest])))
 
     def _repr_html_(self) -> str:
-        """The same as a table for notebooks."""
-        from gradeq.equilibrium_table import cells_of
+        return html_table(self.verdict(), *table_cells(self.coordinates))
 
-        return in_html(self.verdict(), *cells_of(self.coordinates))
-
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> EquilibriumDict:
         """Everything as JSON takes it: numbers, names, null for what is not known or not finite."""
         return {
             "rows": self.rows,
-            "bias": {"before": plain(self.bias_before), "after": plain(self.bias_after)},
+            "bias": {"before": json_value(self.bias_before), "after": json_value(self.bias_after)},
             "loss": {
                 "name": self.loss_name,
-                "before": plain(self.loss_before),
-                "after": plain(self.loss_after),
+                "before": json_value(self.loss_before),
+                "after": json_value(self.loss_after),
             },
             "not_known": {word: HIDDEN for word in self.hidden},
-            "coordinates": [{k: plain(v) for k, v in asdict(c).items()} for c in self.coordinates],
+            "coordinates": [{k: json_value(v) for k, v in asdict(c).items()} for c in self.coordinates],
             "certificate": self.certificate,
-            "learning": None if self.learning is None else self.learning._asdict(),
+            "learning": None if self.learning is None else asdict(self.learning),
         }
 
     def to_frame(self) -> Any:
         """One row for each parameter, as a data frame of pandas, polars or pyarrow, whichever is there."""
-        return frame_of(
-            {f.name: [getattr(c, f.name) for c in self.coordinates] for f in fields(Coordinate)}
-        )
+        return frame_of({f.name: [getattr(c, f.name) for c in self.coordinates] for f in fields(Coordinate)})
 
     @property
-    def certificate(self) -> dict[str, Any]:
+    def certificate(self) -> CertificateDict:
         """The averages by parameter, from the labels and from the state, and the bound, as JSON takes them."""
         names = column_of(self.coordinates, "name")
-        columns = ("average_gradient", "average_penalty", "average_normal", "from_state")
-        return {
-            **{
-                name: dict(zip(names, map(plain, column_of(self.coordinates, name)), strict=True))
-                for name in columns
-            },
+
+        def by_name(column: str) -> dict[str, float | None]:
+            values = map(json_value, column_of(self.coordinates, column))
+            return dict(zip(names, values, strict=True))
+
+        found: CertificateDict = {
+            "average_gradient": by_name("average_gradient"),
+            "average_penalty": by_name("average_penalty"),
+            "average_normal": by_name("average_normal"),
+            "from_state": by_name("from_state"),
             "rows": self.rows,
-            "norm": plain(self.norm),
-            "gap": plain(self.gap),
-            "bound": plain(self.bound),
+            "norm": json_value(self.norm),
+            "gap": json_value(self.gap),
+            "bound": json_value(self.bound),
+            "bound_on": self.bounded or LARGEST,
             "bound_from": self.bound_from,
             "labels_needed": self.needed,
-            "vacuous": None if plain(self.bound) is None else self.vacuous,
+            "vacuous": None if json_value(self.bound) is None else self.vacuous,
             "exact": self.exact,
-            **({"certified": self.certified} if self.certified else {}),
         }
+        if self.certified:
+            found["certified"] = self.certified
+        if self.weights:
+            found["weights"] = self.weights
+        return found
 
 
 def certificate(
     learner: Learner,
-    state: State,
+    state: LearnerState,
     names: Sequence[str] | None = None,
     *,
     bound: float | None = None,
@@ -297,17 +375,18 @@ def certificate(
     (-0.9033, 1.3245, '5.2')
     """
     if bound is None:
-        from gradeq.learner_bound import learner_bound
+        from gradeq.certificates.learner_bound import learner_bound
 
         # Without a raw prediction there is nothing to judge a bound against: its number is said.
-        bound, bound_from, *_ = learner_bound(learner, state, lipschitz, kappa)
+        proven = learner_bound(learner, state, lipschitz, kappa)
+        bound, bound_from = proven.value, proven.result
     return window(learner, None, state, names, bound=bound, bound_from=bound_from, vacuous=vacuous)
 
 
 def window(
     learner: Learner,
-    earlier: State | None,
-    later: State,
+    earlier: LearnerState | None,
+    later: LearnerState,
     names: Sequence[str] | None = None,
     *,
     bound: float | None = None,
@@ -332,24 +411,19 @@ def window(
 
     sums = zip(*(since(k) for k in ("gradients", "penalties", "normals", "moves")), strict=True)
     gap, coordinates = 0.0, []
-    directed = bool(later._columns.observed[DIRECTIONS])
-    exact = learner.exact and not directed
+    observed = later.internals.observed
+    exact = learner.exact and not observed[DIRECTIONS]
+    certified = "the gradients given to descend" if observed[OWN_GRADIENTS] else ""
+    if observed[DIRECTIONS]:
+        certified = "the gradients given to descend, from their sum; steps went along other directions"
     eta = later.step if exact else None
     for j, (gradient, penalty, normal, applied) in enumerate(sums):
         moved = float(begin[j] - later.u[j])
-        own = averaged(gradient, penalty, normal, applied, moved, weight, eta)
+        own = averages_from_sums(gradient, penalty, normal, applied, moved, weight, eta)
         gap = max(gap, own.gap)
         averages = (own.gradient, own.penalty, own.from_state, own.normal)
         coordinates.append(
-            Coordinate(
-                labels[j],
-                rows,
-                *averages,
-                bound=bound,
-                vacuous=vacuous,
-                weight=weight,
-                moved=own.moved,
-            )
+            Coordinate(labels[j], rows, *averages, bound=bound, vacuous=vacuous, weight=weight, moved=own.moved)
         )
     return Equilibrium(
         rows=rows,
@@ -359,19 +433,12 @@ def window(
         bound_from=bound_from,
         vacuous=vacuous,
         exact=exact,
-        certified=certified_gradients(later),
+        certified=certified,
     )
 
 
-def certified_gradients(state: State) -> str:
-    """What the averages of a learner are of, where that is not the slopes of its loss."""
-    observed = state._columns.observed
-    if observed[DIRECTIONS]:
-        return "the gradients given to descend, from their sum; steps went along other directions"
-    return "the gradients given to descend" if observed[OWN_GRADIENTS] else ""
-
-
-class Average(NamedTuple):
+@dataclass(frozen=True)
+class Average:
     """An average gradient, summed row by row and read off the state, how far the two disagree, and u_1 - u."""
 
     gradient: float
@@ -382,14 +449,8 @@ class Average(NamedTuple):
     moved: float
 
 
-def averaged(
-    gradient: float,
-    penalty: float,
-    normal: float,
-    applied: float,
-    moved: float,
-    weight: float,
-    eta: float | None,
+def averages_from_sums(
+    gradient: float, penalty: float, normal: float, applied: float, moved: float, weight: float, eta: float | None
 ) -> Average:
     """Averages from sums: of gradients, of the penalty's slopes and of normal parts, over rows of this weight.
 
@@ -402,26 +463,36 @@ def averaged(
     else:
         from_state = over(moved, eta * weight)
         gap = abs(over(total, weight) - from_state)
-    return Average(
-        over(gradient, weight), over(penalty, weight), over(normal, weight), from_state, gap, moved
-    )
+    return Average(over(gradient, weight), over(penalty, weight), over(normal, weight), from_state, gap, moved)
 
 
 def figure(x: float | None) -> str:
     """A number with four digits, as a person reads it.
 
-    >>> figure(-0.0074561), figure(1e-17), figure(None)
-    ('-0.007456', '1e-17', '')
+    >>> figure(-0.0074561), figure(1e-17), figure(None), figure(math.inf)
+    ('-0.007456', '1e-17', '', '-')
     """
-    return "" if x is None else f"{x:.4g}"
+    if x is None:
+        return ""
+    # A mean of squares may be too large for a number.
+    return f"{x:.4g}" if math.isfinite(x) else "-"
 
 
-def limit(x: float) -> str:
+def bound_figure(x: float) -> str:
     """A bound with four digits, rounded up."""
     return figure(raised(x, ".4g"))
 
 
-def plain(value: Any) -> Any:
+@dataclass(frozen=True)
+class BoundFormat:
+    """How a bound is written: its numbers, and whether the result behind it or the reason against it is named."""
+
+    figure: Callable[[float], str] = figure
+    limit: Callable[[float], str] = bound_figure
+    reasons: bool = True
+
+
+def json_value(value: Value) -> Value | None:
     """A value as JSON takes it."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -431,3 +502,42 @@ def column_of(coordinates: Sequence[Coordinate], name: str) -> list[Any]:
     if isinstance(coordinates, Coordinates):
         return coordinates.column(name)
     return [getattr(c, name) for c in coordinates]
+
+
+SHOWN = 20  # rows of a printed table
+
+
+def table_cells(coordinates: Sequence[Coordinate]) -> tuple[list[str], list[list[str]], str]:
+    """Head and rows of a table of the coordinates that are farthest off, without empty columns; what is left out."""
+    known = coordinates if isinstance(coordinates, Coordinates) else None
+    if known is not None:
+        left = known.column("bias_after")
+    else:
+        left = [c.residual if c.bias_after is None else c.bias_after for c in coordinates]
+    order = heapq.nsmallest(SHOWN, range(len(left)), key=lambda i: -abs(left[i]))
+    worst = [coordinates[i] for i in order]
+
+    def limit(c: Coordinate) -> str:
+        return "" if c.bound is None else NO_GUARANTEE if c.vacuous else bound_figure(c.bound)
+
+    columns: list[tuple[str, Callable[[Coordinate], str], str]] = [
+        ("", lambda c: c.name[:32], "name"),
+        ("rows", lambda c: f"{c.rows:,}", ""),
+        ("average gradient", lambda c: figure(c.average_gradient), ""),
+        ("penalty", lambda c: figure(c.average_penalty or None), "average_penalty"),
+        ("normal", lambda c: figure(c.average_normal or None), "average_normal"),
+        ("bias before", lambda c: figure(c.bias_before), ""),
+        ("after", lambda c: figure(c.bias_after), ""),
+        ("loss before", lambda c: figure(c.loss_before), ""),
+        ("after", lambda c: figure(c.loss_after), ""),
+        ("bound", limit, ""),
+    ]
+    filled = []
+    for head, text, name in columns:
+        cells = [text(c) for c in worst]
+        others = known.column(name) if known and name else map(text, () if known else coordinates)
+        if any(cells) or any(others):
+            filled.append((head, cells))
+    rows = [[cells[i] for _, cells in filled] for i in range(len(worst))]
+    more = len(left) - SHOWN
+    return [head for head, _ in filled], rows, f"... and {more:,} with less" if more > 0 else ""

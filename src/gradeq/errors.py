@@ -22,6 +22,9 @@ Warnings of gradeq's own are a ``GradeqWarning`` (UserWarning):
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class GradeqError(ValueError):
     """Every refusal of gradeq's own, in one line: a value that prints in several is joined."""
@@ -63,7 +66,11 @@ class StateError(GradeqError):
 
 
 class OtherSettings(StateError):
-    """A saved state that belongs to a layer with other settings."""
+    """A saved state of a layer with other settings; ``name``: the first setting that differs, if known."""
+
+    def __init__(self, *given: object, name: str | None = None) -> None:
+        super().__init__(*given)
+        self.name = name
 
 
 class MissingExtra(GradeqError):
@@ -81,3 +88,17 @@ class ReplacedPrediction(GradeqWarning):
 def missing_extra(extra: str, purpose: str) -> MissingExtra:
     """The error for an absent optional dependency, with the exact command to run."""
     return MissingExtra(f'gradeq[{extra}] is needed for {purpose}: pip install "gradeq[{extra}]"')
+
+
+def warn_deprecated(old: str, new: str) -> None:
+    """Warn of an old spelling where gradeq was called."""
+    message = f"{old} is deprecated and goes with the next version; use {new}"
+    warnings.warn(message, DeprecationWarning, stacklevel=calling_depth())
+
+
+def calling_depth() -> int:
+    """How many frames above the function that asks stands the line that called gradeq."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gradeq."):
+        frame, depth = frame.f_back, depth + 1
+    return depth

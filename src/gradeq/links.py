@@ -1,6 +1,6 @@
 """Links: how a margin m = z'theta turns a black-box prediction f into the served value.
 
-Every link is increasing in m (strictly, but for those that hold what they serve inside limits), and at m = 0 serves
+Every link is increasing in m (strictly, except for the clipped ones), and at m = 0 serves
 f itself (for ``Logit``, f clipped). ``Sigmoid`` and ``Exp`` make a prediction out of the margin alone; f is then an
 offset added to it.
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gradeq.errors import BadInput
+from gradeq.inputs.arguments import take_floats
 from gradeq.numerics import bounded_exp, bounded_sinh, logit, sigmoid, within
 
 
@@ -34,8 +35,42 @@ class Link(Protocol):
         ...
 
 
+class _Moved:
+    """A link without an offset, whose account is about y - f."""
+
+    def reach(self, f: float) -> float:
+        return 1.0
+
+    def tracked(self, f: float, y: float) -> float:
+        return y - f
+
+
+class _Odds:
+    """A link with the logit of f, clipped, as offset; the label lies between 0 and 1."""
+
+    clip: float
+
+    def reach(self, f: float) -> float:
+        """The larger of the odds of f and of 1 - f, f clipped."""
+        p = min(1.0 - self.clip, max(self.clip, f))
+        return max(p / (1.0 - p), (1.0 - p) / p)
+
+    def tracked(self, f: float, y: float) -> float:
+        return y
+
+
+class _Margin:
+    """A link with f itself as offset of the margin."""
+
+    def reach(self, f: float) -> float:
+        return bounded_exp(abs(f))
+
+    def tracked(self, f: float, y: float) -> float:
+        return y
+
+
 @dataclass(frozen=True)
-class Identity:
+class Identity(_Moved):
     """served = f + m: debiasing of real predictions, quantile tracking.
 
     >>> Identity().serve(3.0, 0.5)
@@ -43,20 +78,11 @@ class Identity:
     """
 
     def serve(self, f: float, m: float) -> float:
-        """f + m."""
         return f + m
-
-    def reach(self, f: float) -> float:
-        """1: there is no offset."""
-        return 1.0
-
-    def tracked(self, f: float, y: float) -> float:
-        """y - f."""
-        return y - f
 
 
 @dataclass(frozen=True)
-class Shift:
+class Shift(_Moved):
     """served = f + 2 sigmoid(m) - 1: the paper's debiasing of probabilities; it may leave [0, 1].
 
     Paper: eq:logistic_loss_adj_pred, alg:simple-debias-logistic, with z'theta inside the sigmoid.
@@ -66,20 +92,11 @@ class Shift:
     """
 
     def serve(self, f: float, m: float) -> float:
-        """f + 2 sigmoid(m) - 1."""
         return f + (2.0 * sigmoid(m) - 1.0)
-
-    def reach(self, f: float) -> float:
-        """1: there is no offset."""
-        return 1.0
-
-    def tracked(self, f: float, y: float) -> float:
-        """y - f."""
-        return y - f
 
 
 @dataclass(frozen=True)
-class Logit:
+class Logit(_Odds):
     """served = sigmoid(logit f + m): stays inside (0, 1), and only this link has a harm cap.
 
     f is clipped to [clip, 1 - clip] first.
@@ -91,6 +108,7 @@ class Logit:
     clip: float = 1e-6
 
     def __post_init__(self) -> None:
+        take_floats(self, "clip")
         if not 0.0 < self.clip < 0.5:
             raise BadInput(f"Logit(clip={self.clip}): clip must lie strictly between 0 and 0.5")
 
@@ -99,21 +117,12 @@ class Logit:
         p = min(1.0 - self.clip, max(self.clip, f))
         return sigmoid(logit(p) + m) if m != 0.0 else p
 
-    def reach(self, f: float) -> float:
-        """The larger of the odds of f and of 1 - f, f clipped."""
-        p = min(1.0 - self.clip, max(self.clip, f))
-        return max(p / (1.0 - p), (1.0 - p) / p)
-
-    def tracked(self, f: float, y: float) -> float:
-        """The label."""
-        return y
-
 
 @dataclass(frozen=True)
-class HeldIdentity:
-    """served = f + m, held inside [low, high].
+class ClippedIdentity(_Moved):
+    """served = f + m, clipped to [low, high].
 
-    >>> HeldIdentity(0.0, 9.0).serve(3.0, -5.0)
+    >>> ClippedIdentity(0.0, 9.0).serve(3.0, -5.0)
     0.0
     """
 
@@ -121,23 +130,14 @@ class HeldIdentity:
     high: float
 
     def serve(self, f: float, m: float) -> float:
-        """f + m, or the limit beyond which it lies."""
         return within(f + m, self.low, self.high)
-
-    def reach(self, f: float) -> float:
-        """1: there is no offset."""
-        return 1.0
-
-    def tracked(self, f: float, y: float) -> float:
-        """y - f."""
-        return y - f
 
 
 @dataclass(frozen=True)
-class HeldShift:
-    """served = f + 2 sigmoid(m) - 1, held inside [low, high].
+class ClippedShift(_Moved):
+    """served = f + 2 sigmoid(m) - 1, clipped to [low, high].
 
-    >>> HeldShift(0.0, 1.0).serve(0.9, 5.0)
+    >>> ClippedShift(0.0, 1.0).serve(0.9, 5.0)
     1.0
     """
 
@@ -145,23 +145,14 @@ class HeldShift:
     high: float
 
     def serve(self, f: float, m: float) -> float:
-        """f + 2 sigmoid(m) - 1, or the limit beyond which it lies."""
         return within(f + (2.0 * sigmoid(m) - 1.0), self.low, self.high)
-
-    def reach(self, f: float) -> float:
-        """1: there is no offset."""
-        return 1.0
-
-    def tracked(self, f: float, y: float) -> float:
-        """y - f."""
-        return y - f
 
 
 @dataclass(frozen=True)
-class HeldLogit:
-    """served = sigmoid(logit f + m), held inside [low, high]; f is clipped to [clip, 1 - clip] first.
+class ClippedLogit(_Odds):
+    """served = sigmoid(logit f + m), clipped to [low, high]; f is clipped to [clip, 1 - clip] first.
 
-    >>> HeldLogit(1e-6, 0.1, 0.9).serve(0.5, 5.0)
+    >>> ClippedLogit(1e-6, 0.1, 0.9).serve(0.5, 5.0)
     0.9
     """
 
@@ -170,23 +161,13 @@ class HeldLogit:
     high: float
 
     def serve(self, f: float, m: float) -> float:
-        """sigmoid(logit f + m), or the limit beyond which it lies."""
         p = min(1.0 - self.clip, max(self.clip, f))
         s = sigmoid(logit(p) + m) if m != 0.0 else p
         return within(s, self.low, self.high)
 
-    def reach(self, f: float) -> float:
-        """The larger of the odds of f and of 1 - f, f clipped."""
-        p = min(1.0 - self.clip, max(self.clip, f))
-        return max(p / (1.0 - p), (1.0 - p) / p)
-
-    def tracked(self, f: float, y: float) -> float:
-        """The label."""
-        return y
-
 
 @dataclass(frozen=True)
-class Sigmoid:
+class Sigmoid(_Margin):
     """served = low + (high - low) sigmoid(f + m): generalised logistic regression, Elo (f = 0).
 
     >>> Sigmoid().serve(0.0, 0.0)
@@ -197,24 +178,16 @@ class Sigmoid:
     high: float = 1.0
 
     def __post_init__(self) -> None:
+        take_floats(self, "low", "high")
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise BadInput(f"Sigmoid(low={self.low}, high={self.high}): needs finite low < high")
 
     def serve(self, f: float, m: float) -> float:
-        """The generalised sigmoid of f + m."""
         return self.low + (self.high - self.low) * sigmoid(f + m)
-
-    def reach(self, f: float) -> float:
-        """e^|f|."""
-        return bounded_exp(abs(f))
-
-    def tracked(self, f: float, y: float) -> float:
-        """The label."""
-        return y
 
 
 @dataclass(frozen=True)
-class Exp:
+class Exp(_Margin):
     """served = exp(f + m): Poisson regression with log-rate offset f.
 
     >>> Exp().serve(0.0, 0.0)
@@ -222,20 +195,11 @@ class Exp:
     """
 
     def serve(self, f: float, m: float) -> float:
-        """exp(f + m)."""
         return bounded_exp(f + m)
-
-    def reach(self, f: float) -> float:
-        """e^|f|."""
-        return bounded_exp(abs(f))
-
-    def tracked(self, f: float, y: float) -> float:
-        """The label."""
-        return y
 
 
 @dataclass(frozen=True)
-class Multiplicative:
+class Multiplicative(_Moved):
     """served = f exp(m): corrects positive predictions by a factor, so that they stay positive.
 
     >>> Multiplicative().serve(20.0, 0.0)
@@ -243,16 +207,7 @@ class Multiplicative:
     """
 
     def serve(self, f: float, m: float) -> float:
-        """f exp(m)."""
         return f * bounded_exp(m)
-
-    def reach(self, f: float) -> float:
-        """1: there is no offset."""
-        return 1.0
-
-    def tracked(self, f: float, y: float) -> float:
-        """y - f."""
-        return y - f
 
 
 @dataclass(frozen=True)
@@ -267,7 +222,6 @@ class Sinh:
     """
 
     def serve(self, f: float, m: float, scale: float) -> float:
-        """f + scale sinh(m)."""
         return f + scale * bounded_sinh(m)
 
     def margin(self, x: float, f: float, scale: float) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gradeq.errors import BadInput
+from gradeq.inputs.arguments import take_floats
 from gradeq.numerics import bounded_exp, log1pexp, sigmoid
 
 
@@ -40,11 +41,9 @@ class Squared:
     """
 
     def value(self, u: float, y: float) -> float:
-        """(u - y)^2 / 2."""
         return 0.5 * (u - y) * (u - y)
 
     def slope(self, u: float, y: float) -> float:
-        """u - y: the error."""
         return u - y
 
 
@@ -54,19 +53,17 @@ class Absolute:
 
         value = |u - y|        slope = 1 if y <= u else -1
 
-    At the kink y == u the slope is 1: equality counts as above, as for ``Quantile(0.5)``, of which
-    this is twice.
+    At the kink y == u the slope is 1: equality counts as above, as for ``Quantile(0.5)``; this
+    loss is twice that.
 
     >>> Absolute().slope(3.0, 1.0), Absolute().slope(1.0, 1.0), Absolute().slope(0.0, 1.0)
     (1.0, 1.0, -1.0)
     """
 
     def value(self, u: float, y: float) -> float:
-        """|u - y|."""
         return abs(u - y)
 
     def slope(self, u: float, y: float) -> float:
-        """The sign of u - y, +1 at the kink."""
         return 1.0 if y <= u else -1.0
 
 
@@ -87,15 +84,14 @@ class Quantile:
     level: float
 
     def __post_init__(self) -> None:
+        take_floats(self, "level")
         if not 0.0 < self.level < 1.0:
             raise BadInput(f"Quantile(level={self.level}): level must lie strictly between 0 and 1")
 
     def value(self, u: float, y: float) -> float:
-        """The pinball loss."""
         return pinball(self.level, u, y)
 
     def slope(self, u: float, y: float) -> float:
-        """1{y <= u} - level."""
         return pinball_slope(self.level, u, y)
 
 
@@ -128,15 +124,14 @@ class Logistic:
     high: float = 1.0
 
     def __post_init__(self) -> None:
+        take_floats(self, "low", "high")
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise BadInput(f"Logistic(low={self.low}, high={self.high}): needs finite low < high")
 
     def value(self, u: float, y: float) -> float:
-        """The generalised log loss."""
         return (self.high - self.low) * log1pexp(u) - (y - self.low) * u
 
     def slope(self, u: float, y: float) -> float:
-        """The mean at u, less the label."""
         return self.low + (self.high - self.low) * sigmoid(u) - y
 
 
@@ -153,11 +148,9 @@ class Poisson:
     """
 
     def value(self, u: float, y: float) -> float:
-        """e^u - y u."""
         return bounded_exp(u) - y * u
 
     def slope(self, u: float, y: float) -> float:
-        """e^u - y."""
         return bounded_exp(u) - y
 
 
@@ -174,6 +167,7 @@ class Huber:
     width: float
 
     def __post_init__(self) -> None:
+        take_floats(self, "width")
         if not 0.0 < self.width < math.inf:
             raise BadInput(f"Huber(width={self.width}): width must be positive and finite")
 
@@ -185,7 +179,6 @@ class Huber:
         return self.width * (r - 0.5 * self.width)
 
     def slope(self, u: float, y: float) -> float:
-        """The error, clipped to [-width, width]."""
         return min(self.width, max(-self.width, u - y))
 
 
@@ -202,23 +195,22 @@ class Expectile:
     tilt: float
 
     def __post_init__(self) -> None:
+        take_floats(self, "tilt")
         if not 0.0 < self.tilt < 1.0:
             raise BadInput(f"Expectile(tilt={self.tilt}): tilt must lie strictly between 0 and 1")
 
     def value(self, u: float, y: float) -> float:
-        """The asymmetric squared error."""
         weight = 1.0 - self.tilt if y <= u else self.tilt
         return weight * (u - y) * (u - y)
 
     def slope(self, u: float, y: float) -> float:
-        """Twice the weighted error."""
         weight = 1.0 - self.tilt if y <= u else self.tilt
         return 2.0 * weight * (u - y)
 
 
 @dataclass(frozen=True)
 class Linear:
-    """The generalised linear loss with identity mean, value = u^2 / 2 - y u; the same slope as ``Squared``.
+    """The generalised linear loss with identity mean, value = u^2 / 2 - y u; the same slope as ``Squared``, u - y.
 
     Its value may be negative; the difference to ``Squared`` is y^2 / 2, which no step can change.
 
@@ -227,11 +219,9 @@ class Linear:
     """
 
     def value(self, u: float, y: float) -> float:
-        """u^2 / 2 - y u."""
         return 0.5 * u * u - y * u
 
     def slope(self, u: float, y: float) -> float:
-        """u - y."""
         return u - y
 
 
@@ -248,15 +238,14 @@ class LogLoss:
     clip: float = 1e-6
 
     def __post_init__(self) -> None:
+        take_floats(self, "clip")
         if not 0.0 < self.clip < 0.5:
             raise BadInput(f"LogLoss(clip={self.clip}): clip must lie strictly between 0 and 0.5")
 
     def value(self, u: float, y: float) -> float:
-        """The log loss of the clipped probability u."""
         p = min(1.0 - self.clip, max(self.clip, u))
         return -y * math.log(p) - (1.0 - y) * math.log(1.0 - p)
 
     def slope(self, u: float, y: float) -> float:
-        """Its slope at the clipped probability."""
         p = min(1.0 - self.clip, max(self.clip, u))
         return (p - y) / (p * (1.0 - p))

@@ -1,16 +1,11 @@
-"""Scalar functions that neither overflow nor lose their digits.
-
-Plain ``math`` on purpose: the same text is interpreted event by event and compiled for long runs,
-and both take ``exp`` and ``log`` from the same C library, so they agree bit for bit.
-"""
+"""Scalar functions that neither overflow nor lose digits, and upper limits rounded up."""
 
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Context, Decimal
 
-LAMBERT_W = (
-    0.2784645427610738  # W0(1/e): the largest value of u sigmoid(-u) (lem:logistic_grad_inner_prod)
-)
+LAMBERT_W = 0.2784645427610738  # W0(1/e): the largest value of u sigmoid(-u) (lem:logistic_grad_inner_prod)
 
 # Of a step or a weight: smaller ones times an error are no longer exact numbers, and the books would not balance.
 SMALLEST = 1e-100
@@ -102,3 +97,23 @@ def within(x: float, low: float, high: float) -> float:
     if x > high:
         return high
     return x
+
+
+FLOATS = 12  # digits: beyond them a value is the rounding of floats
+
+
+def raised(value: float, format_: str) -> float:
+    """The smallest number that ``format_`` (such as .4g, .2f or .2e) writes in full and that is not below the value.
+
+    >>> (f"{raised(0.21746, '.4g'):.4g}", f"{raised(0.1201, '.2f'):.2f}", f"{raised(0.1 + 0.2, '.2f'):.2f}")
+    ('0.2175', '0.13', '0.30')
+    """
+    if not math.isfinite(value):
+        return value
+    exact = Decimal(f"{value:.{FLOATS}g}")
+    places, kind = int(format_[:-1].rpartition(".")[2]), format_[-1]
+    if kind == "f":
+        last = max(-places, exact.adjusted() - FLOATS)
+        return float(exact.quantize(Decimal(1).scaleb(last), ROUND_CEILING))
+    digits = places + 1 if kind == "e" else places
+    return float(Context(prec=digits, rounding=ROUND_CEILING).plus(exact))

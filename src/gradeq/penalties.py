@@ -1,7 +1,7 @@
 """Penalties: a slope added to the gradient of every parameter at each labelled row (paper Section 3).
 
-The penalty pulls parameters to zero; the equilibrium that is reported stays that of the gradient WITHOUT it,
-and the certificate shows the penalty's average beside it. No penalty is needed for a guarantee (results 5.1 to 5.3).
+A penalty pulls parameters to zero. Certificates average the gradient WITHOUT the penalty, and report the penalty's
+average separately. The guarantees hold without a penalty (results 5.1 to 5.3).
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gradeq.errors import BadInput
-from gradeq.numerics import sign
+from gradeq.inputs.arguments import take_floats
+from gradeq.numerics import SMALLEST, sign
 
 
 class Penalty(Protocol):
@@ -28,7 +29,7 @@ class Penalty(Protocol):
 
 @dataclass(frozen=True)
 class Ridge:
-    """(strength / 2) ||theta||^2. Paper: prop:squared_ridge_quad_curv (which uses this half, as we do).
+    """(strength / 2) ||theta||^2. Paper: prop:squared_ridge_quad_curv (with the same factor 1/2).
 
     >>> Ridge(0.1).slope(2.0)
     0.2
@@ -37,20 +38,19 @@ class Ridge:
     strength: float
 
     def __post_init__(self) -> None:
+        take_floats(self, "strength")
         check_strength("Ridge", self.strength)
 
     def value(self, theta: float) -> float:
-        """strength theta^2 / 2."""
         return 0.5 * self.strength * theta * theta
 
     def slope(self, theta: float) -> float:
-        """strength theta."""
         return self.strength * theta
 
 
 @dataclass(frozen=True)
 class Lasso:
-    """strength ||theta||_1, as the plain subgradient step with sign(0) = 0. Paper: prop:logistic_lasso_pos_curv.
+    """strength ||theta||_1, by subgradient steps with sign(0) = 0. Paper: prop:logistic_lasso_pos_curv.
 
     >>> Lasso(0.1).slope(-2.0), Lasso(0.1).slope(0.0)
     (-0.1, 0.0)
@@ -59,20 +59,24 @@ class Lasso:
     strength: float
 
     def __post_init__(self) -> None:
+        take_floats(self, "strength")
         check_strength("Lasso", self.strength)
 
     def value(self, theta: float) -> float:
-        """strength |theta|."""
         return self.strength * abs(theta)
 
     def slope(self, theta: float) -> float:
-        """strength sign(theta)."""
         return self.strength * sign(theta)
 
 
 def check_strength(name: str, strength: float) -> None:
-    """Refuse a strength that is not positive and finite."""
+    """Raise unless strength is positive, finite and of usable size."""
     if not (math.isfinite(strength) and strength > 0.0):
         raise BadInput(
-            f"{name}(strength={strength}): strength must be positive and finite; leave the penalty out for none"
+            f"{name}(strength={strength}): strength must be positive and finite; omit the penalty to use none"
+        )
+    if not SMALLEST <= strength <= 1.0 / SMALLEST:
+        raise BadInput(
+            f"{name}(strength={strength}): a strength below {SMALLEST:g} or above {1.0 / SMALLEST:g} is lost in "
+            "rounding; give one nearer to 1"
         )

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from gradeq.engine.checks import (
-    Floats,
-    check_finite,
-    check_labels,
-    floats,
-    number,
-    same_length,
-)
-from gradeq.engine.rows import table
+from gradeq.engine.rows import PairRows, Sparse, table
+from gradeq.engine.scalars import Floats, as_number, check_finite, check_labels, floats, same_length
 from gradeq.errors import BadInput
+from gradeq.inputs.column_types import ColumnLike
 from gradeq.ledger.batch import spelled
 from gradeq.links import Identity, Link
 from gradeq.losses import Linear, Loss, Quantile, Squared
-from gradeq.upward import raised
+from gradeq.numerics import raised
+from gradeq.tables import some
+
+RowsLike = ColumnLike | Sparse | PairRows | None
 
 HALVINGS = 200  # enough to bring any bracket down to neighbouring floats
 LOOKS = 200  # at most, for each parameter
@@ -36,11 +34,11 @@ DIGITS = 1e-9  # of a least value
 
 def regret(
     loss: Loss,
-    thetas: Any,
-    labels: Any,
-    comparator: Any = None,
-    rows: Any = None,
-    offsets: Any = None,
+    thetas: ArrayLike,
+    labels: ColumnLike,
+    comparator: ArrayLike | None = None,
+    rows: RowsLike = None,
+    offsets: ColumnLike | None = None,
     link: Link | None = None,
 ) -> float:
     """Sum of losses at theta_t less that at one fixed comparator, by default the best one in hindsight.
@@ -53,7 +51,7 @@ def regret(
     """
     data = _Sequence(loss, link, rows, labels, offsets, thetas)
     if comparator is None:
-        best = _minimiser(loss, data)
+        best = _minimiser(data)
     else:
         best = floats(np.atleast_1d(np.asarray(comparator)), "comparator")
         if len(best) != data.dimension:
@@ -62,7 +60,7 @@ def regret(
 
 
 def hindsight_minimiser(
-    loss: Loss, labels: Any, rows: Any = None, offsets: Any = None, link: Link | None = None
+    loss: Loss, labels: ColumnLike, rows: RowsLike = None, offsets: ColumnLike | None = None, link: Link | None = None
 ) -> Floats:
     """The fixed parameters with the least total loss, of any convex loss; :func:`best_in_hindsight` says how sure.
 
@@ -72,7 +70,7 @@ def hindsight_minimiser(
     >>> hindsight_minimiser(Squared(), [1.0, 3.0]).tolist()
     [2.0]
     """
-    return _minimiser(loss, _Sequence(loss, link, rows, labels, offsets, None))
+    return _minimiser(_Sequence(loss, link, rows, labels, offsets, None))
 
 
 class Hindsight(NamedTuple):
@@ -101,16 +99,17 @@ class Regret(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"regret {self.value:.6g} over {self.rows:,} rows, certified within {raised(self.tolerance, '.2g'):.2g} "
+            f"regret {self.value:.6g} over {some(self.rows, 'row')}, "
+            f"certified within {raised(self.tolerance, '.2g'):.2g} "
             f"against every comparator of norm at most {self.radius:.4g}"
         )
 
 
 def best_in_hindsight(
     loss: Loss,
-    labels: Any,
-    rows: Any = None,
-    offsets: Any = None,
+    labels: ColumnLike,
+    rows: RowsLike = None,
+    offsets: ColumnLike | None = None,
     link: Link | None = None,
     radius: float | None = None,
 ) -> Hindsight:
@@ -123,17 +122,37 @@ def best_in_hindsight(
     >>> found.theta.tolist(), found.total, found.tolerance
     ([2.0], 1.0, 1e-15)
     """
-    if radius is not None and not 0.0 <= number(radius, "radius") < math.inf:
+    if radius is not None and not 0.0 <= as_number(radius, "radius") < math.inf:
         raise BadInput(f"radius {radius} is negative; give the largest norm that counts")
-    return _hindsight(loss, _Sequence(loss, link, rows, labels, offsets, None), radius)
+    data = _Sequence(loss, link, rows, labels, offsets, None)
+    if not isinstance(data.link, Identity):
+        raise BadInput(
+            f"{loss!r} behind {data.link!r} is not convex in the parameters, so no tolerance can be certified; "
+            "use regret, or a loss of the margin such as Logistic() or Poisson()"
+        )
+    theta = _minimiser(data, radius)
+    total, g = data.look(theta)
+    norm = math.hypot(*theta)
+    rho = 2.0 * norm + 1.0 if radius is None else float(radius)
+    # No parameters of norm at most rho are below this: along the slope at theta.
+    lower = total - math.hypot(*g) * (norm + rho)
+    if data.dimension == 1 and norm <= rho:
+        lower = max(lower, *_two_lines(data, float(theta[0]), rho))
+    elif data.dimension > 1 and not (total - lower <= DIGITS * abs(total)):
+        found = _cut(data, rho)
+        if found.value < total:
+            theta, total = found.at, found.value
+        lower = max(lower, found.value - found.gap)
+    rounding = 1e-15 * data.size(np.broadcast_to(theta, data.path.shape))
+    return Hindsight(theta, total, max(0.0, total - lower) + rounding, rho)
 
 
 def certified_regret(
     loss: Loss,
-    thetas: Any,
-    labels: Any,
-    rows: Any = None,
-    offsets: Any = None,
+    thetas: ArrayLike,
+    labels: ColumnLike,
+    rows: RowsLike = None,
+    offsets: ColumnLike | None = None,
     link: Link | None = None,
     radius: float | None = None,
 ) -> Regret:
@@ -150,11 +169,11 @@ def certified_regret(
 
 def no_move_regret(
     loss: Loss,
-    thetas: Any,
-    labels: Any,
+    thetas: ArrayLike,
+    labels: ColumnLike,
     radius: float,
-    rows: Any = None,
-    offsets: Any = None,
+    rows: RowsLike = None,
+    offsets: ColumnLike | None = None,
     link: Link | None = None,
 ) -> float:
     """The least average change of loss by moving every theta_t by one delta, ||delta|| <= radius; at most 0.
@@ -166,7 +185,7 @@ def no_move_regret(
     >>> no_move_regret(Squared(), [0.0, 0.0], [1.0, 3.0], radius=1.0)
     -1.5
     """
-    r = number(radius, "radius")
+    r = as_number(radius, "radius")
     if r < 0.0:
         raise BadInput(f"radius {r} is negative; give the largest move that counts")
     data = _Sequence(loss, link, rows, labels, offsets, thetas)
@@ -223,9 +242,7 @@ class Least(NamedTuple):
     gap: float
 
 
-def least_in_ball(
-    look: Callable[[Floats], tuple[float, Floats]], dimension: int, radius: float
-) -> Least:
+def least_in_ball(look: Callable[[Floats], tuple[float, Floats]], dimension: int, radius: float) -> Least:
     """The least value of a convex function with ||x|| <= radius; ``look`` gives value and subgradient at x.
 
     Every look cuts off the side where the function is larger; the next is at the analytic centre of what is left,
@@ -284,7 +301,13 @@ class _Sequence:
     """Checked columns of one run, without the rows that have no label."""
 
     def __init__(
-        self, loss: Loss, link: Link | None, rows: Any, labels: Any, offsets: Any, thetas: Any
+        self,
+        loss: Loss,
+        link: Link | None,
+        rows: RowsLike,
+        labels: ColumnLike,
+        offsets: ColumnLike | None,
+        thetas: ArrayLike | None,
     ) -> None:
         self.loss, self.link = loss, link or Identity()
         y = floats(labels, "labels", missing=True)
@@ -292,7 +315,12 @@ class _Sequence:
         f = np.zeros(len(y)) if offsets is None else floats(offsets, "offsets")
         same_length(f, "offsets", len(y))
         check_finite(f, "offsets")
-        path = self._path(thetas, len(y), rows)
+        path = None
+        if thetas is not None:
+            array = np.asarray(thetas)
+            path = floats(array, "thetas", dimensions=2 if array.ndim == 2 else 1).reshape(len(array), -1)
+            same_length(path, "thetas", len(y))
+            check_finite(path, "thetas")
         self.dimension = path.shape[1] if path is not None else _width(rows)
         made = table(rows, self.dimension, len(y))
         same_length(y, "labels", len(made))
@@ -305,17 +333,6 @@ class _Sequence:
         self.labels, self.offsets, self.features = y[kept], f[kept], z[kept]
         self.path = path[kept] if path is not None else np.zeros_like(self.features)
         self.count = int(kept.sum())
-
-    @staticmethod
-    def _path(thetas: Any, count: int, rows: Any) -> Floats | None:
-        if thetas is None:
-            return None
-        array = np.asarray(thetas)
-        path = floats(array, "thetas", dimensions=2 if array.ndim == 2 else 1)
-        path = path.reshape(len(array), -1)
-        same_length(path, "thetas", count)
-        check_finite(path, "thetas")
-        return path
 
     def served(self, path: Floats) -> list[float]:
         margins = (self.features * path).sum(axis=1).tolist()
@@ -335,20 +352,10 @@ class _Sequence:
         errors = np.array([self.loss.slope(s, y) for s, y in pairs])
         return np.array([math.fsum(column) for column in (errors[:, None] * self.features).T])
 
-    @property
-    def is_convex(self) -> bool:
-        """Whether convexity of the loss is convexity in the parameters: the link is none."""
-        return isinstance(self.link, Identity)
-
-    def curvatures(self, path: Floats) -> Floats:
-        """How much the slope of each row rises per unit, seen over a short distance."""
-        return np.array(
-            [
-                (self.loss.slope(s + h, y) - self.loss.slope(s - h, y)) / (2.0 * h)
-                for s, y in zip(self.served(path), self.labels.tolist(), strict=True)
-                if (h := 1e-5 * (1.0 + abs(s)))
-            ]
-        )
+    def look(self, theta: Floats) -> tuple[float, Floats]:
+        """The total loss of fixed parameters, and its slope."""
+        path = np.broadcast_to(theta, self.path.shape)
+        return self.total(path), self.slope(path)
 
     def only(self, j: int) -> _Sequence:
         """The rows in which parameter j alone is active, as a problem of one parameter."""
@@ -361,74 +368,76 @@ class _Sequence:
         return part
 
 
-def _hindsight(loss: Loss, data: _Sequence, radius: float | None) -> Hindsight:
-    if not data.is_convex:
-        raise BadInput(
-            f"{loss!r} behind {data.link!r} is not convex in the parameters, so no tolerance can be certified; "
-            "use regret, or a loss of the margin such as Logistic() or Poisson()"
-        )
-    theta = _minimiser(loss, data, radius)
-    shape = data.path.shape
-    total = data.total(np.broadcast_to(theta, shape))
-    norm = math.hypot(*theta)
-    rho = 2.0 * norm + 1.0 if radius is None else float(radius)
-    lower = _line(data, theta, rho)
-    if data.dimension == 1 and norm <= rho:
-        lower = max(lower, *_two_lines(data, float(theta[0]), rho))
-    elif data.dimension > 1 and not (total - lower <= DIGITS * abs(total)):
-        found = _cut(data, rho)
-        if found.value < total:
-            theta, total = found.at, found.value
-        lower = max(lower, found.value - found.gap)
-    rounding = 1e-15 * data.size(np.broadcast_to(theta, shape))
-    return Hindsight(theta, total, max(0.0, total - lower) + rounding, rho)
-
-
-def _line(data: _Sequence, theta: Floats, rho: float) -> float:
-    """A value that no parameters of norm at most rho are below: along the slope at theta."""
-    g = data.slope(np.broadcast_to(theta, data.path.shape))
-    total = data.total(np.broadcast_to(theta, data.path.shape))
-    return total - math.hypot(*g) * (math.hypot(*theta) + rho)
-
-
 def _two_lines(data: _Sequence, theta: float, rho: float) -> list[float]:
-    """The same by the lines on both sides of a kink: they meet just below it."""
+    """Values that no parameter is below, by the lines on both sides of a kink: they meet just below it."""
     found, h = [], 1e-3 * (1.0 + abs(theta))
     while h > 1e-16 * (1.0 + abs(theta)):
         ends = [max(-rho, theta - h), min(rho, theta + h)]
-        (f, s), (g, r) = (
-            (
-                data.total(np.full_like(data.path, x)),
-                float(data.slope(np.full_like(data.path, x))[0]),
-            )
-            for x in ends
-        )
+        (f, s), (g, r) = ((total, float(slope[0])) for total, slope in (data.look(np.array([x])) for x in ends))
         if s <= 0.0 <= r:
-            found.append(
-                max(min(f + s * (ends[1] - ends[0]), f), min(g + r * (ends[0] - ends[1]), g))
-            )
+            found.append(max(min(f + s * (ends[1] - ends[0]), f), min(g + r * (ends[0] - ends[1]), g)))
         h *= 0.01
     return found or [-math.inf]
 
 
 def _cut(data: _Sequence, radius: float) -> Least:
-    def look(u: Floats) -> tuple[float, Floats]:
-        path = np.broadcast_to(u, data.path.shape)
-        return data.total(path), data.slope(path)
-
     try:
-        return least_in_ball(look, data.dimension, radius)
+        return least_in_ball(data.look, data.dimension, radius)
     except OverflowError:
-        raise BadInput(
-            f"radius {radius:g}: the losses overflow there; give a smaller one"
-        ) from None
+        raise BadInput(f"radius {radius:g}: the losses overflow there; give a smaller one") from None
 
 
-def _several(loss: Loss, data: _Sequence, radius: float | None) -> Floats:
-    """Newton's method with curvatures from slopes nearby; where it does not get there, cutting planes."""
-    if not data.is_convex:
+def _newton(data: _Sequence) -> tuple[Floats, bool]:
+    """Damped Newton steps from 0, curvatures from slopes nearby, and whether the slope that is left is nothing."""
+    z, u = data.features, np.zeros(data.dimension)
+    for _ in range(NEWTON_STEPS):
+        total, g = data.look(u)
+        if math.hypot(*g) * (2.0 * math.hypot(*u) + 1.0) <= 1e-12 * (abs(total) + 1e-300):
+            return u, True
+        if not np.isfinite(g).all():
+            return u, False
+        # How much the slope of each row rises per unit, seen over a short distance.
+        rises = [
+            (data.loss.slope(s + h, y) - data.loss.slope(s - h, y)) / (2.0 * h)
+            for s, y in zip(data.served(np.broadcast_to(u, data.path.shape)), data.labels.tolist(), strict=True)
+            if (h := 1e-5 * (1.0 + abs(s)))
+        ]
+        curved = z.T @ (np.array(rises)[:, None] * z)
+        small = 1e-12 * float(np.trace(curved)) + 1e-300
+        if not np.isfinite(curved).all():
+            return u, False
+        step = np.linalg.lstsq(curved + small * np.eye(len(u)), g, rcond=None)[0]
+        scale = 1.0
+        for _ in range(40):
+            trial = u - scale * step
+            if data.total(np.broadcast_to(trial, data.path.shape)) < total:
+                break
+            scale *= 0.5
+        else:
+            return u, False
+        u = trial
+    return u, False
+
+
+def _minimiser(data: _Sequence, radius: float | None = None) -> Floats:
+    if data.count == 0:
+        raise BadInput("no labels: every parameter is as good as any other; give at least one label")
+    identity = isinstance(data.link, Identity)
+    if isinstance(data.loss, (Squared, Linear)) and identity:
+        residuals = data.labels - data.offsets
+        if data.dimension == 1:
+            z = data.features[:, 0]
+            return np.array([math.fsum(z * residuals) / max(math.fsum(z * z), 1e-300)])
+        solution, *_ = np.linalg.lstsq(data.features, residuals, rcond=None)
+        return np.asarray(solution, dtype=np.float64)
+    if data.dimension == 1:
+        return np.array([_one(data)])
+    if not ((data.features != 0.0).sum(axis=1) > 1).any():
+        parts = [data.only(j) for j in range(data.dimension)]
+        return np.array([_one(part) if part.count else 0.0 for part in parts])
+    if not identity:
         raise BadInput(
-            f"the minimiser of {loss!r} behind {data.link!r} over overlapping parameters is not a convex problem; "
+            f"the minimiser of {data.loss!r} behind {data.link!r} over overlapping parameters is not convex; "
             "give a comparator, or a loss of the margin such as Logistic() or Poisson()"
         )
     u, done = _newton(data)
@@ -436,7 +445,7 @@ def _several(loss: Loss, data: _Sequence, radius: float | None) -> Floats:
         return u
     if radius is not None:
         return _cut(data, radius).at
-    reach = 2.0 * math.hypot(*u) + 1.0
+    reach = 2.0 * math.hypot(*u) + 1.0  # where Newton's method does not get there, cutting planes
     for _ in range(DOUBLINGS):
         try:
             u = _cut(data, reach).at
@@ -448,61 +457,11 @@ def _several(loss: Loss, data: _Sequence, radius: float | None) -> Floats:
     return u
 
 
-def _newton(data: _Sequence) -> tuple[Floats, bool]:
-    """Damped steps from 0, and whether the slope that is left is nothing."""
-    z, u = data.features, np.zeros(data.dimension)
-    total = data.total(np.broadcast_to(u, data.path.shape))
-    for _ in range(NEWTON_STEPS):
-        path = np.broadcast_to(u, data.path.shape)
-        g = data.slope(path)
-        if math.hypot(*g) * (2.0 * math.hypot(*u) + 1.0) <= 1e-12 * (abs(total) + 1e-300):
-            return u, True
-        if not np.isfinite(g).all():
-            return u, False
-        curved = z.T @ (data.curvatures(path)[:, None] * z)
-        small = 1e-12 * float(np.trace(curved)) + 1e-300
-        if not np.isfinite(curved).all():
-            return u, False
-        step = np.linalg.lstsq(curved + small * np.eye(len(u)), g, rcond=None)[0]
-        scale = 1.0
-        for _ in range(40):
-            trial = u - scale * step
-            value = data.total(np.broadcast_to(trial, data.path.shape))
-            if value < total:
-                break
-            scale *= 0.5
-        else:
-            return u, False
-        u, total = trial, value
-    return u, False
-
-
-def _minimiser(loss: Loss, data: _Sequence, radius: float | None = None) -> Floats:
-    if data.count == 0:
-        raise BadInput(
-            "no labels: every parameter is as good as any other; give at least one label"
-        )
+def _one(data: _Sequence) -> float:
     identity = isinstance(data.link, Identity)
-    if isinstance(loss, (Squared, Linear)) and identity:
-        residuals = data.labels - data.offsets
-        if data.dimension == 1:
-            z = data.features[:, 0]
-            return np.array([math.fsum(z * residuals) / max(math.fsum(z * z), 1e-300)])
-        solution, *_ = np.linalg.lstsq(data.features, residuals, rcond=None)
-        return np.asarray(solution, dtype=np.float64)
-    if data.dimension == 1:
-        return np.array([_one(loss, data)])
-    if ((data.features != 0.0).sum(axis=1) > 1).any():
-        return _several(loss, data, radius)
-    parts = [data.only(j) for j in range(data.dimension)]
-    return np.array([_one(loss, part) if part.count else 0.0 for part in parts])
-
-
-def _one(loss: Loss, data: _Sequence) -> float:
-    identity = isinstance(data.link, Identity)
-    if isinstance(loss, Quantile) and identity and (data.features == 1.0).all():
+    if isinstance(data.loss, Quantile) and identity and (data.features == 1.0).all():
         residuals = np.sort(data.labels - data.offsets)
-        return float(residuals[max(0, math.ceil(loss.level * len(residuals)) - 1)])
+        return float(residuals[max(0, math.ceil(data.loss.level * len(residuals)) - 1)])
 
     def slope(theta: float) -> float:
         return float(data.slope(np.full_like(data.path, theta))[0])
@@ -515,12 +474,12 @@ def _one(loss: Loss, data: _Sequence) -> float:
     return bisect(slope, -reach, reach)
 
 
-def _width(rows: Any) -> int:
+def _width(rows: RowsLike) -> int:
     if rows is None:
         return 1
-    if hasattr(rows, "index") and hasattr(rows, "starts"):
+    if isinstance(rows, Sparse):
         indices = np.asarray(rows.index)
-    elif hasattr(rows, "a") and hasattr(rows, "b"):
+    elif isinstance(rows, PairRows):
         indices = np.concatenate((np.asarray(rows.a), np.asarray(rows.b)))
     else:
         array = np.asarray(rows)

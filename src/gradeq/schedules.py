@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gradeq.errors import BadInput
+from gradeq.inputs.arguments import as_float, as_shown, checked_float, take_floats, take_tuple
 from gradeq.numerics import SMALLEST
 
 
@@ -30,10 +31,10 @@ class Constant:
     eta: float
 
     def __post_init__(self) -> None:
+        take_floats(self, "eta")
         check_step("Constant(eta=", self.eta)
 
     def step(self, t: int) -> float:
-        """eta."""
         return self.eta
 
 
@@ -53,6 +54,7 @@ class Power:
     alpha: float
 
     def __post_init__(self) -> None:
+        take_floats(self, "eta", "alpha")
         check_step("Power(eta=", self.eta)
         if not 0.0 <= self.alpha <= 1.0:
             raise BadInput(
@@ -61,7 +63,6 @@ class Power:
             )
 
     def step(self, t: int) -> float:
-        """eta t^-alpha."""
         return self.eta * math.pow(t, -self.alpha)
 
 
@@ -77,6 +78,11 @@ class Piecewise:
     ends: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        take_tuple(self, "steps", "steps such as (0.1, 0.01)")
+        take_tuple(self, "ends", "times such as (1000,)")
+        if any(end != end // 1.0 for end in self.ends):
+            raise BadInput(f"Piecewise(ends={self.ends}): ends are times: give whole numbers")
+        object.__setattr__(self, "ends", tuple(map(int, self.ends)))
         if len(self.steps) != len(self.ends) + 1:
             raise BadInput(
                 f"Piecewise: {len(self.steps)} steps need {len(self.steps) - 1} ends, got {len(self.ends)}"
@@ -87,7 +93,6 @@ class Piecewise:
             raise BadInput(f"Piecewise(ends={self.ends}): ends must increase from 1")
 
     def step(self, t: int) -> float:
-        """The step of the piece in which t lies."""
         for k in range(len(self.ends)):
             if t <= self.ends[k]:
                 return self.steps[k]
@@ -105,15 +110,15 @@ class Listed:
     steps: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        take_tuple(self, "steps", "steps such as (0.3, 0.2, 0.1)")
+        if not self.steps:
+            raise BadInput("Listed(steps=()): give at least one step")
         for eta in self.steps:
             check_step("Listed(step=", eta)
 
     def step(self, t: int) -> float:
-        """The t-th step of the list."""
         if t > len(self.steps):
-            raise BadInput(
-                f"Listed: time {t} lies past the last of {len(self.steps)} steps; give more steps"
-            )
+            raise BadInput(f"Listed: time {t} lies past the last of {len(self.steps)} steps; give more steps")
         return self.steps[t - 1]
 
 
@@ -127,22 +132,27 @@ class Called:
 
     function: Callable[[int], float]
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise BadInput(
+                f"Called(function={as_shown(self.function)}): give a function of t such as lambda t: 1 / (1 + t)"
+            )
+
     def step(self, t: int) -> float:
-        """The function's value at t."""
-        eta = float(self.function(t))
+        eta = checked_float(f"Called(t={t}): eta=", self.function(t))
         check_step(f"Called(t={t}): eta=", eta)
         return eta
 
 
 def as_schedule(eta: float | Schedule) -> Schedule:
     """A number becomes a constant step; a schedule stays what it is."""
-    if isinstance(eta, (int, float)) and not isinstance(eta, bool):
-        return Constant(float(eta))
-    if hasattr(eta, "step"):
-        return eta
-    raise BadInput(
-        f"eta={eta!r}: give a positive number or a schedule such as gradeq.Power(0.1, 0.5)"
-    )
+    number = as_float(eta)
+    if number is not None:
+        return Constant(number)
+    if not isinstance(eta, type) and callable(getattr(eta, "step", None)):
+        schedule: Schedule = eta  # type: ignore[assignment]
+        return schedule
+    raise BadInput(f"schedule={as_shown(eta)}: give a positive number or a schedule such as gradeq.Power(0.1, 0.5)")
 
 
 def check_decay(option: str, alpha: float) -> None:

@@ -1,4 +1,4 @@
-"""Results as a data frame of the library at hand, as lines, as HTML; long ones made item by item when looked at."""
+"""Results as a data frame of the installed library, as lines, as HTML; items of long ones are made on demand."""
 
 from __future__ import annotations
 
@@ -6,17 +6,38 @@ import html
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from gradeq.errors import BadInput
+
+if TYPE_CHECKING:  # numpy stays unloaded
+    from gradeq.inputs.column_types import ColumnLike
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
 Item = TypeVar("Item")
 
 
-class Lazily(Sequence[Item]):
-    """A sequence whose items are made when they are looked at; otherwise like the tuple of them."""
+def some(n: int, noun: str, verb: str = "", verb_of_several: str = "") -> str:
+    """A count with its noun and verb in the right number.
+
+    >>> some(1, "row"), some(1200, "row"), some(0, "label", "was", "were")
+    ('1 row', '1,200 rows', '0 labels were')
+    """
+    return f"{n:,} {noun} {verb}".rstrip() if n == 1 else f"{n:,} {noun}s {verb_of_several}".rstrip()
+
+
+def agreeing(n: int, one: str, several: str) -> str:
+    """The word that goes with a count: of 600 labels 1 *is* late, 2 *are*.
+
+    >>> agreeing(1, "is", "are"), agreeing(0, "is", "are")
+    ('is', 'are')
+    """
+    return one if n == 1 else several
+
+
+class LazySequence(Sequence[Item]):
+    """A sequence whose items are made on access; otherwise like a tuple."""
 
     def __init__(self, length: int, make: Callable[[int], Item]) -> None:
         self._length, self._make = length, make
@@ -24,13 +45,17 @@ class Lazily(Sequence[Item]):
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, at: Any) -> Any:
+    @overload
+    def __getitem__(self, at: int) -> Item: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, at: int | slice) -> Item | tuple[Item, ...]:
         if isinstance(at, slice):
             return tuple(self._make(i) for i in range(self._length)[at])
         return self._make(range(self._length)[at])
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, tuple | Lazily):
+        if not isinstance(other, tuple | LazySequence):
             return NotImplemented
         return tuple(self) == tuple(other)
 
@@ -40,13 +65,11 @@ class Lazily(Sequence[Item]):
     def __repr__(self) -> str:
         return repr(tuple(self))
 
-    def __reduce__(
-        self,
-    ) -> tuple[Any, ...]:  # a copy, or one in another process, is the tuple itself
+    def __reduce__(self) -> tuple[object, ...]:  # a copy, or one in another process, is the tuple itself
         return tuple, (tuple(self),)
 
 
-def frame_of(columns: Mapping[str, Sequence[Any]], kind: str | None = None) -> Any:
+def frame_of(columns: Mapping[str, ColumnLike], kind: str | None = None) -> Any:
     """A data frame of these columns, of this kind; else of pandas, polars or pyarrow, first one that is imported."""
     import narwhals as nw
 
@@ -58,21 +81,22 @@ def frame_of(columns: Mapping[str, Sequence[Any]], kind: str | None = None) -> A
     return nw.from_dict(dict(columns), backend=backend).to_native()
 
 
-def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """One line: the name to the left, numbers to the right."""
-    first = f"{cells[0]:<{widths[0]}}"
-    rest = (f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True))
-    return "  ".join((first, *rest)).rstrip()
+def aligned_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *rest in rows:
+        cells = (f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True))
+        lines.append("  ".join((f"{first:<{widths[0]}}", *cells)).rstrip())
+    return lines
 
 
-def in_html(
-    said: str, head: Sequence[str], rows: Sequence[Sequence[str]], rest: str = "", names: int = 0
-) -> str:
+def html_table(said: str, head: Sequence[str], rows: Sequence[Sequence[str]], rest: str = "", names: int = 0) -> str:
     """A sentence and a table for a notebook; ``names``: the column that holds names, which may be any text.
 
     All text is escaped, and there is neither script nor colour, so that the notebook's own theme applies.
 
-    >>> in_html("Two & two.", [], [])
+    >>> html_table("Two & two.", [], [])
     '<p>Two &amp; two.</p>'
     """
 
@@ -85,11 +109,6 @@ def in_html(
     if not rows:
         return f"<p>{plain(said)}</p>"
     heads = "".join(f"<th>{plain(text)}</th>" for text in head)
-    lines = "".join(
-        f"<tr>{''.join(cell(text, at) for at, text in enumerate(row))}</tr>" for row in rows
-    )
+    lines = "".join(f"<tr>{''.join(cell(text, at) for at, text in enumerate(row))}</tr>" for row in rows)
     after = f"<p>{plain(rest)}</p>" if rest else ""
-    return (
-        f"<p>{plain(said)}</p><table><thead><tr>{heads}</tr></thead>"
-        f"<tbody>{lines}</tbody></table>{after}"
-    )
+    return f"<p>{plain(said)}</p><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>{after}"

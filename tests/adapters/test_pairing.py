@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradeq.adapters.pairing import Pairing, content
+from gradeq.adapters.river import Pairing, content
 
 VALUES = st.one_of(
     st.integers(), st.floats(), st.booleans(), st.text(max_size=5), st.none(),

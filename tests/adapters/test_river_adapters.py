@@ -6,18 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from river import (
-    base,
-    checks,
-    compose,
-    datasets,
-    evaluate,
-    linear_model,
-    metrics,
-    naive_bayes,
-    preprocessing,
-    stream,
-)
+from river import base, checks, compose, datasets, evaluate, linear_model, metrics, naive_bayes, preprocessing, stream
 
 import gradeq as gq
 from gradeq.adapters.river import DebiasedClassifier, DebiasedRegressor, TrackedInterval
@@ -32,9 +21,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("model", "check"),
-    CASES,
-    ids=[f"{type(model).__name__}-{check.__name__}" for model, check in CASES],
+    ("model", "check"), CASES, ids=[f"{type(model).__name__}-{check.__name__}" for model, check in CASES]
 )
 def test_river_accepts_the_adapter(model: Any, check: Any) -> None:
     random.seed(0)  # river's checks drop features at random
@@ -64,8 +51,7 @@ class Echo(base.Regressor):
 def rows(n: int = 200, seed: int = 0) -> list[tuple[dict[str, Any], float]]:
     rng = random.Random(seed)
     return [
-        ({"f": rng.random(), "shop": rng.choice("ab"), "late": rng.randrange(20)}, rng.gauss(1, 1))
-        for _ in range(n)
+        ({"f": rng.random(), "shop": rng.choice("ab"), "late": rng.randrange(20)}, rng.gauss(1, 1)) for _ in range(n)
     ]
 
 
@@ -82,7 +68,7 @@ def simulated(layer: Any, data: Any, delay: Any, base: Any = lambda x: x["f"]) -
 
 def learned(layer: Any) -> Any:
     """Parameters and sums, bit for bit (ids of tickets left aside)."""
-    return layer.theta, json.loads(layer.to_json())["state"]["columns"], layer.in_flight
+    return layer.theta, json.loads(layer.to_json())["state"]["columns"], layer.traffic
 
 
 DELAYS = [None, 7, lambda x, y: x["late"], "late"]
@@ -96,7 +82,7 @@ def test_late_labels_give_the_plain_layer_bit_for_bit(delay: Any, groups: Any) -
     layer = simulated(gq.Debiaser(0.1, groups=groups or ()), rows(), delay)
     assert learned(model.layer_) == learned(layer)
     assert model.equilibrium_ == layer.equilibrium()
-    assert model.layer_.in_flight["open"] == 0
+    assert model.layer_.traffic["open"] == 0
     assert not model.layer_.ids
 
 
@@ -145,7 +131,7 @@ def test_ids_in_the_data_set_make_pairs_exact(before: bool) -> None:
             layer.update(y, id=i)
     assert learned(model.layer_) == learned(layer)
     assert model.learn_one({"f": 0.0}, data[0][1], id="row-0") is None
-    assert model.layer_.in_flight["labelled"] == len(data)
+    assert model.layer_.traffic["labelled"] == len(data)
     with pytest.raises(LabelConflict):
         model.learn_one({"f": 0.0}, 99.0, id="row-0")
     with pytest.raises(UnknownTicket):
@@ -171,7 +157,7 @@ def test_labels_of_rows_never_served_are_paired_as_told() -> None:
         model = DebiasedRegressor(Echo(), 0.5, groups=["shop"], pairing=pairing, late_cap=None)
         model.predict_one(x)
         model.learn_one(other, 3.0)
-        posted[pairing] = model.layer_.theta["shop=a"], model.layer_.in_flight["open"]
+        posted[pairing] = model.layer_.theta["shop=a"], model.layer_.traffic["open"]
     assert posted == {"auto": (1.0, 0), "content": (0.5, 1), "order": (1.0, 0)}
     strangers = DebiasedRegressor(Echo(), 0.5, groups=["shop"], late_cap=None)
     strangers.predict_one(x)
@@ -184,9 +170,9 @@ def test_both_verbs_for_one_row_are_one_question() -> None:
     for x, y in datasets.Phishing().take(50):
         p = model.predict_proba_one(x)
         assert model.predict_one(x) == (p[True] > 0.5)
-        assert model.layer_.in_flight["open"] == 1
+        assert model.layer_.traffic["open"] == 1
         model.learn_one(x, y)
-    assert model.layer_.in_flight == {
+    assert model.layer_.traffic == {
         "open": 0, "peak": 1, "peak_lateness": 1, "served": 50, "labelled": 50, "mean_delay": 0.0, "longest_delay": 0,
     }  # fmt: skip
 
@@ -219,7 +205,7 @@ def test_rows_without_a_label_lapse_and_their_late_label_moves_nothing() -> None
     for i in range(20):
         model.predict_one({"f": float(i)})
         model.learn_one({"f": float(i)}, float(i))
-    assert model.layer_.in_flight["open"] == 0
+    assert model.layer_.traffic["open"] == 0
     model.learn_one({"f": -1.0}, 100.0)
     assert model.layer_.theta == {"(all)": 0.0}
     assert not model._serving.pairs.waiting
@@ -237,7 +223,7 @@ def test_a_saved_layer_knows_the_rows_that_have_lapsed() -> None:
         each.learn_one({"f": 0.0}, 100.0)
         assert each.layer_.theta == {"(all)": 0.0}
         each.learn_one({"f": 5.0}, 5.0)
-        assert (each.layer_.in_flight["open"], each.layer_.in_flight["labelled"]) == (3, 1)
+        assert (each.layer_.traffic["open"], each.layer_.traffic["labelled"]) == (3, 1)
 
 
 def test_a_saved_layer_finds_the_rows_that_were_open() -> None:
@@ -271,7 +257,7 @@ def test_a_label_that_is_refused_changes_nothing() -> None:
     assert model.layer_.to_json() == before
     assert model.regressor.weights == {}
     model.learn_one({"f": 1.0}, 1.0)
-    assert model.layer_.in_flight["open"] == 0
+    assert model.layer_.traffic["open"] == 0
 
 
 def test_features_and_weights_are_keys_of_the_row() -> None:

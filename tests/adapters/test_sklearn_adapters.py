@@ -11,12 +11,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import (
-    LinearRegression,
-    LogisticRegression,
-    QuantileRegressor,
-    SGDRegressor,
-)
+from sklearn.linear_model import LinearRegression, LogisticRegression, QuantileRegressor, SGDRegressor
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -24,12 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gradeq as gq
-from gradeq.adapters.sklearn import (
-    DebiasedClassifier,
-    DebiasedRegressor,
-    TrackedInterval,
-    TrackedQuantile,
-)
+from gradeq.adapters.sklearn import DebiasedClassifier, DebiasedRegressor, TrackedInterval, TrackedQuantile
 from gradeq.errors import BadInput, LabelConflict, UnknownTicket
 
 ADAPTERS = [
@@ -63,9 +53,7 @@ def numeric(model: Any) -> Any:
 
 def test_partial_fit_is_the_plain_layer_bit_for_bit() -> None:
     X, y = stream()
-    model = DebiasedRegressor(
-        numeric(LinearRegression()), eta=0.05, groups=["region"], features=["z"]
-    ).fit(X, y)
+    model = DebiasedRegressor(numeric(LinearRegression()), eta=0.05, groups=["region"], features=["z"]).fit(X, y)
     new, labels = stream(seed=1)
     layer = gq.Debiaser(0.05, groups=["region"], features=["z"])
     columns = {"groups": {"region": new["region"]}, "features": {"z": new["z"]}}
@@ -103,9 +91,9 @@ def test_quantiles_and_intervals_are_the_plain_layers_bit_for_bit() -> None:
     one = gq.QuantileTracker(0.975)
     one.run(point, labels)
     assert quantile.partial_fit(later, labels).layer_.to_json() == one.to_json()
-    interval = TrackedInterval(
-        LinearRegression(), 0.8, lower=QuantileRegressor(quantile=0.1, alpha=0.0)
-    ).fit(numbers, y)
+    interval = TrackedInterval(LinearRegression(), 0.8, lower=QuantileRegressor(quantile=0.1, alpha=0.0)).fit(
+        numbers, y
+    )
     two = gq.IntervalTracker(0.8)
     two.run(np.column_stack([interval.lower_.predict(later), point]), labels)
     assert interval.partial_fit(later, labels).layer_.to_json() == two.to_json()
@@ -123,14 +111,12 @@ def test_any_cut_of_the_rows_gives_the_same_layer() -> None:
     for a, b in ((0, 1), (1, 100), (100, 300)):
         parts.partial_fit(X[["x", "z"]][a:b], y[a:b] + 1.0)
     assert parts.layer_.to_json() == whole.layer_.to_json()
-    assert parts.layer_.in_flight["labelled"] == 300
+    assert parts.layer_.traffic["labelled"] == 300
 
 
 def test_fit_teaches_the_layer_nothing_and_predict_changes_nothing() -> None:
     X, y = stream()
-    model = DebiasedRegressor(numeric(LinearRegression()), eta="plain", groups=["region"]).fit(
-        X, y + 5.0
-    )
+    model = DebiasedRegressor(numeric(LinearRegression()), eta="plain", groups=["region"]).fit(X, y + 5.0)
     assert model.layer_.to_json() == gq.Debiaser("plain", groups=["region"]).to_json()
     model.partial_fit(X, y)
     before = model.layer_.to_json()
@@ -145,9 +131,9 @@ def test_a_fitted_model_is_taken_as_it_is_and_another_is_fitted_first() -> None:
     fitted = LinearRegression().fit(numbers, y)
     taken = DebiasedRegressor(fitted).partial_fit(numbers, y + 1.0)
     assert taken.estimator_ is fitted
-    assert taken.layer_.in_flight["labelled"] == len(y)
+    assert taken.layer_.traffic["labelled"] == len(y)
     fresh = DebiasedRegressor(LinearRegression()).partial_fit(numbers, y + 1.0)
-    assert fresh.layer_.in_flight["labelled"] == 0
+    assert fresh.layer_.traffic["labelled"] == 0
     with pytest.raises(NotFittedError):
         _ = clone(fresh).equilibrium_
 
@@ -208,8 +194,7 @@ def test_late_labels_are_posted_by_id_against_what_was_served() -> None:
     served = model.serve(X, ids=np.arange(40))
     base = model.estimator_.predict(X).tolist()
     assert served.tolist() == [
-        layer.predict(f, {"region": g}, id=i)
-        for i, (f, g) in enumerate(zip(base, X["region"], strict=True))
+        layer.predict(f, {"region": g}, id=i) for i, (f, g) in enumerate(zip(base, X["region"], strict=True))
     ]
     order = np.random.default_rng(0).permutation(40)
     assert set(model.learn(order, y[order])) == {"applied"}
@@ -268,9 +253,7 @@ def test_what_cannot_work_is_refused_in_one_line() -> None:
     with pytest.raises(BadInput, match="give a list"):
         DebiasedRegressor(LinearRegression(), groups="x").fit(numbers, y)
     with pytest.raises(BadInput, match="no column names"):
-        DebiasedRegressor(LinearRegression(), groups=["x"]).fit(numbers.to_numpy(), y).predict(
-            numbers.to_numpy()
-        )
+        DebiasedRegressor(LinearRegression(), groups=["x"]).fit(numbers.to_numpy(), y).predict(numbers.to_numpy())
 
 
 def test_the_layer_is_saved_and_taken_up_again() -> None:

@@ -142,7 +142,5 @@ def games(rows: int = 300, seed: int = 3) -> list[dict[str, Any]]:
         roll = rng.random()
         winner = "tie" if roll > 0.9 else "home" if rng.random() < p else "away"
         score = {"home": 1, "away": 0, "tie": 0.5}[winner]
-        made.append(
-            {"home": names[a], "away": names[b], "winner": winner, "score": score, "day": i // 3}
-        )
+        made.append({"home": names[a], "away": names[b], "winner": winner, "score": score, "day": i // 3})
     return made

@@ -13,7 +13,6 @@ import sys
 from importlib import import_module
 
 from gradeq.cli import run
-from gradeq.cli.light import arrow_without_pandas
 
 # What a run imports, so that children need not; none of these starts a thread.
 FIRST = (
@@ -22,11 +21,9 @@ FIRST = (
     "numba",
     "gradeq.layers.debiaser",
     "gradeq.layers.registry",
-    "gradeq.layers.many",
+    "gradeq.layers.run",
 )
-FIRST += tuple(
-    f"gradeq.cli.{name}" for name in ("debias", "job", "label", "label_job", "notes", "finish")
-)
+FIRST += tuple(f"gradeq.cli.{name}" for name in ("debias", "job", "label", "label_job", "run_notices", "summary"))
 CHANGING = ("open", "replace", "unlink", "fsync", "ftruncate", "pwrite")
 
 
@@ -52,7 +49,6 @@ def main(folder: str, *arguments: str) -> None:
     """Kill run after run, until one goes through."""
     for name in FIRST:
         import_module(name)
-    arrow_without_pandas()
     for k in range(1000):
         copy = f"{folder}-{k}"
         shutil.copytree(folder, copy)

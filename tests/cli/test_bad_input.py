@@ -205,9 +205,7 @@ def test_a_step_that_diverges_is_an_error_and_nothing_is_written(tmp_path):
     rows = [{"f": 0.0, "y": 1e300 * (-1) ** i, "t": i, "due": i + 50} for i in range(2000)]
     file = write(tmp_path / "wild.csv", rows)
     options = ("--prediction", "f", "--label", "y", "--time", "t", "--label-time", "due")
-    line = refused(
-        here("debias", file, *options, "--eta", "1.9", "--no-cap", "-o", tmp_path / "o.csv")
-    )
+    line = refused(here("debias", file, *options, "--eta", "1.9", "--no-cap", "-o", tmp_path / "o.csv"))
     assert "diverging" in line
     assert not (tmp_path / "o.csv").exists()
 

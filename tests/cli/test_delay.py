@@ -37,7 +37,7 @@ def by_hand(made, delay, key=None):
             ticket, y = own.pop(0)
             if y != "":
                 layer.post(ticket, y)
-        ticket = layer.open(row["f"], row[key]) if key else layer.open(row["f"])
+        ticket = layer.open(row["f"], key=row[key]) if key else layer.open(row["f"])
         own.append((ticket, row["y"]))
         served.append(ticket.served)
     return served, layer
@@ -66,9 +66,7 @@ def test_a_state_goes_on_with_the_labels_that_are_on_their_way(tmp_path, key):
         ok(here(*call, "--delay", 5, "--quiet"))
         served += column(out, "adjusted")
     assert served == by_hand(made, 5, key)[0]
-    assert "go on with --delay in rows" in refused(
-        here("debias", file, *COLUMNS, *more, "--state", state)
-    )
+    assert "go on with --delay in rows" in refused(here("debias", file, *COLUMNS, *more, "--state", state))
     late = write(tmp_path / "late.csv", made)
     call = ("debias", late, *COLUMNS, *more, "--time", "day", "--state", tmp_path / "t.json")
     ok(here(*call, "--delay", "3d"))
@@ -136,20 +134,15 @@ def test_options_that_do_not_go_with_a_delay_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("command", [["debias"], ["quantile", "--level", "0.8"]])
-def test_how_late_labels_of_series_are_is_said_in_the_rows_that_the_option_counts(
-    tmp_path, command
-):
+def test_how_late_labels_of_series_are_is_said_in_the_rows_that_the_option_counts(tmp_path, command):
     """--delay and the cap count rows of a series, so what is said of them does too."""
     rows = [f"{k},s{k % 5},{100 + k % 7},{103 + k % 11}" for k in range(900)]
     (tmp_path / "k.csv").write_text("t,shop,f,y\n" + "\n".join(rows) + "\n")
     given = [*command, tmp_path / "k.csv", "--prediction", "f", "--label", "y", "--key", "shop"]
     page = tmp_path / "r.html"
     said = ok(here(*given, "--delay", 24, "--report", page)).out
-    assert "labels up to 24 rows of their series late; 125 labels not due by the last row" in said
-    assert (
-        "Note: Labels arrived up to 24 rows of their series late: steps were capped, down to"
-        in said
-    )
+    assert "labels up to 24 rows of their series late; 125 labels wait for a later row" in said
+    assert "Note: Labels arrived up to 24 rows of their series late: steps were capped, down to" in said
     for text in (said, page.read_text()):
         late = set(re.findall(r"([\d,]+ rows(?: of their series)?) late", text))
         assert late == {"24 rows of their series"}

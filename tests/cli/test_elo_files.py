@@ -96,9 +96,7 @@ def test_every_way_to_name_the_winner_says_the_same(rows, tmp_path):
         made = []
         for row in rows:
             winner = row["winner"]
-            winner = (
-                row[winner] if kind == "names" and winner != "tie" else spelled.get(winner, winner)
-            )
+            winner = row[winner] if kind == "names" and winner != "tie" else spelled.get(winner, winner)
             made.append({**row, "winner": winner})
         file = write(tmp_path / f"{kind}.csv", made)
         thetas.append(ok(here("elo", file, *WINNER, "--json")).json["theta"])
@@ -247,10 +245,7 @@ def test_players_who_never_met_the_others_are_named_and_notes_stand_below_the_bo
     assert "Warning: 2 players never met the other" in told
     assert "No chain of games joins yan, zoe to them" in told
     text = page.read_text()
-    places = [
-        text.index(part)
-        for part in ("never met", ">Leaderboard<", "What is certified", "Good to know")
-    ]
+    places = [text.index(part) for part in ("never met", ">Leaderboard<", "What is certified", "Good to know")]
     assert places == sorted(places) and text.index("No time column") > places[-1]
 
 
@@ -270,7 +265,7 @@ def test_page_and_terminal_describe_what_was_run(file, tmp_path, view, step, hom
     constant = found["view"]["constant_weight"]
     fitted = {"auto": constant, "all-time": 1.0, "now": 0.0}[view]
     assert ("expected wins of all games" in method) == (1.0 - fitted <= 0.9995)
-    assert ("strengths of the moment, by the filter" in method) == (fitted <= 0.9995)
+    assert ("current strengths, by the filter" in method) == (fitted <= 0.9995)
     if home:
         advantage = [f"{found['home'][end]:.0f}" for end in ("elo", "low", "high")]
         said = "Home advantage: {} Elo (95 % interval {} to {}).".format(*advantage)

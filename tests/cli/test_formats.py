@@ -14,10 +14,7 @@ MARKERS = ["#N/A", "-", r"\N", "<NA>", "NaT"]
 
 
 def plain_rows(rows: int = 80) -> list[dict[str, object]]:
-    return [
-        {k: row[k] for k in ("id", "score", "outcome", "region", "day", "x")}
-        for row in scores(rows)
-    ]
+    return [{k: row[k] for k in ("id", "score", "outcome", "region", "day", "x")} for row in scores(rows)]
 
 
 def european(path: Path, rows: list[dict[str, object]], separator: str = ";") -> Path:
@@ -74,21 +71,8 @@ def test_separators_and_decimal_commas_give_the_same_run(tmp_path, sign, typed):
     other = european(tmp_path / "other.csv", rows, sign)
     line = refused(here("debias", other, *BASE))
     assert "--separator" in line and typed in line
-    assert "for decimal commas give --decimal ," in refused(
-        here("debias", other, *BASE, "--separator", typed)
-    )
-    own = (
-        "--separator",
-        typed,
-        "--decimal",
-        ",",
-        "--feature",
-        "x",
-        "--eta",
-        "0.01",
-        "--time",
-        "day",
-    )
+    assert "for decimal commas give --decimal ," in refused(here("debias", other, *BASE, "--separator", typed))
+    own = ("--separator", typed, "--decimal", ",", "--feature", "x", "--eta", "0.01", "--time", "day")
     out = tmp_path / "out.csv"
     found = ok(here("debias", other, *BASE, *own, "--json", "-o", out)).json
     same = ok(here("debias", usual, *BASE, *own[4:], "--json", "-o", tmp_path / "same.csv")).json
@@ -131,9 +115,7 @@ def test_games_and_labels_have_the_same_options(tmp_path):
     games.write_text("a;b;w\nx;y;a\ny;x;-\nx;y;b\n")
     own = ("--separator", ";", "--missing", "-")
     board = tmp_path / "board.csv"
-    found = ok(
-        here("elo", games, "--a", "a", "--b", "b", "--winner", "w", *own, "--json", "-o", board)
-    )
+    found = ok(here("elo", games, "--a", "a", "--b", "b", "--winner", "w", *own, "--json", "-o", board))
     assert found.json["labelled"] == 2
     assert board.read_text().startswith("rank;rank_low;")
     state, rows, labels = (tmp_path / name for name in ("s.json", "rows.csv", "labels.csv"))

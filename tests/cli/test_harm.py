@@ -8,9 +8,9 @@ import pytest
 
 import gradeq as gq
 from cli.calling import here, ok, write
-from gradeq.cli.json_summary import warned
-from gradeq.report.of_layer import story_of
-from gradeq.report.of_state import harm_since
+from gradeq.cli.summary import notices_json
+from gradeq.report.layer_story import story_of
+from gradeq.report.state_facts import state_harm_notices
 
 DAY = 60
 
@@ -23,7 +23,7 @@ def swinging(days: int = 10, seed: int = 3) -> list[dict[str, Any]]:
         g, f = rng.choice("ab"), rng.uniform(20.0, 40.0)
         y = f + (8.0 * (-1.0) ** (i // DAY) if g == "a" else 0.0) + rng.gauss(0.0, 2.0)
         row = {"id": f"n{i}", "g @ 1": g, "h": rng.choice("xyz"), "day": i // DAY, "f": f, "y": y}
-        rows.append(row | {"w": rng.choice([1, 2, 3]), "p": (f - 20.0) / 20.0, "b": int(y > 30.0)})
+        rows.append(row | {"w": 3, "p": (f - 20.0) / 20.0, "b": int(y > 30.0)})
     return rows
 
 
@@ -51,9 +51,9 @@ def test_a_state_says_what_the_run_of_the_same_rows_said_got_worse(name, tmp_pat
     file, state = write(tmp_path / "rows.csv", swinging()), tmp_path / "state.json"
     said = ok(here(*SETTINGS[name], file, "--state", state, "--json")).json["warnings"]
     layer = gq.load(state)
-    found = warned(harm_since(layer, layer.equilibrium()))
+    found = notices_json(state_harm_notices(layer, layer.equilibrium()))
     assert found == harmful(said) and found, said
-    assert harmful(warned(story_of(layer).notices)) == found
+    assert harmful(notices_json(story_of(layer).notices)) == found
     audit = ok(here("audit", state, "--json")).json
     assert harmful(audit["warnings"]) == found
     assert all(warning["claim"] in ok(here("audit", state)).out for warning in found)
@@ -97,18 +97,14 @@ def test_labels_that_come_later_bring_the_warning_and_never_advise_the_step_in_u
     assert answer["loss"]["after"] > 1.05 * answer["loss"]["before"]
     found = harmful(answer["warnings"])
     assert [warning["level"] for warning in found] == ["amber", "amber"]
-    assert (
-        "`--eta plain`" in found[0]["remedy"] if not eta else "`--eta auto`" in found[0]["remedy"]
-    )
+    assert "`--eta plain`" in found[0]["remedy"] if not eta else "`--eta auto`" in found[0]["remedy"]
     assert "`--eta auto`" not in found[0]["remedy"] or eta
     assert "2 groups got worse" in found[1]["claim"]
 
 
 def test_no_warning_where_nothing_got_worse(tmp_path):
-    rows = [
-        {"f": 1.0 + i % 2, "y": 2.0 + i % 2 + 0.1 * (i % 3), "g @ 1": i % 2} for i in range(400)
-    ]
+    rows = [{"f": 1.0 + i % 2, "y": 2.0 + i % 2 + 0.1 * (i % 3), "g @ 1": i % 2} for i in range(400)]
     file, state = write(tmp_path / "rows.csv", rows), tmp_path / "state.json"
     said = ok(here(*SETTINGS["auto"], file, "--state", state, "--json")).json["warnings"]
     layer = gq.load(state)
-    assert harmful(said) == harm_since(layer, layer.equilibrium()) == []
+    assert harmful(said) == state_harm_notices(layer, layer.equilibrium()) == []

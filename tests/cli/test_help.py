@@ -105,6 +105,6 @@ def test_a_fault_of_our_own_is_one_line_too(tmp_path, monkeypatch):
     from gradeq.cli import job
 
     file = write(tmp_path / "scores.csv", scores(20))
-    monkeypatch.setattr(job, "concluded", lambda *given: 1 / 0)
+    monkeypatch.setattr(job, "run_outcome", lambda *given: 1 / 0)
     line = refused(here("debias", file, "--prediction", "score", "--label", "outcome"), 1)
     assert "ZeroDivisionError" in line and "GRADEQ_DEBUG=1" in line

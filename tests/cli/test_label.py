@@ -43,10 +43,7 @@ def split(folder: Path, days: list[list[dict[str, Any]]]) -> tuple[list[Path], l
     """A file of predictions and a file of labels for every day; labels in another order."""
     asked, told = [], []
     for k, rows in enumerate(days):
-        served = [
-            {name: row[name] for name in ("order", "forecast", "region", "shop", "day")}
-            for row in rows
-        ]
+        served = [{name: row[name] for name in ("order", "forecast", "region", "shop", "day")} for row in rows]
         labels = [{name: row[name] for name in ("order", "sold", "known")} for row in rows]
         random.Random(k).shuffle(labels)
         asked.append(write(folder / f"predictions{k}.csv", served))
@@ -78,8 +75,8 @@ SETTINGS: dict[str, tuple[tuple[str, ...], Any]] = {
 def columns(layer: Any, rows: list[dict[str, str]]) -> dict[str, Any]:
     """The groups and the key that a layer asks for."""
     found: dict[str, Any] = {}
-    if layer._names.groups:
-        found["groups"] = {name: [row[name] for row in rows] for name in layer._names.groups}
+    if layer.internals.names.groups:
+        found["groups"] = {name: [row[name] for row in rows] for name in layer.internals.names.groups}
     if layer.kind == "keyed":
         found["key"] = [row["shop"] for row in rows]
     return found
@@ -114,12 +111,10 @@ def test_thirty_days_of_files_are_the_events_of_one_layer(tmp_path, name):
         if day != missing:
             found = ok(here(*call, "--json")).json
             served = serve(layer, file)
-            assert found["open"] == layer.in_flight["open"]
+            assert found["open"] == layer.traffic["open"]
             new = [name for name in table(tmp_path / "out.csv")[0] if name not in table(file)[0]]
             out = [[float(row[name]) for name in new] for row in table(tmp_path / "out.csv")]
-            assert out == [
-                value if isinstance(value, list) else [value] for value in map(plain, served)
-            ]
+            assert out == [value if isinstance(value, list) else [value] for value in map(plain, served)]
         if day == repeated:
             kept = state.read_bytes()
             assert "the state has seen these 20 rows: run " in refused(here(*call))
@@ -128,20 +123,10 @@ def test_thirty_days_of_files_are_the_events_of_one_layer(tmp_path, name):
             for row in table(file):
                 layer.forget(row["order"])
             serve(layer, file)
-            by_now = layer.in_flight["served"]
+            by_now = layer.traffic["served"]
             assert gq.load(state).log[0] == ("again: 20 ids were served before", by_now)
         if day >= LATE:
-            post = (
-                "label",
-                told[day - LATE],
-                "--state",
-                state,
-                "--id",
-                "order",
-                "--label",
-                "sold",
-                "--json",
-            )
+            post = ("label", told[day - LATE], "--state", state, "--id", "order", "--label", "sold", "--json")
             counts = ok(here(*post)).json
             known = answers(told[day - LATE])
             outcomes = layer.update_many(list(known.values()), ids=list(known))
@@ -159,7 +144,7 @@ def test_thirty_days_of_files_are_the_events_of_one_layer(tmp_path, name):
             assert ok(here(*post, "--correct")).json["corrected"] == 1
             layer.correct(id, 99.5)
     kept = gq.load(state)
-    assert kept._state.saved() == layer._state.saved() and kept.ids == layer.ids
+    assert kept.internals.state.saved() == layer.internals.state.saved() and kept.ids == layer.ids
     assert kept.equilibrium().as_dict() == layer.equilibrium().as_dict()
     assert ok(here("audit", state)).out
 
@@ -169,48 +154,26 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        (0, 0.5, 1),
-        ("b", "tie", "a"),
-        ("model_b", "tie (bothbad)", "model_a"),
-        ("Away", "draw", "HOME"),
-    ],
+    "words", [(0, 0.5, 1), ("b", "tie", "a"), ("model_b", "tie (bothbad)", "model_a"), ("Away", "draw", "HOME")]
 )
 def test_games_may_be_settled_later_by_scores_or_words(tmp_path, words):
-    games = [
-        {"id": k, "a": f"p{k % 5}", "b": f"p{(k + 1 + k % 3) % 5}", "s": ""} for k in range(30)
-    ]
+    games = [{"id": k, "a": f"p{k % 5}", "b": f"p{(k + 1 + k % 3) % 5}", "s": ""} for k in range(30)]
     file, state = write(tmp_path / "games.csv", games), tmp_path / "elo.json"
     call = ("elo", file, "--a", "a", "--b", "b", "--score", "s", "--id", "id", "--state", state)
     assert ok(here(*call, "--json")).json["open"] == 30
     scores = [{"id": k, "s": words[k % 3]} for k in reversed(range(30))]
-    post = (
-        "label",
-        write(tmp_path / "scores.csv", scores),
-        "--state",
-        state,
-        "--id",
-        "id",
-        "--label",
-        "s",
-    )
+    post = ("label", write(tmp_path / "scores.csv", scores), "--state", state, "--id", "id", "--label", "s")
     told = ok(here(*post)).out
     assert "30 labels applied; 0 rows still wait for a label." in told
     layer = gq.Elo()
-    layer.predict_many(
-        [g["a"] for g in games], [g["b"] for g in games], ids=[str(g["id"]) for g in games]
-    )
+    layer.predict_many([g["a"] for g in games], [g["b"] for g in games], ids=[str(g["id"]) for g in games])
     won = dict(zip(words, (0.0, 0.5, 1.0), strict=True))
     layer.update_many([won[s["s"]] for s in scores], ids=[str(s["id"]) for s in scores])
-    assert gq.load(state)._state.saved() == layer._state.saved()
+    assert gq.load(state).internals.state.saved() == layer.internals.state.saved()
     board = layer.board()
     assert board.lines[0] in told.splitlines()
     for row in board.rows:
-        assert any(
-            line.split()[:1] == [row.player] and f" {row.elo:.0f} " in line
-            for line in told.splitlines()
-        )
+        assert any(line.split()[:1] == [row.player] and f" {row.elo:.0f} " in line for line in told.splitlines())
 
 
 @pytest.fixture
@@ -221,18 +184,7 @@ def served(tmp_path) -> Path:
     for file in asked:
         ok(
             here(
-                "debias",
-                file,
-                *FORECAST,
-                "--eta",
-                "0.1",
-                "--time",
-                "day",
-                "--ttl",
-                "3d",
-                "--state",
-                state,
-                "--quiet",
+                "debias", file, *FORECAST, "--eta", "0.1", "--time", "day", "--ttl", "3d", "--state", state, "--quiet"
             )
         )
     return state
@@ -255,25 +207,13 @@ def test_every_label_is_counted_once_and_what_is_not_used_is_written_down(served
         "1 label applied; 1 the same as before (duplicate); 1 unlike the label learned from (conflict); "
         "1 with an unknown id; 2 blank; 59 rows still wait" in done.out
     )
-    assert (
-        "Since the state began: bias" in done.out
-        and "squared error" in done.out
-        and "certificate" in done.out
-    )
+    assert "Since the state began: bias" in done.out and "squared error" in done.out and "certificate" in done.out
     assert "--correct replaces the old value by the new one" in done.out
     assert [(row["order"], row["sold"], row["rejected"], row["rejected_"]) for row in table(out)] == [
         ("0-1", "13", "x", "conflict"), ("nobody", "1", "=1", "unknown"),
     ]  # fmt: skip
     counts = ok(label(served, rows, "--correct", "--json")).json
-    wanted = {
-        "applied": 0,
-        "duplicate": 0,
-        "conflict": 0,
-        "unknown": 1,
-        "expired": 0,
-        "corrected": 3,
-        "skipped": 2,
-    }
+    wanted = {"applied": 0, "duplicate": 0, "conflict": 0, "unknown": 1, "expired": 0, "corrected": 3, "skipped": 2}
     # 12.5 again is a duplicate only until 13 has come in its place.
     assert {name: counts[name] for name in wanted} == wanted | {"duplicate": 2, "corrected": 1}
     assert ok(label(served, rows, "--quiet")).out == ""
@@ -291,25 +231,13 @@ def test_labels_are_posted_in_the_order_of_their_times_and_expire(served):
     assert (counts["applied"], counts["expired"], counts["skipped"]) == (3, 1, 1)
     ok(label(other, [rows[1], rows[0], rows[4]]))
     one, two = gq.load(served), gq.load(other)
-    assert one._state.saved() == two._state.saved() and one.ids["0-3"] == "expired"
+    assert one.internals.state.saved() == two.internals.state.saved() and one.ids["0-3"] == "expired"
     assert one.theta != gq.Debiaser(0.1).theta
     again = ok(label(served, rows[2:3], "--json")).json
     assert again["expired"] == 1
     # Rows from before the last label's time are served, and it is said that they know what came later.
     file = write(served.with_name("next.csv"), [{"order": "n", "forecast": 9, "day": "2024-03-03"}])
-    call = (
-        "debias",
-        file,
-        *FORECAST,
-        "--eta",
-        "0.1",
-        "--time",
-        "day",
-        "--ttl",
-        "3d",
-        "--state",
-        served,
-    )
+    call = ("debias", file, *FORECAST, "--eta", "0.1", "--time", "day", "--ttl", "3d", "--state", served)
     assert "labels from their future" in ok(here(*call)).out
 
 
@@ -344,20 +272,7 @@ def test_what_is_no_state_is_refused(served, tmp_path):
     refused(label(served, rows), 3)
     binary = write(tmp_path / "p.csv", [{"order": "a", "p": 0.5}])
     state = tmp_path / "binary.json"
-    ok(
-        here(
-            "debias",
-            binary,
-            "--prediction",
-            "p",
-            "--outcome",
-            "binary",
-            "--id",
-            "order",
-            "--state",
-            state,
-        )
-    )
+    ok(here("debias", binary, "--prediction", "p", "--outcome", "binary", "--id", "order", "--state", state))
     assert "outside [0, 1]" in refused(label(state, [{"order": "a", "sold": 7}]))
 
 
@@ -368,15 +283,13 @@ def test_a_layer_saved_in_python_takes_labels_from_files(tmp_path):
     rows = [{"order": order, "sold": 1.5} for order in ("7", "8", "007", "9")]
     assert ok(label(state, rows, "--json")).json["applied"] == 3
     layer.update_many([1.5] * 3, ids=[7, "8", "007"])
-    assert gq.load(state)._state.saved() == layer._state.saved()
+    assert gq.load(state).internals.state.saved() == layer.internals.state.saved()
 
 
 @pytest.mark.parametrize("spelled", ["{}.0", "{}"])
 def test_ids_that_a_data_frame_wrote_as_floats_are_the_whole_numbers_they_were(spelled, tmp_path):
     asked = write(tmp_path / "asked.csv", [{"id": 1000 + k, "f": 1.0} for k in range(5)])
-    told = write(
-        tmp_path / "told.csv", [{"id": spelled.format(1000 + k), "y": 2.0} for k in range(5)]
-    )
+    told = write(tmp_path / "told.csv", [{"id": spelled.format(1000 + k), "y": 2.0} for k in range(5)])
     state = tmp_path / "state.json"
     ok(here("debias", asked, "--prediction", "f", "--id", "id", "--state", state))
     done = ok(here("label", told, "--state", state, "--id", "id", "--label", "y", "--json"))
@@ -392,9 +305,7 @@ def test_labels_that_no_row_waits_for_are_shown_beside_one_that_does(tmp_path):
     found = ok(here("label", none, *call, "--json")).json["warnings"]
     assert [warning["level"] for warning in found] == ["amber"]
     assert "'2023-7'" in found[0]["evidence"] and "'2024-0'" in found[0]["evidence"]
-    assert (
-        "Warning: The state does not know the id of 1 label" in ok(here("label", none, *call)).out
-    )
+    assert "Warning: The state does not know the id of 1 label" in ok(here("label", none, *call)).out
     some = write(tmp_path / "some.csv", [{"id": "2023-7", "y": 1.0}, {"id": "2024-2", "y": 2.0}])
     assert "Note: The state does not know the id of 1 label." in ok(here("label", some, *call)).out
 
@@ -419,10 +330,7 @@ def test_strict_ends_with_1_where_a_label_was_not_used(served):
     own = ("--strict", "--quiet")
     assert label(served, [known], *own) == (0, "", "")
     assert label(served, [known], *own) == (0, "", "")  # a duplicate is no fault
-    for row, word in (
-        ({"order": "nobody", "sold": 1}, "unknown"),
-        (known | {"sold": 5}, "conflict"),
-    ):
+    for row, word in (({"order": "nobody", "sold": 1}, "unknown"), (known | {"sold": 5}, "conflict")):
         done = label(served, [row, {"order": "0-2", "sold": ""}], *own)
         assert (done.code, done.out) == (1, "")
         assert done.err.count("\n") == 1 and f"1 of 1 label was not used (1 {word})" in done.err

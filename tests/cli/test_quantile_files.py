@@ -40,9 +40,7 @@ def test_one_level_is_the_tracker_s_and_its_coverage_is_counted(file, rows, tmp_
     assert found["eta"] == 0.03 and found["command"] == "quantile"
     assert found["coverage"]["target"] == 0.9
     assert found["coverage"]["after"] == pytest.approx((y <= served).mean(), abs=1e-15)
-    assert found["coverage"]["before"] == pytest.approx(
-        (y <= numbers(rows, "forecast")).mean(), abs=1e-15
-    )
+    assert found["coverage"]["before"] == pytest.approx((y <= numbers(rows, "forecast")).mean(), abs=1e-15)
     pinball = np.where(y > served, 0.9 * (y - served), 0.1 * (served - y)).mean()
     assert found["loss"]["name"] == "pinball"
     assert found["loss"]["after"] == pytest.approx(pinball, abs=1e-14)
@@ -94,7 +92,7 @@ def test_an_ensemble_alone_says_that_coverage_is_not_guaranteed(file, rows, tmp_
     plain = QuantileEnsemble(0.9, [0.01, 0.1, 1.0], 0.5, final_eta=None, link="linear")
     run = plain.run(numbers(rows, "forecast"), numbers(rows, "price"))
     np.testing.assert_array_equal(column(out, "adjusted"), run.served)
-    assert found["weights"] == plain.weights
+    assert found["weights"] == plain.tracker_weights
     assert any("not guaranteed" in warning["claim"] for warning in found["warnings"])
     found = ok(here("quantile", file, *ONE, *options, "--eta", "0.05", "--json")).json
     final = QuantileEnsemble(0.9, [0.01, 0.1, 1.0], 0.5, final_eta=0.05)

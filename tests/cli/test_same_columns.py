@@ -15,9 +15,7 @@ def weeks(tmp_path):
 
 
 def run(folder, week, *options):
-    return gradeq(
-        "debias", f"{week}.csv", "--label", "y", "--state", "s.json", "--json", *options, cwd=folder
-    )
+    return gradeq("debias", f"{week}.csv", "--label", "y", "--state", "s.json", "--json", *options, cwd=folder)
 
 
 @pytest.mark.parametrize(

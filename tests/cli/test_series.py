@@ -8,7 +8,7 @@ import pytest
 
 import gradeq as gq
 from cli.calling import here, ok, refused, write
-from gradeq.cli.measure import GroupSums
+from gradeq.cli.outcome import GroupSums
 from relative import relative
 
 SKUS, DAYS = 40, 45
@@ -76,11 +76,7 @@ def test_the_table_of_all_series_is_that_of_the_library(demand, tmp_path, kind, 
     arguments, make, pool = KINDS[kind]
     out = tmp_path / f"keys{suffix}"
     command, *rest = arguments
-    ok(
-        here(
-            command, demand, *rest, "--label", "sold", "--key", "sku", "--min", 0, "--keys-out", out
-        )
-    )
+    ok(here(command, demand, *rest, "--label", "sold", "--key", "sku", "--min", 0, "--keys-out", out))
     table, cells = read(out), read(demand)
     low, high, y = (floats(cells[name]) for name in ("low", "high", "sold"))
     base = np.stack([low, high], axis=1) if kind == "interval" else low
@@ -98,19 +94,7 @@ def test_the_table_of_all_series_is_that_of_the_library(demand, tmp_path, kind, 
 def test_worst_and_widest_are_what_the_rows_say(demand, tmp_path):
     out, keys = tmp_path / "out.csv", tmp_path / "keys.csv"
     command, *rest = KINDS["interval"][0]
-    given = [
-        command,
-        demand,
-        *rest,
-        "--label",
-        "sold",
-        "--key",
-        "sku",
-        "-o",
-        out,
-        "--keys-out",
-        keys,
-    ]
+    given = [command, demand, *rest, "--label", "sold", "--key", "sku", "-o", out, "--keys-out", keys]
     said = ok(here(*given, "--json")).json["series"]
     rows = read(out)
     lower, upper, y = (floats(rows[name]) for name in ("lower", "upper", "sold"))
@@ -128,9 +112,7 @@ def test_worst_and_widest_are_what_the_rows_say(demand, tmp_path):
     assert [one["key"] for one in said["widest"]] == sorted(width, key=width.get, reverse=True)[:10]
     assert said["off"]["mean"] == pytest.approx(np.mean(by_size[:-1]), abs=1e-9)
     table = read(keys)
-    known = {
-        name: float(x) for name, x in zip(table["key"], table["width_after"], strict=True) if x
-    }
+    known = {name: float(x) for name, x in zip(table["key"], table["width_after"], strict=True) if x}
     assert all(known[name] == pytest.approx(width[name]) for name in width if width[name] > 0.0)
     page = ok(here(*given)).out
     assert "worst series" in page and "widest series" in page and said["worst"][0]["key"] in page
@@ -146,10 +128,7 @@ def test_of_several_levels_the_one_that_is_farthest_off_is_told(demand, tmp_path
     y, names = floats(cells["sold"]), np.array(cells["sku"])
     for one in worst:
         mine = (names == one["key"]) & ~np.isnan(y)
-        off = {
-            tau: np.mean(y[mine] <= floats(cells[f"adjusted_{tau}"])[mine]) - tau
-            for tau in (0.2, 0.9)
-        }
+        off = {tau: np.mean(y[mine] <= floats(cells[f"adjusted_{tau}"])[mine]) - tau for tau in (0.2, 0.9)}
         assert one["level"] == max(off, key=lambda tau: abs(off[tau]))
         assert one["coverage"]["after"] - one["level"] == pytest.approx(off[one["level"]], abs=1e-9)
     assert f"{worst[0]['key']} at {worst[0]['level']}" in (tmp_path / "page.html").read_text()
@@ -174,9 +153,7 @@ def test_the_report_has_the_section_with_paths(demand, tmp_path):
 def test_weights_count_in_the_table_and_in_the_charts(demand, tmp_path):
     heavy = tmp_path / "heavy.csv"
     rows = demand.read_text().splitlines()
-    heavy.write_text(
-        "\n".join([f"{rows[0]},w", *(f"{row},{i % 3}" for i, row in enumerate(rows[1:]))])
-    )
+    heavy.write_text("\n".join([f"{rows[0]},w", *(f"{row},{i % 3}" for i, row in enumerate(rows[1:]))]))
     out, keys = tmp_path / "out.csv", tmp_path / "keys.csv"
     command, *rest = KINDS["interval"][0]
     given = [command, heavy, *rest, "--label", "sold", "--key", "sku", "--weight", "w", "-o", out]
@@ -203,14 +180,12 @@ def test_series_with_groups_are_listed_by_key_and_group(demand, tmp_path):
     [
         (["--keys-out", "keys.csv"], "--keys-out writes one row for each series of --key"),
         (["--key", "sku", "--keys-out", "keys.xlsx"], "must end in .csv, .csv.gz or .parquet"),
-        (["--key", "sku", "--keys-out", "k.csv", "-o", "k.csv"], "is named for two outputs"),
+        (["--key", "sku", "--keys-out", "k.csv", "-o", "k.csv"], "is used for two outputs"),
         (["--key", "sku", "--keys-out", "no/such/keys.csv"], "there is no folder"),
         (["--key", "none", "--keys-out", "keys.csv"], "none"),
     ],
 )
-def test_bad_input_of_keys_out_is_one_line_and_leaves_nothing(
-    demand, tmp_path, monkeypatch, given, said
-):
+def test_bad_input_of_keys_out_is_one_line_and_leaves_nothing(demand, tmp_path, monkeypatch, given, said):
     monkeypatch.chdir(tmp_path)
     done = here("debias", demand, "--prediction", "low", "--label", "sold", *given)
     assert said in refused(done)
@@ -324,13 +299,9 @@ def test_crossing_forecasts_are_counted_and_change_nothing(demand, tmp_path, sha
 
 
 @pytest.mark.parametrize("labels", [21, 40])
-def test_terminal_and_page_name_ten_series_alike_and_say_when_young_ones_are_compared(
-    labels, tmp_path
-):
+def test_terminal_and_page_name_ten_series_alike_and_say_when_young_ones_are_compared(labels, tmp_path):
     rows = [
-        {"s": f"s{k}", "f": 5.0, "y": 5.0 + (17 * k + 5 * i) % 13 - 6.0}
-        for i in range(labels)
-        for k in range(24)
+        {"s": f"s{k}", "f": 5.0, "y": 5.0 + (17 * k + 5 * i) % 13 - 6.0} for i in range(labels) for k in range(24)
     ]
     page = tmp_path / "page.html"
     call = ("--prediction", "f", "--label", "y", "--level", "0.8", "--key", "s", "--eta", "0.3")
@@ -363,7 +334,5 @@ def test_a_bound_on_coverage_that_says_nothing_is_called_vacuous(demand, tmp_pat
             if own["bound"] is not None:
                 raw = max(abs(own["coverage"]["before"] - 0.8), 0.05)
                 assert own["vacuous"] == (own["bound"] >= raw), own
-        bounds = re.findall(
-            r'<td class="limit"[^>]*>(?:<span class="loose">)?([\d.,]+)', page.read_text()
-        )
+        bounds = re.findall(r'<td class="limit"[^>]*>(?:<span class="loose">)?([\d.,]+)', page.read_text())
         assert all(float(bound.replace(",", "")) <= 80.0 for bound in bounds)

@@ -48,24 +48,24 @@ def test_the_correction_is_drawn_as_it_was_served(tmp_path):
 
 
 def test_the_means_of_small_rates_fill_their_axis(tmp_path):
-    from gradeq.report import overtime
+    from gradeq.report import page
 
     rates(tmp_path / "rows.csv", 3000)
     seen = []
-    scale = overtime.scale
+    scale = page.axis_scale
 
     def spy(*args, **given):
         found = scale(*args, **given)
         seen.append(found)
         return found
 
-    overtime.scale = spy
+    page.axis_scale = spy
     try:
         done = here(
             "debias", tmp_path / "rows.csv", "--prediction", "p", "--label", "y", "--outcome", "binary",
             "--report", tmp_path / "page.html",
         )  # fmt: skip
     finally:
-        overtime.scale = scale
+        page.axis_scale = scale
     assert done.code == 0, done.err
     assert seen[0].high < 0.3

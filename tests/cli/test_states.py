@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import gradeq, here, installed, ok, refused, scores, write
-from gradeq import codec
+from gradeq.layers import serialization
 
 BASE = ("--prediction", "score", "--label", "outcome")
 
@@ -33,12 +33,10 @@ def state(file, tmp_path: Path) -> Path:
 def test_the_pieces_of_a_long_state_are_its_canonical_text() -> None:
     column, name = array("d", range(30_000)), 'é"' * 20_000
     names = [f"é {k}" for k in range(30_000)]
-    found = "".join(
-        codec.pieces({"n": names, "c": column, "t": name, "e": {}, "f": (1, None, math.inf)})
-    )
+    found = "".join(serialization.pieces({"n": names, "c": column, "t": name, "e": {}, "f": (1, None, math.inf)}))
     packed = {"$array": "d", "base64": base64.b64encode(column.tobytes()).decode()}
     few = [1, None, {"$float": "inf"}]
-    assert found == codec.canonical({"n": names, "c": packed, "t": name, "e": {}, "f": few})
+    assert found == serialization.canonical({"n": names, "c": packed, "t": name, "e": {}, "f": few})
 
 
 def as_json(text: str, **changed: object) -> str:
@@ -65,9 +63,7 @@ def flipped(body: dict) -> dict:
         (lambda text: "[" * 100_000, "not a gradeq state"),
     ],
 )
-def test_a_state_that_is_damaged_newer_or_not_ours_is_left_alone(
-    file, state, tmp_path, change, word
-):
+def test_a_state_that_is_damaged_newer_or_not_ours_is_left_alone(file, state, tmp_path, change, word):
     wrong = change(state.read_text()).encode("latin-1")
     state.write_bytes(wrong)
     out = tmp_path / "out.csv"
@@ -115,8 +111,8 @@ def test_audit_sees_a_parameter_that_does_not_fit_its_gradients(state):
     body = json.loads(state.read_text())
     del body["sha256"]
     body["state"]["columns"]["u"]["values"][0] += 0.01
-    body["sha256"] = codec.checksum(body)
-    state.write_text(codec.canonical(body))
+    body["sha256"] = serialization.checksum(body)
+    state.write_text(serialization.canonical(body))
     assert "identity" in refused(here("audit", state), 3)
 
 

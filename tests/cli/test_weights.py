@@ -1,4 +1,4 @@
-"""With --weight every figure of the summary is a weighted mean, like the bound beside it."""
+"""With --weight every figure of the summary is a plain weighted mean; with equal weights also the certificate's."""
 
 import random
 from pathlib import Path
@@ -8,7 +8,6 @@ import pytest
 
 from cli.calling import column, here, ok, prices, write
 from gradeq.layers.debiaser import Debiaser
-from relative import relative
 
 COLUMNS = ("--prediction", "f", "--label", "y", "--weight", "w")
 
@@ -41,9 +40,7 @@ def test_weighted_figures_are_those_of_the_certificate_and_within_their_bounds(f
     options = ("--by", "g", "--eta", "0.1")
     found = ok(here("debias", file, *COLUMNS, *options, "--json")).json
     layer = Debiaser(eta=0.1, groups=["g"])
-    layer.run(
-        of(rows, "f"), of(rows, "y"), groups={"g": [r["g"] for r in rows]}, weights=of(rows, "w")
-    )
+    layer.run(of(rows, "f"), of(rows, "y"), groups={"g": [r["g"] for r in rows]}, weights=of(rows, "w"))
     reached = layer.equilibrium()
     assert found["weight"] == "w" and found["labelled"] == len(rows)
     for name in ("bias", "loss"):
@@ -68,7 +65,7 @@ def test_weighted_coverage_and_log_loss_are_weighted_means(tmp_path):
     file, out = write(tmp_path / "p.csv", rows), tmp_path / "out.csv"
     options = ("--prediction", "low", "--prediction", "high", "--label", "price", "--weight", "w")
     found = ok(here("quantile", file, *options, "--interval", "0.8", "-o", out, "--json")).json
-    y, w = of(rows, "price"), relative(of(rows, "w"))
+    y, w = of(rows, "price"), of(rows, "w")
     lower, upper = np.array(column(out, "lower")), np.array(column(out, "upper"))
     inside = ((lower < y) & (y <= upper)).astype(float)
     assert found["coverage"]["after"] == pytest.approx(np.average(inside, weights=w), abs=1e-12)
@@ -79,7 +76,7 @@ def test_weighted_coverage_and_log_loss_are_weighted_means(tmp_path):
     file = write(tmp_path / "b.csv", made)
     found = ok(here("debias", file, *COLUMNS, "--outcome", "binary", "--json")).json
     loss = np.where(of(made, "y") == 1, -np.log(0.3), -np.log(0.7))
-    expected = np.average(loss, weights=relative(of(made, "w")))
+    expected = np.average(loss, weights=of(made, "w"))
     assert found["log_loss"]["before"] == pytest.approx(expected, abs=1e-12)
 
 

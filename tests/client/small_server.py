@@ -27,12 +27,7 @@ class Book:
         value = item["prediction" if kind == "ticket" else "label"]
         key = kind, item.get("id", item.get("ticket"))
         if kind == "posting" and ("ticket", key[1]) not in self.numbers:
-            return {
-                "id": key[1],
-                "status": "unknown",
-                "detail": "never served",
-                "remedy": "predict",
-            }
+            return {"id": key[1], "status": "unknown", "detail": "never served", "remedy": "predict"}
         if key in self.numbers:
             seq = self.numbers[key]
             if self.journal[seq - 1][2] != value and not item.get("correct"):

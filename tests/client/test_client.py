@@ -110,16 +110,9 @@ def test_refused_events_raise_what_the_library_raises(kind: Any) -> None:
 def test_a_refused_request_says_why_and_is_not_repeated(kind: Any) -> None:
     book = Book()
     with serving(book) as url:
-        with (
-            kind(url, "gq_bad") as client,
-            pytest.raises(Refused, match="key is not known") as told,
-        ):
+        with kind(url, "gq_bad") as client, pytest.raises(Refused, match="key is not known") as told:
             client.layers()
-        assert (told.value.status, told.value.code, told.value.remedy) == (
-            401,
-            "no_key",
-            "give one",
-        )
+        assert (told.value.status, told.value.code, told.value.remedy) == (401, "no_key", "give one")
         with kind(url, "gq_good") as client:
             assert client.layers() == [{"layer": "a/b"}]
             assert client.equilibrium("a/b ü") == {"path": "/v1/layers/a%2Fb%20%C3%BC/equilibrium"}
@@ -142,8 +135,7 @@ def test_an_audit_names_what_the_server_lost_and_what_moved() -> None:
 
 
 def test_answers_that_are_not_stored_leave_no_receipt_and_old_receipts_only_count() -> None:
-    from gradeq.client.answers import Answer
-    from gradeq.client.receipts import Receipts
+    from gradeq.client.verbs import Answer, Receipts
 
     receipts = Receipts(longest=2)
     receipts.take("ticket", [Answer(id, "served", seq=id) for id in (1, 2, 3)])
@@ -198,7 +190,7 @@ def test_both_clients_have_the_same_verbs_with_the_same_words() -> None:
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://x", "", "http://"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(BadInput, match="no address; give one like http"):
+    with pytest.raises(BadInput, match="not a URL; give one like http"):
         Client(url)
 
 

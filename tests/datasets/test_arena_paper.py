@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradeq.datasets import arena, battles
+from gradeq.datasets import arena
 from gradeq.errors import BadInput
 
 NAME = "clean_battle_20240826_public.json"
@@ -31,7 +31,7 @@ def battle(i: int, **other: Any) -> dict[str, Any]:
 def test_only_battles_that_count_are_kept_by_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, indent: int | None
 ) -> None:
-    monkeypatch.setattr(battles, "_BLOCK", block)
+    monkeypatch.setattr(arena, "_BLOCK", block)
     good = [battle(i) for i in range(40)]
     bad = [
         battle(100, anony=False),
@@ -56,7 +56,7 @@ def test_only_battles_that_count_are_kept_by_time(
     [
         ('{"a": 1}', "not a JSON array"),
         ('[{"model_a": "x"}]', "has no 'model_b'"),
-        ("[1, 2]", "is no object"),
+        ("[1, 2]", "is not an object"),
         (json.dumps([battle(1)])[:-10], "cut short"),
         (json.dumps([battle(1, anony=False)]), "no battle that counts"),
         ("[]", "no battle that counts"),

@@ -7,18 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gradeq.datasets import (
-    CATALOG,
-    arena,
-    climate,
-    compas,
-    covid,
-    elec2,
-    flights,
-    football,
-    french,
-    helpsteer,
-)
+from gradeq.datasets import CATALOG, arena, climate, compas, covid, elec2, flights, football, french, helpsteer
 from gradeq.errors import BadInput, MissingExtra
 
 

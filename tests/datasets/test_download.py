@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gradeq.datasets import CATALOG, File, compas, download, find, football, helpsteer, locate
+from gradeq.datasets import CATALOG, File, catalog, compas, csv_tables, find, football, helpsteer
 from gradeq.errors import BadInput
 
 
@@ -23,14 +23,14 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def answering(monkeypatch: pytest.MonkeyPatch, answer: bytes | Exception) -> list[str]:
     asked: list[str] = []
 
-    def fetch(url: str, name: str, progress: download.Progress) -> bytes:
+    def fetch(url: str, name: str, progress: catalog.Progress) -> bytes:
         asked.append(url)
         if isinstance(answer, Exception):
             raise answer
         progress(name, len(answer), len(answer))
         return answer
 
-    monkeypatch.setattr(locate, "fetch", fetch)
+    monkeypatch.setattr(catalog, "fetch", fetch)
     return asked
 
 
@@ -43,23 +43,17 @@ def test_a_download_is_converted_checked_and_kept(monkeypatch: pytest.MonkeyPatc
     assert matches.neutral.tolist() == [False, True]
     assert football.load().home.tolist() == ["A", "B"]
     assert len(asked) == 1, "the second load comes from the cache"
-    assert [path.name for path in locate.cache_folder().iterdir()] == [
-        "football_internationals.csv.gz"
-    ]
+    assert [path.name for path in catalog.cache_folder().iterdir()] == ["football_internationals.csv.gz"]
 
 
-def test_a_download_that_is_not_the_known_file_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_download_that_is_not_the_known_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, b"other bytes")
     with pytest.raises(BadInput, match="its SHA-256 differs, so it is not used"):
         find(CATALOG["elec2"])
-    assert not locate.cache_folder().exists()
+    assert not catalog.cache_folder().exists()
 
 
-@pytest.mark.parametrize(
-    "failure", [OSError("no route\nto host"), TimeoutError(), b"[]", b"{", b"\xff"], ids=str
-)
+@pytest.mark.parametrize("failure", [OSError("no route\nto host"), TimeoutError(), b"[]", b"{", b"\xff"], ids=str)
 def test_a_failed_download_is_one_line_that_says_where_to_get_it(
     monkeypatch: pytest.MonkeyPatch, failure: bytes | Exception
 ) -> None:
@@ -71,18 +65,16 @@ def test_a_failed_download_is_one_line_that_says_where_to_get_it(
 
 
 def test_what_has_no_plain_address_says_where_to_get_it() -> None:
-    with pytest.raises(
-        BadInput, match=r"arena_140k\.csv\.gz is not available; get it from https://"
-    ):
+    with pytest.raises(BadInput, match=r"arena_140k\.csv\.gz is not available; get it from https://"):
         find(CATALOG["arena_140k"])
 
 
 def test_only_https_is_fetched() -> None:
     for url in ("http://example.org/x", "file:///etc/hostname", "ftp://example.org/x"):
         with pytest.raises(ValueError, match="is not https"):
-            download.fetch(url, "x", lambda *_: None)
-    with pytest.raises(OSError, match="not https"):
-        download._OnlyHttps().redirect_request(
+            catalog.fetch(url, "x", lambda *_: None)
+    with pytest.raises(OSError, match="without https"):
+        catalog._OnlyHttps().redirect_request(
             None,
             None,
             302,
@@ -119,14 +111,12 @@ def test_the_authors_rewards_give_our_file(data_dir: Path) -> None:
         pairs = [f'"{n}": {v}' for n, v in zip(names, ratings, strict=True)]
         pairs += ['"prompt": "p, q"', f'"rm_rewards": {reward}']
         records.append("{" + ", ".join(pairs) + "}")
-    made = helpsteer._without_text(("[" + ",".join(records) + "]").encode())
+    made = csv_tables._without_text(("[" + ",".join(records) + "]").encode())
     assert hashlib.sha256(made).hexdigest() in helpsteer.DATASET.files[0].sha256
     assert len(json.loads("[" + ",".join(records) + "]")) == 1038
 
 
-def test_progress_is_told_and_a_damaged_cache_is_found(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_progress_is_told_and_a_damaged_cache_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     text = b"a\n1\n"
     digest = hashlib.sha256(text).hexdigest()
     file = File("x.csv", (digest,), "https://example.org/x.csv")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradeq.datasets import mimic
-from gradeq.datasets.mimic_codes import code_columns
+from gradeq.datasets.mimic import code_columns
 from gradeq.errors import BadInput
 
 pd = pytest.importorskip("pandas")
@@ -35,10 +35,7 @@ ADMISSION = {
 
 
 def admission(subject: int, stay: int, start: str, days: int, **other: Any) -> dict[str, Any]:
-    times = {
-        "admittime": f"{start} 23:10:00",
-        "dischtime": f"{np.datetime64(start, 'D') + days} 01:00:00",
-    }
+    times = {"admittime": f"{start} 23:10:00", "dischtime": f"{np.datetime64(start, 'D') + days} 01:00:00"}
     return {"subject_id": subject, "hadm_id": stay, **times, **ADMISSION, **other}
 
 
@@ -78,13 +75,7 @@ def small(folder: Path) -> Path:
     diagnoses = [code(*pair, "E8859") for pair in pairs] + [code(6, 60, "4280")]
     diagnoses += [code(1, 10, "I5022", 10, 2), code(1, 10, "I5022", 10, 2)]
     procedures = [code(*pair, "0331") for pair in pairs] + [code(7, 70, "0331")]
-    return written(
-        folder,
-        admissions=stays,
-        patients=patients,
-        diagnoses_icd=diagnoses,
-        procedures_icd=procedures,
-    )
+    return written(folder, admissions=stays, patients=patients, diagnoses_icd=diagnoses, procedures_icd=procedures)
 
 
 def test_stays_are_joined_and_filtered_as_in_the_paper(tmp_path: Path) -> None:
@@ -97,50 +88,19 @@ def test_stays_are_joined_and_filtered_as_in_the_paper(tmp_path: Path) -> None:
     assert stays["procedures"].tolist() == [["ICD9_033"]] * 4
 
 
-def test_codes_of_later_stays_leak_unless_told_otherwise(tmp_path: Path) -> None:
+def test_codes_of_later_stays_leak_as_in_the_paper(tmp_path: Path) -> None:
     stays = mimic.read_stays(small(tmp_path))
     # Columns: E885, I50, other diagnosis; 033, other procedure. Rows: stays 11, 20, 30, 10.
-    leaky = code_columns(stays, leak=True, early=0)
-    assert leaky.tolist() == [
-        [1, 1, 0, 1, 0],
-        [1, 0, 0, 1, 0],
-        [1, 0, 0, 1, 0],
-        [1, 1, 0, 1, 0],
-    ]
-    # Only the first stay decides what is common, and a person's earlier stays count alone.
-    honest = code_columns(stays, leak=False, early=1)
-    assert honest.tolist() == [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 1, 0]]
-
-
-def test_a_later_code_changes_no_earlier_row_without_the_leak() -> None:
-    persons = np.random.default_rng(5).integers(0, 6, 40).tolist()
-
-    def codes(extra: list[str], leak: bool) -> np.ndarray:
-        rows = [
-            {
-                "subject_id": person,
-                "diagnoses": [f"d{i % 4}", *(extra if i == 30 else [])],
-                "procedures": [f"p{i % 3}"],
-            }
-            for i, person in enumerate(persons)
-        ]
-        return code_columns(pd.DataFrame(rows), leak=leak, early=5)
-
-    plain, changed = codes([], False), codes(["new"], False)
-    assert (plain[:31] == changed[:31]).all()
-    assert (plain[31:] != changed[31:]).any()
-    assert codes(["new"], True)[:30, 4].any(), "with the leak an earlier row knows of it"
+    leaky = code_columns(stays)
+    assert leaky.tolist() == [[1, 1, 0, 1, 0], [1, 0, 0, 1, 0], [1, 0, 0, 1, 0], [1, 1, 0, 1, 0]]
 
 
 def test_common_codes_are_counted_once_per_code_of_the_other_kind() -> None:
     rows = [
         {"subject_id": 1, "diagnoses": ["a"], "procedures": ["x", "y", "z"]},
-        *(
-            {"subject_id": 2 + i, "diagnoses": [f"b{i % 50}"], "procedures": ["x"]}
-            for i in range(100)
-        ),
+        *({"subject_id": 2 + i, "diagnoses": [f"b{i % 50}"], "procedures": ["x"]} for i in range(100)),
     ]
-    table = code_columns(pd.DataFrame(rows), leak=True, early=0)
+    table = code_columns(pd.DataFrame(rows))
     # "a" counts three times, the fifty others twice: it is in, and the last of them is out.
     assert table.shape[1] == (50 + 1) + (3 + 1)
     assert table[0, 0] == 1.0
@@ -191,15 +151,14 @@ def synthetic(folder: Path, n: int = 400, race: str = "ethnicity") -> Path:
     )
 
 
-@pytest.mark.parametrize("leak", [True, False])
-def test_the_whole_pipeline_gives_the_last_stays_by_date(tmp_path: Path, leak: bool) -> None:
-    data = mimic.load(synthetic(tmp_path), last=200, leak=leak)
+def test_the_whole_pipeline_gives_the_last_stays_by_date(tmp_path: Path) -> None:
+    data = mimic.load(synthetic(tmp_path), last=200)
     assert all(len(column) == 200 for column in data)
     assert (np.diff(data.admitted).astype(int) >= 0).all()
     assert "HISPANIC/LATINO" not in set(data.ethnicity)  # the authors' spelling finds none
     assert len(set(data.ethnicity)) == 3
     assert np.isfinite(data.prediction).all()
-    again = mimic.load(tmp_path, last=200, leak=leak)
+    again = mimic.load(tmp_path, last=200)
     assert (again.prediction == data.prediction).all()
 
 
@@ -209,9 +168,7 @@ def test_newer_releases_call_the_column_race(tmp_path: Path) -> None:
     assert len(mimic.load(tmp_path, last=50).days) == 50
 
 
-def test_bad_folders_and_files_are_one_clear_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_folders_and_files_are_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GRADEQ_DATA", raising=False)
     with pytest.raises(BadInput, match="name the folder with its four files"):
         mimic.load()

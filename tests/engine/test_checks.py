@@ -157,9 +157,7 @@ def test_the_whole_story_of_a_users_own_loss(capsys):
     own, ours = (Learner(loss(0.8), Constant(0.05)) for loss in (Expectile, OwnExpectile))
     labels = np.random.default_rng(0).normal(size=2000)  # long enough for the compiled loop
     np.testing.assert_allclose(
-        own.run(own.start(), None, labels).served,
-        ours.run(ours.start(), None, labels).served,
-        atol=1e-12,
+        own.run(own.start(), None, labels).served, ours.run(ours.start(), None, labels).served, atol=1e-12
     )
 
 
@@ -305,9 +303,7 @@ def test_the_promise_that_is_said_holds_in_a_bound(loss):
 
     labels = np.random.default_rng(3).choice([0.0, 0.5, 1.0], 400)
     seen = check_loss(loss, labels=labels[:20], quiet=True).findings[-1].seen
-    lipschitz, kappa = (
-        float(seen.split(name)[1].split(" ")[0].rstrip(",")) for name in ("lipschitz=", "kappa=")
-    )
+    lipschitz, kappa = (float(seen.split(name)[1].split(" ")[0].rstrip(",")) for name in ("lipschitz=", "kappa="))
     learner = Learner(loss, 0.2)
     rows = np.random.default_rng(4).uniform(-1.0, 1.0, (400, 3))
     state = learner.run(learner.start(3), rows, labels).state

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+import gradeq.engine.learner as learner_module
 from gradeq import Debiaser
-from gradeq.engine import learner_run
 from gradeq.engine.learner import Learner
 from gradeq.kernels import choice
 from gradeq.kernels.compile import key_of
@@ -140,7 +140,7 @@ def test_a_run_tells_the_next_how_long_a_row_takes(monkeypatch, asked):
 
 def test_a_learner_counts_the_blocks_that_are_still_to_come(monkeypatch, asked):
     tick(monkeypatch, 0.1)
-    monkeypatch.setattr(learner_run, "BLOCK", 100)
+    monkeypatch.setattr(learner_module, "BLOCK", 100)
     learner = Learner(Squared(), 0.1)
     run = learner.run(learner.start(), None, np.ones(4_000))
     assert run.state.n == 4_000

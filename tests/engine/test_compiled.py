@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from every_part import GEOMETRIES, HELD, LINKS, LOSSES, PENALTIES, columns
+from every_part import CLIPPED, GEOMETRIES, LINKS, LOSSES, PENALTIES, columns
 from gradeq import Debiaser, QuantileTracker
 from gradeq.engine.learner import Learner
-from gradeq.kernels import account, choice, descent, flight, forms, limits
+from gradeq.kernels import account, choice, descent, flight
 from gradeq.kernels import compile as compiling
 from gradeq.kernels.account import EMPTY, LEAN
-from gradeq.kernels.call import run_loop, unsigned
+from gradeq.kernels.choice import run_loop, unsigned
 from gradeq.kernels.compile import compiled, fields
-from gradeq.kernels.proximal import Unpenalised, proximal
+from gradeq.kernels.descent import Unpenalised, proximal
 from gradeq.losses import Quantile, Squared
 from gradeq.penalties import Ridge
 from gradeq.schedules import Power
@@ -27,22 +27,20 @@ pytest.importorskip("numba")
 N = 40
 RIDGE = Ridge(0.1)
 FORMS = [  # every form of rows, terms, penalty and account, in both orders of posting
-    (descent.at_once, forms.Alone(), forms.Same(), descent.Free(), forms.Full()),
-    (descent.at_once, forms.Alone(), forms.Own(), descent.Free(), forms.Lean()),
-    (descent.at_once, forms.Single(), forms.Same(), descent.Free(), forms.Later()),
-    (descent.at_once, forms.Single(), forms.Own(), descent.Free(), forms.Full()),
-    (descent.at_once, forms.Listed(), forms.Same(), descent.Free(), forms.Full()),
-    (descent.at_once, forms.Listed(), forms.Own(), descent.Pulled(), forms.Full()),
-    (descent.at_once, forms.Dense(), forms.Same(), descent.Free(), forms.Lean()),
-    (descent.late, forms.Alone(), forms.Own(), descent.Free(), forms.Full()),
-    (descent.late, forms.Single(), forms.Own(), descent.Free(), forms.Later()),
-    (descent.late, forms.Listed(), forms.Own(), descent.Free(), forms.Lean()),
-    (descent.at_once, forms.Several(3), forms.Same(), descent.Free(), forms.Full()),
-    (descent.late, forms.Several(3), forms.Own(), descent.Free(), forms.Lean()),
+    (descent.at_once, descent.Alone(), descent.Same(), descent.Free(), descent.Full()),
+    (descent.at_once, descent.Alone(), descent.Own(), descent.Free(), descent.Lean()),
+    (descent.at_once, descent.OneParameter(), descent.Same(), descent.Free(), descent.Later()),
+    (descent.at_once, descent.OneParameter(), descent.Own(), descent.Free(), descent.Full()),
+    (descent.at_once, descent.ListedEntries(), descent.Same(), descent.Free(), descent.Full()),
+    (descent.at_once, descent.ListedEntries(), descent.Own(), descent.Pulled(), descent.Full()),
+    (descent.at_once, descent.DenseRows(), descent.Same(), descent.Free(), descent.Lean()),
+    (descent.late, descent.Alone(), descent.Own(), descent.Free(), descent.Full()),
+    (descent.late, descent.OneParameter(), descent.Own(), descent.Free(), descent.Later()),
+    (descent.late, descent.ListedEntries(), descent.Own(), descent.Free(), descent.Lean()),
+    (descent.at_once, descent.SeveralParameters(3), descent.Same(), descent.Free(), descent.Full()),
+    (descent.late, descent.SeveralParameters(3), descent.Own(), descent.Free(), descent.Lean()),
 ]
-COVER = [
-    (*FORMS[k % len(FORMS)], LOSSES[k % len(LOSSES)], LINKS[k % len(LINKS)]) for k in range(16)
-]
+COVER = [(*FORMS[k % len(FORMS)], LOSSES[k % len(LOSSES)], LINKS[k % len(LINKS)]) for k in range(16)]
 WHOLE = [GEOMETRIES[k] for k in (0, 5, 6, 10)]  # these go through the whole proximal loop
 
 
@@ -85,19 +83,19 @@ def varied():
 def inputs(loop, rows, terms, account):
     """What a pass reads, and what it writes."""
     base, labels, weights, etas, starts, index, value = varied()
-    if isinstance(rows, forms.Single):
+    if isinstance(rows, descent.OneParameter):
         index = index[::3] + np.arange(N) % 3
-    if isinstance(terms, forms.Same):
+    if isinstance(terms, descent.Same):
         etas = etas[:1]
-    parameters = 1 if isinstance(rows, forms.Alone) else 3
+    parameters = 1 if isinstance(rows, descent.Alone) else 3
     u, served = np.array([0.3, -0.2, 0.1])[:parameters], np.linspace(0.0, 1.0, N)
-    empty = (0.0,) * LEAN if isinstance(account, forms.Lean) else EMPTY
+    empty = (0.0,) * LEAN if isinstance(account, descent.Lean) else EMPTY
     sums = np.tile(empty, parameters)
-    if isinstance(rows, forms.Dense):
+    if isinstance(rows, descent.DenseRows):
         value = value.reshape(N, 3)
-    given = descent.Given(base, base, labels, weights, etas, starts, index, value, served)
+    given = descent.DescentInputs(base, base, labels, weights, etas, starts, index, value, served)
     zeros = (np.zeros(parameters) for _ in range(3))
-    kept = descent.Kept(u, sums, np.array(EMPTY), *zeros)
+    kept = descent.DescentBuffers(u, sums, np.array(EMPTY), *zeros)
     posts = np.flatnonzero(labels == labels)
     order = (2, np.searchsorted(posts, np.arange(N) - 4), posts)
     return given, kept, order if loop is descent.late else ()
@@ -127,33 +125,24 @@ def test_every_loss_behind_every_link_is_the_interpreted_one(loss):
 
 def test_links_with_limits_are_the_interpreted_ones():
     _, labels, base = columns(N)
-    parts = (LOSSES[0], *HELD, *HELD)
+    parts = (LOSSES[0], *CLIPPED, *CLIPPED)
     assert_same(every_link, parts, (base, labels), (np.zeros(6), np.zeros(6 * N)))
 
 
 def test_what_limits_change_is_the_interpreted_count():
     rng, levels = np.random.default_rng(3), 2
-    part = limits.Limits((0.1, 0.9), 0.0, 2.0, True)
+    part = account.ShownLimits((0.1, 0.9), 0.0, 2.0, True)
     served, labels = (
         np.sort(np.round(rng.normal(1, 1.5, (N, levels)), 1)),
         np.clip(np.round(rng.normal(1, 1.5, N), 1), 0, 2),
     )
     index, posts = rng.integers(0, 5, N).astype(np.uint64), rng.permutation(N).astype(np.uint64)
-    reads = (
-        served.reshape(-1),
-        labels,
-        rng.uniform(size=N),
-        np.arange(N + 1, dtype=np.uint64),
-        index,
-        posts,
-    )
+    reads = (served.reshape(-1), labels, rng.uniform(size=N), np.arange(N + 1, dtype=np.uint64), index, posts)
     changes, total = np.zeros(5 * 2 * levels), np.zeros(2 * levels)
-    rows = limits.Posted(levels, *reads, changes, total)
-    compiled(limits.enter_limited, (part, rows))(fields(part), fields(rows))
-    plain = limits.Posted(
-        levels, *(column.tolist() for column in reads), [0.0] * len(changes), [0.0] * len(total)
-    )
-    limits.enter_limited(part, plain)
+    rows = account.Posted(levels, *reads, changes, total)
+    compiled(account.enter_limited, (part, rows))(fields(part), fields(rows))
+    plain = account.Posted(levels, *(column.tolist() for column in reads), [0.0] * len(changes), [0.0] * len(total))
+    account.enter_limited(part, plain)
     assert changes.any() and changes.tolist() == plain.limited
     assert total.tolist() == plain.total_limited
 
@@ -178,27 +167,19 @@ def assert_same_pass(loop, parts):
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
 def test_every_penalty_is_the_interpreted_one(penalty):
-    parts = (
-        LINKS[0],
-        LOSSES[0],
-        penalty,
-        forms.Listed(),
-        forms.Own(),
-        descent.Pulled(),
-        forms.Lean(),
-    )
+    parts = (LINKS[0], LOSSES[0], penalty, descent.ListedEntries(), descent.Own(), descent.Pulled(), descent.Lean())
     assert_same_pass(descent.at_once, parts)
 
 
 def test_one_pass_with_accounts_is_a_pass_and_then_a_tally():
-    for rows, terms in ((forms.Alone(), forms.Same()), (forms.Listed(), forms.Own())):
+    for rows, terms in ((descent.Alone(), descent.Same()), (descent.ListedEntries(), descent.Own())):
         parts = (LINKS[0], LOSSES[0], RIDGE, rows, terms, descent.Free())
-        given, together, _ = inputs(descent.at_once, rows, terms, forms.Full())
-        _, apart, _ = inputs(descent.at_once, rows, terms, forms.Full())
-        descent.at_once(*parts, forms.Full(), given, together)
-        descent.at_once(*parts, forms.Later(), given, apart)
+        given, together, _ = inputs(descent.at_once, rows, terms, descent.Full())
+        _, apart, _ = inputs(descent.at_once, rows, terms, descent.Full())
+        descent.at_once(*parts, descent.Full(), given, together)
+        descent.at_once(*parts, descent.Later(), given, apart)
         posts = np.flatnonzero(given.labels == given.labels)
-        descent.tally(LINKS[0], LOSSES[0], rows, terms, forms.Full(), given, apart, posts)
+        descent.tally(LINKS[0], LOSSES[0], rows, terms, descent.Full(), given, apart, posts)
         assert [a.tolist() for a in together] == [a.tolist() for a in apart]
 
 
@@ -240,8 +221,8 @@ def test_followed_steps_are_the_interpreted_ones():
     _, labels, weights, etas, starts, index, _ = varied()
     posts = np.flatnonzero(labels == labels)
     sizes = (3 * account.PATH, account.PATH, 3 * account.STEPS, account.STEPS)
-    kept = account.Followed(*map(np.zeros, sizes))
-    plain = account.Followed(*(a.tolist() for a in kept))
+    kept = account.StepTotals(*map(np.zeros, sizes))
+    plain = account.StepTotals(*(a.tolist() for a in kept))
     account.followed(plain, *(a.tolist() for a in (etas, weights, posts, starts, index)))
     arrays = (etas, weights, *unsigned(posts, starts, index))
     compiled(account.followed, (kept,))(fields(kept), *arrays)
@@ -263,7 +244,7 @@ def test_nothing_of_ours_is_refused_by_the_compiler(monkeypatch):
         served = [layer.run(f, y, **given).served.tolist() for layer in layers]
         runs.append((served, [str(layer.equilibrium()) for layer in layers]))
     assert runs[0] == runs[1]
-    assert (account.followed, account.Followed) in compiling._ready
+    assert (account.followed, account.StepTotals) in compiling._ready
     assert not choice._refused
 
 
@@ -275,12 +256,11 @@ def test_steps_of_late_labels_are_the_interpreted_ones(featured):
     norms = (values.reshape(N, 3) ** 2).sum(axis=1) if featured else np.zeros(0)
     cell = (1.0, 0.0, 0.0, flight.EPOCH, 1.0)
     places = (cuts, posts, starts, index)
-    order = flight.Order(0.1, 0, 7.0, np.zeros(0), *places, weights, norms, np.zeros(N, dtype=int))
+    order = flight.PostingOrder(0.1, 0, 7.0, np.zeros(0), *places, weights, norms, np.zeros(N, dtype=int))
     told = np.array(flight.NO_LABELS)
-    kept = flight.Kept(opened, np.zeros(1), np.zeros(3), np.tile(cell, 3), etas, np.ones(N), told)
+    kept = flight.LatenessBuffers(opened, np.zeros(1), np.zeros(3), np.tile(cell, 3), etas, np.ones(N), told)
     listed, plain = (
-        type(each)(*(a.tolist() if isinstance(a, np.ndarray) else a for a in each))
-        for each in (order, kept)
+        type(each)(*(a.tolist() if isinstance(a, np.ndarray) else a for a in each)) for each in (order, kept)
     )
     flight.flown(listed, plain)
     compiled(flight.flown, (order, kept))(order, kept)

@@ -95,7 +95,7 @@ def test_verdict_never_tells_bias_without_loss():
     ).verdict()
     assert text == (
         "bias -0.113 -> -0.0075 over 6,787 rows; squared error 0.251 -> 0.208; "
-        "certificate exact (gap 0); bound 0.05 (result C1)"
+        "certificate exact (gap 0); proven limit 0.05 (result C1)"
     )
 
 
@@ -110,15 +110,12 @@ def test_verdict_says_when_the_loss_got_worse_and_when_a_bound_is_vacuous():
 
 
 def test_table_is_sorted_by_what_remains_and_shows_only_filled_columns():
-    cells = [
-        group("small", 0.001, bias_after=0.01),
-        group("large", 0.002, bias_after=-0.4, bound=1.5, vacuous=True),
-    ]
+    cells = [group("small", 0.001, bias_after=0.01), group("large", 0.002, bias_after=-0.4, bound=1.5, vacuous=True)]
     lines = str(Equilibrium(200, tuple(cells))).splitlines()
     assert lines[2].startswith("large")
     assert lines[3].startswith("small")
     assert "loss before" not in lines[1]
-    assert lines[2].endswith(" none yet") and "1.5" not in lines[2]
+    assert lines[2].endswith(" no guarantee") and "1.5" not in lines[2]
     many = Equilibrium(9, tuple(group(f"g{k}", k / 100) for k in range(50)))
     assert str(many).splitlines()[-1] == "... and 30 with less"
 

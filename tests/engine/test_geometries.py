@@ -147,9 +147,7 @@ def test_soft_threshold_and_clip_add_up_to_the_point(z, eta):
 def test_pooling_is_the_min_max_formula(z):
     """Isotonic regression at k is the largest, over starts i <= k, of the least mean of z[i..j] over ends j >= k."""
     n = len(z)
-    expected = [
-        max(min(np.mean(z[i : j + 1]) for j in range(k, n)) for i in range(k + 1)) for k in range(n)
-    ]
+    expected = [max(min(np.mean(z[i : j + 1]) for j in range(k, n)) for i in range(k + 1)) for k in range(n)]
     np.testing.assert_allclose(primal(Isotonic(), z), expected, atol=1e-12)
 
 
@@ -168,10 +166,7 @@ def test_simplex_projection_is_the_best_support(z):
     assert np.linalg.norm(primal(Simplex(), z) - z) == pytest.approx(best, abs=1e-12)
 
 
-@given(
-    z=st.lists(st.floats(-800, 800), min_size=2, max_size=8),
-    share=st.floats(0.0, 1.0),
-)
+@given(z=st.lists(st.floats(-800, 800), min_size=2, max_size=8), share=st.floats(0.0, 1.0))
 def test_kl_projection_is_the_one_by_sorting(z, share):
     """Result 7.3: sort, take the largest m whose smallest member stays above the floor."""
     k = len(z)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from gradeq.engine.learned import State
 from gradeq.engine.learner import Learner
+from gradeq.engine.learner_state import LearnerState
 from gradeq.equilibrium import certificate, window
 from gradeq.errors import BadInput
 from gradeq.geometries import (
@@ -23,17 +23,7 @@ from gradeq.geometries import (
     SoftThreshold,
 )
 from gradeq.links import Exp, Identity, Logit, Multiplicative, Shift, Sigmoid
-from gradeq.losses import (
-    Absolute,
-    Expectile,
-    Huber,
-    Linear,
-    Logistic,
-    LogLoss,
-    Poisson,
-    Quantile,
-    Squared,
-)
+from gradeq.losses import Absolute, Expectile, Huber, Linear, Logistic, LogLoss, Poisson, Quantile, Squared
 from gradeq.penalties import Lasso, Ridge
 from gradeq.schedules import Constant, Piecewise, Power
 
@@ -145,12 +135,8 @@ def test_bounds_with_a_penalty_hold(task, penalty, seed):
     loss, link, labels, _, most = TASKS[task]
     rng = np.random.default_rng(seed)
     form, d = (one, 3) if seed % 2 else (features, 2)
-    learner = Learner(
-        loss, min(0.4, most) * 10 ** -rng.uniform(0.0, 1.0), penalty=penalty, link=link
-    )
-    found = certificate(
-        learner, lived(learner, learner.start(d), rng, 60, form, labels, (0.0, 0.0))
-    )
+    learner = Learner(loss, min(0.4, most) * 10 ** -rng.uniform(0.0, 1.0), penalty=penalty, link=link)
+    found = certificate(learner, lived(learner, learner.start(d), rng, 60, form, labels, (0.0, 0.0)))
     if task != "squared" or isinstance(penalty, Ridge):
         assert found.bound is not None, found.verdict()
     assert found.bound is None or holds(found), found.verdict()
@@ -160,9 +146,7 @@ def test_bounds_with_a_penalty_hold(task, penalty, seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize(
-    "geometry", [Shrink(0.1), SoftThreshold(0.1), SoftThreshold(1e-6)], ids=repr
-)
+@pytest.mark.parametrize("geometry", [Shrink(0.1), SoftThreshold(0.1), SoftThreshold(1e-6)], ids=repr)
 @pytest.mark.parametrize("task", ["squared", "quantile", "logistic"])
 def test_bounds_of_proximal_penalties_hold(task, geometry, seed):
     loss, link, labels, _, most = TASKS[task]
@@ -174,14 +158,7 @@ def test_bounds_of_proximal_penalties_hold(task, geometry, seed):
     assert holds(found), found.verdict()
 
 
-SETS = [
-    Box(-0.5, 1.0),
-    NonNegative(),
-    Ball(0.7),
-    Simplex(),
-    Affine([[1.0, 1.0]], [1.0]),
-    Isotonic(),
-]
+SETS = [Box(-0.5, 1.0), NonNegative(), Ball(0.7), Simplex(), Affine([[1.0, 1.0]], [1.0]), Isotonic()]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -204,12 +181,10 @@ def test_result_5_2_bounds_features_where_nothing_was_printed():
     labels = rng.uniform(-1.0, 1.0, 1000)
     learner = Learner(Squared(), eta)
     found = certificate(learner, learner.run(learner.start(3), rows, labels).state)
-    expected = math.sqrt((eta * labels**2 / (2.0 - eta * (rows**2).sum(axis=1))).sum()) / (
-        eta * 1000
-    )
+    expected = math.sqrt((eta * labels**2 / (2.0 - eta * (rows**2).sum(axis=1))).sum()) / (eta * 1000)
     assert found.bound == pytest.approx(expected, rel=1e-12)
     assert found.bound_from == "5.2"
-    assert "bound 0.0" in found.verdict() and "no bound" not in found.verdict()
+    assert "proven limit 0.0" in found.verdict() and "no bound" not in found.verdict()
 
 
 def test_a_decaying_step_has_a_bound_that_vanishes():
@@ -288,15 +263,15 @@ def test_what_another_recipe_learned_is_not_vouched_for():
 def test_a_state_saved_before_bounds_were_kept_loads_and_has_none():
     learner = Learner(Squared(), 0.1)
     saved = learner.run(learner.start(), None, [1.0, 2.0]).state.as_dict()
-    again = State.from_dict(saved)
-    assert certificate(learner, again).bound == certificate(learner, State.from_dict(saved)).bound
+    again = LearnerState.from_dict(saved)
+    assert certificate(learner, again).bound == certificate(learner, LearnerState.from_dict(saved)).bound
     del saved["observed"]
-    old = State.from_dict(saved)
+    old = LearnerState.from_dict(saved)
     found = certificate(learner, learner.run(old, None, [1.0]).state)
     assert found.bound is None and "an earlier version" in found.verdict()
     fresh = learner.start().as_dict()
     del fresh["observed"]
-    run = learner.run(State.from_dict(fresh), None, [1.0])
+    run = learner.run(LearnerState.from_dict(fresh), None, [1.0])
     assert certificate(learner, run.state).bound is not None
 
 
@@ -330,9 +305,7 @@ def test_a_preconditioned_step_certifies_the_true_gradient():
     learner = Learner(Squared(), 5.0)
     state, average = adagrad(learner, np.random.default_rng(5), True)
     found = certificate(learner, state)
-    assert [c.average_gradient for c in found.coordinates] == pytest.approx(
-        average.tolist(), rel=1e-12
-    )
+    assert [c.average_gradient for c in found.coordinates] == pytest.approx(average.tolist(), rel=1e-12)
     assert found.gap < 1e-9 and not found.exact
     assert found.bound is None
     assert "certificate of the gradients given to descend" in found.verdict()

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gradeq.engine.learned import State
 from gradeq.engine.learner import Learner
-from gradeq.engine.rows import Pairs, Sparse
+from gradeq.engine.learner_state import LearnerState
+from gradeq.engine.rows import PairRows, Sparse
 from gradeq.errors import BadInput, Diverging, GradeqError, StateError, StepTooLarge, TicketError
 from gradeq.geometries import Affine, Box, EntropicSimplex, Euclidean, Simplex, SoftThreshold
 from gradeq.ledger.values import Row, Ticket
@@ -57,8 +57,8 @@ BAD_RUNS = {
     "float indices": (Sparse([0, 1], [0.0], [1.0]), [0.0], {}, "integers"),
     "sparse index above": (Sparse([0, 1], [3], [1.0]), [0.0], {}, "entry 0"),
     "sparse nan": (Sparse([0, 1], [2], [math.nan]), [0.0], {}, "entry 0"),
-    "a game against oneself": (Pairs([0, 1], [1, 1]), [0.0, 1.0], {}, "row 1 pairs 1 with itself"),
-    "half a pair": (Pairs([0, 1], [1]), [0.0, 1.0], {}, "one of each"),
+    "a game against oneself": (PairRows([0, 1], [1, 1]), [0.0, 1.0], {}, "row 1 pairs 1 with itself"),
+    "half a pair": (PairRows([0, 1], [1]), [0.0, 1.0], {}, "one of each"),
     "rows for other labels": ([0, 1], LABELS, {}, "4 values for 2 rows"),
 }
 
@@ -83,9 +83,7 @@ def test_the_row_is_named_however_far_down_it_stands(k):
         learner(Quantile(0.5)).run(learner().start(), None, labels)
 
 
-@pytest.mark.parametrize(
-    ("loss", "bad"), [(Logistic(), 1.1), (Logistic(-1, 1), -1.5), (Poisson(), -1.0)], ids=repr
-)
+@pytest.mark.parametrize(("loss", "bad"), [(Logistic(), 1.1), (Logistic(-1, 1), -1.5), (Poisson(), -1.0)], ids=repr)
 def test_labels_outside_the_range_of_the_loss_are_refused(loss, bad):
     one = learner(loss)
     with pytest.raises(BadInput, match=r"row 1 .*outside"):
@@ -212,7 +210,7 @@ def test_divergence_is_an_error_and_the_state_stays():
         lambda: learner().predict(learner().start(3), [1.0]),
         lambda: learner().predict(learner().start(3), 0, offset=math.nan),
         lambda: learner().predict(learner().start(3), 0, offset="3"),
-        lambda: learner().predict(learner().start(3), Pairs([0, 1], [1, 2])),
+        lambda: learner().predict(learner().start(3), PairRows([0, 1], [1, 2])),
         lambda: learner().descend(learner().start(3), [1.0]),
         lambda: learner().descend(learner().start(1), [math.nan]),
         lambda: Learner(Squared(), Listed((0.1,))).run(learner().start(), None, [0.0, 0.0]),
@@ -253,9 +251,7 @@ def test_a_ticket_comes_back_from_json_and_that_of_a_layer_is_refused():
             one.update(state, stranger, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("y", "weight"), [(math.inf, 1.0), ("a", 1.0), (1.0, -1.0), (1.0, math.nan), (1j, 1.0)]
-)
+@pytest.mark.parametrize(("y", "weight"), [(math.inf, 1.0), ("a", 1.0), (1.0, -1.0), (1.0, math.nan), (1j, 1.0)])
 def test_a_bad_label_of_a_ticket_is_refused(y, weight):
     state, ticket = learner().ticket(learner().start())
     before = state.as_dict()
@@ -294,7 +290,7 @@ def test_a_state_that_is_not_ours_is_refused():
     ]
     for broken in wrong:
         with pytest.raises(StateError):
-            State.from_dict(broken)
+            LearnerState.from_dict(broken)
 
 
 class Halves:
@@ -323,10 +319,7 @@ def test_what_a_part_of_ones_own_lacks_is_named():
             out[:] = z
 
     for make, told in (
-        (
-            lambda: Learner(Squared(), 0.5, NoDual()),
-            r"no method dual; NoDual needs dual\(theta, out\)",
-        ),
+        (lambda: Learner(Squared(), 0.5, NoDual()), r"no method dual; NoDual needs dual\(theta, out\)"),
         (lambda: Learner(NoDual(), 0.5), r"no method slope; NoDual needs slope\(u, y\)"),
         (lambda: Learner(Squared, 0.5), r"Squared is a class; give Squared\(...\)"),
     ):
@@ -335,9 +328,7 @@ def test_what_a_part_of_ones_own_lacks_is_named():
 
 
 def test_a_step_that_falls_as_one_over_t_is_a_power_as_it_is_a_function():
-    falling, called = (
-        Learner(Quantile(0.9), steps) for steps in (Power(0.5, 1.0), Called(lambda t: 0.5 / t))
-    )
+    falling, called = (Learner(Quantile(0.9), steps) for steps in (Power(0.5, 1.0), Called(lambda t: 0.5 / t)))
     runs = [one.run(one.start(), None, LABELS).state for one in (falling, called)]
     assert runs[0] == runs[1]
     with pytest.raises(BadInput, match=r"\[0, 1\]; above 1 all steps add up to a finite reach"):

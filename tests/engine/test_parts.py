@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from every_part import HELD, LINKS, LOSSES, PENALTIES, SCHEDULES
+from every_part import CLIPPED, LINKS, LOSSES, PENALTIES, SCHEDULES
 from gradeq.errors import GradeqError
 from gradeq.links import Logit, Sigmoid, Sinh
 from gradeq.losses import Expectile, Huber, Logistic, Poisson, Quantile
@@ -59,16 +59,14 @@ def test_links_are_strictly_increasing_in_the_margin(link, f, m, step):
     assert link.serve(f, m + step) > link.serve(f, m)
 
 
-@pytest.mark.parametrize(
-    "link", [k for k in LINKS if type(k).__name__ not in ("Sigmoid", "Exp")], ids=repr
-)
+@pytest.mark.parametrize("link", [k for k in LINKS if type(k).__name__ not in ("Sigmoid", "Exp")], ids=repr)
 @given(f=st.floats(0.01, 0.99))
 def test_links_serve_the_prediction_itself_at_margin_zero(link, f):
     assert link.serve(f, 0.0) == pytest.approx(f, rel=1e-12)
     assert Sinh().serve(f, 0.0, 3.0) == f
 
 
-@pytest.mark.parametrize("held, free", list(zip(HELD, LINKS, strict=False)), ids=repr)
+@pytest.mark.parametrize("held, free", list(zip(CLIPPED, LINKS, strict=False)), ids=repr)
 @given(f=st.floats(0.0, 1.0), m=st.floats(-1e6, 1e6), y=st.floats(0.2, 0.8))
 def test_limits_take_a_share_of_the_error_and_never_turn_it(held, free, f, m, y):
     """What every bound rests on: for a label inside, the error is a share in [0, 1] of that without limits."""
@@ -134,7 +132,7 @@ def test_a_part_that_makes_no_sense_is_refused_in_one_line(make):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("part", [*LOSSES, *LINKS, *HELD, *PENALTIES], ids=repr)
+@pytest.mark.parametrize("part", [*LOSSES, *LINKS, *CLIPPED, *PENALTIES], ids=repr)
 def test_parts_are_values(part):
     again = type(part)(*(getattr(part, name) for name in part.__dataclass_fields__))
     assert again == part

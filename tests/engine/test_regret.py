@@ -13,13 +13,7 @@ from gradeq.equilibrium import certificate
 from gradeq.errors import BadInput
 from gradeq.links import Sigmoid
 from gradeq.losses import Absolute, Logistic, Poisson, Quantile, Squared
-from gradeq.regret import (
-    best_in_hindsight,
-    certified_regret,
-    hindsight_minimiser,
-    no_move_regret,
-    regret,
-)
+from gradeq.regret import best_in_hindsight, certified_regret, hindsight_minimiser, no_move_regret, regret
 
 
 def test_figure_3_with_its_errors_corrected():
@@ -99,9 +93,7 @@ def test_no_move_regret_implies_equilibrium_for_smooth_losses(seed):
     learner = Learner(Squared(), 0.1)
     run = learner.run(learner.start(), None, labels, trace=1)
     g = certificate(learner, run.state).largest
-    assert no_move_regret(Squared(), run.trace, labels, 5.0) == pytest.approx(
-        -0.5 * g * g, abs=1e-12
-    )
+    assert no_move_regret(Squared(), run.trace, labels, 5.0) == pytest.approx(-0.5 * g * g, abs=1e-12)
 
 
 def least_by_grids(loss, thetas, labels, radius, rows, offsets):

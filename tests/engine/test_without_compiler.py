@@ -1,11 +1,14 @@
 """Everything works without numba, and without a place to keep compiled code."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import gradeq
 
 SCRIPT = """
 import sys
@@ -60,3 +63,37 @@ def test_short_input_starts_no_compiler() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "False", done.stderr
+
+
+LATE = """
+import numpy as np, gradeq as gq
+rng = np.random.default_rng(0)
+labels = rng.normal(size=4000)
+run = gq.Debiaser().run(np.zeros(4000), labels, times=np.arange(4000), label_times=np.arange(4000) + 3)
+print(float(run.served.sum()), gq.__file__)
+"""
+
+
+def test_a_cache_that_another_version_of_the_source_has_written_is_not_read(tmp_path: Path) -> None:
+    """The cache may name types of ours that a kernel takes; one renamed since could not be loaded."""
+    pytest.importorskip("numba")
+    package = tmp_path / "src" / "gradeq"
+    shutil.copytree(Path(gradeq.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {
+        **os.environ,
+        "GRADEQ_COMPILE": "1",
+        "GRADEQ_CACHE": str(tmp_path),
+        "PYTHONPATH": str(package.parent),
+    }
+
+    def late() -> str:
+        done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        assert str(package) in done.stdout
+        return done.stdout
+
+    first, written = late(), set(tmp_path.rglob("gradeq_kernel_*.py"))
+    with (package / "kernels" / "flight.py").open("a") as source:
+        source.write("# changed\n")
+    assert late() == first
+    assert len(set(tmp_path.rglob("gradeq_kernel_*.py")) - written) == len(written) > 0

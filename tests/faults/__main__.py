@@ -14,9 +14,8 @@ from pathlib import Path
 from cli.killing import FIRST
 from faults.jobs import JOBS, prepare
 from faults.laws import Broken, Trial
-from gradeq.cli.light import arrow_without_pandas
 
-MORE = ("quantile", "elo", "elo_job", "follow", "story", "elo_follow", "elo_story")
+MORE = ("quantile", "elo", "elo_job", "elo_summary", "run_story")
 
 
 def trials(kills: int, sizes: int, seed: int) -> Iterator[str]:
@@ -28,7 +27,6 @@ def trials(kills: int, sizes: int, seed: int) -> Iterator[str]:
         del jobs["reproduce"]
     else:
         import_module("matplotlib.backends.backend_agg")
-    arrow_without_pandas()
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as work:
         start = Path(work, "start")

@@ -78,11 +78,7 @@ def _counted(kill: int | None) -> list[int]:
             return super().write(data)
 
     def fdopen(descriptor: int, mode: str = "r", *args: Any, **given: Any) -> Any:
-        return (
-            io.BufferedWriter(Raw(descriptor, mode))
-            if mode == "wb"
-            else whole(descriptor, mode, *args, **given)
-        )
+        return io.BufferedWriter(Raw(descriptor, mode)) if mode == "wb" else whole(descriptor, mode, *args, **given)
 
     whole = os.fdopen
     os.fdopen = fdopen  # type: ignore[assignment]

@@ -33,7 +33,7 @@ def learned(folder: Path, job: Any) -> Any:
     if "--state" not in job:
         return None
     layer = gq.load(folder / job[job.index("--state") + 1])
-    return layer._state.saved(), layer.ids, layer.in_flight["served"]
+    return layer.internals.state.saved(), layer.ids, layer.traffic["served"]
 
 
 def same(content: bytes, other: bytes) -> bool:
@@ -76,11 +76,7 @@ class Trial:
                 ours = learned(folder, self.job) == learned(self.whole, self.job)
                 self.check(ours, name, f"killed at {at}, is neither old nor whole")
                 continue
-            self.check(
-                old or same(content, self.after[name]),
-                name,
-                f"killed at {at}, is neither old nor whole",
-            )
+            self.check(old or same(content, self.after[name]), name, f"killed at {at}, is neither old nor whole")
         if self.finished(left):
             self.check(self.whole_in(left), list(left), f"killed at {at}, the state is ahead")
         self.again(folder, f"killed at {at}, then run again", left)
@@ -97,9 +93,7 @@ class Trial:
             return
         self.refused(done, f"with room for {room} bytes")
         new = [name for name in left if left[name] != self.before.get(name)]
-        if (
-            self.job[0] == "reproduce"
-        ):  # figures come one after the other, and the line names those that came
+        if self.job[0] == "reproduce":  # figures come one after the other, and the line names those that came
             ours = all(name in done.err and same(left[name], self.after[name]) for name in new)
             self.check(ours, (new, done), f"with room for {room} bytes, is not told truly")
         else:
@@ -124,9 +118,7 @@ class Trial:
     def again(self, folder: Path, when: str, left: dict[str, bytes]) -> None:
         """The same call without a fault."""
         done = run_in_child(folder, self.job)
-        if (
-            self.finished(left) and self.job[0] != "label"
-        ):  # labels that were learned from are duplicates
+        if self.finished(left) and self.job[0] != "label":  # labels that were learned from are duplicates
             self.refused(done, when)
             self.check(any(word in done.err for word in SEEN), done, f"{when}, is refused for")
         else:
@@ -139,7 +131,5 @@ class Trial:
         ]  # fmt: skip
         self.check(not other, other, f"{when}, writes other outputs")
         self.check(
-            learned(folder, self.job) == learned(self.whole, self.job),
-            folder,
-            f"{when}, has learned something else",
+            learned(folder, self.job) == learned(self.whole, self.job), folder, f"{when}, has learned something else"
         )

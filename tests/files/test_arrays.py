@@ -11,16 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradeq.files import Clock, numeric
-from gradeq.files.arrays import floats, from_numpy, integers, texts, to_numpy, valid, without
+from gradeq.files.cells import floats, from_numpy, integers, texts, to_numpy, valid, with_nulls
 
 numbers = st.lists(st.one_of(st.none(), st.integers(-100, 100)), max_size=40)
 edges = st.tuples(st.integers(0, 40), st.integers(0, 40))
 
 
 @given(numbers, edges)
-def test_a_slice_of_a_column_has_its_own_values(
-    cells: list[int | None], edge: tuple[int, int]
-) -> None:
+def test_a_slice_of_a_column_has_its_own_values(cells: list[int | None], edge: tuple[int, int]) -> None:
     start, size = edge
     part = cells[start : start + size]
     present = [cell is not None for cell in part]
@@ -64,7 +62,7 @@ def test_text_columns_are_made_and_blanked(cells: list[str], edge: tuple[int, in
     start, size = edge
     part = cells[start : start + size]
     absent = np.array([len(cell) < 2 for cell in part], bool)
-    blank = without(column.slice(start, size), absent)
+    blank = with_nulls(column.slice(start, size), absent)
     blank.validate(full=True)
     assert blank.to_pylist() == [None if len(cell) < 2 else cell for cell in part]
 
@@ -78,18 +76,13 @@ def test_files_are_read_and_written_without_importing_pandas(tmp_path: Path) -> 
         "    table, book, clock = open_table([source]), Codebook(), Clock('t')\n"
         "    with Writer(target, table.schema, {target: float}, inputs=table.paths) as out:\n"
         "        for chunk in table.batches():\n"
-        "            chunk.numbers('y', missing=True), chunk.times(clock)\n"
+        "            chunk.numbers('y', missing=True), chunk.read_times(clock)\n"
         "            book.codes(chunk.batch.column('g')), book.codes(chunk.batch.column('k'))\n"
         "            out.write(chunk.batch, {target: chunk.numbers('f')})\n"
         "    with sorted_by_time(table, clock, ['f'], memory=1) as parts: list(parts)\n"
         "run('in.csv', 'out.parquet')\nrun('in.csv', 'out.csv.gz')\nrun('out.parquet', 'new.csv')\n"
     )
-    code += (
-        "write_rows('rows.csv', {'player': ['a'], 'n': np.array([1]), 'r': np.array([0.5])})\n"
-        "print([m for m in ('pandas', 'narwhals', 'scipy') if m in sys.modules])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
-    )
+    code += "print([m for m in ('pandas', 'narwhals', 'scipy') if m in sys.modules])\n"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"

@@ -52,9 +52,7 @@ def test_booleans_are_zero_and_one() -> None:
     assert numeric(pa.array([True, False]), "x").tolist() == [1.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    "word", ["", " ", "NA", "na", "NaN", "nan", "NULL", "null", "None", "none"]
-)
+@pytest.mark.parametrize("word", ["", " ", "NA", "na", "NaN", "nan", "NULL", "null", "None", "none"])
 def test_a_missing_word_is_a_missing_label_and_no_prediction(word: str) -> None:
     assert is_missing(word)
     column = pa.array(["1", word, "2"])
@@ -102,14 +100,7 @@ def test_dates_timestamps_and_their_texts_give_the_same_nanoseconds() -> None:
     texts = pa.array([m.isoformat() for m in moments])
     blank = pa.array([f" {m} " for m in moments])
     with_zone = pa.array(["2024-01-31T19:05+02:00", "1969-12-31T23:59:59.000001Z"])
-    for column in (
-        pa.array(moments),
-        pa.array(moments, pa.timestamp("us")),
-        zoned,
-        texts,
-        blank,
-        with_zone,
-    ):
+    for column in (pa.array(moments), pa.array(moments, pa.timestamp("us")), zoned, texts, blank, with_zone):
         times = Clock("t").read(column)
         assert times.values.tolist() == exact.tolist()
         assert not times.missing.any()
@@ -171,9 +162,7 @@ values = st.one_of(
 
 
 @given(values, st.lists(st.integers(0, 100), max_size=4))
-def test_codes_of_batches_are_the_codes_of_the_whole_column(
-    cells: list[Any], cuts: list[int]
-) -> None:
+def test_codes_of_batches_are_the_codes_of_the_whole_column(cells: list[Any], cuts: list[int]) -> None:
     column = pa.array(cells)
     whole, parts = Codebook(), Codebook()
     codes = whole.codes(column)
@@ -241,13 +230,8 @@ def looked_up(cells: list[Any], cuts: list[int], loop: Any) -> tuple[list[int], 
     return [code for part in parts for code in part], book.names
 
 
-@given(
-    st.lists(st.one_of(st.none(), st.text("aé€\0", max_size=9))),
-    st.lists(st.integers(0, 100), max_size=4),
-)
-def test_a_table_of_texts_gives_the_codes_of_a_dictionary(
-    cells: list[Any], cuts: list[int]
-) -> None:
+@given(st.lists(st.one_of(st.none(), st.text("aé€\0", max_size=9))), st.lists(st.integers(0, 100), max_size=4))
+def test_a_table_of_texts_gives_the_codes_of_a_dictionary(cells: list[Any], cuts: list[int]) -> None:
     assert looked_up(cells, cuts, code_texts) == looked_up(cells, cuts, None)
 
 
@@ -285,7 +269,7 @@ def test_a_name_is_the_same_alone_and_spelled_out_with_all_others(monkeypatch) -
         for column in columns:
             book.codes(column)
             spelled.codes(column)
-        names = codebook.Names(book)
+        names = codebook.CodebookNames(book)
         assert [names[k] for k in range(-len(book), len(book))] == 2 * spelled.names
         book.code("new")
         assert list(names) == names[:] == spelled.names

@@ -26,10 +26,7 @@ def plain(seed=0):
 
 def with_groups(kind, parts):
     """Tables whose group columns share no name, so that together they need more numbers than one of them."""
-    return [
-        pa.table(plain(k) | {"g": pa.array([f"{k}-{i}" for i in range(ROWS)]).cast(kind)})
-        for k in range(parts)
-    ]
+    return [pa.table(plain(k) | {"g": pa.array([f"{k}-{i}" for i in range(ROWS)]).cast(kind)}) for k in range(parts)]
 
 
 @pytest.mark.parametrize("more", [(), ("--time", "p")])
@@ -40,10 +37,7 @@ def test_small_dictionaries_of_parts_or_files_are_read_as_their_texts(folder, mo
     for kind in (pa.string(), small):
         tables = with_groups(pa.string(), 4)
         if kind == small:
-            tables = [
-                t.set_column(2, "g", t["g"].combine_chunks().dictionary_encode().cast(small))
-                for t in tables
-            ]
+            tables = [t.set_column(2, "g", t["g"].combine_chunks().dictionary_encode().cast(small)) for t in tables]
         if files:
             names = [f"{k}.parquet" for k in range(4)]
             for name, own in zip(names, tables, strict=True):
@@ -103,9 +97,7 @@ def test_names_that_are_no_text_can_be_used_and_a_column_needs_text(folder):
         (pa.array([1] * ROWS), pa.array([2**64 - 1] * ROWS, pa.uint64())),
     ],
 )
-def test_whole_numbers_that_do_not_fit_beside_others_are_refused_by_file_and_column(
-    folder, first, second
-):
+def test_whole_numbers_that_do_not_fit_beside_others_are_refused_by_file_and_column(folder, first, second):
     pq.write_table(pa.table(plain() | {"x": first}), "a.parquet")
     pq.write_table(pa.table(plain() | {"x": second}), "b.parquet")
     for files in (("a.parquet", "b.parquet"), ("b.parquet", "a.parquet")):

@@ -8,20 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from gradeq.errors import BadInput
-from gradeq.files import (
-    Clock,
-    Scatter,
-    in_time_order,
-    open_table,
-    ordering,
-    parquet_source,
-    sorted_by_time,
-)
+from gradeq.files import Clock, Scatter, in_time_order, open_table, ordering, sorted_by_time
 
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_source, "ROWS", 500)
+    monkeypatch.setattr("gradeq.files.table.ROWS", 500)
     monkeypatch.setattr(ordering, "_ROWS", 400)
 
 
@@ -46,9 +38,7 @@ def test_rows_come_in_stable_order_of_time(tmp_path: Path, kind: str, memory: in
     table = pa.table({"t": times, "x": rng.random(n), "s": [f"row {i}" for i in range(n)]})
     pq.write_table(table, tmp_path / "t.parquet")
     opened = open_table([tmp_path / "t.parquet"])
-    with sorted_by_time(
-        opened, Clock("t"), ["x", "s"], memory=memory, folder=str(tmp_path)
-    ) as ordered:
+    with sorted_by_time(opened, Clock("t"), ["x", "s"], memory=memory, folder=str(tmp_path)) as ordered:
         parts = list(ordered)
         assert len(list(tmp_path.iterdir())) == (1 if memory == 1 << 30 else 2)
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
@@ -73,7 +63,7 @@ def test_results_are_put_back_in_file_order(tmp_path: Path) -> None:
                 values = part.batch.column("x").to_numpy()
                 results.put(part.rows, {"double": 2 * values, "half": values / 2})
         for chunk in table.batches():
-            here = results.get(chunk.start, chunk.start + chunk.rows)
+            here = results.get(chunk.start, chunk.start + chunk.batch.num_rows)
             assert here["double"].tolist() == (2 * chunk.numbers("x")).tolist()
             assert here["half"].tolist() == (chunk.numbers("x") / 2).tolist()
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from cli.calling import here, ok, refused, scores, write
-from gradeq.files import pipes, write_text
+from gradeq.files import paths, write_text
 
 BASE = ("--prediction", "score", "--label", "outcome", "--quiet")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and links")
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and links")
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pipes, "WAIT", 0.2)
+    monkeypatch.setattr(paths, "WAIT", 0.2)
     write(tmp_path / "s.csv", scores(40))
     return tmp_path
 
@@ -50,8 +50,8 @@ def poured():
 
 def test_a_pipe_that_nobody_writes_to_is_refused_and_one_with_a_writer_is_read(folder):
     os.mkfifo("in.csv")
-    assert "nobody writes to" in refused(here("debias", "in.csv", *BASE))
-    assert "nobody writes to" in refused(here("audit", "in.csv"))
+    assert "no program writes to" in refused(here("debias", "in.csv", *BASE))
+    assert "no program writes to" in refused(here("audit", "in.csv"))
     ok(here("debias", "s.csv", *BASE, "-o", "file.csv"))
     for more in ((), ("--time", "day")):  # the second looks at the rows twice
         writer = threading.Thread(target=poured)

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import gradeq as gq
-import gradeq.frames
 from cli.calling import here, installed, ok, refused, write
+from gradeq.layers import columns
 
 BASE = ("--prediction", "p", "--label", "y")
 
@@ -68,9 +68,7 @@ def test_a_frame_of_groups_may_have_other_columns():
 
 def decimals() -> list[Decimal]:
     rng = random.Random(9)
-    return [
-        Decimal(rng.randrange(-(10**18), 10**18)).scaleb(-rng.choice([9, 12])) for _ in range(2000)
-    ]
+    return [Decimal(rng.randrange(-(10**18), 10**18)).scaleb(-rng.choice([9, 12])) for _ in range(2000)]
 
 
 @pytest.mark.parametrize("kind", [pa.decimal128(38, 12), pa.decimal256(60, 12)])
@@ -83,7 +81,7 @@ def test_decimals_are_the_nearest_floats_as_in_text(tmp_path, kind):
     if kind == pa.decimal128(38, 12):
         forms["polars"] = pl.Series("p", column)
     for form in forms.values():
-        assert gq.frames.floats(form, "p").tolist() == want
+        assert columns.floats(form, "p").tolist() == want
     path, text = tmp_path / "in.parquet", tmp_path / "in.csv"
     pq.write_table(pa.table({"p": column, "y": want}), path)
     write(text, [{"p": str(cell), "y": repr(y)} for cell, y in zip(cells, want, strict=True)])
@@ -91,9 +89,7 @@ def test_decimals_are_the_nearest_floats_as_in_text(tmp_path, kind):
     assert found[0]["theta"] == found[1]["theta"] and found[0]["bias"]["before"] == 0.0
 
 
-@pytest.mark.parametrize(
-    "name", ["s3://bucket/in.csv", "gs://b/in.parquet", "https://x.org/in.csv"]
-)
+@pytest.mark.parametrize("name", ["s3://bucket/in.csv", "gs://b/in.parquet", "https://x.org/in.csv"])
 def test_an_address_is_said_to_be_one(tmp_path, name):
     line = refused(here("debias", name, *BASE))
     assert "only local files are read" in line and "download it first" in line and " - " in line
@@ -132,20 +128,14 @@ def clocks_back(minutes: int = 60) -> list[str]:
 
 
 def warnings_of(path: Path, *options: str) -> list[str]:
-    return [
-        own["claim"] for own in ok(here(*options, path, "--time", "t", "--json")).json["warnings"]
-    ]
+    return [own["claim"] for own in ok(here(*options, path, "--time", "t", "--json")).json["warnings"]]
 
 
 @pytest.mark.parametrize("command", ["debias", "elo"])
 def test_an_hour_that_comes_twice_is_told_of(tmp_path, command):
     rows = [row | {"a": "x", "b": "y"} for row in rows_of(clocks_back())]
     path = write(tmp_path / "in.csv", rows)
-    given = (
-        (command, *BASE)
-        if command == "debias"
-        else (command, "--a", "a", "--b", "b", "--score", "s")
-    )
+    given = (command, *BASE) if command == "debias" else (command, "--a", "a", "--b", "b", "--score", "s")
     if command == "elo":
         path = write(tmp_path / "in.csv", [row | {"s": 1} for row in rows])
     told = [claim for claim in warnings_of(path, *given) if "go back" in claim]

@@ -4,15 +4,17 @@ import argparse
 import sys
 import time
 import traceback
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 
 import numpy as np
 
 from fuzz.check import check
-from fuzz.life import lived
+from fuzz.life import Life, lived
 from fuzz.paths import check_paths
-from fuzz.settings import case, matured
+from fuzz.service_life import service_life
+from fuzz.settings import case, lively, of_late_groups
 from fuzz.telling import Broken
 from fuzz.trees import tree
 
@@ -20,11 +22,27 @@ from fuzz.trees import tree
 def life(seed, sizes=(60, 150)):
     """One life under an adversary, everything printed checked now and then: what it ended in."""
     rng = np.random.default_rng(seed)
-    made = case(rng, seed)
-    if rng.random() < 0.08:
-        made = matured(rng, made)
+    made = lively(rng, case(rng, seed))
     try:
-        return check(lived(made, rng, int(rng.choice(sizes)), lambda own: check(own, whole=False)))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "labels are held back")
+            warnings.filterwarnings("ignore", "the weight .* outweighs all others")
+            rows = int(rng.choice(sizes))
+            return check(lived(made, rng, rows, lambda own: check(own, whole=False)))
+    except Exception as error:
+        raise told(error, made) from error
+
+
+def late_groups(seed, sizes=(60, 150, 400)):
+    """One life of a layer whose rows share parameters and whose labels come late: what it ended in."""
+    rng = np.random.default_rng(3 * 10**9 + seed)
+    made = of_late_groups(rng)
+    late = float(rng.choice([0.3, 0.9, 1.0]))
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the weight .* outweighs all others")
+            rows = int(rng.choice(sizes))
+            return check(Life(made, rng, rows, lambda own: check(own, whole=False), late=late))
     except Exception as error:
         raise told(error, made) from error
 
@@ -58,15 +76,22 @@ def told(error, made):
 def one_run(seed):
     """Whether a bound was held to, the failure in words and its trace: empty where nothing broke.
 
-    Every third run looks not at what is printed, but whether every path gives the same, and merges.
+    Every third run looks not at what is printed, but whether every path gives the same, and merges; every sixth is of
+    late labels and groups that overlap, one in sixty is a life of the service.
     """
     try:
+        if seed % 60 == 20:
+            service_life(seed // 60)
         if seed % 3 == 2:
             paths(seed // 3)
             return partitions(seed // 3) > 0, "", ""
+        if seed % 6 == 4:
+            return late_groups(seed // 6).bound is not None, "", ""
         return life(seed - seed // 3, (60, 150, 300)).bound is not None, "", ""
     except Broken as error:
         return False, str(error), "".join(traceback.format_exception(error.__cause__))
+    except Exception as error:  # of the fuzzer itself: the other runs go on
+        return False, f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error))
 
 
 def main():

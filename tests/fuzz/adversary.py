@@ -4,7 +4,7 @@ import math
 
 STYLES = (
     "away", "away", "constant", "constant", "constant", "constant", "turning", "random", "ties", "extreme",
-    "flat", "edge", "greedy", "seesaw", "bang", "soft",
+    "flat", "edge", "greedy", "seesaw", "bang", "soft", "crossed",
 )  # fmt: skip
 SEVERAL = (*STYLES, *("anchor",) * 12)  # where there are several forecasts
 
@@ -110,6 +110,13 @@ def bang(life, row, t):
     return high if t % 2 else low
 
 
+def crossed(life, row, t):
+    """Up where the first and the last group go together and down where they do not: no sum of two is right."""
+    low, _, high, _ = ends(life.case, row)
+    odd = sum(ord(name.removesuffix(life.part)[-1]) for name in row.coords) % 2
+    return high if odd else low
+
+
 def anchor(life, row, t):
     """Always the lowest or the highest forecast, which the others leave and meet again (see ``Life.base``)."""
     return row.base[-1 if life.side else 0]
@@ -124,5 +131,5 @@ def soft(life, row, t):
 STYLE = {
     "away": away, "constant": constant, "turning": turning, "random": random, "ties": ties, "extreme": extreme,
     "flat": flat, "edge": edge, "greedy": greedy, "seesaw": seesaw, "bang": bang, "soft": soft,
-    "anchor": anchor,
+    "anchor": anchor, "crossed": crossed,
 }  # fmt: skip

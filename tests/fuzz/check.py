@@ -6,6 +6,7 @@ from typing import NamedTuple
 from fuzz.printed import check_printed
 from fuzz.promises import harm, labels_until, vacuous
 from fuzz.telling import ROUNDING, Broken, close, expect
+from gradeq.certificates.reading import reading_of, setting_of
 from gradeq.errors import BadInput, OtherSettings
 from gradeq.ledger import facts as fact
 
@@ -49,10 +50,7 @@ def by_hand(life, rows):
                 counts[name] = counts.get(name, 0) + 1
                 for k, cost in enumerate(costs):
                     losses.setdefault((name, k), []).append(cost)
-    found = [
-        {key: added(own) for key, own in group.items()}
-        for group in (terms, raw, weights, losses, level_terms)
-    ]
+    found = [{key: added(own) for key, own in group.items()} for group in (terms, raw, weights, losses, level_terms)]
     gradients, before, weights, losses, total = found
     weight = math.fsum(row.w for row in rows)
     return Sums(gradients, before, weights, counts, losses, total, weight, tuple(map(added, loss)))
@@ -73,9 +71,7 @@ def check(life, whole=True):
     expect(result.rows == len(rows), "rows", result.rows, len(rows))
     traffic(life)
     if life.corrected or life.shared:  # no single run did that, so nothing is proven about it
-        expect(
-            result.bound is None, "a bound after corrections, or of what was merged", result.bound
-        )
+        expect(result.bound is None, "a bound after corrections, or of what was merged", result.bound)
     if life.stray:
         expect(result.bound is None, "a bound with a ticket from a lost future", result.bound)
     own = by_hand(life, rows)
@@ -84,6 +80,7 @@ def check(life, whole=True):
     size = averages(life, result, rows, own)
     check_printed(life, result, own, size)
     vacuous(life, result, rows)
+    own_steps(life, result, rows, own)
     coverage(life, own)
     harm(life, rows, own)
     window(life)
@@ -96,10 +93,44 @@ def check(life, whole=True):
     u = max((abs(x) for x in flat(layer.theta)), default=0.0) if not life.case.games else 50.0
     size += pull(life.case)
     tolerance = ROUNDING * (size + u + layer.steps["largest"] * size * own.weight)
+    smallest = layer.steps["smallest"]
+    if smallest > 0.0:  # of next to no weight: the last digit of a parameter that hardly moved
+        tolerance += 1e-15 * u / (smallest * own.weight)
     expect(result.gap <= tolerance, "gap", result.gap, tolerance)
     if whole:
         labels_until(life, result, rows)
     return result
+
+
+def own_steps(life, result, rows, own):
+    """Where steps vary and rows share parameters: what each coordinate is bounded by, added up by hand."""
+    case, layer = life.case, life.layer
+    if case.keyed or case.games:
+        return
+    said = setting_of(reading_of(layer)).own_steps
+    if said is None or life.corrected or life.stray:
+        return
+    squares, mass = {}, {}
+    for row in rows:
+        (e, *_) = case.error(row.served, row.y, row.base)
+        for name in row.coords:
+            squares.setdefault(name, []).append(row.w * e * e)
+            if row.posting is not None:
+                mass.setdefault(name, []).append(row.w * row.posting.eta)
+    for j, name in enumerate(layer.internals.names.names):
+        mine = own.weights.get(name, 0.0)
+        expect(close(float(said.weights[j]), mine, mine), "own weight", name, said.weights[j], mine)
+        total = added(squares.get(name, [0.0]))
+        if math.isfinite(float(said.errors[j])) and math.isfinite(total) and total > 1e-290:
+            slack = total + error_size(case, rows) ** 2 * 1e-6
+            expect(close(float(said.errors[j]), total, slack), "own errors", said.errors[j], total)
+        if len(mass.get(name, ())) == own.rows.get(name, -1) and math.isfinite(said.mass[j]):
+            total = math.fsum(mass[name])
+            expect(close(float(said.mass[j]), total, total), "own steps", said.mass[j], total)
+    for c in result.coordinates:  # no coordinate is promised less than all of them
+        if c.bound is not None and result.bound is not None and c.weight:
+            most = result.bound * own.weight / c.weight
+            expect(c.bound <= most * (1 + ROUNDING), "bound above that of all", c, result.bound)
 
 
 def place(case, name):
@@ -129,11 +160,9 @@ def averages(life, result, rows, own):
         expect(close(c.weight, mine, mine), "weight of", c.name, c.weight, mine)
         average = total / weight
         if math.isnan(c.average_gradient):  # not known: a correction took its digits
-            expect(life.layer._state.facts[fact.CORRECTED] and c.bias_after is None, "not known", c)
+            expect(life.layer.internals.state.facts[fact.CORRECTED] and c.bias_after is None, "not known", c)
             continue
-        expect(
-            close(c.average_gradient, average, size), "average", c.name, c.average_gradient, average
-        )
+        expect(close(c.average_gradient, average, size), "average", c.name, c.average_gradient, average)
         expect(close(c.bias_after, total / mine, slack), "bias", c.name, c.bias_after, total / mine)
         if c.bias_before is not None:
             raw = own.before[name, k] / mine
@@ -171,7 +200,8 @@ def alike(what, said, total, weight):
     """A mean of losses, where it is a number at all."""
     if said is not None and math.isfinite(total) and math.isfinite(said):
         mean = total / weight
-        expect(close(said, mean, abs(mean) + 1e-18), what, said, mean)  # squares of rounding apart
+        rounding = 1e-18 + 1e-6 * math.sqrt(abs(mean))  # of errors that were squared
+        expect(close(said, mean, abs(mean) + rounding), what, said, mean)
 
 
 def pull(case):
@@ -188,7 +218,7 @@ def flat(theta):
 
 def traffic(life):
     """How many were served and heard, and how long labels took, in predictions served in between."""
-    said = life.layer.in_flight
+    said = life.layer.traffic
     expect(said["served"] == life.served, "served", said, life.served)
     if not (life.corrected and life.case.games):  # a tie that was dropped may be a game after all
         expect(said["labelled"] == life.heard, "labelled", said, life.heard)
@@ -197,9 +227,10 @@ def traffic(life):
             expect(close(said["mean_delay"], mean, 1.0), "mean delay", said, mean)
             expect(said["longest_delay"] == max(life.waited, default=0), "longest delay", said)
     waiting = sum(row.y is None and row.id is not None and not row.lapsed for row in life.rows)
-    waiting += len(life.waiting)
+    waiting += len(life.waiting) + sum(row.id is None for row in life.line)
     if life.single:
-        told = life.layer.equilibrium().learning.replaced
+        learning = life.layer.equilibrium().learning
+        told = sum(life.layer.internals.tickets.replaced.values()) if learning is None else learning.replaced
         expect(told == life.replaced, "predictions that were replaced", told, life.replaced)
     expect(said["open"] == waiting, "open", said, waiting)
 
@@ -211,20 +242,13 @@ def coverage(life, own):
     if found is None or not case.levels:
         return
     if case.kind == "interval":
-        upper, lower = (
-            own.total[1] / weight + case.levels[1],
-            own.total[0] / weight + case.levels[0],
-        )
+        upper, lower = (own.total[1] / weight + case.levels[1], own.total[0] / weight + case.levels[0])
         pairs = [(found, upper - lower - found.target)]
     else:
         listed = found if isinstance(found, list) else [found]
         pairs = [(one, own.total[k] / weight) for k, one in enumerate(listed)]
     # Only what is bounded in each of several groups apart adds up to a bound of all rows.
-    apart = (
-        not case.features
-        and len(case.groups) < 2
-        and not (case.groups and case.told.get("penalty"))
-    )
+    apart = not case.features and len(case.groups) < 2 and not (case.groups and case.told.get("penalty"))
     limits(life, [one for one, _ in pairs])
     for one, error in pairs:
         expect(apart or one.bound is None, "a coordinate's bound as that of coverage", one)
@@ -247,10 +271,7 @@ def limits(life, found):
     for k, one in enumerate(found):
         inside = 0.0
         for row in rows:
-            shown = [
-                case.held(s)
-                for s in (row.served if case.kind in ("quantiles", "interval") else (row.served,))
-            ]
+            shown = [case.held(s) for s in (row.served if case.kind in ("quantiles", "interval") else (row.served,))]
             covered = row.y <= shown[k]
             if case.kind == "interval":
                 low, high = shown
@@ -317,13 +338,7 @@ def window(life):
         ):  # fmt: skip
             if weight and math.isfinite(whole):
                 mean, slack = total / weight, 1e-11 * whole / weight
-                expect(
-                    abs(said - mean) <= 1e-9 * abs(mean) + slack,
-                    f"{what} of a window",
-                    name,
-                    said,
-                    mean,
-                )
+                expect(abs(said - mean) <= 1e-9 * abs(mean) + slack, f"{what} of a window", name, said, mean)
     u = max((abs(x) for x in flat(life.layer.theta)), default=0.0) if not case.games else 50.0
     steps = life.layer.steps["largest"]
     tolerance = 1e-9 * (largest + u + steps * whole) + 1e-11 * (whole + u / steps) / own.weight

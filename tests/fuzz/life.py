@@ -4,12 +4,14 @@ import contextlib
 import copy
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 
 import gradeq as gq
 from fuzz.adversary import SEVERAL, STYLES, label
 from fuzz.settings import GROUPS
+from fuzz.waiting import close, learn_in_turn, learn_mature, let_go, mature, stopped_learning
 
 LOST_FUTURES = True  # whether tickets that a restored backup never served are posted to it
 
@@ -24,14 +26,7 @@ class Row:
 
     def __init__(self, base, w, where, coords, z, key):
         self.given = w
-        self.base, self.w, self.where, self.coords, self.z, self.key = (
-            base,
-            w,
-            where,
-            coords,
-            z,
-            key,
-        )
+        self.base, self.w, self.where, self.coords, self.z, self.key = (base, w, where, coords, z, key)
         self.served = self.y = self.id = self.time = self.ticket = self.posting = self.game = None
         self.learned = self.lapsed = self.frozen = False
         self.number, self.step = 0, 1.0
@@ -41,16 +36,18 @@ class Life:
     """Serve, hold, release, correct, freeze, change steps; everything learned is written down by hand.
 
     ``look`` is called with the life now and then; ``part``: what the names of groups, players and keys end with;
-    ``alone``: not to be merged with another, so that steps may be changed and tickets kept in hand.
+    ``alone``: not to be merged with another, so that steps may be changed and tickets kept in hand; ``late``: the
+    share of labels that are held back, left out: drawn.
     """
 
-    def __init__(self, case, rng, rows, look=None, part="", first=0, alone=True):
+    def __init__(self, case, rng, rows, look=None, part="", first=0, alone=True, late=None):
         self.case, self.rng, self.layer, self.part, self.alone = case, rng, case.make(), part, alone
         self.rows, self.open, self.clock, self.frozen, self.number = [], [], 0.0, False, first
         styles = STYLES if case.forecasts == 1 else SEVERAL
         self.style, self.side = str(rng.choice(styles)), int(rng.choice([0, 2]))
         self.wild = rng.random() < 0.4  # corrections, steps, freezing, resets, columns
         self.late = 0.0 if case.at_once else float(rng.choice([0.0, 0.0, 0.3, 0.9, 1.0]))
+        self.late = self.late if late is None else late
         self.hold = int(rng.choice([3, 10, 40]))  # the most labels that are held back
         self.quiet = int(rng.choice([0, 30]))  # until then labels come at once
         self.lost = float(rng.choice([0.0, 0.0, 0.1, 0.5]))
@@ -62,22 +59,25 @@ class Life:
         self.fresh = int(rng.choice([0, 0, 50]))  # until then only the first names are seen
         self.size = float(rng.choice([1.0, 1.0, 1e3, 1e-3]))  # of features
         self.sums, self.usual = {}, 0.0
-        self.means = {}  # by key: how many positive weights were served, and their mean
+        self.means = {}  # by key: how many positive weights were served, and their exact sum
         self.constant_weight = float(10.0 ** rng.uniform(-6, 6))
         self.heavy = int(rng.integers(5, 60))  # the row that is a million times as heavy
         self.served, self.waited, self.heard = 0, [], 0
         self.earlier, self.later = None, []
         self.backup, self.astray, self.stray, self.restored = None, [], False, False
-        # Without ids at most one prediction (of each key) waits for its label.
-        self.single = (
-            alone and not (self.in_hand or case.at_once or case.games) and rng.random() < 0.15
-        ) and hasattr(self.layer, "skip")
+        self.maturity, self.maturing, self.held_back = case.told.get("maturity"), [], []
+        if self.maturity:
+            self.in_hand = False
+        # Without ids at most one prediction (of each key) waits for its label, unless all are to queue for theirs.
+        free = alone and not (self.in_hand or case.at_once or self.maturity)
+        free = free and hasattr(self.layer, "skip")
+        queue = case.told.get("queue", False)
+        self.queue = bool(free and queue and rng.random() < 0.8)
+        self.single = bool(free and not queue and rng.random() < 0.15)
+        self.line, self.named = [], {}
         self.waiting, self.replaced = {}, 0
         if self.single:
             self.late = 0.0
-        self.maturity, self.maturing = case.told.get("maturity"), []
-        if self.maturity:
-            self.in_hand = self.single = self.wild = False
         self.look = look
         moments = set(rng.integers(3, rows, 2).tolist()) if look else ()
         for t in range(rows):
@@ -90,7 +90,7 @@ class Life:
                 if self.maturity:
                     self.clock += self.maturity
                     self.layer.advance(self.clock)
-                    self.mature(math.nextafter(self.clock, math.inf))
+                    mature(self, math.nextafter(self.clock, math.inf))
 
     # What is served
 
@@ -141,9 +141,7 @@ class Life:
                 # Its step is a tenth of the players': it enters rows as the root of that.
                 coords, z = [*coords, "(first side)"], [*z, where["home"] * math.sqrt(0.1)]
         if case.groups:
-            own = {
-                name: str(rng.choice(list(GROUPS[name][:few]))) + self.part for name in case.groups
-            }
+            own = {name: str(rng.choice(list(GROUPS[name][:few]))) + self.part for name in case.groups}
             where["groups"], coords = own, [f"{name}={value}" for name, value in own.items()]
             z = [1.0] * len(coords)
         if case.features:
@@ -160,7 +158,7 @@ class Life:
         case, layer, given = self.case, self.layer, dict(row.where)
         args = tuple(row.coords[:2]) if case.games else () if case.kind == "risk" else (row.base,)
         if case.at_once:  # this form takes scores at once only
-            row.game, row.served = (args, given), layer.predict(*args, **given)
+            row.game, row.served = (args, given), layer.peek(*args, **given)
             return
         given["weight"] = row.given
         if self.in_hand:
@@ -170,12 +168,16 @@ class Life:
         elif self.single:
             self.serve_single(row, args, given)
         else:
-            row.id, self.number = self.number, self.number + 1
-            if self.rng.random() < 0.5 or self.maturity:
+            if not self.queue or self.rng.random() < 0.3:
+                given["id"] = row.id = self.number
+                self.number += 1
+            if not self.queue and (self.rng.random() < 0.5 or self.maturity):
                 given["time"] = row.time = self.clock
-            self.mature(self.clock)
-            row.served = case.seen(layer, layer.predict(*args, id=row.id, **given), row.id)
+            row.served = case.seen(layer, layer.predict(*args, **given))
+            mature(self, self.clock)
             row.step = self.rng.random()
+            if self.queue:
+                self.line.append(row)
         self.counted(row)
         if row.time is not None:
             self.lapse(row.time)
@@ -185,7 +187,7 @@ class Life:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             shown = self.layer.predict(*args, **given)
-        row.served = self.case.seen(self.layer, shown, None, row.key)
+        row.served = self.case.seen(self.layer, shown)
         self.replaced += row.key in self.waiting
         self.waiting[row.key] = row
 
@@ -200,10 +202,9 @@ class Life:
     def counted(self, row):
         self.served += 1
         if row.given > 0.0:
-            n, mean = self.means.get(row.key, (0, 0.0))
-            mean += (row.given - mean) / (n + 1)
-            self.means[row.key] = (n + 1, mean)
-            row.w = row.given / mean
+            n, total = self.means.get(row.key, (0, Fraction(0)))
+            n, total = self.means[row.key] = n + 1, total + Fraction(row.given)
+            row.w = float(Fraction(row.given) * n / total)
         row.number = self.served
         self.rows.append(row)
 
@@ -216,39 +217,10 @@ class Life:
 
     # What is learned
 
-    def mature(self, now):
-        """By hand: the labels that are learned now, of rows that became mature before."""
-        if not self.maturity:
-            return
-        if self.case.told.get("missing_is") is not None:
-            known = {id(row) for row, _ in self.maturing}
-            self.maturing += [
-                (row, self.case.told["missing_is"])
-                for row in self.rows
-                if row.y is None and id(row) not in known and row.time + self.maturity < now
-            ]
-        due = [own for own in self.maturing if own[0].time + self.maturity < now]
-        self.maturing = [own for own in self.maturing if own[0].time + self.maturity >= now]
-        for row, y in due:
-            self.said(row, y)
-
-    def learn_mature(self, row, y):
-        """Post a label that may have to wait; one that is missing by now counts already."""
-        old = self.clock > row.time + self.maturity
-        missed = old and "missing_is" in self.case.told
-        if row.y is None and not missed and not any(row is own for own, _ in self.maturing):
-            outcome = self.layer.update(y, id=row.id)
-            assert outcome == ("applied" if old else "waiting"), (outcome, row.time, self.clock)
-            self.mature(self.clock)
-            if old:
-                self.said(row, y)
-            else:
-                self.maturing.append((row, y))
-
     def learn(self, row, y):
         """Post a label and write it down."""
         if self.maturity:
-            self.learn_mature(row, y)
+            learn_mature(self, row, y)
             return
         if self.rng.random() < 0.02 and not row.lapsed:
             self.offer(row, math.inf if self.rng.random() < 0.5 else -math.inf)
@@ -256,28 +228,36 @@ class Life:
             if math.isfinite(beyond):
                 self.offer(row, beyond)
         try:
-            self.post(row, y)
+            outcome = self.post(row, y)
         except gq.ExpiredTicket:
             assert row.lapsed, f"expired too early: {row.time}, {self.clock}"
             return
         assert not row.lapsed, f"an expired label was taken: {row.time}, {self.clock}"
+        if outcome == "waiting":
+            self.held_back.append((row, y))
+            return let_go(self)
         if row.game is not None:
             self.counted(row)
+        let_go(self)
         self.said(row, y)
+        return None
 
     def post(self, row, y):
+        """Give a label to the layer: what became of it."""
         layer = self.layer
         if row.game is not None:
             args, given = row.game
-            layer.update(*args, y, row.given, **given)
-        elif row.ticket is not None:
+            return layer.play(*args, y, row.given, **given)
+        if row.ticket is not None:
             row.posting = layer.post(row.ticket, y)
-        elif self.single:
-            layer.update(y, **({} if row.key is None else {"key": row.key}))
+            return "applied"
+        if self.single:
+            outcome = layer.update(y, **({} if row.key is None else {"key": row.key}))
             if not isinstance(y, float) or math.isfinite(y):
                 del self.waiting[row.key]
-        else:
-            (layer.settle if self.case.games else layer.update)(y, id=row.id)
+            return outcome
+        named = self.named if self.queue else {"id": row.id}
+        return layer.update(y, **named)
 
     def offer(self, row, y):
         """A label that is out of all bounds is refused, and nothing has changed."""
@@ -317,12 +297,17 @@ class Life:
             if rng.random() < 0.05:
                 self.peek(row)
             self.serve(row)
-            if self.single and rng.random() < self.lost:
-                if (
-                    rng.random() < 0.5
-                ):  # it is known that no label comes; else the next one replaces it
-                    self.skip(row)
-            elif self.single or rng.random() >= self.lost:
+            if self.queue:
+                learn_in_turn(self, t)
+            elif self.single and rng.random() < self.lost:
+                if rng.random() < 0.5:  # it is known that no label comes; else the next one replaces it
+                    close(self, row, {} if row.key is None else {"key": row.key})
+            elif rng.random() < self.lost:
+                if row.id is not None and rng.random() < 0.3:
+                    close(self, row, {"id": row.id})
+                    if not self.maturity and rng.random() < 0.3:
+                        self.learn(row, label(self, row, t))  # too late
+            else:
                 if t >= self.quiet and rng.random() < self.late:
                     self.open.append(row)
                 else:
@@ -335,17 +320,22 @@ class Life:
                 self.meddle(t)
         except gq.Diverging:
             self.open = [row for row in self.open if row.y is None]
+            if self.maturity:
+                stopped_learning(self)
         if t == 40 and not self.merged:
             self.earlier, self.later = self.layer.copy(), []
 
     def release(self, t):
         """All labels that were held back, in one of several orders."""
+        if self.queue:
+            return learn_in_turn(self, t, all_of_them=True)
         order, held = int(self.rng.integers(3)), self.open
         self.open = []
         if order == 2:
             held = [held[i] for i in self.rng.permutation(len(held))]
         for row in held[::-1] if order == 1 else held:
             self.learn(row, label(self, row, t))
+        return None
 
     # What is done by hand
 
@@ -365,7 +355,7 @@ class Life:
             self.change_step()
         elif pick < 0.11:
             self.layer = self.case.revive(layer.to_json())
-        elif pick < 0.13:
+        elif pick < 0.13 and not self.maturity:
             self.columns(t)
         elif pick < 0.14:
             layer.expire(self.clock)
@@ -385,9 +375,11 @@ class Life:
         """A copy of everything that is written down by hand."""
         twins = {id(row): copy.copy(row) for row in self.rows}
         lists = [[twins[id(row)] for row in own] for own in (self.rows, self.open, self.later)]
+        lists.append([twins[id(row)] for row in self.line])
+        pairs = [[(twins[id(row)], y) for row, y in own] for own in (self.maturing, self.held_back)]
         waiting = {key: twins[id(row)] for key, row in self.waiting.items()}
         plain = {name: copy.copy(getattr(self, name)) for name in self.BOOKS}
-        return lists, waiting, plain, dict(self.sums), list(self.waited), self.earlier
+        return lists, pairs, waiting, plain, dict(self.sums), list(self.waited), self.earlier
 
     def restore(self):
         """Back to a backup: what was served since is a lost future, whose tickets are still in somebody's hands."""
@@ -396,12 +388,11 @@ class Life:
         self.astray += [
             row
             for row in self.rows
-            if (row.ticket is not None or row.id is not None)
-            and row.y is None
-            and row.number not in known
+            if (row.ticket is not None or row.id is not None) and row.y is None and row.number not in known
         ]
-        lists, self.waiting, plain, self.sums, self.waited, self.earlier = books
-        self.rows, self.open, self.later = lists
+        lists, pairs, self.waiting, plain, self.sums, self.waited, self.earlier = books
+        self.rows, self.open, self.later, self.line = lists
+        self.maturing, self.held_back = pairs
         for name, value in plain.items():
             setattr(self, name, value)
         self.layer, self.backup, self.restored = self.case.revive(text), None, True
@@ -409,6 +400,7 @@ class Life:
     def post_astray(self, t):
         """The label of a ticket from a lost future is refused, or learned from with no bound left."""
         row = self.astray.pop()
+        self.named = {"id": row.id}
         before = self.layer.to_json()
         y = label(self, row, t)
         try:
@@ -422,15 +414,6 @@ class Life:
         self.rows.append(row)
         self.said(row, y)
 
-    def skip(self, row):
-        """No label will come: the ticket is closed and nothing learned."""
-        key = {} if row.key is None else {"key": row.key}
-        if self.rng.random() < 0.5:
-            self.layer.skip(**key)
-        else:
-            self.layer.update(None if self.rng.random() < 0.5 else math.nan, **key)
-        del self.waiting[row.key]
-
     def forget(self, t):
         """All that was held back, and then the lateness forgotten: what has happened still counts."""
         self.release(t)
@@ -443,11 +426,7 @@ class Life:
         self.frozen = False
 
     def correct(self, t):
-        done = [
-            row
-            for row in self.rows[-200:]
-            if row.y is not None and (row.id, row.ticket) != (None, None)
-        ]
+        done = [row for row in self.rows[-200:] if row.y is not None and (row.id, row.ticket) != (None, None)]
         if not done:
             return
         row = done[int(self.rng.integers(len(done)))]
@@ -519,9 +498,9 @@ class Life:
             life.resume()
         self.layer.merge(other.layer)
         self.shared |= other.shared or bool(self.known() & other.known())
-        for key, (n, mean) in other.means.items():
-            m, own = self.means.get(key, (0, 0.0))
-            self.means[key] = (m + n, own + (mean - own) * n / (m + n))
+        for key, (n, total) in other.means.items():
+            m, own = self.means.get(key, (0, Fraction(0)))
+            self.means[key] = (m + n, own + total)
         for row in other.rows:
             row.number += self.served
         self.rows += other.rows

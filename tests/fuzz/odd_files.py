@@ -32,18 +32,7 @@ CELLS = [
     "9999-12-31", "2262-04-12", "1e18", '"', '""', "a,b", "two\nlines", "\r", "\t", "\0", "x" * 5000, "\u2028", "-0",
     "home", "tie",
 ]  # fmt: skip
-BYTES = [
-    b"\xff\xfe",
-    b"\xef\xbb\xbf",
-    b"\0",
-    b"\x80",
-    b'"',
-    b"\n\n",
-    b"\r",
-    b",",
-    b"\x1f\x8b",
-    b"PAR1",
-]
+BYTES = [b"\xff\xfe", b"\xef\xbb\xbf", b"\0", b"\x80", b'"', b"\n\n", b"\r", b",", b"\x1f\x8b", b"PAR1"]
 ZONES = [None, "UTC", "Europe/Paris", "+07:30", "Nowhere/X"]
 ROLES = ["p", "y", "g", "h", "t", "d", "w", "id", "a", "b", "s"]
 
@@ -135,14 +124,8 @@ def odd_column(rng, rows):
     kind, values = rng.choice(kinds)()
     few = rng.sample(values, rng.randrange(1, len(values) + 1))
     absent = rng.choice([0.0, 0.0, 0.2, 1.0])
-    column = pa.array(
-        [None if rng.random() < absent else rng.choice(few) for _ in range(rows)], kind
-    )
-    return (
-        column.dictionary_encode()
-        if rng.random() < 0.2 and not pa.types.is_nested(kind)
-        else column
-    )
+    column = pa.array([None if rng.random() < absent else rng.choice(few) for _ in range(rows)], kind)
+    return column.dictionary_encode() if rng.random() < 0.2 and not pa.types.is_nested(kind) else column
 
 
 def odd_parquet(rng, rows, path):
@@ -177,19 +160,13 @@ def odd_options(rng):
         given += rng.choice([[], ["--predictions", "each.csv"], ["--predictions", "each.parquet"]])
     else:
         given += ["--prediction", "p", "--label", "y"]
-        given += rng.choice(
-            [[], ["--by", "g"], ["--by", "g", "--by", "h"], ["--key", "g"], ["--key", "h"]]
-        )
+        given += rng.choice([[], ["--by", "g"], ["--by", "g", "--by", "h"], ["--key", "g"], ["--key", "h"]])
         given += rng.choice([[], [], ["--eta", step()]])
         given += ["--level", rng.choice(["0.9", "1e-300", "0.5"])] if command == "quantile" else []
         given += rng.choice([[], [], [], ["--min", "-1e308", "--max", "1e308"]])
-    given += rng.choice(
-        [[], ["--time", "t"], ["--time", "t", "--label-time", "d"], ["--delay", "3"]]
-    )
+    given += rng.choice([[], ["--time", "t"], ["--time", "t", "--label-time", "d"], ["--delay", "3"]])
     given += rng.choice([[], [], ["--weight", "w"]])
-    given += rng.choice(
-        [[], [], ["--in-flight", rng.choice(["1e30", str(10**30), "5", "9" * 400])]]
-    )
+    given += rng.choice([[], [], ["--in-flight", rng.choice(["1e30", str(10**30), "5", "9" * 400])]])
     given += rng.choice([[], [], ["--id", "id"]])
     given += rng.choice([[], ["-o", "out.csv"], ["-o", "out.csv.gz"], ["-o", "out.parquet"]])
     given += rng.choice([[], [], ["--report", "page.html"]])
@@ -220,9 +197,7 @@ def trial(seed, folder):
         if not held:
             raise Broken(f"{what}: {' '.join(call)}: {done.code} {done.err[:400]!r}")
 
-    left = sorted(
-        p.name for p in folder.iterdir() if p.name not in ("known.json", "start.csv", path.name)
-    )
+    left = sorted(p.name for p in folder.iterdir() if p.name not in ("known.json", "start.csv", path.name))
     unchanged = (folder / "known.json").read_bytes() == known
     law(done.code in (0, 2, 3), "an exit code of its own")
     law("internal error" not in done.err and "Traceback" not in done.err, "a fault of gradeq's own")
@@ -247,7 +222,7 @@ def whole(call, folder, rows, law):
             law((folder / name).exists(), f"no {name}")
             counted = call[0] in ("debias", "quantile") or name.startswith("each")
             if counted:
-                law(sum(chunk.rows for chunk in open_table([folder / name]).batches()) > 0, name)
+                law(sum(chunk.batch.num_rows for chunk in open_table([folder / name]).batches()) > 0, name)
 
 
 def prepare(folder):

@@ -1,5 +1,6 @@
 """The same stream by every path: events, columns, cuts with JSON in between, a replayed journal, merged parts."""
 
+import copy
 import heapq
 import itertools
 import json
@@ -136,6 +137,8 @@ def check_paths(case, rng):
     except gq.Diverging:
         return
     cut_and_resumed(case, rng, stream, whole, runs)
+    if stream.late and case.kind not in ("elo", "conformal"):
+        matured(case, rng, stream)
     events(case, stream, whole, runs)
     if not stream.still:
         parts(case, rng, stream, whole)
@@ -155,6 +158,31 @@ def cut_and_resumed(case, rng, stream, whole, runs):
     expect(np.array_equal(served, joined, equal_nan=True), "cut and resumed", cuts)
     expect(counts == again, "waiting and expired, cut and resumed", counts, again, cuts)
     expect(whole.to_json() == resumed.to_json(), "the state, cut and resumed", cuts)
+
+
+def matured(case, rng, stream):
+    """With a maturity, and labels that count as missing: the same as labels that are due then, and say so."""
+    settings, usual, age = case.make.settings, dict(case.make.settings), int(rng.integers(1, 30))
+    missing = [None, case.held(0.0) if not case.ends else case.ends[0]][int(rng.integers(2))]
+    settings.pop("ttl", None)
+    mature = stream.times + age
+    twin = copy.copy(stream)
+    twin.due = np.maximum(stream.due, mature)
+    if missing is not None:
+        absent = np.isnan(stream.y) | (stream.due > mature)
+        twin.y, twin.due = np.where(absent, missing, stream.y), mature
+    try:
+        shown = []
+        for own, more in ((stream, {"maturity": age, "missing_is": missing}), (twin, {"maturity": 0})):
+            settings |= {"missing_is": None, **more}
+            runs, layer = own.pieces(case.make())
+            shown.append((told(runs)[0].tolist(), sums(layer)))
+        expect(shown[0] == shown[1], "labels at maturity", age, missing)
+    except gq.Diverging:
+        pass
+    finally:
+        settings.clear()
+        settings |= usual
 
 
 def events(case, stream, whole, runs):
@@ -203,15 +231,9 @@ def events(case, stream, whole, runs):
 
 def parts(case, rng, stream, whole):
     """Two partitions merged: where nothing is shared between them, they are the run over all rows."""
-    alone = (
-        case.combination.rows == "groups"
-        and case.kind == "debias"
-        and case.told.get("penalty") is None
-    )
+    alone = case.combination.rows == "groups" and case.kind == "debias" and case.told.get("penalty") is None
     alone = alone and not case.auto
-    apart = (
-        stream.key if case.keyed else stream.groups["g"] if alone else rng.integers(0, 2, stream.n)
-    )
+    apart = stream.key if case.keyed else stream.groups["g"] if alone else rng.integers(0, 2, stream.n)
     names = sorted(set(apart.tolist()))
     mine = np.isin(apart, names[: len(names) // 2])
     one, other = case.make(), case.make()
@@ -226,13 +248,9 @@ def parts(case, rng, stream, whole):
     size = sum(abs(c.average_gradient) for c in one.equilibrium().coordinates) + case.scale
     for a, b in zip(*(by_name(layer) for layer in (one, twin)), strict=True):
         expect(a.name == b.name and a.rows == b.rows, "merged either way", a, b)
-        alike = a.average_gradient == b.average_gradient or close(
-            a.average_gradient, b.average_gradient, size
-        )
+        alike = a.average_gradient == b.average_gradient or close(a.average_gradient, b.average_gradient, size)
         expect(alike, "merged either way", a, b)
-    expiring = (
-        case.told.get("ttl") is not None and stream.late
-    )  # it is the rows of both that let time pass
+    expiring = case.told.get("ttl") is not None and stream.late  # it is the rows of both that let time pass
     apart = case.keyed and case.combination.keyed != "pooled"  # keys that share nothing
     # Groups share the mean of weights, which partitions do not: only keys have one each.
     if expiring or not (apart or (alone and stream.w is None)):
@@ -241,7 +259,7 @@ def parts(case, rng, stream, whole):
     stream.flush(whole, mine), stream.flush(whole, ~mine)
     for (name, a), (_, b) in zip(theta(one), theta(whole), strict=True):
         expect(np.allclose(a, b, 1e-12, 1e-15), "parameters of merged parts", name, a, b)
-    for k, (a, b) in enumerate(zip(one._state.facts, whole._state.facts, strict=True)):
+    for k, (a, b) in enumerate(zip(one.internals.state.facts, whole.internals.state.facts, strict=True)):
         # How many rows came in between is counted over the whole layer, and each part saw its own alone.
         known = k not in (DELAY_SUM, DELAY_MOST) or not stream.late
         expect(not known or close(a, b, abs(b)) or a == b, "facts of merged parts", k, a, b)

@@ -28,12 +28,25 @@ def check_printed(life, result, own, size):
     rows = re.search(rf"over {NUMBER} rows?\b", text)
     expect(rows is not None and number(rows[1]) == result.rows, "rows in the verdict", text)
     expect("certificate broken" not in text, "a broken certificate", text, result.gap)
+    check_weights(life, result, text)
     check_bias(life, text, own, size)
     check_loss(result, text, own)
     check_bound(life, result, text, own, size)
     check_json(result)
     table = str(result)
     expect(table.startswith(text), "a table begins with the verdict", table[:200], text)
+
+
+def check_weights(life, result, text):
+    """Averages over weights that are not all equal say so; others do not."""
+    said = [
+        ", by relative weight" in text,
+        result.weights == "relative",
+        result.certificate.get("weights") == "relative",
+    ]
+    expect(len(set(said)) == 1, "weights are said in one place only", said, text)
+    if all(row.w in (0.0, 1.0) for row in life.rows):
+        expect(not any(said), "equal weights are called relative", text)
 
 
 def check_bias(life, text, own, size):
@@ -58,14 +71,12 @@ def check_loss(result, text, own):
         if after - before > max(1e-6 * before, 2.0 * result.negligible) and before > 1e-9 * after:
             expect("(worse" in text, "a loss that rose and is not said to", text, before, after)
         if after < before * (1.0 - 1e-6):
-            expect(
-                "(worse" not in text, "a loss that fell is said to be worse", text, before, after
-            )
+            expect("(worse" not in text, "a loss that fell is said to be worse", text, before, after)
 
 
 def check_bound(life, result, text, own, size):
     """A bound in words is no smaller than what it bounds: the largest average of any coordinate."""
-    said = re.search(rf"\bbound {NUMBER}", text)
+    said = re.search(rf"\bproven limit {NUMBER}", text)
     if said is None:
         return
     totals = [abs(total) for total in own.gradients.values() if math.isfinite(total)]

@@ -65,8 +65,7 @@ def log_losses(rows):
         return -y * math.log(p) - (1.0 - y) * math.log(1.0 - p)
 
     return tuple(
-        math.fsum(row.w * cost(p(row), row.y) for row in rows)
-        for p in (lambda row: row.base, lambda row: row.served)
+        math.fsum(row.w * cost(p(row), row.y) for row in rows) for p in (lambda row: row.base, lambda row: row.served)
     )
 
 
@@ -84,17 +83,9 @@ def labels_until(life, result, rows):
     expect(reached == 0, "labels until what is reached", bound, reached)
     expect(missing is None or missing > 0, "labels until what is not reached", bound, missing)
     further = layer.labels_until(bound * 0.1)
-    expect(
-        further is None or (missing is not None and further >= missing), "further", missing, further
-    )
+    expect(further is None or (missing is not None and further >= missing), "further", missing, further)
     ranged = case.kind not in ("ensemble", "conformal") and case.told.get("link") != "sinh"
-    if (
-        exact
-        and ranged
-        and case.weights in ("none", "constant")
-        and life.rng.random() < 0.5
-        and not life.frozen
-    ):
+    if exact and ranged and case.weights in ("none", "constant") and life.rng.random() < 0.5 and not life.frozen:
         again(life, bound, rows)
 
 
@@ -112,32 +103,13 @@ def again(life, bound, rows):
     if case.games:
         for row in rows:
             side = {"home": row.where["home"]} if case.home else {}
-            layer.update(*row.coords[:2], row.y, row.given, **side)
+            layer.play(*row.coords[:2], row.y, row.given, **side)
     else:
         for row in rows:
-            ticket = layer.open(
-                *(() if case.kind == "risk" else (row.base,)), **row.where, weight=row.given
-            )
+            ticket = layer.open(*(() if case.kind == "risk" else (row.base,)), **row.where, weight=row.given)
             layer.post(ticket, row.y)
     result = layer.equilibrium()
     then = result.bound if not case.games else max(one.bound for one in layer.leaderboard())
-    enough, short = (
-        life.layer.labels_until(then * (1 + NEAR)),
-        life.layer.labels_until(then * (1 - NEAR)),
-    )
-    expect(
-        enough is not None and enough <= n,
-        "labels until the bound of twice as many",
-        n,
-        enough,
-        then,
-        bound,
-    )
-    expect(
-        short is None or short > n or then >= bound,
-        "labels until less than that",
-        n,
-        short,
-        then,
-        bound,
-    )
+    enough, short = (life.layer.labels_until(then * (1 + NEAR)), life.layer.labels_until(then * (1 - NEAR)))
+    expect(enough is not None and enough <= n, "labels until the bound of twice as many", n, enough, then, bound)
+    expect(short is None or short > n or then >= bound, "labels until less than that", n, short, then, bound)

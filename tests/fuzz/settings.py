@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gradeq as gq
-from fuzz.table import Combination, picked
+from fuzz.table import SUPPORTED, Combination, picked
 
 GROUPS = {"g": "abc", "h": "xy", "i": "uv"}
 LEVELS = ((0.1, 0.5, 0.9), (0.4, 0.5, 0.6))
@@ -24,9 +24,7 @@ class Case:
     forecasts: int = 1
     weights: str = "none"
     told: dict = field(default_factory=dict)
-    error_of: Any = (
-        None  # risk control: the user's error, its target and what lies between its ends
-    )
+    error_of: Any = None  # risk control: the user's error, its target and what lies between its ends
     target: float = 0.0
     ends: tuple = ()
 
@@ -38,9 +36,7 @@ class Case:
         self.positive = own.link == "exp"
         self.at_once = own.penalty == "proximal"
         made = self.make()
-        self.auto = getattr(made, "eta", None) == "auto" or getattr(
-            made, "pool", False
-        )  # "no step" too
+        self.auto = getattr(made, "eta", None) == "auto" or getattr(made, "pool", False)  # "no step" too
         self.constant = own.step in ("eta", "no step", "k") and not self.auto
         self.support = self.told.get("support", (-math.inf, math.inf))
 
@@ -48,24 +44,20 @@ class Case:
         """A value inside the limits of labels: the value itself, or the limit."""
         return min(self.support[1], max(self.support[0], x))
 
-    def seen(self, layer, shown, id, key=None):
+    def seen(self, layer, shown):
         """What a label will be judged by: for quantiles with limits the value before them."""
         if self.kind == "conformal":
             return shown.threshold
         if not self.levels or "support" not in self.told:
             return shown
-        served = layer._book.find(id, key)[0][3]
+        served = layer.internals.tickets.opened[layer.internals.tickets.newest][0][3]
         inside = tuple(map(self.held, served if isinstance(served, tuple) else (served,)))
         assert (shown if isinstance(shown, tuple) else (shown,)) == inside, (shown, inside)
         return served
 
     def revive(self, text):
         """The layer read back from JSON."""
-        return (
-            gq.from_json(text)
-            if self.kind != "risk"
-            else gq.RiskControl.from_json(text, self.error_of)
-        )
+        return gq.from_json(text) if self.kind != "risk" else gq.RiskControl.from_json(text, self.error_of)
 
     def heard(self, base, y):
         """The label as the layer tracks it: a score for conformal prediction."""
@@ -154,6 +146,8 @@ def late(rng):
         found["in_flight"] = int(rng.integers(1, 30))
     if rng.random() < 0.2:
         found["ttl"] = float(rng.integers(3, 40))
+    if rng.random() < 0.15:
+        found["queue"] = True
     return found
 
 
@@ -208,6 +202,8 @@ def debias(rng, own):
 
 
 def keyed(own, cls, settings, *first):
+    """How a layer of these settings is made; they may still be changed."""
+
     def make():
         layer = cls(*first, **settings)
         return gq.Keyed(layer, pool=own.keyed == "pooled") if own.keyed else layer
@@ -218,15 +214,25 @@ def keyed(own, cls, settings, *first):
 
 def matured(rng, made):
     """The same with a maturity, where the layer takes one: labels wait until their rows are that old."""
-    if not hasattr(made.make, "settings"):
+    if made.kind in ("elo", "conformal"):
         return made
     for settings in (made.make.settings, made.told):
         settings.pop("ttl", None)
+        settings.pop("queue", None)
     more = {"maturity": float(rng.choice([2.0, 5.0, 15.0]))}
-    if made.binary and made.support[0] <= 0.0 and rng.random() < 0.5:
-        more["missing_is"] = 0.0
+    if rng.random() < 0.5:
+        more["missing_is"] = float(made.ends[0]) if made.ends else made.held(0.0)
     made.make.settings |= more
     made.told |= more
+    return made
+
+
+def doubting(made):
+    """The same without being told that delays do not matter: labels may be held back."""
+    for settings in (made.make.settings, made.told):
+        settings.pop("maturity", None)
+        settings.pop("ttl", None)
+        settings.pop("queue", None)
     return made
 
 
@@ -261,13 +267,13 @@ def elo(rng, own):
         strength = min(settings["penalty"].strength, 0.9 / most_of(settings["schedule"]))
         settings["penalty"] = gq.Ridge(strength)
     settings |= {"home_advantage": own.warm == "home", "ties": own.more}
-    return Case(lambda: gq.Elo(**settings), own, weights=weighted(rng), told=settings)
+    return Case(keyed(own, gq.Elo, settings), own, weights=weighted(rng), told=settings)
 
 
 def conformal(rng, own):
     settings = {"coverage": 0.8, "warm": bool(own.warm), **late(rng), **steps(rng, own.step, 1.0)}
     return Case(
-        lambda: gq.Conformal(own.more, **settings), own, scaled(rng), levels=(0.8,),
+        keyed(own, gq.Conformal, settings, own.more), own, scaled(rng), levels=(0.8,),
         forecasts=2 if own.more == "cqr" else 1, weights=weighted(rng), told=settings,
     )  # fmt: skip
 
@@ -279,7 +285,7 @@ def ensemble(rng, own):
     settings |= {"final_eta": None if own.more == "plain" else unit * eta(rng, 0.5)}
     settings |= {"floor": float(rng.choice([0.0, 0.05]))} | late(rng) | limited(rng, own, scale)
     return Case(
-        lambda: gq.QuantileEnsemble(0.9, **settings), own, scale, levels=(0.9,),
+        keyed(own, gq.QuantileEnsemble, settings, 0.9), own, scale, levels=(0.9,),
         weights=weighted(rng), told=settings,
     )  # fmt: skip
 
@@ -302,7 +308,7 @@ def risk(rng, own):
     settings = {"target": target, "eta": eta(rng, 2.0) * scale / most, "start": start}
     settings |= {"span": span, "most": most, **late(rng)}
     return Case(
-        lambda: gq.RiskControl(error, **settings), own, scale, weights=weighted(rng), told=settings,
+        keyed(own, gq.RiskControl, settings, error), own, scale, weights=weighted(rng), told=settings,
         error_of=error, target=target, ends=(low, high),
     )  # fmt: skip
 
@@ -313,7 +319,31 @@ MAKERS = {
 }  # fmt: skip
 
 
+def of_late_groups(rng):
+    """A layer whose rows share parameters, for late labels: mostly with weights of 1, and steps that are capped."""
+    shared = [
+        c for c in SUPPORTED if c.rows in ("overlap", "features", "groups features") and not (c.penalty or c.keyed)
+    ]
+    own = shared[int(rng.integers(len(shared)))]
+    made = MAKERS[own.kind](rng, own)
+    made.weights = "none" if rng.random() < 0.75 else made.weights
+    return made
+
+
 def case(rng, turn=1):
     """One of them: an even turn takes its place in the table, an odd one is drawn by chance."""
     own = picked(rng, turn)
-    return MAKERS[own.kind](rng, own)
+    made = MAKERS[own.kind](rng, own)
+    if made.told.get("queue") and made.kind not in ("elo", "conformal"):
+        # Of labels without ids that are held back nobody could tell from outside when they are learned.
+        for settings in (made.make.settings, made.told):
+            settings["maturity"] = 0.0
+    return made
+
+
+def lively(rng, made):
+    """The same; sometimes with a maturity, or without being told that delays do not matter."""
+    pick = rng.random()
+    if pick < 0.12:
+        return matured(rng, made)
+    return doubting(made) if pick < 0.18 and made.kind == "debias" else made

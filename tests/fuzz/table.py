@@ -3,7 +3,7 @@
 import itertools
 from typing import NamedTuple
 
-from gradeq.layers.combinations import TABLE, refusal
+from gradeq.layers.options import TABLE, refusal
 
 
 class Combination(NamedTuple):
@@ -63,8 +63,7 @@ def supported():
     found = []
     for kind, axes in AXES.items():
         own = [
-            Combination(kind, **dict(zip(axes, choice, strict=True)))
-            for choice in itertools.product(*axes.values())
+            Combination(kind, **dict(zip(axes, choice, strict=True))) for choice in itertools.product(*axes.values())
         ]
         own = [c for c in own if kind not in TABLE or refusal(kind, c.names) is None]
         found += own * max(1, 100 // len(own))
@@ -77,9 +76,7 @@ SUPPORTED = supported()
 def options_of(kind):
     """Every option of a kind by the name that the layers' table gives it."""
     axes = AXES[kind]
-    choices = [
-        Combination(kind, **{axis: value}) for axis, values in axes.items() for value in values
-    ]
+    choices = [Combination(kind, **{axis: value}) for axis, values in axes.items() for value in values]
     # Limits are drawn by chance, and groups are an option of the table only where keys are pooled.
     return set().union({"support", "groups"}, *(choice.names for choice in choices))
 
@@ -88,9 +85,7 @@ def picked(rng, turn):
     """Every second life takes its turn in the table; the others are drawn by chance, plain ones more often."""
     if turn % 2 == 0:
         return SUPPORTED[turn // 2 % len(SUPPORTED)]
-    kind = str(
-        rng.choice(["debias", "quantile", "elo", "quantiles", "interval", "other"], p=SHARES)
-    )
+    kind = str(rng.choice(["debias", "quantile", "elo", "quantiles", "interval", "other"], p=SHARES))
     kinds = (kind,) if kind != "other" else ("conformal", "ensemble", "risk")
     own = [c for c in SUPPORTED if c.kind in kinds]
     weights = [c.plainness for c in own]

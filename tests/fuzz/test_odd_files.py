@@ -47,11 +47,7 @@ def test_views_of_text_are_text(file):
 
 @pytest.mark.parametrize(
     "column",
-    [
-        pa.array([2**31 - 1] * 40, pa.date32()),
-        pa.array([10**17] * 40, pa.duration("s")),
-        pa.array([[1]] * 40),
-    ],
+    [pa.array([2**31 - 1] * 40, pa.date32()), pa.array([10**17] * 40, pa.duration("s")), pa.array([[1]] * 40)],
     ids=["date", "duration", "list"],
 )
 def test_a_column_that_can_name_nothing_is_refused_by_its_name(file, column):

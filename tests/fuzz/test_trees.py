@@ -4,6 +4,8 @@ import pytest
 
 from fuzz.__main__ import partitions
 
+pytestmark = pytest.mark.filterwarnings("ignore:the weight .* outweighs all others")
+
 
 @pytest.mark.parametrize("first", range(0, 300, 100))
 def test_no_tree_of_partitions_contradicts_what_is_printed(first):

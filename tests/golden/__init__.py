@@ -1,1 +1,1 @@
-"""States written by released versions; they must load for ever."""
+"""What the product does, recorded: values that may not change by a bit, and states that must load for ever."""

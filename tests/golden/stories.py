@@ -53,6 +53,6 @@ def extra(name, i):
 def next_served(name, layer):
     """What the layer serves next."""
     if name == "elo":
-        return layer.predict("p1", "q1")
+        return layer.peek("p1", "q1")
     served = layer.predict(0.25, **extra(name, 40), id="next")
     return list(served.interval) if name == "conformal" else served

@@ -1,60 +1,114 @@
-"""Layers with explicit steps and labels at once, over one stream: what they serve may not change by a bit."""
+"""A seeded stream for any layer: rows, and what becomes of their labels (at once, late, never, corrected, skipped).
 
-import numpy as np
+Chance comes from ``random.random`` and plain arithmetic alone, which are the same on every machine.
+"""
 
-import gradeq as gq
+import random
+from dataclasses import dataclass, field
 
-N = 300
-GROUPS = ("g", "h")
-MAKES = {
-    "squared": lambda: gq.Debiaser(0.05),
-    "squared, groups": lambda: gq.Debiaser(0.05, groups=["g"]),
-    "squared, overlapping groups": lambda: gq.Debiaser(0.05, groups=["g", "h"]),
-    "squared, features": lambda: gq.Debiaser(0.02, features=["x"]),
-    "squared, falling": lambda: gq.Debiaser(schedule=gq.Power(0.5, 0.5), groups=["g"]),
-    "squared, ridge": lambda: gq.Debiaser(0.05, groups=["g", "h"], penalty=gq.Ridge(0.01)),
-    "squared, keyed": lambda: gq.Keyed(gq.Debiaser(0.05, groups=["g"])),
-    "logit": lambda: gq.Debiaser(0.1, outcome="binary"),
-    "logit, groups": lambda: gq.Debiaser(0.1, outcome="binary", groups=["g", "h"]),
-    "shift, lasso": lambda: gq.Debiaser(
-        0.05, outcome="binary", link="shift", groups=["g"], penalty=gq.Lasso(0.01)
-    ),
-    "quantile": lambda: gq.QuantileTracker(0.9, 0.1, groups=["g"]),
-    "quantile, linear": lambda: gq.QuantileTracker(0.9, 0.1, link="linear"),
-    "quantiles": lambda: gq.MultiQuantileTracker([0.1, 0.5, 0.9], 0.1),
-    "interval, linear": lambda: gq.IntervalTracker(0.8, 0.2, link="linear"),
-    "conformal": lambda: gq.Conformal("absolute", 0.9, 0.1),
-    "ensemble": lambda: gq.QuantileEnsemble(0.9, [0.01, 0.1], 0.05),
-    "elo": lambda: gq.Elo(0.1),
-    "elo, ridge": lambda: gq.Elo(0.1, penalty=gq.Ridge(0.01)),
-    "elo, proximal": lambda: gq.Elo(0.1, proximal=0.01),
-    "elo, falling": lambda: gq.Elo(schedule=gq.Power(0.5, 0.4)),
-}
+GROUPS = {"g": "abc", "h": "xy"}
+PLAYERS = ["ann", "bob", "cy", "dee", "eve", "fay"]
 
 
-def lived(name):
-    """The layer after the stream, and what it served."""
-    rng = np.random.default_rng(11)
-    base, weights = rng.uniform(0.05, 0.95, N), rng.uniform(0.5, 1.5, N)
-    labels = (rng.uniform(size=N) < 0.4).astype(float)
-    groups = {"g": rng.choice(list("abc"), N), "h": rng.choice(list("xy"), N)}
-    x, keys = rng.normal(size=N), rng.integers(0, 7, N)
-    layer = MAKES[name]()
-    if name.startswith("elo"):
-        return layer, layer.run(groups["g"], np.char.add("q", groups["h"]), labels).served
-    given = {"weights": weights} if "weights" in name or name == "squared, groups" else {}
-    wanted = layer.settings.get("settings", layer.settings)
-    if wanted.get("groups"):
-        given["groups"] = {k: groups[k] for k in wanted["groups"]}
-    if wanted.get("features"):
-        given["features"] = {"x": x}
-    if name.endswith("keyed"):
-        given["key"] = keys
-    return layer, layer.run(base, labels, **given).served
+@dataclass
+class Shape:
+    """What a layer takes: how rows and labels for it are made."""
+
+    kind: str = "real"  # real, binary, positive, games, bare (no prediction)
+    groups: tuple = ()
+    features: tuple = ()
+    keyed: bool = False
+    forecasts: int = 1
+    support: tuple = (None, None)
+    weights: str = ""  # "", mild, zeros
+    home: bool = False
+    queue: bool = False
+    at_once: bool = False
+    options: tuple = field(default=())  # what else happens in this life
 
 
-def told(name):
-    """Served values and parameters, as JSON takes them."""
-    layer, served = lived(name)
-    theta = layer.table().theta.tolist() if name.endswith("keyed") else list(layer.theta.values())
-    return {"served": np.asarray(served)[-40:].tolist(), "theta": theta}
+@dataclass
+class Row:
+    """A row and the fate of its label."""
+
+    number: int
+    args: tuple
+    where: dict
+    weight: float
+    label: float
+    late: int | None  # rows until the label comes; None: never
+    other: float | None  # the label that replaces it later
+    skipped: bool
+
+
+class Chance(random.Random):
+    """Seeded by a text."""
+
+    def normal(self):
+        return sum(self.random() for _ in range(12)) - 6.0
+
+    def pick(self, values):
+        return values[int(self.random() * len(values))]
+
+
+def base_of(chance, shape):
+    if shape.kind == "binary":
+        return 0.02 + 0.96 * chance.random()
+    if shape.kind == "positive":
+        return 0.5 + 1.5 * chance.random()
+    if shape.forecasts > 1:
+        return sorted(chance.normal() for _ in range(shape.forecasts))
+    return chance.normal()
+
+
+def label_of(chance, shape):
+    if shape.kind == "games":
+        return chance.pick([0.0, 0.5, 1.0, 1.0])
+    if shape.kind == "binary":
+        return float(chance.random() < 0.4)
+    if shape.kind == "positive":
+        return 0.5 + 2.0 * chance.random()
+    y, (low, high) = 0.6 + 1.5 * chance.normal(), shape.support
+    y = y if low is None else max(y, low)
+    return y if high is None else min(y, high)
+
+
+def row_of(chance, shape, number, part=""):
+    """A row; ``part`` ends the names of groups, players and keys."""
+    where = {}
+    if shape.kind == "games":
+        a = chance.pick(PLAYERS)
+        args = (a + part, chance.pick([name for name in PLAYERS if name != a]) + part)
+        if shape.home:
+            where["home"] = chance.pick([1.0, 0.0, -1.0])
+    else:
+        args = () if shape.kind == "bare" else (base_of(chance, shape),)
+    if shape.groups:
+        where["groups"] = {name: chance.pick(GROUPS[name]) + part for name in shape.groups}
+    if shape.features:
+        where["features"] = {name: chance.normal() for name in shape.features}
+    if shape.keyed:
+        where["key"] = chance.pick(["u", "v", "w"]) + part
+    weight = {"": [1.0], "mild": [0.5, 1.0, 1.75], "zeros": [0.0, 1.0, 9.0]}[shape.weights]
+    fate = chance.random()
+    late = None if fate < 0.1 else 1 + int(12 * chance.random()) if fate < 0.45 else 0
+    other = label_of(chance, shape) if chance.random() < 0.08 else None
+    return Row(number, args, where, chance.pick(weight), label_of(chance, shape), late, other, fate < 0.03)
+
+
+def rows_of(name, shape, count, part=""):
+    chance = Chance(name)
+    return [row_of(chance, shape, k, part) for k in range(count)]
+
+
+def columns(rows):
+    """Groups, features, keys and home sides of rows as the columns that many rows are given in."""
+    found = {}
+    for what in ("groups", "features"):
+        if what in rows[0].where:
+            names = rows[0].where[what]
+            found[what] = {name: [row.where[what][name] for row in rows] for name in names}
+    for what in ("key", "home"):
+        if what in rows[0].where:
+            found[what] = [row.where[what] for row in rows]
+    return found

@@ -14,7 +14,7 @@ def certified(layer):
     found = layer.equilibrium()
     if found.learning is None:
         return found
-    return replace(found, learning=found.learning._replace(not_due=0, unlabelled=0.0))
+    return replace(found, learning=replace(found.learning, not_due=0, unlabelled=0.0))
 
 
 def missed(knob, y):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gradeq.ledger.meetings import turned
+from gradeq.ledger.pair_table import turned
 from gradeq.ledger.state import KEEP, LEAST, MEAN, MOST, TIMES
 
 EPS = 2.0**-53  # a rounding, relative to its result
@@ -11,25 +11,22 @@ EPS = 2.0**-53  # a rounding, relative to its result
 def partition(kind, seed, rows=50, first=0, late=0.3):
     """A layer after some rows with ids, labels of some late, of the last few still to come."""
     rng, layer, waiting = np.random.default_rng(seed), kind.make(), []
-    say = layer.settle if kind.games else layer.update
     for i in range(first, first + rows):
         layer.predict(*kind.args(rng), **kind.where(rng), id=i)
         y = kind.label(rng)
         if rng.random() < late:
             waiting.append((i, y))
         else:
-            say(y, id=i)
+            layer.update(y, id=i)
         if waiting and rng.random() < 0.3:
             own, y = waiting.pop(int(rng.integers(len(waiting))))
-            say(y, id=own)
+            layer.update(y, id=own)
     return layer
 
 
 def several(kind, count=4, **given):
     """Partitions with ids of their own, one of them with hardly a label."""
-    return [
-        partition(kind, seed, 3 if seed == 1 else 40, 1000 * seed, **given) for seed in range(count)
-    ]
+    return [partition(kind, seed, 3 if seed == 1 else 40, 1000 * seed, **given) for seed in range(count)]
 
 
 def merged(parts, rng):
@@ -44,19 +41,15 @@ def merged(parts, rng):
 
 def written(layer):
     """The state with nothing left to enter; Elo's products as the logarithms that they mean."""
-    write = getattr(layer._rule, "written", None)
-    return (layer._state if write is None else write(layer._state)).read()
+    write = getattr(layer.internals.rule, "written", None)
+    return (layer.internals.state if write is None else write(layer.internals.state)).read()
 
 
 def by_name(layer):
     """Every number of the state: (column, what it is about, which of its numbers) and the number."""
-    state, names, found = written(layer), layer._names, {}
+    state, names, found = written(layer), layer.internals.names, {}
     book = getattr(names, "book", None)
-    about = {
-        "parameter": list(names.names),
-        "key": [""] if book is None else list(book.names),
-        "layer": [""],
-    }
+    about = {"parameter": list(names.names), "key": [""] if book is None else list(book.names), "layer": [""]}
     flip = []
     if hasattr(state, "met"):
         about["pair"], flip = pairs(state, names.names)
@@ -84,7 +77,7 @@ def pairs(state, names):
 
 def joins(layer):
     """How each number of a column is joined, by column."""
-    return {each.name: each.merge for each in layer._state.columns}
+    return {each.name: each.merge for each in layer.internals.state.columns}
 
 
 def rounding(how, numbers, start):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import gradeq as gq
-from gradeq.engine.early_labels import EarlyLabels
-from gradeq.errors import Diverging, GradeqWarning
+from gradeq.engine.label_stats import EarlyLabels
+from gradeq.errors import Diverging, GradeqWarning, StateError
+from gradeq.kernels import early as kernel
+from gradeq.kernels.compile import compiled
 
 RATE, MATURE, DAYS, EACH = 0.084, 30, 60, 25
 
@@ -77,7 +80,7 @@ def test_a_model_that_is_grossly_wrong_is_put_right_though_few_labels_come(
             if y[k] == y[k]:
                 due.setdefault(int(known[k]), []).append(k)
     assert abs(served[-1000:].mean() - true) < 0.08
-    assert not layer._book.held_back  # labels of both values were equally late
+    assert not layer.internals.tickets.held_back  # labels of both values were equally late
 
 
 @pytest.mark.filterwarnings("ignore:labels are held back")
@@ -96,15 +99,13 @@ def test_a_verdict_says_that_labels_are_held_back_and_not_that_none_came() -> No
     with pytest.warns(GradeqWarning, match="held back"):
         every_day(layer, Churn(days=25))
     learning = layer.equilibrium().learning
-    assert learning is not None and learning.held_back == len(layer._book.held_back) > 0
+    assert learning is not None and learning.held_back == len(layer.internals.tickets.held_back) > 0
     assert "labels held back" in str(learning) and "none has come" not in str(learning)
 
 
 def test_a_warning_says_what_was_seen_and_what_helps() -> None:
     layer = gq.Debiaser(outcome="binary")
-    with pytest.warns(
-        GradeqWarning, match="labels are held back: the first 3 late labels .*maturity="
-    ) as said:
+    with pytest.warns(GradeqWarning, match="labels are held back: the first 3 late labels .*maturity=") as said:
         every_day(layer, Churn(days=20))
     assert len(said) == 1
     assert layer.equilibrium().rows == 0
@@ -112,9 +113,7 @@ def test_a_warning_says_what_was_seen_and_what_helps() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:labels are held back")
-@pytest.mark.parametrize(
-    "times", [np.arange, lambda n: np.datetime64("2024-01-01", "D") + np.arange(n)]
-)
+@pytest.mark.parametrize("times", [np.arange, lambda n: np.datetime64("2024-01-01", "D") + np.arange(n)])
 def test_columns_in_pieces_hold_back_what_the_whole_holds_back(times: Any) -> None:
     churn = Churn()
     clock = times(200)
@@ -122,7 +121,7 @@ def test_columns_in_pieces_hold_back_what_the_whole_holds_back(times: Any) -> No
     whole = gq.Debiaser(outcome="binary")
     run = whole.run(churn.f, churn.y, times=day, label_times=known)
     assert np.abs(run.values - RATE).max() < 0.06
-    assert whole._book.early is not None and whole._book.early.why
+    assert whole.internals.tickets.early is not None and whole.internals.tickets.early.why
     n = len(churn.f)
     for cuts in ([0, 100, 101, 900, 1300, n], [*range(0, n, 150), n]):
         pieces = gq.Debiaser(outcome="binary")
@@ -130,8 +129,8 @@ def test_columns_in_pieces_hold_back_what_the_whole_holds_back(times: Any) -> No
             own = slice(a, b)
             pieces.run(churn.f[own], churn.y[own], times=day[own], label_times=known[own])
             pieces = gq.from_json(pieces.to_json())
-        assert pieces._state.saved() == whole._state.saved()
-        assert pieces._book.state() == whole._book.state()
+        assert pieces.internals.state.saved() == whole.internals.state.saved()
+        assert pieces.internals.tickets.state() == whole.internals.tickets.state()
 
 
 @pytest.mark.filterwarnings("ignore:labels are held back")
@@ -146,11 +145,9 @@ def test_a_run_that_is_refused_leaves_held_labels_as_they_were(monkeypatch: Any)
         raise Diverging("a step is too large")
 
     with monkeypatch.context() as patch:
-        patch.setattr("gradeq.layers.layer.run_columns", refuse)
+        patch.setattr("gradeq.layers.internals.run_columns", refuse)
         with pytest.raises(Diverging):
-            layer.run(
-                churn.f[rest], churn.y[rest], times=churn.day[rest], label_times=churn.known[rest]
-            )
+            layer.run(churn.f[rest], churn.y[rest], times=churn.day[rest], label_times=churn.known[rest])
     assert layer.to_json() == before
 
 
@@ -164,8 +161,8 @@ def test_ordinary_late_labels_are_learned_as_they_come(seed: int, bias: float) -
     watched, free = gq.Debiaser(outcome="binary"), gq.Debiaser(outcome="binary", maturity=0)
     for layer in (watched, free):
         layer.run(f, y, times=np.arange(n), label_times=known)
-    assert watched._state.saved() == free._state.saved()
-    assert watched._book.early is not None and watched._book.early.since is None
+    assert watched.internals.state.saved() == free.internals.state.saved()
+    assert watched.internals.tickets.early is not None and watched.internals.tickets.early.since is None
 
 
 def test_labels_that_come_in_order_are_learned_however_wrong_the_model_is() -> None:
@@ -188,11 +185,9 @@ def test_a_duration_that_is_known_when_it_ends_is_held_back(kind: str) -> None:
     f = np.full(half, 1500.0 if kind != "quantile" else 1500.0 * np.log(2.0))
     if more:
         more = {"key": more["key"][:half]}
-    layer.run(
-        f, length[:half], times=np.arange(half), label_times=np.arange(half) + length[:half], **more
-    )
-    assert "smaller" in layer._book.early.why or "larger" in layer._book.early.why
-    assert len(layer._book.held_back) > layer.equilibrium().rows
+    layer.run(f, length[:half], times=np.arange(half), label_times=np.arange(half) + length[:half], **more)
+    assert "smaller" in layer.internals.tickets.early.why or "larger" in layer.internals.tickets.early.why
+    assert len(layer.internals.tickets.held_back) > layer.equilibrium().rows
 
 
 @pytest.mark.filterwarnings("ignore:labels are held back")
@@ -205,21 +200,162 @@ def test_partitions_that_hold_labels_back_go_on_when_they_are_merged() -> None:
     assert set(outcomes) == {"waiting"}
     one.merge(other)
     assert one.update(1.0, id="a99") == "waiting"
-    assert len(gq.from_json(one.to_json())._book.held_back) == 10
+    assert len(gq.from_json(one.to_json()).internals.tickets.held_back) == 10
 
 
-def test_sums_of_one_label_at_a_time_are_those_of_columns() -> None:
-    rng = np.random.default_rng(0)
-    y, f, delay = rng.normal(size=300), rng.uniform(size=300), rng.integers(2, 90, 300)
-    one, many = EarlyLabels(), EarlyLabels()
-    looks = [
-        one.count(float(a), float(b), float(c), k)
-        for k, (a, b, c) in enumerate(zip(y, f, delay, strict=True))
-    ]
-    found = many.count_all(y, f, delay.astype(float), np.arange(300))
-    assert found.tolist() == looks
-    assert one.state() == many.state()
+class Stream(NamedTuple):
+    """Rows served one after the other, what their labels say, and after how many rows these come (nan: never)."""
+
+    f: Any
+    y: Any
+    delay: Any
+
+    def columns(self, layer: Any, cuts: Iterable[int]) -> Any:
+        """What is served, and the layer after runs over these pieces, saved and loaded between them."""
+        clock, y, served = (np.arange(len(self.f)), np.where(np.isnan(self.delay), np.nan, self.y), [])
+        for a, b in pairwise(cuts):
+            own = slice(a, b)
+            known = clock[own] + np.nan_to_num(self.delay[own])
+            served += layer.run(self.f[own], y[own], times=clock[own], label_times=known).values.tolist()
+            layer = gq.from_json(layer.to_json())
+        return served, layer
+
+    def events(self, layer: Any, skips: bool) -> Any:
+        """The same, event by event; ``skips``: whether a row that will have no label is given up at once."""
+        due: dict[int, list[int]] = {}
+        served = []
+        for k, (f, delay) in enumerate(zip(self.f.tolist(), self.delay.tolist(), strict=True)):
+            for own in due.pop(k, ()):
+                layer.update(self.y[own].item(), id=own)
+            served.append(layer.predict(f, id=k, time=k))
+            if delay == delay:
+                due.setdefault(k + max(1, int(delay)), []).append(k)
+            elif skips:
+                layer.skip(k)
+        return served, layer
+
+
+N = 2500
+
+
+def layer_of(stream: Stream) -> Any:
+    return gq.Debiaser(outcome="binary" if set(stream.y.tolist()) == {0.0, 1.0} else "real")
+
+
+def streams(share: float, seed: int = 7) -> dict[str, Stream]:
+    """Of each only a share ever gets a label; in the honest ones delays depend on no label, given its row."""
+    rng = np.random.default_rng(seed)
+    k, noise, some = np.arange(N), rng.normal(size=N), rng.random(N) < share
+    weekend, feature = (k // 50) % 7 > 4, rng.random(N)
+    shifted, length = 20.0 * (k > N // 2) + noise, rng.exponential(150.0, N)
+    zero, mean = np.zeros(N), rng.gamma(2.0, 100.0, N)
+    churn = (rng.random(N) < 0.2).astype(float)
+    found = {
+        "weekends are later": Stream(10.0 * weekend, 10.0 * weekend + 2.0 + noise, np.where(weekend, 150, 20)),
+        "weekends, a model that does not know": Stream(zero, 10.0 * weekend + noise, np.where(weekend, 150, 20)),
+        "a feature": Stream(50.0 * feature, 50.0 * feature + 3.0 + noise, 1 + 200 * feature),
+        "a drift that the model follows": Stream(0.1 * k, 0.1 * k + noise, 1 + 300 * k // N),
+        "a drift": Stream(zero, 0.1 * k + noise, 1 + 30 * k // N),
+        "a level, later": Stream(zero, shifted, np.where(k > N // 2, 40, 2)),
+        "a level, earlier": Stream(zero, shifted, np.where(k > N // 2, 2, 40)),
+        "a wrong probability": Stream(zero + 0.5, (rng.random(N) < 0.05).astype(float), 1 + rng.exponential(40.0, N)),
+        "churn": Stream(zero + 0.2, churn, np.where(churn == 1.0, rng.integers(20, 600, N), 620)),
+        "a duration": Stream(zero + 150.0, length, 1 + length),
+        "a duration that is foreseen in part": Stream(mean, mean * length / 150.0, 1 + mean * length / 150.0),
+    }  # fmt: skip
+    return {name: own._replace(delay=np.where(some, np.floor(own.delay), np.nan)) for name, own in found.items()}
+
+
+NAMES = list(streams(1.0))
+DEPENDENT = ("churn", "a duration", "a duration that is foreseen in part")
+
+
+@pytest.mark.filterwarnings("ignore:labels are held back")
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_events_and_columns_hold_back_and_learn_the_same(name: str, share: float) -> None:
+    stream = streams(share)[name]
+    served, whole = stream.columns(layer_of(stream), [0, N])
+    again, pieces = stream.columns(layer_of(stream), [0, 400, 401, 1300, N])
+    assert again == served
+    assert pieces.internals.state.saved() == whole.internals.state.saved()
+    assert pieces.internals.tickets.state() == whole.internals.tickets.state()
+    for skips in (False, True):
+        again, events = stream.events(layer_of(stream), skips)
+        assert again == served
+        assert events.internals.tickets.early.state() == whole.internals.tickets.early.state()
+        assert events.internals.tickets.held_back == whole.internals.tickets.held_back
+
+
+@pytest.mark.filterwarnings("ignore:labels are held back")
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in DEPENDENT])
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_no_honest_label_waits_for_ever_where_most_rows_never_get_one(name: str, share: float) -> None:
+    stream = streams(share)[name]
+    _, layer = stream.columns(layer_of(stream), [0, N])
+    held, most = layer.internals.tickets.held_back, int(np.nanmax(stream.delay))
+    assert all(number > N - 3 * most for number in held)
+    _, layer = stream.events(layer_of(stream), False)
+    assert layer.internals.tickets.held_back == held
+
+
+@pytest.mark.parametrize("name", ["weekends are later", "a feature", "a drift that the model follows"])
+def test_what_predictions_say_of_labels_and_delays_gives_no_doubt(name: str) -> None:
+    stream = streams(0.3)[name]
+    _, layer = stream.columns(layer_of(stream), [0, N])  # a warning would be an error
+    assert not layer.internals.tickets.held_back
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_labels_that_are_later_by_their_value_wait_until_rows_of_their_age_have_theirs(
+    name: str, share: float
+) -> None:
+    stream = streams(share)[name]
+    cut = 300
+    half = Stream(*(own[:cut] for own in stream))
+    with pytest.warns(GradeqWarning, match="held back.*maturity="):
+        _, layer = half.events(layer_of(stream), False)
+    posted = int(np.nansum(np.arange(cut) + np.maximum(half.delay, 1.0) < cut))
+    assert len(layer.internals.tickets.held_back) > 0.5 * posted
+    assert "delays so far" in (layer.internals.tickets.early.warning or "")
+
+
+def test_after_enough_labels_without_doubt_none_is_looked_at() -> None:
+    rng, n = np.random.default_rng(0), 6000
+    f = rng.normal(size=n)
+    stream = Stream(f, f + rng.normal(size=n), np.floor(1 + rng.exponential(60.0, n)))
+    _, whole = stream.columns(gq.Debiaser(0.05), [0, n])
+    _, events = stream.events(gq.Debiaser(0.05), False)
+    early = whole.internals.tickets.early
+    assert early.settled and not early.known
+    assert events.internals.tickets.early.state() == early.state()
+
+
+def test_one_text_counts_late_labels_compiled_or_not() -> None:
+    rng, n = np.random.default_rng(0), 300
+    y, f, delay = rng.normal(size=n), rng.uniform(size=n), rng.integers(2, 90, n).astype(float)
+    number = np.arange(1.0, n + 1.0)
+    one, sums, fast = EarlyLabels(), np.array(EarlyLabels().sums), np.array(EarlyLabels().sums)
+    for k in range(n):
+        one.count(y[k].item(), f[k].item(), int(number[k] + delay[k]) - 1, k + 1, lambda: 1e9)
+    assert kernel.watched(sums, y, f, delay, number, 1e9) == n
+    assert sums.tolist() == one.sums
+    loop = compiled(kernel.watched, ())
+    if loop is not None:
+        assert loop(fast, y, f, delay, number, 1e9) == n
+        assert fast.tolist() == one.sums
     assert EarlyLabels.restored(one.state()).state() == one.state()
+
+
+def test_a_state_that_knows_nothing_of_predictions_goes_on() -> None:
+    old = {"sums": [2.0, 1.5, 0.4, 9.0, 41.0, 0.0, 0.0, 0.0], "origin": 1.0, "newest": 7, "probable": True,
+           "known": [[0, 2]], "since": 12, "why": "seen"}  # fmt: skip
+    early = EarlyLabels.restored(old)
+    assert (early.since, early.why, early.known) == (12, "seen", {0: 2})
+    assert EarlyLabels.restored(early.state()).state() == early.state()
+    with pytest.raises(StateError, match="late labels"):
+        EarlyLabels.restored({**old, "sums": [1.0, 2.0]})
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e150])
@@ -229,4 +365,4 @@ def test_labels_of_any_size_can_be_saved(size: float) -> None:
         layer.predict(size, id=k)
     for k in range(80):
         layer.update(-size if k % 3 else size, id=79 - k)
-    assert gq.from_json(layer.to_json())._book.state() == layer._book.state()
+    assert gq.from_json(layer.to_json()).internals.tickets.state() == layer.internals.tickets.state()

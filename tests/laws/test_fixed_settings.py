@@ -62,11 +62,7 @@ def test_the_keys_of_a_layer_are_in_shadow_together():
     layer.update(9.0)
     layer.shadow = True
     assert layer.layer.shadow is True
-    assert (
-        layer.predict(3.0, key="a", id=1)
-        == 3.0
-        == gq.from_json(layer.to_json()).predict(3.0, key="a", id=2)
-    )
+    assert layer.predict(3.0, key="a", id=1) == 3.0 == gq.from_json(layer.to_json()).predict(3.0, key="a", id=2)
     with pytest.raises(AttributeError, match="Keyed"):
         layer.layer.shadow = False
     with pytest.raises(gq.BadInput, match="Keyed"):

@@ -62,7 +62,7 @@ def test_a_ticket_in_the_callers_hands_is_a_ticket_in_the_book(name):
         for k in order.permutation(list(tickets))[: int(order.integers(0, 3))].tolist():
             y = kind.label(order)
             held.post(Ticket.from_json(tickets.pop(k)), y)
-            (booked.settle if kind.games else booked.update)(y, id=k)
+            booked.update(y, id=k)
         if i % 30 == 29:
             held, booked = kind.saved(held.to_json()), kind.saved(booked.to_json())
     assert columns(held) == columns(booked)
@@ -110,9 +110,7 @@ def test_nothing_grows_with_the_rows_served(name):
     for i in range(301):
         layer.post(layer.open(*kind.args(rng), **kind.where(rng)), kind.label(rng))
         if i in (100, 300):
-            lengths.append(
-                sum(len(str(v)) and len(v.get("values", [])) for v in columns(layer).values())
-            )
+            lengths.append(sum(len(str(v)) and len(v.get("values", [])) for v in columns(layer).values()))
     assert lengths[0] == lengths[1]
 
 
@@ -157,7 +155,7 @@ def test_previewed_tickets_change_nothing_until_their_labels_come(name):
     again = kind.make()
     again.replay(type(entry).from_json(entry.to_json()) for entry in journal)
     assert columns(again) == columns(layer)
-    assert layer.in_flight["served"] == len(journal) // 2
+    assert layer.traffic["served"] == len(journal) // 2
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -172,9 +170,7 @@ def test_a_previewed_ticket_whose_label_comes_at_once_is_an_opened_one(name):
     assert columns(opened) == columns(previewed)
 
 
-@pytest.mark.parametrize(
-    "name", ["scalar", "disjoint", "overlapping", "logit", "shift", "linear", "quantile", "elo"]
-)
+@pytest.mark.parametrize("name", ["scalar", "disjoint", "overlapping", "logit", "shift", "linear", "quantile", "elo"])
 @pytest.mark.parametrize("burst", [1, 7, 40])
 def test_bounds_hold_for_values_served_from_old_states(name, burst):
     """An adversary lets a burst of rows be served from one state and labels them all on one side."""
@@ -187,13 +183,9 @@ def test_bounds_hold_for_values_served_from_old_states(name, burst):
             if kind.games or kind.binary:
                 y = float(up)
             else:
-                y = (
-                    kind.label(rng)
-                    if turn % 3
-                    else float(np.ravel(tickets[k].served)[0]) + (2 * up - 1)
-                )
+                y = kind.label(rng) if turn % 3 else float(np.ravel(tickets[k].served)[0]) + (2 * up - 1)
             layer.adopt(tickets[k], y)
         reached = layer.equilibrium()
         if reached.bound is not None:
             assert abs(reached.largest) <= reached.bound * (1 + 1e-9)
-    assert layer.in_flight["peak"] >= burst / (1 if len(layer.theta) == 1 else len(layer.theta))
+    assert layer.traffic["peak"] >= burst / (1 if len(layer.theta) == 1 else len(layer.theta))

@@ -7,6 +7,7 @@ import pytest
 
 import gradeq as gq
 from gradeq import Ticket
+from gradeq.engine import branches
 from laws.kinds import KINDS
 
 
@@ -90,9 +91,7 @@ def test_the_examples_of_the_report():
     tickets = [layer.open(0.0) for _ in range(200)]
     older = gq.from_json(saved)
     for ticket in tickets:
-        with pytest.raises(
-            gq.UnknownTicket, match=r"later state of this layer.*serve the row again"
-        ):
+        with pytest.raises(gq.UnknownTicket, match=r"later state of this layer.*serve the row again"):
             older.post(ticket, 10.0)
     assert older.theta["(all)"] == 0.0
     for ticket in tickets:
@@ -103,15 +102,15 @@ def test_the_examples_of_the_report():
 
 def test_copies_go_their_own_ways_and_merged_partitions_know_the_tickets_of_both():
     layer = gq.Keyed(gq.Debiaser(0.5))
-    layer.post(layer.open(1.0, "a"), 2.0)
+    layer.post(layer.open(1.0, key="a"), 2.0)
     twin = layer.copy()
-    mine, theirs = layer.open(1.0, "a"), twin.open(1.0, "a")
+    mine, theirs = layer.open(1.0, key="a"), twin.open(1.0, key="a")
     for own, other in ((layer, theirs), (twin, mine)):
         with pytest.raises(gq.UnknownTicket):
             own.post(other, 2.0)
     layer.post(mine, 2.0), twin.post(theirs, 2.0)
     one, two = (gq.Keyed(gq.Debiaser(0.5)) for _ in range(2))
-    tickets = [one.open(1.0, "a"), two.open(1.0, "b")]
+    tickets = [one.open(1.0, key="a"), two.open(1.0, key="b")]
     one.merge(two)
     for ticket in tickets:
         one.post(ticket, 2.0)
@@ -142,12 +141,12 @@ def test_a_replayed_journal_knows_the_tickets_that_are_still_open():
 
 
 def without_marks(text):
-    from gradeq import codec
+    from gradeq.layers import serialization
 
-    kind, settings, state = codec.load(text)
+    kind, settings, state = serialization.load(text)
     for name in ("branches", "unmarked"):
         state["tickets"].pop(name, None)
-    return "".join(codec.written(kind, settings, state))
+    return "".join(serialization.dump(kind, settings, state))
 
 
 def test_states_and_tickets_of_earlier_versions_are_taken_unless_they_are_ahead():
@@ -168,12 +167,76 @@ def test_states_and_tickets_of_earlier_versions_are_taken_unless_they_are_ahead(
 
 
 def test_a_state_whose_tickets_cannot_be_its_own_is_refused():
-    from gradeq import codec
+    from gradeq.layers import serialization
 
     layer = gq.Debiaser(0.5)
     layer.open(1.0)
     for bad in ([[2, 5, "x"]], [[3, 1, "x"]], [[1]], 7):
-        kind, settings, state = codec.load(layer.to_json())
+        kind, settings, state = serialization.load(layer.to_json())
         state["tickets"]["branches"] = bad
         with pytest.raises(gq.StateError, match="damaged"):
-            gq.from_json("".join(codec.written(kind, settings, state)))
+            gq.from_json("".join(serialization.dump(kind, settings, state)))
+
+
+def test_a_process_that_was_forked_is_another_continuation(monkeypatch):
+    monkeypatch.setattr(branches, "_forks", [0])
+    layer = gq.Debiaser(0.5)
+    before = layer.open(1.0)
+    branches._forks.append(0)  # what a child does first
+    after = layer.open(1.0)
+    assert before.branch == branches.ROOT != after.branch
+    assert layer.post(before, 2.0) and layer.post(after, 2.0)
+    parent = gq.Debiaser(0.5)
+    parent.open(1.0), parent.open(1.0)
+    with pytest.raises(gq.TicketError):
+        parent.post(after, 2.0)
+
+
+def test_a_merged_layer_knows_the_tickets_of_a_partition_that_was_restored():
+    def part(rows):
+        layer = gq.Debiaser(0.5)
+        for id in range(rows):
+            layer.predict(0.0, id=f"{rows} {id}"), layer.update(1.0, id=f"{rows} {id}")
+        return gq.from_json(layer.to_json())
+
+    one, other, stranger = part(3), part(5), part(5)
+    tickets = [layer.open(0.0) for layer in (one, other)]
+    one.merge(other)
+    with pytest.raises(gq.TicketError):
+        one.post(stranger.open(0.0), 2.0)
+    assert [one.post(ticket, 2.0).y for ticket in tickets] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("given", [[1, 4], [-1, 2], [3, 2]])
+def test_a_state_that_gave_away_what_it_never_served_is_damaged(given):
+    with pytest.raises(ValueError, match="never served"):
+        branches.Branches().restore({"branches": [[*given, "ab"]], "unmarked": 0}, 3)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_ticket_that_is_posted_twice_is_refused(name):
+    kind, rng = KINDS[name], np.random.default_rng(6)
+    layer = kind.make()
+    tickets = [layer.open(*kind.args(rng), **kind.where(rng)) for _ in range(4)]
+    journal = [*tickets, layer.post(tickets[2], kind.label(rng))]
+    again = kind.make()
+    again.replay(journal)
+    for own in (layer, layer.copy(), again):
+        before = own.to_json()
+        with pytest.raises(gq.LabelConflict, match="posted before") as error:
+            own.post(Ticket.from_json(tickets[2].to_json()), kind.label(rng))
+        assert "\n" not in str(error.value) and own.to_json() == before
+        own.post(tickets[0], kind.label(rng))
+
+
+def test_a_ticket_of_a_fresh_layer_with_another_step_is_refused():
+    one, other = gq.Debiaser(0.5), gq.Debiaser(0.1)
+    ticket = one.open(1.0)
+    other.open(1.0)
+    before = other.to_json()
+    with pytest.raises(gq.UnknownTicket, match="another step"):
+        other.post(ticket, 2.0)
+    assert other.to_json() == before
+    one.set_step(0.2)
+    one.post(ticket, 2.0)
+    one.post(one.open(1.0), 2.0)

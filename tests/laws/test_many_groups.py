@@ -6,17 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from gradeq import (
-    Debiaser,
-    IntervalTracker,
-    Lasso,
-    MultiQuantileTracker,
-    Power,
-    QuantileTracker,
-    Ridge,
-    certificate,
-    certificate_reading,
-)
+from gradeq import Debiaser, IntervalTracker, Lasso, MultiQuantileTracker, Power, QuantileTracker, Ridge
+from gradeq.certificates import certificate, reading
 from gradeq.theory import best
 
 GROUPS = 150
@@ -50,14 +41,12 @@ def learned(kind: str, late: bool, weighted: bool, coarse: bool):
     f, y = rng.random(n), rng.random(n) ** 3
     if coarse:
         f, y = np.full(n, 0.5), np.round(y)
-        y[codes == 7] = (
-            1e-6  # hardly more than 0, which an exponential mean takes for something else
-        )
+        y[codes == 7] = 1e-6  # hardly more than 0, which an exponential mean takes for something else
     y[codes % 10 == 3] = np.nan
     base = f
     if kind in ("levels", "interval"):
         base = np.stack([f, f + 0.1], axis=1)
-    given = {"groups": {name: groups[name] for name in layer._names.groups}}
+    given = {"groups": {name: groups[name] for name in layer.internals.names.groups}}
     if late:
         given |= {"times": np.arange(n), "label_times": np.arange(n) + rng.integers(0, 90, n)}
     if weighted:
@@ -66,17 +55,13 @@ def learned(kind: str, late: bool, weighted: bool, coarse: bool):
     return layer, (base, y, given)
 
 
-@pytest.mark.parametrize(
-    "late, weighted, coarse", [(0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 1, 0), (0, 1, 1)]
-)
+@pytest.mark.parametrize("late, weighted, coarse", [(0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 1, 0), (0, 1, 1)])
 @pytest.mark.parametrize("kind", LAYERS)
-def test_groups_made_when_looked_at_are_those_made_at_once(
-    monkeypatch, kind, late, weighted, coarse
-):
+def test_groups_made_when_looked_at_are_those_made_at_once(monkeypatch, kind, late, weighted, coarse):
     layer, (base, y, given) = learned(kind, late, weighted, coarse)
     at_once = layer.equilibrium()
     assert isinstance(at_once.coordinates, tuple) and len(at_once.coordinates) >= GROUPS
-    for module in (certificate, certificate_reading):
+    for module in (certificate, reading):
         monkeypatch.setattr(module, "MANY", 2)
     lazily = layer.equilibrium()
     assert not isinstance(lazily.coordinates, tuple)

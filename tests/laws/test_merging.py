@@ -16,10 +16,7 @@ from laws.partitions import EPS, by_name, joins, merged, partition, rounding, se
 from laws.test_journal import lived
 
 TREES = 4
-STEPS = (
-    "steps",
-    "total_steps",
-)  # begun when steps first differ, as the step so far times the weights so far
+STEPS = ("steps", "total_steps")  # begun when steps first differ, as the step so far times the weights so far
 
 
 def ratios(found):
@@ -34,7 +31,7 @@ def test_merging_is_associative_and_commutative_to_rounding(name):
     """Any two trees give the same state by name; ranges, maxima and flags to the last bit."""
     kind, rng = KINDS[name], np.random.default_rng(14)
     parts = several(kind)
-    how, start = joins(parts[0]), {e.name: e.start for e in parts[0]._state.columns}
+    how, start = joins(parts[0]), {e.name: e.start for e in parts[0].internals.state.columns}
     owns = [by_name(part) for part in parts]
     trees = [ratios(by_name(merged(parts, rng))) for _ in range(TREES)]
     for found in trees[1:]:
@@ -50,13 +47,13 @@ def test_merging_is_associative_and_commutative_to_rounding(name):
 
 def on_a_grid(layer):
     """The layer with every sum a whole number of 1/1024: such sums have no rounding."""
-    layer._state = state = written(layer)
+    layer.internals.state = state = written(layer)
     for each in state.columns:
         table = state.view(each.name).reshape(-1, len(each.start))
         for c, (how, start) in enumerate(zip(each.merge, each.start, strict=True)):
             if how in ("sum", "move") and each.name != "tally":
                 table[:, c] = start + np.rint((table[:, c] - start) * 1024.0) / 1024.0
-    state.facts = state._facts
+    state.facts = state.raw_facts
     return layer
 
 
@@ -69,12 +66,10 @@ def test_merging_whole_numbers_is_exact(name):
     trees = [by_name(merged(parts, rng)) for _ in range(TREES)]
     for found in trees:
         exact = {
-            key: x
-            for key, x in found.items()
-            if how[key[0]][key[2]] not in (MEAN, TIMES) and key[0] not in STEPS
+            key: x for key, x in found.items() if how[key[0]][key[2]] not in (MEAN, TIMES) and key[0] not in STEPS
         }
         assert exact == {key: trees[0][key] for key in exact}
-        assert exact["facts", "", fact.SERVED] == sum(part.in_flight["served"] for part in parts)
+        assert exact["facts", "", fact.SERVED] == sum(part.traffic["served"] for part in parts)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -88,7 +83,7 @@ def test_a_fresh_layer_is_zero(name):
     out.merge(kind.make())
     for found in (into, out):
         assert by_name(found) == by_name(layer)
-        assert list(found._book.tickets()) == list(layer._book.tickets())
+        assert list(found.internals.tickets.tickets()) == list(layer.internals.tickets.tickets())
         assert str(found.equilibrium()) == promised
 
 
@@ -98,17 +93,17 @@ def gradients(layer, postings):
     for own in postings:
         if own.sign == 0.0 or own.weight == 0.0 or (dropped and own.y == 0.5):
             continue
-        for j, z in zip(layer._names.place(own.row).params, own.row.values, strict=True):
-            for k, e in enumerate(own.errors[: layer._rule.width]):
-                terms = found.setdefault((layer._names.names[j], k), [])
+        for j, z in zip(layer.internals.names.place(own.row).params, own.row.values, strict=True):
+            for k, e in enumerate(own.errors[: layer.internals.rule.width]):
+                terms = found.setdefault((layer.internals.names.names[j], k), [])
                 terms.append(own.sign * own.weight * e * z)
     return found
 
 
 def accounts(layer):
     """The sum of gradients in the account of every parameter at every level, by name."""
-    names, width = list(layer._names.names), layer._rule.width
-    sums = layer._state.view("sums").reshape(len(names), width, -1)[:, :, GRADIENT].tolist()
+    names, width = list(layer.internals.names.names), layer.internals.rule.width
+    sums = layer.internals.state.view("sums").reshape(len(names), width, -1)[:, :, GRADIENT].tolist()
     return {(name, k): own[k] for name, own in zip(names, sums, strict=True) for k in range(width)}
 
 
@@ -120,7 +115,7 @@ def test_the_merged_certificate_is_that_of_all_postings(name):
     whole, again = merged([layer for layer, _, _ in lives], rng), kind.make()
     journal = [entry for _, own, _ in lives for entry in own]
     # Slopes of a penalty are by place, and places are those of the layer that wrote the journal.
-    penalised = whole._rule.penalty is not None
+    penalised = whole.internals.rule.penalty is not None
     again.replay(entry._replace(slopes=()) if penalised else entry for entry in journal)
     wanted = gradients(whole, [entry for entry in journal if hasattr(entry, "eta")])
     for layer in (whole, again):
@@ -151,11 +146,10 @@ def test_no_bound_is_exceeded_after_a_merge(name, up, waiting):
     """
     kind, rng = KINDS[name], np.random.default_rng(17)
     learned, fresh = kind.make(), kind.make()
-    say = "settle" if kind.games else "update"
     for i in range(150):
         args = kind.args(rng)
         learned.predict(*args, **kind.where(rng), id=i)
-        getattr(learned, say)(end_of(kind, args, up), id=i)
+        learned.update(end_of(kind, args, up), id=i)
     labels = {}
     for i in range(1000, 1000 + waiting):
         args = kind.args(rng)
@@ -164,7 +158,7 @@ def test_no_bound_is_exceeded_after_a_merge(name, up, waiting):
     for layer, other in ((learned.copy(), fresh), (fresh.copy(), learned)):
         layer.merge(other)
         for i, y in labels.items():
-            getattr(layer, say)(y, id=i)
+            layer.update(y, id=i)
             found = layer.equilibrium()
             for c in found.coordinates:
                 assert c.bound is None or abs(c.bias_after) <= c.bound * (1 + 1e-9)
@@ -208,12 +202,12 @@ def test_what_has_no_meaning_is_refused_and_nothing_changes(name):
     refused(layer, layer, "with itself")
     refused(layer, 5, "not int")
     refused(layer, gq.Elo(0.5) if not kind.games else gq.Debiaser(0.5), "not (Elo|Debiaser)")
-    for id in (next(iter(layer._book.by_id)), next(iter(layer._book.closed))):
+    for id in (next(iter(layer.internals.tickets.by_id)), next(iter(layer.internals.tickets.closed))):
         other = partition(kind, 6, 5, 500)
         other.predict(*kind.args(rng), **kind.where(rng), id=id)
         refused(layer, other, "same id")
         refused(other, layer, "same id")
-        (other.settle if kind.games else other.update)(kind.label(rng), id=id)
+        other.update(kind.label(rng), id=id)
         refused(layer, other, "same id")
         refused(other, layer, "same id")
 
@@ -224,7 +218,7 @@ def test_an_expired_id_is_refused_by_both_sides():
     for layer in (one, other):
         layer.predict(0.0, id="x", time=0.0)
     other.predict(0.0, id="y", time=100.0)
-    assert "x" in one._book.by_id and "x" in other._book.lapsed
+    assert "x" in one.internals.tickets.by_id and "x" in other.internals.tickets.lapsed
     for mine, theirs in ((one, other), (other, one)):
         with pytest.raises(gq.BadInput, match="same id"):
             mine.merge(theirs)
@@ -246,7 +240,7 @@ def test_time_goes_on_from_the_later_of_both():
     other.predict(0.0, id="y", time=100.0)
     for mine, theirs in ((one.copy(), other), (other.copy(), one)):
         mine.merge(theirs)
-        assert mine._book.now == 100.0
+        assert mine.internals.tickets.now == 100.0
 
 
 def test_shares_of_filters_survive_many_merges():
@@ -257,13 +251,13 @@ def test_shares_of_filters_survive_many_merges():
         for t in range(1500):
             a, b = rng.choice(6, 2, replace=False)
             ahead = (a < b) ^ bool((t // 150) % 2 * own)
-            layer.update(f"p{a}", f"p{b}", float(rng.random() < (0.9 if ahead else 0.1)))
+            layer.play(f"p{a}", f"p{b}", float(rng.random() < (0.9 if ahead else 0.1)))
         parts.append(layer)
     one, other = parts
     for _ in range(60):
         one.merge(other)
-    assert 0.0 < one.predict("p0", "p1") < 1.0
-    assert np.array(one._state.shares).min() > 0.0
+    assert 0.0 < one.peek("p0", "p1") < 1.0
+    assert np.array(one.internals.state.shares).min() > 0.0
 
 
 def test_the_page_says_how_every_column_is_merged():
@@ -274,5 +268,5 @@ def test_the_page_says_how_every_column_is_merged():
         said |= {(how, name) for name in re.findall(r"`(\w+)`", names)}
     made = [kind.make() for kind in KINDS.values()]
     assert said == {
-        (how, each.name) for layer in made for each in layer._state.columns for how in each.merge
+        (how, each.name) for layer in made for each in layer.internals.state.columns for how in each.merge
     }

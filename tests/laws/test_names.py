@@ -18,13 +18,13 @@ import pyarrow.parquet
 import pytest
 
 import gradeq as gq
-from gradeq.codec import checksum
 from gradeq.errors import BadInput
 from gradeq.files import open_table
 from gradeq.files.codebook import MANY, Codebook
-from gradeq.frames import codes
+from gradeq.inputs.arguments import column_name, name_of, split_name
 from gradeq.kernels.texts import code_texts
-from gradeq.naming import column_name, name_of, split_name
+from gradeq.layers.columns import codes
+from gradeq.layers.serialization import checksum
 
 ZONE = dt.timezone(dt.timedelta(hours=2))
 DAY = dt.datetime(2024, 1, 1)
@@ -88,9 +88,7 @@ def many(cells: list[Any], times: int) -> list[Any]:
 
 @pytest.mark.parametrize("times", [1, MANY])
 @pytest.mark.parametrize("kind", COLUMNS)
-def test_a_table_gives_the_same_names_and_state_from_every_source(
-    kind: str, times: int, tmp_path: Any
-) -> None:
+def test_a_table_gives_the_same_names_and_state_from_every_source(kind: str, times: int, tmp_path: Any) -> None:
     type_, cells = COLUMNS[kind]
     cells = many(cells, times)
     table = pa.table({"n": np.arange(len(cells)), "g": pa.array(cells, type_)})
@@ -108,53 +106,26 @@ def test_a_table_gives_the_same_names_and_state_from_every_source(
         layer, series = gq.Debiaser(0.1, groups=["g"]), gq.Keyed(gq.Debiaser(0.1))
         for own, value, label in zip(cells, f, y, strict=True):
             layer.predict(value, {"g": own})
-            series.predict(value, own)
+            series.predict(value, key=own)
             layer.update(label)
             series.update(label)
         states["events"], keyed["events"] = layer.to_json(), series.to_json()
     for found in (named, states, keyed):
         wrong = {source for source, own in found.items() if own != found["arrow"]}
-        assert not wrong, (
-            wrong,
-            next(found[source] for source in wrong)[:300],
-            found["arrow"][:300],
-        )
+        assert not wrong, (wrong, next(found[source] for source in wrong)[:300], found["arrow"][:300])
 
 
 def test_spellings_of_one_value_have_one_name_and_other_texts_keep_theirs() -> None:
-    assert {
-        name_of(own) for own in (7, 7.0, "7", "7.0", "7.00", np.float32(7), Decimal("7.0"))
-    } == {"7"}
+    assert {name_of(own) for own in (7, 7.0, "7", "7.0", "7.00", np.float32(7), Decimal("7.0"))} == {"7"}
     assert {name_of(own) for own in (True, "true", "TRUE", np.True_)} == {"True"}
-    days = (
-        DAY,
-        DAY.date(),
-        "2024-01-01T00:00",
-        "2024-01-01 00:00:00.000000",
-        np.datetime64("2024-01-01T00"),
-    )
+    days = (DAY, DAY.date(), "2024-01-01T00:00", "2024-01-01 00:00:00.000000", np.datetime64("2024-01-01T00"))
     assert {name_of(own) for own in (*days, pd.Timestamp(DAY))} == {"2024-01-01"}
     noon = (DAY.replace(hour=12, tzinfo=ZONE), "2024-01-01T12:00:00+02:00", "2024-01-01T10:00Z")
     assert {name_of(own) for own in noon} == {"2024-01-01 10:00:00+00:00"}
-    assert {name_of(own) for own in (None, "", math.nan, pd.NA, pd.NaT, np.datetime64("NaT"))} == {
-        "(missing)"
-    }
-    own = [
-        "007",
-        "1.10",
-        "01.0",
-        "v1.0",
-        "1.0.0",
-        "tRue",
-        "2024-13-01 00:00",
-        "9007199254740993.0",
-        "+7",
-        " 7",
-    ]
+    assert {name_of(own) for own in (None, "", math.nan, pd.NA, pd.NaT, np.datetime64("NaT"))} == {"(missing)"}
+    own = ["007", "1.10", "01.0", "v1.0", "1.0.0", "tRue", "2024-13-01 00:00", "9007199254740993.0", "+7", " 7"]
     assert [name_of(text) for text in own] == own
-    for text in (
-        name_of(text) for text in ("7.0", "true", "2024-01-01T00:00:00", "2024-01-01T10:00Z")
-    ):
+    for text in (name_of(text) for text in ("7.0", "true", "2024-01-01T00:00:00", "2024-01-01T10:00Z")):
         assert name_of(text) == text
 
 
@@ -195,15 +166,8 @@ def test_columns_and_values_with_equals_signs_are_two_parameters_and_old_states_
     for id, truth in enumerate((True, False, True)):
         now.predict(1.0, {"a=b": "c=d", "t": truth}, {"x=y": 2.0}, id=id)
     now.update(3.0, id=0)
-    now.run(
-        [1.0], [2.0], {"a=b": ["e"], "t": [True]}, {"x=y": [1.0]}, times=[0.0], label_times=[9.0]
-    )
-    old = (
-        now.to_json()
-        .replace("\\\\=", "=")
-        .replace("t=True", "t=true")
-        .replace("t=False", "t=FALSE")
-    )
+    now.run([1.0], [2.0], {"a=b": ["e"], "t": [True]}, {"x=y": [1.0]}, times=[0.0], label_times=[9.0])
+    old = now.to_json().replace("\\\\=", "=").replace("t=True", "t=true").replace("t=False", "t=FALSE")
     assert "a=b=c=d" in old and "t=true" in old
     assert gq.from_json(altered(old, lambda body: None)).to_json() == now.to_json()
 
@@ -211,10 +175,10 @@ def test_columns_and_values_with_equals_signs_are_two_parameters_and_old_states_
 def test_old_names_that_would_become_one_stay_two() -> None:
     layer = gq.Keyed(gq.Debiaser(0.5, groups=["g"]))
     for key, group in (("x", "p"), ("y", "q"), ("z", "p")):
-        layer.predict(1.0, key, {"g": group}, id=key)
+        layer.predict(1.0, key=key, groups={"g": group}, id=key)
     old = layer.to_json().replace('"x"', '"true"').replace('"y"', '"True"').replace("g=p", "g=1.0")
     loaded = gq.from_json(altered(old, lambda body: None))
-    assert loaded.keys == ["true", "True", "z"] and set(loaded._names.own.names) == {"g=1", "g=q"}
+    assert loaded.keys == ["true", "True", "z"] and set(loaded.internals.names.own.names) == {"g=1", "g=q"}
     assert loaded.update(2.0, "true" if "true" in loaded.ids else "x") == "applied"
 
     elo = gq.Elo()
@@ -246,17 +210,7 @@ def test_an_id_that_a_state_cannot_keep_is_refused_and_nothing_changes(id: Any) 
     assert layer.to_json() == before
 
 
-NO_NAMES = [
-    ["a"],
-    ("a",),
-    {"a": 1},
-    {"a"},
-    np.array(["a"]),
-    np.array([]),
-    np.array("a"),
-    pd.Series(["a"]),
-    [],
-]
+NO_NAMES = [["a"], ("a",), {"a": 1}, {"a"}, np.array(["a"]), np.array([]), np.array("a"), pd.Series(["a"]), []]
 
 
 @pytest.mark.parametrize("name", NO_NAMES, ids=repr)
@@ -265,8 +219,8 @@ def test_what_holds_values_names_nothing_anywhere(name: Any) -> None:
     column = np.empty(2, object)
     column[0] = column[1] = name
     verbs: list[Callable[[], Any]] = [
-        lambda: elo.predict(name, "b"),
-        lambda: elo.update("b", name, 1),
+        lambda: elo.peek(name, "b"),
+        lambda: elo.play("b", name, 1),
         lambda: elo.run(column, ["b", "c"], [1, 0]),
         lambda: keyed.predict(1.0, key=name),
         lambda: keyed.run([1.0, 2.0], [1.0, 2.0], key=column),
@@ -281,9 +235,7 @@ def test_what_holds_values_names_nothing_anywhere(name: Any) -> None:
     assert [layer.to_json() for layer in (elo, keyed, grouped)] == before
 
 
-@pytest.mark.parametrize(
-    "time", [math.nan, math.inf, -math.inf, "x", [1], 10**400, pd.NaT], ids=repr
-)
+@pytest.mark.parametrize("time", [math.nan, math.inf, -math.inf, "x", [1], 10**400, pd.NaT], ids=repr)
 def test_a_time_that_is_not_finite_is_refused_and_nothing_changes(time: Any) -> None:
     layer = gq.Debiaser(0.1, ttl=5.0)
     layer.predict(1.0, id=1, time=0.0)
@@ -298,4 +250,4 @@ def test_a_time_that_is_not_finite_is_refused_and_nothing_changes(time: Any) -> 
             verb()
     assert layer.to_json() == before
     layer.expire(6.0)
-    assert not layer._book.opened
+    assert not layer.internals.tickets.opened

@@ -10,7 +10,13 @@ import pytest
 import gradeq as gq
 from laws.kinds import KINDS
 
-ALONE = {name: kind for name, kind in KINDS.items() if not kind.games}
+TAKEN = ("applied", "dropped")  # dropped: a tie, where ties are not games
+
+
+def replaced_in(layer):
+    """How many predictions were replaced, as the certificate says it (that of games does not)."""
+    learning = layer.equilibrium().learning
+    return sum(layer.internals.tickets.replaced.values()) if learning is None else learning.replaced
 
 
 def missed_every(n, kind, seed=3, rows=120, **given):
@@ -24,23 +30,24 @@ def missed_every(n, kind, seed=3, rows=120, **given):
         if k % n == 0:
             continue
         key = {"key": where["key"]} if kind.keyed else {}
-        assert plain.update(y, **key) == named.update(y, id=k) == "applied"
+        assert plain.update(y, **key) == named.update(y, id=k)
     return plain, named
 
 
 @pytest.mark.filterwarnings("ignore::gradeq.GradeqWarning")
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_missed_label_shifts_no_other_pair(name):
-    plain, named = missed_every(7, ALONE[name])
-    assert plain._state == named._state
-    keys = 4 if ALONE[name].keyed else 1
-    assert plain.in_flight["open"] <= keys
-    replaced = plain.equilibrium().learning.replaced
-    assert replaced + plain.in_flight["open"] == math.ceil(120 / 7)
-    assert f"{replaced} predictions were replaced before a label came" in str(plain.equilibrium())
-    again = ALONE[name].saved(plain.to_json())
+    plain, named = missed_every(7, KINDS[name])
+    assert plain.internals.state == named.internals.state
+    keys = 4 if KINDS[name].keyed else 1
+    assert plain.traffic["open"] <= keys
+    replaced = replaced_in(plain)
+    assert replaced + plain.traffic["open"] == math.ceil(120 / 7)
+    said = f"{replaced} predictions were replaced before a label came"
+    assert KINDS[name].games or said in str(plain.equilibrium())
+    again = KINDS[name].saved(plain.to_json())
     assert again.to_json() == plain.to_json() == plain.copy().to_json()
-    assert again.equilibrium().learning.replaced == replaced
+    assert replaced_in(again) == replaced
 
 
 def test_the_loop_of_the_readme_with_one_continue():
@@ -76,7 +83,7 @@ def test_the_warning_comes_once_for_each_layer_and_as_an_error_changes_nothing()
     layer.predict(2.0, key="b")
     again = gq.from_json(layer.to_json())
     again.predict(3.0, key="a")
-    assert again.equilibrium().learning.replaced == 3 and again.in_flight["open"] == 2
+    assert again.equilibrium().learning.replaced == 3 and again.traffic["open"] == 2
     assert issubclass(gq.GradeqWarning, UserWarning)
 
 
@@ -94,7 +101,7 @@ def test_a_look_changes_nothing_and_shows_what_is_served_next(name):
         layer.peek(*args, **where)
         served = layer.predict(*args, **where, id=k)
         assert np.all(seen == served) if name != "conformal" else seen.interval == served.interval
-        (layer.settle if kind.games else layer.update)(kind.label(rng), id=k)
+        layer.update(kind.label(rng), id=k)
     if kind.keyed:
         assert "never" not in layer.keys
         layer.peek(*kind.args(rng), **{**kind.where(rng), "key": "never"})
@@ -104,10 +111,33 @@ def test_a_look_changes_nothing_and_shows_what_is_served_next(name):
     assert shadow.peek(1.0) == 1.0
 
 
+MATURING = {
+    "debias": (lambda: gq.Debiaser(0.5, groups=["g"], maturity=3.0), (1.0,), {"groups": {"g": "a"}}),
+    "interval": (lambda: gq.IntervalTracker(0.8, 0.5, maturity=3.0), (1.0,), {}),
+    "ensemble": (lambda: gq.QuantileEnsemble(0.9, [0.1, 1.0], 0.5, maturity=3.0), (1.0,), {}),
+    "risk": (lambda: gq.RiskControl(lambda theta, y: y > theta, 0.25, 0.5, maturity=3.0), (), {}),
+    "keyed": (lambda: gq.Keyed(gq.Debiaser(0.5, maturity=3.0)), (1.0,), {"key": "a"}),
+}
+
+
+@pytest.mark.parametrize("name", MATURING)
+def test_a_look_at_a_later_time_knows_the_labels_that_are_mature_by_then(name):
+    make, args, where = MATURING[name]
+    layer, moved = make(), 0
+    for k in range(12):
+        before = layer.to_json()
+        now, seen = layer.peek(*args, **where), layer.peek(*args, **where, time=float(k))
+        assert layer.to_json() == before
+        assert seen == layer.predict(*args, **where, id=k, time=float(k))
+        moved += seen != now
+        assert layer.update(5.0 + k, id=k) == "waiting"
+    assert moved
+
+
 @pytest.mark.parametrize("none", [None, math.nan, np.float32("nan")], ids=repr)
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_skipped_prediction_is_one_whose_label_never_comes(name, none):
-    kind, rngs = ALONE[name], [np.random.default_rng(5) for _ in range(2)]
+    kind, rngs = KINDS[name], [np.random.default_rng(5) for _ in range(2)]
     skipping, waiting = kind.make(), kind.make()
     for k in range(60):
         for layer, rng in zip((skipping, waiting), rngs, strict=True):
@@ -117,8 +147,8 @@ def test_a_skipped_prediction_is_one_whose_label_never_comes(name, none):
                 layer.update(y, id=k)
             elif layer is skipping:
                 assert (layer.update(none, id=k) if k % 2 else layer.skip(id=k)) == "skipped"
-    assert skipping._state == waiting._state
-    assert skipping.in_flight["open"] == 0 and skipping.ids[3] == "expired"
+    assert skipping.internals.state == waiting.internals.state
+    assert skipping.traffic["open"] == 0 and skipping.ids[3] == "expired"
     assert skipping.skip(id=3) == skipping.update(none, id=3) == "duplicate"
     again = kind.saved(skipping.to_json())
     for layer in (skipping, again):
@@ -131,7 +161,7 @@ def test_a_skipped_prediction_is_one_whose_label_never_comes(name, none):
             layer.skip(id="never")
         with pytest.raises(gq.UnknownTicket):
             layer.skip()
-    assert skipping.equilibrium().learning.replaced == 0
+    assert replaced_in(skipping) == 0
 
 
 def test_a_skip_without_an_id_closes_the_open_prediction():
@@ -140,7 +170,7 @@ def test_a_skip_without_an_id_closes_the_open_prediction():
         layer.predict(forecast)
         layer.update(sold)
     layer.predict(1.0), layer.skip()
-    assert layer.in_flight["open"] == 0 and layer.equilibrium().rows == 2
+    assert layer.traffic["open"] == 0 and layer.equilibrium().rows == 2
     assert layer.theta["(all)"] == 0.75
     many = gq.Keyed(gq.Debiaser(0.5))
     many.predict(1.0, key="a"), many.predict(1.0, key="b")
@@ -172,10 +202,8 @@ def test_predictions_with_ids_are_never_replaced():
     layer.predict(0.0, id="a"), layer.predict(1.0), layer.predict(2.0, id="b")
     with pytest.warns(gq.GradeqWarning):
         layer.predict(3.0)
-    assert layer.in_flight["open"] == 3
-    assert (
-        layer.update(4.0) == "applied" and layer.theta["(all)"] == 0.5
-    )  # of the last one without an id
+    assert layer.traffic["open"] == 3
+    assert layer.update(4.0) == "applied" and layer.theta["(all)"] == 0.5  # of the last one without an id
     assert layer.update(0.0, id="a") == layer.update(2.0, id="b") == "applied"
 
 
@@ -215,10 +243,7 @@ def test_replaced_predictions_are_counted_by_key_and_add_up_in_a_merge():
         part.predict(1.0, key="b")
     parts[0].merge(parts[1])
     assert parts[0].equilibrium().learning.replaced == 4
-    assert (
-        "4 predictions were replaced" in str(parts[0].equilibrium())
-        or not parts[0].equilibrium().rows
-    )
+    assert "4 predictions were replaced" in str(parts[0].equilibrium()) or not parts[0].equilibrium().rows
     frame = parts[0].table().columns()
     assert list(frame["replaced"]) == [4, 0]
     assert "replaced" not in gq.Keyed(gq.Debiaser(0.5)).table().columns()
@@ -229,7 +254,7 @@ def test_the_first_of_two_opens_and_previews_is_not_replaced():
     layer.predict(1.0)
     tickets = [layer.open(1.0), layer.open(1.0)]
     layer.preview(1.0), layer.peek(1.0)
-    assert layer.in_flight["open"] == 1 and layer.equilibrium().learning.replaced == 0
+    assert layer.traffic["open"] == 1 and layer.equilibrium().learning.replaced == 0
     for ticket in tickets:
         layer.post(ticket, 1.0)
     assert layer.update(2.0) == "applied"
@@ -237,11 +262,11 @@ def test_the_first_of_two_opens_and_previews_is_not_replaced():
 
 def old(text):
     """What an earlier version would have written of this queue."""
-    from gradeq import codec
+    from gradeq.layers import serialization
 
-    kind, settings, state = codec.load(text)
+    kind, settings, state = serialization.load(text)
     settings = {name: value for name, value in settings.items() if name != "queue"}
-    return "".join(codec.written(kind, settings, state))
+    return "".join(serialization.dump(kind, settings, state))
 
 
 def test_states_of_earlier_versions_go_on_as_they_were():
@@ -257,3 +282,35 @@ def test_states_of_earlier_versions_go_on_as_they_were():
     assert several.queue  # it was used as a queue
     assert several.update(1.0) == several.update(10.0) == "applied"
     assert several.theta["(all)"] == 0.5
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_label_without_an_id_is_of_no_prediction_with_one_where_several_wait(name):
+    kind, rng = KINDS[name], np.random.default_rng(13)
+    layer = kind.make()
+    where = kind.where(rng)
+    key = {"key": where["key"]} if kind.keyed else {}
+    for k in range(3):
+        layer.predict(*kind.args(rng), **where, id=k)
+    before = layer.to_json()
+    for verb in (lambda: layer.update(kind.label(rng), **key), lambda: layer.update(0.5),
+                 lambda: layer.skip(**key), lambda: layer.update(None)):  # fmt: skip
+        with pytest.raises(gq.UnknownTicket, match=r"3 predictions.*with ids.*id=.*queue=True"):
+            verb()
+        assert layer.to_json() == before
+    layer.predict(*kind.args(rng), **where)
+    assert layer.update(kind.label(rng), **key) in TAKEN
+    assert layer.update(kind.label(rng), id=0) in TAKEN
+    assert layer.update(kind.label(rng), id=2) in TAKEN
+    assert layer.update(kind.label(rng), **key) in TAKEN  # one is left: it is its label
+    assert layer.ids == dict.fromkeys((0, 2, 1), "closed")
+    with pytest.raises(gq.UnknownTicket, match="call predict first"):
+        layer.update(kind.label(rng))
+
+
+def test_a_queue_gives_a_label_without_an_id_to_the_oldest_prediction_of_all():
+    layer = gq.Debiaser(0.1, queue=True)
+    for k in range(3):
+        layer.predict(1.0, id=k)
+    assert [layer.update(1.0) for _ in range(3)] == ["applied"] * 3
+    assert list(layer.ids) == [0, 1, 2]

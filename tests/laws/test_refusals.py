@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from gradeq import GradeqError
 from laws.kinds import KINDS
@@ -43,8 +37,7 @@ class Life(RuleBasedStateMachine):
             return None
 
     def settle(self, y, **given):
-        verb = self.layer.settle if self.kind.games else self.layer.update
-        return self.tried(verb, y, **given)
+        return self.tried(self.layer.update, y, **given)
 
     @rule(known=st.booleans(), timed=st.booleans())
     def predict(self, known, timed):
@@ -61,11 +54,7 @@ class Life(RuleBasedStateMachine):
         where = self.kind.where(self.rng)
         if where.get("groups"):
             where["groups"] = {**where["groups"], self.kind.groups[0]: "never seen before"}
-        self.tried(
-            self.layer.predict,
-            *self.kind.args(self.rng),
-            **{"id": f"b{self.clock}", **where, **bad},
-        )
+        self.tried(self.layer.predict, *self.kind.args(self.rng), **{"id": f"b{self.clock}", **where, **bad})
 
     @rule(bad=st.sampled_from(BAD_NUMBERS))
     def predict_a_bad_value(self, bad):
@@ -100,9 +89,7 @@ class Life(RuleBasedStateMachine):
             posting = self.tried(self.layer.post, ticket, self.kind.label(self.rng))
             if posting is not None:
                 self.tried(self.layer.repost, posting, self.kind.label(self.rng))
-        foreign = ticket and ticket._replace(
-            row=ticket.row._replace(names=("other", "names", "here", "x"))
-        )
+        foreign = ticket and ticket._replace(row=ticket.row._replace(names=("other", "names", "here", "x")))
         if foreign:
             self.tried(self.layer.post, foreign, self.kind.label(self.rng))
 

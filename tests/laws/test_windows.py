@@ -7,19 +7,20 @@ import numpy as np
 import pytest
 
 import gradeq as gq
+from gradeq.layers.replay import Revisions
 from laws.kinds import KINDS
 
 
 def by_hand(layer, ids, names):
     """Sums over the last postings of these ids: of w e z by coordinate, and of weights."""
-    width, sums, weights = layer._rule.width, {name: [] for name in names}, []
+    width, sums, weights = layer.internals.rule.width, {name: [] for name in names}, []
     for id in ids:
-        posting = gq.Posting(*layer._book.closed[id])
+        posting = gq.Posting(*layer.internals.tickets.closed[id])
         weights.append(posting.weight)
-        errors = layer._rule.judge(posting.served, posting.base, posting.y, posting.memo)[0][:width]
-        place = layer._names.place(posting.row)
+        errors = layer.internals.rule.judge(posting.served, posting.base, posting.y, posting.memo)[0][:width]
+        place = layer.internals.names.place(posting.row)
         for j, z in zip(place.params, posting.row.values, strict=True):
-            skipped = layer._names.count - len(names) // width
+            skipped = layer.internals.names.count - len(names) // width
             for k, error in enumerate(errors):
                 sums[names[(j - skipped) * width + k]].append(posting.weight * error * z)
     return {name: math.fsum(own) for name, own in sums.items()}, math.fsum(weights)
@@ -33,7 +34,7 @@ def test_a_window_holds_its_own_labels_with_their_last_values(name, saved):
 
     def post(id):
         y = kind.label(rng)
-        (layer.settle if kind.games and hasattr(layer, "settle") else layer.update)(y, id=id)
+        layer.update(y, id=id)
         posted.add(id)
 
     with warnings.catch_warnings():
@@ -58,7 +59,7 @@ def test_a_window_holds_its_own_labels_with_their_last_values(name, saved):
     learned = [
         id
         for id in posted - before
-        if not (name == "elo ties dropped" and layer._book.closed[id].y == 0.5)
+        if not (name == "elo ties dropped" and layer.internals.tickets.closed[id].y == 0.5)
     ]
     if name != "elo ties dropped":
         assert found.rows == len(learned)
@@ -68,9 +69,9 @@ def test_a_window_holds_its_own_labels_with_their_last_values(name, saved):
 
 
 def test_a_window_with_more_corrections_than_are_remembered_is_refused(monkeypatch):
-    from gradeq.layers import revisions
+    from gradeq.layers import replay
 
-    monkeypatch.setattr(revisions, "KEPT", 4)
+    monkeypatch.setattr(replay, "KEPT", 4)
     layer = gq.Debiaser(0.1)
     for id in range(9):
         layer.predict(1.0, id=id)
@@ -82,3 +83,35 @@ def test_a_window_with_more_corrections_than_are_remembered_is_refused(monkeypat
     layer.correct(2, 3.0)
     with pytest.raises(gq.BadInput, match="corrected in between"):
         layer.since(earlier)
+
+
+def test_a_label_that_waited_then_and_was_corrected_since_is_of_the_window():
+    layer = gq.Debiaser(0.5, maturity=10)
+    layer.predict(0.0, id="a", time=0), layer.predict(0.0, id="b", time=9)
+    layer.update(5.0, id="a"), layer.update(3.0, id="b")
+    earlier = layer.copy()
+    assert layer.advance(11) == 1 and layer.correct("a", 7.0) == "corrected"
+    found = layer.since(earlier)
+    assert found.rows == 1 and found.bias["(all)"] == -7.0
+
+
+def test_corrections_that_an_earlier_version_did_not_remember_are_refused():
+    layer = gq.Debiaser(0.5)
+    layer.predict(0.0, id="a"), layer.update(5.0, id="a")
+    earlier = layer.copy()
+    layer.correct("a", 7.0)
+    layer.internals.revisions = Revisions()
+    with pytest.raises(gq.BadInput, match="1 label was corrected in between"):
+        layer.since(earlier)
+
+
+def test_corrected_labels_of_a_partition_that_was_merged_since_are_of_the_window():
+    layer, part = gq.Debiaser(0.5), gq.Debiaser(0.5)
+    for id in "abc":
+        layer.predict(0.0, id=id), layer.update(1.0, id=id)
+    earlier = layer.copy()
+    part.predict(0.0, id="x"), part.update(5.0, id="x")
+    part.correct("x", 7.0)
+    layer.merge(part)
+    found = layer.since(earlier)
+    assert found.rows == 1 and found.bias["(all)"] == pytest.approx(-7.0)

@@ -174,9 +174,7 @@ class Tracks:
             return list(base)
         m = base[len(base) // 2]
         return [
-            m
-            + scale
-            * math.sinh(math.asinh((f - m) / scale) + self.a[k] + sum(self.d[n][k] for n in names))
+            m + scale * math.sinh(math.asinh((f - m) / scale) + self.a[k] + sum(self.d[n][k] for n in names))
             for k, f in enumerate(base)
         ]
 
@@ -208,8 +206,7 @@ class AutoTracker:
             first = 1
         share = sum(weights[first:])
         mix = [
-            sum(w * values[k] for w, values in zip(weights[first:], said[first:], strict=True))
-            / share
+            sum(w * values[k] for w, values in zip(weights[first:], said[first:], strict=True)) / share
             for k in range(len(base))
         ]
         return mix, first
@@ -224,10 +221,7 @@ class AutoTracker:
         m = mix[len(mix) // 2]
         last, s = self.final_scale.at(m), mix
         if last:
-            moved = [
-                math.asinh((x - m) / last) + sum(self.u[name][k] for name in cells)
-                for k, x in enumerate(mix)
-            ]
+            moved = [math.asinh((x - m) / last) + sum(self.u[name][k] for name in cells) for k, x in enumerate(mix)]
             s = [m + last * math.sinh(x) for x in isotonic(moved)]
         self.served += 1
         opened = self.flight.serve(cells)

@@ -42,10 +42,7 @@ def delays(late, n, seed):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_it_is_the_algorithm_written_out(outcome, groups, late, weighted):
     n, seed = 800, 7 * len(groups) + late
-    layer, plain = (
-        Debiaser("auto", outcome=outcome, groups=groups),
-        AutoDebiaser(outcome, len(groups)),
-    )
+    layer, plain = (Debiaser("auto", outcome=outcome, groups=groups), AutoDebiaser(outcome, len(groups)))
     due: dict[int, list[int]] = {}
     tickets, labels = {}, {}
     for i, ((f, y, own, w), wait) in enumerate(
@@ -62,7 +59,7 @@ def test_it_is_the_algorithm_written_out(outcome, groups, late, weighted):
             posting = layer.post(tickets.pop(k), labels[k][0])
             assert posting.eta == pytest.approx(plain.update(k, *labels[k]), rel=1e-13)
     assert layer.theta == pytest.approx(dict(plain.u), abs=1e-12)
-    assert weights_of(layer._state) == pytest.approx(plain.hedge.weights(), abs=1e-10)
+    assert weights_of(layer.internals.state) == pytest.approx(plain.hedge.weights(), abs=1e-10)
     assert layer.equilibrium().gap < 1e-12
 
 
@@ -72,7 +69,7 @@ def test_forecasts_of_0_and_1_do_not_start_the_weights():
     tickets = [layer.open(f) for f in (1.0, 0.0, 0.5, 1.0)]
     for ticket in tickets:
         layer.post(ticket, 1.0)
-    assert layer._state.hedge[0] == 0.0
+    assert layer.internals.state.hedge[0] == 0.0
 
 
 @pytest.mark.parametrize("groups", GROUPS, ids=len)
@@ -80,8 +77,8 @@ def test_forecasts_of_0_and_1_do_not_start_the_weights():
 def test_all_weight_on_raw_is_the_plain_layer_exactly(outcome, groups):
     eta = (0.03 if outcome == "binary" else 0.01) / max(1, len(groups))
     auto, plain = (Debiaser(step, outcome=outcome, groups=groups) for step in ("auto", eta))
-    auto._state.losses[:] = type(auto._state.losses)("d", [0.0] + [1e9] * 8)
-    auto._state.hedge[0] = 1e-9
+    auto.internals.state.losses[:] = type(auto.internals.state.losses)("d", [0.0] + [1e9] * 8)
+    auto.internals.state.hedge[0] = 1e-9
     f, y, own, w = zip(*rows(outcome, groups, 800, 3), strict=True)
     columns = {name: [each[name] for each in own] for name in groups} or None
     times = np.arange(800.0)
@@ -91,15 +88,13 @@ def test_all_weight_on_raw_is_the_plain_layer_exactly(outcome, groups):
         assert np.array_equal(*served)
     assert auto.theta == plain.theta and auto.steps == plain.steps
     # Forecasts of 0 and 1 are clipped before they are mixed: what rounding may hide of a range is then another.
-    assert np.allclose(auto._state.sums, plain._state.sums, rtol=0.0, atol=1e-15)
+    assert np.allclose(auto.internals.state.sums, plain.internals.state.sums, rtol=0.0, atol=1e-15)
 
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("groups", GROUPS, ids=len)
 @pytest.mark.parametrize("outcome", ["real", "binary"])
-def test_events_columns_pieces_and_compiled_code_agree_to_the_last_bit(
-    outcome, groups, late, monkeypatch
-):
+def test_events_columns_pieces_and_compiled_code_agree_to_the_last_bit(outcome, groups, late, monkeypatch):
     n = 800
     f, y, own, w = (list(column) for column in zip(*rows(outcome, groups, n, 5), strict=True))
     y[10], w[11] = np.nan, 0.0
@@ -111,9 +106,7 @@ def test_events_columns_pieces_and_compiled_code_agree_to_the_last_bit(
     def run(layer, a=0, b=n):
         part = slice(a, b)
         cut = {name: column[part] for name, column in columns.items()} or None
-        return layer.run(
-            f[part], y[part], cut, weights=w[part], **{k: v[part] for k, v in when.items()}
-        ).served
+        return layer.run(f[part], y[part], cut, weights=w[part], **{k: v[part] for k, v in when.items()}).served
 
     def fresh():
         return Debiaser("auto", outcome=outcome, groups=groups)
@@ -153,16 +146,8 @@ def taught(groups=("g",), n=300, seed=0, **settings):
 def test_a_correction_changes_the_final_layer_and_the_losses_and_no_mean():
     layer, twin = taught(), taught()
     layer.correct(250, 40.0)
-    one, other = layer._state, twin._state
-    for name in (
-        "offsets",
-        "precisions",
-        "own_offsets",
-        "own_precisions",
-        "hedge",
-        "heard",
-        "guard",
-    ):
+    one, other = layer.internals.state, twin.internals.state
+    for name in ("offsets", "precisions", "own_offsets", "own_precisions", "hedge", "heard", "guard"):
         assert getattr(one, name) == getattr(other, name), name
     assert one.losses != other.losses and one.u != other.u
     assert layer.equilibrium().gap < 1e-12
@@ -184,7 +169,7 @@ def test_a_journal_gives_the_same_layer_again():
             journal.append(layer.post(Ticket.from_json(text), label))
     journal.extend(layer.repost(journal[-1], 3.0))
     again.replay(journal)
-    assert again._state == layer._state
+    assert again.internals.state == layer.internals.state
 
 
 def test_labels_that_never_come_have_no_influence_on_means_and_weights():
@@ -193,13 +178,13 @@ def test_labels_that_never_come_have_no_influence_on_means_and_weights():
         noisy.open(f)  # never labelled
         quiet.post(quiet.open(f), y), noisy.post(noisy.open(f), y)
     for name in ("offsets", "precisions", "losses", "hedge", "u"):
-        assert getattr(quiet._state, name) == getattr(noisy._state, name), name
+        assert getattr(quiet.internals.state, name) == getattr(noisy.internals.state, name), name
 
 
 def test_partitions_merge_in_any_order():
     parts = [taught(seed=seed, n=100 + 50 * seed) for seed in range(3)]
     for part in parts:
-        part._book.closed.clear()
+        part.internals.tickets.closed.clear()
     forward, backward = parts[0].copy(), parts[2].copy()
     for part in (parts[1], parts[2]):
         forward.merge(part)
@@ -207,11 +192,11 @@ def test_partitions_merge_in_any_order():
         backward.merge(part)
     assert forward.theta == pytest.approx(backward.theta, abs=1e-12)
     for name in ("offsets", "precisions", "losses", "hedge", "heard", "guard"):
-        one, other = (list(getattr(layer._state, name)) for layer in (forward, backward))
+        one, other = (list(getattr(layer.internals.state, name)) for layer in (forward, backward))
         assert one == pytest.approx(other, rel=1e-12), name
-    low = min(min(part._state.offsets) for part in parts)
-    high = max(max(part._state.offsets) for part in parts)
-    assert all(low <= a <= high for a in forward._state.offsets)
+    low = min(min(part.internals.state.offsets) for part in parts)
+    high = max(max(part.internals.state.offsets) for part in parts)
+    assert all(low <= a <= high for a in forward.internals.state.offsets)
 
 
 @given(seed=st.integers(0, 10**6), outcome=st.sampled_from(["real", "binary"]))
@@ -222,11 +207,7 @@ def test_the_mix_stays_within_the_residuals_seen(seed, outcome):
     for _ in range(120):
         f = rnd.random() if outcome == "binary" else rnd.gauss(0, 1)
         ticket = layer.open(f, {"g": rnd.randrange(3), "h": rnd.randrange(3)})
-        y = (
-            float(rnd.random() < 0.5)
-            if outcome == "binary"
-            else f + rnd.choice([-1, 1]) * 10 ** rnd.uniform(-3, 3)
-        )
+        y = float(rnd.random() < 0.5) if outcome == "binary" else f + rnd.choice([-1, 1]) * 10 ** rnd.uniform(-3, 3)
         if outcome == "real":
             assert f + low - 1e-9 <= ticket.memo[-1] <= f + high + 1e-9
             low, high = min(low, y - f), max(high, y - f)

@@ -55,9 +55,7 @@ def test_it_is_the_algorithm_written_out(kind, groups, late):
     start = [math.asinh(-math.log1p(-tau)) for tau in levels] if warm else None
     layer, plain = made(kind, groups), AutoTracker(levels, len(groups), not warm, start)
     due, tickets = {}, {}
-    for i, ((base, y, own, w), wait) in enumerate(
-        zip(rows(kind, groups, n, 3), waits(late, n, 3), strict=True)
-    ):
+    for i, ((base, y, own, w), wait) in enumerate(zip(rows(kind, groups, n, 3), waits(late, n, 3), strict=True)):
         ticket = layer.open(base[0] if len(base) == 1 else base, own or None, weight=w)
         served = ticket.served if len(levels) > 1 else (ticket.served,)
         names = tuple(f"{name}={value}" for name, value in own.items())
@@ -67,19 +65,15 @@ def test_it_is_the_algorithm_written_out(kind, groups, late):
             due.setdefault(i + wait, []).append(i)
         for k in due.pop(i, ()):
             ticket, label, weight = tickets.pop(k)
-            assert layer.post(ticket, label).eta == pytest.approx(
-                plain.update(k, label, weight), rel=1e-13
-            )
-    assert layer._state.losses == pytest.approx(plain.hedge.losses, rel=1e-9)
+            assert layer.post(ticket, label).eta == pytest.approx(plain.update(k, label, weight), rel=1e-13)
+    assert layer.internals.state.losses == pytest.approx(plain.hedge.losses, rel=1e-9)
     assert layer.equilibrium().gap < 1e-12
 
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("groups", GROUPS, ids=len)
 @pytest.mark.parametrize("kind", KINDS)
-def test_events_columns_pieces_and_compiled_code_agree_to_the_last_bit(
-    kind, groups, late, monkeypatch
-):
+def test_events_columns_pieces_and_compiled_code_agree_to_the_last_bit(kind, groups, late, monkeypatch):
     n = 600
     base, y, own, w = (list(column) for column in zip(*rows(kind, groups, n, 5), strict=True))
     y[10], w[11] = np.nan, 0.0
@@ -173,7 +167,7 @@ def test_exact_forecasts_teach_the_experts_nothing_before_there_is_a_scale(tau):
     for y in [0.0] * 300 + [1.0]:
         layer.predict(0.0)
         layer.update(y)
-    assert max(map(abs, layer._state.offsets)) <= 0.3
+    assert max(map(abs, layer.internals.state.offsets)) <= 0.3
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -184,7 +178,7 @@ def test_a_correction_changes_the_final_tracker_and_the_losses_and_no_expert(kin
             each.predict(base[0] if len(base) == 1 else base, own, id=i)
             each.update(y, id=i)
     layer.correct(150, 40.0)
-    one, other = layer._state, twin._state
+    one, other = layer.internals.state, twin.internals.state
     for name in ("offsets", "own_offsets", "own_heard", "hedge", "heard", "scale_num", "nums"):
         assert getattr(one, name) == getattr(other, name), name
     assert one.losses != other.losses

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradeq as gq
-from gradeq.cli.judge import log_loss
+from gradeq.cli.task import log_loss
 
 CLIPS = [1e-6, 1e-4, 0.01, 0.1, 0.25, 0.4]
 

@@ -7,30 +7,16 @@ import pytest
 
 import gradeq as gq
 from gradeq import BadInput
-from gradeq.layers.combinations import TABLE, refusal
+from gradeq.layers.options import TABLE, refusal
 
-STEPS = {
-    "no step": {},
-    "eta": {"eta": 0.1},
-    "auto": {"eta": "auto"},
-    "schedule": {"schedule": gq.Power(0.1, 0.5)},
-}
+STEPS = {"no step": {}, "eta": {"eta": 0.1}, "auto": {"eta": "auto"}, "schedule": {"schedule": gq.Power(0.1, 0.5)}}
 DEBIAS_LINKS = {
     "link identity": {}, "link exp": {"link": "exp"}, "link logit": {"outcome": "binary"},
     "link shift": {"outcome": "binary", "link": "shift"},
 }  # fmt: skip
 QUANTILE_LINKS = {"link sinh": {}, "link linear": {"link": "linear"}}
-PENALTIES = {
-    "": {},
-    "penalty": {"penalty": gq.Ridge(0.01)},
-    "penalty ": {"penalty": gq.Lasso(0.01)},
-}
-ROWS = {
-    "": {},
-    "groups": {"groups": ["g"]},
-    "overlap": {"groups": ["g", "h"]},
-    "features": {"features": ["x"]},
-}
+PENALTIES = {"": {}, "penalty": {"penalty": gq.Ridge(0.01)}, "penalty ": {"penalty": gq.Lasso(0.01)}}
+ROWS = {"": {}, "groups": {"groups": ["g"]}, "overlap": {"groups": ["g", "h"]}, "features": {"features": ["x"]}}
 LATE = {"": {}, "late": {"in_flight": 5}, "no cap support": {"late_cap": None, "support": (0, 2)}}
 KINDS = {
     "debias": gq.Debiaser,
@@ -45,9 +31,7 @@ def walk(kind):
     links = DEBIAS_LINKS if kind == "debias" else QUANTILE_LINKS
     warm = {"": {}, "warm": {"warm": True}} if kind == "quantile" else {"": {}}
     keyed = {"": {}, "keyed": {"keyed": True}, "pool": {"keyed": True, "pool": True}}
-    for parts in itertools.product(
-        *(d.items() for d in (STEPS, links, PENALTIES, ROWS, LATE, warm, keyed))
-    ):
+    for parts in itertools.product(*(d.items() for d in (STEPS, links, PENALTIES, ROWS, LATE, warm, keyed))):
         names = {name.strip() for name, _ in parts if name.strip()}
         if "no cap support" in names:
             names |= {"support"}
@@ -102,7 +86,7 @@ def lives(layer, settings):
     assert result.bound is None or abs(result.largest) <= result.bound * (1 + 1e-9)
     again = gq.from_json(layer.to_json())
     assert again.to_json() == layer.to_json()
-    again.since(layer), str(result), repr(layer), again.in_flight, again.steps
+    again.since(layer), str(result), repr(layer), again.traffic, again.steps
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -125,16 +109,10 @@ def test_the_whole_table_is_true(kind):
 def test_elo_options_are_refused_as_the_table_says():
     steps = {"": {}, "eta": {"eta": 0.1}, "auto": {"eta": "auto"}, "k": {"k": 20.0}}
     schedules = {"": {}, "schedule": {"schedule": gq.Power(0.1, 0.5)}}
-    shrink = {
-        "": {},
-        "penalty": {"penalty": gq.Lasso(0.01)},
-        "penalty ": {"penalty": gq.Ridge(0.01)},
-    }
+    shrink = {"": {}, "penalty": {"penalty": gq.Lasso(0.01)}, "penalty ": {"penalty": gq.Ridge(0.01)}}
     proximal = {"": {}, "proximal": {"proximal": 0.01}}
     rest = {"": {}, "home": {"home_advantage": True}, "drop": {"ties": "drop"}}
-    for parts in itertools.product(
-        *(d.items() for d in (steps, schedules, shrink, proximal, rest))
-    ):
+    for parts in itertools.product(*(d.items() for d in (steps, schedules, shrink, proximal, rest))):
         names = {name.strip() for name, _ in parts if name.strip()}
         settings = {k: v for _, own in parts for k, v in own.items()}
         # Without a step the forecaster chooses its own.
@@ -146,7 +124,7 @@ def test_elo_options_are_refused_as_the_table_says():
             continue
         elo = gq.Elo(**settings)
         for score in (1.0, 0.5, 0.0, 1.0):
-            elo.update("a", "b", score)
+            elo.play("a", "b", score)
         elo.run(["a", "b"], ["c", "c"], [1.0, 0.0])
         result = elo.equilibrium()
         assert result.gap < 1e-9 and elo.leaderboard()

@@ -108,11 +108,7 @@ def test_risk_control_of_an_indicator_is_quantile_tracking():
 @pytest.mark.parametrize("most", [1.0, 8.0])
 def test_an_adversary_stays_within_the_bound_of_risk_control(most):
     layer = RiskControl(
-        lambda theta, y: most * (y > theta),
-        target=most / 4,
-        eta=0.1 / most,
-        span=(-1.0, 1.0),
-        most=most,
+        lambda theta, y: most * (y > theta), target=most / 4, eta=0.1 / most, span=(-1.0, 1.0), most=most
     )
     for _ in range(2000):
         theta = layer.predict()

@@ -14,9 +14,7 @@ def one_line(error):
     return "\n" not in str(error.value) and len(str(error.value)) < 300
 
 
-@pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), -float("inf"), None, "3", "x", [1.0], 10**400]
-)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), None, "3", "x", [1.0], 10**400])
 @pytest.mark.parametrize("verb", ["predict", "update"])
 def test_a_bad_number_is_refused_and_nothing_moves(verb, value):
     layer = Debiaser(eta=0.1)
@@ -182,9 +180,7 @@ def test_a_group_without_labels_is_served_with_what_is_known_and_flagged():
     assert layer.cold == ("race=b",)
 
 
-@pytest.mark.parametrize(
-    "damage", ["flip", "truncate", "newer", "foreign", "twice", "nan", "empty"]
-)
+@pytest.mark.parametrize("damage", ["flip", "truncate", "newer", "foreign", "twice", "nan", "empty"])
 def test_a_damaged_state_is_refused(damage):
     layer = Debiaser(eta=0.1)
     layer.run(np.zeros(5), np.ones(5))

@@ -78,9 +78,7 @@ def test_the_bias_of_compas_is_removed_at_the_authors_step(recidivism):
 def late_run(planes, **settings):
     layer = Debiaser(**settings)
     groups = {name: getattr(planes, name) for name in settings.get("groups", ())} or None
-    run = layer.run(
-        planes.prediction, planes.delay, groups, times=planes.served, label_times=planes.landed
-    )
+    run = layer.run(planes.prediction, planes.delay, groups, times=planes.served, label_times=planes.landed)
     return layer, run
 
 
@@ -88,7 +86,7 @@ def test_flights_with_labels_at_landing_are_stable_at_the_default_cap(planes):
     layer, run = late_run(planes, eta=0.01, groups=["origin"])
     done = run.posts
     result = layer.equilibrium()
-    assert layer.in_flight["peak"] > 50 and layer.steps["capped"] > 0
+    assert layer.traffic["peak"] > 50 and layer.steps["capped"] > 0
     assert not result.exact and result.gap < 1e-9
     base = np.sqrt(np.mean((planes.prediction[done] - planes.delay[done]) ** 2))
     served = np.sqrt(np.mean((run.served[done] - planes.delay[done]) ** 2))
@@ -124,8 +122,7 @@ def test_auto_beats_the_default_step_and_does_no_harm(data_dir):
     for name, (base, labels) in streams(data_dir).items():
         raw = np.mean((base - labels) ** 2)
         fixed = {
-            eta: np.mean((Debiaser(eta=eta).run(base, labels).served - labels) ** 2)
-            for eta in (0.001, 0.003, 0.01)
+            eta: np.mean((Debiaser(eta=eta).run(base, labels).served - labels) ** 2) for eta in (0.001, 0.003, 0.01)
         }
         auto = Debiaser(eta="auto")
         loss = np.mean((auto.run(base, labels).served - labels) ** 2)

@@ -37,10 +37,7 @@ def stream(settings, seed=0, n=N, missing=True):
         base, labels = np.exp(0.3 * base), np.exp(0.3 * labels)
     if missing:
         labels[rng.random(n) < 0.1] = np.nan
-    groups = {
-        "race": rng.choice(["a", "b", "c"], n, p=[0.7, 0.2, 0.1]),
-        "sex": rng.choice(["f", "m"], n),
-    }
+    groups = {"race": rng.choice(["a", "b", "c"], n, p=[0.7, 0.2, 0.1]), "sex": rng.choice(["f", "m"], n)}
     features = {"x": rng.normal(size=n), "z": rng.uniform(-1, 1, n)}
     times = np.sort(rng.uniform(0, 100, n)).round(1)
     due = times + rng.exponential(3, n).round(1)
@@ -115,13 +112,11 @@ def test_late_columns_equal_late_events(settings):
     assert np.array_equal(served, one_by_one)
     assert batch.theta == events.theta
     assert str(batch.equilibrium()) == str(events.equilibrium())
-    assert batch.in_flight == events.in_flight
+    assert batch.traffic == events.traffic
 
 
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize(
-    "settings", SETTINGS[:3] + SETTINGS[5:7] + SETTINGS[10:11] + SETTINGS[14:15], ids=repr
-)
+@pytest.mark.parametrize("settings", SETTINGS[:3] + SETTINGS[5:7] + SETTINGS[10:11] + SETTINGS[14:15], ids=repr)
 def test_compiled_equals_interpreted(settings, late, monkeypatch):
     pytest.importorskip("numba")
     base, labels, groups, features, times, due = stream(settings, seed=3, n=1500)

@@ -21,13 +21,7 @@ SETTINGS = [
     {"schedule": Power(0.5, 0.5)},
     {"schedule": Power(0.5, 0.5), "outcome": "binary", "groups": ["g"]},
     {"eta": 0.1, "penalty": Ridge(0.05), "features": ["x"]},
-    {
-        "eta": 0.1,
-        "penalty": Lasso(0.01),
-        "outcome": "binary",
-        "link": "shift",
-        "groups": ["g", "h"],
-    },
+    {"eta": 0.1, "penalty": Lasso(0.01), "outcome": "binary", "link": "shift", "groups": ["g", "h"]},
     {"eta": "auto"},
     {"eta": "auto", "outcome": "binary"},
 ]
@@ -82,9 +76,7 @@ def test_the_squared_error_rises_by_at_most_the_harm_cap(settings, seed):
     layer, served, labels, base = attack(settings, seed)
     cap = layer.harm_cap()
     assert cap.factor is not None and "at most" in cap.sentence
-    assert np.mean((served - labels) ** 2) <= cap.factor * np.mean((base - labels) ** 2) * (
-        1 + 1e-12
-    )
+    assert np.mean((served - labels) ** 2) <= cap.factor * np.mean((base - labels) ** 2) * (1 + 1e-12)
 
 
 def test_where_no_harm_cap_is_proven_it_says_so():
@@ -97,11 +89,7 @@ def test_logit_stays_inside_the_unit_interval_and_shift_may_not(outcome):
     layer = Debiaser(eta=1.0, outcome="binary")
     served = layer.run(np.full(200, 0.9), np.ones(200)).served
     assert served.min() >= 0.0 and served.max() <= 1.0
-    shift = (
-        Debiaser(eta=1.0, outcome="binary", link="shift")
-        .run(np.full(200, 0.9), np.ones(200))
-        .served
-    )
+    shift = Debiaser(eta=1.0, outcome="binary", link="shift").run(np.full(200, 0.9), np.ones(200)).served
     assert shift.max() > 1.0 - 1e-9
 
 
@@ -130,11 +118,7 @@ def test_weight_zero_moves_nothing_and_relative_weights_scale_the_step():
 
 def test_weighted_events_equal_weighted_columns():
     rng = np.random.default_rng(1)
-    base, labels, weights = (
-        rng.normal(size=60),
-        rng.normal(size=60),
-        rng.choice([0.0, 0.5, 2.0], 60),
-    )
+    base, labels, weights = (rng.normal(size=60), rng.normal(size=60), rng.choice([0.0, 0.5, 2.0], 60))
     batch, events = Debiaser(eta=0.1, groups=["g"]), Debiaser(eta=0.1, groups=["g"])
     groups = rng.integers(0, 3, 60)
     served = batch.run(base, labels, {"g": groups}, weights=weights).served
@@ -153,10 +137,7 @@ def test_bins_of_the_prediction_are_groups():
     served = layer.run(p, y).served
     result = layer.equilibrium()
     assert len(result.coordinates) == 4
-    assert all(
-        abs(c.bias_after) < 0.03 < abs(c.bias_before) or abs(c.bias_before) < 0.1
-        for c in result.coordinates
-    )
+    assert all(abs(c.bias_after) < 0.03 < abs(c.bias_before) or abs(c.bias_before) < 0.1 for c in result.coordinates)
     events = Debiaser(eta=0.1, outcome="binary", bins=[0.25, 0.5, 0.75])
     for i in range(200):
         assert events.predict(p[i]) == served[i]
@@ -239,9 +220,7 @@ def test_dataframes_come_back_as_they_came():
     series = pd.Series(base, index=[5, 6, 7], name="f")
     known = pd.Series(labels, index=[5, 6, 7], dtype="Float64")
     got = Debiaser(eta=0.5).run(series, known).served
-    assert (
-        isinstance(got, pd.Series) and list(got.index) == [5, 6, 7] and list(got) == list(expected)
-    )
+    assert isinstance(got, pd.Series) and list(got.index) == [5, 6, 7] and list(got) == list(expected)
     got = Debiaser(eta=0.5).run(pl.Series("f", base), pl.Series(labels)).served
     assert isinstance(got, pl.Series) and got.to_list() == list(expected)
     got = Debiaser(eta=0.5).run(pa.array(base), pa.array(labels)).served
@@ -264,9 +243,7 @@ def test_bounds_hold_with_late_labels(settings, seed):
     due = times + rng.integers(1, 1 + seed % 15 + 1, n)
     binary = settings.get("outcome") == "binary"
     base = rng.uniform(0.05, 0.95, n) if binary else rng.normal(size=n)
-    push = np.where(
-        np.arange(n) // (1 + seed % 50) % 2, 1.0, -1.0
-    )  # labels that turn round now and then
+    push = np.where(np.arange(n) // (1 + seed % 50) % 2, 1.0, -1.0)  # labels that turn round now and then
     labels = (push > 0).astype(float) if binary else base + push
     groups = {k: rng.integers(0, 3, n) for k in settings.get("groups", ())} or None
     features = {"x": rng.uniform(-1.5, 1.5, n)} if "features" in settings else None

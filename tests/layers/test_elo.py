@@ -9,7 +9,7 @@ import gradeq as gq
 from gradeq.errors import BadInput
 from gradeq.layers.elo import Elo
 from gradeq.layers.registry import from_json
-from gradeq.theory.elo import ELO_POINTS_PER_LOGIT
+from gradeq.theory.features import ELO_POINTS_PER_LOGIT
 from relative import relative
 
 KINDS = {
@@ -42,9 +42,9 @@ def games(n: int, players: int = 9, seed: int = 0, ties: float = 0.2):
 def played_one_by_one(elo: Elo, a, b, y, w=None) -> list[float]:
     served = []
     for i in range(len(a)):
-        served.append(elo.predict(int(a[i]), int(b[i])))
+        served.append(elo.peek(int(a[i]), int(b[i])))
         if y[i] == y[i]:
-            elo.update(str(a[i]), int(b[i]), y[i], 1.0 if w is None else w[i])
+            elo.play(str(a[i]), int(b[i]), y[i], 1.0 if w is None else w[i])
     return served
 
 
@@ -111,11 +111,7 @@ def test_numbers_far_apart_and_their_text_are_one_name():
 
 def test_the_sum_of_the_ratings_is_conserved():
     a, b, y = games(5000, seed=3)
-    for settings in (
-        {"eta": 0.1},
-        {"schedule": gq.Power(1.0, 0.5)},
-        {"eta": 0.1, "penalty": gq.Ridge(0.01)},
-    ):
+    for settings in ({"eta": 0.1}, {"schedule": gq.Power(1.0, 0.5)}, {"eta": 0.1, "penalty": gq.Ridge(0.01)}):
         elo = Elo(**settings)
         elo.run(a, b, y, weights=np.random.default_rng(0).exponential(1.0, len(a)))
         assert abs(math.fsum(elo.ratings.values())) < 1e-12
@@ -153,7 +149,7 @@ def test_weight_zero_moves_nothing():
     elo = Elo()
     elo.run(["a", "b"], ["b", "c"], [1, 0])
     before = elo.ratings
-    assert elo.update("a", "b", 0, 0.0) == "ignored"
+    assert elo.play("a", "b", 0, 0.0) == "ignored"
     elo.run(["a", "c"], ["b", "a"], [0, 1], weights=[0.0, 0.0])
     assert elo.ratings == before
     assert {row.player: row.games for row in elo.leaderboard()} == {"a": 1, "b": 2, "c": 1}
@@ -161,11 +157,11 @@ def test_weight_zero_moves_nothing():
 
 def test_a_tie_is_half_a_win_for_both():
     elo = Elo(0.1)
-    elo.update("a", "b", 0.5)
+    elo.play("a", "b", 0.5)
     assert elo.ratings == {"a": 0.0, "b": 0.0}
     assert [(row.games, row.wins, row.win_rate) for row in elo.leaderboard()] == [(1, 0.5, 0.5)] * 2
-    elo.update("a", "b", 1)
-    elo.update("a", "b", 0.5)
+    elo.play("a", "b", 1)
+    elo.play("a", "b", 0.5)
     assert 0.0 < elo.ratings["a"] < 0.05
 
 
@@ -177,7 +173,7 @@ def test_a_dropped_tie_is_no_game_but_is_predicted():
     assert dropped.ratings == {name: without.ratings[name] for name in dropped.ratings}
     assert dropped.equilibrium().rows == (y != 0.5).sum()
     assert np.isfinite(run.served).all() and run.ties == (y == 0.5).sum()
-    assert dropped.update("0", "1", 0.5) == "dropped"
+    assert dropped.play("0", "1", 0.5) == "dropped"
 
 
 def test_a_dropped_tie_does_not_count_in_the_time_of_a_decaying_step():
@@ -193,18 +189,18 @@ def test_the_step_of_game_t_is_the_schedule_at_t():
     elo = Elo(schedule=gq.Power(1.0, 0.5))
     u = 0.0
     for eta in etas:
-        elo.update("a", "b", 1)
+        elo.play("a", "b", 1)
         u -= eta * (1.0 / (1.0 + math.exp(-2.0 * u)) - 1.0)
         assert abs(elo.ratings["a"] - u) < 1e-15
 
 
 def test_a_game_against_oneself_is_refused_or_skipped():
     elo = Elo()
-    with pytest.raises(BadInput, match="row 1: player 'b' against itself"):
+    with pytest.raises(BadInput, match="row 1: player 'b' cannot play itself"):
         elo.run(["a", "b"], ["b", "b"], [1, 1])
     assert elo.to_json() == Elo().to_json()
-    with pytest.raises(BadInput, match="against itself"):
-        elo.update(7, "7", 1)
+    with pytest.raises(BadInput, match="cannot play itself"):
+        elo.play(7, "7", 1)
     run = elo.run(["a", "b", "a"], ["b", "b", "b"], [1, 1, 0], skip_self=True)
     assert math.isnan(run.served[1]) and run.skipped == 1 and run.labelled == 2
     other = Elo()
@@ -221,10 +217,10 @@ def test_a_missing_score_is_predicted_and_not_learned_from():
 
 def test_unknown_players_start_even_and_predicting_changes_nothing():
     elo = Elo()
-    elo.update("a", "b", 1)
+    elo.play("a", "b", 1)
     state = elo.to_json()
-    assert elo.predict("x", "y") == 0.5
-    assert elo.predict("a", "x") > 0.5
+    assert elo.peek("x", "y") == 0.5
+    assert elo.peek("a", "x") > 0.5
     assert elo.to_json() == state
 
 
@@ -241,7 +237,7 @@ def test_no_score_moves_an_earlier_prediction():
 
 def test_k_is_the_chess_factor():
     elo = Elo(k=32)
-    elo.update("a", "b", 1)
+    elo.play("a", "b", 1)
     assert elo.eta == 32 * math.log(10) / 400
     assert abs(elo.leaderboard()[0].tracked * 400 / math.log(10) - 16.0) < 1e-9
 
@@ -271,7 +267,7 @@ def test_home_advantage_is_learned_as_a_parameter_of_the_first_side():
     elo.run(a, b, y, home=home)
     assert abs(elo.theta["(first side)"] - 0.8) < 0.15
     assert abs(math.fsum(elo.ratings.values())) < 1e-10
-    assert elo.predict(0, 1, home=1) > elo.predict(0, 1, home=0) > elo.predict(0, 1, home=-1)
+    assert elo.peek(0, 1, home=1) > elo.peek(0, 1, home=0) > elo.peek(0, 1, home=-1)
     found = elo.equilibrium()
     assert found.gap < 1e-14 and found.coordinates[0].name == "(first side)"
     at_home = home == 1.0
@@ -283,7 +279,7 @@ def test_home_advantage_is_learned_as_a_parameter_of_the_first_side():
     assert abs(told.bias - wanted) < 1e-12 and abs(told.from_state - wanted) < 1e-12
     assert told.low < 400 * 0.8 / math.log(10) < told.high
     with pytest.raises(BadInput, match="home_advantage"):
-        Elo().predict("a", "b", home=0.0)
+        Elo().peek("a", "b", home=0.0)
 
 
 def test_sweep_gives_what_a_run_of_each_step_gives():
@@ -315,14 +311,14 @@ def test_the_trace_ends_at_the_ratings_and_begins_at_the_start():
 
 def test_frozen_ratings_do_not_move_until_resumed():
     elo = Elo()
-    elo.update("a", "b", 1)
+    elo.play("a", "b", 1)
     elo.freeze()
     before = elo.ratings
-    assert elo.update("a", "b", 1) == "ignored"
+    assert elo.play("a", "b", 1) == "ignored"
     elo.run(["a"], ["b"], [1])
     assert elo.ratings == before
     elo.resume()
-    elo.update("a", "b", 1)
+    elo.play("a", "b", 1)
     assert elo.ratings != before
 
 
@@ -350,7 +346,7 @@ def test_labels_until_says_when_every_player_is_below_the_bound():
 def test_no_game_plan_costs_more_log_loss_than_the_harm_cap():
     elo = Elo(0.5)
     for _ in range(400):
-        elo.update("a", "b", 0.0 if elo.predict("a", "b") > 0.5 else 1.0)
+        elo.play("a", "b", 0.0 if elo.peek("a", "b") > 0.5 else 1.0)
     cap, found = elo.harm_cap(), elo.equilibrium()
     assert cap.factor is not None
     assert found.loss_before < found.loss_after <= cap.factor * found.loss_before

@@ -25,22 +25,22 @@ def ladder(elo: Elo, players: int, n: int, rng: random.Random, weight: float = 1
     """Neighbours on the ladder play and the higher always wins: ratings spread as fast as they can."""
     for t in range(n):
         j = rng.randrange(players - 1) if t % 3 else t % (players - 1)
-        elo.update(j, j + 1, 1.0, weight)
+        elo.play(j, j + 1, 1.0, weight)
 
 
 def seesaw(elo: Elo, players: int, n: int, rng: random.Random, weight: float = 1.0) -> None:
     """Whoever was expected to win loses, and one player is in every game."""
     for t in range(n):
         k = 1 + t % (players - 1)
-        score = 0.0 if elo.predict(0, k) > 0.5 else 1.0
-        elo.update(0, k, score, weight)
+        score = 0.0 if elo.peek(0, k) > 0.5 else 1.0
+        elo.play(0, k, score, weight)
 
 
 def coins(elo: Elo, players: int, n: int, rng: random.Random, weight: float = 1.0) -> None:
     """Random pairs, random scores in [0, 1]."""
     for _ in range(n):
         j, k = rng.sample(range(players), 2)
-        elo.update(j, k, rng.choice([0.0, 0.5, 1.0, rng.random()]), weight)
+        elo.play(j, k, rng.choice([0.0, 0.5, 1.0, rng.random()]), weight)
 
 
 @pytest.mark.parametrize("attack", [ladder, seesaw, coins])
@@ -71,7 +71,7 @@ def test_bounds_hold_with_weights_and_late_scores():
             late.predict(j, j + 1, id=t)
             waiting.append(t)
             if len(waiting) > 20 or t % 2:
-                late.settle(1.0, id=waiting.pop(rng.randrange(len(waiting))))
+                late.update(1.0, id=waiting.pop(rng.randrange(len(waiting))))
         rows = late.leaderboard()
         assert all(row.bound is not None for row in rows)
         assert all(abs(row.bias) <= row.bound * (1 + 1e-9) for row in rows)

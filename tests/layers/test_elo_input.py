@@ -91,13 +91,13 @@ ROWS = {
 @pytest.mark.parametrize(("columns", "message"), ROWS.values(), ids=ROWS)
 def test_columns_that_make_no_sense_are_refused_and_nothing_has_changed(columns, message):
     elo = Elo()
-    elo.update("a", "z", 1)
+    elo.play("a", "z", 1)
     before = elo.to_json()
     with pytest.raises(BadInput, match=message):
         elo.run(*columns)
     assert elo.to_json() == before
     with pytest.raises(BadInput):
-        elo.update("a", "b", 2)
+        elo.play("a", "b", 2)
     assert elo.to_json() == before
 
 

@@ -9,6 +9,7 @@ import gradeq as gq
 from gradeq.errors import BadInput, ExpiredTicket, LabelConflict, UnknownTicket
 from gradeq.layers.elo import Elo
 from gradeq.layers.registry import from_json
+from laws.kinds import certified
 
 KINDS = {
     "plain": {"eta": 0.1},
@@ -35,7 +36,7 @@ def by_tickets(elo: Elo, a, b, y, due) -> list[float]:
     waiting: list[int] = []
     for t in range(len(a)):
         for k in sorted((k for k in waiting if due[k] <= t), key=lambda k: (due[k], k)):
-            elo.settle(y[k], id=k)
+            elo.update(y[k], id=k)
             waiting.remove(k)
         served.append(elo.predict(a[t], b[t], id=t))
         waiting.append(t)
@@ -43,9 +44,9 @@ def by_tickets(elo: Elo, a, b, y, due) -> list[float]:
 
 
 def learned(elo: Elo):
-    """All that can be read of what was learned, without how many tickets are open."""
-    flight = {name: value for name, value in elo.in_flight.items() if name != "open"}
-    return elo.ratings, elo.theta, elo.steps, elo.equilibrium().as_dict(), elo.leaderboard(), flight
+    """All that can be read of what was learned, without open tickets and labels that only a run knows in advance."""
+    flight = {name: value for name, value in elo.traffic.items() if name != "open"}
+    return elo.ratings, elo.theta, elo.steps, certified(elo).as_dict(), elo.leaderboard(), flight
 
 
 @pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS)
@@ -60,7 +61,7 @@ def test_tickets_columns_and_resumed_columns_agree_to_the_last_bit(settings):
     assert run.served.tolist() == served
     assert learned(one) == learned(whole)
     assert whole.to_json() == cut.to_json()
-    assert run.waiting == cut.in_flight["open"] > 0
+    assert run.waiting == cut.traffic["open"] > 0
 
 
 @pytest.mark.parametrize("settings", [{}, {"eta": "auto"}], ids=["plain", "auto"])
@@ -84,12 +85,12 @@ def test_scores_in_any_order_give_the_same_ratings_to_rounding(random):
         for t in range(40):
             elo.predict(a[t], b[t], id=t)
     for t in range(40):
-        first.settle(y[t], id=t)
+        first.update(y[t], id=t)
     order = list(range(40))
     random.shuffle(order)
     for t in order:
-        other.settle(y[t], id=t)
-        capped.settle(y[t], id=t)
+        other.update(y[t], id=t)
+        capped.update(y[t], id=t)
     assert all(abs(first.ratings[name] - r) < 1e-13 for name, r in other.ratings.items())
     assert other.equilibrium().gap < 1e-14 and capped.equilibrium().gap < 1e-14
 
@@ -123,27 +124,27 @@ def test_games_at_once_among_players_in_flight_are_capped_alike_in_events_and_co
     for elo in (one, batch):
         elo.predict("a", "b", id=1)
         elo.predict("a", "c", id=2)
-        elo.settle(1, id=1)
-    one.update("a", "d", 1)
-    one.update("c", "d", 0)
+        elo.update(1, id=1)
+    one.play("a", "d", 1)
+    one.play("c", "d", 0)
     batch.run(["a", "c"], ["d", "d"], [1, 0])
     assert one.to_json() == batch.to_json()
-    assert one.in_flight["open"] == 1 and one.steps["smallest"] == 0.3 / 3
+    assert one.traffic["open"] == 1 and one.steps["smallest"] == 0.3 / 3
 
 
 def test_duplicates_conflicts_unknown_and_expired_scores_are_told_apart():
     elo = Elo(ttl=10.0)
     elo.predict("a", "b", id="g", time=0.0)
-    assert elo.settle(1, id="g") == "applied"
-    assert elo.settle(1, id="g") == "duplicate"
+    assert elo.update(1, id="g") == "applied"
+    assert elo.update(1, id="g") == "duplicate"
     with pytest.raises(LabelConflict):
-        elo.settle(0, id="g")
+        elo.update(0, id="g")
     with pytest.raises(UnknownTicket):
-        elo.settle(0, id="h")
+        elo.update(0, id="h")
     elo.predict("a", "b", id="old", time=1.0)
     assert elo.expire(100.0) == 1
     with pytest.raises(ExpiredTicket):
-        elo.settle(1, id="old")
+        elo.update(1, id="old")
 
 
 def test_a_corrected_score_leaves_what_the_right_one_would_have():
@@ -153,8 +154,8 @@ def test_a_corrected_score_leaves_what_the_right_one_would_have():
             for elo, score in ((fixed, wrong), (straight, right)):
                 elo.predict("a", "b", id=1)
                 elo.predict("b", "c", id=2)
-                elo.settle(score, id=1)
-                elo.settle(1, id=2)
+                elo.update(score, id=1)
+                elo.update(1, id=2)
             fixed.correct(1, right)
             assert all(abs(fixed.ratings[n] - r) < 1e-15 for n, r in straight.ratings.items())
             ours, theirs = fixed.equilibrium(), straight.equilibrium()
@@ -168,9 +169,9 @@ def test_a_tie_on_a_ticket_is_dropped_and_closes_it():
     for settings in ({}, {"eta": 0.1}):
         elo = Elo(ties="drop", **settings)
         elo.predict("a", "b", id=1)
-        assert elo.settle(0.5, id=1) == "dropped"
-        assert elo.settle(0.5, id=1) == "duplicate"
-        assert elo.in_flight["open"] == 0 and elo.equilibrium().rows == 0
+        assert elo.update(0.5, id=1) == "dropped"
+        assert elo.update(0.5, id=1) == "duplicate"
+        assert elo.traffic["open"] == 0 and elo.equilibrium().rows == 0
 
 
 def test_the_proximal_lasso_refuses_late_scores():
@@ -185,16 +186,16 @@ def test_a_ticket_that_never_closes_costs_no_memory_and_no_step():
     elo, other = Elo(), Elo()
     elo.predict("a", "b", id="never")
     for _ in range(50):
-        elo.update("a", "c", 1)
-        other.update("a", "c", 1)
-    assert elo.in_flight["open"] == 1 and elo.steps == other.steps
+        elo.play("a", "c", 1)
+        other.play("a", "c", 1)
+    assert elo.traffic["open"] == 1 and elo.steps == other.steps
     assert {**elo.ratings, "b": 0.0} == {**other.ratings, "b": 0.0}
 
 
 def test_with_a_penalty_the_lateness_is_that_of_the_layer_and_slopes_are_those_of_serving():
     for penalty in (gq.Ridge(0.1), gq.Lasso(0.01)):
         elo = Elo(0.5, penalty=penalty)
-        elo.update("a", "b", 1)
+        elo.play("a", "b", 1)
         rating = elo.ratings["a"]
         first, second = elo.open("a", "b"), elo.open("c", "d")
         elo.post(first, 1)

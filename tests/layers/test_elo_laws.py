@@ -10,6 +10,7 @@ from gradeq.errors import GradeqError
 from gradeq.layers.elo import Elo
 from gradeq.layers.registry import from_json
 from gradeq.ledger.values import Posting, Ticket
+from laws.kinds import certified
 
 KINDS = {
     "plain": {"eta": 0.1},
@@ -53,8 +54,8 @@ class Games:
 
 def told(elo: Elo):
     """All that a layer says of what it has learned."""
-    flight = {name: value for name, value in elo.in_flight.items() if name != "open"}
-    return elo.ratings, elo.theta, elo.steps, elo.equilibrium().as_dict(), elo.leaderboard(), flight
+    flight = {name: value for name, value in elo.traffic.items() if name != "open"}
+    return elo.ratings, elo.theta, elo.steps, certified(elo).as_dict(), elo.leaderboard(), flight
 
 
 @pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS)
@@ -64,8 +65,8 @@ def test_one_by_one_columns_cuts_and_json_in_between_agree_at_once(settings):
     served = []
     for i in range(len(games)):
         home = {} if games.h is None else {"home": games.h[i]}
-        served.append(one.predict(games.a[i], games.b[i], **home))
-        one.update(games.a[i], games.b[i], games.y[i], **games.at(i))
+        served.append(one.peek(games.a[i], games.b[i], **home))
+        one.play(games.a[i], games.b[i], games.y[i], **games.at(i))
         if i % 50 == 0:
             one = from_json(one.to_json())
     run = whole.run(games.a, games.b, games.y, **games.columns(slice(None)))
@@ -104,15 +105,13 @@ def test_tickets_in_the_book_and_in_hand_columns_and_cuts_agree_late(settings):
         assert ticket.served == served[-1]
 
     def settle(k: int) -> None:
-        book.settle(games.y[k], id=k)
+        book.update(games.y[k], id=k)
         posting = hand.post(Ticket.from_json(tickets.pop(k)), games.y[k])
         journal.append(Posting.from_json(posting.to_json()))
 
     in_order_of_time(book, games, predict, settle)
     times, rows = np.arange(200.0), np.arange(200)
-    run = whole.run(
-        games.a, games.b, games.y, times=times, label_times=games.due, **games.columns(rows)
-    )
+    run = whole.run(games.a, games.b, games.y, times=times, label_times=games.due, **games.columns(rows))
     for piece in np.split(rows, [40, 41, 120]):
         cut.run(
             games.a[piece], games.b[piece], games.y[piece], times=times[piece],
@@ -179,10 +178,7 @@ def test_partitions_with_players_apart_join_to_the_whole(ties):
     assert ours.rows == theirs.rows and ours.exact and ours.gap < 1e-15
     assert abs(ours.loss_after - theirs.loss_after) < 1e-13
     assert abs(ours.bound - theirs.bound) < 1e-12
-    boards = [
-        {row.player: row._replace(elo_now=0.0) for row in elo.leaderboard("all-time")}
-        for elo in (one, whole)
-    ]
+    boards = [{row.player: row._replace(elo_now=0.0) for row in elo.leaderboard("all-time")} for elo in (one, whole)]
     assert boards[0] == boards[1]
 
 
@@ -202,17 +198,17 @@ def test_sums_of_partitions_add_up_and_the_certificate_stays_exact(settings):
         assert abs(row.wins - sum(own.get(row.player, 0.0) for own in sums)) < 1e-12
     for name, theta in one.theta.items():
         assert abs(theta - sum(own.get(name, 0.0) for own in ratings)) < 1e-13
-    one.update("new", 0, 1)
+    one.play("new", 0, 1)
     assert one.equilibrium().gap < 1e-12
 
 
 def test_bounds_of_merged_partitions_know_the_steps_of_both():
     one, other = Elo(2.0), Elo(0.01)
     for _ in range(3):
-        one.update("a", "b", 1)
+        one.play("a", "b", 1)
     one.set_step(0.01)
     for _ in range(3000):
-        other.update("c", "d", 1)
+        other.play("c", "d", 1)
     one.merge(other)
     for row in one.leaderboard():
         assert abs(row.bias) <= row.bound
@@ -226,10 +222,10 @@ def test_open_and_waiting_tickets_come_along_in_a_merge(settings):
     other.predict("b", "c", id="late")
     other.run(["d", "b"], ["a", "c"], [1, 1], times=[0, 1], label_times=[5, 6])
     one.merge(other)
-    assert one.settle(1, id="late") == "applied"
+    assert one.update(1, id="late") == "applied"
     one.run(["a"], ["d"], [0], times=[7], label_times=[7])
     assert one.equilibrium().gap < 1e-14 and one.equilibrium().rows == 8
-    assert one.in_flight["longest_delay"] == 2 and one.in_flight["open"] == 1
+    assert one.traffic["longest_delay"] == 2 and one.traffic["open"] == 1
 
 
 REFUSED = {
@@ -237,17 +233,17 @@ REFUSED = {
     "bad id": lambda elo: elo.predict("x", "y", id=1.5),
     "bad time": lambda elo: elo.predict("x", "y", id="new", time=math.nan),
     "negative weight": lambda elo: elo.predict("x", "y", id="new", weight=-1.0),
-    "weight": lambda elo: elo.update("x", "y", 1, math.nan),
+    "weight": lambda elo: elo.play("x", "y", 1, math.nan),
     "weight of a ticket": lambda elo: elo.open("x", "y", weight=-1.0),
-    "oneself": lambda elo: elo.update("x", "x", 1),
-    "oneself, predicted": lambda elo: elo.predict("x", "x"),
-    "nobody": lambda elo: elo.update("x", None, 1),
-    "the first side": lambda elo: elo.update("x", "(first side)", 1),
-    "score": lambda elo: elo.update("x", "y", 2),
-    "settled score": lambda elo: elo.settle(-1, id="known"),
-    "home": lambda elo: elo.update("x", "y", 1, home=2.0),
+    "oneself": lambda elo: elo.play("x", "x", 1),
+    "oneself, predicted": lambda elo: elo.peek("x", "x"),
+    "nobody": lambda elo: elo.play("x", None, 1),
+    "the first side": lambda elo: elo.play("x", "(first side)", 1),
+    "score": lambda elo: elo.play("x", "y", 2),
+    "settled score": lambda elo: elo.update(-1, id="known"),
+    "home": lambda elo: elo.play("x", "y", 1, home=2.0),
     "corrected score": lambda elo: elo.correct("done", 7),
-    "unknown id": lambda elo: elo.settle(1, id="unheard of"),
+    "unknown id": lambda elo: elo.update(1, id="unheard of"),
     "run with oneself": lambda elo: elo.run(["x", "y"], ["y", "y"], [1, 1]),
     "run with a bad score": lambda elo: elo.run(["x"], ["y"], [2]),
     "run with a bad weight": lambda elo: elo.run(["x"], ["y"], [1], weights=[-1]),
@@ -263,10 +259,10 @@ REFUSED = {
 @pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
 def test_what_is_refused_has_changed_nothing(refused, settings):
     elo = Elo(**settings)
-    elo.update("a", "b", 1)
+    elo.play("a", "b", 1)
     elo.predict("a", "c", id="known")
     elo.predict("a", "c", id="done")
-    elo.settle(1, id="done")
+    elo.update(1, id="done")
     before = elo.to_json()
     with pytest.raises(GradeqError):
         refused(elo)
@@ -276,7 +272,7 @@ def test_what_is_refused_has_changed_nothing(refused, settings):
 def test_a_rating_that_would_leave_the_finite_numbers_is_refused():
     """No weight can do that, as it is relative to others; only a ticket that no layer wrote."""
     elo = Elo(8.0)
-    elo.update("a", "b", 1)
+    elo.play("a", "b", 1)
     ticket = elo.open("x", "y")._replace(weight=1.7e308)
     before = elo.to_json()
     with pytest.raises(GradeqError, match="diverging"):
@@ -334,12 +330,7 @@ def test_the_first_side_counts_in_the_dimension_of_a_penalised_bound(penalty):
 
 
 def test_a_window_is_what_happened_between_two_states():
-    for settings in (
-        {},
-        {"eta": 0.1},
-        {"eta": 0.1, "penalty": gq.Ridge(0.05)},
-        {"schedule": gq.Power(1.0, 0.5)},
-    ):
+    for settings in ({}, {"eta": 0.1}, {"eta": 0.1, "penalty": gq.Ridge(0.05)}, {"schedule": gq.Power(1.0, 0.5)}):
         games = Games(300, 8, settings)
         elo = Elo(**settings)
         elo.run(games.a[:100], games.b[:100], games.y[:100])

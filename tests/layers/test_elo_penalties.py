@@ -104,5 +104,5 @@ def test_players_who_come_late_do_not_feel_the_past_of_a_penalty():
         whole, late = Elo(0.2, **settings), Elo(0.2, **settings)
         whole.run(np.append(a, 1000), np.append(b, 0), np.append(y, 1.0))
         late.run(a, b, y)
-        late.update(1000, 0, 1.0)
+        late.play(1000, 0, 1.0)
         assert whole.to_json() == late.to_json()

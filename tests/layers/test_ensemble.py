@@ -39,9 +39,9 @@ def test_it_is_the_corrected_algorithm(floor):
     layer = QuantileEnsemble(0.9, nus, 0.2, None, floor=floor)
     served, w, theta = reference(0.9, nus, 0.2, floor, f, y)
     assert layer.run(f, y).served == pytest.approx(served, rel=1e-9)
-    assert list(layer.weights.values()) == pytest.approx(w, rel=1e-8)
+    assert list(layer.tracker_weights.values()) == pytest.approx(w, rel=1e-8)
     assert list(layer.trackers.values()) == pytest.approx(theta, abs=1e-12)
-    assert min(layer.weights.values()) >= floor
+    assert min(layer.tracker_weights.values()) >= floor
 
 
 def test_every_tracker_keeps_its_own_range():
@@ -83,7 +83,7 @@ def test_weights_move_to_the_better_tracker():
     rng = np.random.default_rng(2)
     y = np.cumsum(rng.normal(size=4000)) * 0.3  # only a large step keeps up
     layer = QuantileEnsemble(0.5, [0.001, 0.5], 0.05)
-    weights = layer.run(np.zeros(4000), y).weights
+    weights = layer.run(np.zeros(4000), y).tracker_weights
     assert weights.names == ["0.001", "0.5"]
     assert weights.theta[0].tolist() == [0.5, 0.5]
     assert weights.theta[-1][1] > 0.9
@@ -131,7 +131,7 @@ def test_late_columns_equal_late_events_and_any_cut(kind):
         one_by_one.append(events.predict(f[i], id=i))
         waiting.append((due[i], i))
     assert np.array_equal(served, one_by_one)
-    assert events.weights == whole.weights and events.trackers == whole.trackers
+    assert events.tracker_weights == whole.tracker_weights and events.trackers == whole.trackers
     assert events.steps == whole.steps and whole.steps["capped"] > 0
 
 
@@ -152,5 +152,5 @@ def test_a_correction_moves_the_final_tracker_and_no_other():
             each.predict(0.0, id=i)
             each.update(float(i % 7), id=i)
     layer.correct(20, 100.0)
-    assert layer.trackers == twin.trackers and layer.weights == twin.weights
+    assert layer.trackers == twin.trackers and layer.tracker_weights == twin.tracker_weights
     assert layer.theta != twin.theta and layer.equilibrium().gap < 1e-12

@@ -17,9 +17,7 @@ def test_columns_in_parts_are_the_events(sign, groups, labelled, monkeypatch):
     n, names = 60, ("x", "z")
     f, y = rng.normal(size=n), rng.normal(1.0, 1.0, n)
     y[rng.random(n) > labelled] = np.nan
-    features = {
-        name: sign * rng.exponential(0.5, n) for name in names
-    }  # of one sign: min is not -max
+    features = {name: sign * rng.exponential(0.5, n) for name in names}  # of one sign: min is not -max
     codes = {name: rng.integers(0, 3, n) for name in groups}
     whole, single = (Debiaser(0.1, groups=groups, features=names) for _ in range(2))
     served = whole.run(f, y, codes, features).served
@@ -29,5 +27,5 @@ def test_columns_in_parts_are_the_events(sign, groups, labelled, monkeypatch):
         assert single.predict(f[i], row, own, id=i) == served[i]
         if not np.isnan(y[i]):
             single.update(y[i], id=i)
-    assert whole._state.facts == single._state.facts
+    assert whole.internals.state.facts == single.internals.state.facts
     assert whole.theta == single.theta and whole.equilibrium().bound == single.equilibrium().bound

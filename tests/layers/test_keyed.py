@@ -44,7 +44,7 @@ def test_a_key_is_served_as_by_a_layer_of_its_own(make, late):
     base, labels, keys, times, due = stream(make())
     when = {"times": times, "label_times": due} if late else {}
     many = Keyed(make())
-    run = many.run(base, labels, keys, **when)
+    run = many.run(base, labels, key=keys, **when)
     for key in np.unique(keys):
         rows = keys == key
         alone = make()
@@ -57,7 +57,7 @@ def test_a_key_is_served_as_by_a_layer_of_its_own(make, late):
 def test_events_columns_cuts_and_resumed_runs_agree(make):
     base, labels, keys, _, _ = stream(make())
     whole, events, cut = Keyed(make()), Keyed(make()), Keyed(make())
-    served = np.asarray(whole.run(base, labels, keys).served)
+    served = np.asarray(whole.run(base, labels, key=keys).served)
     one_by_one = []
     for f, y, key in zip(base, labels, keys, strict=True):
         one_by_one.append(events.predict(f, key=int(key)))
@@ -65,7 +65,7 @@ def test_events_columns_cuts_and_resumed_runs_agree(make):
     assert np.array_equal(served, np.array(one_by_one))
     pieces = []
     for a, b in [(0, 7), (7, 300), (300, 600)]:
-        pieces.append(np.asarray(cut.run(base[a:b], labels[a:b], keys[a:b]).served))
+        pieces.append(np.asarray(cut.run(base[a:b], labels[a:b], key=keys[a:b]).served))
         cut = from_json(cut.to_json())
     assert np.array_equal(served, np.concatenate(pieces))
     assert whole.to_json() == cut.to_json() == events.to_json()
@@ -76,10 +76,10 @@ def test_compiled_equals_interpreted(monkeypatch):
     base, labels, keys, _, _ = stream(None, n=2000, keys=400)
     slow = Keyed(Debiaser(eta=0.1))
     monkeypatch.setenv("GRADEQ_COMPILE", "0")
-    expected = slow.run(base, labels, keys).served
+    expected = slow.run(base, labels, key=keys).served
     monkeypatch.setenv("GRADEQ_COMPILE", "1")
     fast = Keyed(Debiaser(eta=0.1))
-    assert np.array_equal(expected, fast.run(base, labels, keys).served)
+    assert np.array_equal(expected, fast.run(base, labels, key=keys).served)
     assert slow.to_json() == fast.to_json()
 
 
@@ -87,7 +87,7 @@ def test_compiled_equals_interpreted(monkeypatch):
 def test_the_table_and_the_whole_are_certified(make):
     base, labels, keys, _, _ = stream(make())
     many = Keyed(make())
-    run = many.run(base, labels, keys)
+    run = many.run(base, labels, key=keys)
     table = many.table()
     assert table.rows.sum() == len(base) and table.keys[0] == str(keys[0])
     assert np.allclose(table.from_state, table.bias_after, atol=1e-12)
@@ -124,16 +124,16 @@ def test_only_a_fresh_plain_layer_can_be_keyed():
 
 def test_a_refused_run_or_event_leaves_no_key_behind():
     many = Keyed(Debiaser(eta=0.5, groups=["g"]))
-    many.predict(0.0, "a", {"g": 1}, id=1)
+    many.predict(0.0, key="a", groups={"g": 1}, id=1)
     before = many.to_json()
     with pytest.raises(BadInput):
-        many.predict(0.0, "new", {"g": 2}, id=1)
+        many.predict(0.0, key="new", groups={"g": 2}, id=1)
     with pytest.raises(BadInput):
-        many.predict(0.0, "new", {"g": 2}, weight=-1.0)
+        many.predict(0.0, key="new", groups={"g": 2}, weight=-1.0)
     with pytest.raises(BadInput):
-        many.run([0.0, 1.0], [1.0, 1.0], ["x", "y"], {"g": [1]})
+        many.run([0.0, 1.0], [1.0, 1.0], key=["x", "y"], groups={"g": [1]})
     with pytest.raises(BadInput):
-        many.run([0.0, 1.0], [1.0, 1.0], ["x"], {"g": [1, 2]})
+        many.run([0.0, 1.0], [1.0, 1.0], key=["x"], groups={"g": [1, 2]})
     assert many.to_json() == before and many.keys == ["a"]
 
 
@@ -141,9 +141,9 @@ def test_two_partitions_by_key_joined_are_the_whole():
     base, labels, keys, _, _ = stream(None)
     parts = [Keyed(Debiaser(eta=0.1)) for _ in range(2)]
     whole = Keyed(Debiaser(eta=0.1))
-    whole.run(base, labels, keys)
+    whole.run(base, labels, key=keys)
     for part, own in zip(parts, (keys < 9, keys >= 9), strict=True):
-        part.run(base[own], labels[own], keys[own])
+        part.run(base[own], labels[own], key=keys[own])
     parts[0].merge(parts[1])
     joined = parts[0]
     assert {key: joined.theta[key] for key in whole.theta} == whole.theta
@@ -157,10 +157,10 @@ def test_one_row_into_a_million_keys_copies_nothing_of_the_rest():
 
     many = Keyed(Debiaser(eta=0.1))
     keys = np.arange(300_000)
-    many.run(np.zeros(len(keys)), np.ones(len(keys)), keys)
-    many.run([0.0], [1.0], np.array([5]))  # whether to compile is looked up once
+    many.run(np.zeros(len(keys)), np.ones(len(keys)), key=keys)
+    many.run([0.0], [1.0], key=np.array([5]))  # whether to compile is looked up once
     tracemalloc.start()
-    many.run([0.0], [1.0], np.array([6]))
+    many.run([0.0], [1.0], key=np.array([6]))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1_000_000  # a copy of u alone would be 2.4 MB
@@ -194,7 +194,7 @@ def test_every_key_has_groups_of_its_own(make, late):
     when = {"times": times, "label_times": due} if late else {}
     many, cut = Keyed(make()), Keyed(make())
     groups = {name: columns[name] for name in wanted} or None
-    run = many.run(base, labels, keys, groups, features(slice(None)), **when)
+    run = many.run(base, labels, key=keys, groups=groups, features=features(slice(None)), **when)
     for key in np.unique(keys):
         rows = keys == key
         own = {name: column[rows] for name, column in when.items()}
@@ -204,7 +204,7 @@ def test_every_key_has_groups_of_its_own(make, late):
     for a, b in [(0, 100), (100, 600)]:
         its = {name: columns[name][a:b] for name in wanted} or None
         own = {name: column[a:b] for name, column in when.items()}
-        cut.run(base[a:b], labels[a:b], keys[a:b], its, features(slice(a, b)), **own)
+        cut.run(base[a:b], labels[a:b], key=keys[a:b], groups=its, features=features(slice(a, b)), **own)
         cut = from_json(cut.to_json())
     assert cut.to_json() == many.to_json()
     whole, table = many.equilibrium(), many.table()
@@ -229,7 +229,7 @@ def test_every_key_has_groups_of_its_own(make, late):
         events = Keyed(make())
         for i in range(100):
             its = {name: str(columns[name][i]) for name in wanted} or None
-            served = events.predict(base[i], int(keys[i]), its, features(i))
+            served = events.predict(base[i], key=int(keys[i]), groups=its, features=features(i))
             assert np.array_equal(served, np.asarray(run.served)[i])
             events.update(labels[i])
 
@@ -240,7 +240,7 @@ def test_a_label_goes_to_the_oldest_open_ticket_of_its_key():
     assert many.update(1.0, key="b") == "applied"
     assert many.update(2.0, key="a") == "applied"
     assert many.table().theta.tolist() == [1.0, 0.5]
-    assert many.in_flight["open"] == 1
+    assert many.traffic["open"] == 1
     with pytest.raises(UnknownTicket, match="waits"):
         many.update(1.0, key="b")
     with pytest.raises(BadInput, match="never seen"):
@@ -252,10 +252,10 @@ def test_a_run_that_diverges_leaves_every_key_as_it_was():
     n = 4000
     times, keys = np.arange(n, dtype=float), np.arange(n) % 2
     many = Keyed(Debiaser(eta=1.5, late_cap=None))
-    many.run(np.zeros(2), np.ones(2), keys[:2])
+    many.run(np.zeros(2), np.ones(2), key=keys[:2])
     before = many.to_json()
     with pytest.raises(Diverging):
-        many.run(np.zeros(n), np.ones(n), keys, times=times, label_times=times + 60)
+        many.run(np.zeros(n), np.ones(n), key=keys, times=times, label_times=times + 60)
     assert many.to_json() == before
 
 
@@ -361,3 +361,21 @@ def test_steps_of_a_late_key_are_its_own():
             layer.post(ticket, -500.0 if k % 2 else 500.0)
             whole = layer.equilibrium()
             assert whole.bound is None or abs(whole.largest) <= whole.bound
+
+
+def test_a_key_by_position_works_for_one_version_and_warns_where_it_stands():
+    new, old = Keyed(Debiaser(0.1, groups=["g"])), Keyed(Debiaser(0.1, groups=["g"]))
+    where, columns = {"g": "x"}, {"g": ["x", "y"]}
+    with pytest.warns(DeprecationWarning, match=r"^a key by position .* key=\.\.\.\)$") as said:
+        assert old.peek(1.0, "a", where) == new.peek(1.0, key="a", groups=where)
+        assert old.predict(1.0, "a", where, id=1) == new.predict(1.0, key="a", groups=where, id=1)
+        old.update(2.0, id=1), new.update(2.0, id=1)
+        old.open(1.0, "a", where), new.open(1.0, key="a", groups=where)
+        old.run([1.0, 2.0], [3.0, 4.0], ["a", "b"], columns)
+        new.run([1.0, 2.0], [3.0, 4.0], key=["a", "b"], groups=columns)
+        old.predict_many([1.0, 2.0], ["a", "b"], columns, ids=[2, 3])
+        new.predict_many([1.0, 2.0], key=["a", "b"], groups=columns, ids=[2, 3])
+    assert old.to_json() == new.to_json() and len(said) == 5
+    assert {own.filename.rpartition("/")[2] for own in said} <= {"test_keyed.py", "locking.py"}
+    with pytest.raises(TypeError, match="key="):
+        new.predict(1.0)

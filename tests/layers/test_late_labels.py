@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradeq import (
-    BadInput,
-    Debiaser,
-    Diverging,
-    ExpiredTicket,
-    LabelConflict,
-    UnknownTicket,
-    from_json,
-)
+from gradeq import BadInput, Debiaser, Diverging, ExpiredTicket, LabelConflict, UnknownTicket, from_json
 from gradeq.theory import late_squared_radius
 
 
@@ -53,11 +45,7 @@ def test_the_step_of_a_late_label_is_the_rule_written_out(columns, in_flight):
     layer = Debiaser(eta=0.2, groups=names, in_flight=in_flight)
     groups = {"a": a, "b": b}
     run = layer.run(
-        rng.normal(size=n),
-        rng.normal(size=n),
-        {k: groups[k] for k in names},
-        times=times,
-        label_times=due,
+        rng.normal(size=n), rng.normal(size=n), {k: groups[k] for k in names}, times=times, label_times=due
     )
     assert run.labelled + run.waiting == n
     rows = [[f"{k}={groups[k][i]}" for k in names] for i in range(n)]
@@ -88,9 +76,7 @@ def test_given_postings_commute_to_rounding(seed, settings):
     rnd = random.Random(seed)
     layer = Debiaser(eta=0.05, **settings)
     groups = settings.get("groups")
-    tickets = [
-        layer.open(rnd.random(), {"g": rnd.randrange(3)} if groups else None) for _ in range(40)
-    ]
+    tickets = [layer.open(rnd.random(), {"g": rnd.randrange(3)} if groups else None) for _ in range(40)]
     start = layer.to_json()
     postings = [layer.post(ticket, float(rnd.random() < 0.5)) for ticket in rnd.sample(tickets, 40)]
     states = [layer.theta]
@@ -175,8 +161,8 @@ def test_a_ticket_that_never_closes_does_not_keep_the_others():
     for i in range(2000):
         layer.predict(0.0, id=i)
         layer.update(1.0, id=i)
-    assert layer.in_flight["open"] == 1
-    assert layer.update(1.0) == "applied" and layer.in_flight["open"] == 0
+    assert layer.traffic["open"] == 1
+    assert layer.update(1.0) == "applied" and layer.traffic["open"] == 0
 
 
 def test_oldest_first_in_a_queue():
@@ -215,16 +201,14 @@ def test_correcting_a_label_posts_the_difference_and_keeps_the_certificate():
     assert wrong.correct(7, labels[7]) == "duplicate"
     assert wrong.theta == pytest.approx(right.theta, abs=1e-14)
     assert wrong.equilibrium().gap < 1e-14
-    assert wrong.equilibrium().bias_after == pytest.approx(
-        right.equilibrium().bias_after, abs=1e-13
-    )
+    assert wrong.equilibrium().bias_after == pytest.approx(right.equilibrium().bias_after, abs=1e-13)
 
 
 def test_expired_tickets_leave_the_count_and_refuse_their_label():
     layer = Debiaser(eta=0.5, ttl=10.0)
     layer.predict(0.0, id="old", time=0.0)
     layer.predict(0.0, id="new", time=11.0)
-    assert layer.in_flight["open"] == 1
+    assert layer.traffic["open"] == 1
     with pytest.raises(ExpiredTicket, match="expired"):
         layer.update(1.0, id="old")
     assert layer.update(1.0, id="new") == "applied"
@@ -237,16 +221,16 @@ def test_expiry_in_columns_drops_what_comes_too_late():
     run = layer.run(np.zeros(20), np.ones(20), times=times, label_times=due)
     assert run.expired > 0
     assert run.labelled + run.expired + run.waiting == 20
-    assert layer.in_flight["peak"] <= 6
+    assert layer.traffic["peak"] <= 6
 
 
 def test_waiting_labels_are_kept_with_the_state_and_posted_when_due():
     layer = Debiaser(eta=0.1)
     layer.run(np.zeros(3), np.ones(3), times=np.arange(3.0), label_times=np.array([5.0, 5.0, 7.0]))
-    assert layer.theta["(all)"] == 0.0 and layer.in_flight["open"] == 3
+    assert layer.theta["(all)"] == 0.0 and layer.traffic["open"] == 3
     again = from_json(layer.to_json())
     run = again.run(np.zeros(1), [math.nan], times=[6.0], label_times=[math.nan])
-    assert run.served[0] > 0.0 and again.in_flight["open"] == 1
+    assert run.served[0] > 0.0 and again.traffic["open"] == 1
 
 
 def test_reset_in_flight_relaxes_the_cap_and_is_logged_and_the_facts_do_not_forget():
@@ -272,16 +256,10 @@ def test_the_certificate_is_exact_with_varying_steps():
     labels = rng.normal(1.0, 1.0, n)
     layer = Debiaser(eta=0.2, groups=["g"])
     run = layer.run(
-        np.zeros(n),
-        labels,
-        {"g": rng.integers(0, 3, n)},
-        times=times,
-        label_times=times + rng.integers(0, 40, n),
+        np.zeros(n), labels, {"g": rng.integers(0, 3, n)}, times=times, label_times=times + rng.integers(0, 40, n)
     )
     result = layer.equilibrium()
     assert not result.exact and result.gap < 1e-13
     posted = run.posts
-    assert result.bias_after == pytest.approx(
-        np.mean(run.served[posted] - labels[posted]), abs=1e-13
-    )
+    assert result.bias_after == pytest.approx(np.mean(run.served[posted] - labels[posted]), abs=1e-13)
     assert result.bound is None or abs(result.largest) <= result.bound

@@ -22,10 +22,7 @@ def test_one_parameter(link, step):
     base, labels, _, _ = columns(link is not None)
     named = {} if link is None else {"outcome": "binary", "link": type(link).__name__.lower()}
     how = {"eta": step} if isinstance(step, float) else {"schedule": step}
-    layer, learner = (
-        Debiaser(**how, **named),
-        Learner(Squared(), step, **({} if link is None else {"link": link})),
-    )
+    layer, learner = (Debiaser(**how, **named), Learner(Squared(), step, **({} if link is None else {"link": link})))
     run = learner.run(learner.start(), None, labels, offsets=base)
     assert np.array_equal(layer.run(base, labels).served, run.served)
     assert layer.theta["(all)"] == run.state.theta[0]

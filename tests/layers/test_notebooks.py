@@ -100,8 +100,8 @@ def test_long_results_are_cut_short_and_say_so() -> None:
 
 
 def test_controls_and_broken_surrogates_are_shown_as_such() -> None:
-    from gradeq.tables import in_html
+    from gradeq.tables import html_table
 
-    markup = in_html("a\ud800b", ["x"], [["c\x00d"]])
+    markup = html_table("a\ud800b", ["x"], [["c\x00d"]])
     assert "\ufffd" in markup and "\x00" not in markup
     markup.encode("utf-8")

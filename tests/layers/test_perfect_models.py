@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradeq as gq
-from gradeq.report.of_layer import page_of, story_of
+from gradeq.report.layer_story import page_of, story_of
 
 MAKE = {
     "auto": lambda: gq.Debiaser(),

@@ -74,9 +74,7 @@ def test_covid_labels_that_come_late_are_learned_without_harm(forecasts):
         assert not layer.equilibrium().loss_got_worse
 
 
-@pytest.mark.parametrize(
-    "name", ["elec2 demand", "elec2 price", "french prices", "climate", "humidity"]
-)
+@pytest.mark.parametrize("name", ["elec2 demand", "elec2 price", "french prices", "climate", "humidity"])
 def test_scores_are_covered_and_auto_is_near_the_best_step(scores, name):
     """Results B3, B5: sinh .1 warm within .003 of .9, auto within .003 and 2 % of the best of its four rates."""
     s = scores[name]

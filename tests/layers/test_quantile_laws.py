@@ -80,10 +80,7 @@ def test_no_player_pushes_groups_beyond_their_bounds(groups, player):
 @pytest.mark.parametrize("player", players(np.random.default_rng(0)))
 def test_the_bound_on_coverage_is_that_of_all_rows_together(player):
     """Disjoint groups add up; where groups overlap only coordinates are bounded, and none is shown for the whole."""
-    for make in (
-        lambda g: QuantileTracker(0.8, groups=g),
-        lambda g: IntervalTracker(0.8, groups=g),
-    ):
+    for make in (lambda g: QuantileTracker(0.8, groups=g), lambda g: IntervalTracker(0.8, groups=g)):
         apart, overlapping = make(["a"]), make(["a", "b"])
         duel(apart, player, 300, groups=["a"])
         duel(overlapping, player, 300, groups=["a", "b"])
@@ -159,9 +156,7 @@ def test_the_sinh_link_is_the_formula_written_out():
         assert served == pytest.approx(want, rel=1e-12)
         y = float(rng.normal(52.0, 10.0))
         layer.update(y)
-        u = [
-            v - 0.3 * ((y <= q) - tau) for v, q, tau in zip(u, served, (0.2, 0.5, 0.8), strict=True)
-        ]
+        u = [v - 0.3 * ((y <= q) - tau) for v, q, tau in zip(u, served, (0.2, 0.5, 0.8), strict=True)]
         num, den = FADE * num + abs(y - m), FADE * den + 1.0
     assert list(layer.theta.values()) == pytest.approx(u)
     assert math.isclose(FADE**100, 0.5)
@@ -211,9 +206,7 @@ def test_a_jump_by_any_factor_is_caught_up_with_in_logarithmic_time():
     y[2000:] *= 500.0
     sinh, linear = QuantileTracker(0.9, warm=True), QuantileTracker(0.9, 0.1, link="linear")
     late = slice(2200, None)
-    assert np.mean(y[late] <= sinh.run(np.zeros(4000), y).served[late]) == pytest.approx(
-        0.9, abs=0.02
-    )
+    assert np.mean(y[late] <= sinh.run(np.zeros(4000), y).served[late]) == pytest.approx(0.9, abs=0.02)
     assert np.mean(y[late] <= linear.run(np.zeros(4000), y).served[late]) < 0.5
 
 
@@ -365,9 +358,7 @@ def test_a_step_beyond_the_finite_numbers_is_refused_and_changes_nothing(layer):
         assert layer.to_json() == before
 
 
-@pytest.mark.parametrize(
-    "make", [lambda eta: QuantileTracker(0.9, eta), lambda eta: IntervalTracker(0.8, eta)]
-)
+@pytest.mark.parametrize("make", [lambda eta: QuantileTracker(0.9, eta), lambda eta: IntervalTracker(0.8, eta)])
 def test_a_sweep_equals_one_run_for_each_step(make):
     rng = np.random.default_rng(3)
     base, labels = rng.normal(size=400), rng.normal(0.5, 2.0, 400)
@@ -384,10 +375,7 @@ def test_a_sweep_equals_one_run_for_each_step(make):
 
 @pytest.mark.parametrize(
     "make",
-    [
-        lambda: QuantileTracker(0.9, 0.1),
-        lambda: MultiQuantileTracker([0.4, 0.6], 0.1),
-    ],
+    [lambda: QuantileTracker(0.9, 0.1), lambda: MultiQuantileTracker([0.4, 0.6], 0.1)],
     ids=["one level", "several"],
 )
 def test_a_scale_that_would_overflow_is_saved_and_read_again(make):

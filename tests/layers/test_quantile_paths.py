@@ -123,9 +123,7 @@ def predict(layer, base, columns, i, **more):
 
 def resumed(layer):
     text = layer.to_json()
-    again = (
-        RiskControl.from_json(text, missed) if isinstance(layer, RiskControl) else from_json(text)
-    )
+    again = RiskControl.from_json(text, missed) if isinstance(layer, RiskControl) else from_json(text)
     assert again.to_json() == text
     return again
 
@@ -171,7 +169,7 @@ def test_open_and_post_are_predict_and_update_and_a_journal_of_them_is_the_state
                 for entry in ours.repost(posting, labels[k] + 1.0):
                     told(entry)
                 assert kept.correct(k, labels[k] + 1.0) == "corrected"
-    assert kept._state == ours._state
+    assert kept.internals.state == ours.internals.state
     assert kept.equilibrium() == ours.equilibrium()
     again.replay(journal)
     assert again.to_json() == ours.to_json()
@@ -298,9 +296,7 @@ def test_columns_in_any_form_serve_the_same():
 def test_crossing_forecasts_are_sorted_first():
     base, labels, _, _, _ = stream(MAKERS["levels"]())
     crossed = base[:, ::-1]
-    assert np.array_equal(
-        MAKERS["levels"]().run(crossed, labels).served, MAKERS["levels"]().run(base, labels).served
-    )
+    assert np.array_equal(MAKERS["levels"]().run(crossed, labels).served, MAKERS["levels"]().run(base, labels).served)
     assert MAKERS["levels"]().predict([5.0, 4.0, 3.0, 2.0, 1.0]) == (1.0, 2.0, 3.0, 4.0, 5.0)
 
 
@@ -311,6 +307,6 @@ def test_the_trace_ends_where_the_layer_is():
     assert dict(zip(trace.names, trace.theta[-1], strict=True)) == layer.theta
     ensemble = MAKERS["ensemble"]()
     base, labels, columns, _, _ = stream(ensemble)
-    weights = ensemble.run(base, labels, **columns).weights
-    assert dict(zip(weights.names, weights.theta[-1], strict=True)) == ensemble.weights
+    weights = ensemble.run(base, labels, **columns).tracker_weights
+    assert dict(zip(weights.names, weights.theta[-1], strict=True)) == ensemble.tracker_weights
     assert np.allclose(weights.theta.sum(axis=1), 1.0)

@@ -62,9 +62,7 @@ def test_a_posting_notes_its_error_and_reads_back():
 @pytest.mark.parametrize("seed", range(5))
 def test_the_bound_holds_in_any_unit_and_with_late_labels(most, late, seed):
     rng = np.random.default_rng(seed)
-    layer = RiskControl(
-        lambda theta, y: most * (y > theta), most / 4, 0.2 / most, span=(-1.0, 1.0), most=most
-    )
+    layer = RiskControl(lambda theta, y: most * (y > theta), most / 4, 0.2 / most, span=(-1.0, 1.0), most=most)
     waiting = []
     for _ in range(600):
         ticket = layer.open()
@@ -89,9 +87,7 @@ def test_the_trace_ends_where_the_layer_is():
 def test_the_bound_holds_with_weights_in_any_unit(most):
     """The last label is the heaviest, and takes theta beyond the end of its span."""
     eta, target = 0.01 / most, 0.3 * most
-    layer = RiskControl(
-        lambda knob, y: most * float(y > knob), target=target, eta=eta, span=(0.0, 1.0), most=most
-    )
+    layer = RiskControl(lambda knob, y: most * float(y > knob), target=target, eta=eta, span=(0.0, 1.0), most=most)
     for _ in range(2000):
         if layer.theta["(all)"] <= 1.0 < layer.theta["(all)"] + eta * most * 0.7:
             break

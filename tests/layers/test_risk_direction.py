@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gradeq as gq
+from gradeq.layers.risk import BLOCK, SURE, Direction
 
 REVERSED = {
     "step": (lambda theta, y: float(y < theta), 0.05),
@@ -92,3 +93,30 @@ def test_an_error_that_fails_at_other_knobs_is_left_alone():
 
     layer = gq.RiskControl(error, 0.5, 0.1)
     lived(layer, np.random.default_rng(8).normal(0.0, 1.0, 200))
+
+
+def test_an_error_that_rises_for_a_few_labels_only_is_not_called_reversed():
+    rng = np.random.default_rng(2)
+    seen = Direction(lambda theta, y: float(theta < y if y < 0.7 else theta > y), 0.2, 1.0, 0.0)
+    for y in rng.random(400):
+        seen(0.5, y)
+    assert seen.fell > seen.rose >= SURE and not seen.reversed
+
+
+@pytest.mark.parametrize(
+    ("errors", "thetas", "reversed"),
+    [
+        ((0.8, 0.85, 0.9, 0.95), (1.0, 2.0, 3.0, 4.0), True),
+        ((0.95, 0.9, 0.85, 0.8), (1.0, 2.0, 3.0, 4.0), False),  # it falls, if slowly
+        ((0.3, 0.35, 0.4, 0.45), (1.0, 2.0, 3.0, 4.0), False),  # nearer to its target than to 1
+        ((0.1, 0.85, 0.9, 0.95), (1.0, 2.0, 3.0, 4.0), False),  # not always above its target
+        ((0.8, 0.85, 0.9, 0.95), (1.0, 2.0, 1.5, 4.0), False),  # theta does not run off
+    ],
+)
+def test_an_error_that_theta_cannot_move_is_reversed_only_while_both_run_off(errors, thetas, reversed):
+    seen = Direction(lambda theta, y: y, 0.2, 1.0, 0.0)
+    for error, theta in zip(errors, thetas, strict=True):
+        assert not seen.reversed
+        for _ in range(BLOCK):
+            seen(theta, error)
+    assert seen.reversed == reversed

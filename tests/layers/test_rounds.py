@@ -7,7 +7,7 @@ import pytest
 
 import gradeq as gq
 from gradeq.kernels.account import GRADIENT
-from gradeq.layers.rounds import Sums, check_layer, part_of, posted, served, together
+from gradeq.layers.rounds import RoundSums, check_layer, part_of, posted, served, together
 from gradeq.ledger.exact import exact, exact_sums
 
 LAYERS = {
@@ -42,9 +42,7 @@ def lived(name, pieces, seed=3, rounds=8, n=60):
         part, out = {}, np.empty(n)
         for own in np.array_split(cutting.permutation(n), pieces):
             out[own], more = part_of(layer, base[own], labels[own], cut(groups, own))
-            part = together(
-                part, {k: Sums.of(json.loads(json.dumps(v.state()))) for k, v in more.items()}
-            )
+            part = together(part, {k: RoundSums.of(json.loads(json.dumps(v.state()))) for k, v in more.items()})
         layer, sums, one = posted(layer, sums, part)
         told.append(one)
         shown.append(out)
@@ -70,15 +68,12 @@ def test_a_round_is_a_run_that_serves_all_rows_and_then_hears_all_labels(name):
         before = live
         shown, part = part_of(live, base, labels, groups)
         live, sums, _ = posted(live, sums, part)
-        keys = [
-            {} if groups is None else {"groups": {"g": str(g)}}
-            for g in (groups or {"g": base})["g"]
-        ]
+        keys = [{} if groups is None else {"groups": {"g": str(g)}} for g in (groups or {"g": base})["g"]]
         tickets = [before.preview(float(f), **key) for f, key in zip(base, keys, strict=True)]
         assert [ticket.served for ticket in tickets] == shown.tolist()
         for ticket, key, y in zip(tickets, keys, labels, strict=True):
             if not np.isnan(y):
-                place = again._names.row(**key)[0]
+                place = again.internals.names.row(**key)[0]
                 eta = step_given(before, live, place.names[0])
                 entry = again.open(ticket.base, **key)._replace(served=ticket.served)
                 again.replay([posting_with(again, entry, float(y), eta)])
@@ -94,8 +89,8 @@ def step_given(before, after, name):
     """The step of a round: what the parameter moved over the gradients that moved it."""
 
     def of(layer, column):
-        place = layer._names.index.get(name)
-        return 0.0 if place is None else layer._state.sums[place * 10 + column]
+        place = layer.internals.names.index.get(name)
+        return 0.0 if place is None else layer.internals.state.sums[place * 10 + column]
 
     return (of(after, 3) - of(before, 3)) / (of(after, GRADIENT) - of(before, GRADIENT))
 
@@ -103,7 +98,7 @@ def step_given(before, after, name):
 def posting_with(layer, ticket, y, eta):
     from gradeq.rules.rule import posting_of
 
-    return posting_of(layer._rule, ticket, y, eta, (1,))
+    return posting_of(layer.internals.rule, ticket, y, eta, (1,))
 
 
 @pytest.mark.parametrize("push", [1.0, -1.0])

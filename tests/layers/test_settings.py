@@ -22,18 +22,12 @@ MADE: dict[type, dict[str, Any]] = {
     gq.Elo: {},
     gq.Keyed: {"layer": gq.Debiaser(0.1)},
 }
-ARGUMENTS = [
-    (layer, name)
-    for layer in MADE
-    for name in list(inspect.signature(layer.__init__).parameters)[1:]
-]
+ARGUMENTS = [(layer, name) for layer in MADE for name in list(inspect.signature(layer.__init__).parameters)[1:]]
 STEPS = {"eta", "k", "home_step", "ensemble_eta", "final_eta"}
 FLAGS = {"shadow", "warm", "dates", "home_advantage", "pool"}
 
 
-@pytest.mark.parametrize(
-    ("layer", "name"), ARGUMENTS, ids=lambda own: getattr(own, "__name__", own)
-)
+@pytest.mark.parametrize(("layer", "name"), ARGUMENTS, ids=lambda own: getattr(own, "__name__", own))
 def test_a_setting_of_a_wrong_type_is_refused_by_gradeq(layer: type, name: str) -> None:
     for wrong in ([object()], {1: 2}, object(), math.nan, b"x", -1, "no", 1 + 2j):
         listed = name in ("groups", "features") and isinstance(wrong, str)

@@ -1,12 +1,14 @@
 """Bounds from sums that a state keeps: of steps, and of the squares that the mix of auto left; and older states."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import gradeq as gq
 from gradeq import Debiaser, Elo, Keyed, QuantileTracker
+from gradeq.kernels.account import PATH, STEPS, VARIATION, follow
 
 GROUPS = ["a", "b"]
 
@@ -25,10 +27,10 @@ def kept(result):
 
 def older(layer, *columns):
     """The layer as a state without these columns, which was saved before they came, makes it."""
-    state = layer._state
+    state = layer.internals.state
     saved = {name: own[:] for name, own in state.saved().items() if name not in columns}
     twin = layer.copy()
-    twin._state.restore(saved, state.counts["parameter"], state.counts["key"])
+    twin.internals.state.restore(saved, state.counts["parameter"], state.counts["key"])
     return twin
 
 
@@ -59,7 +61,7 @@ def test_events_and_columns_add_up_the_same_steps_to_the_last_bit(make, late):
     times = np.arange(200.0)
     due = times + (np.where(np.arange(200) % 3, 0.0, 4.5) if late else 0.0)
     whole, parts, events = make(), make(), make()
-    groups = {k: groups[k] for k in whole._names.groups}
+    groups = {k: groups[k] for k in whole.internals.names.groups}
     labels = {"times": times, "label_times": due} if late else {}
     whole.run(np.zeros(200), y, groups=groups, weights=w, **labels)
     for part in (slice(0, 70), slice(70, 71), slice(71, 200)):
@@ -78,10 +80,10 @@ def test_events_and_columns_add_up_the_same_steps_to_the_last_bit(make, late):
         else:
             events.update(y[i], id=i)
     for name in ("steps", "total_steps", "mix_squares", "total_mix_squares"):
-        if hasattr(whole._state, name):
-            own = getattr(whole._state, name).tolist()
-            assert own == getattr(parts._state, name).tolist(), name
-            assert own == getattr(events._state, name).tolist(), name
+        if hasattr(whole.internals.state, name):
+            own = getattr(whole.internals.state, name).tolist()
+            assert own == getattr(parts.internals.state, name).tolist(), name
+            assert own == getattr(events.internals.state, name).tolist(), name
     kept(whole.equilibrium())
 
 
@@ -94,7 +96,7 @@ def test_a_state_without_the_sums_of_steps_prints_the_older_bound():
     kept(old.equilibrium())
     before = old.equilibrium().bound
     old.run(np.zeros(2000), y, groups=groups)
-    assert math.inf in old._state.steps and before / 2 < old.equilibrium().bound < 2 * before
+    assert math.inf in old.internals.state.steps and before / 2 < old.equilibrium().bound < 2 * before
     kept(old.equilibrium())
     again = gq.from_json(old.to_json())
     assert again.equilibrium().bound == old.equilibrium().bound
@@ -114,7 +116,7 @@ def test_auto_is_bounded_by_the_squares_of_what_its_mix_left():
     assert old.equilibrium().bound > 5 * auto.equilibrium().bound
     old.run(np.zeros(n), y, groups=groups)
     kept(old.equilibrium())
-    assert math.inf in old._state.mix_squares
+    assert math.inf in old.internals.state.mix_squares
 
 
 def test_auto_in_keys_and_corrected_keeps_its_squares():
@@ -128,16 +130,14 @@ def test_auto_in_keys_and_corrected_keeps_its_squares():
     for i in range(50):
         one.predict(0.0, id=i)
         one.update(float(rng.normal()), id=i)
-    before = one._state.mix_squares[0]
+    before = one.internals.state.mix_squares[0]
     one.correct(7, 100.0)
-    assert one._state.mix_squares[0] > before + 9000.0
+    assert one.internals.state.mix_squares[0] > before + 9000.0
     assert one.equilibrium().bound is None
 
 
 @pytest.mark.parametrize("penalty", [gq.Lasso, gq.Ridge])
-@pytest.mark.parametrize(
-    "settings", [{}, {"outcome": "binary"}, {"outcome": "binary", "link": "shift"}]
-)
+@pytest.mark.parametrize("settings", [{}, {"outcome": "binary"}, {"outcome": "binary", "link": "shift"}])
 def test_a_small_penalty_leaves_the_bound_of_a_layer_as_it_is(penalty, settings):
     y, groups, w = rows(3000)
     y = (y > 0.2) * 1.0 if settings else y
@@ -151,9 +151,7 @@ def test_a_small_penalty_leaves_the_bound_of_a_layer_as_it_is(penalty, settings)
     assert found[1] < 1.01 * found[0] and found[2] < 4 * found[0]
 
 
-@pytest.mark.parametrize(
-    "penalty", [{"penalty": gq.Lasso(0.002)}, {"penalty": gq.Ridge(0.002)}, {"proximal": 0.002}]
-)
+@pytest.mark.parametrize("penalty", [{"penalty": gq.Lasso(0.002)}, {"penalty": gq.Ridge(0.002)}, {"proximal": 0.002}])
 def test_ratings_with_the_papers_penalty_have_a_bound_that_says_something(penalty):
     rng = np.random.default_rng(4)
     a = rng.integers(0, 20, 3000)
@@ -166,7 +164,40 @@ def test_ratings_with_the_papers_penalty_have_a_bound_that_says_something(penalt
 
 def test_a_row_of_weight_0_whose_square_no_float_holds_warns_of_nothing():
     layer = Debiaser()
-    layer.run(
-        np.array([0.0, 1e200, 0.0]), np.array([1.0, -1e200, 2.0]), weights=np.array([1.0, 0.0, 1.0])
-    )
-    assert math.isfinite(layer._state.mix_squares[0])
+    layer.run(np.array([0.0, 1e200, 0.0]), np.array([1.0, -1e200, 2.0]), weights=np.array([1.0, 0.0, 1.0]))
+    assert math.isfinite(layer.internals.state.mix_squares[0])
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_the_sums_of_steps_are_those_of_the_postings(columns):
+    """Added up again as fractions, from the steps and weights that rows were learned with."""
+    rng = np.random.default_rng(4)
+    n = 60
+    f, y, w = rng.normal(size=n), rng.normal(size=n), rng.uniform(0.2, 3.0, n)
+    layer = gq.Debiaser(schedule=gq.Power(0.5, 0.4))
+    postings = [layer.post(layer.open(a, weight=c), b) for a, b, c in zip(f, y, w.tolist(), strict=True)]
+    if columns:
+        layer = gq.Debiaser(schedule=gq.Power(0.5, 0.4))
+        layer.run(f, y, weights=w)
+    mass = squares = variation = mass_changes = square_changes = Fraction(0)
+    last = None
+    for own in postings:
+        inverse, step = 1 / Fraction(own.eta), Fraction(own.eta) * Fraction(own.weight)
+        change = Fraction(0) if last is None else abs(inverse - last)
+        variation += change
+        mass_changes, square_changes = (mass_changes + mass * change, square_changes + squares * change)
+        mass, squares, last = mass + step, squares + step * step, inverse
+    assert layer.equilibrium().rows == n
+    wanted = [float(own) for own in (mass, squares, mass_changes, square_changes)]
+    for found in (layer.internals.state.total_steps, layer.internals.state.steps):
+        assert list(found) == pytest.approx(wanted, rel=1e-12)
+    assert float(layer.internals.state.total_path[VARIATION]) == pytest.approx(float(variation), rel=1e-12)
+
+
+def test_many_labels_of_one_step_are_followed_as_each_of_them():
+    one, many = [(np.zeros(PATH), np.zeros(STEPS)) for _ in range(2)]
+    for eta, count in ((0.5, 3), (0.25, 2), (0.4, 4)):
+        follow(*many, 0, eta, 2.0, float(count))
+        for _ in range(count):
+            follow(*one, 0, eta, 2.0, 1.0)
+    assert all(np.allclose(a, b, rtol=1e-14) for a, b in zip(one, many, strict=True))

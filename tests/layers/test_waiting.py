@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradeq as gq
-from gradeq.engine.tickets import Book
+from gradeq.engine.tickets import TicketBook
 from gradeq.errors import BadInput, GradeqError, StateError
 
 KINDS = {
@@ -36,9 +36,7 @@ def given(kind: str, data: dict[str, np.ndarray], part: slice) -> tuple[list, di
     own = {name: column[part] for name, column in data.items()}
     named = {"key": own["g"]} if kind == "keyed" else {"groups": {"g": own["g"]}}
     more = {} if kind in ("scalar", "auto") else named
-    return [own["f"], own["y"]], more | {
-        name: own[name] for name in ("times", "label_times", "ids")
-    }
+    return [own["f"], own["y"]], more | {name: own[name] for name in ("times", "label_times", "ids")}
 
 
 @pytest.mark.parametrize("ttl", [None, 15.0])
@@ -53,7 +51,7 @@ def test_the_cut_of_a_file_with_waiting_labels_does_not_show(kind: str, ttl: flo
         columns, more = given(kind, data, slice(a, b))
         last = pieces.run(*columns, **more)
         pieces = gq.from_json(pieces.to_json()) if a % 7 == 0 else pieces
-    assert ran.waiting == last.waiting == len(pieces._book.waiting) > 0
+    assert ran.waiting == last.waiting == len(pieces.internals.tickets.waiting) > 0
     assert pieces.to_json() == whole.to_json()
 
 
@@ -77,7 +75,7 @@ def test_what_is_due_is_found_and_nothing_else_is_looked_at() -> None:
     layer = gq.Debiaser(0.1)
     columns, more = given("scalar", rows(200, 3), slice(None))
     layer.run(*columns, **more | {"label_times": more["times"] + rng.integers(61, 200, 200)})
-    book: Book = layer._book
+    book: TicketBook = layer.internals.tickets
     for id in rng.permutation(200)[:60].tolist():
         layer.forget(id)
     for until in (60, 100, 150, 400):
@@ -85,7 +83,7 @@ def test_what_is_due_is_found_and_nothing_else_is_looked_at() -> None:
         assert book.due_by(until) == expected
         book.hold([], expected)  # they were posted
         assert not book.due_by(until) and all(own.due > until for own in book.waiting.values())
-    assert not book.waiting and not book.held and len(book.due) <= 64
+    assert not book.waiting and not book.waiting_ids and len(book.due) <= 64
 
 
 def test_a_refused_run_leaves_waiting_labels_as_they_were() -> None:
@@ -101,7 +99,7 @@ def test_a_refused_run_leaves_waiting_labels_as_they_were() -> None:
         layer.run(-huge, huge, groups={"g": data["g"] + 9}, **again)
     assert layer.to_json() == before
     layer.run(columns[0][:1], columns[1][:1], groups={"g": [1]}, times=[500.0])
-    assert list(layer._book.waiting) == [101]  # its own, which the next row will post
+    assert list(layer.internals.tickets.waiting) == [101]  # its own, which the next row will post
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,15 +112,15 @@ def test_a_copy_goes_its_own_way(kind: str) -> None:
     groups = {"groups": {"g": 1}} if kind in ("groups", "penalty") else {}
     for id in ("a", "b"):
         layer.predict(1.0, **key, **groups, id=id, time=61.0)
-    layer._book.desk["kept"] = {"rows": [1]}
+    layer.internals.tickets.desk["kept"] = {"rows": [1]}
     before = layer.to_json()
     twin = deepcopy(layer)
     assert twin.to_json() == before
-    twin.update(2.0, **(key or {"id": "a"}))
+    twin.update(2.0, id="a")
     twin.forget("b")
-    twin.correct(int(next(iter(twin._book.closed))), 9.0)
+    twin.correct(int(next(iter(twin.internals.tickets.closed))), 9.0)
     twin.predict(1.0, **key, **groups, id="c", time=90.0)
-    twin._book.desk["kept"]["rows"].append(2)
+    twin.internals.tickets.desk["kept"]["rows"].append(2)
     assert layer.to_json() == before != twin.to_json()
 
 

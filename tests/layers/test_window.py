@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from gradeq import (
-    BadInput,
-    Debiaser,
-    MultiQuantileTracker,
-    OtherSettings,
-    QuantileTracker,
-    from_json,
-)
+from gradeq import BadInput, Debiaser, MultiQuantileTracker, OtherSettings, QuantileTracker, from_json
 
 LAYERS = [
     lambda: Debiaser(eta=0.1),
@@ -58,3 +51,24 @@ def test_windows_need_two_states_of_one_layer_in_order():
         early.since(late)
     with pytest.raises(OtherSettings):
         late.since(other)
+
+
+def test_since_refuses_another_layer_with_the_same_settings():
+    import gradeq as gq
+
+    def lived(rows, y, group="a"):
+        layer = gq.Debiaser(0.1, groups=["g"])
+        layer.run([1.0] * rows, [y] * rows, groups={"g": [group] * rows})
+        return layer
+
+    layer = lived(10, 2.0)
+    for other, words in (
+        (lived(5, 2.0, "b"), "it knows 'g=b'"),
+        (lived(10, 3.0), "no label came in between"),
+        (lived(11, 2.0), "later than the second"),
+    ):
+        with pytest.raises(gq.BadInput, match=words) as error:
+            layer.since(other)
+        assert "\n" not in str(error.value)
+    assert layer.since(layer.copy()).rows == 0
+    assert layer.since(lived(5, 2.0)).rows == 5

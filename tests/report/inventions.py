@@ -2,32 +2,31 @@
 
 import numpy as np
 
-from gradeq.report import late_notices as late_say
+from gradeq.report import notices as say
+from gradeq.report.rolling import Blocks, StreamHistogram, numbers, window
 from gradeq.report.story import (
+    BeforeAfter,
     Certificate,
-    Coverage,
+    CoverageFigures,
     Fact,
     Group,
-    Line,
-    Loss,
-    Made,
+    LossFigures,
     ManySeries,
     Method,
+    NamedCurve,
     Notice,
-    Pair,
-    Panel,
+    Provenance,
     Rolling,
+    RollingError,
     Spark,
     StepPoint,
     Story,
-    Tracked,
+    ThetaPanel,
     Verdict,
     WideSeries,
     Worked,
     Worst,
 )
-from gradeq.report.tally import Tally
-from gradeq.report.thin import Blocks, GroupBlocks, group_window, numbers, window
 from report.samples import AT, HOSTILE, VERSIONS
 
 
@@ -41,18 +40,18 @@ def made_up(rows: int = 3000, groups: int = 2, hostile: str = "", seed: int = 1)
     codes = rng.integers(0, groups, rows)
     codes[: min(groups, rows)] = np.arange(min(groups, rows))
     blocks = Blocks(("before", "after", "label"))
-    parts = GroupBlocks(("before", "after"))
+    parts = Blocks(("before", "after"), 200, 1024)
     for start in range(0, rows, 100_000):
         cut = slice(start, start + 100_000)
         chunk = {"before": before[cut], "after": after[cut], "label": label[cut]}
         blocks.add(chunk)
-        parts.add(codes[cut], {"before": (before - label)[cut], "after": (after - label)[cut]})
+        parts.add({"before": (before - label)[cut], "after": (after - label)[cut]}, codes=codes[cut])
     series = blocks.trailing(window(rows))
     sizes = np.bincount(codes, minlength=groups)
     made = []
     for j in range(groups):
         mine = codes == j if groups <= 500 else slice(j, j + 1)
-        small = parts.trailing(j, group_window(int(sizes[j])))
+        small = parts.group_trailing(j)
         shown = Spark(tuple(small.x), numbers(small.means["before"]), numbers(small.means["after"]))
         made.append(
             Group(
@@ -62,49 +61,46 @@ def made_up(rows: int = 3000, groups: int = 2, hostile: str = "", seed: int = 1)
                 float(label[mine].mean()),
                 float((before - label)[mine].mean()),
                 float((after - label)[mine].mean()),
-                Pair(
-                    float(((before - label)[mine] ** 2).mean()),
-                    float(((after - label)[mine] ** 2).mean()),
-                ),
+                BeforeAfter(float(((before - label)[mine] ** 2).mean()), float(((after - label)[mine] ** 2).mean())),
                 120.0 / max(int(sizes[j]), 1),
                 spark=shown if len(small.x) > 1 else None,
             )
         )
-    tally = Tally()
+    tally = StreamHistogram()
     tally.add(after)
     error = after - label
     now = max(made, key=lambda g: abs(g.after))
     was = max(made, key=lambda g: abs(g.before))
-    theta = tuple(Line(g.name, numbers(-correction[:: max(rows // 300, 1)])) for g in made[:6])
+    theta = tuple(NamedCurve(g.name, numbers(-correction[:: max(rows // 300, 1)])) for g in made[:6])
     return Story(
         kind="debias",
-        made=Made("flights.csv", AT, "0.1.0", VERSIONS,
+        made=Provenance("flights.csv",
                   "gradeq debias flights.csv --prediction forecast --label delay --by carrier",
-                  "state.json"),
+                  "state.json", at=AT, version="0.1.0", versions=VERSIONS),
         prediction=("forecast",), label="delay", by=("carrier",), outcome="real", unit="minutes",
         rows=rows, labelled=rows,
         verdict=Verdict(
-            Loss("squared error", float(((before - label) ** 2).mean()),
+            LossFigures("squared error", float(((before - label) ** 2).mean()),
                  float((error**2).mean())),
             Certificate(abs(float(error.mean())), 900.0 / rows, 0.0, exact=False),
-            Pair(float((before - label).mean()), float(error.mean())),
+            BeforeAfter(float((before - label).mean()), float(error.mean())),
             worst=Worst(was.name, was.before, now.name, now.after),
         ),
         method=Method("identity", (Worked(now.name, now.rows, -4.0, now.after, None,
                                           now.after * now.rows),), exact=False),
-        notices=(late_say.steps_held(0.05, 0.0025, 12_000, "409 rows"),
+        notices=(say.steps_capped(0.05, 0.0025, 12_000, "409 rows"),
                  Notice("red", f"Learning stopped: {HOSTILE}.", HOSTILE, f"`{HOSTILE}`")),
         rolling=Rolling(
             "row", "row", series.window, tuple(series.x), numbers(series.means["before"]),
             numbers(series.means["after"]), numbers(series.means["label"]),
-            (Tracked("", 0.0, numbers(series.means["before"] - series.means["label"]),
+            (RollingError("", 0.0, numbers(series.means["before"] - series.means["label"]),
                      numbers(series.means["after"] - series.means["label"])),),
             begin=1.0,
         ),
         groups=tuple(made), groups_total=groups,
         frontier=tuple(StepPoint(s, 20 + 8 / (1 + 90 * s) + 30 * s, 4 / (1 + 400 * s), s == 0.01)
                        for s in (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)),
-        theta=(Panel("carrier", "row",
+        theta=(ThetaPanel("carrier", "row",
                      tuple(float(i + 1) for i in range(0, rows, max(rows // 300, 1))), theta),),
         theta_scale="in minutes",
         histogram=tally.histogram(),
@@ -113,7 +109,7 @@ def made_up(rows: int = 3000, groups: int = 2, hostile: str = "", seed: int = 1)
     )  # fmt: skip
 
 
-def many(made: list[Group], tally: Tally) -> ManySeries:
+def many(made: list[Group], tally: StreamHistogram) -> ManySeries:
     """Series of a key, with the names and numbers of groups."""
     wide = tuple(WideSeries(g.name, g.rows, g.after, g.loss, 10.0 * g.loss.after) for g in made[:8])
     return ManySeries(4000, len(made), 0.7, 1.9, tally.histogram(), tuple(made[:10]), wide)
@@ -136,12 +132,12 @@ def interval(rows: int = 20_000, seed: int = 2) -> Story:
     blocks.add({"lower": lower, "upper": upper, "low": low, "high": high, "label": label,
                 "was": was, "now": now})  # fmt: skip
     s = blocks.trailing(window(rows))
-    parts = GroupBlocks(("was", "now"))
-    parts.add(codes, {"was": was, "now": now})
+    parts = Blocks(("was", "now"), 200, 1024)
+    parts.add({"was": was, "now": now}, codes=codes)
     groups = []
     for j, name in enumerate(names):
         mine = codes == j
-        small = parts.trailing(j, group_window(int(mine.sum())))
+        small = parts.group_trailing(j)
         groups.append(
             Group(
                 "weekday",
@@ -150,36 +146,34 @@ def interval(rows: int = 20_000, seed: int = 2) -> Story:
                 float(label[mine].mean()),
                 float(was[mine].mean()),
                 float(now[mine].mean()),
-                Pair(1.231, 1.164),
+                BeforeAfter(1.231, 1.164),
                 0.0213,
                 target=0.9,
-                spark=Spark(
-                    tuple(small.x), numbers(small.means["was"]), numbers(small.means["now"])
-                ),
+                spark=Spark(tuple(small.x), numbers(small.means["was"]), numbers(small.means["now"])),
             )
         )
     before = max(groups, key=lambda g: abs(g.before - 0.9))
     after = max(groups, key=lambda g: abs(g.after - 0.9))
-    tally = Tally()
+    tally = StreamHistogram()
     tally.add(np.stack([low, high], 1).ravel())
     return Story(
         kind="quantile",
-        made=Made("elec2.csv.gz", AT, "0.1.0", VERSIONS,
+        made=Provenance("elec2.csv.gz",
                   "gradeq quantile elec2.csv.gz --prediction lo --prediction hi --label price \\\n"
-                  "  --interval 0.9 --by weekday --report report.html"),
+                  "  --interval 0.9 --by weekday --report report.html", at=AT, version="0.1.0", versions=VERSIONS),
         prediction=("lo", "hi"), label="price", by=("weekday",), outcome="real",
         unit="", rows=rows, labelled=rows,
         verdict=Verdict(
-            Loss("pinball loss", 1.231, 1.164),
+            LossFigures("pinball loss", 1.231, 1.164),
             Certificate(abs(float(now.mean()) - 0.9), 0.0121, 3.3e-16), None,
-            (Coverage("interval", 0.9, float(was.mean()), float(now.mean())),),
+            (CoverageFigures("interval", 0.9, float(was.mean()), float(now.mean())),),
             Worst(before.name, before.before - 0.9, after.name, after.after - 0.9),
         ),
         method=Method("sinh", (Worked("Monday", groups[0].rows, -1.25, groups[0].after - 0.9, 0.1),)),
         rolling=Rolling(
             "row", "row", s.window, tuple(s.x), numbers(s.means["lower"]), numbers(s.means["low"]),
             numbers(s.means["label"]),
-            (Tracked("interval", 0.9, numbers(s.means["was"]), numbers(s.means["now"])),),
+            (RollingError("interval", 0.9, numbers(s.means["was"]), numbers(s.means["now"])),),
             numbers(s.means["upper"]), numbers(s.means["high"]), begin=1.0,
         ),
         groups=tuple(groups), groups_total=7,

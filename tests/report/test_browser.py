@@ -8,14 +8,12 @@ import shutil
 import pytest
 
 from gradeq.report.page import html
-from gradeq.report.story import Bin, Curves, LevelRow, Line, Pair, Panel, StepPoint
+from gradeq.report.story import BeforeAfter, Bin, Curves, LevelRow, NamedCurve, StepPoint, ThetaPanel
 from report.inventions import interval, made_up
 from report.samples import HOSTILE
-from report.test_words import elo, player
+from report.test_sentences import elo, player
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="pip install playwright to open the pages in Chromium"
-)
+playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright to open the pages in Chromium")
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine's path")
 FLAGS = [
@@ -34,7 +32,7 @@ def leaderboard():
     return dataclasses.replace(
         elo(rows),
         curves=Curves("row", "game", tuple(float(i + 1) for i in range(50)),
-                      tuple(Line(f"{HOSTILE} {i}", line[:: 1 if i % 2 else -1])
+                      tuple(NamedCurve(f"{HOSTILE} {i}", line[:: 1 if i % 2 else -1])
                             for i in range(5))),
         bins=tuple(Bin(0.1 * i, 0.1 * i + 0.01, 100 * i, 0.1 * i - 0.02, 0.1 * i + 0.04)
                    for i in range(2, 9)),
@@ -44,7 +42,7 @@ def leaderboard():
 
 def levels():
     story = interval(5000)
-    row = LevelRow("0.1", 0.1, Pair(0.165, 0.1), Pair(13921.25, 12182.75), 0.0561)
+    row = LevelRow("0.1", 0.1, BeforeAfter(0.165, 0.1), BeforeAfter(13921.25, 12182.75), 0.0561)
     several = tuple(dataclasses.replace(row, name=f"0.{k}", target=k / 10) for k in range(1, 10))
     return dataclasses.replace(story, levels=several)
 
@@ -137,18 +135,14 @@ def of_size(factor, kind=made_up):
     rolling = story.rolling
     (error,) = rolling.tracked
     parts = {name: scaled(getattr(rolling, name), factor) for name in ("before", "after", "labels")}
-    error = dataclasses.replace(
-        error, before=scaled(error.before, factor), after=scaled(error.after, factor)
-    )
+    error = dataclasses.replace(error, before=scaled(error.before, factor), after=scaled(error.after, factor))
     panels = tuple(
         dataclasses.replace(
-            panel, lines=tuple(Line(own.name, scaled(own.values, factor)) for own in panel.lines)
+            panel, lines=tuple(NamedCurve(own.name, scaled(own.values, factor)) for own in panel.lines)
         )
         for panel in story.theta
     )
-    steps = Panel(
-        "", "row", (1.0, 1500.0, 3000.0), (Line("step", scaled((3.0, 2.0, 1.0), factor)),)
-    )
+    steps = ThetaPanel("", "row", (1.0, 1500.0, 3000.0), (NamedCurve("step", scaled((3.0, 2.0, 1.0), factor)),))
     return dataclasses.replace(
         story, rolling=dataclasses.replace(rolling, **parts, tracked=(error,)), theta=panels, steps=steps,
     )  # fmt: skip
@@ -160,15 +154,10 @@ def test_every_chart_has_whole_numbers_beside_it_whatever_its_range(browser, tmp
     text = html(of_size(10.0**power))
     (tmp_path / "sized.html").write_text(text, encoding="utf-8")
     page, _ = opened(browser, tmp_path, "sized", "light")
-    data = json.loads(
-        re.search(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.S)[1]
-    )
+    data = json.loads(re.search(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.S)[1])
     for chart in data["charts"]:
         found = page.evaluate(NUMBERS, chart["id"])
-        assert found == {"marks": len(chart["yticks"]), "cut": False}, (
-            chart["id"],
-            chart["yticks"],
-        )
+        assert found == {"marks": len(chart["yticks"]), "cut": False}, (chart["id"], chart["yticks"])
         assert len(chart["yticks"]) >= 2
     page.context.close()
 
@@ -188,9 +177,7 @@ def test_dark_and_light_differ_and_the_button_changes_them(browser, folder):
     page.context.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "chart"), [("hostile", "#mean"), ("elo", "#curves"), ("elo", ".chart.still")]
-)
+@pytest.mark.parametrize(("name", "chart"), [("hostile", "#mean"), ("elo", "#curves"), ("elo", ".chart.still")])
 def test_arrow_keys_move_a_read_out_that_is_announced(browser, folder, name, chart):
     page, _ = opened(browser, folder, name, "light")
     holder = page.locator(chart).first
@@ -236,9 +223,7 @@ def test_the_rest_of_a_long_table_opens(browser, folder):
 def test_a_dark_page_prints_in_the_light_theme_without_buttons(browser, folder):
     page, _ = opened(browser, folder, "hostile", "dark")
     page.emulate_media(media="print", color_scheme="dark")
-    assert page.evaluate(
-        "getComputedStyle(document.documentElement).getPropertyValue('--ink')"
-    ) in (
+    assert page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink')") in (
         "#191c20",
         " #191c20",
     )

@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 from gradeq import Debiaser
-from gradeq.report.markup import clean, el, join, prose
+from gradeq.report.charts import axis_scale, date_ticks, x_ticks
+from gradeq.report.components import clean, el, join, prose
 from gradeq.report.page import LARGEST, html
-from gradeq.report.series import x_ticks
-from gradeq.report.story import Certificate, LevelRow, Pair, Player, Story, Verdict, as_json
-from gradeq.report.ticks import dates, scale
+from gradeq.report.story import BeforeAfter, Certificate, LevelRow, Player, Story, Verdict, as_json
 from report.inventions import interval, made_up
 from report.samples import HOSTILE, arena, compas
-from report.test_words import elo, player
+from report.test_sentences import elo, player
 
 STORIES = {
     "debias": lambda: made_up(3000, 8),
@@ -125,7 +124,7 @@ def test_a_page_of_many_players_stays_below_300_kb():
 
 
 def elo_of(rows):
-    from report.test_words import elo
+    from report.test_sentences import elo
 
     return elo(rows)
 
@@ -162,13 +161,9 @@ def test_a_bound_is_said_to_rest_on_the_range_and_the_delays_that_were_seen(made
 def test_a_vacuous_bound_is_a_word_and_a_loose_one_has_an_asterisk():
     story = made_up(3000, 4)
     first, second, *rest = story.groups
-    groups = (
-        dataclasses.replace(first, bound=99.0, vacuous=True),
-        dataclasses.replace(second, bound=98.0),
-        *rest,
-    )
+    groups = (dataclasses.replace(first, bound=99.0, vacuous=True), dataclasses.replace(second, bound=98.0), *rest)
     page = html(dataclasses.replace(story, groups=groups))
-    assert page.count(">none yet<") == 1
+    assert page.count(">no guarantee<") == 1
     assert "98.00<span" in page
     assert "99.00" not in page
 
@@ -180,7 +175,7 @@ def test_a_vacuous_bound_is_a_word_and_a_loose_one_has_an_asterisk():
         (Certificate(0.01, 0.09, 0.0, exact=False), ["exact", "the move of θ agree exactly"]),
         (Certificate(0.01, 0.09, 0.3), ["broken", "differ"]),
         (Certificate(0.10, 0.09, 0.0), ["exceeded", "&gt;"]),
-        (Certificate(0.01, 1.5, 0.0, vacuous=True), ["no guarantee yet"]),
+        (Certificate(0.01, 1.5, 0.0, vacuous=True), ["no guarantee"]),
         (Certificate(0.01, None, 0.0), ["exact"]),
     ],
 )
@@ -198,7 +193,7 @@ def test_a_bare_story_without_optional_parts_still_gives_a_page():
     bare = Story(
         kind="debias", made=story.made, prediction=("f",), label="y", by=(), outcome="real",
         rows=12, labelled=12, verdict=Verdict(story.verdict.loss, Certificate(0.1, None, 0.0),
-                                              Pair(0.1, 0.1)),
+                                              BeforeAfter(0.1, 0.1)),
         method=dataclasses.replace(story.method, worked=()),
     )  # fmt: skip
     page = html(bare)
@@ -208,8 +203,7 @@ def test_a_bare_story_without_optional_parts_still_gives_a_page():
 
 def test_several_levels_get_a_table_with_coverage_and_loss():
     story = dataclasses.replace(
-        interval(3000),
-        levels=(LevelRow("0.5", 0.5, Pair(0.4, 0.51), Pair(1.2, 1.1), 0.03),),
+        interval(3000), levels=(LevelRow("0.5", 0.5, BeforeAfter(0.4, 0.51), BeforeAfter(1.2, 1.1), 0.03),)
     )
     page = html(story)
     assert "<h2>Levels</h2>" in page
@@ -218,12 +212,8 @@ def test_several_levels_get_a_table_with_coverage_and_loss():
 
 def test_numbers_that_are_not_finite_do_not_break_a_page():
     story = made_up(300, 3)
-    groups = tuple(
-        dataclasses.replace(g, bound=float("inf"), label_mean=float("nan")) for g in story.groups
-    )
-    assert "NaN" not in contents(
-        html(dataclasses.replace(story, groups=groups)), "script", "application/json"
-    )
+    groups = tuple(dataclasses.replace(g, bound=float("inf"), label_mean=float("nan")) for g in story.groups)
+    assert "NaN" not in contents(html(dataclasses.replace(story, groups=groups)), "script", "application/json")
     assert "null" in as_json(dataclasses.replace(story, groups=groups))
     json.loads(as_json(story))
 
@@ -240,8 +230,7 @@ def test_real_stories_say_the_known_numbers(data_dir):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ['<b onclick="x">', "a & b", "</script>", "\x00\x1b[31m", "\udc80", "\u202eabc", "x" * 999],
+    "text", ['<b onclick="x">', "a & b", "</script>", "\x00\x1b[31m", "\udc80", "\u202eabc", "x" * 999]
 )
 def test_any_text_in_any_place_is_escaped(text):
     made = el("td", clean(text), prose(text), title=text[:10])
@@ -254,7 +243,7 @@ def test_any_text_in_any_place_is_escaped(text):
 @pytest.mark.parametrize("days", [0.01, 0.3, 1, 9, 60, 365, 730, 4000, 40_000])
 def test_dates_get_few_round_ticks_inside_the_axis(days):
     low = 1_356_998_400.0
-    ticks = dates(low, low + days * 86400)
+    ticks = date_ticks(low, low + days * 86400)
     assert 1 <= len(ticks) <= 8
     assert all(low <= at <= low + days * 86400 for at, _ in ticks)
     assert len({label for _, label in ticks}) >= min(len(ticks), 2)
@@ -264,7 +253,7 @@ def test_dates_get_few_round_ticks_inside_the_axis(days):
 def test_an_axis_holds_its_values_and_has_two_to_seven_ticks(seed):
     rng = np.random.default_rng(seed)
     values = rng.normal(0, 1, 10) * 10.0 ** rng.integers(-6, 7)
-    made = scale(values.tolist())
+    made = axis_scale(values.tolist())
     assert made.low <= values.min() <= values.max() <= made.high
     assert 2 <= len(made.ticks) <= 7
     assert len({label for _, label in made.ticks}) == len(made.ticks)

@@ -5,19 +5,19 @@ from concurrent.futures import Future
 from typing import Any
 
 from gradeq.service.desk import Desk
-from gradeq.service.live import Live
+from gradeq.service.runtime import LayerRuntime
+from gradeq.service.store.journal_store import StoreWriter
 from gradeq.service.store.sqlite import Sqlite
-from gradeq.service.store.store import Write
 
 WINDOW = 0.05  # seconds in which a kill does harm: most of the time, so that a few kills are enough
 
 
 def early() -> None:
     """Answers are given before the commit."""
-    put = Desk._put
+    put = Desk._enqueue
 
-    def eager(self: Desk, work: Any) -> Any:
-        do, told = work.do, work.answer
+    def eager(self: Desk, key: Any, do: Any, *given: Any) -> Any:
+        told: Future[Any] = Future()
 
         def done(page: Any) -> Any:
             result = do(page)
@@ -25,19 +25,18 @@ def early() -> None:
             time.sleep(WINDOW)
             return result
 
-        work.do, work.answer = done, Future()
-        put(self, work)
+        put(self, key, done, *given)
         return told
 
-    Desk._put = eager  # type: ignore[method-assign]
+    Desk._enqueue = eager  # type: ignore[method-assign]
 
 
 def two_transactions() -> None:
     """The rows of the journal are committed first, sums and head after them."""
-    append = Write.append
+    append = StoreWriter.append
 
-    def split(self: Write, *given: Any) -> Any:
-        own = self.own
+    def split(self: StoreWriter, *given: Any) -> Any:
+        own = self.connection
 
         class Split:
             def executemany(self, sql: str, rows: Any) -> None:
@@ -50,20 +49,20 @@ def two_transactions() -> None:
             def execute(self, *call: Any) -> Any:
                 return own.execute(*call)
 
-        self.own = Split()
+        self.connection = Split()
         return append(self, *given)
 
-    Write.append = split  # type: ignore[method-assign]
+    StoreWriter.append = split  # type: ignore[method-assign]
 
 
 def cached() -> None:
     """Nobody looks at what other servers wrote, and nobody is kept from writing beside them."""
 
-    def believed(self: Live, entries: Any) -> None:
+    def believed(self: LayerRuntime, entries: Any) -> None:
         for entry in entries:
             self.head = self.head._replace(seq=entry.seq)
 
-    Live.catch_up = believed  # type: ignore[method-assign]
+    LayerRuntime.catch_up = believed  # type: ignore[method-assign]
     Sqlite.shared = True
 
 

@@ -6,10 +6,9 @@ from typing import Any
 
 from gradeq.layers.debiaser import Debiaser
 from gradeq.ledger.exact import add
-from gradeq.service.bodies import body_of
-from gradeq.service.store.rows import Entry, Head
-from gradeq.service.store.schema import CORRECTION, POSTING, REVERSAL, TICKET
-from gradeq.service.store.store import Store
+from gradeq.service.schemas import encode_entry
+from gradeq.service.store.database import CORRECTION, POSTING, REVERSAL, TICKET
+from gradeq.service.store.journal_store import Entry, Head, Store
 
 SPEC = {"kind": "debias", "groups": ["g"], "eta": 0.1}
 
@@ -39,7 +38,7 @@ def at_work(seed: int, rows: int) -> Iterator[tuple[int, str, float, Any]]:
 def journal(seed: int, rows: int) -> list[tuple[Entry, Any]]:
     """The same as rows of a journal, each with the ticket or posting that it holds."""
     return [
-        (Entry(1 + k, kind, id, at, 7, b"sent", body_of(value)), value)
+        (Entry(1 + k, kind, id, at, 7, b"sent", encode_entry(value)), value)
         for k, (kind, id, at, value) in enumerate(at_work(seed, rows))
     ]
 
@@ -49,6 +48,4 @@ def append(store: Store, number: int, rows: Sequence[tuple[Entry, Any]]) -> Head
     with store.write() as tx:
         head, sums = tx.head(number), store.sums(number)
         changed = [one for entry, own in rows if entry.kind != TICKET for one in add(sums, own)]
-        return tx.append(
-            number, head, [entry for entry, _ in rows], {name: sums[name] for name in changed}
-        )
+        return tx.append(number, head, [entry for entry, _ in rows], {name: sums[name] for name in changed})

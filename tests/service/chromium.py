@@ -66,18 +66,13 @@ class Look:
     """A page of a browser, what it said, and what it asked for elsewhere."""
 
     def __init__(self, browser: Any, home: str, width: int = 1280, theme: str = "light") -> None:
-        self.context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=theme
-        )
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
         self.page = self.context.new_page()
         self.wrong: list[str] = []
         self.home = home
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
-        self.page.on(
-            "dialog",
-            lambda dialog: (self.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()),
-        )
+        self.page.on("dialog", lambda dialog: (self.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         self.page.on("request", self._asked)
 
     def _heard(self, message: Any) -> None:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from gradeq.service.store.sqlite import CAREFUL, Sqlite, told
-from gradeq.service.store.store import Store
+from gradeq.service.store.journal_store import Store
+from gradeq.service.store.sqlite import SAFETY_PRAGMAS, Sqlite, sqlite_errors
 from service.books import SPEC, append, journal
 
 SECTOR = 512
@@ -119,13 +119,13 @@ class Traced(Sqlite):
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         made = apsw.Connection(str(self.path), flags=flags, vfs=self._recorder.name)
         exclusive = "locking_mode=EXCLUSIVE"
-        for setting in (*CAREFUL, exclusive, *(self._durable if settings else ())):
+        for setting in (*SAFETY_PRAGMAS, exclusive, *(self._durable if settings else ())):
             list(made.execute(f"PRAGMA {setting}"))
         return Plain(made)
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        with self._turn, told(self.path):
+        with self._turn, sqlite_errors(self.path):
             yield self._writer
 
 
@@ -158,9 +158,7 @@ def recorded(folder: Path, synchronous: str, commits: int, seed: int = 0) -> Run
     return Run(path.name, recorder.log)
 
 
-def after_cut(
-    log: Log, until: int, kept: float, torn: float, rng: random.Random
-) -> tuple[dict[str, bytearray], int]:
+def after_cut(log: Log, until: int, kept: float, torn: float, rng: random.Random) -> tuple[dict[str, bytearray], int]:
     """The files as a cut before entry ``until`` of the log may leave them, and what was acknowledged by then."""
     safe: dict[str, bytearray] = {}
     pending: dict[str, list[tuple[Any, ...]]] = {}
@@ -211,7 +209,7 @@ def try_cuts(run: Run, folder: Path, cuts: int, seed: int = 0) -> Outcome:
     """Cut at random instants after the store was made, in every way, and look at what is left."""
     from gradeq.service.audit import Auditor
     from gradeq.service.store import open_store
-    from gradeq.service.store.failures import StoreDamaged
+    from gradeq.service.store.database import StoreDamaged
 
     rng = random.Random(seed)
     first = next(k for k, entry in enumerate(run.log) if entry[0] == "ack")

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from gradeq.errors import GradeqError
 from gradeq.service.audit import audit_store
 from gradeq.service.desk import Desk
-from gradeq.service.items import Label, Prediction
+from gradeq.service.schemas import Label, Prediction
 from gradeq.service.store import open_store
-from gradeq.service.witness import Witness, missing_in
+from gradeq.service.witness import Witness, missing_in_file
 
 TABLES = {
     "meta": "*",
@@ -54,7 +54,7 @@ def sample(folder: Path, rows: int = 30, seed: int = 0) -> Sample:
             desk.label("t", name, [label]).result()
         if k == rows // 2:
             with store.write() as tx:
-                for live in (desk.live("t", "one"), desk.live("t", "two")):
+                for live in (desk.runtime("t", "one"), desk.runtime("t", "two")):
                     tx.keep_snapshot(live.number, live.head.seq, live.layer.to_json(), 0.0)
     (folder / "open").mkdir()
     for ending in ("", "-wal"):
@@ -87,7 +87,7 @@ def outcome(own: Sample, damaged: Path, what: str) -> tuple[str, str]:
         with closing(open_store(str(damaged), read_only=True)) as store:
             said = [fault for layer in audit_store(store) for fault in layer.faults]
             said += store.driver.check()
-            said += missing_in(str(own.witness), store).values()
+            said += missing_in_file(str(own.witness), store).values()
     except GradeqError:
         return "found", what
     if said:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradeq import from_json
-from gradeq.engine.tickets import Book
+from gradeq.engine.tickets import TicketBook
 from gradeq.ledger.exact import Sums, add
 from gradeq.service.audit import audit_store
-from gradeq.service.bodies import id_text, posting_in, ticket_in
-from gradeq.service.calls import encode
-from gradeq.service.live import Live
-from gradeq.service.shown import reached
-from gradeq.service.spec import layer_of
+from gradeq.service.layer_endpoints import equilibrium_answer
+from gradeq.service.layer_spec import layer_of
+from gradeq.service.requests import encode
+from gradeq.service.runtime import LayerRuntime
+from gradeq.service.schemas import decode_posting, decode_ticket, encode_id
 from gradeq.service.store import open_store
-from gradeq.service.store.rows import MODULUS, Entry, birth_of, hashed
-from gradeq.service.store.schema import POSTING, REVERSAL, TICKET
+from gradeq.service.store.database import POSTING, REVERSAL, TICKET
+from gradeq.service.store.journal_store import MODULUS, Entry, hash_entries, read_initial_hash
 from service.workers import Said
 
 
@@ -35,9 +35,7 @@ def wrong_in(address: str, said: dict[str, list[Said]], told: Sequence[Told]) ->
         wrong = [f"{own.name}: {line}" for own in audit_store(store) for line in own.faults]
         for row in store.layers():
             own = [one for one in told if one.layer == row.name]
-            wrong += [
-                f"{row.name}: {line}" for line in _wrong_in_layer(store, row, said[row.name], own)
-            ]
+            wrong += [f"{row.name}: {line}" for line in _wrong_in_layer(store, row, said[row.name], own)]
         return wrong
     finally:
         store.close()
@@ -52,10 +50,10 @@ def _wrong_in_layer(store: Any, row: Any, said: list[Said], told: list[Told]) ->
     if head.entries != len(entries):
         wrong.append(f"the head counts {head.entries} rows, there are {len(entries)}")
     with store.driver.reading() as own:
-        birth = birth_of(own, store.secret, row.number)
-    if (birth + hashed(store.secret, row.number, entries)) % MODULUS != head.hash:
+        birth = read_initial_hash(own, store.secret, row.number)
+    if (birth + hash_entries(store.secret, row.number, entries)) % MODULUS != head.hash:
         wrong.append("the sum of hashes is not that of the rows")
-    numbers = [ticket_in(entry.body).number for entry in entries if entry.kind == TICKET]
+    numbers = [decode_ticket(entry.body).number for entry in entries if entry.kind == TICKET]
     if row.spec.get("tickets") != "signed" and numbers != [*range(1, 1 + len(numbers))]:
         wrong.append("tickets do not count the rows: some were served without knowing of others")
     layer, sums = replayed(row.spec, entries)
@@ -66,15 +64,15 @@ def _wrong_in_layer(store: Any, row: Any, said: list[Said], told: list[Told]) ->
         wrong.append("snapshot and tail give another state than the whole journal")
     if any(_without_tickets(one.state) != text for one in told):
         wrong.append("a server tells another state than the library has from the same journal")
-    live = Live(row, layer, head.seq)
-    if any(one.reached != json.loads(encode(reached(live))) for one in told):
+    live = LayerRuntime(row, layer, head.seq)
+    if any(one.reached != json.loads(encode(equilibrium_answer(live))) for one in told):
         wrong.append("a server has another layer in memory than the library from the same journal")
     return wrong
 
 
 def _without_tickets(state: str) -> str:
     layer: Any = from_json(state)
-    layer._book = Book(layer._book.ttl)  # the journal has them
+    layer.internals.tickets = TicketBook(layer.internals.tickets.ttl)  # the journal has them
     text: str = layer.to_json()
     return text
 
@@ -84,7 +82,7 @@ def replayed(spec: dict[str, Any], entries: list[Entry]) -> tuple[Any, Sums]:
     layer: Any = layer_of(spec)
     sums: Sums = {}
     for entry in entries:
-        read = ticket_in(entry.body) if entry.kind == TICKET else posting_in(entry.body)
+        read = decode_ticket(entry.body) if entry.kind == TICKET else decode_posting(entry.body)
         layer.replay([read])
         if entry.kind != TICKET:
             add(sums, read)
@@ -97,18 +95,16 @@ def _by_snapshot(store: Any, row: Any, entries: list[Entry]) -> str:
         return replayed(row.spec, entries)[0].to_json()
     layer = from_json(text)
     for entry in entries[seq:]:
-        layer.replay([ticket_in(entry.body) if entry.kind == TICKET else posting_in(entry.body)])
+        layer.replay([decode_ticket(entry.body) if entry.kind == TICKET else decode_posting(entry.body)])
     return layer.to_json()
 
 
 def _against_the_clients(entries: list[Entry], said: list[Said], signed: bool) -> list[str]:
     """The journal beside the clients' record: the same events, each once, under the numbers that were told."""
-    rows = Counter(
-        (entry.kind, entry.id, _value(entry)) for entry in entries if entry.kind != REVERSAL
-    )
+    rows = Counter((entry.kind, entry.id, _value(entry)) for entry in entries if entry.kind != REVERSAL)
     labelled = {one.id for one in said if one.kind == POSTING}
     known = {
-        (one.kind, id_text(one.id), one.value)
+        (one.kind, encode_id(one.id), one.value)
         for one in said
         if one.kind != TICKET or not signed or one.id in labelled
     }
@@ -120,15 +116,13 @@ def _against_the_clients(entries: list[Entry], said: list[Said], signed: bool) -
         if one.answer.seq is None:
             continue
         entry = by_seq.get(one.answer.seq)
-        if entry is None or entry.id != id_text(one.id):
+        if entry is None or entry.id != encode_id(one.id):
             wrong.append(f"receipt {one.answer.seq} of {one.id} is not its row")
-        elif entry.kind == TICKET and ticket_in(entry.body).served != one.answer.adjusted:
-            wrong.append(
-                f"{one.id} was served {one.answer.adjusted}, the journal has another value"
-            )
+        elif entry.kind == TICKET and decode_ticket(entry.body).served != one.answer.adjusted:
+            wrong.append(f"{one.id} was served {one.answer.adjusted}, the journal has another value")
     return wrong
 
 
 def _value(entry: Entry) -> float:
-    value = ticket_in(entry.body).base if entry.kind == TICKET else posting_in(entry.body).y
+    value = decode_ticket(entry.body).base if entry.kind == TICKET else decode_posting(entry.body).y
     return float(value)

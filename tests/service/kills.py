@@ -38,9 +38,7 @@ LAYERS: dict[str, dict[str, Any]] = {
 class Load:
     """Workers on every layer, spread over all servers of a store."""
 
-    def __init__(
-        self, servers: Sequence[Server], seed: int, kind: type[Worker], patience: Patience
-    ) -> None:
+    def __init__(self, servers: Sequence[Server], seed: int, kind: type[Worker], patience: Patience) -> None:
         self.clients = [Client(own.url, own.key, timeout=5.0, patience=patience) for own in servers]
         for layer, settings in LAYERS.items():
             self.clients[0].create(layer, **settings)

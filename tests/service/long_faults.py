@@ -20,18 +20,13 @@ def main() -> int:
     wrong, began = 0, time.monotonic()
     with tempfile.TemporaryDirectory() as work:
         for mode, count in (("FULL", given.cuts), ("NORMAL", given.cuts // 10)):
-            found = try_cuts(
-                recorded(Path(work), mode, 300, given.seed), Path(work), count, given.seed
-            )
+            found = try_cuts(recorded(Path(work), mode, 300, given.seed), Path(work), count, given.seed)
             print(f"{mode}: {found.cuts} power cuts, {found.losing} lost something acknowledged, at most "
                   f"{found.most} entries; {found.refused} refused, {len(found.faults)} audit faults")  # fmt: skip
             bad = found.losing + found.refused if mode == "FULL" else int(not found.losing)
             wrong += bad + len(found.faults)
         own = sample(Path(work))
-        for what, fault, count in (
-            ("flipped bits", flips, given.flips),
-            ("cut ends", cuts, given.flips // 10),
-        ):
+        for what, fault, count in (("flipped bits", flips, given.flips), ("cut ends", cuts, given.flips // 10)):
             for ending, source in (("", own.closed), ("-wal", own.open)):
                 size = os.path.getsize(f"{source}{ending}")
                 hurt = try_all(own, source, ending, fault(count, size, given.seed))

@@ -14,9 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gradeq.service.keys import SCOPES, new_key
+from gradeq.service.auth import SCOPES, add_key, new_key
 from gradeq.service.store import open_store
-from gradeq.service.store.api_keys import add_key
 
 TESTS = Path(__file__).parents[1]
 

@@ -11,13 +11,11 @@ from typing import Any
 import httpx
 
 from gradeq.service.app import Service
+from gradeq.service.auth import SCOPES, add_key, new_key
 from gradeq.service.desk import Desk
-from gradeq.service.keys import SCOPES, new_key
-from gradeq.service.limits import Limits
-from gradeq.service.logs import Log
-from gradeq.service.server import Server, bound, config_of
+from gradeq.service.server import Server, bind_socket, config_of
 from gradeq.service.store import open_store
-from gradeq.service.store.api_keys import add_key
+from gradeq.service.telemetry import Limits, Log
 
 
 class Running:
@@ -69,7 +67,7 @@ def running(url: str, read_only: bool = False, **limits: Any) -> Iterator[Runnin
     desk.start()
     text = io.StringIO()
     service = Service(store, desk, most, Log(text, requests=True))
-    listening = bound("127.0.0.1", 0)
+    listening = bind_socket("127.0.0.1", 0)
     server = Server(config_of(service))
     server.service = service
     thread = threading.Thread(target=server.run, args=([listening],))
@@ -82,7 +80,7 @@ def running(url: str, read_only: bool = False, **limits: Any) -> Iterator[Runnin
         made = Running(service, f"http://127.0.0.1:{listening.getsockname()[1]}", text)
         yield made
     finally:
-        service.end()
+        service.begin_shutdown()
         server.should_exit = True
         thread.join()
         store.close()

@@ -21,9 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 def layer(server: Running, request: pytest.FixtureRequest) -> str:
-    return server.layer(
-        request.node.name[:90].replace("[", "-").rstrip("]"), eta=0.05, groups=["region"]
-    )
+    return server.layer(request.node.name[:90].replace("[", "-").rstrip("]"), eta=0.05, groups=["region"])
 
 
 def post(server: Running, path: str, body: Any, **more: Any) -> tuple[int, Any]:
@@ -32,9 +30,7 @@ def post(server: Running, path: str, body: Any, **more: Any) -> tuple[int, Any]:
 
 
 def test_three_calls_give_the_number_of_the_first_page(server: Running) -> None:
-    made = server.client.put(
-        "/v1/layers/demand", json={"kind": "debias", "eta": 0.05, "groups": ["region"]}
-    )
+    made = server.client.put("/v1/layers/demand", json={"kind": "debias", "eta": 0.05, "groups": ["region"]})
     assert made.json() == {"layer": "demand", "created": True}
     path = "/v1/layers/demand"
     sent = {"id": "order-17", "prediction": 42.0, **NORTH}
@@ -46,9 +42,7 @@ def test_three_calls_give_the_number_of_the_first_page(server: Running) -> None:
     assert after["adjusted"] == 42.175
 
 
-def test_the_same_again_gives_the_same_answer_and_another_payload_conflicts(
-    server: Running, layer: str
-) -> None:
+def test_the_same_again_gives_the_same_answer_and_another_payload_conflicts(server: Running, layer: str) -> None:
     first = {"id": "a", "prediction": 10.0, **NORTH}
     post(server, f"{layer}/predictions", first)
     post(server, f"{layer}/labels", {"id": "a", "label": 12.0})
@@ -104,9 +98,7 @@ def test_a_list_is_answered_item_by_item_in_order(server: Running, layer: str) -
         ({"id": True, "label": 1.0}, 422, "rejected"),
     ],
 )
-def test_one_label_has_the_code_of_what_became_of_it(
-    server: Running, body: Any, status: int, word: str
-) -> None:
+def test_one_label_has_the_code_of_what_became_of_it(server: Running, body: Any, status: int, word: str) -> None:
     layer = server.layer("codes")
     post(server, f"{layer}/predictions", {"id": "old", "prediction": 1.0})
     found, answer = post(server, f"{layer}/labels", body)
@@ -233,9 +225,7 @@ def test_a_layer_goes_on_from_the_state_of_another(server: Running, layer: str) 
     assert made.status_code == 201, made.text
     assert server.client.put("/v1/layers/heir", json={"state": state}).status_code == 200
     for path in (layer, "/v1/layers/heir"):
-        assert (
-            post(server, f"{path}/labels", {"id": "waits", "label": 3.0})[1]["status"] == "applied"
-        )
+        assert post(server, f"{path}/labels", {"id": "waits", "label": 3.0})[1]["status"] == "applied"
         assert post(server, f"{path}/labels", {"id": 2, "label": 2.0})[1]["status"] == "duplicate"
     same = [
         post(server, f"{path}/predictions", {"prediction": 7.0, **NORTH})[1]["adjusted"]
@@ -268,7 +258,7 @@ def test_a_stream_ends_with_the_server(tmp_path: Path) -> None:
             lines = events.iter_lines()
             assert next(lines)
             began = time.monotonic()
-            server.service.end()
+            server.service.begin_shutdown()
             for _ in lines:
                 pass
     assert time.monotonic() - began < 5

@@ -15,31 +15,16 @@ Made = tuple[dict[str, Any], Callable[[], Any]]
 KINDS: dict[str, Made] = {
     "one": ({"kind": "debias", "eta": 0.1}, lambda: gq.Debiaser(eta=0.1)),
     "auto": ({"kind": "debias"}, lambda: gq.Debiaser()),
-    "groups": (
-        {"kind": "debias", "eta": 0.1, "groups": ["g", "h"]},
-        lambda: gq.Debiaser(eta=0.1, groups=["g", "h"]),
-    ),
-    "auto groups": (
-        {"kind": "debias", "groups": ["g"]},
-        lambda: gq.Debiaser(groups=["g"]),
-    ),
-    "features": (
-        {"kind": "debias", "eta": 0.05, "features": ["x"]},
-        lambda: gq.Debiaser(eta=0.05, features=["x"]),
-    ),
+    "groups": ({"kind": "debias", "eta": 0.1, "groups": ["g", "h"]}, lambda: gq.Debiaser(eta=0.1, groups=["g", "h"])),
+    "auto groups": ({"kind": "debias", "groups": ["g"]}, lambda: gq.Debiaser(groups=["g"])),
+    "features": ({"kind": "debias", "eta": 0.05, "features": ["x"]}, lambda: gq.Debiaser(eta=0.05, features=["x"])),
     "binary": ({"kind": "debias", "outcome": "binary"}, lambda: gq.Debiaser(outcome="binary")),
     "shift": (
         {"kind": "debias", "outcome": "binary", "link": "shift", "eta": 0.05},
         lambda: gq.Debiaser(outcome="binary", link="shift", eta=0.05),
     ),
-    "shadow": (
-        {"kind": "debias", "eta": 0.1, "shadow": True},
-        lambda: gq.Debiaser(eta=0.1, shadow=True),
-    ),
-    "decay": (
-        {"kind": "debias", "eta": 0.5, "decay": 0.6},
-        lambda: gq.Debiaser(schedule=gq.Power(0.5, 0.6)),
-    ),
+    "shadow": ({"kind": "debias", "eta": 0.1, "shadow": True}, lambda: gq.Debiaser(eta=0.1, shadow=True)),
+    "decay": ({"kind": "debias", "eta": 0.5, "decay": 0.6}, lambda: gq.Debiaser(schedule=gq.Power(0.5, 0.6))),
     "ridge": (
         {"kind": "debias", "eta": 0.1, "groups": ["g"], "penalty": "ridge", "strength": 0.01},
         lambda: gq.Debiaser(eta=0.1, groups=["g"], penalty=gq.Ridge(0.01)),
@@ -62,10 +47,7 @@ KINDS: dict[str, Made] = {
         {"kind": "ensemble", "level": 0.9, "etas": [0.05, 0.2], "ensemble_eta": 0.1},
         lambda: gq.QuantileEnsemble(0.9, [0.05, 0.2], 0.1),
     ),
-    "keyed": (
-        {"kind": "debias", "eta": 0.1, "keyed": True},
-        lambda: gq.Keyed(gq.Debiaser(eta=0.1)),
-    ),
+    "keyed": ({"kind": "debias", "eta": 0.1, "keyed": True}, lambda: gq.Keyed(gq.Debiaser(eta=0.1))),
     "keyed levels": (
         {"kind": "quantile", "level": 0.5, "eta": 0.1, "keyed": True},
         lambda: gq.Keyed(gq.QuantileTracker(0.5, 0.1)),
@@ -90,7 +72,7 @@ def test_service_and_library_agree_to_the_last_bit(name: str, tmp_path: Path) ->
         own = gq.from_json(server.client.get(f"{path}/state").text)
     assert own.theta == layer.theta
     assert own.equilibrium() == layer.equilibrium()
-    assert (own.steps, own.in_flight) == (layer.steps, layer.in_flight)
+    assert (own.steps, own.traffic) == (layer.steps, layer.traffic)
 
 
 def stream(rng: random.Random, spec: dict[str, Any]) -> Any:
@@ -147,8 +129,7 @@ def alone(layer: Any, event: Any) -> list[Any]:
     """The same by the library."""
     what, items = event
     if what == "labels":
-        settle = layer.settle if layer.kind == "elo" else layer.update
-        return [settle(one["label"], id=one["id"]) for one in items]
+        return [layer.update(one["label"], id=one["id"]) for one in items]
     found = []
     for one in items:
         given = {name: value for name, value in one.items() if name not in ("prediction", "a", "b")}

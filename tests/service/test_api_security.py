@@ -6,15 +6,15 @@ import random
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from gradeq.service.keys import Key, KeyRing, hashed, new_key
-from gradeq.service.limits import Bucket
-from gradeq.service.store.api_keys import end_key, keys_of
+from gradeq.service.auth import ApiKey, KeyRing, hash_key, new_key, read_keys, revoke_key
+from gradeq.service.telemetry import TokenBucket
 from service.running import Running, running
 
 
@@ -105,10 +105,7 @@ def test_a_thousand_items_fit(server: Running) -> None:
 def test_callers_that_dribble_are_closed(server: Running) -> None:
     host, port = server.address.removeprefix("http://").split(":")
     began = time.monotonic()
-    with (
-        socket.create_connection((host, int(port))) as silent,
-        socket.create_connection((host, int(port))) as slow,
-    ):
+    with socket.create_connection((host, int(port))) as silent, socket.create_connection((host, int(port))) as slow:
         slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
         for one in (silent, slow):
             one.settimeout(10)
@@ -176,9 +173,7 @@ def test_only_the_whole_key_opens(server: Running) -> None:
     text = server.key
     for bad in ("x", text[:-1], text + "a", text[:-1] + ("a" if text[-1] != "a" else "b"), text.upper(),
                 "gq_" + "a" * 8 + text[11:], "é" * 55, "Bearer " + text):  # fmt: skip
-        answer = httpx.get(
-            f"{server.address}/v1/layers", headers={"Authorization": f"Bearer {bad}".encode()}
-        )
+        answer = httpx.get(f"{server.address}/v1/layers", headers={"Authorization": f"Bearer {bad}".encode()})
         assert (answer.status_code, answer.json()["code"]) == (401, "no_key")
         assert answer.headers["www-authenticate"] == "Bearer"
     for way in (f"/v1/layers?key={text}", f"/v1/layers?access_token={text}"):
@@ -217,13 +212,13 @@ def test_each_scope_opens_its_own_calls_and_no_others(server: Running) -> None:
 
 def test_a_key_that_was_replaced_works_until_its_end(server: Running) -> None:
     text = server.new_key()
-    number = keys_of(server.service.store)[-1].number
+    number = read_keys(server.service.store)[-1].number
     client = server.as_key(text)
-    end_key(server.service.store, number, time.time() + 3600)
+    revoke_key(server.service.store, number, time.time() + 3600)
     server.service.ring.reload()
     assert client.get("/v1/layers").status_code == 200
-    end_key(server.service.store, number, time.time())
-    end_key(server.service.store, number, time.time() + 3600)  # an end is not put off
+    revoke_key(server.service.store, number, time.time())
+    revoke_key(server.service.store, number, time.time() + 3600)  # an end is not put off
     server.service.ring.reload()
     assert client.get("/v1/layers").status_code == 401
 
@@ -231,7 +226,7 @@ def test_a_key_that_was_replaced_works_until_its_end(server: Running) -> None:
 def test_a_server_hears_of_a_revoked_key_by_itself(server: Running) -> None:
     client = server.as_key(server.new_key())
     assert client.get("/v1/layers").status_code == 200
-    end_key(server.service.store, keys_of(server.service.store)[-1].number, time.time())
+    revoke_key(server.service.store, read_keys(server.service.store)[-1].number, time.time())
     until = time.monotonic() + 10
     while client.get("/v1/layers").status_code == 200:
         assert time.monotonic() < until
@@ -240,17 +235,17 @@ def test_a_server_hears_of_a_revoked_key_by_itself(server: Running) -> None:
 
 def test_a_stored_key_does_not_open_anything() -> None:
     text, key = new_key("default", "", ["admin"])
-    ring = KeyRing(lambda: [key._replace(number=1)])
-    assert ring.holder(text) is not None
-    assert ring.holder(key.hash) is None and ring.holder(f"gq_{key.prefix}_{key.hash[:43]}") is None
-    assert key.hash == hashed(text) and text not in repr(key)
-    twin = Key(2, "other", "", key.prefix, hashed("x"), key.scopes, 0.0, None)
-    assert KeyRing(lambda: [twin]).holder(text) is None
+    ring = KeyRing(lambda: [replace(key, number=1)])
+    assert ring.find(text) is not None
+    assert ring.find(key.hash) is None and ring.find(f"gq_{key.prefix}_{key.hash[:43]}") is None
+    assert key.hash == hash_key(text) and text not in repr(key)
+    twin = ApiKey(2, "other", "", key.prefix, hash_key("x"), key.scopes, 0.0, None)
+    assert KeyRing(lambda: [twin]).find(text) is None
 
 
 def test_a_bucket_gives_its_rate_and_no_more() -> None:
     now = [0.0]
-    rng, bucket, given = random.Random(5), Bucket(10.0, 20.0, lambda: now[0]), 0
+    rng, bucket, given = random.Random(5), TokenBucket(10.0, 20.0, lambda: now[0]), 0
     for _ in range(10_000):
         now[0] += rng.expovariate(50.0)
         tokens = rng.choice([1, 3, 50])
@@ -283,20 +278,14 @@ def test_the_rate_of_one_key_is_not_that_of_another(tmp_path: Path) -> None:
 def test_tenants_share_nothing(tmp_path: Path) -> None:
     """Two tenants with the same names and ids get what each would get alone."""
     rng = random.Random(7)
-    made = [
-        ("PUT", f"/v1/layers/{name}", {"kind": "debias", "eta": 0.1, "groups": ["g"]})
-        for name in "ab"
-    ]
+    made = [("PUT", f"/v1/layers/{name}", {"kind": "debias", "eta": 0.1, "groups": ["g"]}) for name in "ab"]
     calls = [*made, *made, *[random_call(rng) for _ in range(50)]]
     whose = ["acme"] * 2 + ["umbrella"] * 2 + [rng.choice(["acme", "umbrella"]) for _ in calls[4:]]
     with running(tmp_path / "both.db") as server:
         clients = {tenant: server.as_key(server.new_key(tenant)) for tenant in ("acme", "umbrella")}
         together = [said(clients[t], call) for t, call in zip(whose, calls, strict=True)]
         for word in ("served", "applied", "duplicate", "conflict"):
-            assert (
-                len({t for t, (_, told) in zip(whose, together, strict=True) if word in str(told)})
-                == 2
-            )
+            assert len({t for t, (_, told) in zip(whose, together, strict=True) if word in str(told)}) == 2
         stranger = server.as_key(server.new_key("third"))
         assert stranger.get("/v1/layers").json() == []
         assert stranger.get("/v1/layers/a").status_code == 404
@@ -317,13 +306,10 @@ def random_call(rng: random.Random) -> tuple[str, str, Any]:
         return "DELETE", f"/v1/layers/{name}", None
     if what < 0.6:
         items: Any = [
-            {"id": id, "prediction": float(rng.randrange(3)), "groups": {"g": rng.choice("xy")}}
-            for id in ids
+            {"id": id, "prediction": float(rng.randrange(3)), "groups": {"g": rng.choice("xy")}} for id in ids
         ]
         return "POST", f"/v1/layers/{name}/predictions", items
-    labels = [
-        {"id": id, "label": float(rng.randrange(3)), "correct": rng.random() < 0.3} for id in ids
-    ]
+    labels = [{"id": id, "label": float(rng.randrange(3)), "correct": rng.random() < 0.3} for id in ids]
     return "POST", f"/v1/layers/{name}/labels", labels
 
 
@@ -353,9 +339,7 @@ def test_groups_beyond_the_limit_are_joined_and_keys_refused(server: Running) ->
 
 def test_a_ticket_that_was_changed_is_refused(server: Running) -> None:
     layer = server.layer("signed", tickets="signed", eta=0.1)
-    ticket = server.client.post(f"{layer}/predictions", json={"id": 1, "prediction": 1.0}).json()[
-        "ticket"
-    ]
+    ticket = server.client.post(f"{layer}/predictions", json={"id": 1, "prediction": 1.0}).json()["ticket"]
     other = server.layer("signed-too", tickets="signed", eta=0.1)
     for path, sent in [
         (layer, ticket[:40] + ("A" if ticket[40] != "A" else "B") + ticket[41:]),

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from gradeq.service.app import ENDPOINTS
-from gradeq.service.tally import Audited
-from gradeq.service.watch import Watch
+from gradeq.service.audit import AuditResult
+from gradeq.service.maintenance import AuditWatch
 from service.running import Running, running
 
 
@@ -37,10 +37,10 @@ def test_a_server_is_ready_while_it_names_the_layers_that_were_stopped(tmp_path:
         made.layer("sound")
         assert made.client.get("/readyz").json()["stopped_layers"] == []
         desk = made.service.desk
-        watch = Watch(desk)
+        watch = AuditWatch(desk)
         for row in desk.store.layers():
             if row.name != "sound":
-                watch._note(row, Audited(row.tenant, row.name, faults=["sums differ"]))
+                watch._record(row, AuditResult(row.tenant, row.name, faults=["sums differ"]))
         desk.copy("default", "sound").result()  # the desk has done all that came before
         label = made.client.post(f"{path}/labels", json={"id": 1, "label": 1.0})
         public = httpx.get(f"{made.address}/readyz")
@@ -58,7 +58,7 @@ def test_a_body_is_json_whatever_its_type_and_the_document_says_so(server: Runni
     assert server.client.post(f"{path}/predictions", **send).json()["status"] == "served"
     document = server.client.get("/openapi.json").json()
     refused = document["paths"]["/v1/layers/{name}/predictions"]["post"]["responses"]["415"]
-    assert "Content-Type is not looked at" in refused["description"]
+    assert "Content-Type is ignored" in refused["description"]
 
 
 def test_ends_in_another_order_are_sorted(server: Running) -> None:
@@ -95,11 +95,11 @@ def test_metrics_are_well_formed_and_hold_layers_only_with_a_key(server: Running
 def test_every_endpoint_is_in_the_document_with_its_answers(server: Running) -> None:
     document = httpx.get(f"{server.address}/openapi.json").json()
     for endpoint in ENDPOINTS:
-        if endpoint.listed:
+        if endpoint.documented:
             own = document["paths"][endpoint.path][endpoint.method.lower()]
             stated = {int(status) for status in own["responses"]}
-            assert stated == {405, *endpoint.gives, *endpoint.refuses}
-            assert (endpoint.needs is not None) == ("security" in own)
+            assert stated == {405, *endpoint.responses, *endpoint.problems}
+            assert (endpoint.scope is not None) == ("security" in own)
     item = document["components"]["schemas"]["Prediction"]
     assert item["additionalProperties"] is False and "prediction" in item["properties"]
 
@@ -126,9 +126,7 @@ def test_a_browser_signs_in_with_a_cookie_that_only_looks(server: Running) -> No
         made = browser.post("/session", json={"key": server.key})
         assert made.status_code == 200
         cookie = made.headers["set-cookie"]
-        assert (
-            "HttpOnly" in cookie and "SameSite=Strict" in cookie and server.key[12:] not in cookie
-        )
+        assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and server.key[12:] not in cookie
         assert browser.get("/v1/layers/seen").status_code == 200
         assert browser.put("/v1/layers/x", json={"kind": "debias"}).status_code == 401
         assert browser.delete("/v1/layers/seen").status_code == 401
@@ -137,9 +135,7 @@ def test_a_browser_signs_in_with_a_cookie_that_only_looks(server: Running) -> No
         number, end, sign = value.split(".")
         for forged in (f"{number}.{int(end) + 1}.{sign}", f"2.{end}.{sign}", "", "x", f"..{sign}"):
             browser.cookies.set(name, forged, domain="127.0.0.1")
-            answer = httpx.get(
-                f"{server.address}/v1/layers", headers={"Cookie": f"{name}={forged}"}
-            )
+            answer = httpx.get(f"{server.address}/v1/layers", headers={"Cookie": f"{name}={forged}"})
             assert answer.status_code == 401
 
 
@@ -161,19 +157,13 @@ def test_serve_prints_address_key_and_a_line_and_ends_well(tmp_path: Path) -> No
         told = "".join(lines)
         key = re.search(r"GRADEQ_KEY=(gq_\S+)", told)
         address = f"http://127.0.0.1:{port}"
-        assert (
-            key
-            and f"gradeq serves {address}" in told
-            and f"curl -X PUT {address}/v1/layers/demand" in told
-        )
+        assert key and f"gradeq serves {address}" in told and f"curl -X PUT {address}/v1/layers/demand" in told
         body = re.search(r"--json '(.*)'", told)
         headers = {"Authorization": f"Bearer {key[1]}"}
         assert body
         for _ in range(100):
             try:
-                made = httpx.put(
-                    f"{address}/v1/layers/demand", json=json.loads(body[1]), headers=headers
-                )
+                made = httpx.put(f"{address}/v1/layers/demand", json=json.loads(body[1]), headers=headers)
                 break
             except httpx.ConnectError:
                 time.sleep(0.05)
@@ -188,14 +178,9 @@ def test_serve_prints_address_key_and_a_line_and_ends_well(tmp_path: Path) -> No
         second = subprocess.run(
             [*command[:-1], "0", "--store", str(place)], capture_output=True, text=True, timeout=60
         )
-        assert (
-            second.returncode == 2 and second.stderr.count("\n") == 1 and "server" in second.stderr
-        )
+        assert second.returncode == 2 and second.stderr.count("\n") == 1 and "server" in second.stderr
         third = subprocess.run(
-            [*command, "--store", str(tmp_path / "other.db")],
-            capture_output=True,
-            text=True,
-            timeout=60,
+            [*command, "--store", str(tmp_path / "other.db")], capture_output=True, text=True, timeout=60
         )
         assert third.returncode == 2 and "--port" in third.stderr and third.stderr.count("\n") == 1
         assert not (tmp_path / "other.db").exists()
@@ -210,18 +195,7 @@ def test_serve_prints_address_key_and_a_line_and_ends_well(tmp_path: Path) -> No
 
 def test_no_key_no_listening_elsewhere(tmp_path: Path) -> None:
     place = str(tmp_path / "gradeq.db")
-    command = [
-        sys.executable,
-        "-m",
-        "gradeq",
-        "serve",
-        "--host",
-        "0.0.0.0",
-        "--port",
-        "0",
-        "--store",
-        place,
-    ]
+    command = [sys.executable, "-m", "gradeq", "serve", "--host", "0.0.0.0", "--port", "0", "--store", place]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
     assert "gradeq keys create" in done.stderr
@@ -229,21 +203,12 @@ def test_no_key_no_listening_elsewhere(tmp_path: Path) -> None:
 
 def test_keys_are_made_listed_rotated_and_revoked(tmp_path: Path) -> None:
     place = tmp_path / "store.db"
-    first = keys(
-        place, "create", "--name", "scoring", "--scope", "predict", "--tenant", "acme"
-    ).strip()
+    first = keys(place, "create", "--name", "scoring", "--scope", "predict", "--tenant", "acme").strip()
     prefix = first.split("_")[1]
     assert re.fullmatch(r"gq_[a-z2-7]{8}_[A-Za-z0-9_-]{43}", first)
     listed = keys(place, "list")
-    assert (
-        "scoring" in listed
-        and prefix in listed
-        and first not in listed
-        and first[12:] not in listed
-    )
-    assert (
-        first.encode() not in place.read_bytes() and first[12:].encode() not in place.read_bytes()
-    )
+    assert "scoring" in listed and prefix in listed and first not in listed and first[12:] not in listed
+    assert first.encode() not in place.read_bytes() and first[12:].encode() not in place.read_bytes()
     second = keys(place, "rotate", prefix, "--overlap", "1h").strip()
     listed = keys(place, "list").splitlines()
     assert "good until" in listed[0] and "good" in listed[1] and "acme  predict" in listed[1]

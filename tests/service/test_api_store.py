@@ -92,15 +92,13 @@ def test_what_was_begun_is_answered_and_committed_at_the_end(tmp_path: Path) -> 
             items = [{"id": f"{k}-{j}", "prediction": 1.0} for j in range(200)]
             answers.append(client.post(f"{layer}/predictions", json=items))
 
-        threads = [
-            threading.Thread(target=send, args=pair) for pair in zip(clients, range(8), strict=True)
-        ]
+        threads = [threading.Thread(target=send, args=pair) for pair in zip(clients, range(8), strict=True)]
         for thread in threads:
             thread.start()
         until = time.monotonic() + 10
         while not server.service.desk.health.commits and time.monotonic() < until:
             time.sleep(0.001)
-        server.service.end()
+        server.service.begin_shutdown()
     for thread in threads:
         thread.join()
     stored = [one for answer in answers for one in answer.json() if answer.status_code == 200]
@@ -196,9 +194,7 @@ def test_two_servers_on_one_postgresql_are_one_library_layer(postgres: Any) -> N
             waiting.append(id)
             while waiting and rng.random() < 0.6:
                 due, y = waiting.pop(rng.randrange(len(waiting))), rng.gauss(1.0, 3.0)
-                for client, status in zip(
-                    rng.sample(clients, 2), ("applied", "duplicate"), strict=True
-                ):
+                for client, status in zip(rng.sample(clients, 2), ("applied", "duplicate"), strict=True):
                     told = client.post(f"{path}/labels", json={"id": due, "label": y})
                     assert told.json()["status"] == status
                 assert layer.update(y, id=due) == "applied"

@@ -1,5 +1,6 @@
 """The audit finds whatever journal, sums, head, snapshots and state do not agree on."""
 
+import io
 import threading
 import time
 import zlib
@@ -7,17 +8,15 @@ import zlib
 import numpy as np
 import pytest
 
-from gradeq.service.audit import Auditor, audit_store
-from gradeq.service.bodies import body_of
+from gradeq.service.audit import Auditor, JournalTally, audit_store
 from gradeq.service.desk import Desk
-from gradeq.service.failures import LayerStopped
-from gradeq.service.items import Label
-from gradeq.service.retention import fold_layer
+from gradeq.service.maintenance import AuditWatch, fold_layer
+from gradeq.service.problems import LayerStopped
+from gradeq.service.schemas import Label, encode_entry
 from gradeq.service.store import open_store
-from gradeq.service.store.rows import Entry
-from gradeq.service.store.schema import TICKET
-from gradeq.service.tally import Tally
-from gradeq.service.watch import Watch
+from gradeq.service.store.database import TICKET
+from gradeq.service.store.journal_store import Entry
+from gradeq.service.telemetry import Log
 from service.desks import working_desk
 from service.test_desk import SPECS, item_of, label_of
 
@@ -31,9 +30,7 @@ def fill(desk, name, spec, rng, rows=60, first=0):
         items = [item_of(spec, rng, id) for id in ids[k : k + 10]]
         desk.predict("t", name, items).result()
         late = [id for id in ids[: k + 10] if rng.random() < 0.5]
-        labels = [
-            Label(id=id, label=label_of(spec, rng), correct=rng.random() < 0.3) for id in late
-        ]
+        labels = [Label(id=id, label=label_of(spec, rng), correct=rng.random() < 0.3) for id in late]
         desk.label("t", name, labels).result()
 
 
@@ -60,7 +57,7 @@ def test_a_store_of_every_kind_of_layer_is_in_order_with_and_without_snapshots(n
         fill(desk, "own", SPECS[name], rng, 40, first=100 * turn)
         (found,) = in_order(desk)
         assert found.entries == found.read == store.head(1).seq and found.labels > 10
-        assert desk.live("t", "own").layer.equilibrium().balance == "even"
+        assert desk.runtime("t", "own").layer.equilibrium().balance == "even"
         desk.stop()
     store.close()
 
@@ -116,7 +113,7 @@ def test_a_snapshot_that_the_journal_does_not_give_is_found(desk):
     spec = SPECS["groups"]
     desk.create("t", "own", spec)
     fill(desk, "own", spec, np.random.default_rng(7))
-    text, seq = desk.live("t", "own").layer.to_json(), desk.store.head(1).seq
+    text, seq = desk.runtime("t", "own").layer.to_json(), desk.store.head(1).seq
     with desk.store.write() as tx:
         tx.keep_snapshot(1, seq, text, 0.0)
     in_order(desk)
@@ -131,7 +128,7 @@ def test_a_damaged_snapshot_is_found(desk):
     desk.create("t", "own", spec)
     fill(desk, "own", spec, np.random.default_rng(9))
     with desk.store.write() as tx:
-        tx.keep_snapshot(1, desk.store.head(1).seq, desk.live("t", "own").layer.to_json(), 0.0)
+        tx.keep_snapshot(1, desk.store.head(1).seq, desk.runtime("t", "own").layer.to_json(), 0.0)
     with desk.store.driver.reading() as own:
         ((body,),) = own.execute("SELECT body FROM snapshots")
     for wrong in (body[:-3], zlib.compress(zlib.decompress(body).replace(b'"log"', b'"lug"'))):
@@ -152,9 +149,7 @@ def test_the_tail_reads_only_what_is_new_and_sees_what_is_wrong_in_it(desk):
         assert (found.faults, found.read) == ([], row.head.seq - before)
         assert found.entries == row.head.seq
     assert auditor.tail(desk.store.layers()[0]).read == 0
-    changed(
-        desk, "UPDATE sums SET labels = labels + 1 WHERE account = (SELECT MIN(account) FROM sums)"
-    )
+    changed(desk, "UPDATE sums SET labels = labels + 1 WHERE account = (SELECT MIN(account) FROM sums)")
     for _ in range(2):
         assert "sums of 1 parameters" in auditor.tail(desk.store.layers()[0]).faults[0]
 
@@ -163,12 +158,12 @@ def test_a_layer_at_work_that_is_not_what_the_journal_gives_is_found(desk):
     spec = SPECS["groups"]
     desk.create("t", "own", spec)
     fill(desk, "own", spec, np.random.default_rng(11))
-    live = desk.live("t", "own")
+    live = desk.runtime("t", "own")
     auditor, (row,) = Auditor(desk.store), desk.store.layers()
     copy = live.head.seq, live.layer.to_json()
-    assert auditor.whole(row, copy).faults == []
-    live.layer._state.u[0] = np.nextafter(live.layer._state.u[0], 1.0)
-    found = auditor.whole(row, (live.head.seq, live.layer.to_json()))
+    assert auditor.full(row, copy).faults == []
+    live.layer.internals.state.u[0] = np.nextafter(live.layer.internals.state.u[0], 1.0)
+    found = auditor.full(row, (live.head.seq, live.layer.to_json()))
     assert found.faults == [NOT_GIVEN.format("layer at work")]
 
 
@@ -177,16 +172,15 @@ def test_a_layer_whose_books_do_not_balance_stops_learning_and_the_others_go_on(
     for name in ("good", "bad"):
         desk.create("t", name, spec)
         fill(desk, name, spec, rng, 20)
-    told = []
-    watch = Watch(desk, told.append)
+    watch = AuditWatch(desk, Log(io.StringIO()))
     watch.start()
     watch.stop()
-    assert len(told) >= 2 and not any(own.faults for own in told)
-    number = desk.live("t", "bad").number
+    assert len(watch.results) == 2 and not any(own.faults for _, own in watch.results.values())
+    number = desk.runtime("t", "bad").number
     changed(desk, "UPDATE sums SET labels = labels + 1 WHERE layer = ?", number)
     rows = desk.store.layers()
-    assert [bool(watch.look(row).faults) for row in rows] == [False, True]
-    assert watch.found["t", "bad"][1].faults and not watch.found["t", "good"][1].faults
+    assert [bool(watch.audit_layer(row).faults) for row in rows] == [False, True]
+    assert watch.results["t", "bad"][1].faults and not watch.results["t", "good"][1].faults
     for name, learning in (("good", True), ("bad", False)):
         item = item_of(spec, rng, 500)
         (answer,) = desk.predict("t", name, [item]).result()
@@ -197,19 +191,19 @@ def test_a_layer_whose_books_do_not_balance_stops_learning_and_the_others_go_on(
         else:
             with pytest.raises(LayerStopped, match="sums of"):
                 label.result()
-    assert not watch.look(desk.store.layers()[0], whole=True).faults
-    assert watch.look(desk.store.layers()[1], whole=True).faults
+    assert not watch.audit_layer(desk.store.layers()[0], full=True).faults
+    assert watch.audit_layer(desk.store.layers()[1], full=True).faults
 
 
 def test_audits_beside_a_desk_at_work_find_nothing(desk):
     spec, rng = SPECS["groups"], np.random.default_rng(13)
     desk.create("t", "own", spec)
-    found, watch = [], Watch(desk)
+    found, watch = [], AuditWatch(desk)
     done = threading.Event()
 
     def look():
         while not done.is_set():
-            found.append(watch.look(desk.store.layers()[0], whole=len(found) % 2 == 1))
+            found.append(watch.audit_layer(desk.store.layers()[0], full=len(found) % 2 == 1))
 
     thread = threading.Thread(target=look)
     thread.start()
@@ -227,9 +221,9 @@ def test_a_ticket_of_a_server_that_did_not_look_at_what_others_wrote_is_found(de
     desk.create("t", "own", spec)
     fill(desk, "own", spec, np.random.default_rng(6), 20)
     in_order(desk)
-    live = desk.live("t", "own")
+    live = desk.runtime("t", "own")
     ticket = live.layer.open(1.0)._replace(number=3)
-    entry = Entry(live.head.seq + 1, TICKET, '"late"', 1.0, 0, b"", body_of(ticket))
+    entry = Entry(live.head.seq + 1, TICKET, '"late"', 1.0, 0, b"", encode_entry(ticket))
     with desk.store.write() as tx:
         live.head = tx.append(live.number, tx.head(live.number), [entry], {})
     (found,) = audit_store(desk.store)
@@ -237,19 +231,17 @@ def test_a_ticket_of_a_server_that_did_not_look_at_what_others_wrote_is_found(de
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_what_is_written_and_taken_out_during_an_audit_neither_waits_nor_spoils_it(
-    desk, monkeypatch, whole
-):
+def test_what_is_written_and_taken_out_during_an_audit_neither_waits_nor_spoils_it(desk, monkeypatch, whole):
     """Between pages nothing is held: others write, SQLite's log is moved into the file, retention takes rows out."""
-    for place in ("rows", "audit"):
-        monkeypatch.setattr(f"gradeq.service.{'store.' if place == 'rows' else ''}{place}.PAGE", 20)
+    for place in ("store.journal_store", "audit"):
+        monkeypatch.setattr(f"gradeq.service.{place}.PAGE_SIZE", 20)
     rng = np.random.default_rng(9)
     desk.create("t", "own", SPECS["groups"])
     fill(desk, "own", SPECS["groups"], rng, 60)
     with desk.store.write() as tx:
-        desk._save(tx, desk.live("t", "own"))
+        desk._save(tx, desk.runtime("t", "own"))
     row, turns = desk.store.layers()[0], []
-    take = Tally.take
+    take = JournalTally.take
 
     def meanwhile(tally, page, found):
         turns.append(len(page))
@@ -264,8 +256,8 @@ def test_what_is_written_and_taken_out_during_an_audit_neither_waits_nor_spoils_
             assert fold_layer(desk.store, row, 1.0, time.time() + 9e9)
         take(tally, page, found)
 
-    monkeypatch.setattr(Tally, "take", meanwhile)
+    monkeypatch.setattr(JournalTally, "take", meanwhile)
     auditor = Auditor(desk.store)
-    found = (auditor.whole if whole else auditor.tail)(row)
+    found = (auditor.full if whole else auditor.tail)(row)
     assert not found.faults and found.entries == desk.store.head(row.number).entries
     assert len(turns) > 5

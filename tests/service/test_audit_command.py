@@ -34,11 +34,7 @@ def store(tmp_path):
 def test_a_sound_store_has_a_line_for_each_layer_and_exit_code_0(store, tmp_path, capsys):
     assert run(["audit", store, "--witness", str(tmp_path / "witness")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line[:20] for line in lines] == [
-        "ok       t/groups: 5",
-        "ok       t/quantile:",
-        "ok       the store h",
-    ]
+    assert [line[:20] for line in lines] == ["ok       t/groups: 5", "ok       t/quantile:", "ok       the store h"]
     assert run(["audit", f"sqlite:///{store}", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["sound"] and [own["name"] for own in found["layers"]] == ["groups", "quantile"]

@@ -7,7 +7,7 @@ import pytest
 from gradeq.client import Answer, AsyncClient, Client
 from gradeq.errors import BadInput
 from gradeq.layers.elo import Elo
-from gradeq.service import items
+from gradeq.service import schemas
 from service.running import running
 
 A, B = ["ann", "bob", "ann", "cid"], ["bob", "cid", "cid", "ann"]
@@ -15,7 +15,7 @@ SCORES = [1.0, 0.5, 1.0, 0.0]
 
 
 def test_an_answer_has_every_field_of_the_service():
-    assert set(Answer._fields) == set(items.Answer.__struct_fields__)
+    assert set(Answer._fields) == set(schemas.ItemAnswer.__struct_fields__)
     assert Answer.read({"id": 1, "status": "served", "stale": True}).stale
     assert not Answer.read({"id": 1, "status": "served"}).stale
 
@@ -48,4 +48,4 @@ def test_games_in_columns_are_those_of_the_library(waited, tmp_path):
         assert [game.adjusted for game in games] == [ticket.served for ticket in tickets]
         for ticket, score in zip(tickets, SCORES, strict=True):
             layer.post(ticket, score)
-        assert own.service.desk.live("default", "league").layer.theta == layer.theta
+        assert own.service.desk.runtime("default", "league").layer.theta == layer.theta

@@ -10,16 +10,14 @@ import httpx
 import numpy as np
 import pytest
 
-from gradeq.service.dashboard.shell import tree
-from gradeq.service.dashboard.stream import Broadcast
-from gradeq.service.store.api_keys import end_key, keys_of
+from gradeq.service.auth import read_keys, revoke_key
+from gradeq.service.dashboard.live_updates import Broadcast
+from gradeq.service.dashboard.pages import markup_tree
 from report.samples import HOSTILE
 from service.chromium import CHROMIUM, FLAGS, Look
 from service.running import running
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="pip install playwright to open the pages in Chromium"
-)
+playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright to open the pages in Chromium")
 chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine's path")
 
 
@@ -39,14 +37,7 @@ def service(tmp_path_factory):
         y = rng.normal(10.0, 2.0, 400)
         regions = [HOSTILE if k % 3 else f"r{k % 7}" for k in range(400)]
         groups = [{"groups": {"region": one}} for one in regions]
-        feed(
-            made,
-            "plain",
-            {"eta": 0.05, "groups": ["region"]},
-            y - 1.0 + rng.normal(0, 1, 400),
-            y,
-            groups,
-        )
+        feed(made, "plain", {"eta": 0.05, "groups": ["region"]}, y - 1.0 + rng.normal(0, 1, 400), y, groups)
         ends = [[v - 1.0, v + 1.0] for v in y + rng.normal(0, 1, 400)]
         feed(made, "between", {"kind": "interval", "coverage": 0.9}, ends, y)
         three = [[v - 1.0, v, v + 1.0] for v in y + rng.normal(0, 1, 400)]
@@ -59,9 +50,7 @@ def service(tmp_path_factory):
         large = 1e140 * rng.normal(0, 1, 400)
         where = [{"groups": {"g": str(k % 3)}} for k in range(400)]
         feed(made, "huge", {"eta": 0.05, "groups": ["g"]}, large + 2e140, large, where)
-        feed(
-            made, "wide", {"kind": "interval", "coverage": 0.9}, [[v, v * 3] for v in large], large
-        )
+        feed(made, "wide", {"kind": "interval", "coverage": 0.9}, [[v, v * 3] for v in large], large)
         players = [{"a": f"{HOSTILE}{k % 6}", "b": f"p{k % 5}"} for k in range(400)]
         feed(made, "arena", {"kind": "elo"}, None, (rng.uniform(size=400) < 0.6) * 1.0, players)
         yield made
@@ -77,9 +66,7 @@ def feed(made, name, settings, predictions, labels, more=None):
         sent = made.client.post(f"{path}/predictions", json=rows[start : start + 100])
         assert {one["status"] for one in sent.json()} == {"served"}, sent.text[:300]
         posted = [{"id": k, "label": float(labels[k])} for k in range(start, start + 100)]
-        answers = made.client.post(
-            f"{path}/labels", json=posted[: 90 if start == 300 else 100]
-        ).json()
+        answers = made.client.post(f"{path}/labels", json=posted[: 90 if start == 300 else 100]).json()
         assert {one["status"] for one in answers} == {"applied"}, answers[:2]
     wrong = [{"id": 0, "label": 0.25}, {"id": HOSTILE, "label": 1.0}]
     made.client.post(f"{path}/labels", json=wrong)
@@ -88,17 +75,9 @@ def feed(made, name, settings, predictions, labels, more=None):
 PAGES = [
     "/",
     "/new",
-    *(
-        f"/layers/{n}"
-        for n in ("plain", "between", "several", "keyed", "sets", "arena", "empty", "huge", "wide")
-    ),
+    *(f"/layers/{n}" for n in ("plain", "between", "several", "keyed", "sets", "arena", "empty", "huge", "wide")),
 ]
-LOOKS = {
-    "light": (1280, "light"),
-    "dark": (1280, "dark"),
-    "narrow": (390, "light"),
-    "narrow and dark": (390, "dark"),
-}
+LOOKS = {"light": (1280, "light"), "dark": (1280, "dark"), "narrow": (390, "light"), "narrow and dark": (390, "dark")}
 
 
 OVER = """[...document.querySelectorAll("main .figure, main .verdict, main .notice, nav a, aside a, .layers td")]
@@ -197,13 +176,7 @@ def test_charts_are_read_by_keyboard_and_keep_what_is_read_while_they_change(bro
     page.keyboard.press("ArrowLeft")
     read = page.locator("#error .read").inner_text()
     assert re.search(r"label \d", read)
-    feed(
-        service,
-        "several2",
-        {"kind": "quantiles", "levels": [0.1, 0.5, 0.9]},
-        [[1.0, 2.0, 3.0]] * 100,
-        [2.0] * 100,
-    )
+    feed(service, "several2", {"kind": "quantiles", "levels": [0.1, 0.5, 0.9]}, [[1.0, 2.0, 3.0]] * 100, [2.0] * 100)
     page.wait_for_selector("text=several2")
     assert page.locator("#error .read").inner_text() == read
     service.client.delete("/v1/layers/several2")
@@ -221,8 +194,8 @@ def test_a_page_whose_layer_is_deleted_or_whose_key_is_revoked_says_so(browser, 
         page.wait_for_selector("h1 >> text=short")
         made.client.delete("/v1/layers/short")
         page.wait_for_url(made.address + "/", timeout=15_000)
-        number = next(one.number for one in keys_of(made.service.store) if one.prefix == key[3:11])
-        end_key(made.service.store, number, time.time())
+        number = next(one.number for one in read_keys(made.service.store) if one.prefix == key[3:11])
+        revoke_key(made.service.store, number, time.time())
         made.service.ring.reload()
         page.reload()
         page.wait_for_selector("text=Paste an API key")
@@ -305,9 +278,9 @@ def test_the_stream_says_at_most_one_thing_a_second_and_the_same_to_all(service)
 
 
 def test_a_page_of_trees_holds_text_and_never_markup():
-    from gradeq.report.markup import el, join
+    from gradeq.report.components import el, join
 
-    found = tree(join(el("b", HOSTILE, title=HOSTILE), "\x00 & <i>", el("br")))
+    found = markup_tree(join(el("b", HOSTILE, title=HOSTILE), "\x00 & <i>", el("br")))
     assert found == [["b", {"title": HOSTILE}, HOSTILE], "\ufffd & <i>", ["br", {}]]
 
 
@@ -317,23 +290,16 @@ def test_books_that_do_not_balance_give_a_red_light_with_what_is_wrong(browser, 
         feed(made, "sound", {}, [1.0] * 100, [2.0] * 100)
         feed(made, "tampered", {"eta": 0.05}, [1.0] * 100, [2.0] * 100)
         with closing(sqlite3.connect(tmp_path / "store.db")) as file, file:
-            file.execute(
-                "UPDATE sums SET labels = labels + 1 WHERE layer = (SELECT max(number) FROM layers)"
-            )
+            file.execute("UPDATE sums SET labels = labels + 1 WHERE layer = (SELECT max(number) FROM layers)")
         for row in made.service.store.layers():
-            made.service.watch.look(row)
+            made.service.watch.audit_layer(row)
         time.sleep(1.0)  # what a page shows may be so old
         seen = Look(browser, made.address)
         page = seen.enter(made.key, "/layers/tampered")
-        lights = {
-            one.locator("b").first.inner_text(): one.inner_text()
-            for one in page.locator(".layers li").all()
-        }
+        lights = {one.locator("b").first.inner_text(): one.inner_text() for one in page.locator(".layers li").all()}
         assert "Journal and ledger differ" in lights["tampered"]
         assert "differ" not in lights["sound"]
-        page.wait_for_selector(
-            ".checks >> text=the sums of 1 parameters are not those of the journal"
-        )
+        page.wait_for_selector(".checks >> text=the sums of 1 parameters are not those of the journal")
         page.goto(made.address)
         assert "1 of 2 need a look." in page.inner_text("main")
         seen.close()

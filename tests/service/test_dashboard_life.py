@@ -7,9 +7,7 @@ import pytest
 
 from service.chromium import CHROMIUM, FLAGS, Look, Server
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="pip install playwright to open the pages in Chromium"
-)
+playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright to open the pages in Chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine's path")
 
 PIXELS = """() => { const c = document.querySelector('#error canvas'); return c ? c.toDataURL() : ''; }"""
@@ -74,11 +72,7 @@ def test_from_the_first_call_to_a_server_that_was_killed(browser, server):
     told = page.locator(".outcome b").inner_text()
     with server.client() as client:
         again = {"id": "order-18", "prediction": 42.0, "groups": {"region": "north"}}
-        assert (
-            client.post("/v1/layers/demand/predictions", json=again).json()["adjusted"]
-            == float(told)
-            == 42.175
-        )
+        assert client.post("/v1/layers/demand/predictions", json=again).json()["adjusted"] == float(told) == 42.175
         page.click("text=Open demand")
         page.wait_for_selector("h1 >> text=demand")
 

@@ -50,9 +50,7 @@ def labels(client: httpx.Client) -> int:
 
 def test_the_command_prints_a_key_and_moves_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "gradeq", "serve", "--demo", "--port", "0"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         try:
             said = [child.stdout.readline() for _ in range(9)]
             place = re.search(r"from sqlite:///(.*) \(no layers", said[0])[1]

@@ -7,10 +7,10 @@ import pytest
 
 import gradeq as gq
 from gradeq.ledger.exact import Sum, amounts
-from gradeq.service.failures import LayerExists, NoSuchLayer
-from gradeq.service.items import Label, Prediction
-from gradeq.service.live import Live
-from gradeq.service.store.schema import CORRECTION, POSTING, REVERSAL
+from gradeq.service.problems import LayerExists, NoSuchLayer
+from gradeq.service.runtime import LayerRuntime
+from gradeq.service.schemas import Label, Prediction
+from gradeq.service.store.database import CORRECTION, POSTING, REVERSAL
 
 SPECS = {
     "debias": {"kind": "debias", "eta": 0.05},
@@ -67,7 +67,7 @@ def columns(layer):
 
 @pytest.mark.parametrize("name", SPECS)
 def test_the_service_is_the_library_to_the_last_bit_and_so_is_what_a_restart_reads(name, desk):
-    from gradeq.service.spec import layer_of
+    from gradeq.service.layer_spec import layer_of
 
     spec, rng = SPECS[name], np.random.default_rng(1)
     if spec.get("outcome") == "binary":  # the library's open and post hold no label back
@@ -81,7 +81,7 @@ def test_the_service_is_the_library_to_the_last_bit_and_so_is_what_a_restart_rea
         for item, answer in zip(items, answers, strict=True):
             ticket = library_open(own, spec, item)
             waiting.append((item.id, ticket))
-            shown = ticket.served if spec["kind"] == "elo" else own.shown(ticket)
+            shown = ticket.served if spec["kind"] == "elo" else own.value_of(ticket)
             if hasattr(shown, "threshold"):
                 assert (answer.lower, answer.upper) == shown.interval
             else:
@@ -98,9 +98,9 @@ def test_the_service_is_the_library_to_the_last_bit_and_so_is_what_a_restart_rea
         if labels:
             told = [answer.status for answer in desk.label("t", "demand", labels).result()]
             assert set(told) <= {"applied", "corrected", "duplicate"}
-    live = desk.live("t", "demand")
+    live = desk.runtime("t", "demand")
     assert columns(live.layer) == columns(own)
-    again = Live.load(desk.store, desk.store.layer("t", "demand"))
+    again = LayerRuntime.load(desk.store, desk.store.layer("t", "demand"))
     assert columns(again.layer) == columns(own) and again.sums == live.sums
     assert again.head == live.head == desk.store.head(live.number)
 
@@ -114,17 +114,15 @@ def test_the_sums_in_the_store_are_those_of_the_journal_exactly_in_any_order(nam
         if k >= 5:
             desk.label("t", "demand", [Label(id=k - 5, label=label_of(spec, rng))]).result()
         if k % 7 == 6:
-            desk.label(
-                "t", "demand", [Label(id=k - 5, label=label_of(spec, rng), correct=True)]
-            ).result()
-    live = desk.live("t", "demand")
-    from gradeq.service.bodies import posting_in
+            desk.label("t", "demand", [Label(id=k - 5, label=label_of(spec, rng), correct=True)]).result()
+    live = desk.runtime("t", "demand")
+    from gradeq.service.schemas import decode_posting
 
     entries = desk.store.entries(live.number)
-    postings = [posting_in(e.body) for e in entries if e.kind in (POSTING, REVERSAL, CORRECTION)]
+    postings = [decode_posting(e.body) for e in entries if e.kind in (POSTING, REVERSAL, CORRECTION)]
     found = {}
     for k in rng.permutation(len(postings)).tolist():
-        if live.layer._learns is None or live.layer._learns(postings[k].y):
+        if live.layer.internals.learns is None or live.layer.internals.learns(postings[k].y):
             for account, own in amounts(postings[k]):
                 found[account] = found.get(account, Sum()).plus(own)
     assert desk.store.sums(live.number) == found
@@ -140,35 +138,26 @@ def test_the_same_again_is_answered_as_before_and_anything_else_is_a_conflict(de
     assert (once.status, twice.status, conflict.status) == ("served", "duplicate", "conflict")
     assert once.adjusted == twice.adjusted == 42.0 and once.seq == twice.seq == 1
     assert [own.status for own in predict(first, other)] == ["duplicate", "conflict"]
-    told = label(
-        *(
-            Label(id=id, label=y)
-            for id, y in (("order-17", 45.5), ("order-17", 45.5), ("order-17", 1.0))
-        )
-    )
+    told = label(*(Label(id=id, label=y) for id, y in (("order-17", 45.5), ("order-17", 45.5), ("order-17", 1.0))))
     assert [own.status for own in told] == ["applied", "duplicate", "conflict"]
     assert label(Label(id=17, label=1.0))[0].status == "unknown"
     assert predict(Prediction(prediction=42.0, groups={"g": "north"}))[0].adjusted == 42.175
     assert predict(Prediction(prediction=42.0))[0].status == "rejected"
-    assert [own[2] for own in desk.live("t", "demand").rejections][-1] == "rejected"
+    assert [own[2] for own in desk.runtime("t", "demand").rejections][-1] == "rejected"
 
 
 def test_all_or_none(desk):
     desk.create("t", "demand", SPECS["debias"])
-    before = columns(desk.live("t", "demand").layer)
+    before = columns(desk.runtime("t", "demand").layer)
     bad = [Prediction(id="a", prediction=1.0), Prediction(id="b", prediction=None)]
     told = desk.predict("t", "demand", bad, atomic=True).result()
     assert [own.status for own in told] == ["rejected", "rejected"]
-    assert columns(desk.live("t", "demand").layer) == before and desk.store.head(1).seq == 0
+    assert columns(desk.runtime("t", "demand").layer) == before and desk.store.head(1).seq == 0
     twice = [Prediction(id="a", prediction=1.0), Prediction(id="a", prediction=2.0)]
     told = desk.predict("t", "demand", twice, atomic=True).result()
     assert [own.status for own in told] == ["rejected", "conflict"] and desk.store.head(1).seq == 0
     desk.predict("t", "demand", [Prediction(id="a", prediction=1.0)]).result()
-    one, two, right = (
-        Label(id="a", label=1.0),
-        Label(id="a", label=2.0),
-        Label(id="a", label=3.0, correct=True),
-    )
+    one, two, right = (Label(id="a", label=1.0), Label(id="a", label=2.0), Label(id="a", label=3.0, correct=True))
     told = desk.label("t", "demand", [one, two], atomic=True).result()
     assert [own.status for own in told] == ["rejected", "conflict"] and desk.store.head(1).seq == 1
     told = desk.label("t", "demand", [one, one, right], atomic=True).result()
@@ -195,7 +184,7 @@ def test_expired_tickets_and_layers_that_are_not_there(desk):
 def test_signed_tickets_leave_nothing_until_their_labels_come(name, desk):
     spec, rng = SPECS[name] | {"tickets": "signed"}, np.random.default_rng(3)
     desk.create("t", "demand", spec)
-    from gradeq.service.spec import layer_of
+    from gradeq.service.layer_spec import layer_of
 
     own, waiting = layer_of(spec), []
     for k in range(80):
@@ -205,8 +194,8 @@ def test_signed_tickets_leave_nothing_until_their_labels_come(name, desk):
             (
                 answer,
                 own.preview(
-                    *desk.live("t", "demand").where(item)[0],
-                    **desk.live("t", "demand").where(item)[1],
+                    *desk.runtime("t", "demand").open_arguments(item)[0],
+                    **desk.runtime("t", "demand").open_arguments(item)[1],
                 ),
             )
         )
@@ -219,16 +208,13 @@ def test_signed_tickets_leave_nothing_until_their_labels_come(name, desk):
                 "duplicate",
             ]
             own.adopt(ticket, y)
-    assert columns(desk.live("t", "demand").layer) == columns(own)
-    again = Live.load(desk.store, desk.store.layer("t", "demand"))
+    assert columns(desk.runtime("t", "demand").layer) == columns(own)
+    again = LayerRuntime.load(desk.store, desk.store.layer("t", "demand"))
     assert columns(again.layer) == columns(own)
     alone = desk.label("t", "demand", [Label(id=waiting[0][0].id, label=0.0)]).result()[0]
     assert alone.status == "rejected" and "ticket" in alone.detail
     forged = waiting[0][0].ticket[:-4] + "AAAA"
-    assert (
-        desk.label("t", "demand", [Label(label=0.0, ticket=forged)]).result()[0].status
-        == "rejected"
-    )
+    assert desk.label("t", "demand", [Label(label=0.0, ticket=forged)]).result()[0].status == "rejected"
 
 
 def test_a_frozen_layer_serves_and_hears(desk):
@@ -237,20 +223,20 @@ def test_a_frozen_layer_serves_and_hears(desk):
     answer = desk.predict("t", "demand", [Prediction(id="a", prediction=1.0)]).result()[0]
     assert answer.adjusted == 1.0 and not answer.learning
     assert desk.label("t", "demand", [Label(id="a", label=2.0)]).result()[0].status == "applied"
-    assert desk.live("t", "demand").layer.theta == {"(all)": 0.0}
+    assert desk.runtime("t", "demand").layer.theta == {"(all)": 0.0}
     desk.control("t", "demand", "set_step", {"eta": 0.5}).result()
     desk.control("t", "demand", "resume").result()
-    again = Live.load(desk.store, desk.store.layer("t", "demand"))
-    assert again.layer.to_json() == desk.live("t", "demand").layer.to_json()
+    again = LayerRuntime.load(desk.store, desk.store.layer("t", "demand"))
+    assert again.layer.to_json() == desk.runtime("t", "demand").layer.to_json()
 
 
 def test_a_store_that_cannot_write_still_serves_the_last_good_state(desk):
-    from gradeq.service.store.failures import StoreUnavailable
+    from gradeq.service.store.database import StoreUnavailable
 
     desk.create("t", "demand", SPECS["debias"])
     desk.predict("t", "demand", [Prediction(id="a", prediction=1.0)]).result()
     desk.label("t", "demand", [Label(id="a", label=3.0)]).result()
-    before = columns(desk.live("t", "demand").layer)
+    before = columns(desk.runtime("t", "demand").layer)
     append = desk.store.driver._writer
     desk.store.driver._writer = Refusing(append)
     answer = desk.predict("t", "demand", [Prediction(id="b", prediction=1.0)]).result()[0]
@@ -260,7 +246,7 @@ def test_a_store_that_cannot_write_still_serves_the_last_good_state(desk):
     assert not desk.health.writable
     desk.store.driver._writer = append
     assert desk.label("t", "demand", [Label(id="b", label=3.0)]).result()[0].status == "unknown"
-    assert desk.health.writable and columns(desk.live("t", "demand").layer) == before
+    assert desk.health.writable and columns(desk.runtime("t", "demand").layer) == before
 
 
 class Refusing:
@@ -282,9 +268,7 @@ class Refusing:
 
 def test_gradeq_reads_what_the_service_saved(desk):
     desk.create("t", "demand", SPECS["groups"])
-    desk.predict(
-        "t", "demand", [Prediction(id="a", prediction=1.0, groups={"g": 1, "h": 2})]
-    ).result()
+    desk.predict("t", "demand", [Prediction(id="a", prediction=1.0, groups={"g": 1, "h": 2})]).result()
     desk.stop()
     assert gq.from_json(desk.store.snapshot(1)[1]).kind == "debias"
 
@@ -321,17 +305,17 @@ def test_what_is_refused_leaves_the_desk_as_it_was_and_frozen_is_frozen(desk):
     desk.label("t", "demand", [Label(id="a", label=1000.0)]).result()
     with pytest.raises(ValueError, match="chooses its own steps"):
         desk.control("t", "demand", "set_step", {"eta": 0.1}).result()
-    assert not desk.live("t", "demand").stale and desk.health.failures == 0
+    assert not desk.runtime("t", "demand").stale and desk.health.failures == 0
     desk.control("t", "demand", "freeze").result()
-    before = columns(desk.live("t", "demand").layer)
+    before = columns(desk.runtime("t", "demand").layer)
     right = Label(id="a", label=2.0, correct=True)
     assert desk.label("t", "demand", [right]).result()[0].status == "rejected"
-    assert columns(desk.live("t", "demand").layer) == before
+    assert columns(desk.runtime("t", "demand").layer) == before
     desk.control("t", "demand", "resume").result()
     assert desk.label("t", "demand", [right]).result()[0].status == "corrected"
-    again = Live.load(desk.store, desk.store.layer("t", "demand"))
-    for live in (desk.live("t", "demand"), again):  # charts show labels as they are now
-        assert [heard.posting.y for heard in live.recent] == [2.0]
+    again = LayerRuntime.load(desk.store, desk.store.layer("t", "demand"))
+    for live in (desk.runtime("t", "demand"), again):  # charts show labels as they are now
+        assert [heard.posting.y for heard in live.recent_labels] == [2.0]
 
 
 @pytest.mark.parametrize("spec", [{"keyed": True}, {"groups": ["g"]}, {"kind": "elo"}])
@@ -344,16 +328,14 @@ def test_so_many_names_are_kept_apart_and_no_more(spec, desk):
         if "kind" in spec:
             item = Prediction(id=k, a="p0", b=f"p{k + 1}")
         answer = desk.predict("t", "demand", [item]).result()[0]
-        assert answer.status == (
-            "served" if k < 3 - ("kind" in spec) or "groups" in spec else "rejected"
-        )
-    names = desk.live("t", "demand").layer.theta
+        assert answer.status == ("served" if k < 3 - ("kind" in spec) or "groups" in spec else "rejected")
+    names = desk.runtime("t", "demand").layer.theta
     assert len(names) == 3 + ("groups" in spec) and ("g=(other)" in names) == ("groups" in spec)
 
 
 def test_what_an_operator_did_before_a_fold_is_not_done_again_after_it(desk):
     from gradeq.service.audit import audit_store
-    from gradeq.service.retention import fold_layer
+    from gradeq.service.maintenance import fold_layer
 
     now = desk.clock()
     desk.clock = lambda: now - 1e6

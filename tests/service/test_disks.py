@@ -9,10 +9,10 @@ import pytest
 
 from gradeq.service.audit import Auditor, audit_store
 from gradeq.service.desk import Desk
-from gradeq.service.items import Label
+from gradeq.service.schemas import Label
 from gradeq.service.store import open_store
-from gradeq.service.store.failures import StoreStopped, StoreUnavailable
-from gradeq.service.store.store import Store
+from gradeq.service.store.database import StoreStopped, StoreUnavailable
+from gradeq.service.store.journal_store import Store
 from service.books import SPEC, append, journal
 from service.cuts import DURABLE, Recorder, Traced
 from service.test_desk import SPECS, item_of, label_of
@@ -36,9 +36,7 @@ def recorder():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_full_disk_loses_nothing_and_learning_goes_on_when_there_is_room(
-    seed, recorder, tmp_path
-):
+def test_a_full_disk_loses_nothing_and_learning_goes_on_when_there_is_room(seed, recorder, tmp_path):
     recorder.room = random.Random(seed).randrange(110_000, 220_000)
     store = Store(Traced(str(tmp_path / "store.db"), recorder, DURABLE))
     with store.write() as tx:
@@ -105,9 +103,7 @@ def test_a_server_on_a_full_disk_serves_and_says_so_and_learns_again_when_there_
     with pytest.raises(StoreUnavailable, match="full"):
         desk.label("t", "own", [Label(id=id, label=0.5) for id in range(50)]).result()
     (disk / "ballast").unlink()
-    told = desk.label(
-        "t", "own", [Label(id=id, label=label_of(spec, rng)) for id in range(k)]
-    ).result()
+    told = desk.label("t", "own", [Label(id=id, label=label_of(spec, rng)) for id in range(k)]).result()
     assert [own.status for own in told] == ["applied"] * (k - 1) + ["unknown"]
     assert desk.health.writable
     desk.stop()

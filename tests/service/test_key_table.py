@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import gradeq as gq
-from gradeq.report.of_keys import first
-from gradeq.report.series import Sheet
+from gradeq.report.charts import ChartSheet
+from gradeq.report.state_facts import smallest_positions
+from gradeq.service.dashboard.layer_page import layer_page
 from gradeq.service.dashboard.overview import overview_of
-from gradeq.service.dashboard.view import layer_page
 from service.test_overview import known
 
 KINDS = {
@@ -25,7 +25,7 @@ KINDS = {
 
 
 def page_of(layer):
-    return str(layer_page(overview_of(layer, known(layer, ())), Sheet(), False))
+    return str(layer_page(overview_of(layer, known(layer, ())), ChartSheet(), False))
 
 
 def fed(kind, keys, rows=40):
@@ -53,12 +53,8 @@ def test_the_keys_farthest_off_come_first_and_the_rest_is_counted(kind):
 
 
 def test_few_keys_are_all_there_and_one_needs_no_table():
-    assert "3 keys" in page_of(fed("bias", 3)) and "; all, the worst first" in page_of(
-        fed("bias", 3)
-    )
-    assert 'id="keys"' not in page_of(fed("bias", 1)) and 'id="keys"' not in page_of(
-        fed("bias", 2, 0)
-    )
+    assert "3 keys" in page_of(fed("bias", 3)) and "; all, the worst first" in page_of(fed("bias", 3))
+    assert 'id="keys"' not in page_of(fed("bias", 1)) and 'id="keys"' not in page_of(fed("bias", 2, 0))
 
 
 def test_the_first_of_many_are_those_that_sorting_gives():
@@ -68,7 +64,7 @@ def test_the_first_of_many_are_those_that_sorting_gives():
         values[rng.random(len(values)) < 0.1] = np.nan
         most = int(rng.integers(1, 30))
         expected = np.argsort(values, kind="stable")[:most]
-        assert first(values, most).tolist() == expected.tolist()
+        assert smallest_positions(values, most).tolist() == expected.tolist()
 
 
 def test_a_hundred_thousand_keys_take_no_longer_than_a_blink():

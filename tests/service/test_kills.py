@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gradeq.client import Patience, Unreachable
-from gradeq.client.verbs import Book
-from gradeq.service.store.schema import TICKET
+from gradeq.client.verbs import ClientSession
+from gradeq.service.store.database import TICKET
 from service.kills import Result, killed
 from service.processes import Nursery, Server
 from service.workers import Worker
@@ -39,9 +39,7 @@ def test_two_servers_on_one_database_are_killed_in_turn(nursery: Nursery, postgr
 
 
 @pytest.mark.parametrize("fault", ["early", "two_transactions"])
-def test_a_server_that_acknowledges_too_early_or_splits_is_caught(
-    nursery: Nursery, fault: str, address: str
-) -> None:
+def test_a_server_that_acknowledges_too_early_or_splits_is_caught(nursery: Nursery, fault: str, address: str) -> None:
     server = Server(nursery, address, fault)
     assert killed([server], kills=4, seed=3, patience=SHORT).wrong
 
@@ -57,7 +55,7 @@ class Forgetful(Worker):
     def serve(self) -> None:
         _, value = self.new()
         once = copy(self.client)
-        once._book = Book(Patience(0.0))
+        once._session = ClientSession(Patience(0.0))
         while not self.ended.is_set():
             id, _ = self.new()
             try:
@@ -71,9 +69,7 @@ class Forgetful(Worker):
 
 def test_a_retry_with_a_new_id_is_caught(nursery: Nursery, address: str) -> None:
     server = Server(nursery, address, "slower_answers")
-    for seed in range(
-        5, 10
-    ):  # whether an answer is on its way when the server dies is a matter of luck
+    for seed in range(5, 10):  # whether an answer is on its way when the server dies is a matter of luck
         wrong = killed([server], kills=7, seed=seed, kind=Forgetful).wrong
         if any("nobody was told of" in line for line in wrong):
             return

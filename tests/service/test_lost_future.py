@@ -5,8 +5,8 @@ import shutil
 import numpy as np
 import pytest
 
-from gradeq.service.items import Label, Prediction
-from gradeq.service.signing import signed, verified
+from gradeq.service.schemas import Label, Prediction
+from gradeq.service.signed_tickets import sign_ticket, verify_ticket
 from service.desks import working_desk
 
 SPEC = {"kind": "debias", "eta": 0.1, "tickets": "signed"}
@@ -44,7 +44,7 @@ def test_tickets_of_a_lost_future_are_refused_however_far_the_store_goes_on(rest
     path, early, lost = restored
     with working_desk(path) as desk:
         for turn in range(60):
-            layer = desk.live("t", "demand").layer
+            layer = desk.runtime("t", "demand").layer
             before = layer.to_json()
             answer = labelled(desk, [lost[turn % len(lost)]], 20.0)[0]
             if turn % len(lost):  # the first of them was served from the very state of the backup
@@ -53,7 +53,7 @@ def test_tickets_of_a_lost_future_are_refused_however_far_the_store_goes_on(rest
             assert labelled(desk, served(desk, 1), -10.0)[0].status == "applied"
         statuses = [answer.status for answer in labelled(desk, early, 0.0)]
         assert statuses == ["applied"] * len(early)
-        found = desk.live("t", "demand").layer.equilibrium()
+        found = desk.runtime("t", "demand").layer.equilibrium()
         assert abs(found.largest) <= found.bound * (1 + 1e-9)
 
 
@@ -67,17 +67,17 @@ def test_late_tickets_are_known_after_a_restart_and_by_servers_that_saw_nothing(
                 waiting += served(desk, int(rng.integers(3)))
                 some = [waiting.pop(int(rng.integers(len(waiting)))) for _ in waiting[:2]]
                 assert {answer.status for answer in labelled(desk, some, 1.0)} <= {"applied"}
-            assert len(desk.live("t", "demand").hashes) > 0
+            assert len(desk.runtime("t", "demand").hashes) > 0
 
 
 def test_tickets_that_an_earlier_version_signed_are_taken_unless_they_are_ahead(restored):
     path, early, lost = restored
     with working_desk(path) as desk:
-        secret, number = desk.store.secret, desk.live("t", "demand").number
+        secret, number = desk.store.secret, desk.runtime("t", "demand").number
 
         def older(text):
-            own = verified(secret, number, text)
-            return signed(secret, number, *own[:4])
+            own = verify_ticket(secret, number, text)
+            return sign_ticket(secret, number, *own[:4])
 
         assert labelled(desk, [older(early[0])], 1.0)[0].status == "applied"
         assert labelled(desk, [older(lost[-1])], 1.0)[0].status == "rejected"

@@ -9,9 +9,9 @@ import pytest
 
 from gradeq.errors import BadInput
 from gradeq.service.audit import audit_store
-from gradeq.service.moving import exported
+from gradeq.service.maintenance import export_state
 from gradeq.service.store import driver_of, open_store
-from gradeq.service.store.failures import StoreDamaged
+from gradeq.service.store.database import StoreDamaged
 from gradeq.service.store.migrate import migrate, version_of
 from service.books import SPEC, append, journal
 
@@ -37,11 +37,8 @@ def test_a_store_of_version_1_is_read_to_the_last_bit(tmp_path):
     assert [(own.name, own.faults, own.entries) for own in found] == [
         ("groups", [], 35), ("moved", [], 22), ("quantile", [], 34),
     ]  # fmt: skip
-    states = "".join(exported(store, row).partition('"state"')[2] for row in store.layers())
-    assert (
-        hashlib.sha256(states.encode()).hexdigest()
-        == (GOLDEN / "store-1.sha256").read_text().strip()
-    )
+    states = "".join(export_state(store, row).partition('"state"')[2] for row in store.layers())
+    assert hashlib.sha256(states.encode()).hexdigest() == (GOLDEN / "store-1.sha256").read_text().strip()
     store.close()
 
 

@@ -4,8 +4,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
-from gradeq.service.keys import SCOPES, new_key
-from gradeq.service.store.api_keys import add_key, end_key, keys_of
+from gradeq.service.auth import SCOPES, add_key, new_key, read_keys, revoke_key
 from service.running import running
 
 
@@ -55,10 +54,7 @@ def test_wrong_keys_do_not_cost_a_reading_each_and_do_not_keep_a_new_one_out(tmp
             assert own.client.get("/v1/layers").status_code == 200
             assert own.as_key("gq_wrong").get("/v1/layers").status_code == 401
             assert (
-                own.as_key(own.key[:-1] + ("a" if own.key[-1] != "a" else "b"))
-                .get("/v1/layers")
-                .status_code
-                == 401
+                own.as_key(own.key[:-1] + ("a" if own.key[-1] != "a" else "b")).get("/v1/layers").status_code == 401
             )
         assert reads == []
 
@@ -66,9 +62,9 @@ def test_wrong_keys_do_not_cost_a_reading_each_and_do_not_keep_a_new_one_out(tmp
 def test_a_key_that_was_revoked_ends_within_seconds(tmp_path):
     with running(str(tmp_path / "store.db")) as own:
         own.service.ring._stale = 0.05
-        (key,) = keys_of(own.service.store)
+        (key,) = read_keys(own.service.store)
         assert own.client.get("/v1/layers").status_code == 200
-        end_key(own.service.store, key.number, time.time())
+        revoke_key(own.service.store, key.number, time.time())
         time.sleep(0.1)
         own.client.get("/v1/layers")
         assert own.client.get("/v1/layers").status_code == 401

@@ -5,10 +5,10 @@ import pytest
 
 import gradeq as gq
 from gradeq.service.audit import audit_store
-from gradeq.service.dashboard.screens import Screens, Viewer
+from gradeq.service.dashboard.pages import PageCache, Viewer
 from gradeq.service.desk import Desk
-from gradeq.service.items import Label, Prediction
-from gradeq.service.shown import reached
+from gradeq.service.layer_endpoints import equilibrium_answer
+from gradeq.service.schemas import Label, Prediction
 
 VIEWER = Viewer("t", True, "127.0.0.1")
 
@@ -42,59 +42,51 @@ BINS = [
 @pytest.mark.parametrize("more", BINS, ids=str)
 def test_a_layer_with_bins_has_its_figures_and_its_page(desk, more):
     live(desk, {"kind": "debias", "eta": 0.05, **more}, 60, np.random.default_rng(1))
-    assert reached(desk.live("t", "own")).rows == 60
-    screens = Screens(desk, {})
-    assert screens.layer(VIEWER, "own") and screens.home(VIEWER)
+    assert equilibrium_answer(desk.runtime("t", "own")).rows == 60
+    pages = PageCache(desk, {})
+    assert pages.layer(VIEWER, "own") and pages.home(VIEWER)
 
 
 def test_a_layer_that_cannot_be_shown_hides_no_other(desk, monkeypatch):
     rng = np.random.default_rng(2)
     live(desk, {"kind": "debias", "eta": 0.05}, 5, rng)
     desk.create("t", "broken", {"kind": "debias", "eta": 0.05})
-    screens, whole = Screens(desk, {}), Screens.overview
+    pages, whole = PageCache(desk, {}), PageCache.overview
 
     def overview(self, tenant, name, within=1.0):
         if name == "broken":
             raise ValueError("a bug")
         return whole(self, tenant, name, within)
 
-    monkeypatch.setattr(Screens, "overview", overview)
-    assert {one.name for one in screens._briefs("t")} == {"broken", "own"}
-    assert screens.home(VIEWER)
+    monkeypatch.setattr(PageCache, "overview", overview)
+    assert {one.name for one in pages.summaries("t")} == {"broken", "own"}
+    assert pages.home(VIEWER)
 
 
 @pytest.mark.parametrize("final", [None, 0.03])
 def test_an_ensemble_with_and_without_a_final_tracker_is_audited_as_sound(desk, final):
-    spec = {
-        "kind": "ensemble",
-        "level": 0.9,
-        "etas": [0.1, 1],
-        "ensemble_eta": 0.1,
-        "final_eta": final,
-    }
+    spec = {"kind": "ensemble", "level": 0.9, "etas": [0.1, 1], "ensemble_eta": 0.1, "final_eta": final}
     live(desk, spec, 20, np.random.default_rng(3))
     assert [own.faults for own in audit_store(desk.store)] == [[]]
 
 
 def test_the_last_label_is_known_also_after_a_restart(desk):
     live(desk, {"kind": "debias", "eta": 0.05}, 3, np.random.default_rng(4))
-    before = Screens(desk, {}).overview("t", "own").last_label
+    before = PageCache(desk, {}).overview("t", "own").last_label
     assert before is not None
     again = Desk(desk.store)
     again.layers.load_all()
-    assert again.live("t", "own").last_label == before
+    assert again.runtime("t", "own").last_label == before
 
 
 def test_coverage_of_what_was_served_stands_beside_that_which_is_judged(desk):
     spec = {"kind": "quantile", "level": 0.2, "support": [0, 3], "eta": 0.5}
-    shown, labels = live(
-        desk, spec, 80, np.random.default_rng(5), lambda rng: float(max(0.0, rng.normal()))
-    )
-    found = reached(desk.live("t", "own"))
+    shown, labels = live(desk, spec, 80, np.random.default_rng(5), lambda rng: float(max(0.0, rng.normal())))
+    found = equilibrium_answer(desk.runtime("t", "own"))
     served = float(np.mean(labels <= shown))
     assert found.coverage["inside_limits"] == pytest.approx(served) != found.coverage["after"]
     assert f"inside them, {served:.3g})" in found.verdict
-    page = Screens(desk, {}).overview("t", "own")
+    page = PageCache(desk, {}).overview("t", "own")
     assert any("before the limits" in notice.claim for notice in page.notices)
 
 
@@ -114,9 +106,7 @@ KINDS = {
 @pytest.mark.parametrize("first", [0, 7], ids=["first", "eighth"])
 @pytest.mark.parametrize("size", [1e12, 1e16, 1e30, 1e100])
 @pytest.mark.parametrize("name", KINDS)
-def test_a_loss_is_right_or_called_unknown_after_a_huge_label_is_corrected(
-    name, size, first, after
-):
+def test_a_loss_is_right_or_called_unknown_after_a_huge_label_is_corrected(name, size, first, after):
     layer, rng, losses, bad = KINDS[name](), np.random.default_rng(6), [], ""
     where = {"key": "a"} if name == "keyed" else {}
     served = {}
@@ -136,14 +126,10 @@ def test_a_loss_is_right_or_called_unknown_after_a_huge_label_is_corrected(
     elif name in ("quantile", "plain quantile", "keyed", "ensemble"):
         assert found.loss_before == pytest.approx(reached_by_hand, rel=2e-3)
     elif name == "debias":
-        assert found.loss_before == pytest.approx(
-            np.mean([(y - 100) ** 2 for y in [*losses, 103.0]]), rel=2e-3
-        )
+        assert found.loss_before == pytest.approx(np.mean([(y - 100) ** 2 for y in [*losses, 103.0]]), rel=2e-3)
 
 
-@pytest.mark.parametrize(
-    "kind", [{"kind": "debias", "eta": 0.05}, {"kind": "quantile", "level": 0.9}]
-)
+@pytest.mark.parametrize("kind", [{"kind": "debias", "eta": 0.05}, {"kind": "quantile", "level": 0.9}])
 def test_an_absurd_first_label_is_refused(desk, kind):
     desk.create("t", "own", kind)
     desk.predict("t", "own", [Prediction(id=1, prediction=5.0)]).result()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gradeq.service.audit import audit_store
-from gradeq.service.items import Label, Prediction
-from gradeq.service.live import Live
+from gradeq.service.runtime import LayerRuntime
+from gradeq.service.schemas import Label, Prediction
 from service.running import running
 from service.test_desk import SPECS, columns, item_of, label_of
 
@@ -39,14 +39,12 @@ def test_one_absurd_label_is_refused_and_nothing_has_changed(name, y, desk):
         own = served(desk, spec, rng, k)
         assert heard(desk, k, abs(label_of(spec, rng)), own.ticket).status == "applied"
     own = served(desk, spec, rng, "next")
-    live = desk.live("t", "demand")
+    live = desk.runtime("t", "demand")
     before, sums, head = columns(live.layer), dict(live.sums), live.head
     for told in (
         heard(desk, "next", y, own.ticket),
         heard(desk, "next", y, own.ticket, atomic=True),
-        heard(
-            desk, 3, y, None if own.ticket is None else heard_ticket(desk, spec, 3), correct=True
-        ),
+        heard(desk, 3, y, None if own.ticket is None else heard_ticket(desk, spec, 3), correct=True),
     ):
         assert told.status == "rejected"
         assert repr(y) in told.detail and "; check" in told.detail
@@ -61,15 +59,13 @@ def test_one_absurd_label_is_refused_and_nothing_has_changed(name, y, desk):
 
 def heard_ticket(desk, spec, id):
     """The signed ticket of a label that was sent: the id alone is known to the journal."""
-    from gradeq.service.bodies import id_text, ticket_in
-    from gradeq.service.signing import signed
+    from gradeq.service.schemas import decode_ticket, encode_id
+    from gradeq.service.signed_tickets import sign_ticket
 
-    live = desk.live("t", "demand")
+    live = desk.runtime("t", "demand")
     with desk.store.write() as tx:
-        entry = tx.find(live.number, [id_text(id)])[id_text(id), 1]
-    return signed(
-        desk.store.secret, live.number, entry.id, entry.at, entry.payload, ticket_in(entry.body)
-    )
+        entry = tx.find(live.number, [encode_id(id)])[encode_id(id), 1]
+    return sign_ticket(desk.store.secret, live.number, entry.id, entry.at, entry.payload, decode_ticket(entry.body))
 
 
 def test_large_numbers_are_no_reason_where_all_are_large(desk):
@@ -106,10 +102,8 @@ def test_a_layer_that_diverges_says_why_in_every_place(tmp_path):
     with running(str(tmp_path / "store.db")) as own:
         path = own.layer(eta=1.5, late_cap=None)
         told = diverge(own.client, path)
-        why = "a parameter leaves its proven range with a step of 1.5"
-        assert (
-            told["status"] == "rejected" and why in told["detail"] and "set_step" in told["remedy"]
-        )
+        why = "Step 1.5 is too large: the corrections are diverging"
+        assert told["status"] == "rejected" and why in told["detail"] and "set_step" in told["remedy"]
         for where in ("", "/equilibrium"):
             shown = own.client.get(path + where).json()
             assert shown["learning"] is False and why in shown["stopped"]
@@ -118,20 +112,20 @@ def test_a_layer_that_diverges_says_why_in_every_place(tmp_path):
         rows = own.client.get(f"{path}/journal?limit=1000").json()["rows"]
         (entry,) = [row for row in rows if row["kind"] == "control"]
         assert entry["body"]["do"] == "freeze" and why in entry["body"]["why"]
-        screen = own.service.screens.overview("default", "demand", 0.0)
+        screen = own.service.pages.overview("default", "demand", 0.0)
         (notice,) = [one for one in screen.notices if one.level == "red"]
         assert why in notice.claim and "set_step" in notice.remedy
         assert (screen.light.level, screen.light.reason) == ("red", "Diverged")
         # A restart knows it, before and after a snapshot; to resume forgets it.
-        store, live = own.service.store, own.service.desk.live("default", "demand")
-        assert why in Live.load(store, store.layer("default", "demand")).stopped
+        store, live = own.service.store, own.service.desk.runtime("default", "demand")
+        assert why in LayerRuntime.load(store, store.layer("default", "demand")).stopped
         with store.write() as tx:
             own.service.desk._save(tx, live)
-        assert why in Live.load(store, store.layer("default", "demand")).stopped
+        assert why in LayerRuntime.load(store, store.layer("default", "demand")).stopped
         for do in ({"do": "freeze"}, {"do": "set_step", "eta": 0.05}):
             assert own.client.post(f"{path}/control", json=do).status_code == 200
             assert why in own.client.get(path).json()["stopped"]
         own.client.post(f"{path}/control", json={"do": "resume"})
         shown = own.client.get(path).json()
         assert shown["learning"] is True and shown["stopped"] == ""
-        assert Live.load(store, store.layer("default", "demand")).stopped == ""
+        assert LayerRuntime.load(store, store.layer("default", "demand")).stopped == ""

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import gradeq as gq
-from gradeq.learning import cells_of
-from gradeq.report.of_state import coverages_of, groups_of
-from gradeq.report.series import Sheet
+from gradeq.certificates.figures import group_lateness
+from gradeq.report.charts import ChartSheet
+from gradeq.report.state_facts import coverages_of, groups_of
 from gradeq.report.story import EloStory, as_json
-from gradeq.service.dashboard.overview import Check, Known, overview_of
-from gradeq.service.dashboard.recent import Recent
-from gradeq.service.dashboard.side import brief_of
-from gradeq.service.dashboard.view import layer_page
-from gradeq.service.live import Heard
+from gradeq.service.dashboard.layer_page import layer_page
+from gradeq.service.dashboard.overview import Check, ServiceFacts, overview_of
+from gradeq.service.dashboard.sidebar import summarize
+from gradeq.service.dashboard.trends import RecentLabels
+from gradeq.service.runtime import ArrivedLabel
 
 ROWS = 400
 RNG = np.random.default_rng(5)
@@ -55,12 +55,12 @@ def fed(kind, late=0):
         waiting.append((float(k), layer.open(f, **(more[k] if more else {})), labels[k]))
         if len(waiting) > late:
             at, ticket, y = waiting.pop(0)
-            heard.append(Heard(k + 0.5, k + 0.5 - at, layer.post(ticket, y)))
+            heard.append(ArrivedLabel(k + 0.5, k + 0.5 - at, layer.post(ticket, y)))
     return layer, heard, [at for at, _, _ in waiting]
 
 
 def known(layer, heard, opened=(), **more):
-    return Known("a layer", 0.0, float(ROWS), heard, opened, **more)
+    return ServiceFacts("a layer", 0.0, float(ROWS), heard, opened, **more)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -68,17 +68,11 @@ def test_the_last_labels_all_of_them_average_to_what_the_certificate_says(kind):
     layer, heard, _ = fed(kind, late=3)
     reached = layer.equilibrium()
     covered = coverages_of(layer, reached)
-    last = Recent(heard, layer.kind, [c.target for c in covered]).last(ROWS)
+    last = RecentLabels(heard, layer.kind, [c.target for c in covered]).last(ROWS)
     assert last.labels == reached.rows
-    error = (
-        (covered[0].before, covered[0].after)
-        if covered
-        else (reached.bias_before, reached.bias_after)
-    )
+    error = (covered[0].before, covered[0].after) if covered else (reached.bias_before, reached.bias_after)
     assert (last.error.before, last.error.after) == pytest.approx(error, rel=1e-9, abs=1e-9)
-    assert (last.loss.before, last.loss.after) == pytest.approx(
-        (reached.loss_before, reached.loss_after)
-    )
+    assert (last.loss.before, last.loss.after) == pytest.approx((reached.loss_before, reached.loss_after))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -90,7 +84,7 @@ def test_an_overview_is_plain_json_and_says_bias_or_coverage_with_the_loss(kind)
     assert view.moving is not None
     assert len(view.moving.x) == len(view.moving.after) == len(view.moving.loss_after)
     assert view.flight.open == 2
-    brief = brief_of(view)
+    brief = summarize(view)
     assert brief.loss
     assert brief.figure != "–"
 
@@ -102,17 +96,16 @@ def test_labels_in_flight_are_counted_as_they_were():
     labelled = served + rng.exponential(50.0, 300)
     labelled[rng.uniform(size=300) < 0.1] = math.inf  # these never come
     events = sorted(
-        [(t, 0, k) for k, t in enumerate(served)]
-        + [(t, 1, k) for k, t in enumerate(labelled) if t < 1000]
+        [(t, 0, k) for k, t in enumerate(served)] + [(t, 1, k) for k, t in enumerate(labelled) if t < 1000]
     )
     tickets, heard = {}, []
     for at, what, k in events:
         if what == 0:
             tickets[k] = layer.open(1.0)
         else:
-            heard.append(Heard(at, at - served[k], layer.post(tickets.pop(k), 2.0)))
+            heard.append(ArrivedLabel(at, at - served[k], layer.post(tickets.pop(k), 2.0)))
     opened = [served[k] for k in sorted(tickets)]
-    found = Recent(heard[-150:], "debias", []).waiting(opened, 1000.0)
+    found = RecentLabels(heard[-150:], "debias", []).waiting(opened, 1000.0)
     truth = [sum((served <= x) & (labelled > x)) for x in found.x]
     assert list(found.open) == truth
     assert found.peak >= max(truth)
@@ -120,7 +113,7 @@ def test_labels_in_flight_are_counted_as_they_were():
 
 def test_the_step_now_of_a_group_is_that_of_its_next_label():
     layer, _, _ = fed("step", late=12)
-    cells = cells_of(layer, ["g=0", "g=1", "g=2", "g=3"])
+    cells = group_lateness(layer, ["g=0", "g=1", "g=2", "g=3"])
     assert set(cells) == {"g=0", "g=1", "g=2"}
     for name, cell in cells.items():
         assert cell.peak > 1
@@ -142,11 +135,7 @@ LIGHTS = {
     "healthy": ({}, "green", ""),
     "stopped": ({"stopped": "journal and ledger differ by 1 label"}, "red", "Learning stopped"),
     "unwritable": ({"unwritable": "disk full"}, "red", "Store not writable"),
-    "failed check": (
-        {"checks": [Check("Journal differs", False, "by 1")]},
-        "red",
-        "Journal differs",
-    ),
+    "failed check": ({"checks": [Check("Journal differs", False, "by 1")]}, "red", "Journal differs"),
 }
 
 
@@ -162,7 +151,7 @@ def test_amber_lights_say_what_to_look_at():
     layer, heard, _ = fed("one", late=30)
     capped = overview_of(layer, known(layer, heard))
     assert (capped.light.level, capped.light.reason) == ("amber", "Step capped")
-    assert "the layer's own is 0.05" in capped.notices[0].claim
+    assert "the layer's step is 0.05" in capped.notices[0].claim
     layer, heard, _ = fed("binary", late=3)
     late = overview_of(layer, known(layer, heard, [0.0]))
     assert (late.light.level, late.light.reason) == ("amber", "Labels overdue")
@@ -170,21 +159,16 @@ def test_amber_lights_say_what_to_look_at():
     assert overview_of(layer, known(layer, heard)).light.reason == "Learning paused"
     layer = gq.Debiaser(eta=1.5)
     rng = np.random.default_rng(1)
-    noise = [
-        Heard(float(k), 0.0, layer.post(layer.open(0.0), y))
-        for k, y in enumerate(rng.normal(size=200))
-    ]
+    noise = [ArrivedLabel(float(k), 0.0, layer.post(layer.open(0.0), y)) for k, y in enumerate(rng.normal(size=200))]
     worse = overview_of(layer, known(layer, noise))
     assert (worse.light.level, worse.light.reason) == ("amber", "Squared error worse")
-    assert (
-        "--" not in worse.notices[0].remedy
-    )  # settings of a layer, not options of the command line
+    assert "--" not in worse.notices[0].remedy  # settings of a layer, not options of the command line
 
 
 def test_a_server_that_is_behind_others_says_by_how_much():
     layer, heard, _ = fed("one")
     for behind, said in ((None, False), ((3, 1204), True)):
-        page = layer_page(overview_of(layer, known(layer, heard, behind=behind)), Sheet(), True)
+        page = layer_page(overview_of(layer, known(layer, heard, behind=behind)), ChartSheet(), True)
         assert ("3 of their entries not read here yet, at most 1,204 so far" in page) is said
 
 
@@ -194,14 +178,12 @@ def test_a_leaderboard_has_an_overview_of_its_own():
     for k in range(300):
         a, b = rng.choice(5, 2, replace=False)
         heard.append(
-            Heard(
-                float(k), 0.0, layer.post(layer.open(f"p{a}", f"p{b}"), float(rng.uniform() < 0.6))
-            )
+            ArrivedLabel(float(k), 0.0, layer.post(layer.open(f"p{a}", f"p{b}"), float(rng.uniform() < 0.6)))
         )
     view = overview_of(layer, known(layer, heard))
     assert isinstance(view.story, EloStory)
-    loss = Recent(heard, "elo", []).last(300).loss
+    loss = RecentLabels(heard, "elo", []).last(300).loss
     assert loss.after == pytest.approx(layer.equilibrium().loss_after)
     assert loss.before == pytest.approx(math.log(2.0))
-    assert brief_of(view).unit == "log loss"
+    assert summarize(view).unit == "log loss"
     assert dataclasses.replace(view, name="b").name == "b"

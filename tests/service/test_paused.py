@@ -3,16 +3,16 @@
 import pytest
 
 import gradeq as gq
-from gradeq.report.of_state import in_short
-from gradeq.report.series import Sheet
-from gradeq.report.words import text
-from gradeq.service.dashboard.overview import Known, overview_of
-from gradeq.service.dashboard.view import layer_page, verdict
-from gradeq.service.live import Heard
+from gradeq.report.charts import ChartSheet
+from gradeq.report.sentences import text
+from gradeq.report.state_facts import state_sentence
+from gradeq.service.dashboard.layer_page import layer_page, verdict_sentence
+from gradeq.service.dashboard.overview import ServiceFacts, overview_of
+from gradeq.service.runtime import ArrivedLabel
 from service.running import running
 from service.test_overview import ROWS, fed, known
 
-HEARD = "52 labels came while learning was paused: heard, not learned from, not in these averages"
+HEARD = "52 labels came while learning was paused: not learned from, not in these averages"
 
 
 def paused(learned=0, heard=52):
@@ -28,11 +28,11 @@ def paused(learned=0, heard=52):
 @pytest.mark.parametrize("learned", [0, 10, 40])
 def test_verdict_and_page_name_the_labels_that_came_while_learning_was_paused(learned):
     layer = paused(learned)
-    short = in_short(layer, layer.equilibrium())
-    view = overview_of(layer, Known("demand", 0.0, 9.0))
-    page = str(layer_page(view, Sheet(), False))
+    short = state_sentence(layer, layer.equilibrium())
+    view = overview_of(layer, ServiceFacts("demand", 0.0, 9.0))
+    page = str(layer_page(view, ChartSheet(), False))
     assert short.endswith(f"; {HEARD}")
-    assert text(verdict(view)).endswith(f" {HEARD}.")
+    assert text(verdict_sentence(view)).endswith(f" {HEARD}.")
     assert view.light.reason == ("" if learned >= 30 else f"{learned} labels learned from")
     assert "no labels yet" not in (short + page).lower()
     assert ("52 labels heard" in page) == (learned == 0)
@@ -40,7 +40,7 @@ def test_verdict_and_page_name_the_labels_that_came_while_learning_was_paused(le
 
 def test_nothing_is_said_of_a_pause_in_which_no_label_came():
     layer = paused(40, 0)
-    assert "paused" not in in_short(layer, layer.equilibrium())
+    assert "paused" not in state_sentence(layer, layer.equilibrium())
 
 
 def test_answers_say_whether_a_label_was_learned_from_when_it_is_sent_again_too(tmp_path):
@@ -73,7 +73,7 @@ def test_labels_that_came_while_learning_was_paused_are_in_no_chart_of_errors():
     layer, heard, _ = fed("one", late=3)
     layer.freeze()
     for k in range(ROWS):
-        heard.append(Heard(float(ROWS + k), 2.0, layer.post(layer.open(0.0), 99.0)))
+        heard.append(ArrivedLabel(float(ROWS + k), 2.0, layer.post(layer.open(0.0), 99.0)))
     layer.resume()
     view = overview_of(layer, known(layer, heard))
     before = overview_of(*(lambda own, came, _: (own, known(own, came)))(*fed("one", late=3)))

@@ -4,7 +4,7 @@ import pytest
 
 from gradeq import from_json
 from gradeq.client import Client, Refused
-from gradeq.service.receipts import compare
+from gradeq.service.audit import compare_receipts
 from gradeq.service.store import open_store
 from service.running import running
 
@@ -75,7 +75,7 @@ def test_a_row_that_is_there_twice_is_named(address: str) -> None:
             "INSERT INTO journal (layer, seq, kind, id, at, author, payload, body) "
             "SELECT layer, 2, kind, id, at, author, payload, body FROM journal"
         )
-    assert compare(store, 1, [("ticket", "x", 1)]).doubled == [("ticket", "x")]
+    assert compare_receipts(store, 1, [("ticket", "x", 1)]).doubled == [("ticket", "x")]
     store.close()
 
 

@@ -5,11 +5,11 @@ import pytest
 
 import gradeq as gq
 from gradeq.errors import GradeqError
-from gradeq.report.series import Sheet
-from gradeq.service.dashboard.overview import Known, overview_of
-from gradeq.service.dashboard.view import layer_page
-from gradeq.service.shown import reached
-from gradeq.service.spec import layer_of
+from gradeq.report.charts import ChartSheet
+from gradeq.service.dashboard.layer_page import layer_page
+from gradeq.service.dashboard.overview import ServiceFacts, overview_of
+from gradeq.service.layer_endpoints import equilibrium_answer
+from gradeq.service.layer_spec import layer_of
 from service.running import running
 from service.test_overview import KINDS, known
 
@@ -48,7 +48,7 @@ def test_auto_is_advised_only_where_it_is_taken(name, late):
         taken = bool(layer_of(SPECS[name] | {"eta": "auto"}))
     except GradeqError:
         taken = False
-    notices = overview_of(layer, Known("demand", 0.0, 9.0)).notices
+    notices = overview_of(layer, ServiceFacts("demand", 0.0, 9.0)).notices
     remedies = [n.remedy for n in notices if "apped" in n.claim or "got worse" in n.claim]
     assert remedies
     assert all(('"eta": "auto"' in remedy) == taken for remedy in remedies)
@@ -62,7 +62,7 @@ def test_warnings_over_http_have_no_options_of_the_command_line(tmp_path):
             server.client.post(f"{path}/predictions", json={"id": k, "prediction": 0.0})
             server.client.post(f"{path}/labels", json={"id": k, "label": y})
         with server.service.desk.reading("default", "demand") as live:
-            (warning,) = reached(live).warnings
+            (warning,) = equilibrium_answer(live).warnings
     assert "--" not in warning["remedy"] and '`"eta": "auto"`' in warning["remedy"]
 
 
@@ -85,13 +85,11 @@ def test_a_capped_step_slows_what_the_layer_is_about(kind, word):
     for ticket, y in zip(tickets, labels, strict=True):
         layer.post(ticket, y)
     (found,) = [n for n in overview_of(layer, known(layer, [])).notices if "capped" in n.claim]
-    assert (
-        f"overshoot. {word} " in found.evidence and "more slowly, and stays safe." in found.evidence
-    )
+    assert f"overshoot. {word} " in found.evidence and "more slowly, but safely." in found.evidence
 
 
 def test_one_label_is_not_called_labels():
     layer = gq.Debiaser(eta=0.05)
     layer.post(layer.open(1.0), 2.0)
-    page = str(layer_page(overview_of(layer, known(layer, [])), Sheet(), False))
+    page = str(layer_page(overview_of(layer, known(layer, [])), ChartSheet(), False))
     assert "1 prediction, 1 label learned from" in page and "1 labels" not in page

@@ -6,7 +6,7 @@ import time
 from gradeq.errors import GradeqError
 from gradeq.service.audit import audit_store
 from gradeq.service.desk import Desk
-from gradeq.service.items import Label, Prediction
+from gradeq.service.schemas import Label, Prediction
 from gradeq.service.store import open_store
 
 

@@ -6,13 +6,12 @@ import pytest
 from gradeq.errors import BadInput
 from gradeq.service.audit import Auditor, audit_store
 from gradeq.service.desk import Desk
-from gradeq.service.items import Label
-from gradeq.service.live import Live
-from gradeq.service.moving import exported
-from gradeq.service.retention import fold_layer
+from gradeq.service.maintenance import export_state, fold_layer
+from gradeq.service.runtime import LayerRuntime
+from gradeq.service.schemas import Label, Prediction
 from gradeq.service.store import open_store
 from service.test_desk import SPECS, item_of, label_of
-from service.test_moving import used
+from service.test_import_export import used
 
 
 class Clock:
@@ -42,7 +41,7 @@ def run(desk, clock, spec, rng, rows, first=0):
         desk.label("t", "own", [label]).result()
         if k % 10 == 9:
             with desk.store.write() as tx:
-                live = desk.live("t", "own")
+                live = desk.runtime("t", "own")
                 tx.keep_snapshot(1, live.head.seq, live.layer.to_json(), clock.now)
 
 
@@ -66,15 +65,13 @@ def test_sums_hashes_and_states_are_in_order_after_every_fold(name, at_work):
         assert auditor.tail(row).faults == [] and Auditor(desk.store).tail(row).faults == []
         (found,) = audit_store(desk.store)
         assert (found.faults, found.entries) == ([], before[1].entries)
-        assert Auditor(desk.store).whole(row, desk.copy("t", "own").result()).faults == []
+        assert Auditor(desk.store).full(row, desk.copy("t", "own").result()).faults == []
     assert gone > 50
-    assert Live.load(desk.store, row).layer.to_json() == desk.live("t", "own").layer.to_json()
-    exported(desk.store, row)
+    assert LayerRuntime.load(desk.store, row).layer.to_json() == desk.runtime("t", "own").layer.to_json()
+    export_state(desk.store, row)
 
 
-def test_open_tickets_stay_until_their_time_has_passed_and_ids_are_refused_until_twice_that(
-    at_work,
-):
+def test_open_tickets_stay_until_their_time_has_passed_and_ids_are_refused_until_twice_that(at_work):
     desk, clock = at_work
     for ttl, open_then in ((None, True), (30, False)):
         name = f"ttl {ttl}"
@@ -83,7 +80,7 @@ def test_open_tickets_stay_until_their_time_has_passed_and_ids_are_refused_until
         rng = np.random.default_rng(2)
         desk.predict("t", name, [item_of(spec, rng, k) for k in range(4)]).result()
         desk.label("t", name, [Label(id=k, label=0.5) for k in (0, 1)]).result()
-        live, start = desk.live("t", name), clock.now
+        live, start = desk.runtime("t", name), clock.now
         row = live.row
         for wait in (10.0, 50.0, 59.0, 61.0, 200.0):
             clock.now = start + wait
@@ -91,15 +88,13 @@ def test_open_tickets_stay_until_their_time_has_passed_and_ids_are_refused_until
                 tx.keep_snapshot(live.number, live.head.seq, live.layer.to_json(), clock.now)
             fold_layer(desk.store, row, 60.0, clock.now)
             ids = {entry.id for entry in desk.store.entries(live.number)}
-            assert ids == (
-                {"0", "1", "2", "3"} if wait < 60.0 else {"2", "3"} if open_then else set()
-            )
+            assert ids == ({"0", "1", "2", "3"} if wait < 60.0 else {"2", "3"} if open_then else set())
             if wait < 60.0:
                 told = desk.predict("t", name, [item_of(spec, rng, 0)]).result()
                 assert told[0].status == "conflict"
         status = desk.label("t", name, [Label(id=2, label=0.5)]).result()[0].status
         assert status in (("applied",) if open_then else ("unknown", "expired"))
-        assert Auditor(desk.store).whole(row).faults == []
+        assert Auditor(desk.store).full(row).faults == []
 
 
 def test_nothing_goes_that_no_snapshot_holds_or_that_may_still_be_needed(at_work):
@@ -120,6 +115,22 @@ def test_nothing_goes_that_no_snapshot_holds_or_that_may_still_be_needed(at_work
     for spec, keep in (({"ttl": 60}, 100.0), ({"tickets": "signed"}, 1e9), ({}, 0.0)):
         with pytest.raises(BadInput, match=r"twice|for ever|too little"):
             fold_layer(desk.store, row._replace(spec={**row.spec, **spec}), keep, clock.now)
+
+
+def test_the_ticket_of_a_label_that_still_waits_stays(at_work):
+    """A server that was down for long learns from it when it starts again."""
+    desk, clock = at_work
+    desk.create("t", "own", {"kind": "debias", "eta": 0.1, "ttl": 20, "maturity": 5})
+    desk.predict("t", "own", [Prediction(id=k, prediction=1.0) for k in range(3)]).result()
+    assert desk.label("t", "own", [Label(id=0, label=3.0)]).result()[0].status == "waiting"
+    live = desk.runtime("t", "own")
+    with desk.store.write() as tx:
+        tx.keep_snapshot(1, live.head.seq, live.layer.to_json(), clock.now)
+    assert fold_layer(desk.store, desk.store.layer("t", "own"), 40.0, clock.now + 1000.0) == 2
+    clock.now += 1000.0
+    desk.predict("t", "own", [Prediction(id=9, prediction=1.0)]).result()
+    assert [heard.posting.y for heard in live.recent_labels] == [3.0]
+    assert [found.faults for found in audit_store(desk.store)] == [[]]
 
 
 def test_a_clock_that_ran_ahead_keeps_more_and_never_less(at_work):
@@ -155,14 +166,12 @@ def test_damage_to_what_was_folded_is_found(at_work):
     for sql in (
         "UPDATE folds SET hash = '1'",
         "UPDATE folds SET entries = entries + 1",
-        "UPDATE folds SET sums = hash"
-        if not desk.store.shared
-        else "UPDATE folds SET sums = '\\x00'",
+        "UPDATE folds SET sums = hash" if not desk.store.shared else "UPDATE folds SET sums = '\\x00'",
         "DELETE FROM folds",
     ):
         try:
             with desk.store.write() as tx:
-                tx.own.execute(sql.replace("sums = hash", "sums = CAST(hash AS BLOB)"))
+                tx.connection.execute(sql.replace("sums = hash", "sums = CAST(hash AS BLOB)"))
                 found = Auditor(InTransaction(desk.store, tx)).tail(row).faults
                 raise ZeroDivisionError
         except ZeroDivisionError:
@@ -179,4 +188,4 @@ class InTransaction:
         from contextlib import nullcontext
 
         self.secret = store.secret
-        self.driver = type("Driver", (), {"reading": staticmethod(lambda: nullcontext(tx.own))})
+        self.driver = type("Driver", (), {"reading": staticmethod(lambda: nullcontext(tx.connection))})

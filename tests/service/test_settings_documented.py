@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gradeq.layers.registry import layer_class
-from gradeq.service.spec import MAX_NAMES, OURS, _needed, _settings, layer_of
-from service.test_words import GOOD
+from gradeq.service.layer_spec import MAX_NAMES, SERVICE_SETTINGS, _required_settings, _settings, layer_of
+from service.test_refusal_texts import GOOD
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
 KINDS = ("debias", "quantile", "quantiles", "interval", "conformal", "ensemble", "elo")
@@ -20,16 +20,14 @@ def rows():
     table = PAGE.split("## Settings\n")[1].split("\n## ")[0]
     for line in table.splitlines():
         if found := re.match(r"\| `(\w+)` \| ([^|]+) \| ([^|]*)\|", line):
-            kinds = (
-                found[2].replace("all", ", ".join(KINDS)).replace("trackers", ", ".join(TRACKERS))
-            )
+            kinds = found[2].replace("all", ", ".join(KINDS)).replace("trackers", ", ".join(TRACKERS))
             yield found[1], kinds.strip().split(", "), found[3].strip().strip("`")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_setting_of_a_kind_is_in_the_table_and_no_other(kind):
     told = {name for name, kinds, _ in rows() if kind in kinds}
-    own = set(OURS) - {"kind", "decay", "strength"}
+    own = set(SERVICE_SETTINGS) - {"kind", "decay", "strength"}
     assert told == set(_settings(layer_class(kind))) | own
 
 
@@ -42,7 +40,7 @@ def test_defaults_are_those_of_the_classes(kind):
             continue
         if name == "max_names":
             assert told == str(MAX_NAMES)
-        elif name in _needed(cls):
+        elif name in _required_settings(cls):
             assert told == ""
         elif name in given:
             default = given[name].default
@@ -67,8 +65,4 @@ def test_a_step_left_out_is_the_one_of_the_table(kind):
 ])  # fmt: skip
 def test_where_auto_does_not_suit_the_step_left_out_is_the_plain_one(more):
     spec = {"kind": "debias", **more}
-    assert (
-        layer_of(spec).step
-        == layer_of(spec | {"eta": "plain"}).step
-        == (0.03 if "outcome" in more else 0.01)
-    )
+    assert layer_of(spec).step == layer_of(spec | {"eta": "plain"}).step == (0.03 if "outcome" in more else 0.01)

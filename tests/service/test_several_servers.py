@@ -7,12 +7,11 @@ import time
 import numpy as np
 import pytest
 
-from gradeq.service.bodies import plain_in, posting_in, ticket_in
 from gradeq.service.desk import Desk
-from gradeq.service.items import Label, Prediction
-from gradeq.service.spec import layer_of
+from gradeq.service.layer_spec import layer_of
+from gradeq.service.schemas import Label, Prediction, decode_json, decode_posting, decode_ticket
 from gradeq.service.store import open_store
-from gradeq.service.store.schema import CONTROL, TICKET
+from gradeq.service.store.database import CONTROL, TICKET
 
 SPECS = {
     "groups": {"kind": "debias", "eta": 0.05, "groups": ["g"]},
@@ -56,10 +55,7 @@ def worker(desk, spec, who, seed, failed):
             assert [own.status for own in told] == ["served"] * 3
             labels = [Label(id=item.id, label=label_of(spec, rng)) for item in items]
             if spec.get("tickets") == "signed":
-                labels = [
-                    Label(label=own.label, ticket=t.ticket)
-                    for own, t in zip(labels, told, strict=True)
-                ]
+                labels = [Label(label=own.label, ticket=t.ticket) for own, t in zip(labels, told, strict=True)]
             told = desk.label("t", "demand", [*labels, labels[0]]).result()
             assert [own.status for own in told] == ["applied"] * 3 + ["duplicate"]
             if turn % 5 == 0 and not labels[0].ticket:
@@ -78,10 +74,7 @@ def test_servers_that_share_a_layer_all_have_the_state_of_its_journal(name, tick
     for desk in desks:
         desk.start()
     desks[0].create("t", "demand", spec)
-    threads = [
-        threading.Thread(target=worker, args=(desk, spec, k, k, failed))
-        for k, desk in enumerate(desks)
-    ]
+    threads = [threading.Thread(target=worker, args=(desk, spec, k, k, failed)) for k, desk in enumerate(desks)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -90,17 +83,17 @@ def test_servers_that_share_a_layer_all_have_the_state_of_its_journal(name, tick
     store, own, postings = desks[0].store, layer_of(spec), 0
     for entry in store.entries(store.layer("t", "demand").number):
         if entry.kind == CONTROL:
-            getattr(own, plain_in(entry.body)["do"])()
+            getattr(own, decode_json(entry.body)["do"])()
         else:
             postings += entry.kind != TICKET
-            own.replay([(ticket_in if entry.kind == TICKET else posting_in)(entry.body)])
+            own.replay([(decode_ticket if entry.kind == TICKET else decode_posting)(entry.body)])
     assert postings >= SERVERS * TURNS * 3
     for desk in desks:
-        live = desk.live("t", "demand")
+        live = desk.runtime("t", "demand")
         wait_until(lambda live=live: live.head == store.head(live.number))
         assert columns(live.layer) == columns(own) and live.sums == store.sums(live.number)
     if tickets == "signed":  # others labelled between serving and posting: that is in the lateness
-        assert own.in_flight["peak"] > 1
+        assert own.traffic["peak"] > 1
     for desk in desks:
         desk.stop()
         desk.store.close()
@@ -118,10 +111,7 @@ def test_a_layer_that_another_server_creates_or_deletes(postgres):
     with pytest.raises(ValueError, match="no layer"):
         two.predict("t", "demand", [item]).result()
     one.create("t", "demand", SPECS["quantile"])
-    assert (
-        two.predict("t", "demand", [Prediction(id="a", prediction=1.0)]).result()[0].status
-        == "served"
-    )
+    assert two.predict("t", "demand", [Prediction(id="a", prediction=1.0)]).result()[0].status == "served"
     for desk in (one, two):
         desk.stop()
         desk.store.close()
@@ -134,7 +124,7 @@ def test_a_server_that_cannot_hear_of_the_others_says_so(postgres, monkeypatch):
     item = Prediction(id="a", prediction=1.0, groups={"g": "x"})
     assert not desk.predict("t", "demand", [item]).result()[0].stale
     postgres.stop()
-    monkeypatch.setattr("gradeq.service.desk.STALE", 0.3)
+    monkeypatch.setattr("gradeq.service.desk.STALE_AFTER", 0.3)
     wait_until(lambda: desk.predict("t", "demand", [item]).result()[0].stale)
     assert desk.predict("t", "demand", [item]).result()[0].adjusted == 1.0
     postgres.start()

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import gradeq as gq
-from gradeq.report.of_layer import page_of
-from gradeq.report.of_state import harm_since, in_short
-from gradeq.report.series import Sheet
-from gradeq.report.words import text
-from gradeq.service.dashboard.overview import Known, overview_of
-from gradeq.service.dashboard.side import brief_of
-from gradeq.service.dashboard.view import layer_page, verdict
+from gradeq.report.charts import ChartSheet
+from gradeq.report.layer_story import page_of
+from gradeq.report.sentences import text
+from gradeq.report.state_facts import state_harm_notices, state_sentence
+from gradeq.service.dashboard.layer_page import layer_page, verdict_sentence
+from gradeq.service.dashboard.overview import ServiceFacts, overview_of
+from gradeq.service.dashboard.sidebar import summarize
 from service.running import running
 
 Y = np.random.default_rng(11).normal(10.0, 2.0, 200).tolist()
@@ -36,18 +36,18 @@ def fed(kind, **own):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_page_in_shadow_says_what_would_have_been_served(kind):
     for shadow in (False, True):
-        view = overview_of(fed(kind, shadow=shadow), Known("demand", 0.0, 9.0))
-        said = text(verdict(view))
-        page = str(layer_page(view, Sheet(), False))
+        view = overview_of(fed(kind, shadow=shadow), ServiceFacts("demand", 0.0, 9.0))
+        said = text(verdict_sentence(view))
+        page = str(layer_page(view, ChartSheet(), False))
         assert said.startswith("In shadow, raw values are served. ") == shadow
         assert bool(CLAIMS.search(said)) != shadow
         assert ("before, then served" in page) != shadow
-        assert brief_of(view).what.endswith(", in shadow") == shadow
+        assert summarize(view).what.endswith(", in shadow") == shadow
         assert ("In shadow, raw values are served." in page_of(fed(kind, shadow=shadow))) == shadow
 
 
 def test_the_numbers_of_shadow_are_those_of_serving():
-    live, shadow = (in_short(layer, layer.equilibrium()) for layer in (
+    live, shadow = (state_sentence(layer, layer.equilibrium()) for layer in (
         fed("debias"), fed("debias", shadow=True)
     ))  # fmt: skip
     assert shadow == f"in shadow, raw values are served; would be: {live}"
@@ -58,7 +58,7 @@ def test_what_would_be_worse_in_shadow_was_served_to_nobody():
     layer = gq.Debiaser(eta=0.9, shadow=True)
     for y in rng.normal(0.0, 1.0, 200):
         layer.post(layer.open(0.0), float(y))
-    (found,) = harm_since(layer, layer.equilibrium())
+    (found,) = state_harm_notices(layer, layer.equilibrium())
     assert found.evidence.startswith("In shadow: none of it was served. ")
 
 

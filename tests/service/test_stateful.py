@@ -12,10 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from gradeq.ledger.exact import UNIT
 from gradeq.service.audit import Auditor
 from gradeq.service.desk import Desk
-from gradeq.service.items import Label, Prediction
-from gradeq.service.spec import layer_of
+from gradeq.service.layer_spec import layer_of
+from gradeq.service.schemas import Label, Prediction
 from gradeq.service.store import open_store
-from gradeq.service.store.failures import StoreUnavailable
+from gradeq.service.store.database import StoreUnavailable
 from gradeq.service.store.sqlite import Sqlite
 
 SPEC = {"kind": "debias", "eta": 0.25, "groups": ["g"], "maturity": 0}
@@ -172,7 +172,7 @@ class Service(RuleBasedStateMachine):
     @invariant()
     def the_service_is_the_library(self):
         if self.desk is not None and hasattr(self, "sums"):
-            assert self.desk.live("t", "own").layer.to_json() == self.layer.to_json()
+            assert self.desk.runtime("t", "own").layer.to_json() == self.layer.to_json()
 
     @invariant()
     def sums_are_exact(self):

@@ -10,10 +10,8 @@ import pytest
 from gradeq.errors import GradeqError
 from gradeq.ledger.exact import Sum, add, amounts
 from gradeq.service.store import open_store
-from gradeq.service.store.failures import StoreDamaged, StoreTaken, StoreUnavailable
-from gradeq.service.store.rows import MODULUS, Head, hashed
-from gradeq.service.store.schema import CORRECTION, POSTING, TICKET
-from gradeq.service.store.store import KEPT, REJECTIONS
+from gradeq.service.store.database import CORRECTION, POSTING, TICKET, StoreDamaged, StoreTaken, StoreUnavailable
+from gradeq.service.store.journal_store import MODULUS, REJECTIONS_KEPT, SNAPSHOTS_KEPT, Head, hash_entries
 from service.books import SPEC, append, journal
 
 
@@ -30,9 +28,7 @@ def number(store):
         return tx.create("acme", "demand", SPEC, 1.5).number
 
 
-def test_what_was_written_is_read_back_to_the_last_bit_after_the_store_is_opened_again(
-    address, store, number
-):
+def test_what_was_written_is_read_back_to_the_last_bit_after_the_store_is_opened_again(address, store, number):
     rows = journal(1, 60)
     for k in range(0, len(rows), 7):
         append(store, number, rows[k : k + 7])
@@ -55,7 +51,7 @@ def test_head_is_the_number_the_count_and_the_hash_of_all_rows_in_any_order(stor
     own = [entry for entry, _ in rows]
     random.Random(0).shuffle(own)
     assert head == store.head(number)
-    total = (born + hashed(store.secret, number, own)) % MODULUS
+    total = (born + hash_entries(store.secret, number, own)) % MODULUS
     assert head == Head(len(rows), len(rows), total)
     for changed in (
         own[1:],
@@ -65,9 +61,9 @@ def test_head_is_the_number_the_count_and_the_hash_of_all_rows_in_any_order(stor
         [own[0]._replace(id=own[1].id), own[1]._replace(id=own[0].id), *own[2:]],
         [own[0]._replace(body=own[0].body[:-2] + b"1}"), *own[1:]],
     ):
-        assert (born + hashed(store.secret, number, changed)) % MODULUS != total
+        assert (born + hash_entries(store.secret, number, changed)) % MODULUS != total
     for secret, other in ((store.secret, number + 1), (b"other", number)):
-        assert (born + hashed(secret, other, own)) % MODULUS != total
+        assert (born + hash_entries(secret, other, own)) % MODULUS != total
     assert 0 <= head.hash < MODULUS
 
 
@@ -95,9 +91,7 @@ def test_a_transaction_that_fails_at_any_statement_leaves_nothing(store, number)
         left = k
         with pytest.raises(ZeroDivisionError), store.write() as tx:
             for do in (
-                lambda tx=tx: tx.append(
-                    number, tx.head(number), [entry for entry, _ in rows[10:]], {}
-                ),
+                lambda tx=tx: tx.append(number, tx.head(number), [entry for entry, _ in rows[10:]], {}),
                 lambda tx=tx: tx.keep_snapshot(number, 10, "{}", 0.0),
                 lambda tx=tx: tx.reject(number, [(0.0, '"x"', "unknown", "never served")]),
                 lambda tx=tx: tx.create("acme", "other", {}, 0.0),
@@ -129,8 +123,8 @@ def test_one_id_has_one_ticket_and_one_first_label(store, number):
         firsts = [entry for entry, _ in rows if entry.kind in (TICKET, POSTING)]
         assert sorted(found.values()) == sorted(firsts)
         assert tx.find(number, []) == {} == tx.find(number + 1, [firsts[0].id])
-        assert tx.corrected(number, corrected[0].id).seq == head.seq + 1
-        assert tx.corrected(number, '"nobody"') is None
+        assert tx.changes(number, corrected[0].id)[-1].seq == head.seq + 1
+        assert tx.changes(number, '"nobody"') == []
 
 
 def test_numbers_of_a_journal_have_no_gap(store, number):
@@ -161,17 +155,13 @@ def test_last_snapshots_and_rejections_are_kept(store, number):
     assert store.snapshot(number) == (9, "text 9")
     with store.driver.reading() as own:
         kept = [row[0] for row in own.execute("SELECT seq FROM snapshots ORDER BY seq")]
-    assert kept == [8, 9] and len(kept) == KEPT
+    assert kept == [8, 9] and len(kept) == SNAPSHOTS_KEPT
     for start in (0, 60, 100):
         with store.write() as tx:
-            tx.reject(
-                number, [(float(k), f'"{k}"', "unknown", "") for k in range(start, start + 70)]
-            )
+            tx.reject(number, [(float(k), f'"{k}"', "unknown", "") for k in range(start, start + 70)])
     found = store.rejections(number)
-    assert len(found) == REJECTIONS
-    assert [item[1] for item in found] == [
-        f'"{k}"' for k in [*range(169, 99, -1), *range(129, 99, -1)]
-    ]
+    assert len(found) == REJECTIONS_KEPT
+    assert [item[1] for item in found] == [f'"{k}"' for k in [*range(169, 99, -1), *range(129, 99, -1)]]
 
 
 def test_latest_entries_of_some_kinds_come_oldest_first(store, number):
@@ -238,10 +228,7 @@ def test_two_writers_of_one_journal_never_lose_or_double_a_row(address, store, n
         except GradeqError as error:
             failed.append(error)
 
-    threads = [
-        threading.Thread(target=write, args=(own, bodies[k::2]))
-        for k, own in enumerate((store, other))
-    ]
+    threads = [threading.Thread(target=write, args=(own, bodies[k::2])) for k, own in enumerate((store, other))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -250,7 +237,7 @@ def test_two_writers_of_one_journal_never_lose_or_double_a_row(address, store, n
     assert not failed
     rows = list(store.entries(number))
     assert [entry.seq for entry in rows] == [*range(1, len(bodies) + 1)]
-    assert store.head(number).hash == (born + hashed(store.secret, number, rows)) % MODULUS
+    assert store.head(number).hash == (born + hash_entries(store.secret, number, rows)) % MODULUS
     sums = {}
     for entry, value in bodies:
         if entry.kind != TICKET:
@@ -259,9 +246,9 @@ def test_two_writers_of_one_journal_never_lose_or_double_a_row(address, store, n
 
 
 def own_sums(tx, number):
-    from gradeq.service.store.rows import sums_of
+    from gradeq.service.store.journal_store import read_sums
 
-    return sums_of(tx.own, number)
+    return read_sums(tx.connection, number)
 
 
 def test_many_servers_may_make_the_same_new_store_at_once(new_store):
@@ -300,9 +287,7 @@ def test_one_server_at_a_time_writes_to_a_file_and_any_number_to_postgresql(addr
     second.close()
 
 
-def test_where_no_lock_holds_the_server_that_came_later_writes_and_the_other_is_refused(
-    tmp_path, monkeypatch
-):
+def test_where_no_lock_holds_the_server_that_came_later_writes_and_the_other_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("gradeq.service.store.sqlite.lock", lambda descriptor: None)
     first, second = (open_store(str(tmp_path / "store.db")) for _ in range(2))
     with first.write() as tx:

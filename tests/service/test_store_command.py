@@ -11,11 +11,11 @@ import pytest
 import gradeq as gq
 from gradeq.cli import run
 from gradeq.service.desk import Desk
-from gradeq.service.items import Label
+from gradeq.service.schemas import Label
 from gradeq.service.store import open_store
 from service.test_audit import fill
 from service.test_desk import SPECS
-from service.test_moving import used
+from service.test_import_export import used
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_layer_goes_out_to_a_state_file_and_in_again(path, tmp_path, capsys):
     assert run(["store", "export", path, "quantile", "-o", state]) == 0
     assert run(["audit", state]) == 0
     layer = gq.load(state)
-    assert layer.in_flight["open"] > 0
+    assert layer.traffic["open"] > 0
     assert run(["store", "import", state, path, "--name", "again"]) == 0
     assert "default/again: 30 served" in capsys.readouterr().out
     again = str(tmp_path / "again.json")
@@ -91,12 +91,10 @@ def test_a_state_file_of_the_command_line_starts_a_layer_of_the_service(tmp_path
     layer = gq.load(state)
     ids = list(layer.ids)
     (waiting,) = [id for id in ids if layer.ids[id] == "open"]
-    told = desk.label(
-        "default", "demand", [Label(id=waiting, label=2.0), Label(id=ids[0], label=77.0)]
-    )
+    told = desk.label("default", "demand", [Label(id=waiting, label=2.0), Label(id=ids[0], label=77.0)])
     assert [answer.status for answer in told.result()] == ["applied", "conflict"]
     layer.update(2.0, id=waiting)
-    assert desk.live("default", "demand").layer.theta == layer.theta
+    assert desk.runtime("default", "demand").layer.theta == layer.theta
     assert run(["store", "import", state, path, "--name", "other"]) == 2
     assert "another server is at work" in capsys.readouterr().err
     desk.stop()
@@ -110,7 +108,7 @@ def test_rows_that_no_snapshot_holds_stay_and_the_command_says_why(tmp_path, cap
     desk.start()
     desk.create("t", "groups", SPECS["groups"])
     fill(desk, "groups", SPECS["groups"], np.random.default_rng(1), 30)
-    entries = desk.live("t", "groups").head.seq
+    entries = desk.runtime("t", "groups").head.seq
     assert run(["store", "fold", path, "--keep", "1"]) == 0
     assert capsys.readouterr().out == (
         f"t/groups: 0 of {entries} entries folded now; {entries} that are old enough stay: only what is in every "
@@ -137,9 +135,7 @@ def test_old_rows_are_folded_and_the_store_is_in_order(path, capsys):
 
 
 @pytest.mark.parametrize("folded", [False, True])
-def test_sums_and_snapshots_are_made_anew_in_a_copy_and_the_original_stays(
-    path, tmp_path, capsys, folded
-):
+def test_sums_and_snapshots_are_made_anew_in_a_copy_and_the_original_stays(path, tmp_path, capsys, folded):
     if folded:
         assert run(["store", "fold", path, "--keep", "1"]) == 0
     state, again = str(tmp_path / "a.json"), str(tmp_path / "b.json")
@@ -181,17 +177,5 @@ def test_used_layers_of_the_library_come_with_a_word_about_what_cannot_come_alon
     layer = used(SPECS["debias"])
     layer.predict(1.0)
     layer.save(tmp_path / "state.json")
-    assert (
-        run(
-            [
-                "store",
-                "import",
-                str(tmp_path / "state.json"),
-                str(tmp_path / "new.db"),
-                "--name",
-                "x",
-            ]
-        )
-        == 0
-    )
-    assert "1 predictions wait without an id" in capsys.readouterr().out
+    assert run(["store", "import", str(tmp_path / "state.json"), str(tmp_path / "new.db"), "--name", "x"]) == 0
+    assert "1 prediction waits without an id" in capsys.readouterr().out

@@ -13,12 +13,12 @@ import pytest
 
 import gradeq as gq
 from gradeq.errors import BadInput
-from gradeq.layers.doubts import silenced
+from gradeq.layers.internals import silenced
 from gradeq.service.audit import Auditor
 from gradeq.service.desk import Desk
-from gradeq.service.items import Label, Prediction
-from gradeq.service.live import Live
-from gradeq.service.moving import exported
+from gradeq.service.maintenance import export_state
+from gradeq.service.runtime import LayerRuntime
+from gradeq.service.schemas import Label, Prediction
 from gradeq.service.store import open_store
 
 DAY, RATE, WHO = 86400.0, 0.084, "t"
@@ -48,11 +48,9 @@ def sound(path: Path) -> None:
     """The audit of the whole store finds nothing, and the journal done again is the layer that was saved."""
     store = open_store(str(path))
     for row in store.layers():
-        assert Auditor(store).whole(row).faults == []
-        live = Live.load(store, row)
-        assert (
-            gq.from_json(exported(store, row)).equilibrium().rows == live.layer.equilibrium().rows
-        )
+        assert Auditor(store).full(row).faults == []
+        live = LayerRuntime.load(store, row)
+        assert gq.from_json(export_state(store, row)).equilibrium().rows == live.layer.equilibrium().rows
     store.close()
 
 
@@ -119,15 +117,13 @@ def test_churn_is_served_as_it_was_predicted(tmp_path: Path, spec: dict[str, Any
             for id in ids:
                 gone = rng.random() < RATE
                 if gone or "missing_is" not in spec:
-                    known.setdefault(day + (rng.randint(1, 29) if gone else 30), []).append(
-                        (id, float(gone))
-                    )
+                    known.setdefault(day + (rng.randint(1, 29) if gone else 30), []).append((id, float(gone)))
             clock.now += DAY / 2
             if known.get(day):
                 labelled(desk, *known[day])
             clock.now += DAY / 2
         with desk.reading(WHO, "churn") as live:
-            early = live.layer._book.early
+            early = live.layer.internals.tickets.early
             warned = early is not None and bool(early.why)
             rows = live.layer.equilibrium().rows
     assert means[:30] == pytest.approx([RATE] * 30)
@@ -153,10 +149,10 @@ def test_a_layer_whose_labels_wait_is_moved_with_them(tmp_path: Path, spec: dict
             labels = [Label(id=id, label=y) for id, y in known.get(day, ())]
             if day == 20:
                 (row,) = desk.store.layers()
-                text = exported(desk.store, row)
-                assert gq.from_json(text)._book.waiting
+                text = export_state(desk.store, row)
+                assert gq.from_json(text).internals.tickets.waiting
                 desk.create(WHO, "moved", {}, text)
-                assert exported(desk.store, desk.store.layer(WHO, "moved")) == text
+                assert export_state(desk.store, desk.store.layer(WHO, "moved")) == text
             found = [
                 (
                     [answer.adjusted for answer in desk.predict(WHO, name, items).result()],
@@ -175,12 +171,12 @@ def test_a_layer_of_the_library_is_moved_with_the_labels_that_it_holds_back(tmp_
         layer.predict(RATE, id=k)
         if k >= 30 and rng.random() < RATE:
             layer.update(1.0, id=k - 30)
-    held = list(layer._book.held)
+    held = list(layer.internals.tickets.waiting_ids)
     assert held
     clock, path = Clock(), tmp_path / "store.db"
     with desk_of(path, clock) as desk:
         desk.create(WHO, "churn", {}, layer.to_json())
-        assert exported(desk.store, desk.store.layer(WHO, "churn")) == layer.to_json()
+        assert export_state(desk.store, desk.store.layer(WHO, "churn")) == layer.to_json()
         sent = desk.label(WHO, "churn", [Label(id=held[0], label=1.0)]).result()
         assert [answer.status for answer in sent] == ["duplicate"]
         for k in range(400):
@@ -189,13 +185,10 @@ def test_a_layer_of_the_library_is_moved_with_the_labels_that_it_holds_back(tmp_
                 "applied", "duplicate", "waiting",
             )  # fmt: skip
             layer.update(y, id=k)
-        assert desk.live(WHO, "churn").layer.equilibrium() == layer.equilibrium()
+        assert desk.runtime(WHO, "churn").layer.equilibrium() == layer.equilibrium()
     sound(path)
 
 
 def test_maturity_does_not_go_with_signed_tickets(tmp_path: Path) -> None:
-    with (
-        desk_of(tmp_path / "store.db", Clock()) as desk,
-        pytest.raises(BadInput, match="leave out maturity"),
-    ):
+    with desk_of(tmp_path / "store.db", Clock()) as desk, pytest.raises(BadInput, match="remove maturity"):
         desk.create(WHO, "churn", {"kind": "debias", "maturity": "30d", "tickets": "signed"})

@@ -83,7 +83,7 @@ def test_a_torn_last_line_is_no_fault_and_the_next_line_is_whole(at_work):
         assert (again.damaged, again.seen[one].seq) == (0, 5)
         again([Grown(one, store.head(one))])
         again.close()
-        assert own.read(path, whole.splitlines()[0].decode())[0][one].seq == 9
+        assert own.read_witness(path, whole.splitlines()[0].decode())[0][one].seq == 9
 
 
 def test_no_flipped_bit_of_a_witness_is_believed(at_work):
@@ -93,12 +93,12 @@ def test_no_flipped_bit_of_a_witness_is_believed(at_work):
     write(one, 5, 9)
     whole = Path(path).read_bytes()
     first = whole.splitlines()[0].decode()
-    true = own.read(path, first)[0]
+    true = own.read_witness(path, first)[0]
     for place in range(len(first) + 1, len(whole)):
         for bit in range(8):
             with open(path, "wb") as file:
                 file.write(whole[:place] + bytes([whole[place] ^ (1 << bit)]) + whole[place + 1 :])
-            seen, damaged = own.read(path, first)
+            seen, damaged = own.read_witness(path, first)
             assert damaged or seen == true or whole[place] == 10
             for number, line in seen.items():
                 assert line.seq <= true[number].seq
@@ -112,12 +112,10 @@ def test_a_witness_of_another_store_is_refused(at_work, tmp_path):
     other.close()
 
 
-def test_a_witness_that_grew_large_is_written_anew_and_one_that_cannot_be_written_says_so(
-    at_work, monkeypatch
-):
+def test_a_witness_that_grew_large_is_written_anew_and_one_that_cannot_be_written_says_so(at_work, monkeypatch):
     store, (one, two), path, witness, write = at_work
     write(two, 0, 5)
-    monkeypatch.setattr(own, "LARGEST", 500)
+    monkeypatch.setattr(own, "MAX_WITNESS_BYTES", 500)
     for k in range(40):
         write(one, k, k + 1)
     with open(path) as file:

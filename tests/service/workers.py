@@ -5,8 +5,8 @@ import threading
 from typing import Any, NamedTuple
 
 from gradeq.client import Answer, Client
-from gradeq.service.items import GOOD
-from gradeq.service.store.schema import CORRECTION, POSTING, TICKET
+from gradeq.service.schemas import ACCEPTED
+from gradeq.service.store.database import CORRECTION, POSTING, TICKET
 
 
 class Said(NamedTuple):
@@ -47,7 +47,7 @@ class Worker(threading.Thread):
         return f"{self.number}-{self.made}", self.made % 1000 + self.number / 16 + self.made / 2**20
 
     def note(self, kind: int, id: str, value: float, answer: Answer) -> None:
-        if answer.id != id or answer.status not in GOOD or not answer.stored:
+        if answer.id != id or answer.status not in ACCEPTED or not answer.stored:
             raise AssertionError(f"{kind} {id} {value}: {answer}")
         self.said.append(Said(kind, id, value, answer))
         if kind == TICKET:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import gradeq as gq
 from gradeq.engine.tickets import id_of
 from gradeq.errors import BadInput
-from gradeq.layers.answering import outcome_of
+from gradeq.layers.run import outcome_of
 
 SCHEMA = "shop string, row long, at double, forecast double, sold double"
 COLUMNS = {"prediction": "forecast", "label": "sold", "key": "shop", "id": "row", "order": "at"}
@@ -44,9 +44,7 @@ def events_table(seed: int, n: int = 300, keys: int = 9) -> pa.Table:
     names = [field.split()[0] for field in SCHEMA.split(", ")]
     kinds = [pa.string(), pa.int64(), pa.float64(), pa.float64(), pa.float64()]
     columns = zip(*found, strict=True)
-    return pa.table(
-        [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], names
-    )
+    return pa.table([pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], names)
 
 
 def write_batches(table: pa.Table, folder: Path, count: int) -> None:

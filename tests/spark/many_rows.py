@@ -32,10 +32,7 @@ def table_of(seed: int, n: int = 600, keys: int = 25) -> pa.Table:
     """Rows in order of (time, number): keys of many spellings, labels that are missing, late, of other weights."""
     rng = np.random.default_rng(seed)
     own = rng.integers(0, keys, n)
-    spelled = [
-        (f"shop {k}", str(k), f"{k}.0")[k % 3 if k % 3 < 2 else 1 + j % 2]
-        for j, k in enumerate(own)
-    ]
+    spelled = [(f"shop {k}", str(k), f"{k}.0")[k % 3 if k % 3 < 2 else 1 + j % 2] for j, k in enumerate(own)]
     base = rng.normal(size=n)
     label = base + 0.1 * own + rng.normal(size=n)
     label[rng.random(n) < 0.1] = np.nan
@@ -58,16 +55,14 @@ def table_of(seed: int, n: int = 600, keys: int = 25) -> pa.Table:
     )
 
 
-def library_run(
-    layer: gq.Keyed, table: pa.Table, late: bool, weights: bool = False, ids: bool = False
-) -> Any:
+def library_run(layer: gq.Keyed, table: pa.Table, late: bool, weights: bool = False, ids: bool = False) -> Any:
     """What the library serves for these rows, which are in order."""
     return layer.run(
         np.asarray(table["forecast"]),
         table["sold"],
         key=table["shop"],
-        groups={"region": table["region"]} if "region" in layer._names.groups else None,
-        features={"size": table["size"]} if layer._names.features else None,
+        groups={"region": table["region"]} if "region" in layer.internals.names.groups else None,
+        features={"size": table["size"]} if layer.internals.names.features else None,
         times=table["time"] if late else None,
         label_times=table["known"] if late else None,
         weights=table["weight"] if weights else None,
@@ -91,11 +86,7 @@ def columns_of(late: bool, weights: bool = False, ids: bool = False) -> dict[str
 def served_of(table: pa.Table) -> np.ndarray:
     """The columns that were added, rows in the order of their numbers."""
     table = table.sort_by("number")
-    added = [
-        name
-        for name in table.column_names
-        if name.startswith("adjusted") or name in ("lower", "upper")
-    ]
+    added = [name for name in table.column_names if name.startswith("adjusted") or name in ("lower", "upper")]
     return np.stack([np.asarray(table[name]) for name in added], axis=1)
 
 
@@ -105,21 +96,19 @@ def as_table(served: Any) -> np.ndarray:
 
 def by_key(layer: gq.Keyed) -> dict[str, Any]:
     """Everything learned and owed, by the name of its key: what does not depend on how keys share a layer."""
-    state, names = layer._state, layer._names
+    state, names = layer.internals.state, layer.internals.names
     pairs = names.names
     found: dict[str, Any] = {}
     for column in state.columns:
         if column.per in ("parameter", "key") and len(getattr(state, column.name)):
             rows = state.view(column.name).reshape(-1, len(column.start)).tolist()
-            if (
-                column.name == "steps"
-            ):  # sums of squares are at most so large, by the heaviest weight of any key
+            if column.name == "steps":  # sums of squares are at most so large, by the heaviest weight of any key
                 rows = [row[::2] for row in rows]
             own = pairs if column.per == "parameter" else layer.keys
             found |= {f"{column.name} of {name}": row for name, row in zip(own, rows, strict=True)}
-    for own in layer._book.waiting.values():
+    for own in layer.internals.tickets.waiting.values():
         place = (own.ticket.row.key, own.time, own.due, own.y, own.ticket.served, own.ticket.counts)
         found[f"waiting {place}"] = own.id
-    found["closed"] = {id: (post.eta, post.y) for id, post in layer._book.closed.items()}
-    found["open"] = sorted(layer._book.by_id)
+    found["closed"] = {id: (post.eta, post.y) for id, post in layer.internals.tickets.closed.items()}
+    found["open"] = sorted(layer.internals.tickets.by_id)
     return found

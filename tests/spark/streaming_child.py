@@ -27,9 +27,7 @@ def main(folder: Path, fatal: str) -> None:
     if fatal:
         threading.Thread(target=die_at, args=(folder / fatal,), daemon=True).start()
     spark = started()
-    frame = (
-        spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    )
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     followed = follow(frame, gq.Debiaser(eta=0.1), buckets=BUCKETS, **COLUMNS)
     followed.whole.writeStream.option("checkpointLocation", str(folder / "checkpoint")).trigger(
         availableNow=True

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gradeq as gq
-from gradeq.spark.states import merged
+from gradeq.spark.worker import merge_states
 from spark.local_spark import missing
 from spark.many_events import events_table, library_outcomes, write_batches
 from spark.many_rows import by_key
@@ -20,20 +20,13 @@ from spark.many_rows import by_key
 TESTS = Path(__file__).parents[1]
 BATCHES = 6
 # Planned and not begun; state written and nothing else; output written and not committed; committed.
-FATAL = (
-    "checkpoint/offsets/1",
-    "checkpoint/state/0/1/3.changelog",
-    "out/_spark_metadata/3",
-    "checkpoint/commits/4",
-)
+FATAL = ("checkpoint/offsets/1", "checkpoint/state/0/1/3.changelog", "out/_spark_metadata/3", "checkpoint/commits/4")
 
 
 def run(folder: Path, fatal: str) -> int:
     """One process over the stream, killed when the file appears; how it ended."""
     command = [sys.executable, "-W", "ignore", "-m", "spark.streaming_child", str(folder), fatal]
-    done = subprocess.run(
-        command, cwd=TESTS, capture_output=True, text=True, start_new_session=True, timeout=300
-    )
+    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, start_new_session=True, timeout=300)
     if not fatal:
         assert done.returncode == 0, done.stderr[-2000:]
     return done.returncode
@@ -68,7 +61,7 @@ def test_a_stream_killed_at_every_point_loses_and_doubles_nothing(tmp_path: Path
                 (tmp_path / "checkpoint" / path).unlink(missing_ok=True)
     run(tmp_path, "")
     assert told(committed(tmp_path)) == library_outcomes(whole, table)
-    learned = by_key(merged((tmp_path / "states").read_text(encoding="utf-8").splitlines()))
+    learned = by_key(merge_states((tmp_path / "states").read_text(encoding="utf-8").splitlines()))
     wanted = by_key(whole)
     assert {n: own for n, own in learned.items() if " of " in n} == {
         n: own for n, own in wanted.items() if " of " in n

@@ -11,7 +11,7 @@ import pytest
 import gradeq as gq
 from gradeq.errors import BadInput, StateError
 from gradeq.spark import adjust, read, refusals
-from gradeq.spark.work import STATE
+from gradeq.spark.worker import STATE
 from spark.local_spark import PANDAS
 from spark.many_rows import LAYERS, as_table, by_key, columns_of, library_run, served_of, table_of
 
@@ -26,8 +26,7 @@ def frame_of(spark: Any, table: pa.Table, seed: int = 0) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "late"),
-    [("debias", True), ("groups", False), ("interval", True), ("quantiles", False)],
+    ("name", "late"), [("debias", True), ("groups", False), ("interval", True), ("quantiles", False)]
 )
 def test_two_runs_on_spark_are_those_of_the_library_bit_for_bit(
     spark: Any, tmp_path: Path, name: str, late: bool
@@ -54,9 +53,7 @@ def test_two_runs_on_spark_are_those_of_the_library_bit_for_bit(
 
 
 def test_every_look_at_the_tables_makes_the_same_rows_and_states(spark: Any) -> None:
-    made = adjust(
-        frame_of(spark, table_of(12)), gq.Debiaser(eta=0.1), buckets=4, **columns_of(True)
-    )
+    made = adjust(frame_of(spark, table_of(12)), gq.Debiaser(eta=0.1), buckets=4, **columns_of(True))
     first = (served_of(made.rows.toArrow()), sorted(row.state for row in made.state.collect()))
     spark.conf.set("spark.sql.shuffle.partitions", "5")
     again = (served_of(made.rows.toArrow()), sorted(row.state for row in made.state.collect()))
@@ -97,8 +94,13 @@ def test_whole_numbers_and_dates_are_keys_and_times(spark: Any) -> None:
 WRONG: list[tuple[str, Callable[[Any], Any], dict[str, Any], str]] = [
     ("no column", lambda f: f.drop("sold"), {}, "column 'sold' is missing; the frame has shop"),
     ("text", lambda f: f.selectExpr("* except (forecast)", "shop as forecast"), {}, "holds string"),
-    ("taken", lambda f: f.selectExpr("*", "1 as adjusted"), {}, "has a column 'adjusted' already"),
-    ("twice", lambda f: f.selectExpr("*", "shop"), {}, "column 'shop' is there more than once"),
+    (
+        "taken",
+        lambda f: f.selectExpr("*", "1 as adjusted"),
+        {},
+        "column 'adjusted' is to be added but exists already",
+    ),
+    ("twice", lambda f: f.selectExpr("*", "shop"), {}, "column 'shop' occurs more than once"),
     ("no name", lambda f: f, {"key": None}, "key=None: give the name of a column"),
     ("no order", lambda f: f, {"order": []}, "order=.*: give the name of a column"),
     ("levels", lambda f: f, {"prediction": ["low", "high"]}, "2 prediction columns for 1 levels"),
@@ -109,9 +111,7 @@ WRONG: list[tuple[str, Callable[[Any], Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("make", "given", "words"), [own[1:] for own in WRONG], ids=[own[0] for own in WRONG]
-)
+@pytest.mark.parametrize(("make", "given", "words"), [own[1:] for own in WRONG], ids=[own[0] for own in WRONG])
 def test_wrong_columns_are_refused_before_any_job(
     spark: Any, make: Callable[[Any], Any], given: dict[str, Any], words: str
 ) -> None:
@@ -121,11 +121,7 @@ def test_wrong_columns_are_refused_before_any_job(
 
 
 def test_damaged_and_foreign_states_are_refused_before_the_job(spark: Any) -> None:
-    frame, layer, columns = (
-        spark.createDataFrame(table_of(15, n=40)),
-        gq.Debiaser(eta=0.1),
-        columns_of(False),
-    )
+    frame, layer, columns = (spark.createDataFrame(table_of(15, n=40)), gq.Debiaser(eta=0.1), columns_of(False))
     good = adjust(frame, layer, buckets=2, **columns).state.collect()
 
     def state_of(*rows: tuple[int, int, str | None]) -> Any:
@@ -136,11 +132,7 @@ def test_damaged_and_foreign_states_are_refused_before_the_job(spark: Any) -> No
         (state_of((0, 2, text[:-9] + "}")), StateError, "bucket 0: the state is damaged"),
         (state_of((0, 2, None)), StateError, "bucket 0: the state of a bucket is missing"),
         (state_of((0, 2, text), (0, 2, text)), StateError, "a bucket twice, or of several runs"),
-        (
-            state_of((0, 2, gq.Keyed(gq.Debiaser(eta=0.3)).to_json())),
-            StateError,
-            "made with settings",
-        ),
+        (state_of((0, 2, gq.Keyed(gq.Debiaser(eta=0.3)).to_json())), StateError, "made with settings"),
         (state_of(), BadInput, "the state has no rows"),
         (state_of((0, 2, text)).drop("buckets"), BadInput, "state has the columns"),
     ]
@@ -159,9 +151,7 @@ def test_a_bad_value_in_the_data_is_one_line_after_all(spark: Any, tmp_path: Pat
     )
     made = adjust(frame, gq.Debiaser(eta=0.1), buckets=2, **columns_of(False))
     for ask in (lambda: made.write(tmp_path / "cut"), made.persist, made.equilibrium):
-        with pytest.raises(
-            BadInput, match=r"^key '.*', time=.*, number=7: forecast\[0\] is missing; drop"
-        ):
+        with pytest.raises(BadInput, match=r"^key '.*', time=.*, number=7: forecast\[0\] is missing; drop"):
             ask()
     with pytest.raises(BadInput, match="number=7"), refusals():
         made.rows.count()
@@ -176,9 +166,7 @@ def test_a_state_of_an_earlier_version_goes_on(spark: Any) -> None:
     It did not add up steps, so where it had learned these are not known.
     """
     table, whole = table_of(17, n=300), gq.Keyed(gq.Debiaser(eta=0.1))
-    state = spark.read.schema("bucket int, buckets int, state string").json(
-        str(GOLDEN / "states-0.2.0.json")
-    )
+    state = spark.read.schema("bucket int, buckets int, state string").json(str(GOLDEN / "states-0.2.0.json"))
     library_run(whole, table.slice(0, 150), True)
     learned = {name for name, own in by_key(whole).items() if name.startswith("steps") and any(own)}
     run = library_run(whole, table.slice(150), True)

@@ -12,8 +12,8 @@ import pytest
 import gradeq as gq
 from gradeq.errors import BadInput, StateError
 from gradeq.spark import adjust, certificates_of, events_of, follow, refusals, states_in, together
-from gradeq.spark.session import STORE
-from gradeq.spark.states import merged
+from gradeq.spark.roles import STORE
+from gradeq.spark.worker import merge_states
 from spark.local_spark import PANDAS
 from spark.many_events import COLUMNS, SCHEMA, events_table, library_outcomes, write_batches
 from spark.many_rows import by_key, columns_of, library_run, table_of
@@ -47,9 +47,7 @@ def learned(layer: Any) -> dict[str, Any]:
     return {name: own for name, own in by_key(layer).items() if " of " in name}
 
 
-def test_a_stream_is_the_library_event_by_event_and_moves_to_other_partitions(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_a_stream_is_the_library_event_by_event_and_moves_to_other_partitions(spark: Any, tmp_path: Path) -> None:
     """Predictions and labels as two streams; then a new query from the state of the first, cut otherwise."""
     table, whole = events_table(21), gq.Keyed(gq.Debiaser(eta=0.1))
     half = int(np.searchsorted(np.asarray(table["at"]), 150.0))
@@ -72,7 +70,7 @@ def test_a_stream_is_the_library_event_by_event_and_moves_to_other_partitions(
         state = states_in(spark, folder / "checkpoint", 8)
         library_outcomes(whole, part)
         texts = [row.state for row in state.collect()]
-        assert learned(merged(texts)) == learned(whole)
+        assert learned(merge_states(texts)) == learned(whole)
         last = {row.key: row for row in certificates_of(out).collect()}
         own = whole.table().columns()
         assert {key: last[key].theta for key in last} == {
@@ -90,18 +88,14 @@ def test_a_stream_goes_on_from_the_state_of_a_table(spark: Any, tmp_path: Path) 
     state = adjust(frame, gq.IntervalTracker(0.8), buckets=4, **columns_of(False)).persist().state
     later = events_table(23, n=40)
     write_batches(later, tmp_path / "in", 2)
-    followed = follow(
-        stream_of(spark, tmp_path / "in"), gq.IntervalTracker(0.8), state=state, **COLUMNS
-    )
+    followed = follow(stream_of(spark, tmp_path / "in"), gq.IntervalTracker(0.8), state=state, **COLUMNS)
     out = events_of(written(spark, followed, tmp_path))
     expected = library_outcomes(whole, later)
     served = {row.id: (row.lower, row.upper) for row in out.where("outcome = 'served'").collect()}
     assert served == {id: own for _, id, _, outcome, own in expected if outcome == "served"}
 
 
-def test_tickets_expire_by_a_timer_on_the_clock_of_the_micro_batches(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_tickets_expire_by_a_timer_on_the_clock_of_the_micro_batches(spark: Any, tmp_path: Path) -> None:
     """Nothing but the timer comes after the predictions."""
     table = events_table(24, n=30)
     write_batches(table.filter(pc.is_valid(table["forecast"])), tmp_path / "in", 1)
@@ -115,9 +109,7 @@ def test_tickets_expire_by_a_timer_on_the_clock_of_the_micro_batches(
     )
 
     def ids(outcome: str) -> list[int]:
-        return sorted(
-            row.id for row in spark.table("expiring").where(f"outcome = '{outcome}'").collect()
-        )
+        return sorted(row.id for row in spark.table("expiring").where(f"outcome = '{outcome}'").collect())
 
     try:
         late = time.monotonic() + 240.0
@@ -129,30 +121,18 @@ def test_tickets_expire_by_a_timer_on_the_clock_of_the_micro_batches(
 
 
 WRONG: list[tuple[str, Callable[[Any], Any], dict[str, Any], str]] = [
-    (
-        "a table",
-        lambda f: f.sparkSession.createDataFrame([], SCHEMA),
-        {},
-        "is a table, not a stream",
-    ),
+    ("a table", lambda f: f.sparkSession.createDataFrame([], SCHEMA), {}, "is a table, not a stream"),
     ("no id", lambda f: f, {"id": None}, "joins labels to predictions by id"),
     ("no column", lambda f: f, {"id": "number"}, "column 'number' is missing"),
     ("real ids", lambda f: f, {"id": "at"}, "column 'at' holds double, not text or a whole number"),
     ("no time", lambda f: f, {"time": "when"}, "column 'when' is missing"),
-    (
-        "text time",
-        lambda f: f,
-        {"time": "shop"},
-        "column 'shop' holds string, not a number or a date",
-    ),
+    ("text time", lambda f: f, {"time": "shop"}, "column 'shop' holds string, not a number or a date"),
     ("remember", lambda f: f, {"remember": -1}, "remember=-1"),
     ("levels", lambda f: f, {"prediction": ["forecast", "sold"]}, "2 prediction columns for 1"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("make", "given", "words"), [own[1:] for own in WRONG], ids=[own[0] for own in WRONG]
-)
+@pytest.mark.parametrize(("make", "given", "words"), [own[1:] for own in WRONG], ids=[own[0] for own in WRONG])
 def test_wrong_streams_are_refused_before_the_start(
     spark: Any, tmp_path: Path, make: Callable[[Any], Any], given: dict[str, Any], words: str
 ) -> None:
@@ -162,9 +142,7 @@ def test_wrong_streams_are_refused_before_the_start(
         follow(make(frame), gq.Debiaser(eta=0.1), **COLUMNS | given)
 
 
-def test_another_store_and_damaged_states_are_refused_before_the_start(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_another_store_and_damaged_states_are_refused_before_the_start(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     frame, layer = stream_of(spark, tmp_path / "in"), gq.Debiaser(eta=0.1)
     fresh = gq.Keyed(layer).to_json()

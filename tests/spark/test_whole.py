@@ -16,9 +16,8 @@ import pytest
 import gradeq as gq
 from gradeq.errors import BadInput, OtherSettings, StateError
 from gradeq.layers.rounds import part_of, posted
-from gradeq.spark.boards import elo
-from gradeq.spark.whole import adjust_whole
-from gradeq.spark.whole_stream import FILE, layer_in, whole_stream
+from gradeq.spark import adjust_whole, elo, layer_in, whole_stream
+from gradeq.spark.global_layer import FILE
 from spark.local_spark import PANDAS, missing
 from spark.whole_child import MOMENTS, layer
 
@@ -52,9 +51,7 @@ def by_hand(rows: pa.Table) -> tuple[gq.Debiaser, list[Any], Any]:
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 8])
-def test_however_rows_are_partitioned_it_is_what_one_process_does(
-    spark: Any, partitions: int
-) -> None:
+def test_however_rows_are_partitioned_it_is_what_one_process_does(spark: Any, partitions: int) -> None:
     rows = table()
     now, told, shown = by_hand(rows)
     order = np.random.default_rng(partitions).permutation(len(rows))
@@ -106,9 +103,7 @@ def child(folder: Path, *more: str) -> int:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_stream_that_is_killed_goes_on_as_if_nothing_had_happened(
-    tmp_path: Path, moment: str
-) -> None:
+def test_a_stream_that_is_killed_goes_on_as_if_nothing_had_happened(tmp_path: Path, moment: str) -> None:
     if why := missing():
         pytest.skip(why)
     rows = table(3)
@@ -141,9 +136,7 @@ def test_a_micro_batch_that_comes_again_changes_nothing(spark: Any, tmp_path: Pa
     assert (tmp_path / FILE).read_text() == before
 
 
-def test_a_state_that_is_damaged_or_of_other_settings_is_refused(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_a_state_that_is_damaged_or_of_other_settings_is_refused(spark: Any, tmp_path: Path) -> None:
     post = whole_stream(tmp_path, layer(), **COLUMNS)
     post(spark.createDataFrame(table().slice(0, 20)), 0)
     with pytest.raises(OtherSettings, match="eta"):
@@ -172,7 +165,7 @@ def test_bad_input_is_refused_in_one_line(spark: Any) -> None:
         (frame, layer(), {"batch": "f"}, "column 'f' holds double, not text"),
         (frame, layer(), {"prediction": 5}, "give the name of a column"),
         (frame, layer(), {"prediction": "y"}, "given twice"),
-        (frame.withColumnRenamed("row", "adjusted"), layer(), {}, "'adjusted' already"),
+        (frame.withColumnRenamed("row", "adjusted"), layer(), {}, "'adjusted' is to be added but exists already"),
         (frame.withColumn("f", frame.f * float("inf")), layer(), {}, "finite"),
         (frame.selectExpr("day", "g", "cast(null as double) f", "y"), layer(), {}, "'f' has nulls"),
         (frame.selectExpr("cast(null as int) day", "g", "f", "y"), layer(), {}, "'day' has nulls"),
@@ -201,9 +194,7 @@ def test_the_all_time_leaderboard_is_that_of_one_machine(spark: Any, partitions:
         home=rows["h"].to_numpy(),
     )  # fmt: skip
     frame = spark.createDataFrame(rows).repartition(partitions)
-    found = elo(
-        frame, gq.Elo(0.1, home_advantage=True), a="a", b="b", score="s", weight="w", home="h"
-    )
+    found = elo(frame, gq.Elo(0.1, home_advantage=True), a="a", b="b", score="s", weight="w", home="h")
     ours, theirs = ([row[:8] for row in own.leaderboard("all-time")] for own in (found, alone))
     assert ours == theirs and len(ours) == 12
     assert found.board("all-time").home[:3] == alone.board("all-time").home[:3]

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import gradeq as gq
-from gradeq.spark.whole_stream import whole_stream
+from gradeq.spark import whole_stream
 
 MOMENTS = ("before the state", "after the state", "after the rows")
 SCHEMA = "row long, g string, f double, y double"

@@ -8,17 +8,7 @@ from gradeq.errors import StateError
 from laws.kinds import KINDS
 from states.hostile import lived, text_of, used
 
-FLOATS = (
-    {"$float": "nan"},
-    {"$float": "inf"},
-    {"$float": "-inf"},
-    -1.0,
-    1e308,
-    -1e308,
-    5e-324,
-    0.5,
-    1e17,
-)
+FLOATS = ({"$float": "nan"}, {"$float": "inf"}, {"$float": "-inf"}, -1.0, 1e308, -1e308, 5e-324, 0.5, 1e17)
 ODD = (None, True, "x", "", [], {}, [[]], -1, 0, 10**30, *FLOATS)
 
 

@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 
 import gradeq as gq
-from gradeq import codec
 from gradeq.errors import GradeqError, StateError
+from gradeq.layers import serialization
 from laws.kinds import KINDS
 
 ODD = [
@@ -32,7 +32,7 @@ def lived(name, rows=40):
     for i in range(rows):
         layer.predict(*kind.args(rng), **kind.where(rng), id=i)
         if i % 5:
-            (layer.settle if kind.games else layer.update)(kind.label(rng), id=i)
+            layer.update(kind.label(rng), id=i)
     return kind, layer
 
 
@@ -51,9 +51,7 @@ def altered(body, rng):
     """A copy with one or two places changed, and what was done."""
     body, done = json.loads(json.dumps(body)), []
     for _ in range(rng.choice([1, 1, 1, 2])):
-        every = [
-            path for path in places(body) if len(path) > 1 and path[0] in ("settings", "state")
-        ]
+        every = [path for path in places(body) if len(path) > 1 and path[0] in ("settings", "state")]
         path = rng.choice(every)
         node = body
         for step in path[:-1]:
@@ -64,11 +62,7 @@ def altered(body, rng):
             del node[last]
         elif deed == "twice" and isinstance(node, list):
             node.insert(rng.randrange(len(node) + 1), node[last])
-        elif (
-            deed == "near"
-            and isinstance(node[last], (int, float))
-            and not isinstance(node[last], bool)
-        ):
+        elif deed == "near" and isinstance(node[last], (int, float)) and not isinstance(node[last], bool):
             x = node[last]
             node[last] = rng.choice([x + 1, x - 1, -x, x * 1e6, float(x)])
         elif deed == "swap" and isinstance(node, list):
@@ -81,7 +75,7 @@ def altered(body, rng):
 
 def text_of(body):
     """The state as text, its checksum repaired."""
-    return codec.canonical({**body, "sha256": codec.checksum(body)})
+    return serialization.canonical({**body, "sha256": serialization.checksum(body)})
 
 
 def used(kind, layer):
@@ -92,8 +86,8 @@ def used(kind, layer):
     for work in (
         lambda: [layer.update(kind.label(rng)) for _ in range(2)] if not kind.games else None,
         lambda: layer.predict(*kind.args(rng), **kind.where(rng), id="new"),
-        lambda: (layer.settle if kind.games else layer.update)(kind.label(rng), id="new"),
-        lambda: (layer.settle if kind.games else layer.update)(kind.label(rng), id=0),
+        lambda: layer.update(kind.label(rng), id="new"),
+        lambda: layer.update(kind.label(rng), id=0),
         lambda: layer.correct(1, kind.label(rng)),
         lambda: layer.expire(1e9),
         lambda: run(kind, layer, n, rng),
@@ -108,9 +102,7 @@ def run(kind, layer, n, rng):
     """Whole columns."""
     if kind.games:
         pairs = [kind.args(rng) for _ in range(n)]
-        return layer.run(
-            [a for a, _ in pairs], [b for _, b in pairs], [kind.label(rng) for _ in range(n)]
-        )
+        return layer.run([a for a, _ in pairs], [b for _, b in pairs], [kind.label(rng) for _ in range(n)])
     if kind.bare:
         return layer.run([kind.label(rng) for _ in range(n)])
     rows = [kind.where(rng) for _ in range(n)]
@@ -141,23 +133,12 @@ def main(name, seed, count):
             refused += 1
             continue
         except Exception as error:
-            print(
-                "FAULT load",
-                name,
-                seed,
-                k,
-                done,
-                type(error).__name__,
-                str(error)[:100],
-                flush=True,
-            )
+            print("FAULT load", name, seed, k, done, type(error).__name__, str(error)[:100], flush=True)
             continue
         try:
             used(kind, found)
         except Exception as error:
-            print(
-                "FAULT use", name, seed, k, done, type(error).__name__, str(error)[:100], flush=True
-            )
+            print("FAULT use", name, seed, k, done, type(error).__name__, str(error)[:100], flush=True)
             continue
         taken += 1
     print("done", name, refused, taken, flush=True)

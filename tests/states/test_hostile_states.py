@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import gradeq as gq
-from gradeq import codec
 from gradeq.errors import StateError
+from gradeq.layers import serialization
 from laws.kinds import KINDS
 
 COUNT, PARTS = 40, 4
@@ -47,9 +47,7 @@ def test_every_field_altered_is_refused_or_works(part):
     assert len(lines) == len(list(KINDS)[part::PARTS])
 
 
-@pytest.mark.parametrize(
-    ("column", "values"), [("total_path", []), ("path", []), ("total_path", [0.0, 0.0, 0.0])]
-)
+@pytest.mark.parametrize(("column", "values"), [("total_path", []), ("path", []), ("total_path", [0.0, 0.0, 0.0])])
 def test_the_steps_of_a_falling_schedule_cannot_be_lost(column, values):
     layer = KINDS["falling"].make()
     layer.run([1.0] * 9, [2.0] * 9, groups={"g": list("abcabcabc")})
@@ -57,7 +55,7 @@ def test_the_steps_of_a_falling_schedule_cannot_be_lost(column, values):
     del body["sha256"]
     body["state"]["columns"][column] = {"$array": "d", "values": values}
     with pytest.raises(StateError):
-        gq.from_json(codec.canonical({**body, "sha256": codec.checksum(body)}))
+        gq.from_json(serialization.canonical({**body, "sha256": serialization.checksum(body)}))
 
 
 @pytest.mark.parametrize("version", [0, -1, 1, 3, "2", "1", 2.5, None, True, [2]])
@@ -65,7 +63,7 @@ def test_another_format_is_refused(version):
     body = json.loads(gq.Debiaser(0.1).to_json()) | {"format": version}
     del body["sha256"]
     with pytest.raises(StateError):
-        gq.from_json(codec.canonical({**body, "sha256": codec.checksum(body)}))
+        gq.from_json(serialization.canonical({**body, "sha256": serialization.checksum(body)}))
 
 
 def test_a_byte_order_mark_is_refused():
@@ -88,9 +86,5 @@ def test_a_step_in_a_large_unit_is_no_count(layer):
         layer.predict(*(() if isinstance(layer, gq.RiskControl) else (0.0,)))
         layer.update(y)
     text = layer.to_json()
-    again = (
-        type(layer).from_json(text, layer.error)
-        if isinstance(layer, gq.RiskControl)
-        else gq.from_json(text)
-    )
+    again = type(layer).from_json(text, layer.error) if isinstance(layer, gq.RiskControl) else gq.from_json(text)
     assert again.to_json() == text

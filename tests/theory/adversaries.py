@@ -106,9 +106,7 @@ def label(game: Game, base: float, margin: float, t: int, rng: random.Random) ->
     return rng.uniform(low, high)
 
 
-def due(
-    game: Game, waiting: list[Ticket], theta: list[float], t: int, rng: random.Random
-) -> list[int]:
+def due(game: Game, waiting: list[Ticket], theta: list[float], t: int, rng: random.Random) -> list[int]:
     """Which of the waiting tickets are posted now, in which order."""
     if game.release == "at once":
         return list(range(len(waiting)))
@@ -168,9 +166,7 @@ def play(game: Game, rng: random.Random) -> Played:
             b.open_mass = max(b.open_mass, open_now + mass)
             b.most_open = max(b.most_open, len(waiting[g]))
             b.size = max(b.size, dot(z, z))
-        last_post[g] = _post(
-            game, book, whole, waiting[g], theta, t, rng, served, counts, last_post[g], peaks
-        )
+        last_post[g] = _post(game, book, whole, waiting[g], theta, t, rng, served, counts, last_post[g], peaks)
     if groups > 1:
         whole.groups = books
     whole.theta = theta

@@ -41,14 +41,7 @@ class Peaks:
                     self.length[cell] = max(longer, 4.0 * self.peak[cell])
         return max(lateness)
 
-    def step(
-        self,
-        cells: tuple[int, ...],
-        eta: float,
-        cap: float | None,
-        weight: float,
-        norm: float = 1.0,
-    ) -> float:
+    def step(self, cells: tuple[int, ...], eta: float, cap: float | None, weight: float, norm: float = 1.0) -> float:
         """min(eta, c/(w P Z^2)) once a peak is 2 or more, P the sum of the row's peaks."""
         peaks = [self.peak[cell] for cell in cells]
         if cap is None or max(peaks) < 2 or norm == 0.0:

@@ -3,10 +3,12 @@
 import itertools
 import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from gradeq.numerics import log1pexp, sigmoid
-from gradeq.theory import Setting, clip_bound
+from gradeq.theory import OwnSteps, Setting, clip_bound
 from theory.games import Peaks
 
 LEVELS = (0.1, 0.5, 0.8)
@@ -65,9 +67,21 @@ class Books:
     squares: float = 0.0
     lateness: int = 1
     steps: list[float] = field(default_factory=list)
+    errors: float = 0.0
 
-    def note(self, ticket: Open, residual: float, step: float, lateness: int) -> None:
+    @property
+    def own(self) -> tuple[float, ...]:
+        """What ``OwnSteps`` asks for of one coordinate; weights of 1."""
+        if not self.steps:
+            return (0.0,) * 7
+        ends = (1.0 / self.steps[0], 1.0 / self.steps[-1])
+        variation = sum(abs(1 / b - 1 / a) for a, b in itertools.pairwise(self.steps))
+        squares = sum(step * step for step in self.steps)
+        return self.weight_sum, *ends, variation, sum(self.steps), squares, self.errors
+
+    def note(self, ticket: Open, residual: float, step: float, lateness: int, error: float = 0.0) -> None:
         self.n += 1
+        self.errors += ticket.weight * error * error
         self.weight_sum += ticket.weight
         self.weight_max = max(self.weight_max, ticket.weight)
         self.low, self.high = min(self.low, residual), max(self.high, residual)
@@ -131,9 +145,7 @@ class Layer:
             picks = [c * width + (0 if steady else rng.randrange(width)) for c in range(columns)]
             return dict.fromkeys(picks[: rng.choice((columns, columns, 1))], 1.0)
         if plan.shape == "elo":
-            pair = (
-                (0, 1) if plan.rows == "steady" and rng.random() < 0.8 else rng.sample(range(4), 2)
-            )
+            pair = (0, 1) if plan.rows == "steady" and rng.random() < 0.8 else rng.sample(range(4), 2)
             return {pair[0]: -1.0, pair[1]: 1.0}
         if plan.shape == "features":
             length = math.sqrt(plan.size) * rng.choice((1.0, 1.0, 0.3, 0.03))
@@ -196,12 +208,9 @@ class Layer:
         """What a label says, decided when it is posted."""
         plan, rng = self.plan, self.rng
         now = sum(x * self.theta[j] for j, x in ticket.z.items())
-        up = {
-            "cycle": self.cycle % 2 == 1,
-            "outward": now >= 0.0,
-            "against": ticket.margin < 0.0,
-            "up": True,
-        }.get(plan.labels, rng.random() < 0.5)
+        up = {"cycle": self.cycle % 2 == 1, "outward": now >= 0.0, "against": ticket.margin < 0.0, "up": True}.get(
+            plan.labels, rng.random() < 0.5
+        )
         if plan.labels == "inside":
             return rng.uniform(plan.low, plan.high)
         return plan.high if up else plan.low
@@ -210,10 +219,7 @@ class Layer:
         """The gradient of a ticket, without its weight."""
         task, m = self.plan.task, ticket.margin
         if self.plan.shape == "levels":
-            return {
-                k: (y <= q) - tau
-                for k, (q, tau) in enumerate(zip(ticket.served, LEVELS, strict=True))
-            }
+            return {k: (y <= q) - tau for k, (q, tau) in enumerate(zip(ticket.served, LEVELS, strict=True))}
         if task == "mean":
             e = m - y
         elif task == "quantile":
@@ -244,6 +250,10 @@ class Layer:
         books = [self.groups[next(iter(ticket.z))]] if plan.shape == "disjoint" else []
         for b in (self.layer, *books):
             b.note(ticket, y, step, lateness)
+        if plan.shape in ("overlapping", "features"):
+            for j, g in self.errors(ticket, y).items():
+                error = g / ticket.z[j] if ticket.z[j] else 0.0
+                self.groups[j].note(ticket, y, step, lateness, error)
         self.losses.append((self.loss(ticket.margin, y), self.loss(0.0, y)))
         for j, g in self.errors(ticket, y).items():
             self.theta[j] -= step * ticket.weight * g
@@ -265,7 +275,16 @@ class Layer:
         if plan.shape == "disjoint":
             return [(b.setting(plan, "scalar", 1.0), [j]) for j, b in enumerate(self.groups) if b.n]
         structure = {"levels": "isotonic", "elo": "features"}.get(plan.shape, plan.shape)
-        return [(self.layer.setting(plan, structure, plan.size), every)] if self.layer.n else []
+        if not self.layer.n:
+            return []
+        found = self.layer.setting(plan, structure, plan.size)
+        if plan.shape in ("overlapping", "features"):
+            own = OwnSteps(*map(np.array, zip(*(b.own for b in self.groups), strict=True)))
+            counts, largest = tuple(b.weight_sum for b in self.groups), 1.0
+            if plan.shape == "features":
+                largest = math.sqrt(plan.size)
+            found = replace(found, own_steps=own, counts=counts, largest=largest)
+        return [(found, every)]
 
 
 def isotonic(u: list[float]) -> list[float]:

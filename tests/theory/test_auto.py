@@ -68,6 +68,4 @@ def test_the_parts_of_auto_add_up() -> None:
     assert bayes_final_log_loss(10.0, 7, 0.03, 100.0) == pytest.approx(10 + math.log(7) + 1.5)
     assert mixed_mse(1.0, 10.0, 100, 0.01) == pytest.approx(1.1 / 0.99)
     assert final_residual_bound(2.0, [0.5, 2.0, 2.0]) == 4.0
-    assert adahedge_regret(4.0, 1.0, 3) == pytest.approx(
-        math.sqrt(4 * math.log(3)) + 4 / 3 * math.log(3) + 2
-    )
+    assert adahedge_regret(4.0, 1.0, 3) == pytest.approx(math.sqrt(4 * math.log(3)) + 4 / 3 * math.log(3) + 2)

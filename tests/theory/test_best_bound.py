@@ -12,16 +12,7 @@ from theory.adversaries import SLACK, Game, Played, play
 
 LABELS = ("greedy", "up", "down", "alternate", "swing", "edge", "extreme", "heavy", "random")
 RELEASES = ("fifo", "random", "newest", "burst", "reverse")
-TASKS = (
-    "mean",
-    "quantile",
-    "probability_logit",
-    "probability_shift",
-    "glm",
-    "poisson",
-    "multiplicative",
-    "elo",
-)
+TASKS = ("mean", "quantile", "probability_logit", "probability_shift", "glm", "poisson", "multiplicative", "elo")
 
 
 def random_game(task: str, rng: random.Random) -> Game:
@@ -108,9 +99,7 @@ def test_each_group_keeps_its_own_bound() -> None:
             game.structure, game.dimension, game.penalty = "disjoint", 3, None
             game.size, game.rows, game.weight = 1.0, "groups", 0.0
             played = play(game, rng)
-            for total, count, bound in zip(
-                played.total, played.counts, group_bounds(played.setting()), strict=True
-            ):
+            for total, count, bound in zip(played.total, played.counts, group_bounds(played.setting()), strict=True):
                 if count and bound.value is not None:
                     assert abs(total) / count <= bound.value * SLACK + 1e-9, game
 
@@ -129,9 +118,7 @@ def test_counts_alone_give_valid_group_bounds() -> None:
         played = play(game, rng)
         setting = replace(played.setting(), groups=())
         assert played.largest_total / played.n <= (best_bound(setting).value or 0.0) * SLACK + 1e-9
-        for total, count, bound in zip(
-            played.total, played.counts, group_bounds(setting), strict=True
-        ):
+        for total, count, bound in zip(played.total, played.counts, group_bounds(setting), strict=True):
             assert bound.value is not None
             assert abs(total) / count <= bound.value * SLACK + 1e-9
 
@@ -140,9 +127,7 @@ def test_overlapping_groups_and_players_are_bounded_over_their_own_rows() -> Non
     rng = random.Random(10)
     game = Game(task="elo", structure="features", dimension=4, size=2.0, low=0.0, rows="ladder")
     played = play(game, rng)
-    for total, count, bound in zip(
-        played.total, played.counts, group_bounds(played.setting()), strict=True
-    ):
+    for total, count, bound in zip(played.total, played.counts, group_bounds(played.setting()), strict=True):
         assert bound.value is not None and abs(total) / max(count, 1) <= bound.value * SLACK
 
 
@@ -185,10 +170,7 @@ def test_the_bound_rests_on_a_named_result_with_its_assumptions() -> None:
     bound = best_bound(Setting(task="quantile", n=1000, low=-2.0, high=3.0, level=0.9, eta=0.1))
     assert bound.value == pytest.approx((3.0 + 0.1 * 0.9) / 100.0)
     assert bound.result == "3.1"
-    assert bound.assumptions == (
-        "tracked residuals in [-2, 3]",
-        "each label comes before the next prediction",
-    )
+    assert bound.assumptions == ("tracked residuals in [-2, 3]", "each label comes before the next prediction")
 
 
 SHAPES = [
@@ -201,9 +183,7 @@ SHAPES = [
     Setting(task="mean", structure="features", n=10, low=-1, high=1, size=4.0),
     Setting(task="mean", structure="disjoint", n=10, counts=(4, 6), low=-1, high=1),
     Setting(task="mean", n=10, low=-1, high=1, eta_last=0.001, decay=0.5),
-    Setting(
-        task="mean", n=10, low=-1, high=1, lateness=400, cap=0.1, eta=0.01, inverse_variation=0
-    ),
+    Setting(task="mean", n=10, low=-1, high=1, lateness=400, cap=0.1, eta=0.01, inverse_variation=0),
     Setting(task="mean", structure="overlapping", n=10, size=2, low=-1, high=1, lateness=20),
     Setting(task="elo", n=10, dimension=20, lateness=9),
     Setting(task="quantile", structure="isotonic", levels=(0.1, 0.5, 0.9), n=10, low=-1, high=1),
@@ -271,9 +251,7 @@ def test_steps_that_change_with_lateness_go_on_changing() -> None:
 
 @pytest.mark.parametrize("structure", ["scalar", "overlapping", "features"])
 @pytest.mark.parametrize("lateness", [1, 3])
-def test_ranges_that_no_float_can_square_are_bounded_or_refused(
-    structure: str, lateness: int
-) -> None:
+def test_ranges_that_no_float_can_square_are_bounded_or_refused(structure: str, lateness: int) -> None:
     shape = {"structure": structure, "n": 50, "eta": 0.1, "lateness": lateness}
     plain = best_bound(Setting(low=-1.0, high=1.0, **shape)).value
     assert plain is not None
@@ -298,11 +276,7 @@ def test_a_home_advantage_is_a_coordinate_with_a_smaller_step() -> None:
             a, b = rng.sample(range(3), 2)
             p = 1.0 / (1.0 + math.exp(theta[a] - theta[b] - home))
             e = p - float(rng.random() < favour or theta[b] > theta[a])
-            theta[a], theta[b], home = (
-                theta[a] + eta * e,
-                theta[b] - eta * e,
-                home - 0.1 * eta * e,
-            )
+            theta[a], theta[b], home = (theta[a] + eta * e, theta[b] - eta * e, home - 0.1 * eta * e)
             total, own[a], own[b] = total + e, own[a] - e, own[b] + e
         setting = Setting(task="elo", n=n, counts=(n,) * 3, dimension=3, eta=eta, home=True)
         bound, players = best_bound(setting), group_bounds(setting)
@@ -329,13 +303,7 @@ def test_the_sum_of_squares_sharpens_a_heavy_tail() -> None:
 
 
 def test_unknown_words_are_refused() -> None:
-    wrongs = (
-        {"task": "median"},
-        {"structure": "tree"},
-        {"penalty": "l2"},
-        {"eta": 0.0},
-        {"lateness": 0},
-    )
+    wrongs = ({"task": "median"}, {"structure": "tree"}, {"penalty": "l2"}, {"eta": 0.0}, {"lateness": 0})
     for wrong in wrongs:
         with pytest.raises(BadInput):
             Setting(**wrong)
@@ -349,9 +317,7 @@ def test_looking_ahead_from_groups_of_few_labels_needs_no_whole_number():
         step_mass=400.0, step_squares=9e4, mass_changes=1e3, square_changes=1e6, inverse_variation=0.6,
     )  # fmt: skip
     groups = (one, replace(one, n=1, step_mass=280.0, step_squares=280.0**2))
-    whole = Setting(
-        task="quantile", structure="disjoint", n=31, eta=280.0, decay=0.7, groups=groups
-    )
+    whole = Setting(task="quantile", structure="disjoint", n=31, eta=280.0, decay=0.7, groups=groups)
     for target in (1e3, 10.0, 0.5):
         answer = labels_until(whole, target)
         assert answer is None or answer > 0
@@ -360,16 +326,7 @@ def test_looking_ahead_from_groups_of_few_labels_needs_no_whole_number():
 @pytest.mark.parametrize("unit", [1e-150, 1e-99, 1.0, 1e99, 1e150])
 def test_the_heaviest_step_has_the_unit_of_the_steps(unit):
     """Quantiles have no unit: the bound of prices in wei is that of prices in ether, weights included."""
-    one = Setting(
-        task="quantile",
-        level=0.9,
-        n=100,
-        low=-1.0,
-        high=2.0,
-        eta=0.1,
-        weight_max=5.0,
-        heaviest_step=0.3,
-    )
+    one = Setting(task="quantile", level=0.9, n=100, low=-1.0, high=2.0, eta=0.1, weight_max=5.0, heaviest_step=0.3)
     other = replace(one, low=-unit, high=2.0 * unit, eta=0.1 * unit, heaviest_step=0.3 * unit)
     assert best_bound(other).value == pytest.approx(best_bound(one).value, rel=1e-12)
 

@@ -56,9 +56,7 @@ def test_the_floored_simplex_keeps_its_bound(floor: float) -> None:
     for _ in range(40):
         k, eta, n = rng.choice((2, 3, 5)), rng.choice((0.1, 1.0)), 200
         lean = rng.choice((0.0, 1.0))
-        gradients = [
-            [rng.uniform(-1, 1) * (1 - lean) + lean * (i > 0) for i in range(k)] for _ in range(n)
-        ]
+        gradients = [[rng.uniform(-1, 1) * (1 - lean) + lean * (i > 0) for i in range(k)] for _ in range(n)]
         path, plain, whole = floored_run(gradients, floor, eta)
         last = math.hypot(*gradients[-1])
         bound = floored_simplex_average(k, floor, last, eta, n)
@@ -101,10 +99,7 @@ def test_the_normal_cone_of_the_simplex_has_no_inward_direction() -> None:
         w = [a / sum(w) for a in w]
         v = [rng.choice((0.0, 1.0, -1.0)) for _ in range(3)]
         corners = ([float(i == j) for j in range(3)] for i in range(3))
-        inward = any(
-            sum(a * (z - b) for a, z, b in zip(v, corner, w, strict=True)) > 1e-12
-            for corner in corners
-        )
+        inward = any(sum(a * (z - b) for a, z, b in zip(v, corner, w, strict=True)) > 1e-12 for corner in corners)
         assert in_simplex_normal_cone(v, w, 1e-12) is not inward
 
 

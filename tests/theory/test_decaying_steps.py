@@ -19,6 +19,8 @@ from gradeq.theory import (
     regret_with_power_steps,
     squared_radius,
 )
+from gradeq.theory.best import _steps_after
+from gradeq.theory.setting import Setting
 from theory.adversaries import SLACK
 
 B = 1.0  # labels lie in [-B, B]
@@ -37,9 +39,7 @@ def label(player: str, theta: float, t: int, rng: random.Random) -> float:
     return rng.choice((-B, B))
 
 
-def descend(
-    loss, steps, player: str, seed: int = 0
-) -> tuple[list[float], list[float], list[float]]:
+def descend(loss, steps, player: str, seed: int = 0) -> tuple[list[float], list[float], list[float]]:
     """theta_t, y_t and g_t of plain descent from 0."""
     rng, theta = random.Random(seed), 0.0
     thetas, labels, slopes = [], [], []
@@ -65,9 +65,7 @@ def facts(loss, eta: float) -> tuple[float, float]:
 @pytest.mark.parametrize("player", PLAYERS)
 @pytest.mark.parametrize("loss", [Squared(), Quantile(0.9), Quantile(0.5)], ids=repr)
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 0.5, 0.8])
-def test_power_steps_keep_regret_and_average_gradient_within_their_bounds(
-    alpha: float, loss, player: str
-) -> None:
+def test_power_steps_keep_regret_and_average_gradient_within_their_bounds(alpha: float, loss, player: str) -> None:
     c = 0.5
     thetas, labels, slopes = descend(loss, [c * t**-alpha for t in range(1, 1001)], player)
     radius, lipschitz = facts(loss, c)
@@ -153,3 +151,17 @@ def test_the_interval_of_a_quantile_gives_a_sharper_distance() -> None:
         assert all(low <= theta <= high for theta in thetas)
         most = regret_with_power_steps(high - low, 0.9, c, alpha, len(steps))
         assert regret(Quantile(0.9), thetas, labels) / len(steps) <= most * SLACK
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.4, 0.5, 0.8])
+def test_sums_of_steps_are_foretold_as_the_schedule_falls(alpha: float) -> None:
+    def sums(n: int) -> tuple[float, float]:
+        steps = 0.3 * np.arange(1, n + 1) ** -alpha
+        return float(steps.sum()), float((steps * steps).sum())
+
+    mass, squares = sums(1000)
+    setting = Setting(
+        task="mean", n=1000, eta=0.3, decay=alpha, low=-1.0, high=1.0, step_mass=mass, step_squares=squares
+    )  # fmt: skip
+    found = _steps_after(setting, 9000)
+    assert (found["step_mass"], found["step_squares"]) == pytest.approx(sums(9000), rel=1e-3)

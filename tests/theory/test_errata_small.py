@@ -58,9 +58,7 @@ def test_16_the_second_part_of_the_proof_is_decreasing_beyond_b() -> None:
 
 
 @pytest.mark.parametrize("eta", [0.1, 1.0, 3.0, 10.0])
-def test_19_the_printed_lasso_bound_holds_though_its_derivation_gives_another_constant(
-    eta: float,
-) -> None:
+def test_19_the_printed_lasso_bound_holds_though_its_derivation_gives_another_constant(eta: float) -> None:
     rng, c, d = random.Random(19), 1.0, 2
     for strength in (0.001, 0.02, 0.3, 2.0):
         size = c + strength * math.sqrt(d)  # L, for labels in [0, 1]
@@ -81,9 +79,7 @@ def test_19_the_printed_lasso_bound_holds_though_its_derivation_gives_another_co
                 )
                 assert found <= printed * (1.0 + 1e-9)
     if eta > 1.0:
-        assert (
-            size / eta < eta * size
-        )  # the printed constant is the smaller one: not by that derivation
+        assert size / eta < eta * size  # the printed constant is the smaller one: not by that derivation
 
 
 def test_22_the_printed_ridge_bound_holds_though_the_proposition_gives_a_larger_one() -> None:

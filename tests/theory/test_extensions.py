@@ -87,9 +87,7 @@ def test_every_level_of_a_lazy_isotonic_layer_stays_in_its_range(blind: int) -> 
 
 
 def test_one_level_is_plain_quantile_tracking() -> None:
-    assert isotonic_ranges([0.9], [-1.0], [2.0], [], 0.5) == [
-        quantile_range(0, -1.0, 2.0, 0.9, 0.5)
-    ]
+    assert isotonic_ranges([0.9], [-1.0], [2.0], [], 0.5) == [quantile_range(0, -1.0, 2.0, 0.9, 0.5)]
 
 
 def test_sorting_instead_of_projecting_fails() -> None:

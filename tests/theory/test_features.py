@@ -40,9 +40,7 @@ def growth(played: Played) -> float:
         ("probability_logit", 0.0, 1.0, 0.02),
     ],
 )
-def test_the_spiral_attains_the_growth_and_nothing_exceeds_it(
-    task: str, low: float, high: float, eta: float
-) -> None:
+def test_the_spiral_attains_the_growth_and_nothing_exceeds_it(task: str, low: float, high: float, eta: float) -> None:
     rng = random.Random(1)
     closest = 0.0
     for rows in ("spiral", "random"):
@@ -73,10 +71,7 @@ def test_multiaccuracy_is_the_norm_of_the_same_average() -> None:
 
 def test_the_best_step_of_the_squared_error_is_one_over_the_size() -> None:
     b, c, n = 2.0, 3.0, 50
-    at = [
-        feature_average(0.0, squared_growth(eta * n * b**2, c**2, eta), eta, n)
-        for eta in (0.05, 1 / c**2, 0.2)
-    ]
+    at = [feature_average(0.0, squared_growth(eta * n * b**2, c**2, eta), eta, n) for eta in (0.05, 1 / c**2, 0.2)]
     assert at[1] == pytest.approx(best_squared_average(b, c, n)) and at[1] == min(at)
 
 

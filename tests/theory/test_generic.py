@@ -48,9 +48,7 @@ def test_the_average_gradient_is_bounded_by_the_path_for_any_steps(
 
 
 @given(st.floats(0.01, 2.0), st.integers(1, 50), st.integers(0, 10**6), st.floats(-5, 5))
-def test_the_average_gradient_is_the_displacement(
-    eta: float, n: int, seed: int, start: float
-) -> None:
+def test_the_average_gradient_is_the_displacement(eta: float, n: int, seed: int, start: float) -> None:
     rng, theta, total, radius = random.Random(seed), start, 0.0, abs(start)
     for _ in range(n):
         g = rng.uniform(-3, 3)

@@ -5,7 +5,7 @@ import pytest
 
 from gradeq.theory import Setting
 from gradeq.theory.best import best_bound, trivial_error
-from gradeq.theory.groups import ORDERED, Groups
+from gradeq.theory.setting import ORDERED, Groups
 
 TASKS = (*ORDERED, "levels")  # of quantiles
 LEVELS = (0.1, 0.5, 0.9)
@@ -33,10 +33,7 @@ def making(task: str, eta: float, cap: float | None, squares: bool, varied: bool
         given |= {"lateness": int(late), "eta": eta, "weight_max": 3.0, "level": 0.8}
         if task == "levels":
             given |= {"task": "quantile", "structure": "isotonic", "levels": LEVELS}
-            given |= {
-                "lows": (-low, -0.5 * low, -2.0 * low),
-                "highs": (0.5 * high, high, 2.0 * high),
-            }
+            given |= {"lows": (-low, -0.5 * low, -2.0 * low), "highs": (0.5 * high, high, 2.0 * high)}
             given["gaps"] = (variation, odds / 1000.0)
         elif task == "quantile":
             given["zero_scale_rounds"] = odds // 1000.0 if squares else 0.0

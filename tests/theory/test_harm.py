@@ -132,10 +132,7 @@ def test_late_labels_keep_their_larger_caps(release: str) -> None:
             assert served <= played.square_sum * factor * SLACK
             game = Game(task="quantile", release=release, hold=hold, eta=0.3, labels=labels)
             played = play(game, rng)
-            excess = sum(
-                0.5 * abs(y - u) - 0.5 * abs(y)
-                for u, y in zip(played.margins, played.targets, strict=True)
-            )
+            excess = sum(0.5 * abs(y - u) - 0.5 * abs(y) for u, y in zip(played.margins, played.targets, strict=True))
             assert excess / played.n <= late_convex_harm(0.3, 0.5, played.most_open) * SLACK
             assert played.most_open <= played.delay + 1 == played.lateness
     assert late_squared_harm_factor(0.5, 3) == math.inf
@@ -145,14 +142,7 @@ def test_bias_and_excess_loss_cannot_both_be_small() -> None:
     for eta in (0.05, 0.2):
         products = []
         for seed in range(4):
-            rng, theta, cumulative, excess, squares, n = (
-                random.Random(seed),
-                0.0,
-                0.0,
-                0.0,
-                0.0,
-                20_000,
-            )
+            rng, theta, cumulative, excess, squares, n = (random.Random(seed), 0.0, 0.0, 0.0, 0.0, 20_000)
             for _ in range(n):
                 squares += cumulative**2
                 r = rng.choice((-1.0, 1.0))

@@ -206,9 +206,7 @@ def test_steps_capped_at_posting_keep_it_bounded_too() -> None:
     ("cap", "at_posting", "ten", "hundred", "many"),
     [(0.1, 1.22, 1.63, 2.33, 2.84), (0.25, 1.67, 2.9, 6.0, 8.9), (0.5, 3.0, 6.1, 22, 45)],
 )
-def test_the_radius_of_a_capped_layer(
-    cap: float, at_posting: float, ten: float, hundred: float, many: float
-) -> None:
+def test_the_radius_of_a_capped_layer(cap: float, at_posting: float, ten: float, hundred: float, many: float) -> None:
     assert capped_radius_at_posting(1.0, cap) == pytest.approx(at_posting, rel=0.02)
     for most_open, radius in ((10, ten), (100, hundred), (409, many)):
         assert capped_radius_ticket_fixed(1.0, cap, most_open) == pytest.approx(radius, rel=0.03)
@@ -239,9 +237,7 @@ def test_a_ranged_mean_is_bounded_on_each_side() -> None:
     assert late_squared_range(0.0, 0.5, 2.0, 0.1, 0.0) == Range(0.0, 2.0)
     where = late_squared_range(0.0, 0.0, 1.0, 0.6, 0.5)
     assert where.low == pytest.approx(-1.0) and where.high == pytest.approx(2.0)
-    assert late_squared_range(0.0, -1.0, 1.0, 1.5, 0.0) == late_squared_range(
-        0.0, -1.0, 1.0, 0.6, 0.5
-    )
+    assert late_squared_range(0.0, -1.0, 1.0, 1.5, 0.0) == late_squared_range(0.0, -1.0, 1.0, 0.6, 0.5)
     assert late_squared_range(0.0, -1.0, 1.0, 1.1, 1.0).length == math.inf
     assert late_squared_wander(2.0, 0.5, 2.0) == 2.0
     assert late_squared_wander(1.0, 0.25, 0.0) == math.inf

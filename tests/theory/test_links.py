@@ -80,9 +80,7 @@ def test_the_served_probability_is_the_clipped_one_at_zero() -> None:
 
 
 @given(st.floats(0.02, 1.0), st.floats(0.05, 0.95), st.integers(0, 10**6))
-def test_a_moving_scale_leaves_the_coverage_bound_exact(
-    eta: float, level: float, seed: int
-) -> None:
+def test_a_moving_scale_leaves_the_coverage_bound_exact(eta: float, level: float, seed: int) -> None:
     rng, u, covered, scale, ratio = random.Random(seed), 0.0, 0, 1.0, 0.0
     where = (0.0, 0.0)
     for t in range(1, 201):

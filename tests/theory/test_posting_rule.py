@@ -10,19 +10,23 @@ from dataclasses import replace
 
 import pytest
 
-from gradeq.theory import Setting, age_mass, best_bound, harm_cap, late_squared_radius
+from gradeq.theory import Setting, age_mass, best_bound, group_bounds, harm_cap, late_squared_radius
 from theory.adversaries import SLACK
 from theory.games import Peaks
 from theory.posting import Layer, Plan
 
 
-def reach(setting: Setting) -> tuple[float, float]:
-    """The radius of the last state, and what the bound rests on of the path: its diameter or its farthest point."""
-    top = setting.top_eta
-    still = best_bound(replace(setting, eta=top, inverse_variation=0.0)).value
-    moving = best_bound(replace(setting, eta=top, inverse_variation=1e9)).value
-    assert still is not None and moving is not None
-    return still * setting.n * top, moving * setting.n / 1e9
+def reach(setting: Setting) -> tuple[float, float, float]:
+    """What the bound rests on: the radius of the last state, the distance to it on the way, the farthest point."""
+    top, varied = setting.top_eta, {"inverse_variation": 1e9, "own_steps": None}
+    settings = (
+        replace(setting, eta=top, inverse_variation=0.0),
+        replace(setting, eta=top, eta_last=None, eta_max=top, **varied),
+        replace(setting, eta=top, **varied),
+    )
+    still, apart, moving = (best_bound(own).value for own in settings)
+    assert still is not None and apart is not None and moving is not None
+    return still * setting.n * top, apart * setting.n / 1e9, moving * setting.n / 1e9
 
 
 def check(plan: Plan, rng: random.Random) -> tuple[int, float]:
@@ -36,17 +40,21 @@ def check(plan: Plan, rng: random.Random) -> tuple[int, float]:
             assert bound.result == "no theorem fits" and bound.reason
             continue
         proven += 1
-        radius, diameter = reach(setting)
+        radius, diameter, farthest = reach(setting)
+        own_bounds = group_bounds(setting) if setting.own_steps is not None else ()
         for j in coordinates:
             path = layer.path[j]
             average = abs(layer.total[j]) / setting.n
             assert average <= bound.value * SLACK + 1e-12, (plan, setting, bound)
             assert abs(path[-1]) <= radius * SLACK + 1e-12, (plan, setting, bound)
-            far = max(abs(x - path[-1]) for x in path)
-            far = min(far, max(map(abs, path)))
-            assert far <= diameter * (SLACK + 1e-6) + 1e-12, (plan, setting, bound)
+            apart, far = max(abs(x - path[-1]) for x in path), max(map(abs, path))
+            assert apart <= diameter * (SLACK + 1e-6) + 1e-12, (plan, setting, bound)
+            assert far <= farthest * (SLACK + 1e-6) + 1e-12, (plan, setting, bound)
             if setting.latest >= 3:
-                used = max(used, abs(path[-1]) / radius, far / diameter)
+                used = max(used, abs(path[-1]) / radius, apart / diameter, far / farthest)
+            if own_bounds and own_bounds[j].value is not None:
+                own = abs(layer.total[j]) / setting.counts[j]
+                assert own <= own_bounds[j].value * SLACK + 1e-12, (plan, setting, own_bounds[j])
     return proven, used
 
 
@@ -70,9 +78,7 @@ def random_plan(task: str, shape: str, rng: random.Random) -> Plan:
     plan.epoch, plan.growth = rng.choice(((1.0, 0.0), (1.0, 0.0), (3.0, 0.0), (50.0, 50.0)))
     plan.cap = rng.choice((0.05, 0.2, 0.6, 2.0, None))
     plan.eta = rng.choice((0.02, 0.1, 0.4, 1.0))
-    plan.size = {"overlapping": rng.choice((2.0, 3.0)), "features": rng.choice((0.5, 4.0))}.get(
-        shape, 1.0
-    )
+    plan.size = {"overlapping": rng.choice((2.0, 3.0)), "features": rng.choice((0.5, 4.0))}.get(shape, 1.0)
     if task == "mean":
         heavy = 2.5 if plan.weights == "wild" else 1.0
         plan.eta = rng.choice((0.01, 0.05, 0.2, 0.5, 1.0)) / (heavy * max(plan.size, 1.0))
@@ -102,11 +108,7 @@ def test_no_player_who_knows_the_rule_exceeds_the_bound(task: str, shape: str) -
 
 @pytest.mark.parametrize(
     ("task", "shape"),
-    [
-        (t, s)
-        for t in ("mean", "quantile")
-        for s in ("scalar", "disjoint", "overlapping", "features")
-    ]
+    [(t, s) for t in ("mean", "quantile") for s in ("scalar", "disjoint", "overlapping", "features")]
     + [("elo", "elo")],
 )
 def test_one_constant_step_costs_no_more_than_its_cap(task: str, shape: str) -> None:

@@ -122,10 +122,7 @@ def test_no_constant_step_meets_the_ridge_condition_for_growing_features() -> No
 
     assert next(t for t in range(1, 20) if not is_met(t)) == 15
     # As long as the condition holds the constant is finite, then it is not: no claim, and iterates may diverge.
-    assert all(
-        math.isfinite(ridge_constant(1.0, math.sqrt(t), strength, eta)) == is_met(t)
-        for t in range(1, 2000)
-    )
+    assert all(math.isfinite(ridge_constant(1.0, math.sqrt(t), strength, eta)) == is_met(t) for t in range(1, 2000))
     theta = 0.0
     for t in range(1, 2000):
         y = 1.0 if theta < 0.0 else -1.0
@@ -146,9 +143,7 @@ def test_steps_that_vanish_too_fast_are_not_enough_though_theta_vanishes_faster(
 
 
 @pytest.mark.parametrize("grows", [0.0, 0.25])
-def test_steps_whose_product_with_t_does_not_fall_are_enough_where_theta_is_of_smaller_order(
-    grows: float,
-) -> None:
+def test_steps_whose_product_with_t_does_not_fall_are_enough_where_theta_is_of_smaller_order(grows: float) -> None:
     """eta_t t = t^grows, c/t included, and theta_{t+1} = t^(grows - 1/4) turning to and fro: the average vanishes."""
 
     def average(rounds: int) -> float:
@@ -240,8 +235,7 @@ def test_algorithm_4_read_coordinate_by_coordinate_leaves_group_bias() -> None:
                     rows[j] += 1
                     bias[j] += served - y
             steps = [
-                z[j] * ((0.4 + 2.0 * sigmoid(theta[j]) - 1.0) if elementwise else served) - z[j] * y
-                for j in (0, 1)
+                z[j] * ((0.4 + 2.0 * sigmoid(theta[j]) - 1.0) if elementwise else served) - z[j] * y for j in (0, 1)
             ]
             theta = [u - 0.05 * g for u, g in zip(theta, steps, strict=True)]
             assert own <= 1.4
@@ -325,6 +319,4 @@ def test_exponentiated_gradient_needs_a_floor() -> None:
 def test_the_printed_normal_cone_test_accepts_a_vector_in_the_interior() -> None:
     v, theta = 1.0, 0.0
     ratios = [v * (z - theta) / abs(z - theta) for z in (-1e-6, 1e-6)]
-    assert (
-        min(ratios) <= 0.0 < max(ratios)
-    )  # liminf passes, limsup does not; the cone of the line is {0}
+    assert min(ratios) <= 0.0 < max(ratios)  # liminf passes, limsup does not; the cone of the line is {0}

@@ -112,9 +112,7 @@ def test_the_spiral_attains_the_ridge_radius() -> None:
     for task in ("mean", "quantile"):
         eta, strength = 0.3, 0.02
         radius = proximal_ridge_radius(0.0, growth(task, eta, 1.0), strength, eta)
-        farthest = max(
-            play(task, "spiral", "ridge", strength, eta, 1.0, seed)[0] for seed in (1, 2)
-        )
+        farthest = max(play(task, "spiral", "ridge", strength, eta, 1.0, seed)[0] for seed in (1, 2))
         assert farthest > 0.95 * radius
 
 
@@ -123,9 +121,7 @@ def test_one_step_within_the_lasso_radius_stays_there_and_the_fixed_point_is_exa
     k, strength, eta = 0.4, 0.3, 0.5
     radius = proximal_lasso_radius(0.0, k, strength, eta)
     assert math.sqrt(radius**2 + k) - eta * strength == pytest.approx(radius)
-    assert (
-        proximal_lasso_radius(0.0, 1e-9, strength, eta) == 0.0
-    )  # the threshold swallows every step
+    assert proximal_lasso_radius(0.0, 1e-9, strength, eta) == 0.0  # the threshold swallows every step
 
 
 @pytest.mark.parametrize("start", [0.0, 3.0])
@@ -140,9 +136,7 @@ def test_the_engine_keeps_the_bounds_from_any_start(part, loss, start: float) ->
     run = learner.run(learner.start([start, 0.0, 0.0]), x, y, trace=1)
     task = {Squared: "mean", Quantile: "quantile", Logistic: "probability"}[type(loss)]
     k = growth(task, eta, 1.0)
-    radius = (proximal_ridge_radius if part is Shrink else proximal_lasso_radius)(
-        start, k, strength, eta
-    )
+    radius = (proximal_ridge_radius if part is Shrink else proximal_lasso_radius)(start, k, strength, eta)
     assert np.linalg.norm(run.trace, axis=1).max() <= radius * SLACK
     slope = strength * (radius if part is Shrink else math.sqrt(3))
     average = float(np.linalg.norm(run.state.gradients)) / n

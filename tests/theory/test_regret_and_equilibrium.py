@@ -75,8 +75,6 @@ def test_a_slow_mirror_and_slow_normal_parts_give_equilibrium() -> None:
     averages = []
     for n in (20, 200, 2000):
         path, _, whole = floored_run(gradients[:n], 0.02, 0.3)
-        assert all(
-            math.hypot(*map(math.log, w)) <= floored_simplex_mirror(3, 0.02) * SLACK for w in path
-        )
+        assert all(math.hypot(*map(math.log, w)) <= floored_simplex_mirror(3, 0.02) * SLACK for w in path)
         averages.append(math.hypot(*whole))
     assert averages[2] < averages[1] < averages[0]

@@ -36,10 +36,7 @@ def test_the_facts_of_the_losses_hold(b: float, eta: float, u: float, share: flo
     else:
         assert abs(g) <= facts.lipschitz + 1e-9
     gap = 0.05
-    facts, g = (
-        logistic_facts(2 * b, min(gap, b)),
-        -b + 2 * b * sigmoid(u) - share * (b - min(gap, b)),
-    )
+    facts, g = (logistic_facts(2 * b, min(gap, b)), -b + 2 * b * sigmoid(u) - share * (b - min(gap, b)))
     assert abs(g) <= facts.lipschitz + 1e-9 and g * u >= -facts.pull - 1e-9
     assert abs(u) <= facts.horizon or g * u >= -1e-9
 
@@ -54,18 +51,14 @@ def test_the_logistic_floor_is_attained() -> None:
     assert lowest >= logistic_pull_floor(1.0)
 
 
-@given(
-    st.floats(0.1, 3), st.floats(0.1, 3), st.floats(0.0, 0.99), st.floats(-9, 9), st.floats(-1, 1)
-)
+@given(st.floats(0.1, 3), st.floats(0.1, 3), st.floats(0.0, 0.99), st.floats(-9, 9), st.floats(-1, 1))
 def test_the_squared_floor_holds(a1: float, b: float, part: float, u: float, share: float) -> None:
     a2, y = part * a1, share * b
     assert a1 * (u - y) * u - a2 * (u - y) ** 2 >= squared_pull_floor(a1, a2, b) - 1e-9
 
 
 @given(st.floats(0.1, 3), st.floats(0.1, 9), st.floats(0.05, 3), st.floats(0.1, 5))
-def test_monotone_horizons_are_ordered_and_sufficient(
-    b: float, alpha: float, eta: float, lipschitz: float
-) -> None:
+def test_monotone_horizons_are_ordered_and_sufficient(b: float, alpha: float, eta: float, lipschitz: float) -> None:
     assert monotone_horizon_zero(b, alpha) * alpha == pytest.approx(b)
     h = monotone_horizon_positive(b, alpha, eta, lipschitz)
     assert alpha * h * h - b * h == pytest.approx(eta * lipschitz**2 / 2, rel=1e-6, abs=1e-9)
@@ -91,6 +84,4 @@ def test_the_quadratic_horizon_is_exact_and_below_the_printed_one() -> None:
 
 @given(st.floats(0.01, 1.99))
 def test_the_quadratic_horizon_of_the_squared_error_is_its_own(eta: float) -> None:
-    assert monotone_horizon_quadratic(1.0, 1.0, 1.0, eta) == pytest.approx(
-        squared_facts(1.0, eta).horizon, rel=1e-6
-    )
+    assert monotone_horizon_quadratic(1.0, 1.0, 1.0, eta) == pytest.approx(squared_facts(1.0, eta).horizon, rel=1e-6)

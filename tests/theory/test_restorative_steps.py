@@ -149,9 +149,7 @@ def test_the_squared_distance_to_a_moving_target_is_quadratic_curvature(d: int, 
 
 @pytest.mark.parametrize("where", SETS)
 @pytest.mark.parametrize("field", [zero, positive, quadratic])
-def test_projected_forms_keep_the_point_before_the_projection_within_the_radius(
-    field, where: str
-) -> None:
+def test_projected_forms_keep_the_point_before_the_projection_within_the_radius(field, where: str) -> None:
     """prop:restorative_proj (b), (c), (d): the condition is needed on the set only."""
     outside = 0
     for d in DIMENSIONS:

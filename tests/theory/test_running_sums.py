@@ -135,10 +135,7 @@ def test_the_growth_of_the_squared_error_is_all_but_attained(penalty, least) -> 
         margin = 1.0 - rho / (2.0 * rho - s)
         along = min(1.0, margin / size) if size else 1.0
         u = [x / size for x in theta] if size else [1.0, 0.0]
-        z = [
-            along * u[0] - math.sqrt(1 - along**2) * u[1],
-            along * u[1] + math.sqrt(1 - along**2) * u[0],
-        ]
+        z = [along * u[0] - math.sqrt(1 - along**2) * u[1], along * u[1] + math.sqrt(1 - along**2) * u[0]]
         e = dot(z, theta) - 1.0
         theta = [*moved([*theta, 0.0], [*z, 0.0], e, s, 1.0, penalty, strength)][:2]
     setting = Setting(

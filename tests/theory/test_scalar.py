@@ -95,9 +95,7 @@ def test_the_printed_squared_bound_is_valid_and_never_smaller(
 
 
 @given(st.floats(0.01, 20.0), st.floats(0.01, 0.6), st.floats(-5, 5), seeds)
-def test_soft_labels_bound_the_logistic_tracker(
-    eta: float, gap: float, start: float, seed: int
-) -> None:
+def test_soft_labels_bound_the_logistic_tracker(eta: float, gap: float, start: float, seed: int) -> None:
     rng, theta, a, b = random.Random(seed), start, -0.3, 1.2
     bound = logistic_soft_radius(start, b - a, gap, eta)
     for _ in range(100):
@@ -131,9 +129,7 @@ def test_an_exponential_mean_stays_in_its_range(eta: float, zeros: bool, seed: i
         theta -= eta * (f * math.exp(min(theta, 500)) - y)
         path.append(theta)
         forecasts, ratios, labels = [*forecasts, f], [*ratios, y / f], [*labels, y]
-    where = exponential_range(
-        0.0, min(ratios), max(ratios), max(forecasts), max(labels), eta, eta * 80
-    )
+    where = exponential_range(0.0, min(ratios), max(ratios), max(forecasts), max(labels), eta, eta * 80)
     assert where.low - 1e-9 <= min(path) and max(path) <= where.high + 1e-9
 
 

@@ -25,9 +25,7 @@ from gradeq.theory import (
 @pytest.mark.parametrize("n", [1.0, 1e6, 1e12])
 @pytest.mark.parametrize("start", [0.0, 1.0, 1e6])
 @pytest.mark.parametrize("eta", [1e-9, 0.1, 1e3])
-def test_logarithmic_radii_are_finite_and_at_least_the_start(
-    n: float, start: float, eta: float
-) -> None:
+def test_logarithmic_radii_are_finite_and_at_least_the_start(n: float, start: float, eta: float) -> None:
     for radius in (
         logistic_hard_radius(start, 2.0, eta, eta * n),
         logit_radius_from_odds(start, eta, eta * n * 1e6),
@@ -41,9 +39,7 @@ def test_logarithmic_radii_are_finite_and_at_least_the_start(
 @given(st.floats(-500, 500), st.floats(-500, 500))
 def test_sums_of_exponentials_are_exact_in_logarithms(a: float, b: float) -> None:
     assert logaddexp(a, b) == logaddexp(b, a) >= max(a, b)
-    assert math.exp(logaddexp(a, b) - max(a, b)) == pytest.approx(
-        math.exp(a - max(a, b)) + math.exp(b - max(a, b))
-    )
+    assert math.exp(logaddexp(a, b) - max(a, b)) == pytest.approx(math.exp(a - max(a, b)) + math.exp(b - max(a, b)))
     assert logaddexp(a, -math.inf) == a and logaddexp(math.inf, a) == math.inf
 
 

@@ -24,9 +24,7 @@ weights = st.lists(st.floats(0.0, 3.0), min_size=20, max_size=80)
 
 
 @given(weights, st.floats(0.01, 0.6), st.floats(0.05, 0.95), st.integers(0, 10**6))
-def test_weighted_trackers_stay_in_their_ranges(
-    ws: list[float], eta: float, level: float, seed: int
-) -> None:
+def test_weighted_trackers_stay_in_their_ranges(ws: list[float], eta: float, level: float, seed: int) -> None:
     rng, q, m, p = random.Random(seed), 0.0, 0.0, 0.0
     total, odds, top = 0.0, 0.0, max(ws)
     where = weighted_quantile_range(0.0, -1.0, 1.0, level, eta, top)
@@ -49,9 +47,7 @@ def test_weighted_trackers_stay_in_their_ranges(
 
 
 def test_scaling_all_weights_is_scaling_the_step() -> None:
-    assert weighted_squared_radius(0.0, 1.0, 0.5, 3.0) == weighted_squared_radius(
-        0.0, 1.0, 1.5, 1.0
-    )
+    assert weighted_squared_radius(0.0, 1.0, 0.5, 3.0) == weighted_squared_radius(0.0, 1.0, 1.5, 1.0)
 
 
 @given(weights, st.floats(0.01, 0.3), st.integers(0, 10**6))
@@ -112,8 +108,4 @@ def test_a_heavy_step_has_the_unit_of_the_error_of_risk_control():
     layer.run(np.zeros(40), weights=np.where(np.arange(40) == 5, 3.0, 1.0))
     setting = layer._setting()
     assert setting.weight_max > 2.0
-    assert (
-        setting.largest_step
-        == setting.weight_max * setting.eta
-        == 32.0 * layer._state.heaviest_step[0]
-    )
+    assert setting.largest_step == setting.weight_max * setting.eta == 32.0 * layer.internals.state.heaviest_step[0]

@@ -1,1 +1,1 @@
-"""Layers in other libraries' clothes: scikit-learn estimators and river models (extras, imported by name)."""
+"""Layers as scikit-learn estimators and as river models (optional extras; import the submodule you need)."""

@@ -1,94 +1,298 @@
-"""river models that keep any river model honest: ``predict_one`` serves, ``learn_one`` brings the label."""
+"""river models with a layer on top of any river model: `predict_one` serves, `learn_one` posts the label."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from gradeq.adapters.serving import Served
+from gradeq.engine import scalars
 from gradeq.errors import BadInput, missing_extra
 from gradeq.layers.debiaser import Debiaser
 from gradeq.layers.quantile import IntervalTracker
+from gradeq.layers.serialization import check_same_settings
 
 try:
     from river import base, conf
+    from river.base.typing import ClfTarget
 except ImportError as error:
     raise missing_extra("river", "the river adapters") from error
 
 if TYPE_CHECKING:
-    from gradeq.adapters.pairing import Mode
-    from gradeq.layers.tracker import LateCap, Step
+    from gradeq.equilibrium import Equilibrium
+    from gradeq.layers.options import LateCap
+    from gradeq.layers.quantile import Step
     from gradeq.penalties import Penalty
     from gradeq.schedules import Schedule
 
 __all__ = ["DebiasedClassifier", "DebiasedRegressor", "TrackedInterval"]
 
+LayerOnForecasts = Debiaser | IntervalTracker
+LayerArguments = tuple[float, dict[str, object] | None, dict[str, float] | None, float]
+REMEMBERED = 10_000  # expired rows whose labels are still recognised, as the layer does
+Mode = Literal["auto", "content", "order"]
+Id = str | int
+Keys = Sequence[Hashable]  # of rows
+Example = Mapping[Hashable, Any]  # the features of a row, as river passes them
+ALL = ""  # the key under which every row waits
 
-class Forecaster(Served, base.Wrapper[Any], base.Regressor):
+
+def content(x: object) -> str:
+    """A short fingerprint of a row's content.
+
+    >>> content({"a": 1, "b": "u"}) == content({"b": "u", "a": 1.0})
+    True
+    >>> content({"a": 1}) == content({"a": "1"})
+    False
+    """
+    cells = x.items() if isinstance(x, dict) else [("", x)]
+    text = repr(sorted((spelled(key), spelled(value)) for key, value in cells))
+    return blake2b(text.encode(), digest_size=10).hexdigest()
+
+
+def spelled(value: object) -> str:
+    """One value as text: equal numbers alike, arrays in full."""
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        number = float(value)
+        return str(int(number)) if number.is_integer() else repr(number)
+    return repr(value.tolist() if hasattr(value, "tolist") else value)
+
+
+class Pairing:
+    """Ids of rows that wait for a label, by content and by family (the rows that may stand in for each other).
+
+    An id of ours is "row", content, family and number; ids that a user chose are left alone. ``ids``: those that a
+    layer remembers, and whether each is open or expired.
+    """
+
+    def __init__(self, ids: Mapping[Id, str] | None = None) -> None:
+        self.waiting: dict[str, OrderedDict[Id, None]] = {}
+        self.lapsed: OrderedDict[str, bool] = OrderedDict()
+        for id, status in (ids or {}).items():
+            if status == "open":
+                self.add(id)
+            elif status == "expired":
+                self._lapse(id)
+
+    def add(self, id: Id) -> None:
+        """A row that was served now."""
+        for key in keys_of(id):
+            self.waiting.setdefault(key, OrderedDict())[id] = None
+
+    def oldest(self, key: str) -> Id | None:
+        """The row of this content or family that has waited longest."""
+        return next(iter(self.waiting.get(key, ())), None)
+
+    def close(self, id: Id) -> None:
+        """The row has its label, or will have none."""
+        for key in keys_of(id):
+            ids = self.waiting[key]
+            del ids[id]
+            if not ids:
+                del self.waiting[key]
+
+    def expire(self, before: float) -> None:
+        """Rows numbered below this wait no longer; their labels, if they come, are recognised and passed over."""
+        while (id := self.oldest(ALL)) is not None and int(str(id).split(" ")[3]) < before:
+            self.close(id)
+            self._lapse(id)
+
+    def _lapse(self, id: Id) -> None:
+        for row in keys_of(id)[:1]:
+            self.lapsed[row] = True
+            if len(self.lapsed) > REMEMBERED:
+                self.lapsed.popitem(last=False)
+
+
+def keys_of(id: Id) -> tuple[str, ...]:
+    """The keys that index one of our ids: content, family, all; none for an id that a user chose."""
+    parts = id.split(" ") if isinstance(id, str) else []
+    return (parts[1], parts[2], ALL) if len(parts) == 4 and parts[0] == "row" else ()
+
+
+class Serving:
+    """A layer, the rows that wait for their labels, and how the two are paired."""
+
+    def __init__(
+        self,
+        make: Callable[..., LayerOnForecasts],
+        groups: Keys | None,
+        features: Keys | None,
+        weight: Hashable | None,
+        pairing: Mode,
+    ) -> None:
+        for names in (groups, features):
+            if isinstance(names, str):
+                raise BadInput(f"{names!r} is one name; give a list of keys, [{names!r}]")
+        if pairing not in get_args(Mode):
+            raise BadInput(f"pairing={pairing!r}: must be one of {', '.join(get_args(Mode))}")
+        self.groups, self.features = list(groups or ()), list(features or ())
+        self.weight, self.mode = weight, pairing
+        self.take(make(groups=[str(name) for name in self.groups], features=[str(name) for name in self.features]))
+
+    def take(self, layer: LayerOnForecasts) -> None:
+        """Go on with this layer and the rows that it has open."""
+        self.layer = layer
+        self.last: tuple[Id, str, float | tuple[float, float]] | None = None
+        self.ttl, self.served = layer.settings["ttl"], layer.traffic["served"]
+        self.pairs = Pairing(layer.ids)
+
+    def ask(self, x: Example, f: float, id: Id | None, verb: str) -> float | tuple[float, float]:
+        """Serve a row. Another verb right after, for the same row, is the same question."""
+        row = self._content(x)
+        question = row if id is None else id
+        if self.last is not None and self.last[0] == question and self.last[1] != verb:
+            served, self.last = self.last[2], None
+            return served
+        ticket = f"row {row} {self._family(x)} {self.served}" if id is None else id
+        now = None if self.ttl is None else float(self.served)
+        served = self.layer.predict(*self._arguments(x, f), ticket, now)
+        self.pairs.add(ticket)
+        if self.ttl is not None:
+            self.pairs.expire(self.served - self.ttl)
+        self.served += 1
+        self.last = (question, verb, served)
+        return served
+
+    def answer(self, x: Example, y: object, id: Id | None, forecast: Callable[[], float]) -> None:
+        """Learn from the label of a row; one that was never served is served now, for it alone."""
+        self.last = None
+        y = scalars.as_number(y, "label")
+        if id is not None:
+            self.layer.update(y, id=id)
+            return
+        row = self._content(x)
+        ticket = self.pairs.oldest(row)
+        if ticket is None and self.mode != "order" and self.pairs.lapsed.pop(row, False):
+            return
+        if ticket is None and self.mode == "auto":
+            ticket = self.pairs.oldest(self._family(x))
+        if ticket is None:
+            label = self.layer.validate_label(y)  # refused before the row is served
+            self.layer.post(self.layer.open(*self._arguments(x, forecast())), label)
+            self.served += 1
+            return
+        self.layer.update(y, id=ticket)
+        self.layer.forget(ticket)  # our own ids never come twice
+        self.pairs.close(ticket)
+
+    def _arguments(self, x: Example, f: float) -> LayerArguments:
+        """What the layer takes: the forecast, groups, features and weight of a row."""
+        groups = {str(name): x.get(name) for name in self.groups} or None
+        features = {str(name): x.get(name, 0.0) for name in self.features} or None
+        return f, groups, features, 1.0 if self.weight is None else x[self.weight]
+
+    def _content(self, x: Example) -> str:
+        return "all" if self.mode == "order" else content(x)
+
+    def _family(self, x: Example) -> str:
+        """Rows of the same groups."""
+        return "family" + content({name: x.get(name) for name in self.groups})
+
+
+class RiverModel(base.Wrapper[base.Estimator]):
+    """A model whose predictions go through a layer, made from the arguments of ``__init__``."""
+
+    _model_name = "regressor"
+    groups: Keys | None
+    features: Keys | None
+    weight: Hashable | None
+    pairing: Mode
+
+    def _make(self, kind: Callable[..., LayerOnForecasts], arguments: dict[str, object]) -> None:
+        """Store every argument as an attribute, for ``clone``, and make the layer from its settings."""
+        arguments.pop("self")
+        self.__dict__.update(arguments)
+        here = {self._model_name, "groups", "features", "weight", "pairing", "labels"}
+        settings = {name: value for name, value in arguments.items() if name not in here}
+        self._serving = Serving(partial(kind, **settings), self.groups, self.features, self.weight, self.pairing)
+
+    @property
+    def layer_(self) -> LayerOnForecasts:
+        """The layer: state, certificate, saving."""
+        return self._serving.layer
+
+    @layer_.setter
+    def layer_(self, layer: LayerOnForecasts) -> None:
+        check_same_settings(self._serving.layer, layer)
+        self._serving.take(layer)
+
+    @property
+    def equilibrium_(self) -> Equilibrium:
+        """The certificate: exact averages, bias and loss before and after, the proven bound."""
+        return self.layer_.equilibrium()
+
+    @property
+    def _wrapped_model(self) -> base.Estimator:
+        model: base.Estimator = getattr(self, self._model_name)
+        return model
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, base.Estimator]]:
+        from river import linear_model, preprocessing
+
+        kind = linear_model.LogisticRegression if cls._model_name == "classifier" else linear_model.LinearRegression
+        yield {cls._model_name: preprocessing.StandardScaler() | kind()}
+
+
+class RiverForecaster(RiverModel, base.Regressor):
     """A river regressor below, a layer above."""
 
-    regressor: Any
+    regressor: Any  # any model with predict_one, which need not be a base.Regressor: a pipeline
 
-    def learn_one(self, x: Any, y: Any, id: str | int | None = None, **kwargs: Any) -> None:
+    def learn_one(self, x: Example, y: object, id: Id | None = None, **kwargs: object) -> None:
         """Post the label of a served row to the layer, then let the model learn from it."""
         self._serving.answer(x, y, id, lambda: self._forecast(x, {}))
         self.regressor.learn_one(x, y, **kwargs)
 
-    def _forecast(self, x: Any, kwargs: dict[str, Any]) -> Any:
-        """The regressor's word; one that has nothing to say yet is taken to say 0."""
-        prediction = self.regressor.predict_one(x, **kwargs)
+    def _forecast(self, x: Example, options: dict[str, object]) -> float:
+        """The regressor's forecast; 0 while it has none."""
+        prediction: float | None = self.regressor.predict_one(x, **options)
         return 0.0 if prediction is None else prediction
 
-    @property
-    def _wrapped_model(self) -> Any:
-        return self.regressor
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        from river import linear_model, preprocessing
-
-        yield {"regressor": preprocessing.StandardScaler() | linear_model.LinearRegression()}
-
-
-class DebiasedRegressor(Forecaster):
+class RiverDebiasedRegressor(RiverForecaster):
     """Any river regressor, debiased online: in equilibrium the mean prediction equals the mean label.
 
     >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
-    >>> model = DebiasedRegressor(
-    ...     preprocessing.StandardScaler() | linear_model.LinearRegression(), eta=0.1
-    ... )
+    >>> model = DebiasedRegressor(preprocessing.StandardScaler() | linear_model.LinearRegression(), eta=0.1)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
     MAE: 1.128525
     >>> round(model.equilibrium_.bias_before, 4), round(model.equilibrium_.bias_after, 4)
     (-0.3038, 0.0002)
 
-    **Late labels.** ``predict_one(x)`` opens a ticket, ``learn_one(x, y)`` posts the label against the value that was
-    served then, and lets the model learn. With an id both are exact: ``predict_one(x, id=7)``,
-    ``learn_one(x, y, id=7)`` (a data set of ``(x, y, {"id": 7})`` passes it through river's own evaluation and
-    pipelines). Without, the label goes to the row of the same content as x (same keys and values; not the same
-    object, since river copies), the oldest first if there are several. ``pairing`` says what becomes of a label whose
-    x was never served in this form: "auto" gives it to the oldest open row of the same groups, because a scaler
-    before this model changes x between the two calls (the right row when labels come in the order of the rows, as
-    with a constant delay; else another row of the group, whose sum of served minus label comes out the same);
-    "content" serves the row now and learns at once, right for data that were never asked about; "order" looks at
-    no content and always takes the oldest row. A pipeline inside the wrapper, as above, sees x unchanged: best.
+    **Late labels.** ``predict_one(x)`` opens a ticket; ``learn_one(x, y)`` posts the label against the value served
+    then, and lets the model learn. With an id the match is exact: ``predict_one(x, id=7)``, ``learn_one(x, y, id=7)``
+    (a data set of ``(x, y, {"id": 7})`` passes the id through river's evaluation and pipelines). Without an id the
+    label goes to the oldest open row with the same content as x (same keys and values; river copies the object).
+    ``pairing`` decides where a label goes if no open row has the content of x, for example because a scaler before
+    this model changed x between the two calls. "auto": to the oldest open row of the same groups. This is the right
+    row if labels come in the order of the rows, as with a constant delay; otherwise it is another row of the group,
+    and the sum of served minus label is the same. "content": the row is served now and learned from at once, for data
+    that were never predicted. "order": content is ignored, and the oldest row is taken. It is best to put the
+    pipeline inside the wrapper, as above: then x stays unchanged.
 
-    Rows that never get a label stay open and take memory; ``ttl`` drops those older than so many predictions.
+    Rows that never get a label stay open and take memory; ``ttl`` drops those older than that many predictions.
     ``groups`` and ``features`` name keys of x (an absent group is "(missing)", an absent feature 0), ``weight`` the
-    key of the row's weight in the layer; other keyword arguments of ``learn_one`` (``w``) go to the model. A model
-    that says None is taken to say 0. Other settings and the guarantee: ``gradeq.Debiaser``.
+    key of the row's weight in the layer; other keyword arguments of ``learn_one`` (``w``) go to the model. A
+    prediction of None counts as 0. Other settings and the guarantee: ``gradeq.Debiaser``.
 
-    ``layer_`` is the ``Debiaser``: ``layer_.to_json()`` saves it, open rows included; assign
-    ``gradeq.from_json(text)`` to take it up again.
+    ``layer_`` is the ``Debiaser``: ``layer_.to_json()`` saves it with its open rows; assign
+    ``gradeq.from_json(text)`` to continue from there.
     """
 
     def __init__(
         self,
-        regressor: Any,
+        regressor: base.Estimator,
         eta: Step = None,
-        groups: Sequence[Any] | None = None,
-        features: Sequence[Any] | None = None,
-        weight: Any = None,
+        groups: Keys | None = None,
+        features: Keys | None = None,
+        weight: Hashable | None = None,
         pairing: Mode = "auto",
         link: Literal["identity", "exp"] = "identity",
         schedule: Schedule | None = None,
@@ -99,42 +303,42 @@ class DebiasedRegressor(Forecaster):
     ) -> None:
         self._make(Debiaser, locals())
 
-    def predict_one(self, x: Any, id: str | int | None = None, **kwargs: Any) -> float:
+    def predict_one(self, x: Example, id: Id | None = None, **kwargs: object) -> float:
         """The adjusted prediction; its row waits for a label."""
-        served: float = self._serving.ask(x, self._forecast(x, kwargs), id, "predict")
+        served = self._serving.ask(x, self._forecast(x, kwargs), id, "predict")
+        assert not isinstance(served, tuple)
         return served
 
 
-class DebiasedClassifier(Served, base.Wrapper[Any], base.Classifier):
+class RiverDebiasedClassifier(RiverModel, base.Classifier):
     """Any binary river classifier, debiased online: in equilibrium the mean probability is the share of positives.
 
     >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
-    >>> model = DebiasedClassifier(
-    ...     preprocessing.StandardScaler() | linear_model.LogisticRegression()
-    ... )
+    >>> model = DebiasedClassifier(preprocessing.StandardScaler() | linear_model.LogisticRegression())
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.LogLoss(), delay=10)
     LogLoss: 0.3339083928211059
     >>> round(model.equilibrium_.bias_before, 4), round(model.equilibrium_.bias_after, 4)
     (0.0291, -0.0028)
 
-    ``labels``: the negative and the positive one. The model needs ``predict_proba_one``; while it knows nothing the
-    probability is 1/2. ``predict_one`` right after ``predict_proba_one`` for the same row, or the other way round,
-    is the same question and opens no second ticket. ``link``: "logit" stays in [0, 1], "shift" is the paper's. All
-    else, late labels included, as for ``DebiasedRegressor``.
+    ``labels``: the negative and the positive label. The model needs ``predict_proba_one``; while it has no estimate,
+    the probability is 1/2. ``predict_one`` right after ``predict_proba_one`` for the same row, or the other way
+    round, uses the same ticket. ``link``: "logit" stays in [0, 1], "shift" is the paper's. Everything else, including
+    late labels, works as for ``DebiasedRegressor``.
     """
 
+    _model_name = "classifier"
     classifier: Any
-    labels: tuple[Any, Any]
+    labels: tuple[ClfTarget, ClfTarget]
 
     def __init__(
         self,
-        classifier: Any,
+        classifier: base.Estimator,
         eta: Step = None,
-        groups: Sequence[Any] | None = None,
-        features: Sequence[Any] | None = None,
-        weight: Any = None,
+        groups: Keys | None = None,
+        features: Keys | None = None,
+        weight: Hashable | None = None,
         pairing: Mode = "auto",
-        labels: tuple[Any, Any] = (False, True),
+        labels: tuple[ClfTarget, ClfTarget] = (False, True),
         link: Literal["logit", "shift"] = "logit",
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
@@ -142,20 +346,18 @@ class DebiasedClassifier(Served, base.Wrapper[Any], base.Classifier):
         ttl: float | None = None,
         shadow: bool = False,
     ) -> None:
-        self._make(Debiaser, locals(), outcome="binary")
+        self._make(partial(Debiaser, outcome="binary"), locals())
 
-    def predict_proba_one(
-        self, x: Any, id: str | int | None = None, **kwargs: Any
-    ) -> dict[Any, float]:
+    def predict_proba_one(self, x: Example, id: Id | None = None, **kwargs: object) -> dict[ClfTarget, float]:
         """The adjusted probability of each label; the row waits for its label."""
         return self._probabilities(x, id, "probability", kwargs)
 
-    def predict_one(self, x: Any, id: str | int | None = None, **kwargs: Any) -> Any:
+    def predict_one(self, x: Example, id: Id | None = None, **kwargs: object) -> ClfTarget:
         """The more probable label, the negative one at exactly one half; the row waits for its label."""
         probabilities = self._probabilities(x, id, "label", kwargs)
         return max(probabilities, key=lambda label: probabilities[label])
 
-    def learn_one(self, x: Any, y: Any, id: str | int | None = None, **kwargs: Any) -> None:
+    def learn_one(self, x: Example, y: ClfTarget, id: Id | None = None, **kwargs: object) -> None:
         """Post the label of a served row to the layer, then let the model learn from it."""
         if y not in self.labels:
             raise BadInput(f"label {y!r} is neither of {self.labels}; name both with labels=")
@@ -164,40 +366,29 @@ class DebiasedClassifier(Served, base.Wrapper[Any], base.Classifier):
         self.classifier.learn_one(x, y, **kwargs)
 
     def _probabilities(
-        self, x: Any, id: str | int | None, verb: str, kwargs: dict[str, Any]
-    ) -> dict[Any, float]:
-        p = self._serving.ask(x, self._forecast(x, kwargs), id, verb)
+        self, x: Example, id: Id | None, verb: str, options: dict[str, object]
+    ) -> dict[ClfTarget, float]:
+        p = self._serving.ask(x, self._forecast(x, options), id, verb)
+        assert not isinstance(p, tuple)
         negative, positive = self.labels
         return {negative: 1.0 - p, positive: p}
 
-    def _forecast(self, x: Any, kwargs: dict[str, Any]) -> float:
-        known = self.classifier.predict_proba_one(x, **kwargs)
+    def _forecast(self, x: Example, options: dict[str, object]) -> float:
+        known = self.classifier.predict_proba_one(x, **options)
         p = float(known.get(self.labels[1], 0.0)) if known else 0.5
         # Probabilities that were normalised may pass 1 by a rounding.
         return 1.0 if 1.0 < p < 1.0 + 1e-9 else p
 
     @property
-    def _wrapped_model(self) -> Any:
-        return self.classifier
-
-    @property
     def _multiclass(self) -> bool:
         return False
 
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        from river import linear_model, preprocessing
 
-        yield {"classifier": preprocessing.StandardScaler() | linear_model.LogisticRegression()}
-
-
-class TrackedInterval(Forecaster):
-    """Any river regressor with intervals that hold the label with frequency ``coverage``, whatever the data.
+class RiverTrackedInterval(RiverForecaster):
+    """Any river regressor with intervals that contain the label with frequency ``coverage``, whatever the data.
 
     >>> from river import datasets, linear_model, preprocessing
-    >>> model = TrackedInterval(
-    ...     preprocessing.StandardScaler() | linear_model.LinearRegression(), 0.8
-    ... )
+    >>> model = TrackedInterval(preprocessing.StandardScaler() | linear_model.LinearRegression(), 0.8)
     >>> covered = 0
     >>> for x, y in datasets.TrumpApproval():
     ...     interval = model.predict_one(x, with_interval=True)
@@ -207,19 +398,20 @@ class TrackedInterval(Forecaster):
     0.799
 
     ``predict_one(x)`` is the model's own forecast, ``predict_one(x, with_interval=True)`` a ``river.conf.Interval``;
-    either opens the row's ticket, and one right after the other is the same question. Late labels, ``groups``,
-    ``features``, ``weight``, ``pairing`` and ``ttl`` as for ``DebiasedRegressor`` (here a label that goes to another
-    row of its groups is judged by that row's interval); other settings and the guarantee: ``gradeq.IntervalTracker``.
+    either opens the row's ticket, and one right after the other uses the same ticket. Late labels, ``groups``,
+    ``features``, ``weight``, ``pairing`` and ``ttl`` work as for ``DebiasedRegressor`` (here a label that goes to
+    another row of its groups is judged by that row's interval). Other settings and the guarantee:
+    ``gradeq.IntervalTracker``.
     """
 
     def __init__(
         self,
-        regressor: Any,
+        regressor: base.Estimator,
         coverage: float = 0.9,
         eta: Step = None,
-        groups: Sequence[Any] | None = None,
-        features: Sequence[Any] | None = None,
-        weight: Any = None,
+        groups: Keys | None = None,
+        features: Keys | None = None,
+        weight: Hashable | None = None,
         pairing: Mode = "auto",
         link: Literal["sinh", "linear"] = "sinh",
         schedule: Schedule | None = None,
@@ -230,10 +422,19 @@ class TrackedInterval(Forecaster):
     ) -> None:
         self._make(IntervalTracker, locals())
 
-    def predict_one(
-        self, x: Any, with_interval: bool = False, id: str | int | None = None, **kwargs: Any
-    ) -> Any:
+    def predict_one(  # type: ignore[override]
+        self, x: Example, with_interval: bool = False, id: Id | None = None, **kwargs: object
+    ) -> float | conf.Interval:
         """The model's forecast, or the adjusted interval around it; the row waits for its label."""
         point = self._forecast(x, kwargs)
         ends = self._serving.ask(x, point, id, "interval" if with_interval else "point")
+        assert isinstance(ends, tuple)
         return conf.Interval(*ends) if with_interval else point
+
+
+# The public names, which river also gives to the steps of a pipeline.
+DebiasedClassifier = RiverDebiasedClassifier
+DebiasedRegressor = RiverDebiasedRegressor
+TrackedInterval = RiverTrackedInterval
+for name in __all__:
+    globals()[name].__name__ = globals()[name].__qualname__ = name

@@ -1,32 +1,217 @@
-"""scikit-learn estimators that keep any model honest: fit it, then let the layer learn with ``partial_fit``."""
+"""scikit-learn estimators with a layer on top of any model: `fit` it, then `partial_fit` teaches the layer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradeq.errors import BadInput, missing_extra
-from gradeq.frames import MISSING_NAME, name_of
+from gradeq.inputs.arguments import MISSING_NAME, name_of
+from gradeq.inputs.column_types import ColumnLike, FloatArray
+from gradeq.layers.columns import same_length
 from gradeq.layers.debiaser import Debiaser
+from gradeq.layers.quantile import IntervalTracker, QuantileTracker
 
 try:
-    from sklearn.base import ClassifierMixin, RegressorMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils import column_or_1d, get_tags
     from sklearn.utils.multiclass import type_of_target
+    from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:
     raise missing_extra("sklearn", "the scikit-learn adapters") from error
 
-from gradeq.adapters.sklearn_layered import Layered, is_fitted
-from gradeq.adapters.sklearn_tracked import TrackedInterval, TrackedQuantile
-
 if TYPE_CHECKING:
-    from gradeq.layers.tracker import LateCap, Step
+    from sklearn.utils import Tags
+
+    from gradeq.equilibrium import Equilibrium
+    from gradeq.layers.options import LateCap
+    from gradeq.layers.quantile import Step
     from gradeq.penalties import Penalty
     from gradeq.schedules import Schedule
 
+
 __all__ = ["DebiasedClassifier", "DebiasedRegressor", "TrackedInterval", "TrackedQuantile"]
+
+LayerOnForecasts = Debiaser | QuantileTracker | IntervalTracker
+Keys = Sequence[str | int]  # columns of X by name, or by place
+Columns = dict[str, ColumnLike]
+Labels = NDArray[np.generic]
+
+
+class Model(Protocol):
+    """A regressor or classifier of scikit-learn."""
+
+    def fit(self, X: object, y: ColumnLike, **options: object) -> Self:
+        """Learn from rows."""
+
+    def predict(self, X: object) -> FloatArray:
+        """The forecasts of rows."""
+
+
+def names_of(keys: Keys | None, known: Iterable[object] | None) -> list[str]:
+    """The layer's names of these columns: their own, or x0, x1, ... as scikit-learn counts them."""
+    if isinstance(keys, str):
+        raise BadInput(f"{keys!r} is one name; give a list of columns, [{keys!r}]")
+    listed = [] if known is None else [str(name) for name in known]
+    return [key if isinstance(key, str) else listed[key] if listed else f"x{int(key)}" for key in keys or ()]
+
+
+def column(X: Any, key: str | int) -> ColumnLike:
+    """One column of a dataframe by name or place, of an array or list of rows by place."""
+    values: ColumnLike
+    if hasattr(X, "columns"):
+        names = list(X.columns)
+        if isinstance(key, str) and key not in names:
+            raise BadInput(f"X has no column {key!r}; it has {', '.join(map(str, names))}")
+        values = X[key if isinstance(key, str) else names[key]]
+    elif isinstance(key, str):
+        raise BadInput(f"X has no column names; give the place of {key!r} as a number, or a frame")
+    elif hasattr(X, "tocsc"):
+        values = X.tocsc()[:, [key]].toarray().ravel()
+    else:
+        values = np.asarray(X)[:, key]
+    return values
+
+
+class Layered(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A model and a layer; classes that users make say which layer, and what goes in and out of it."""
+
+    estimator: Model
+    layer_: LayerOnForecasts
+    groups: Keys | None
+    features: Keys | None
+    _models: tuple[str, ...] = ("estimator",)
+    _layer: Callable[..., LayerOnForecasts]
+
+    def _keep(self, arguments: dict[str, object]) -> None:
+        """Store every argument of ``__init__`` as an attribute, as scikit-learn requires."""
+        self.__dict__.update({name: value for name, value in arguments.items() if name != "self"})
+
+    def fit(self, X: object, y: ColumnLike, sample_weight: ColumnLike | None = None) -> Self:
+        """Fit the model; the layer starts from zero, because no label here is new to the model."""
+        validate_data(self, X, y, skip_check_array=True)
+        y = self._targets(column_or_1d(y, warn=True))
+        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self._begin(lambda model: clone(model).fit(X, y, **extra))
+
+    def partial_fit(self, X: object, y: ColumnLike, sample_weight: ColumnLike | None = None) -> Self:
+        """Serve the rows in order and learn from each label before the next row; the model stays as it is.
+
+        A row without a label is served, not learned from. On an unfitted adapter, a model that is already fitted is
+        used as it is; any other model is fitted to these rows, and the layer learns nothing from them.
+        """
+        if not hasattr(self, "layer_"):
+            models = [getattr(self, name) for name in self._models]
+            if not all(is_fitted(model) for model in models if model is not None):
+                return self.fit(X, y, sample_weight)
+            validate_data(self, X, y, skip_check_array=True)
+            self._begin(lambda model: model)
+        self._run(self.layer_, X, self._labels(column_or_1d(y, warn=True)), sample_weight)
+        return self
+
+    def serve(self, X: object, ids: Iterable[str | int]) -> FloatArray:
+        """Adjusted predictions whose labels come later, each under an id of its own; see ``learn``."""
+        check_is_fitted(self, "layer_")
+        groups, features = self._columns(X)
+        served = self.layer_.predict_many(self._forecast(X), groups, features, ids=listed(ids))
+        return self._answer(np.asarray(served))
+
+    def learn(self, ids: Iterable[str | int], y: ColumnLike) -> list[str]:
+        """Post the labels of served rows, in any order: ``applied``, or ``duplicate`` if posted before."""
+        check_is_fitted(self, "layer_")
+        names, labels = listed(ids), self._labels(column_or_1d(y))
+        same_length(len(names), len(labels), "y")
+        before = self.layer_.copy()
+        try:
+            return [self.layer_.update(label, id=id) for id, label in zip(names, labels.tolist(), strict=True)]
+        except Exception:  # all or nothing
+            self.layer_.__dict__.update(before.__dict__)
+            raise
+
+    @property
+    def equilibrium_(self) -> Equilibrium:
+        """The certificate: exact averages, bias and loss before and after, the proven bound."""
+        check_is_fitted(self, "layer_")
+        return self.layer_.equilibrium()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        below = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = below.sparse, below.allow_nan
+        return tags
+
+    def _begin(self, fitted: Callable[[Model], Model]) -> Self:
+        """The fitted models, and a fresh layer from the arguments that are its own."""
+        for name in self._models:
+            if (model := getattr(self, name)) is not None:
+                setattr(self, f"{name}_", fitted(model))
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name not in self._models}
+        known = getattr(self, "feature_names_in_", None)
+        settings |= {name: names_of(settings[name], known) for name in ("groups", "features")}
+        self.layer_ = self._layer(**settings)
+        return self
+
+    def _adjusted(self, X: object) -> FloatArray:
+        """What the layer would serve now, by a copy: predicting changes nothing."""
+        check_is_fitted(self, "layer_")
+        return self._run(self.layer_.copy(), X, None, None)
+
+    def _run(
+        self, layer: LayerOnForecasts, X: object, labels: FloatArray | None, weights: ColumnLike | None
+    ) -> FloatArray:
+        forecasts = self._forecast(X)
+        groups, features = self._columns(X)
+        return layer.run(forecasts, labels, groups=groups, features=features, weights=weights).served
+
+    def _columns(self, X: object) -> tuple[Columns | None, Columns | None]:
+        """The group columns and the feature columns of X, by the layer's names; None where there are none."""
+        known = getattr(self, "feature_names_in_", None)
+        groups, features = (
+            {name: column(X, key) for name, key in zip(names_of(keys, known), keys or (), strict=True)}
+            for keys in (self.groups, self.features)
+        )
+        return groups or None, features or None
+
+    def _forecast(self, X: object) -> FloatArray:
+        """The model's predictions of these rows, float64."""
+        forecasts = np.asarray(self._base(X), np.float64)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return forecasts
+
+    def _base(self, X: object) -> FloatArray:
+        forecasts: FloatArray = self.estimator_.predict(X)
+        return forecasts
+
+    def _targets(self, y: Labels) -> Labels:
+        """The labels as the model wants them."""
+        return y
+
+    def _labels(self, y: Labels) -> FloatArray:
+        """The labels as the layer wants them."""
+        return y  # type: ignore[return-value]  # the layer checks them
+
+    def _answer(self, served: FloatArray) -> FloatArray:
+        """Served values in the shape that the user wants."""
+        return served
+
+
+def is_fitted(model: Model) -> bool:
+    """Whether the model has learned already."""
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
+
+
+def listed(ids: Iterable[str | int]) -> list[str | int]:
+    """Ids as plain numbers or text."""
+    return ids.tolist() if hasattr(ids, "tolist") else list(ids)
 
 
 class DebiasedRegressor(RegressorMixin, Layered):  # type: ignore[misc]
@@ -42,8 +227,8 @@ class DebiasedRegressor(RegressorMixin, Layered):  # type: ignore[misc]
     -1.5
 
     ``fit`` fits a clone of the model and starts the layer from zero; ``partial_fit`` leaves the model alone: it
-    serves the rows in order and learns from each label, bit for bit as ``Debiaser.run``. ``predict`` looks and
-    changes nothing. To wrap a fitted model: ``DebiasedRegressor(model).partial_fit(X, y)``, or
+    serves the rows in order and learns from each label, bit for bit as ``Debiaser.run``. ``predict`` changes
+    nothing. To wrap a fitted model: ``DebiasedRegressor(model).partial_fit(X, y)``, or
     ``FrozenEstimator(model)``, which also stays fitted through ``clone``. Labels that come late:
     ``serve(X, ids)``, then ``learn(ids, y)``.
 
@@ -60,11 +245,11 @@ class DebiasedRegressor(RegressorMixin, Layered):  # type: ignore[misc]
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: Model,
         eta: Step = None,
         *,
-        groups: Sequence[str | int] | None = None,
-        features: Sequence[str | int] | None = None,
+        groups: Keys | None = None,
+        features: Keys | None = None,
         link: Literal["identity", "exp"] = "identity",
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
@@ -73,7 +258,7 @@ class DebiasedRegressor(RegressorMixin, Layered):  # type: ignore[misc]
     ) -> None:
         self._keep(locals())
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> FloatArray:
         """The adjusted predictions as of now."""
         return self._adjusted(X)
 
@@ -91,21 +276,20 @@ class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
 
     The second of ``classes_`` is the positive one; its probability goes through ``link``: "logit" stays in [0, 1],
     "shift" is the paper's. The model needs ``predict_proba``; one without it, or one that is calibrated on old data,
-    goes inside ``CalibratedClassifierCV``, and the layer on top of that. All else as for ``DebiasedRegressor``.
+    goes inside ``CalibratedClassifierCV``, and the layer on top. Everything else works as for ``DebiasedRegressor``.
 
     Attributes: ``classes_``, ``estimator_``, ``layer_``, ``equilibrium_``, ``n_features_in_``, ``feature_names_in_``.
     """
 
-    _layer = Debiaser
-    _fixed = MappingProxyType({"outcome": "binary"})
+    _layer = partial(Debiaser, outcome="binary")
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: Model,
         eta: Step = None,
         *,
-        groups: Sequence[str | int] | None = None,
-        features: Sequence[str | int] | None = None,
+        groups: Keys | None = None,
+        features: Keys | None = None,
         link: Literal["logit", "shift"] = "logit",
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
@@ -116,7 +300,11 @@ class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
         self._keep(locals())
 
     def partial_fit(  # type: ignore[override]  # scikit-learn's own order of arguments for classifiers
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self,
+        X: object,
+        y: ColumnLike,
+        classes: Sequence[object] | None = None,
+        sample_weight: ColumnLike | None = None,
     ) -> Self:
         """Serve the rows in order and learn from each label before the next row; the model stays as it is.
 
@@ -124,58 +312,159 @@ class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
         """
         if classes is not None:
             model = getattr(self, "estimator_", self.estimator)
-            known = model.classes_ if is_fitted(model) else np.unique(y)
-            if not np.array_equal(np.unique(classes), known):
+            known = getattr(model, "classes_", ()) if is_fitted(model) else np.unique(np.asarray(y))
+            if not np.array_equal(np.unique(np.asarray(classes)), known):
                 raise BadInput(f"classes {list(classes)} are not those of the model: {known}")
         return super().partial_fit(X, y, sample_weight)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: object) -> FloatArray:
         """The adjusted probabilities as of now, one column for each of ``classes_``."""
         return self._answer(self._adjusted(X))
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Labels:
         """The more probable class as of now; the first one at exactly one half."""
         positive = self._adjusted(X) > 0.5
-        return self.classes_[positive.astype(int)]
+        classes: Labels = self.classes_[positive.astype(int)]
+        return classes
 
     @property
-    def classes_(self) -> Any:
+    def classes_(self) -> Labels:
         """The two classes, the positive one last."""
-        return self.estimator_.classes_
+        classes: Labels = self.estimator_.classes_
+        return classes
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _begin(self) -> Self:
-        if not hasattr(self.estimator_, "predict_proba"):
-            name = type(self.estimator_).__name__
-            raise BadInput(f"{name} has no predict_proba; put it inside CalibratedClassifierCV")
-        if len(self.estimator_.classes_) != 2:
-            raise BadInput(
-                f"the model knows {len(self.estimator_.classes_)} classes; "
-                "Only binary classification is supported."
-            )
-        return super()._begin()
+    def _begin(self, fitted: Callable[[Model], Model]) -> Self:
+        def checked(model: Model) -> Model:
+            model = fitted(model)
+            if not hasattr(model, "predict_proba"):
+                raise BadInput(f"{type(model).__name__} has no predict_proba; put it inside CalibratedClassifierCV")
+            if (known := len(getattr(model, "classes_", ()))) != 2:
+                raise BadInput(f"the model knows {known} classes; Only binary classification is supported.")
+            return model
 
-    def _targets(self, y: Any) -> Any:
+        return super()._begin(checked)
+
+    def _targets(self, y: Labels) -> Labels:
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
-            raise BadInput(
-                f"Only binary classification is supported. The type of the target is {kind}."
-            )
+            raise BadInput(f"Only binary classification is supported. The type of the target is {kind}.")
         return y
 
-    def _labels(self, y: Any) -> Any:
+    def _labels(self, y: Labels) -> FloatArray:
         labels = np.where(y == self.classes_[1], 1.0, np.where(y == self.classes_[0], 0.0, np.nan))
         for i in np.flatnonzero(np.isnan(labels)).tolist():
             if name_of(y[i]) != MISSING_NAME:
                 raise BadInput(f"label {y.tolist()[i]!r} in row {i} is not one of {self.classes_}")
         return labels
 
-    def _base(self, X: Any) -> Any:
-        return self.estimator_.predict_proba(X)[:, 1]
+    def _base(self, X: object) -> FloatArray:
+        positive: FloatArray = self.estimator_.predict_proba(X)[:, 1]
+        return positive
 
-    def _answer(self, served: Any) -> Any:
+    def _answer(self, served: FloatArray) -> FloatArray:
         return np.column_stack([1.0 - served, served])
+
+
+class TrackedQuantile(RegressorMixin, Layered):  # type: ignore[misc]
+    """Any regressor as a quantile forecast that labels stay at or below with frequency ``level``.
+
+    >>> from sklearn.linear_model import LinearRegression
+    >>> model = TrackedQuantile(LinearRegression(), level=0.9, eta=0.5)
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.5, 0.5, 2.5, 2.5]
+    >>> model.fit(X, y).partial_fit(X, [1.0, 3.0, 2.0, 4.0]).predict([[1.0]]).round(3)
+    array([2.798])
+
+    The model may forecast the mean or, with a quantile loss, the quantile itself. ``fit``, ``partial_fit``,
+    ``serve``, ``learn``, ``groups`` and ``features`` as for ``DebiasedRegressor``; the other settings and the
+    guarantee are those of ``gradeq.QuantileTracker``.
+
+    Attributes: ``estimator_``, ``layer_``, ``equilibrium_``, ``n_features_in_``, ``feature_names_in_``.
+    """
+
+    _layer = QuantileTracker
+
+    def __init__(
+        self,
+        estimator: Model,
+        level: float = 0.9,
+        eta: Step = None,
+        *,
+        groups: Keys | None = None,
+        features: Keys | None = None,
+        link: Literal["sinh", "linear"] = "sinh",
+        schedule: Schedule | None = None,
+        penalty: Penalty | None = None,
+        late_cap: LateCap = "auto",
+        shadow: bool = False,
+    ) -> None:
+        self._keep(locals())
+
+    def predict(self, X: object) -> FloatArray:
+        """The adjusted quantiles as of now."""
+        return self._adjusted(X)
+
+
+class TrackedInterval(RegressorMixin, Layered):  # type: ignore[misc]
+    """Any regressor with intervals that contain the label with frequency ``coverage``, whatever the data.
+
+    >>> from sklearn.linear_model import LinearRegression
+    >>> model = TrackedInterval(LinearRegression(), coverage=0.8, eta=0.5)
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.5, 0.5, 2.5, 2.5]
+    >>> model.fit(X, y).partial_fit(X, [1.0, 3.0, 2.0, 4.0]).predict_interval([[1.0]]).round(3)
+    array([[0.795, 2.798]])
+    >>> model.predict([[1.0]]).round(3)
+    array([1.1])
+
+    ``predict`` is the model's own point forecast, ``predict_interval`` the interval around it; covered means
+    lower < y <= upper. ``lower`` and ``upper``: regressors of the two ends (with a quantile loss, say), fitted beside
+    the model; by default both ends start from the point forecast. Everything else works as for ``TrackedQuantile``;
+    the guarantee is that of ``gradeq.IntervalTracker``.
+
+    Attributes: ``estimator_``, ``lower_``, ``upper_``, ``layer_``, ``equilibrium_``, ``n_features_in_``,
+    ``feature_names_in_``.
+    """
+
+    _layer = IntervalTracker
+    _models = ("estimator", "lower", "upper")
+
+    def __init__(
+        self,
+        estimator: Model,
+        coverage: float = 0.9,
+        eta: Step = None,
+        *,
+        lower: Model | None = None,
+        upper: Model | None = None,
+        groups: Keys | None = None,
+        features: Keys | None = None,
+        link: Literal["sinh", "linear"] = "sinh",
+        schedule: Schedule | None = None,
+        penalty: Penalty | None = None,
+        late_cap: LateCap = "auto",
+        shadow: bool = False,
+    ) -> None:
+        self._keep(locals())
+
+    def predict(self, X: object) -> FloatArray:
+        """The model's own point forecasts."""
+        check_is_fitted(self, "layer_")
+        point: FloatArray = self.estimator_.predict(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return point
+
+    def predict_interval(self, X: object) -> FloatArray:
+        """The adjusted intervals as of now, (n, 2): lower, upper."""
+        return self._adjusted(X)
+
+    def _base(self, X: object) -> FloatArray:
+        point = self.estimator_.predict(X)
+        ends = [
+            point if getattr(self, name) is None else getattr(self, f"{name}_").predict(X)
+            for name in ("lower", "upper")
+        ]
+        return np.column_stack(ends)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from gradeq.cli.service_extra import opened
+from gradeq.cli.store import opened_store
 
-STORE = click.option(
-    "--store", "url", default="gradeq.db", show_default=True, metavar="URL", help="The store."
-)
+if TYPE_CHECKING:
+    from gradeq.service.auth import ApiKey
+    from gradeq.service.store.journal_store import Store
+
+STORE = click.option("--store", "url", default="gradeq.db", show_default=True, metavar="URL", help="The store.")
 WHICH = click.argument("which", metavar="KEY")
 
 
@@ -49,9 +51,8 @@ def command() -> None:
 @click.option("--name", default="", help="A name to know it by.")
 def create(url: str, scopes: tuple[str, ...], tenant: str, name: str) -> None:
     """Make a key and print it, once."""
-    with opened(url) as store:
-        from gradeq.service.keys import SCOPES, new_key
-        from gradeq.service.store.api_keys import add_key
+    with opened_store(url) as store:
+        from gradeq.service.auth import SCOPES, add_key, new_key
 
         text, key = new_key(tenant, name, scopes or SCOPES)
         add_key(store, key)
@@ -62,16 +63,17 @@ def create(url: str, scopes: tuple[str, ...], tenant: str, name: str) -> None:
 @STORE
 def list_(url: str) -> None:
     """List the keys: prefix, tenant, scopes, when made, whether good, name."""
-    with opened(url, read_only=True) as store:
-        from gradeq.service.store.api_keys import keys_of
+    with opened_store(url, read_only=True) as store:
+        from gradeq.service.auth import read_keys
 
-        found = keys_of(store)
-    for key in found:
-        scopes = ",".join(sorted(key.scopes))
-        click.echo(
-            f"{key.prefix}  {key.tenant}  {scopes}  made {day(key.created)}  {state(key)}  {key.name}".rstrip()
-        )
-    if not found:
+        keys = read_keys(store)
+    for key in keys:
+        status = "good"
+        if key.revoked is not None:
+            status = f"{'good until' if key.is_active(time.time()) else 'revoked'} {utc_time(key.revoked)}"
+        scopes, created = ",".join(sorted(key.scopes)), f"made {utc_time(key.created)}"
+        click.echo("  ".join((key.prefix, key.tenant, scopes, created, status, key.name)).rstrip())
+    if not keys:
         click.echo(f"no keys in {url}")
 
 
@@ -80,11 +82,11 @@ def list_(url: str) -> None:
 @WHICH
 def revoke(url: str, which: str) -> None:
     """Make a key useless from now on; KEY is its prefix."""
-    with opened(url) as store:
-        from gradeq.service.store.api_keys import end_key
+    with opened_store(url, existing=True) as store:
+        from gradeq.service.auth import revoke_key
 
-        key = the_one(store, which)
-        end_key(store, key.number, time.time())
+        key = find_key(store, which)
+        revoke_key(store, key.number, time.time())
     click.echo(f"{key.prefix} is no good any more")
 
 
@@ -101,42 +103,32 @@ def revoke(url: str, which: str) -> None:
 def rotate(url: str, which: str, overlap: str) -> None:
     """Make a key with the same rights and print it; the old one works on for a while."""
     from gradeq.errors import BadInput
-    from gradeq.spans import duration
+    from gradeq.inputs.durations import duration
 
     seconds = duration(overlap)
     if seconds is None or not 0.0 <= seconds < 1e9:
         raise BadInput(f"--overlap {overlap!r} is no duration; give 90s, 15m, 36h or 7d")
-    with opened(url) as store:
-        from gradeq.service.keys import new_key
-        from gradeq.service.store.api_keys import add_key, end_key
+    with opened_store(url, existing=True) as store:
+        from gradeq.service.auth import add_key, new_key, revoke_key
 
-        old = the_one(store, which)
+        old = find_key(store, which)
         text, key = new_key(old.tenant, old.name, old.scopes)
         add_key(store, key)
-        end_key(store, old.number, time.time() + seconds)
+        revoke_key(store, old.number, time.time() + seconds)
     click.echo(text)
 
 
-def the_one(store: Any, which: str) -> Any:
-    """The key with this prefix, which may be given as in a key, and which is still good."""
+def find_key(store: Store, which: str, active: bool = True) -> ApiKey:
+    """The key with this prefix; ``active``: one that is still good."""
     from gradeq.errors import BadInput
-    from gradeq.service.store.api_keys import keys_of
+    from gradeq.service.auth import read_keys
 
     prefix = which.removeprefix("gq_").partition("_")[0]
-    for key in keys_of(store):
-        if key.prefix == prefix and key.good(time.time()):
+    for key in read_keys(store):
+        if key.prefix == prefix and (not active or key.is_active(time.time())):
             return key
-    raise BadInput(f"no key {prefix[:20]!r} that is good; `gradeq keys list` shows them")
+    raise BadInput(f"no key {prefix[:20]!r}{' that is good' if active else ''}; `gradeq keys list` shows them")
 
 
-def state(key: Any) -> str:
-    """Whether a key is good."""
-    now = time.time()
-    if key.revoked is None:
-        return "good"
-    return f"good until {day(key.revoked)}" if key.good(now) else f"revoked {day(key.revoked)}"
-
-
-def day(at: float) -> str:
-    """A moment as people write it."""
+def utc_time(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))

@@ -1,7 +1,8 @@
-"""``gradeq audit``: is a saved state whole, ours, and in balance?"""
+"""``gradeq audit``: checks a saved state or the store of a service."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -36,37 +37,34 @@ def command(state: str, witness: str | None, as_json: bool, quiet: bool) -> None
     Exit code
       0 sound   2 no such file   3 damaged, newer than this gradeq, or not ours
     """
-    from gradeq.cli.audit_store import audit, is_store
-    from gradeq.cli.json_summary import dumped
+    from gradeq.cli.summary import to_json
 
-    if is_store(state):
-        audit(state, witness, as_json, quiet)
-        return
-    if witness is not None:
+    stored = is_store(state)
+    if witness is not None and not stored:
         raise click.UsageError("--witness is for stores; a state file has none")
-    found = audited(state)
+    findings = store_findings(state, witness) if stored else state_findings(state)
     if as_json:
-        click.echo(dumped(found))
+        click.echo(to_json(findings))
     elif not quiet:
-        for line in told(found):
+        for line in store_lines(findings) if stored else state_lines(findings):
             click.echo(line)
+    if stored and not findings["sound"]:
+        raise click.exceptions.Exit(3)
 
 
-def audited(path: str) -> dict[str, Any]:
-    """What the state says about itself; raises when it is not sound."""
+def state_findings(path: str) -> dict[str, Any]:
+    """Facts about a state; raises if it is damaged."""
+    import hashlib
     import json
 
-    from gradeq.cli.json_summary import warned
-    from gradeq.cli.state_file import layer_of, read_text
+    from gradeq.cli.session import RunHistory, existing_state
+    from gradeq.cli.summary import notices_json
     from gradeq.cli.task import step_of
-    from gradeq.errors import BadInput, StateError
-    from gradeq.report.of_state import covered_since, groups_since, harm_since, in_short
-    from gradeq.report.surprises import not_known
+    from gradeq.errors import StateError
+    from gradeq.report.notices import figures_not_known
+    from gradeq.report.state_facts import coverage_as_json, groups_as_json, state_harm_notices, state_sentence
 
-    text = read_text(path)
-    if text is None:
-        raise BadInput(f"{path} does not exist; name a state file")
-    layer: Any = layer_of(path, text)
+    text, layer = existing_state(path)
     body = json.loads(text)
     reached = layer.equilibrium()
     if reached.balance == "broken":
@@ -74,7 +72,17 @@ def audited(path: str) -> dict[str, Any]:
             f"{path}: the identity is broken: parameters and stored gradients differ by "
             f"{reached.gap:.2g}; restore a backup and run again from the files"
         )
-    flight, unknown = layer.in_flight, not_known(reached.hidden)
+    outputs: dict[str, str] = {}
+    history = RunHistory.of(layer)
+    number, _, _, marks = next((run for run in reversed(history.runs) if run[3]), (None, "", 0, []))
+    for output, mark in marks:
+        try:
+            with open(output, "rb") as file:
+                same = hashlib.file_digest(file, "sha256").hexdigest() == mark
+            outputs[output] = "in place" if same else "changed since"
+        except OSError:
+            outputs[output] = "gone"
+    traffic, unknown = layer.traffic, figures_not_known(reached.hidden)
     return {
         "path": path,
         "kind": layer.kind,
@@ -82,88 +90,107 @@ def audited(path: str) -> dict[str, Any]:
         "version": body["gradeq"],
         "sha256": body["sha256"],
         "eta": step_of(layer),
-        "served": flight["served"],
-        "labelled": flight["labelled"],
-        "open": flight["open"],
+        "served": traffic["served"],
+        "labelled": traffic["labelled"],
+        "open": traffic["open"],
         "parameters": len(reached.coordinates),
         "gap": reached.gap,
         "exact": reached.exact,
-        "verdict": in_short(layer, reached),
-        **covered_since(layer, reached),
-        "groups": groups_since(layer, reached),
+        "verdict": state_sentence(layer, reached),
+        **coverage_as_json(layer, reached),
+        "groups": groups_as_json(layer, reached),
         "log": layer.log,
-        "warnings": warned([*([] if unknown is None else [unknown]), *harm_since(layer, reached)]),
-        **paired(layer),
+        "warnings": notices_json([*([] if unknown is None else [unknown]), *state_harm_notices(layer, reached)]),
+        "runs": history.number,
+        "wrote": {"run": number, "outputs": outputs},
     }
 
 
-def paired(layer: Any) -> dict[str, Any]:
-    """How many runs the state has seen, and whether the last outputs are those that were written with it."""
-    import hashlib
-
-    from gradeq.cli.desk import Desk
-
-    desk = Desk.of(layer)
-
-    def now(path: str, mark: str) -> str:
-        try:
-            with open(path, "rb") as file:
-                same = hashlib.file_digest(file, "sha256").hexdigest() == mark
-        except OSError:
-            return "gone"
-        return "in place" if same else "changed since"
-
-    writing = [run for run in desk.runs if run[3]]
-    wrote = writing[-1] if writing else (None, "", 0, [])
-    return {
-        "runs": desk.number,
-        "wrote": {"run": wrote[0], "outputs": {path: now(path, mark) for path, mark in wrote[3]}},
-    }
-
-
-def told(found: dict[str, Any]) -> list[str]:
-    """The findings, one line each."""
-    from gradeq.cli.summary import said
-    from gradeq.report.markup import clean
+def state_lines(found: dict[str, Any]) -> list[str]:
+    from gradeq.cli.summary import GroupRow, notice_text, table_lines
+    from gradeq.report.components import clean
     from gradeq.report.story import Notice
 
     kind = "from two states alone" if found["exact"] else "by the stored sums"
-    return [
+    lines = [
         f"ok  checksum  sha256 {found['sha256'][:16]}... matches {clean(found['path'], 200)}",
         f"ok  version   format {found['format']}, written by gradeq {found['version']}",
         f"ok  identity  gap {found['gap']:.0e}, {kind}",
         f"{found['kind']} layer, step {found['eta']}: {found['served']:,} served, "
         f"{found['labelled']:,} labelled, {found['open']:,} waiting",
         clean(found["verdict"], 2000),
-        *grouped(found["groups"]),
-        *[said(Notice(**warning)) for warning in found["warnings"]],
-        *wrote(found),
     ]
+    if groups := found["groups"]:  # as in the table of a run, largest remaining error first
+        what = "coverage" if "coverage" in groups[0] else "bias"
+        rows = []
+        for group in groups:
+            pairs = [group[name][when] for name in (what, "loss") for when in ("before", "after")]
+            rows.append(GroupRow(group["name"], group["rows"], pairs, group["bound"], group["vacuous"]))
+        lines += ["", *table_lines(rows, what), ""]
+    lines += [notice_text(Notice(**warning)) for warning in found["warnings"]]
+    if outputs := found["wrote"]["outputs"]:  # run 7 of 9 wrote out.csv, page.html: in place
+        status = ", ".join(f"{path}: {how}" for path, how in outputs.items())
+        if len(set(outputs.values())) == 1:
+            status = f"{', '.join(outputs)}: {next(iter(outputs.values()))}"
+        lines.append(clean(f"run {found['wrote']['run']} of {found['runs']} wrote {status}", 2000))
+    return lines
 
 
-def grouped(groups: list[dict[str, Any]]) -> list[str]:
-    """The groups as the table of a run shows them, largest remaining error first."""
-    from gradeq.cli.summary import GroupRow, tabled
-
-    if not groups:
-        return []
-    what = "coverage" if "coverage" in groups[0] else "bias"
-    rows = []
-    for group in groups:
-        pairs = [group[name][when] for name in (what, "loss") for when in ("before", "after")]
-        rows.append(GroupRow(group["name"], group["rows"], pairs, group["bound"], group["vacuous"]))
-    return ["", *tabled(rows, what), ""]
+SQLITE = b"SQLite format 3\0"
 
 
-def wrote(found: dict[str, Any]) -> list[str]:
-    """run 7 wrote out.csv, page.html: in place; nothing for a state without outputs."""
-    from gradeq.report.markup import clean
+def is_store(path: str) -> bool:
+    if path.startswith(("postgresql://", "postgres://", "sqlite:///")):
+        return True
+    try:
+        if not os.path.isfile(path):  # looking into a pipe would take from it
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(SQLITE)) == SQLITE
+    except (OSError, ValueError):
+        return False
 
-    outputs = found["wrote"]["outputs"]
-    if not outputs:
-        return []
-    if len(set(outputs.values())) == 1:
-        said = f"{', '.join(outputs)}: {next(iter(outputs.values()))}"
-    else:
-        said = ", ".join(f"{path}: {how}" for path, how in outputs.items())
-    return [clean(f"run {found['wrote']['run']} of {found['runs']} wrote {said}", 2000)]
+
+def store_findings(url: str, witness: str | None) -> dict[str, Any]:
+    from gradeq.cli.store import opened_store
+
+    with opened_store(url, read_only=True) as store:
+        from gradeq.service.audit import audit_store
+        from gradeq.service.witness import missing_in_file
+
+        layers = [found.as_dict() for found in audit_store(store)]
+        damaged = store.driver.check()
+        missing = missing_in_file(witness, store) if witness is not None else {}
+        names = {row.number: f"{row.tenant}/{row.name}" for row in store.layers()}
+    lost = {names.get(number, f"layer {number}"): why for number, why in missing.items()}
+    return {
+        "store": store.url,
+        "sound": not damaged and not lost and all(layer["sound"] for layer in layers),
+        "damaged": damaged,
+        "layers": layers,
+        "witness": witness,
+        "missing": lost,
+    }
+
+
+def store_lines(found: dict[str, Any]) -> list[str]:
+    from gradeq.report.components import clean
+    from gradeq.tables import some
+
+    lines = []
+    for layer in found["layers"]:
+        name = f"{layer['tenant']}/{layer['name']}"
+        counts = f"{layer['entries']:,} entries, {some(layer['labels'], 'label')}, {layer['open']:,} waiting"
+        if folded := layer["entries"] - layer["read"]:
+            kept = f"{some(layer['labels'], 'label')} and {layer['open']:,} waiting in the {layer['read']:,} kept"
+            counts = f"{layer['entries']:,} entries, {folded:,} of them folded; {kept}"
+        if layer["sound"]:
+            lines.append(f"ok       {name}: {counts}; journal, sums, snapshots and state agree")
+        lines += [f"damaged  {name}: {fault}" for fault in layer["faults"]]
+    lines += [f"damaged  the file: {fault}" for fault in found["damaged"]]
+    lines += [f"missing  {name}: {why}" for name, why in found["missing"].items()]
+    if found["witness"] is not None and not found["missing"]:
+        lines.append("ok       the store has all that the witness saw acknowledged")
+    if not found["layers"]:
+        lines.append(f"ok       {found['store']} has no layers")
+    return [clean(line, 500) for line in lines]

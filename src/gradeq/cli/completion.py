@@ -1,4 +1,4 @@
-"""``gradeq completion``: the script that makes a shell complete commands, options and columns."""
+"""``gradeq completion``: shell completion of commands, options and columns."""
 
 from __future__ import annotations
 

@@ -1,12 +1,16 @@
-"""``gradeq demo``: the main job end to end on real data that is at hand, without a network."""
+"""``gradeq demo``: the main job on bundled data, without a network."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @click.command(short_help="Run the main job on real flights and write the report.")
@@ -39,9 +43,7 @@ def command(output: str) -> None:
 
     check_output(place("x")) if os.path.isdir(output) else None
     if os.path.exists(place("state.json")) and not os.path.exists(place("flights.parquet")):
-        raise BadInput(
-            f"{place('state.json')} is not the demo's, which begins anew; choose another folder"
-        )
+        raise BadInput(f"{place('state.json')} is not the demo's, which begins anew; choose another folder")
     flights, games = inputs(output)
 
     columns = ["--prediction", "prediction", "--label", "delay"]
@@ -73,12 +75,10 @@ def command(output: str) -> None:
 
 
 def heading(text: str) -> None:
-    """A line that opens a part."""
     click.echo(f"\n{text}\n")
 
 
 def call(*parts: list[str]) -> None:
-    """Print a command as one would type it, and run it."""
     from gradeq.cli import group
 
     arguments = [word for part in parts for word in part]
@@ -86,20 +86,19 @@ def call(*parts: list[str]) -> None:
     click.echo(f"$ {line}\n")
     for path in (p for p in arguments if p.endswith("state.json") and os.path.exists(p)):
         os.unlink(path)  # the demo begins anew each time
-    group.main(arguments, prog_name="gradeq", standalone_mode=False, obj={"line": line})
+    with group.make_context("gradeq", arguments, obj={"line": line}) as context:
+        group.invoke(context)
 
 
 def inputs(folder: str) -> tuple[str, str]:
-    """Write the demo's two input files; their paths."""
-    from gradeq.cli.light import arrow_without_pandas
+    """Write the two input files and return their paths."""
     from gradeq.datasets import flights, football
-    from gradeq.files.failures import writing
+    from gradeq.files.paths import writing
 
-    arrow_without_pandas()
     data = flights.load()
     with writing(folder):
         os.makedirs(folder, exist_ok=True)
-    kinds: dict[str, Any] = {
+    columns: dict[str, NDArray[np.generic]] = {
         "served": data.served,
         "landed": data.landed,
         "carrier": data.carrier,
@@ -108,31 +107,20 @@ def inputs(folder: str) -> tuple[str, str]:
         "delay": data.delay,
     }
     first = os.path.join(folder, "flights.parquet")
-    write(first, kinds)
+    write(first, columns)
     games = football.sample()
     second = os.path.join(folder, "football.csv")
-    write(
-        second,
-        {
-            "date": games.date,
-            "home_team": games.home,
-            "away_team": games.away,
-            "winner": games.winner,
-        },
-    )
+    write(second, {"date": games.date, "home_team": games.home, "away_team": games.away, "winner": games.winner})
     return first, second
 
 
-def write(path: str, columns: dict[str, Any]) -> None:
-    """A table of numpy columns as an input file: times as timestamps, texts as they are."""
+def write(path: str, columns: dict[str, NDArray[np.generic]]) -> None:
     import pyarrow as pa
 
     from gradeq.files import Writer
 
     arrays = [
-        pa.array(column.astype("datetime64[s]"))
-        if column.dtype.kind == "M"
-        else pa.array(column.tolist())
+        pa.array(column.astype("datetime64[s]")) if column.dtype.kind == "M" else pa.array(column.tolist())
         for column in columns.values()
     ]
     batch = pa.RecordBatch.from_arrays(arrays, names=list(columns))

@@ -1,366 +1,382 @@
-"""The pass of elo: read games, predict, learn, add up, write; then the leaderboard."""
+"""The job of `gradeq elo`: read games, predict, learn, and write predictions and the leaderboard."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 
-from gradeq.cli.dates import Dates
-from gradeq.cli.delay import RowClock, clock_of, times_of
-from gradeq.cli.games import Doubtful, Games, Sides, enter, parse, without_own
-from gradeq.cli.light import arrow_without_pandas, numba_without_scipy
-from gradeq.cli.lock import holding
-from gradeq.cli.measure import GroupSums, Sums
-from gradeq.cli.notes import whose_step
-from gradeq.cli.options import Common, check_distinct
-from gradeq.cli.outcome import Before, Capped, capping
-from gradeq.cli.progress import progress
-from gradeq.cli.reading import reading_of
-from gradeq.cli.session import Session
-from gradeq.cli.state_file import check_place, read_state
-from gradeq.cli.steps import penalty_of, stepped
-from gradeq.cli.task import step_of
+from gradeq.cli import progress
+from gradeq.cli.games import AmbiguousWinner, GameColumnNames, GameRows, drop_self_games, hash_games, parse_games
+from gradeq.cli.options import (
+    CommonOptions,
+    Step,
+    check_distinct,
+    check_same_options,
+    errors_in_option_words,
+    step_arguments,
+)
+from gradeq.cli.outcome import Baseline, CalibrationBins, CapSummary, ColumnSums, GroupSums, cap_summary
+from gradeq.cli.row_reader import LabelsBeforeRows, RowReader, row_clock, run_times
+from gradeq.cli.run_notices import BROKEN, label_notices, not_learned_notice, step_notices, vacuous_reason
+from gradeq.cli.run_story import MOST_SWEPT, TRACED, ParameterPath
+from gradeq.cli.session import Session, locked_state, read_state
+from gradeq.cli.task import late_options, step_of
+from gradeq.engine.columns import CappedSteps
 from gradeq.errors import BadInput
-from gradeq.files import Codebook, Together, Writer, guard_formula, open_table
-from gradeq.files.failures import writing
-from gradeq.files.numbers import Floats
-from gradeq.report.numerals import some
+from gradeq.files import Codebook, OutputFiles, Writer, guard_formula, open_table
+from gradeq.files.cells import Floats, Ints, format_of
+from gradeq.leaderboard.ranks import SURE
+from gradeq.records import copy_with
+from gradeq.report import notices as say
+from gradeq.report.components import clean
+from gradeq.report.numerals import count
+from gradeq.report.sentences import FEW, ordered
+from gradeq.report.story import Notice
+from gradeq.tables import some
 
 if TYPE_CHECKING:
-    from gradeq.layers.elo import Ties
-    from gradeq.standings.words import Seen
+    from gradeq.cli.row_reader import Piece
+    from gradeq.equilibrium import Equilibrium
+    from gradeq.layers.elo import Elo, Ties
+    from gradeq.layers.run import EloRun
+    from gradeq.leaderboard.ranks import Board, BoardView, Standing
+
 
 TINY = 1e-15
+ALIKE = 0.8  # below this rank correlation, the two views are reported as different
 LEADERBOARD = {
-    "rank": int,
-    "rank_low": int,
-    "rank_high": int,
-    "player": str,
-    "elo": float,
-    "elo_low": float,
-    "elo_high": float,
-    "games": int,
-    "wins": float,
-    "win_rate": float,
-    "predicted_win_rate": float,
-    "bias": float,
-    "bound": float,
-    "rating": float,
-    "elo_all_time": float,
-    "elo_now": float,
-    "tracked": float,
-}
+    "rank": int, "rank_low": int, "rank_high": int, "player": str, "elo": float, "elo_low": float, "elo_high": float,
+    "games": int, "wins": float, "win_rate": float, "predicted_win_rate": float, "bias": float, "bound": float,
+    "rating": float, "elo_all_time": float, "elo_now": float, "tracked": float,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class EloTask:
+    """The options of one call of ``gradeq elo``."""
+
+    common: CommonOptions
+    columns: GameColumnNames
+    ties: Ties
+    k: float | None
+    view: BoardView
+    predictions: str | None
+    column_name: str
 
 
 @dataclass(frozen=True)
 class EloOutcome:
-    """Everything that is said about a run of games."""
+    """The result of a run over games."""
 
-    options: Common
-    sides: Sides
-    ties_rule: Ties
-    predictions: str | None
-    view: Seen
-    layer: Any
-    equilibrium: Any
-    standing: Any  # the board with what is said about it
-    board: list[Any]
+    task: EloTask
+    layer: Elo
+    equilibrium: Equilibrium
+    standing: Board
     rows: int
     labelled: int
     learned: int
     ties: int
     skipped: int
-    eta: float | str | None
-    sums: Sums
-    players: dict[str, tuple[float, float]]  # log loss and its games in this run
-    capped: Capped | None
+    eta: Step
+    sums: ColumnSums
+    players: dict[str, tuple[float, float]]  # total log loss and number of games in this run
+    capped: CapSummary | None
     resized: int
-    whose_step: str
     continued: bool
-    notices: tuple[Any, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def board(self) -> list[Standing]:
+        return self.standing.rows
 
     @property
     def games(self) -> int:
-        """The games that players are judged by: with a state those learned from since it began."""
-        reached: int = self.equilibrium.rows
-        return reached if self.continued else self.labelled
+        """The games behind the players' figures: this run's or, with a state, all that it has learned from."""
+        return self.equilibrium.rows if self.continued else self.labelled
 
 
 class EloPass:
-    """One run over the games: the ratings move on, the sums grow."""
+    """One pass over the games: serves predictions, learns, and sums up errors and losses."""
 
-    def __init__(
-        self,
-        layer: Any,
-        sides: Sides,
-        drop: bool,
-        follow: Any,
-        new: str,
-        clock: RowClock | None,
-        session: Session,
-    ) -> None:
-        self.layer, self.sides, self.drop, self.new = layer, sides, drop, new
-        self.clock, self.session = clock, session
-        self.follow = follow
+    def __init__(self, task: EloTask, layer: Elo, session: Session, collector: EloCollector | None) -> None:
+        self.task, self.layer, self.session, self.collector = task, layer, session, collector
+        self.clock = row_clock(task.common, layer)
+        self.now = layer.internals.tickets.now
         self.rows = self.ties = self.skipped = self.weighing = self.waiting = self.expired = 0
-        self.sums = Sums(["bias_before", "bias_after", "loss"])
+        self.sums = ColumnSums(["bias_before", "bias_after", "loss"])
         self.book = Codebook()
         self.losses = GroupSums(["loss"])
-        self.doubtful: Doubtful | None = None
-        self.dates = Dates()
+        self.doubtful: AmbiguousWinner | None = None
+        self.dates = LabelsBeforeRows()
+        self.capped: CappedSteps | None = None
 
-    def answer(self, games: Games) -> dict[str, Floats]:
-        """Play a piece: the probability before each game that a wins; nan against oneself."""
-        own = games.against_itself
+    def answer(self, games: GameRows) -> dict[str, Floats]:
+        self_games = games.against_itself
         ids = self.session.admit(games.piece)
         if self.session.content is not None:
-            enter(self.session.content, games)
-        if ids is not None and own.any():
-            ids = [id for id, alone in zip(ids, own.tolist(), strict=True) if not alone]
-        p = np.full(len(own), np.nan)
-        p[~own] = self._played(without_own(games), ids)
-        self.rows += len(own)
-        self.skipped += int(np.count_nonzero(own))
-        if games.doubtful is not None:
-            before = self.doubtful
-            self.doubtful = (
-                games.doubtful
-                if before is None
-                else before._replace(many=before.many + games.doubtful.many)
-            )
-        return {self.new: p}
+            hash_games(self.session.content, games)
+        if ids is not None and self_games.any():
+            ids = [id for id, skip in zip(ids, self_games.tolist(), strict=True) if not skip]
+        p = np.full(len(self_games), np.nan)
+        p[~self_games] = self._run(drop_self_games(games), ids)
+        self.rows += len(self_games)
+        self.skipped += int(np.count_nonzero(self_games))
+        before, now = self.doubtful, games.doubtful
+        if now is not None:
+            self.doubtful = now if before is None else copy_with(before, many=before.many + now.many)
+        return {self.task.column_name: p}
 
-    def _played(self, games: Games, ids: list[str] | None) -> Floats:
+    def _run(self, games: GameRows, ids: list[str] | None) -> Floats:
         piece, y = games.piece, games.scores
         self.dates.add(piece, ~np.isnan(y))
         if piece.never is not None and piece.never.any():
             y = np.where(piece.never, np.nan, y)
-        turns = None if self.clock is None else self.clock.turns(len(y), None)
-        when = times_of(self.clock, turns, piece, self.layer)
-        given: dict[str, Any] = {"weights": games.weights, "home": games.home, "ids": ids, **when}
-        run = self.layer.run(games.a, games.b, y, **given)
+        turns = None if self.clock is None else self.clock.next_rows(len(y), None)
+        when = run_times(self.clock, turns, piece, self.layer)
+        with errors_in_option_words():
+            run = self.layer.run(
+                games.a, games.b, y, weights=games.weights, home=games.home, ids=ids,
+                times=when.get("times"), label_times=when.get("label_times"),
+            )  # fmt: skip
         p: Floats = np.asarray(run.values)
         self.waiting = run.waiting
         self.expired += run.expired
+        self.capped = run.capped if self.capped is None else self.capped.with_more(run.capped)
         self._add(games, p, run)
         return p
 
-    def _add(self, games: Games, p: Floats, run: Any) -> None:
+    def _add(self, games: GameRows, p: Floats, run: EloRun[Floats]) -> None:
         tied = games.scores == 0.5
         self.ties += int(np.count_nonzero(tied))
         counted = ~np.isnan(games.scores)
-        if self.drop:
+        if self.task.ties == "drop":
             counted &= ~tied
         first, second = self.book.codes(games.a), self.book.codes(games.b)
         count = len(self.book)
         q, y = p[counted], games.scores[counted]
-        loss = log_loss(q, y)
+        sure = np.clip(q, TINY, 1.0 - TINY)
+        loss = -(y * np.log(sure) + (1.0 - y) * np.log1p(-sure))
         columns = {"bias_before": 0.5 - y, "bias_after": q - y, "loss": loss}
         self.sums.add(columns, len(y))
         for codes in (first, second):
             self.losses.add(codes[counted], {"loss": loss}, count)
-        if self.follow is not None:
-            self.follow.add(games, p, counted, first, second, run)
-            self.follow.end(self.layer, games.piece, len(p))
+        if self.collector is not None:
+            self.collector.add(games.piece, q, (first[counted], second[counted], y), run)
+            if len(p):
+                self.collector.path.add(float(games.piece.x[len(p) - 1]), self.layer.ratings)
         heavy = True if games.weights is None else games.weights > 0.0
         self.weighing += int(np.count_nonzero(counted & heavy))
 
 
-def log_loss(p: Floats, y: Floats) -> Floats:
-    """Log loss of each game."""
-    p = np.clip(p, TINY, 1.0 - TINY)
-    return -(y * np.log(p) + (1.0 - y) * np.log1p(-p))
+def run_elo(task: EloTask) -> EloOutcome:
+    """Read, predict, learn and write. Outputs appear together at the end, the state last; an error leaves none."""
+    import pyarrow as pa
 
-
-def carry_out(
-    options: Common,
-    a: str,
-    b: str,
-    winner: str | None,
-    score: str | None,
-    ties: Ties,
-    k: float | None,
-    home: str | None,
-    neutral: str | None,
-    view: Seen,
-    skip_self: bool,
-    predictions: str | None,
-    column_name: str,
-) -> EloOutcome:
-    """Do what a call asks: outputs appear together at the end, or not at all; the state last."""
-    arrow_without_pandas()
-    numba_without_scipy()
-    sides = Sides(a, b, winner, score, options.weight, skip_self, home, neutral)
-    named = (options.output, options.report, options.state, predictions)
-    check_distinct([path for path in named if path is not None])
-    table = open_table(options.files, spool=options.time is not None, form=options.form)
-    columns = [*sides.columns, *([options.id] if options.id is not None else [])]
-    table.need(*columns)
-    reading = reading_of(table, list(dict.fromkeys(columns)), options)
-    ttl = reading.ttl(options.ttl)
-    if options.state is not None:
-        check_place(options.state)
-    with holding(options.state) as held, Together(table.paths) as files:
-        dated = reading.time is not None and reading.time.kind == "time"
-        layer, continued = starting_layer(options, ties, k, sides.sided, dated, ttl)
-        follow = None
-        if options.report is not None:
-            from gradeq.cli.elo_follow import EloFollow
-
-            follow = EloFollow(reading)
-        clock, now = clock_of(options, layer), layer._book.now
-        session = Session("elo", options, reading, layer, held)
-        pass_ = EloPass(layer, sides, ties == "drop", follow, column_name, clock, session)
-        before = Before.of(layer) if continued else Before()
+    common = task.common
+    check_distinct(common.output, common.report, common.state, task.predictions)
+    form = format_of(common.separator, common.decimal, common.missing)
+    table = open_table(common.files, spool=common.time is not None, form=form)
+    names = [*task.columns.names, *([common.id] if common.id is not None else [])]
+    table.need(*names)
+    reading = RowReader(table, names, common)
+    ttl = late_options(common, reading)["ttl"]
+    with locked_state(common.state) as lock, OutputFiles(table.paths) as files:
+        layer, continued = starting_ratings(task, reading.dated, ttl)
+        collector = None if common.report is None else EloCollector(reading)
+        session = Session("elo", common, reading, layer, lock)
+        pass_ = EloPass(task, layer, session, collector)
+        baseline = Baseline.of(layer) if continued else Baseline()
         with ExitStack() as stack:
-            import pyarrow as pa
-
             board = writer = None
-            given: dict[str, Any] = {"inputs": table.paths, "among": files, "form": table.form}
-            if options.output is not None:
-                board = stack.enter_context(
-                    Writer(options.output, pa.schema([]), LEADERBOARD, **given)
-                )
-            if predictions is not None:
-                new = {column_name: float}
-                writer = stack.enter_context(Writer(predictions, table.schema, new, **given))
-            page = files.open(options.report) if options.report is not None else None
-            place = files.open(options.state, last=True) if options.state is not None else None
-            step = stack.enter_context(progress("elo", options.quiet or options.json))
-
-            def answer(games: Games) -> dict[str, Floats]:
-                results = pass_.answer(games)
-                step(pass_.rows, reading.progress())
-                return results
-
-            reading.serve(lambda piece: parse(sides, piece), answer, writer, [column_name])
+            if common.output is not None:
+                board = Writer(common.output, pa.schema([]), LEADERBOARD, among=files, form=table.form)
+                stack.enter_context(board)
+            if task.predictions is not None:
+                new = {task.column_name: float}
+                writer = Writer(task.predictions, table.schema, new, among=files, form=table.form)
+                stack.enter_context(writer)
+            session.open_files(files)
+            step = stack.enter_context(progress("elo", common.quiet or common.json))
+            parse = partial(parse_games, task.columns)
+            reading.serve(parse, pass_.answer, writer, [task.column_name], step)
             session.check()
             check_played(pass_)
-            whose = whose_step(k is not None or options.eta is not None, continued)
-            outcome = concluded(
-                options, sides, ties, predictions, view, pass_, before, whose, continued
-            )
+            outcome = elo_outcome(task, pass_, baseline, continued)
             if board is not None:
-                write_board(board, outcome.board)
-        if page is not None and follow is not None:
-            from gradeq.cli.elo_story import page_of
+                columns = {name: [getattr(row, name) for row in outcome.board] for name in LEADERBOARD}
+                columns["player"] = [guard_formula(name) for name in columns["player"]]
+                # A rate is off by at most 1, so larger bounds are omitted.
+                columns["bound"] = [np.nan if b is None or b > 1.0 else b for b in columns["bound"]]
+                board.write(None, columns)
+        page = None
+        if collector is not None:
+            from gradeq.cli.elo_summary import run_elo_story
+            from gradeq.report.page import html
 
-            text = page_of(outcome, follow, table.paths).encode()
-            with writing(str(options.report)):
-                page.write(text)
-        if clock is not None and place is not None:
-            clock.lay_down(layer, now)
-        session.publish(files, place, pass_.rows)
+            page = html(run_elo_story(outcome, collector, table.paths))
+        if pass_.clock is not None and common.state is not None:
+            pass_.clock.suspend(layer, pass_.now)
+        session.publish(pass_.rows, page)
     return outcome
 
 
 def check_played(pass_: EloPass) -> None:
-    """Refuse a file in which nobody played anybody."""
-    dropped = pass_.ties if pass_.drop else 0
+    dropped = pass_.ties if pass_.task.ties == "drop" else 0
     if pass_.skipped + dropped < pass_.rows:
         return
-    why = [
-        f"{pass_.skipped:,} against oneself" if pass_.skipped else "",
-        f"{dropped:,} dropped as {'a tie' if dropped == 1 else 'ties'}" if dropped else "",
-    ]
+    why = [f"{pass_.skipped:,} against oneself"] if pass_.skipped else []
+    why += [f"{dropped:,} dropped as {'a tie' if dropped == 1 else 'ties'}"] if dropped else []
     raise BadInput(
-        f"no games: of {some(pass_.rows, 'row')} "
-        f"{' and '.join(filter(None, why))}; give a file with games of two players"
-        f"{' or --ties half' if dropped else ''}"
+        f"no games: of {some(pass_.rows, 'row')} {' and '.join(why)}; give a file with games of two "
+        f"players{' or --ties half' if dropped else ''}"
     )
 
 
-def starting_layer(
-    options: Common, ties: Ties, k: float | None, sided: bool, dated: bool, ttl: float | None
-) -> tuple[Any, bool]:
-    """The ratings to begin with, and whether they come from a state."""
-    from gradeq.layers.doubts import silenced
+def starting_ratings(task: EloTask, dated: bool, ttl: float | None) -> tuple[Elo, bool]:
+    """The layer to start from, and whether it was loaded from a state."""
     from gradeq.layers.elo import PLAIN_ETA, Elo
-    from gradeq.layers.making import check_same_settings
-    from gradeq.theory.elo import step_from_k
+    from gradeq.layers.internals import silenced
+    from gradeq.theory.features import step_from_k
 
+    options, k = task.common, task.k
     saved = read_state(options.state) if options.state is not None else None
-    eta = PLAIN_ETA if options.eta == "plain" else options.eta
+    eta: Step = PLAIN_ETA if options.eta == "plain" else options.eta
     eta = step_from_k(k) if k is not None else eta
     if saved is not None and eta is None:
         eta = step_of(saved)
     if eta in (None, "auto") and (options.decay is not None or options.penalty is not None):
         raise BadInput("--decay and --penalty are for plain Elo; give --eta or --k as well")
-    layer = Elo(
-        **stepped(options, eta, None),
-        ties=ties,
-        home_advantage=sided,
-        dates=dated,
-        penalty=penalty_of(options),
-        late_cap=None if options.no_cap else "auto",
-        in_flight=options.in_flight,
-        ttl=ttl,
-    )
+    with errors_in_option_words():
+        step = step_arguments(options, eta, None)
+        layer = Elo(
+            cast('float | Literal["auto"] | None', step.get("eta")),
+            schedule=step.get("schedule"),
+            penalty=step.get("penalty"),
+            ties=task.ties,
+            home_advantage=task.columns.sided,
+            dates=dated,
+            late_cap=None if options.no_cap else "auto",
+            in_flight=options.in_flight,
+            ttl=ttl,
+        )
     if saved is None:
-        return silenced(layer), False
-    check_same_settings(layer, saved)
-    return saved, True
+        silenced(layer)
+        return layer, False
+    check_same_options(layer, saved)
+    return cast("Elo", saved), True
 
 
-def concluded(
-    options: Common,
-    sides: Sides,
-    ties: Ties,
-    predictions: str | None,
-    view: Seen,
-    pass_: EloPass,
-    before: Before,
-    whose: str,
-    continued: bool,
-) -> EloOutcome:
-    """All that is said about a run, once it is over."""
-    from gradeq.cli.elo_notes import notices
-
-    layer = pass_.layer
-    equilibrium, standing = layer.equilibrium(), layer.board(view)
-    names = pass_.book.names
-    losses = {
-        name: (pass_.losses.total(code, "loss"), float(pass_.losses.rows[code]))
-        for code, name in enumerate(names)
-    }
+def elo_outcome(task: EloTask, pass_: EloPass, baseline: Baseline, continued: bool) -> EloOutcome:
+    layer, losses = pass_.layer, pass_.losses
+    equilibrium = layer.equilibrium()
     outcome = EloOutcome(
-        options,
-        sides,
-        ties,
-        predictions,
-        view,
-        layer,
-        equilibrium,
-        standing,
-        standing.rows,
-        pass_.rows,
-        pass_.sums.rows,
-        equilibrium.rows - before.learned,
-        pass_.ties,
-        pass_.skipped,
-        step_of(layer),
-        pass_.sums,
-        losses,
-        capping(layer, before),
-        layer.steps["resized"] - before.resized,
-        whose,
-        continued,
-    )
-    return replace(outcome, notices=(*pass_.session.said, *notices(outcome, pass_)))
+        task, layer, equilibrium, layer.board(task.view), pass_.rows, pass_.sums.rows,
+        equilibrium.rows - baseline.learned, pass_.ties, pass_.skipped, step_of(layer), pass_.sums,
+        {
+            name: (losses.total(code, "loss"), float(losses.rows[code]))
+            for code, name in enumerate(pass_.book.names)
+        },
+        cap_summary(layer, baseline, pass_.capped), int(layer.steps["resized"]) - baseline.resized, continued,
+    )  # fmt: skip
+    return replace(outcome, notices=(*pass_.session.notices, *elo_notices(outcome, pass_)))
 
 
-def write_board(writer: Writer, board: list[Any]) -> None:
-    """One row per player, names guarded against spreadsheet formulas."""
-    import pyarrow as pa
+class EloCollector:
+    """Collects chart data during a run of games."""
 
-    columns: dict[str, Any] = {name: [getattr(row, name) for row in board] for name in LEADERBOARD}
-    columns["player"] = [guard_formula(name) for name in columns["player"]]
-    # No rate is off by more than 1: such a bound is left out.
-    columns["bound"] = [
-        np.nan if bound is None or bound > 1.0 else bound for bound in columns["bound"]
-    ]
-    nothing = pa.RecordBatch.from_struct_array(pa.array([{}] * len(board), pa.struct([])))
-    writer.write(nothing, columns)
+    def __init__(self, reading: RowReader) -> None:
+        self.reading = reading
+        self.bins = CalibrationBins()
+        self.path = ParameterPath(None)
+        self.games: list[tuple[Ints, Ints, Floats]] = []  # emptied once there are too many for the sweep
+        self.rows = self.pieces = 0
+
+    def add(self, piece: Piece, q: Floats, games: tuple[Ints, Ints, Floats], run: EloRun[Floats]) -> None:
+        """Add the forecasts ``q`` of games with a result; ``games``: codes of both players, and scores."""
+        self.bins.add(q, games[2])
+        self.rows += len(q)
+        self.games = [*self.games, games] if self.rows <= MOST_SWEPT else []
+        if self.pieces < TRACED:
+            trace = run.trace
+            for at, values in zip(trace.rows, trace.theta, strict=True):
+                if at:
+                    x = float(piece.x[int(at) - 1])
+                    self.path.add(x, dict(zip(trace.names, values.tolist(), strict=True)))
+        self.pieces += 1
+
+
+def elo_notices(outcome: EloOutcome, pass_: EloPass) -> tuple[Notice, ...]:
+    """All warnings of an Elo run, serious ones first."""
+    task, options = outcome.task, outcome.task.common
+    arrived = (pass_.weighing, pass_.waiting, pass_.expired, pass_.dates.early)
+    notices = [not_learned_notice(outcome, options, *arrived), *label_notices(outcome, options, pass_)]
+    if pass_.doubtful is not None:
+        games, row, word = pass_.doubtful
+        notices.append(
+            Notice(
+                "amber",
+                f"The winner of {some(games, 'game')} can be read in two ways.",
+                f"In {clean(row, 80)}, {clean(word, 40)!r} is a player of that game, but as a word it means that the "
+                "other side won, or a tie. It was read as the player.",
+                "If it was meant as a word, rename the player, or give the results as numbers with `--score`.",
+            )
+        )
+    later = options.labels_later
+    if outcome.games < FEW and (outcome.games or not later):
+        notices.append(say.few_labels(outcome.games))
+    notices += step_notices(outcome, options, task.k is not None or options.eta is not None)
+    notices += board_notices(outcome)
+    if options.time is None:
+        notices.append(say.no_time(task.view != "all-time"))
+    unlabelled = outcome.rows - outcome.labelled - outcome.skipped - (outcome.ties if task.ties == "drop" else 0)
+    if unlabelled > 0:
+        open_tickets = len(outcome.layer.internals.tickets.opened) if later else 0
+        notices.append(say.no_label(unlabelled, later, min(unlabelled, open_tickets)))
+    vacuous = [row.games for row in outcome.board if row.vacuous]
+    if vacuous:
+        why = vacuous_reason(outcome, min(vacuous), True, "player")
+        notices.append(say.vacuous_bounds(len(vacuous), len(outcome.board), "player", why))
+    if outcome.equilibrium.gap > BROKEN:
+        notices.append(say.identity_broken(outcome.equilibrium.gap))
+    return ordered(notices)
+
+
+def board_notices(outcome: EloOutcome) -> list[Notice]:
+    """Warnings about biased players, groups that never met, and views that rank players differently."""
+    notices, groups = [], outcome.standing.groups
+    judged = [row for row in outcome.board if row.games >= FEW]
+    off = say.clearly_off(judged)
+    if off:
+        worst = max(off, key=lambda row: abs(row.bias))
+        notices.append(say.predicted_off(worst.player, worst.bias, worst.games, len(off), len(judged), "player"))
+    if len(groups) > 1:
+        apart = [name for group in groups[1:] for name in group]
+        named = ", ".join(clean(name, 40) for name in apart[:5])
+        more = f" and {count(len(apart) - 5)} more" if len(apart) > 5 else ""
+        notices.append(
+            Notice(
+                "amber",
+                f"{some(len(apart), 'player')} never met the other {count(len(groups[0]))}.",
+                f"No chain of games joins {named}{more} to them ({count(len(groups))} groups in all). "
+                "Players of different groups cannot be compared: only the largest group is ranked.",
+                "Rate each group separately, or add games between them.",
+            )
+        )
+    views = np.array([[row.elo_all_time, row.elo_now] for row in outcome.board if row.rank is not None]).T
+    agreed = 1.0 if views.size < 6 else float(np.corrcoef(*np.argsort(np.argsort(views)))[0, 1])
+    constant = outcome.standing.constant  # None before any game was learned from
+    if constant is not None and constant < SURE and agreed < ALIKE:
+        notices.append(
+            Notice(
+                "amber",
+                "Recent games and all games rank players differently.",
+                f"The two views have a rank correlation of {agreed:.2f}. Where players mostly meet their "
+                "equals, everyone wins half of the games, and only a fit of all games separates them.",
+                "Compare the columns `elo_all_time` and `elo_now`; `--view all-time` shows the fit alone.",
+            )
+        )
+    return notices

@@ -1,59 +1,64 @@
-"""The summary of an Elo run: on the terminal, and as JSON."""
+"""The summary and the report of an Elo run."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from gradeq.cli.delay import labels_words
-from gradeq.cli.elo_job import EloOutcome
-from gradeq.cli.json_summary import concluding, dumped
-from gradeq.cli.summary import auto, holds, limit, plain, said, short
-from gradeq.report.markup import clean
-from gradeq.report.numerals import some
-from gradeq.report.words import FEW, forecasts_matched
-from gradeq.standings.words import WITHIN
-from gradeq.tables import aligned
+import numpy as np
+
+from gradeq.certificates.figures import NO_GUARANTEE, agreement_in_words
+from gradeq.cli.elo_job import EloCollector, EloOutcome
+from gradeq.cli.row_reader import label_timing
+from gradeq.cli.run_story import provenance
+from gradeq.cli.summary import closing_json, notice_text, paths_text, plain, step_text, steps_json, to_json
+from gradeq.leaderboard.ranks import WITHIN
+from gradeq.records import as_dict
+from gradeq.report.components import clean
+from gradeq.report.layer_story import elo_story
+from gradeq.report.numerals import short
+from gradeq.report.rolling import numbers, thin
+from gradeq.report.sentences import FEW, forecasts_matched
+from gradeq.report.story import Curves, EloStory, LossFigures, NamedCurve, StepPoint
+from gradeq.tables import agreeing, aligned_table, some
+
+if TYPE_CHECKING:
+    from gradeq.leaderboard.ranks import Board, Standing
 
 SHOWN = 20
 NAMED = 5
 LN2 = math.log(2.0)
+KS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+CURVES = 8
 
 
-def terminal(outcome: EloOutcome) -> str:
-    """Everything the terminal shows after a run."""
-    parts = [shown(outcome.standing, "; -o writes all"), in_words(outcome), figures(outcome)]
-    parts += [said(notice) for notice in outcome.notices]
-    options = outcome.options
-    named = (
-        ("leaderboard", options.output),
-        ("predictions", outcome.predictions),
-        ("report", options.report),
-        ("state", options.state),
-    )
-    parts.append(
-        "\n".join(f"{name}  {clean(path, 200)}" for name, path in named if path is not None)
-    )
+def elo_text(outcome: EloOutcome) -> str:
+    """The summary on the terminal."""
+    judged = [abs(row.bias) for row in outcome.board if row.games >= FEW]
+    verdict = f"Too few games to judge the forecasts ({outcome.games:,})."
+    if judged:
+        verdict = plain(forecasts_matched(max(judged), len(judged)))
+    parts = [leaderboard_text(outcome.standing, "; -o writes all"), verdict, elo_figures(outcome)]
+    parts += [notice_text(notice) for notice in outcome.notices]
+    options = outcome.task.common
+    paths = {"leaderboard": options.output, "predictions": outcome.task.predictions}
+    parts.append(paths_text({**paths, "report": options.report, "state": options.state}))
     return "\n\n".join(part for part in parts if part)
 
 
-def shown(standing: Any, rest: str = "") -> str:
-    """The board: who is first, what being at home is worth, the first players, and who has no rank.
-
-    ``rest``: where those are who do not fit.
-    """
-    said = [plain(line) for line in standing.lines if line]
+def leaderboard_text(standing: Board, rest: str = "") -> str:
+    """Leader, home advantage, top players, and who has no rank. ``rest`` says where the others are."""
+    lines = [plain(line) for line in standing.lines if line]
     home = standing.home
     if home is not None:
-        said.append(
-            f"Home advantage: {home.elo:.0f} Elo (95 % interval {home.low:.0f} to {home.high:.0f})."
-        )
-    parts = [said, table(standing.rows, rest), [without_rank(standing)]]
+        lines.append(f"Home advantage: {home.elo:.0f} Elo (95 % interval {home.low:.0f} to {home.high:.0f}).")
+    parts = [lines, player_table(standing.rows, rest), [without_rank(standing)]]
     return "\n\n".join("\n".join(filter(None, part)) for part in parts if any(part))
 
 
-def without_rank(standing: Any) -> str:
-    """How many players have no rank, and why; a few are named."""
+def without_rank(standing: Board) -> str:
+    """How many players have no rank, and why."""
     rows = [row for row in standing.rows if row.rank is None]
     if not rows:
         return ""
@@ -62,152 +67,107 @@ def without_rank(standing: Any) -> str:
     few = sum(row.games < FEW for row in joined)
     why = [
         (few, f"with fewer than {FEW} games"),
-        (len(joined) - few, f"whose strength of the moment is not known within {WITHIN} Elo"),
+        (len(joined) - few, f"whose current strength is not known within {WITHIN} Elo"),
         (len(rows) - len(joined), "outside the largest group"),
     ]
     why = [(number, reason) for number, reason in why if number]
-    who, have = some(len(rows), "player"), "has" if len(rows) == 1 else "have"
-    said = f"{who} {why[0][1]} {have} no rank"
+    who, have = some(len(rows), "player"), agreeing(len(rows), "has", "have")
+    claim = f"{who} {why[0][1]} {have} no rank"
     if len(why) > 1:
         counts = ", ".join(f"{number:,} {reason}" for number, reason in why)
-        said = f"{who} {have} no rank: {counts}"
+        claim = f"{who} {have} no rank: {counts}"
     named = "; ".join(f"{clean(row.player, 40)}, {some(row.games, 'game')}" for row in rows[:NAMED])
-    return plain(f"{said}{f' ({named})' if len(rows) <= NAMED else ''}.")
+    return plain(f"{claim}{f' ({named})' if len(rows) <= NAMED else ''}.")
 
 
-def figures(outcome: EloOutcome) -> str:
-    """players, games, worst bias, log loss, certificate, step; what a run added to a state comes before."""
-    own = [some(outcome.labelled, "game")]
-    if not outcome.labelled:
-        own = [f"{some(outcome.rows, 'game')} served"]
+def elo_figures(outcome: EloOutcome) -> str:
+    """Players, games, worst bias, log loss, certificate, step."""
+    games = [some(outcome.labelled, "game") if outcome.labelled else f"{some(outcome.rows, 'game')} served"]
     if outcome.skipped:
-        own.append(f"{outcome.skipped:,} against oneself (skipped)")
+        games.append(f"{outcome.skipped:,} against oneself (skipped)")
     if outcome.ties:
-        rule = "half a win" if outcome.ties_rule == "half" else "dropped"
-        own.append(f"{some(outcome.ties, 'tie')} ({rule})")
-    loss = lost(outcome.labelled, outcome.sums.mean("loss"))
-    reached, players = outcome.equilibrium, some(len(outcome.board), "player")
+        rule = "half a win" if outcome.task.ties == "half" else "dropped"
+        games.append(f"{some(outcome.ties, 'tie')} ({rule})")
+    reached, run_loss = outcome.equilibrium, outcome.sums.mean("loss") if outcome.labelled else None
+    loss, whole = (
+        "no results yet" if after is None else f"log loss {short(LN2)} -> {short(after)}"
+        for after in (run_loss, reached.loss_after if reached.rows else None)
+    )
+    players = some(len(outcome.board), "player")
     if not outcome.games:
-        return f"{', '.join(own)}; {loss}: nothing to judge"
-    if not outcome.continued:
-        facts = [f"{players}, {own[0]}", *own[1:], worst_bias(outcome), loss]
-    else:
-        this_run = ", ".join((*own, loss))
+        return f"{', '.join(games)}; {loss}: nothing to judge"
+    judged, worst = [row for row in outcome.board if row.games >= FEW] or outcome.board, "no player to judge"
+    if judged:  # largest |bias| 0.239 (Guam, 35 games; no guarantee)
+        row = max(judged, key=lambda row: abs(row.bias))
+        bound = "no bound applies" if row.bound is None else f"bound {short(row.bound, up=True)}"
+        bound = NO_GUARANTEE if row.bound is not None and row.vacuous else bound
+        whose = f"{clean(row.player, 40)}, {some(row.games, 'game')}"
+        worst = f"largest |bias| {short(abs(row.bias))} ({whose}; {bound})"
+    if outcome.continued:
         since = f"since the state began {players}, {some(reached.rows, 'game')}"
-        whole = lost(reached.rows, reached.loss_after)
-        facts = [f"this run {this_run}", since, worst_bias(outcome), whole]
-    taken = auto(outcome) if isinstance(outcome.eta, str) else f"{outcome.eta or 0.0:g}"
-    return "; ".join((*facts, f"certificate {holds(reached)}", f"step {taken}"))
+        facts = [f"this run {', '.join((*games, loss))}", since, worst, whole]
+    else:
+        facts = [f"{players}, {games[0]}", *games[1:], worst, loss]
+    step = step_text(outcome.eta or 0.0)
+    agreement = agreement_in_words(reached.balance, reached.exact, f"{reached.gap:.0e}")
+    return "; ".join((*facts, f"certificate {agreement}", step))
 
 
-def worst_bias(outcome: EloOutcome) -> str:
-    """largest |bias| 0.239 (Guam, 35 games; no worst-case guarantee yet): the bound is that on this very bias."""
-    judged = [row for row in outcome.board if row.games >= FEW] or outcome.board
-    if not judged:
-        return "no player to judge"
-    row = max(judged, key=lambda row: abs(row.bias))
-    whose = f"{clean(row.player, 40)}, {some(row.games, 'game')}"
-    return f"largest |bias| {short(abs(row.bias))} ({whose}; {player_bound(row)})"
-
-
-def lost(games: int, after: float | None) -> str:
-    """The log loss of a coin and of the forecasts of so many games."""
-    if not games or after is None:
-        return "no results yet"
-    return f"log loss {short(LN2)} -> {short(after)}"
-
-
-def in_words(outcome: EloOutcome) -> str:
-    """How far the forecasts were from the win rates, exactly."""
-    judged = [row for row in outcome.board if row.games >= FEW]
-    if not judged:
-        return f"Too few games to judge the forecasts ({outcome.games:,})."
-    return plain(forecasts_matched(max(abs(row.bias) for row in judged), len(judged)))
-
-
-def table(rows: list[Any], rest: str) -> list[str]:
-    """The first players."""
+def player_table(rows: list[Standing], rest: str) -> list[str]:
     if not rows:
         return []
-    heads = ("player", "rank", "range", "elo", "+-", "games", "win rate", "predicted")
-    cells = [heads] + [
-        (
-            clean(row.player, 40),
-            "-" if row.rank is None else f"{row.rank}",
-            "-" if row.rank is None else f"{row.rank_low}-{row.rank_high}",
-            f"{row.elo:.0f}",
-            f"{(row.elo_high - row.elo_low) / 2.0:.0f}",
-            f"{row.games:,}",
-            f"{row.win_rate:.3f}",
-            f"{row.predicted_win_rate:.3f}",
-        )
-        for row in rows[:SHOWN]
-    ]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
-    lines = [aligned(row, widths) for row in cells]
+    cells = [["player", "rank", "range", "elo", "+-", "games", "win rate", "predicted"]]
+    for row in rows[:SHOWN]:
+        ranks = ["-", "-"] if row.rank is None else [f"{row.rank}", f"{row.rank_low}-{row.rank_high}"]
+        elo = [f"{row.elo:.0f}", f"{(row.elo_high - row.elo_low) / 2.0:.0f}", f"{row.games:,}"]
+        cells.append([clean(row.player, 40), *ranks, *elo, f"{row.win_rate:.3f}", f"{row.predicted_win_rate:.3f}"])
+    lines = aligned_table(cells)
     if len(rows) > SHOWN:
         lines.append(f"... and {len(rows) - SHOWN:,} more{rest}")
     return lines
 
 
-def as_json(outcome: EloOutcome) -> str:
+def elo_json(outcome: EloOutcome) -> str:
     """The object that --json prints."""
-    from gradeq.theory.elo import step_from_k
+    from gradeq.theory.features import step_from_k
 
-    eta, some, reached = outcome.eta, outcome.labelled > 0, outcome.equilibrium
-    mean, loss = outcome.sums.mean, {"name": "log loss", "before": LN2}
-    learned = reached.loss_after if reached.rows else None
-    found: dict[str, Any] = {
+    eta, reached, standing = outcome.eta, outcome.equilibrium, outcome.standing
+    loss: dict[str, object] = {"name": "log loss", "before": LN2}
+    measures = ("bias_before", "bias_after", "loss")
+    means = {name: outcome.sums.mean(name) if outcome.labelled else None for name in measures}
+    leader, fit, home = standing.leader, standing.fit, standing.home
+    speed, per = standing.drift or (None, None)
+    found: dict[str, object] = {
         "command": "elo",
         "rows": outcome.rows,
         "labelled": outcome.labelled,
         "learned": outcome.learned,
-        "labels": labels_words(outcome.options, outcome.sides.result),
+        "labels": label_timing(outcome.task.common, outcome.task.columns.result),
         "players": len(outcome.board),
         "ties": outcome.ties,
         "skipped": outcome.skipped,
-        "eta": outcome.layer.step if eta == "auto" else eta,
-        "method": "auto" if eta == "auto" else "plain",
         "k": eta / step_from_k(1.0) if isinstance(eta, float) else None,
-        "decay": outcome.options.decay,
-        "capped": None if outcome.capped is None else outcome.capped._asdict(),
-        "resized": outcome.resized,
-        "bias": {
-            "before": mean("bias_before") if some else None,
-            "after": mean("bias_after") if some else None,
+        **steps_json(outcome),
+        "bias": {"before": means["bias_before"], "after": means["bias_after"]},
+        "loss": loss | {"after": means["loss"]},
+        "learned_from": {
+            "rows": reached.rows,
+            "loss": loss | {"after": reached.loss_after if reached.rows else None},
         },
-        "loss": loss | {"after": mean("loss") if some else None},
-        "learned_from": {"rows": reached.rows, "loss": loss | {"after": learned}},
-        **board(outcome.standing),
-        "theta": outcome.layer.theta,
-        "groups": [player(outcome, row) for row in outcome.board],
-        **concluding(outcome),
-    }
-    return dumped(found)
-
-
-def board(standing: Any) -> dict[str, Any]:
-    """Who is first, which games count, how the fit went, and the advantage at home."""
-    leader, fit, home = standing.leader, standing.fit, standing.home
-    speed, per = standing.drift or (None, None)
-    return {
         "headline": " ".join(line for line in standing.lines if line),
-        "leader": None if leader is None else leader._asdict(),
+        "leader": None if leader is None else as_dict(leader),
         "view": {"constant_weight": standing.constant, "drift": speed, "per": per},
-        "fit": None if fit is None else fit._asdict(),
-        "home": None if home is None else home._asdict(),
+        "fit": None if fit is None else as_dict(fit),
+        "home": None if home is None else as_dict(home),
+        "theta": outcome.layer.theta,
+        "groups": [player_json(outcome, row) for row in outcome.board],
+        **closing_json(outcome),
     }
+    return to_json(found)
 
 
-def player_bound(row: Any) -> str:
-    """The bound of one player."""
-    if row.bound is None:
-        return "no bound applies"
-    return "no worst-case guarantee yet" if row.vacuous else f"bound {limit(row.bound)}"
-
-
-def player(outcome: EloOutcome, row: Any) -> dict[str, Any]:
-    """One player's entry: bias from the player's own side; the loss over this run's games."""
+def player_json(outcome: EloOutcome, row: Standing) -> dict[str, object]:
+    """One player: bias from their side, log loss over this run's games."""
     loss, games = outcome.players.get(row.player, (0.0, 0.0))
     return {
         "name": row.player,
@@ -219,3 +179,66 @@ def player(outcome: EloOutcome, row: Any) -> dict[str, Any]:
         "bound": row.bound,
         "vacuous": None if row.bound is None else row.vacuous,
     }
+
+
+def run_elo_story(outcome: EloOutcome, collector: EloCollector, files: list[str]) -> EloStory:
+    """The report as data: the story of the layer, and what only a run knows."""
+    task, games = outcome.task, outcome.games
+    after = outcome.equilibrium.loss_after if outcome.continued else outcome.sums.mean("loss")
+    return replace(
+        elo_story(outcome.layer, outcome.standing),
+        made=provenance(files, task.common.state),
+        a=task.columns.a,
+        b=task.columns.b,
+        games=games,
+        loss=None if not games or after is None else LossFigures("log loss", LN2, after),
+        ties=outcome.ties,
+        ties_rule=task.ties,
+        skipped=outcome.skipped,
+        timed=task.common.time is not None,
+        notices=outcome.notices,
+        curves=curves(outcome, collector),
+        bins=collector.bins.bins(),
+        frontier=frontier(outcome, collector),
+        added=outcome.labelled if outcome.continued else None,
+    )
+
+
+def curves(outcome: EloOutcome, collector: EloCollector) -> Curves | None:
+    """Ratings over time of players from top to bottom."""
+    from gradeq.layers.board import START
+    from gradeq.theory.features import ELO_POINTS_PER_LOGIT
+
+    path = collector.path
+    ranked = [row for row in outcome.board if row.rank is not None]
+    if len(path.x) < 2 or not ranked:
+        return None
+    picked = thin(len(path.x)).tolist()
+    spread = [*range(min(3, len(ranked)))]
+    if len(ranked) > 3:
+        spread += np.unique(np.linspace(3, len(ranked) - 1, CURVES - 3).astype(int)).tolist()
+    lines = []
+    for k in spread:
+        name = ranked[k].player
+        values = np.array([path.thetas[i].get(name, 0.0) for i in picked])
+        lines.append(NamedCurve(name, numbers(START + ELO_POINTS_PER_LOGIT * values)))
+    axis = collector.reading.axis
+    title = "game" if axis == "row" else collector.reading.axis_title
+    return Curves(axis, title, tuple(path.x[i] for i in picked), tuple(lines))
+
+
+def frontier(outcome: EloOutcome, collector: EloCollector) -> tuple[StepPoint, ...]:
+    """Log loss and worst bias of each K on the same games."""
+    from gradeq.layers.elo import Elo
+    from gradeq.theory.features import step_from_k
+
+    eta = outcome.layer.step
+    if not collector.games or not outcome.labelled or not isinstance(outcome.eta, float):
+        return ()
+    a, b, y = (np.concatenate([part[i] for part in collector.games]) for i in range(3))
+    points = []
+    for point in Elo.sweep(sorted({step_from_k(k) for k in KS} | {eta}), a, b, y).points:
+        chosen = math.isclose(point.eta, eta, rel_tol=1e-9)
+        k = eta / step_from_k(1.0) if chosen else point.k
+        points.append(StepPoint(float(f"{k:.3g}"), point.loss, point.worst, chosen))
+    return tuple(points)

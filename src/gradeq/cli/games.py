@@ -1,19 +1,20 @@
-"""The columns of a piece of games, checked: players, scores, weights."""
+"""Columns of games: players, scores, weights, home advantage."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gradeq.cli.content import Content
-from gradeq.cli.reading import Piece
+from gradeq.cli.row_reader import Piece
+from gradeq.cli.session import ContentHash
 from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Codebook, is_missing
-from gradeq.files.cells import row_name, shown
-from gradeq.files.numbers import Floats, read_number
-from gradeq.numerics import FAINT, SMALLEST
+from gradeq.files.cells import Floats, Ints, Mask, packed, read_number, row_name, show_cell
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 WORDS = {
     **dict.fromkeys(("a", "model_a", "home"), 1.0),
@@ -33,8 +34,8 @@ ON_NEUTRAL = {
 
 
 @dataclass(frozen=True)
-class Sides:
-    """Which columns hold the two players, the result (if any has it), the weight, and who is at home."""
+class GameColumnNames:
+    """Names of the columns of games."""
 
     a: str
     b: str
@@ -47,100 +48,87 @@ class Sides:
 
     @property
     def sided(self) -> bool:
-        """Whether somebody may be at home."""
         return self.home is not None or self.neutral is not None
 
     @property
     def result(self) -> str | None:
-        """The column of results; None where they come later."""
         return self.winner if self.score is None else self.score
 
     @property
-    def columns(self) -> list[str]:
-        """The columns that are read; ``--home a`` names none."""
+    def names(self) -> list[str]:
         home = None if self.home == ALWAYS else self.home
         named = (self.a, self.b, self.winner, self.score, self.weight, home, self.neutral)
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
-class Doubtful(NamedTuple):
-    """Games whose winner is a player by name, and the other side or a tie as a word: how many, the first of them."""
+class AmbiguousWinner(NamedTuple):
+    """Games whose winner is both a player's name and a word such as home or tie."""
 
     many: int
     row: str
     word: str
 
 
-class Games(NamedTuple):
-    """Games of a piece: the players' cells, a's scores (nan: none), which are no game at all."""
+class GameRows(NamedTuple):
+    """Games of a piece: players, a's scores (nan: unknown), and which are against oneself."""
 
     piece: Piece
-    a: Any
-    b: Any
+    a: pa.Array
+    b: pa.Array
     scores: Floats
     weights: Floats | None
-    against_itself: Any
+    against_itself: Mask
     home: Floats | None = None
-    doubtful: Doubtful | None = None
+    doubtful: AmbiguousWinner | None = None
 
 
-def parse(sides: Sides, piece: Piece) -> Games:
+def parse_games(columns: GameColumnNames, piece: Piece) -> GameRows:
     """Read and check the columns; an error names the row in the file."""
     book = Codebook()
-    a, b = piece.cells(sides.a), piece.cells(sides.b)
+    a, b = piece.cells(columns.a), piece.cells(columns.b)
     first, second = book.codes(a), book.codes(b)
     names = book.names
     if MISSING_NAME in names:
         absent = names.index(MISSING_NAME)
-        for codes, column in ((first, sides.a), (second, sides.b)):
-            refuse(piece, codes == absent, f"column {column!r} has no player; drop the game")
+        for codes, name in ((first, columns.a), (second, columns.b)):
+            refuse_first(piece, codes == absent, f"column {name!r} has no player; drop the game")
     own = first == second
-    if not sides.skip_self:
+    if not columns.skip_self:
         who = names[first[int(np.argmax(own))]] if own.any() else ""
-        refuse(
-            piece, own, f"{shown(who)} against itself is no game; drop the row or give --skip-self"
-        )
+        refuse_first(piece, own, f"{show_cell(who)} against itself is no game; drop the row or give --skip-self")
     doubtful = None
-    if sides.score is not None:
-        y = piece.numbers(sides.score, missing=True)
+    if columns.score is not None:
+        y = piece.numbers(columns.score, missing=True)
         rule = "lies outside [0, 1]; a's score is 1 for a win, 0 for a loss, 0.5 for a tie"
-        piece.refuse((y < 0.0) | (y > 1.0), y, sides.score, rule)
-    elif sides.winner is None:
-        y = np.full(piece.length, np.nan)  # results come later
+        piece.refuse((y < 0.0) | (y > 1.0), y, columns.score, rule)
+    elif columns.winner is None:
+        y = np.full(piece.batch.num_rows, np.nan)  # results come later
     else:
-        y, doubtful = won(piece, sides.winner, book, first, second, own)
-    weights = None
-    if sides.weight is not None:
-        weights = piece.numbers(sides.weight)
-        rule = "is negative; weights are 0 (not learned from) or more"
-        piece.refuse(weights < 0.0, weights, sides.weight, rule)
-        piece.refuse((weights > 0.0) & (weights < SMALLEST), weights, sides.weight, FAINT)
-    home = at_home(sides, piece) if sides.sided else None
-    return Games(piece, a, b, y, weights, own, home, doubtful)
+        y, doubtful = scores_from_winner(piece, columns.winner, book, first, second, own)
+    weights = None if columns.weight is None else piece.weights(columns.weight)
+    home = at_home(columns, piece) if columns.sided else None
+    return GameRows(piece, a, b, y, weights, own, home, doubtful)
 
 
-def enter(content: Content, games: Games) -> None:
-    """Enter the columns of a piece into the content of a run."""
+def hash_games(content: ContentHash, games: GameRows) -> None:
     content.cells("a", games.a)
     content.cells("b", games.b)
-    for name, column in (("score", games.scores), ("weight", games.weights), ("home", games.home)):
-        content.numbers(name, column)
+    content.numbers(score=games.scores, weight=games.weights, home=games.home)
 
 
-def at_home(sides: Sides, piece: Piece) -> Floats:
+def at_home(columns: GameColumnNames, piece: Piece) -> Floats:
     """1 where a is at home, 0 on neutral ground, -1 where b is."""
-    found = np.ones(piece.length)
-    if sides.home not in (None, ALWAYS):
+    found = np.ones(piece.batch.num_rows)
+    if columns.home not in (None, ALWAYS):
         rule = "says nothing about who is at home: give 1, 0 or -1, a, b or neutral, true or false"
-        found = worded(piece, sides.home, AT_HOME, rule)
-    if sides.neutral is not None:
+        found = words_to_numbers(piece, columns.home, AT_HOME, rule)
+    if columns.neutral is not None:
         rule = "does not say whether the ground is neutral: give true or false"
-        found = found * worded(piece, sides.neutral, ON_NEUTRAL, rule)
+        found = found * words_to_numbers(piece, columns.neutral, ON_NEUTRAL, rule)
     return found
 
 
-def worded(piece: Piece, column: str | None, words: dict[str, float], rule: str) -> Floats:
-    """A column of words as numbers."""
+def words_to_numbers(piece: Piece, column: str | None, words: dict[str, float], rule: str) -> Floats:
     assert column is not None
     book = Codebook()
     codes = book.codes(piece.cells(column))
@@ -149,33 +137,33 @@ def worded(piece: Piece, column: str | None, words: dict[str, float], rule: str)
     wrong = np.isnan(found)
     if wrong.any():
         cell = book.names[codes[int(np.argmax(wrong))]]
-        refuse(piece, wrong, f"column {column!r} has {shown(cell)}, which {rule}")
+        refuse_first(piece, wrong, f"column {column!r} has {show_cell(cell)}, which {rule}")
     return found
 
 
-def without_own(games: Games) -> Games:
-    """The games of two players: those against oneself are left out, and so are their players."""
+def drop_self_games(games: GameRows) -> GameRows:
+    """The games of two different players."""
     own = games.against_itself
     if not own.any():
         return games
     import pyarrow as pa
 
     kept = ~own
-    mask = pa.array(kept)
+    mask = pa.Array.from_buffers(pa.bool_(), len(kept), [None, packed(kept)])
     piece = games.piece
-    times, due, never, weights, home = (
-        None if column is None else column[kept]
-        for column in (piece.times, piece.due, piece.never, games.weights, games.home)
-    )
-    piece = piece._replace(times=times, due=due, never=never)
+    times, due = (None if column is None else column[kept] for column in (piece.times, piece.due))
+    never = None if piece.never is None else piece.never[kept]
+    weights = None if games.weights is None else games.weights[kept]
+    home = None if games.home is None else games.home[kept]
+    piece = replace(piece, times=times, due=due, never=never)
     a, b = games.a.filter(mask), games.b.filter(mask)
-    return Games(piece, a, b, games.scores[kept], weights, own[kept], home)
+    return GameRows(piece, a, b, games.scores[kept], weights, own[kept], home)
 
 
-def won(
-    piece: Piece, winner: str, book: Codebook, first: Any, second: Any, own: Any
-) -> tuple[Floats, Doubtful | None]:
-    """a's score from who won: a name of the two players goes before a word such as home or tie, which may differ."""
+def scores_from_winner(
+    piece: Piece, winner: str, book: Codebook, first: Ints, second: Ints, own: Mask
+) -> tuple[Floats, AmbiguousWinner | None]:
+    """a's score from the winner; a player's name takes precedence over a word such as home or tie."""
     codes = book.codes(piece.cells(winner))
     names = book.names
     scores = np.array([WORDS.get(name.strip().lower(), np.nan) for name in names])
@@ -187,30 +175,28 @@ def won(
         rule = f"is neither of the two players nor one of: {', '.join(WORDS)}"
         if read_number(cell) is not None:
             rule += f"; if it is the score of the first player, give --score {winner}"
-        refuse(piece, wrong, f"column {winner!r} has {shown(cell)}, which {rule}")
+        refuse_first(piece, wrong, f"column {winner!r} has {show_cell(cell)}, which {rule}")
     word = scores[codes]
     twofold = np.flatnonzero(~np.isnan(word) & (word != y) & ~own)
     if not len(twofold):
         return y, None
     i = int(twofold[0])
-    return y, Doubtful(len(twofold), piece.row(i), names[codes[i]])
+    return y, AmbiguousWinner(len(twofold), piece.row(i), names[codes[i]])
 
 
-def scores_of(column: Any) -> Any:
-    """A column of scores in which words say who won: the words as numbers, the rest as it is."""
+def words_to_scores(column: pa.Array) -> pa.Array:
+    """A column of scores, with words for who won replaced by numbers."""
     import pyarrow as pa
 
     if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
         return column
     cells = column.to_pylist()
     return pa.array(
-        [None if cell is None else str(WORDS.get(cell.strip().lower(), cell)) for cell in cells],
-        pa.string(),
+        [None if cell is None else str(WORDS.get(cell.strip().lower(), cell)) for cell in cells], pa.string()
     )
 
 
-def refuse(piece: Piece, wrong: Any, text: str) -> None:
-    """One line for the first row that is wrong."""
+def refuse_first(piece: Piece, wrong: Mask, text: str) -> None:
     if wrong.any():
         i = int(np.argmax(wrong))
-        raise BadInput(f"{row_name(piece.chunk.first_row + i, piece.chunk.file)}: {text}")
+        raise BadInput(f"{row_name(piece.first_row + i, piece.file)}: {text}")

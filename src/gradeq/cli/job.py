@@ -1,283 +1,267 @@
-"""The pass of debias and quantile: read, serve, learn, add up, write; then say what came of it."""
+"""The job of debias and quantile: read, serve, learn, sum up, write; then print the summary."""
 
 from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
+import click
 import numpy as np
 
-from gradeq.cli.dates import Dates
-from gradeq.cli.delay import clock_of
-from gradeq.cli.far import Watch
-from gradeq.cli.keys import SeriesSums, columns_of, series_of
-from gradeq.cli.light import arrow_without_pandas, keep_freed_memory, numba_without_scipy
-from gradeq.cli.lock import holding
-from gradeq.cli.measure import GroupSums, Sums
-from gradeq.cli.outcome import Before, Outcome, capping, group_lines
-from gradeq.cli.progress import progress
-from gradeq.cli.reading import reading_of
-from gradeq.cli.session import Session
-from gradeq.cli.state_file import check_place
-from gradeq.cli.task import Parsed, Task, books, enter, learn, parse, starting_layer, step_of
-from gradeq.cli.ties import Ties
-from gradeq.cli.trend import Trend, axis_of, positions
-from gradeq.files import Together, Writer, kinds_of, open_table
-from gradeq.files.failures import writing
-from gradeq.files.numbers import Floats
-from gradeq.layers.maturity import later, mature_columns
-from gradeq.report.story import Axis
-from gradeq.report.words import FEW
+from gradeq.cli import progress
+from gradeq.cli.options import CommonOptions
+from gradeq.cli.outcome import (
+    Baseline,
+    ColumnSums,
+    GroupSums,
+    RunOutcome,
+    Ties,
+    Trend,
+    cap_summary,
+    group_lines,
+    weigh,
+)
+from gradeq.cli.row_reader import LabelsBeforeRows, RowReader, row_clock
+from gradeq.cli.run_notices import OutlierWatch, all_notices
+from gradeq.cli.series import SeriesSums, key_columns
+from gradeq.cli.session import Session, locked_state
+from gradeq.cli.task import ParsedRows, RunTask, late_options, learn, parse_rows, starting_layer, step_of
+from gradeq.engine.columns import CappedSteps
+from gradeq.files import Codebook, OutputFiles, Writer, kinds_of, open_table
+from gradeq.files.cells import Floats, format_of
+from gradeq.layers.waiting import later, mature_columns
+from gradeq.report.sentences import FEW
+from gradeq.tables import some
+
+if TYPE_CHECKING:
+    from gradeq.cli.run_story import ReportCollector
+    from gradeq.inputs.column_types import ColumnLike
+    from gradeq.layers.layer import Layer
+    from gradeq.layers.run import Run
 
 
 class Pass:
-    """One run over the rows: the layer moves on, the sums grow."""
+    """One pass over the rows: the layer learns, the sums grow."""
 
-    def __init__(
-        self, task: Task, layer: Any, axis: Axis, session: Session, follow: Any = None
-    ) -> None:
+    def __init__(self, task: RunTask, layer: Layer, session: Session, follow: ReportCollector | None = None) -> None:
         self.task, self.layer, self.session, self.follow = task, layer, session, follow
         self.rows = self.labelled = self.waiting = self.crossed = self.expired = self.immature = 0
-        self.end: Any = (
-            None  # with --maturity: the last time, by which a row must be mature to be in a figure
-        )
+        self.end: float | None = None  # with --maturity: the last time, by which a row must be mature to be counted
         weighted = task.common.weight is not None
-        self.sums = Sums([*task.judge.names], weighted)
-        self.books = books(task)
+        self.sums = ColumnSums([*task.judge.names], weighted)
+        self.books = [Codebook() for _ in task.by]
         self.seen = [GroupSums([]) for _ in task.by]
         self.by_group = [GroupSums([*task.judge.names, "label"], weighted) for _ in task.by]
         # A label of weight 0 is one, but no figure is about it.
         self.labels = [GroupSums([]) for _ in task.by] if weighted else self.by_group
         self.trend = Trend(task)
-        self.ties, self.dates = Ties(), Dates()
+        self.ties, self.dates = Ties(), LabelsBeforeRows()
         drawn = () if follow is None else follow.drawn
         self.series = None if task.key is None else SeriesSums(task, drawn)
-        self.axis = axis
         self.outside = 0
         # Plain numbers that could be probabilities with 0/1 labels, until a row says otherwise.
         self.probable = task.command == "debias" and task.link == "identity"
         self.kinds: set[int] = set()  # of evidence: a label 0, a label 1, a prediction between
         self.extremes = (math.inf, -math.inf)
-        self.clock = clock_of(task.common, layer)
-        self.now = layer._book.now
-        self.watch = Watch(layer)
+        self.clock = row_clock(task.common, layer)
+        self.now = layer.internals.tickets.now
+        self.watch = OutlierWatch(layer)
+        self.capped: CappedSteps | None = None
 
-    def answer(self, rows: Parsed) -> dict[str, Floats]:
-        """Serve a piece: the new columns."""
+    def answer(self, rows: ParsedRows) -> dict[str, Floats]:
+        """Serve a piece and return the new columns."""
+        task, piece, content = self.task, rows.piece, self.session.content
+        key = None if task.key is None else piece.cells(task.key)
         if self.clock is not None:
-            key = None if self.task.key is None else rows.piece.cells(self.task.key)
-            turns = self.clock.turns(len(rows.y), key)
-            rows = rows._replace(clock=self.clock, turns=turns)
-        ids = self.session.admit(rows.piece)
-
-        def where(i: int) -> str:
-            return rows.piece.row(i) if ids is None else f"id {ids[i]!r}"
-
-        sizes = self.watch.look(rows.base, rows.y, where, self.task.key is not None)
-        if self.session.content is not None:
-            enter(self.session.content, self.task, rows)
-        run = learn(self.task, self.layer, rows._replace(ids=ids))
+            rows = replace(rows, clock=self.clock, turns=self.clock.next_rows(piece.batch.num_rows, key))
+        ids = self.session.admit(piece)
+        if content is not None:
+            content.numbers(prediction=rows.base, label=rows.y, weight=rows.weights, features=rows.features)
+            for name in (*task.by, *filter(None, [task.key])):
+                content.cells(f"group {name}", piece.cells(name))
+        run = learn(task, self.layer, replace(rows, ids=ids))
+        columns = map(np.asarray, (run.served, run.values))
+        served, judged = (column if column.ndim == 2 else column[:, None] for column in columns)
+        self.watch.look(
+            rows.base,
+            rows.y,
+            served,
+            lambda i: piece.row(i) if ids is None else f"id {ids[i]!r}",
+            task.key is not None,
+        )
         if self.end is not None:
-            rows = self._mature(rows)
-        served, judged = (_table(column) for column in (run.served, run.values))
-        self.watch.look_at_served(served, sizes, where)
+            rows = self._mature(rows, self.end, ids is not None)
         self._add(rows, served, judged, run)
-        self.rows += len(served)
+        self.rows += piece.batch.num_rows
         self.crossed += rows.crossed
         self.waiting = run.waiting
         self.expired += run.expired
-        return dict(zip(self.task.new, served.T, strict=True))
+        self.capped = run.capped if self.capped is None else self.capped.with_more(run.capped)
+        return dict(zip(task.new, served.T, strict=True))
 
-    def _mature(self, rows: Parsed) -> Parsed:
-        """The rows with the labels that figures are about: of rows that are mature by the end of the run."""
-        book, (y, due) = self.layer._book, (rows.y, rows.piece.due)
-        if rows.piece.never is not None:
-            y = np.where(rows.piece.never, np.nan, y)
-        y, _ = mature_columns(book, y, rows.piece.times, due, False)
-        young = later(rows.piece.times, book.maturity) > self.end
-        self.immature += int(np.count_nonzero(young))
-        return rows._replace(y=np.where(young, np.nan, y))
+    def _mature(self, rows: ParsedRows, end: float, with_ids: bool) -> ParsedRows:
+        """Keep only labels of rows that are mature by the end of the run.
 
-    def _add(self, rows: Parsed, served: Floats, values: Floats, run: Any) -> None:
-        """Add up a piece; ``values`` are those that labels are judged by, before --min and --max.
-
-        Averages are over the weights that were learned with, as the certificate is.
+        With ids, an unlabelled row that matures exactly at the end may still get its label.
         """
-        task = self.task
-        base = rows.base
-        codes = [
-            book.codes(rows.piece.cells(by)) for by, book in zip(task.by, self.books, strict=True)
-        ]
+        book, piece, y = self.layer.internals.tickets, rows.piece, rows.y
+        if piece.never is not None:
+            y = np.where(piece.never, np.nan, y)
+        assert piece.times is not None
+        mature = later(piece.times, book.maturity or 0.0)
+        young = mature > end
+        if with_ids:
+            young |= np.isnan(y) & (mature == end)
+        y, _ = mature_columns(book, y, piece.times, piece.due, False)
+        self.immature += int(np.count_nonzero(young))
+        return replace(rows, y=np.where(young, np.nan, y))
+
+    def _add(self, rows: ParsedRows, served: Floats, values: Floats, run: Run[ColumnLike]) -> None:
+        """Add a piece to all sums; ``values`` are judged, before --min and --max.
+
+        Averages use weights as given; those of series use relative weights, as the certificate does.
+        """
+        task, base = self.task, rows.base
+        codes = [book.codes(rows.piece.cells(by)) for by, book in zip(task.by, self.books, strict=True)]
         for sums, code, book in zip(self.seen, codes, self.books, strict=True):
             sums.add(code, {}, len(book))
         if self.probable:
             zeros, ones, none = rows.y == 0.0, rows.y == 1.0, np.isnan(rows.y)
-            self.probable = bool(
-                ((base >= 0.0) & (base <= 1.0)).all() and (zeros | ones | none).all()
-            )
-            self.kinds |= {0} if zeros.any() else set()
-            self.kinds |= {1} if ones.any() else set()
-            self.kinds |= {2} if ((base > 0.0) & (base < 1.0)).any() else set()
+            self.probable = bool(((base >= 0.0) & (base <= 1.0)).all() and (zeros | ones | none).all())
+            evidence = (zeros, ones, (base > 0.0) & (base < 1.0))
+            self.kinds |= {kind for kind, mask in enumerate(evidence) if mask.any()}
         if task.link == "shift" or self.probable:
             self.outside += int(np.count_nonzero((served < 0.0) | (served > 1.0)))
             low, high = self.extremes
             self.extremes = (min(low, float(served.min())), max(high, float(served.max())))
         known, counted = ~np.isnan(rows.y), rows.counted
-        whole = bool(counted.all())
-        self.dates.add(rows.piece, known)
-
-        def of(column: Any) -> Any:
-            return column if whole else column[counted]
-
-        y, raw, now = of(rows.y), of(base), of(served)
-        learned = rows
-        if rows.weights is not None and run.weighed is not None:
-            learned = rows._replace(weights=run.weighed)
-        weights = None if learned.weights is None else of(learned.weights)
-        picked = [of(code) for code in codes]
-        judged = task.judge.columns(*self._flat(raw, of(values)), y)
+        if rows.piece.never is not None:  # a column says when labels came
+            self.dates.add(rows.piece, known)
+        pick = slice(None) if counted.all() else counted
+        y, raw, judged_values = rows.y[pick], base[pick], values[pick]
+        weights = None if rows.weights is None else rows.weights[pick]
+        picked = [code[pick] for code in codes]
+        if task.command == "debias":
+            judged = task.judge.columns(raw[:, 0], judged_values[:, 0], y)
+        else:
+            judged = task.judge.columns(raw, judged_values, y)
+            self.ties.add(y)
         self.labelled += int(np.count_nonzero(known))
-        self.sums.add(judged, len(y), weights)
-        self.ties.add(y)
         judged["label"] = y
+        weighed = judged if weights is None else weigh(judged, weights)
+        self.sums.add(weighed, len(y))
         for sums, code, book in zip(self.by_group, picked, self.books, strict=True):
-            sums.add(code, judged, len(book), weights)
+            sums.add(code, weighed, len(book))
         if weights is not None:
             for sums, code, book in zip(self.labels, codes, self.books, strict=True):
                 sums.add(code[known], {}, len(book))
-        x = of(positions(rows, self.axis))
-        self.trend.add(x, raw, now, y, judged, weights)
+        x = rows.piece.x[pick]
+        self.trend.add(x, raw, served[pick], y, judged, weights)
         if self.series is not None:
-            self.series.add(self.layer, learned, served, x, judged)
+            relative = rows.weights if run.weighed is None or rows.weights is None else run.weighed
+            self.series.add(self.layer, replace(rows, weights=relative), served, x, judged)
         if self.follow is not None:
-            self.follow.add(rows, run, served, x, picked, judged, weights)
-
-    def _flat(self, base: Floats, served: Floats) -> tuple[Floats, Floats]:
-        """Columns as the judge takes them: one, or one for each level."""
-        if self.task.command == "debias":
-            return base[:, 0], served[:, 0]
-        return base, served
-
-
-def _table(served: Any) -> Floats:
-    """What was served as a table, one column for each level."""
-    found: Floats = np.asarray(served)
-    return found if found.ndim == 2 else found[:, None]
+            self.follow.add(rows, run, served, x, picked, weighed, weights)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # of losses: squares of anything
-def carry_out(task: Task) -> Outcome:
-    """Do what a call asks: outputs appear together at the end, or not at all; the state last."""
-    arrow_without_pandas()
-    numba_without_scipy()
-    keep_freed_memory()
+def run_job(task: RunTask) -> RunOutcome:
+    """Read, serve, learn and write: outputs appear together at the end or not at all, the state last."""
+    np.empty(2 << 20)  # 16 MB: glibc then keeps as much freed memory, and chunks reuse their pages
     import pyarrow as pa
 
     common = task.common
-    table = open_table(common.files, spool=common.time is not None, form=common.form)
+    form = format_of(common.separator, common.decimal, common.missing)
+    table = open_table(common.files, spool=common.time is not None, form=form)
     table.need(*task.columns)
-    reading = reading_of(table, task.columns, common)
-    late = {
-        "ttl": reading.ttl(common.ttl),
-        "maturity": reading.maturity(common.maturity),
-        "missing_is": common.missing_is,
-    }
-    if common.state is not None:
-        check_place(common.state)
-    with holding(common.state) as held, Together(table.paths) as files:
+    reading = RowReader(table, task.columns, common)
+    late = late_options(common, reading)
+    with locked_state(common.state) as lock, OutputFiles(table.paths) as files:
         layer, continued = starting_layer(task, late)
-        layer._state.undoable = False  # an error ends this command, and the state in the file stays
-        follow = None
+        layer.internals.state.undoable = False  # an error ends this command, and the state in the file stays
+        collector = None
         if common.report is not None:
-            from gradeq.cli.follow import Follow
+            from gradeq.cli.run_story import ReportCollector
 
-            follow = Follow(task, reading, layer, late)
-        session = Session(task.command, common, reading, layer, held)
-        session.check_columns({"--key": task.key, "--prediction": list(task.prediction)})
-        pass_ = Pass(task, layer, axis_of(reading)[0], session, follow)
-        if layer._book.maturity:
+            collector = ReportCollector(task, reading, layer, late)
+        session = Session(task.command, common, reading, layer, lock)
+        if session.history is not None:
+            columns = {"--key": task.key, "--prediction": list(task.prediction)}
+            session.history.check_columns(columns, common.time is not None)
+        pass_ = Pass(task, layer, session, collector)
+        if layer.internals.tickets.maturity:
             pass_.end = reading.last_time()
-        before = Before.of(layer) if continued else Before()
+        baseline = Baseline.of(layer) if continued else Baseline()
         with ExitStack() as stack:
-            writer = None
+            writer = keys = None
             if common.output is not None:
                 new = dict.fromkeys(task.new, float)
-                writer = stack.enter_context(
-                    Writer(
-                        common.output,
-                        table.schema,
-                        new,
-                        inputs=table.paths,
-                        among=files,
-                        form=table.form,
-                    )
-                )
-            keys = None
+                writer = Writer(common.output, table.schema, new, among=files, form=table.form)
+                stack.enter_context(writer)
             if task.keys_out is not None and pass_.series is not None:
-                kinds = kinds_of(columns_of(task, layer.table(), pass_.series))  # type: ignore[attr-defined]
-                keys = stack.enter_context(
-                    Writer(
-                        task.keys_out,
-                        pa.schema([]),
-                        kinds,
-                        inputs=table.paths,
-                        among=files,
-                        form=table.form,
-                    )
-                )
-            page = files.open(common.report) if common.report is not None else None
-            place = files.open(common.state, last=True) if common.state is not None else None
+                kinds = kinds_of(key_columns(layer.table(), pass_.series))  # type: ignore[attr-defined]
+                keys = Writer(task.keys_out, pa.schema([]), kinds, among=files, form=table.form)
+                stack.enter_context(keys)
+            session.open_files(files)
             step = stack.enter_context(progress(task.command, common.quiet or common.json))
-
-            def answer(rows: Parsed) -> dict[str, Floats]:
-                results = pass_.answer(rows)
-                step(pass_.rows, reading.progress())
-                return results
-
-            reading.serve(lambda piece: parse(task, piece), answer, writer, task.new)
+            reading.serve(partial(parse_rows, task), pass_.answer, writer, task.new, step)
             session.check()
             pa.default_memory_pool().release_unused()  # the table of many series needs as much again
-            outcome = concluded(task, pass_, continued, before)
-            if keys is not None and outcome.series is not None:
-                keys.write(None, columns_of(task, outcome.series.table, outcome.series.sums))
-        if page is not None and follow is not None:
-            from gradeq.cli.story import page_of
+            outcome = run_outcome(task, pass_, continued, baseline)
+            if keys is not None and outcome.series is not None and pass_.series is not None:
+                keys.write(None, key_columns(outcome.series.table, pass_.series))
+        page = None
+        if collector is not None:
+            from gradeq.cli.run_story import run_story
+            from gradeq.report.page import html
 
-            text = page_of(outcome, follow, pass_, table.paths).encode()
-            with writing(str(common.report)):
-                page.write(text)
-        if pass_.clock is not None and place is not None:
-            pass_.clock.lay_down(layer, pass_.now)
-        session.publish(files, place, pass_.rows)
+            page = html(run_story(outcome, collector, pass_, table.paths))
+        if pass_.clock is not None and common.state is not None:
+            pass_.clock.suspend(layer, pass_.now)
+        session.publish(pass_.rows, page)
     return outcome
 
 
-def concluded(task: Task, pass_: Pass, continued: bool, before: Before) -> Outcome:
-    """All that is said about a run, once it is over."""
-    from dataclasses import replace
-
-    from gradeq.cli.notes import notices
-
+def run_outcome(task: RunTask, pass_: Pass, continued: bool, before: Baseline) -> RunOutcome:
     layer = pass_.layer
     equilibrium = layer.equilibrium()
     names = [list(book.names) for book in pass_.books]
-    outcome = Outcome(
+    since, scope = " since the state began" if continued else "", ""
+    if since or equilibrium.weights or equilibrium.rows != pass_.sums.rows:
+        scope = f"over the {some(equilibrium.rows, 'label')} learned from{since}{equilibrium.by_weight}"
+    outcome = RunOutcome(
         task,
         layer,
         equilibrium,
         pass_.rows,
         pass_.labelled,
+        pass_.sums.rows,
         equilibrium.rows - before.learned,
         step_of(layer),
         pass_.sums,
         group_lines(task, names, pass_, equilibrium),
-        capping(layer, before),
-        layer.steps["resized"] - before.resized,
+        cap_summary(layer, before, pass_.capped),
+        int(layer.steps["resized"]) - before.resized,
         continued,
         pass_.outside if pass_.probable or task.link == "shift" else 0,
         pass_.extremes,
+        scope,
         pass_.probable and len(pass_.kinds) == 3 and pass_.labelled >= FEW,
-        series=None if pass_.series is None else series_of(task, layer, pass_.series),
+        series=None if pass_.series is None else pass_.series.ranked(layer),
+        series_sums=pass_.series,
     )
-    return replace(outcome, notices=(*pass_.session.said, *notices(outcome, pass_)))
+    return replace(outcome, notices=(*pass_.session.notices, *all_notices(outcome, pass_)))
+
+
+def print_summary(outcome: RunOutcome, options: CommonOptions) -> None:
+    if options.json:
+        from gradeq.cli.summary import run_json
+
+        click.echo(run_json(outcome))
+    elif not options.quiet:
+        from gradeq.cli.summary import run_text
+
+        click.echo(run_text(outcome))

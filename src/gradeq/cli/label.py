@@ -1,4 +1,4 @@
-"""``gradeq label``: labels that came later, for the rows that a state waits for."""
+"""``gradeq label``: posts labels that arrived later."""
 
 from __future__ import annotations
 
@@ -6,65 +6,44 @@ from typing import Any
 
 import click
 
-from gradeq.cli.options import Once, column, formatted
+from gradeq.cli.options import INPUT_FILES, SingleUseCommand, column, format_options, option_group
 
 CHECK_FAILED = 1
 
 
-@click.command(
-    cls=Once, short_help="Post labels that arrived later, for rows that wait in a state."
-)
-@click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True)
-)
-@click.option(
-    "--state",
-    required=True,
-    type=click.Path(),
-    metavar="FILE.json",
-    help="The state that debias, quantile or elo wrote with --id; it learns from the labels.",
-)
-@column("--id", "id_column", required=True, help="The ids that the rows were served under.")
-@column(
-    "--label",
-    required=True,
-    help="The observed outcome; for games a's score or a word of elo --winner. Blank: not yet known.",
-)
-@column(
-    "--label-time",
-    help=(
-        "When each label became known: they are learned from in this order (default: as in the "
-        "file), and one that outlived the state's --ttl is expired."
-    ),
-)
-@click.option(
-    "--rejected",
-    type=click.Path(),
-    metavar="OUT.csv",
-    help="Write the rows whose label was not used (conflict, unknown, expired), and why.",
-)
-@click.option(
-    "--correct",
-    is_flag=True,
-    help="Another label for an id that has one replaces it, instead of being a conflict.",
-)
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Exit with 1 when a label was not used (conflict, unknown, expired); the others are applied.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object.")
-@click.option("--quiet", is_flag=True, help="Print nothing.")
-@formatted
-def command(as_json: bool, quiet: bool, strict: bool, **given: Any) -> None:
+label_options = option_group(
+    INPUT_FILES,
+    click.option("--state", required=True, type=click.Path(), metavar="FILE.json", help=(
+        "The state that debias, quantile or elo wrote with --id; it learns from the labels.")),
+    column("--id", required=True, help="The ids that the rows were served under."),
+    column("--label", required=True, help=(
+        "The observed outcome; for games a's score or a word of elo --winner. Blank: not yet known.")),
+    column("--label-time", help=(
+        "When each label became known: they are learned from in this order (default: as in the file), and one "
+        "that outlived the state's --ttl is expired.")),
+    click.option("--rejected", type=click.Path(), metavar="OUT.csv", help=(
+        "Write the rows whose label was not used (conflict, unknown, expired), and why.")),
+    click.option("--correct", is_flag=True, help=(
+        "Another label for an id that has one replaces it, instead of being a conflict.")),
+    click.option("--strict", is_flag=True, help=(
+        "Exit with 1 when a label was not used (conflict, unknown, expired); the others are applied.")),
+    click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object."),
+    click.option("--quiet", is_flag=True, help="Print nothing."),
+    format_options,
+)  # fmt: skip
+
+
+@click.command(cls=SingleUseCommand, short_help="Post labels that arrived later, for rows that wait in a state.")
+@label_options
+def command(as_json: bool, quiet: bool, strict: bool, **values: Any) -> None:
     """Post labels that arrived later, for rows that wait in a state.
 
-    A row that debias, quantile or elo served with --id and --state, and without a label, waits
-    in the state. Its label may come in any later file, in any order, under the same id. For games
-    the new leaderboard is printed.
+    Rows that debias, quantile or elo served with --id and --state but without a label wait in the
+    state. Their labels may come in any later file, in any order, under the same id. For games the
+    new leaderboard is printed.
 
-    A correction is exact in bias, loss, certificate and the final step, rounding apart. The running
-    means of --eta auto (the default) heard the old label as well, and forget it only gradually.
+    A correction is exact in bias, loss, certificate and the final step, up to rounding. The running
+    means of --eta auto (the default) also learned from the old label and forget it gradually.
 
     \b
     What becomes of a label
@@ -88,15 +67,15 @@ def command(as_json: bool, quiet: bool, strict: bool, **given: Any) -> None:
       0 the file was read, whatever became of its labels (none at all is fine)   1 with --strict: a
       label was not used   2 wrong usage or bad input: nothing is applied   3 damaged state
     """
-    from gradeq.cli.label_job import as_dict, carry_out, terminal, unused_line
+    from gradeq.cli.label_job import LabelTask, label_json, label_text, run_label, unused_line
 
-    answered = carry_out(**given)
+    answered = run_label(LabelTask(**values))
     if as_json:
-        from gradeq.cli.json_summary import dumped
+        from gradeq.cli.summary import to_json
 
-        click.echo(dumped(as_dict(answered)))
+        click.echo(to_json(label_json(answered)))
     elif not quiet:
-        click.echo(terminal(answered))
+        click.echo(label_text(answered))
     line = unused_line(answered) if strict else None
     if line is not None:
         click.echo(line, err=True)

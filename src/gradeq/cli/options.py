@@ -1,28 +1,294 @@
-"""The options that debias, quantile and elo share, and what they are once read."""
+"""Options shared by the commands, the types of their values, and errors in their words."""
 
 from __future__ import annotations
 
+import math
 import os
-import shlex
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 
 import click
 
-from gradeq.cli.kinds import Delay, Late, Limit, Positive, Step
+from gradeq.errors import BadInput, GradeqError, OtherSettings
+from gradeq.inputs.durations import NUMBERS, as_span, duration
+from gradeq.penalties import Lasso, Penalty, Ridge
+from gradeq.schedules import Power, check_decay
 
 if TYPE_CHECKING:
-    from gradeq.files.formats import Format
+    from gradeq.layers.layer import Layer
+
+    _Kind = click.ParamType[object]
+else:  # click before 8.4 has no parameter there
+    _Kind = click.ParamType
 
 
-@dataclass(frozen=True)
-class Common:
-    """The shared options of one call, checked as far as that needs no file."""
+class Delay(NamedTuple):
+    """How long after its row every label comes, in rows or in seconds."""
+
+    text: str
+    rows: int | None
+    seconds: float
+
+
+LONGEST = 100.0 * 366.0 * 86400.0
+
+
+class ValueType(_Kind):
+    """The type of an option, made from a parser of its text that raises ValueError."""
+
+    def __init__(self, parse: Callable[[str], object], name: str = "F") -> None:
+        self.parse, self.name = parse, name
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        try:
+            return self.parse(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _number(text: str, remedy: str = "give one such as 0.5") -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number; {remedy}.") from None
+
+
+def _finite(text: str) -> float:
+    number = _number(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not finite; give a finite number, or leave the option out.")
+    return number
+
+
+def _positive(text: str, remedy: str = "give a number above 0") -> float:
+    number = _number(text, remedy)
+    if not (math.isfinite(number) and number > 0.0):
+        raise ValueError(f"{text} is not above 0; give a positive, finite number.")
+    return number
+
+
+def _step(text: str) -> float | str:
+    words = ("auto", "plain")
+    return text if text in words else _positive(text, "give a number above 0, auto or plain")
+
+
+def _probability(text: str) -> str:
+    """Kept as typed: column names are made of it."""
+    text = text.strip()
+    if not 0.0 < _number(text) < 1.0:
+        raise ValueError(f"{text} lies outside (0, 1); give a share such as 0.9.")
+    return text
+
+
+def _delay(text: str) -> Delay:
+    short = text.strip()
+    if short.isascii() and short.isdigit() and len(short) < 16:
+        return Delay(short, int(short), 0.0)
+    seconds = duration(short)
+    if seconds is None or not 0.0 < seconds <= LONGEST:
+        raise ValueError(f"{text!r} is neither a number of rows nor a duration; give 0, 250, 90s, 15m, 36h or 7d.")
+    return Delay(short, None, seconds)
+
+
+NUMBER, FINITE, POSITIVE = ValueType(_number), ValueType(_finite), ValueType(_positive)
+PROBABILITY = ValueType(_probability, "P")
+STEP = ValueType(_step, "F|auto|plain")
+DELAY = ValueType(_delay, "ROWS|DURATION")
+POSITIVES = ValueType(lambda text: tuple(_positive(part) for part in text.split(",")), "NU1,NU2,...")
+
+
+class Within(click.FloatRange):
+    """A number in a range."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return super().convert(cast(float, value), param, ctx)
+        except click.BadParameter:
+            inside = self._describe_range()
+            self.fail(f"{value!r} is not a number in the range {inside}; give one inside.", param, ctx)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number in a range."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return super().convert(cast(int, value), param, ctx)
+        except click.BadParameter:
+            inside = self._describe_range()
+            self.fail(f"{value!r} is not a whole number in the range {inside}; give one inside.", param, ctx)
+
+
+# The option of every setting; other settings exist only in Python.
+OPTIONS = {
+    "eta": "--eta", "final_eta": "--eta", "schedule": "--decay", "penalty": "--penalty", "strength": "--strength",
+    "outcome": "--outcome", "link": "--link", "clip": "--clip", "support": "--min and --max",
+    "groups": "--by", "features": "--feature", "level": "--level", "levels": "--level", "coverage": "--interval",
+    "etas": "--ensemble", "ensemble_eta": "--ensemble-eta", "late_cap": "--no-cap", "in_flight": "--in-flight",
+    "ttl": "--ttl", "maturity": "--maturity", "missing_is": "--missing-is", "ties": "--ties",
+    "home_advantage": "--home", "dates": "--time with dates", "pool": "--pool",
+}  # fmt: skip
+_VALUE = r"'[^']*'|\[[^\]]*\]|[^\s;:,()]+"
+_PHRASES = (
+    (r"a layer with a penalty cannot be keyed", "--penalty does not go with --key"),
+    (r"name the key as a group of a layer", "name the column of --key with --by"),
+    (r"\ba penalty goes with one level", "--penalty goes with one --level"),
+    (r"\bwith a penalty\b", "with --penalty"),
+    (r"\bwith features\b: their size", "with --feature: the size of features"),
+    (r"\bwith features\b", "with --feature"),
+    (r"\bridge strength ", "--strength "),
+    (r"keep the cap on steps", "leave out --no-cap"),
+    (r"\b(?:Constant|Power)\(eta=([^,)]*)\)", r"--eta \1"),
+)
+_SETTING = re.compile(rf"(?<![\w'\"-])({'|'.join(sorted(OPTIONS, key=len, reverse=True))})=({_VALUE})")
+# Words that always mean a setting.
+_BARE = re.compile(r"(?<![\w'\"`-])(eta|ttl|maturity|missing_is|late_cap|in_flight)(?![\w'\"=])")
+_LINK = re.compile(r"(?<![\w-])link (?=identity|exp|shift|logit|sinh|linear)")
+
+
+def in_option_words(text: str) -> str:
+    """An error message of the library in the words of the command line.
+
+    >>> in_option_words("eta='auto' needs link='sinh'; give a number for eta")
+    '--eta auto needs --link sinh; give a number for --eta'
+    """
+
+    def assigned(match: re.Match[str]) -> str:
+        option, value = OPTIONS[match[1]], match[2]
+        return option if value == "True" else f"{option} {value.strip(chr(39)).strip('[]').replace(', ', ',')}"
+
+    for pattern, words in _PHRASES:
+        text = re.sub(pattern, words, text)
+    text = _LINK.sub("--link ", _SETTING.sub(assigned, text))
+    return _BARE.sub(lambda match: OPTIONS[match[1]], text)
+
+
+@contextmanager
+def errors_in_option_words() -> Iterator[None]:
+    """Errors of layers name options, not Python arguments."""
+    try:
+        yield
+    except OtherSettings:
+        raise
+    except GradeqError as error:
+        raise type(error)(in_option_words(str(error))) from None
+
+
+_COMMANDS = {
+    "debias": "gradeq debias",
+    "elo": "gradeq elo",
+    "quantile": "gradeq quantile with one --level",
+    "quantiles": "gradeq quantile with several --level",
+    "interval": "gradeq quantile --interval",
+    "ensemble": "gradeq quantile --ensemble",
+}
+
+
+def check_same_options(layer: Layer, saved: Layer) -> None:
+    """Raise if the state was made with other options."""
+    from gradeq.layers.serialization import check_same_settings
+
+    inner, saved_inner = getattr(layer, "layer", layer), getattr(saved, "layer", saved)
+    if inner.kind != saved_inner.kind or layer.kind != saved.kind:
+        commands = []
+        for whole, part in ((saved, saved_inner), (layer, inner)):
+            words = _COMMANDS.get(part.kind, f"a {part.kind} layer of Python")
+            if whole is not part:
+                words += " and --key" if "with" in words else " with --key"
+            commands.append(words)
+        raise OtherSettings(f"the state was made by {commands[0]}, this run is {commands[1]}; use another state file")
+    option = "--pool"
+    was, now = (option if getattr(each, "pool", False) else None for each in (saved, layer))
+    if was == now:
+        try:
+            check_same_settings(inner, saved_inner)
+            check_same_settings(layer, saved)
+            return
+        except OtherSettings as error:
+            if error.name is None:
+                raise
+            dates = saved.internals.tickets.desk.get("times", {}).get("kind") != NUMBERS
+            was, now = (_as_typed(error.name, each.settings, dates) for each in (saved_inner, inner))
+            option = OPTIONS.get(error.name, error.name)
+    made, run = (f"without {option}" if typed is None else f"with {typed}" for typed in (was, now))
+    raise OtherSettings(f"the state was made {made}, this run {run}; use the same options, or another state file")
+
+
+def _as_typed(name: str, settings: Mapping[str, Any], dates: bool) -> str | None:
+    """A setting as an option with its value; None where it has its default."""
+    value, option = settings.get(name), OPTIONS.get(name)
+    if name in ("eta", "schedule"):
+        schedule = settings.get("schedule")
+        if schedule is None:
+            return None if value is None else f"--eta {_number_words(value)}"
+        alpha = getattr(schedule, "alpha", None)
+        if alpha is None:
+            return f"schedule={schedule!r} (of Python)"
+        return f"--eta {_number_words(schedule.eta)} --decay {_number_words(alpha)}"
+    if option is None:
+        return f"{name}={value!r} (of Python)"
+    if name == "late_cap":
+        return {"auto": None, None: "--no-cap"}.get(value, f"late_cap={value!r} (of Python)")
+    if value is None or value is False or value == [] or value == ():
+        return None
+    if name == "support":
+        ends = zip(("--min", "--max"), value, strict=True)
+        return " ".join(f"{option} {_number_words(end)}" for option, end in ends if end is not None)
+    if name == "penalty":
+        return f"--penalty {type(value).__name__.lower()} --strength {_number_words(value.strength)}"
+    if name in ("ttl", "maturity"):
+        return f"{option} {(as_span(value) if dates else None) or _number_words(value)}"
+    if value is True:
+        return option
+    if name == "etas":
+        return f"{option} {','.join(map(_number_words, value))}"
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return " ".join(f"{option} {_number_words(each)}" for each in values)
+
+
+def _number_words(value: object) -> str:
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+Support = tuple[float | None, float | None]  # --min and --max
+Step = float | Literal["auto", "plain"] | None
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+
+
+class LateOptions(TypedDict):
+    """A layer's arguments for late labels, in the unit of --time."""
+
+    ttl: float | None
+    maturity: float | None
+    missing_is: float | None
+
+
+class LayerSettings(LateOptions):
+    """Arguments shared by the layers of debias and quantile."""
+
+    late_cap: Literal["auto"] | None
+    in_flight: int
+    support: Support | None
+
+
+class StepSettings(TypedDict, total=False):
+    """A layer's arguments for its step."""
+
+    eta: Step
+    schedule: Power
+    penalty: Penalty | None
+
+
+@dataclass
+class CommonOptions:
+    """The shared options of one call, checked without opening any file."""
 
     files: tuple[str, ...]
-    eta: float | str | None = None
+    eta: Step = None
     decay: float | None = None
     penalty: str | None = None
     strength: float | None = None
@@ -45,112 +311,96 @@ class Common:
     separator: str | None = None
     decimal: str = "."
     missing: tuple[str, ...] = ()
-
-    @property
-    def form(self) -> Format:
-        """How the cells of its files are written."""
-        from gradeq.files.formats import format_of
-
-        return format_of(self.separator, self.decimal, self.missing)
+    labels_later: bool = field(init=False)  # whether `gradeq label` may post labels later
 
     def __post_init__(self) -> None:
-        if self.label_time is not None and self.time is None:
-            raise click.UsageError(
-                "--label-time needs --time, the column that says when rows are served"
-            )
-        if self.delay is not None:
-            self._check_delay(self.delay)
-        if self.ttl is not None and self.time is None:
-            raise click.UsageError("--ttl is counted in the unit of --time; give --time as well")
-        self._check_maturity()
-        if (self.penalty is None) != (self.strength is None):
-            raise click.UsageError("--penalty and --strength belong together; give both or none")
-        if self.eta == "auto" and (self.decay is not None or self.penalty is not None):
-            raise click.UsageError(
-                "--eta auto chooses its own steps; leave out --decay and --penalty"
-            )
-        if self.again and self.state is None:
-            raise click.UsageError(
-                "--again is for rows that a state has seen; give --state as well"
-            )
-        outputs = [p for p in (self.output, self.report, self.state) if p is not None]
-        check_distinct(outputs)
-
-    def _check_maturity(self) -> None:
-        if self.missing_is is not None and self.maturity is None:
-            raise click.UsageError(
-                f"--missing-is {self.missing_is:g} stands for a label that has not come when its row is mature; "
-                "give --maturity as well"
-            )
-        if self.maturity is None:
-            return
-        if self.time is None and self.maturity.strip() != "0":
-            raise click.UsageError(
-                f"--maturity {self.maturity} is the age of a row when its label is learned; give --time as well"
-            )
-        if self.delay is not None:
-            raise click.UsageError(
-                "with --delay every label comes equally late, whatever its value; leave out --maturity, or say "
-                "with --label-time when labels came"
-            )
-
-    def _check_delay(self, delay: Delay) -> None:
-        given = f"--delay {delay.text}"
-        if self.label_time is not None:
-            raise click.UsageError(
-                f"{given} and --label-time both say when labels arrive; leave out one of the two"
-            )
-        if delay.rows is None and self.time is None:
-            raise click.UsageError(
-                f"{given} is a duration and needs --time, a column of dates; "
-                "or give a number of rows"
-            )
-        if self.ttl is not None:
-            raise click.UsageError(
-                f"with {given} every label comes exactly that late, so none exceeds --ttl; "
-                "leave out one of the two"
-            )
+        delay = "" if self.delay is None else f"--delay {self.delay.text}"
+        at_once = self.maturity is not None and self.maturity.strip() == "0"
+        missing = self.missing_is is not None
+        instead = f"--missing-is {self.missing_is or 0.0:g} replaces a label that has not come when its row is mature"
+        problems = {
+            "--label-time needs --time, the column with the times of the rows":
+                self.label_time is not None and self.time is None,
+            f"{delay} and --label-time both set when labels arrive; leave out one of the two":
+                delay and self.label_time is not None,
+            f"{delay} is a duration and needs --time, a column of dates; or give a number of rows":
+                self.delay is not None and self.delay.rows is None and self.time is None,
+            f"with {delay} every label comes exactly that late, so none exceeds --ttl; leave out one of the two":
+                delay and self.ttl is not None,
+            "--ttl is counted in the unit of --time; give --time as well":
+                self.ttl is not None and self.time is None,
+            f"{instead}; give --maturity as well":
+                missing and self.maturity is None,
+            f"{instead}, and with --maturity 0 no row waits; give a span such as 30d, or leave out --missing-is":
+                missing and at_once,
+            "with --missing-is every row is closed when it is mature, so none outlives --ttl; leave out one of them":
+                missing and self.ttl is not None,
+            f"--maturity {self.maturity} is the age of a row when its label is learned; give --time as well":
+                self.maturity is not None and self.time is None and not at_once,
+            "with --delay every label comes equally late; leave out --maturity, or give --label-time instead":
+                delay and self.maturity is not None,
+            "--penalty and --strength belong together; give both or neither":
+                (self.penalty is None) != (self.strength is None),
+            "--eta auto chooses its own steps; leave out --decay and --penalty":
+                self.eta == "auto" and (self.decay is not None or self.penalty is not None),
+            "--again is for rows that are in the state already; give --state as well":
+                self.again and self.state is None,
+        }  # fmt: skip
+        for problem, occurs in problems.items():
+            if occurs:
+                raise click.UsageError(problem)
+        check_distinct(self.output, self.report, self.state)
+        self.labels_later = self.id is not None and self.state is not None
 
 
-def check_keys_out(options: Common, key: str | None, path: str | None) -> None:
-    """Refuse a table of series without any series, or in the place of another output."""
-    if path is None:
-        return
-    if key is None:
+@dataclass(kw_only=True)
+class RunOptions:
+    """The options of debias and quantile about columns and limits."""
+
+    common: CommonOptions
+    label: str | None
+    by: tuple[str, ...]
+    features: tuple[str, ...]
+    key: str | None
+    keys_out: str | None
+    low: float | None
+    high: float | None
+    support: Support | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        require_label(self.label, self.common)
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise click.UsageError(f"--min {self.low:g} is not below --max {self.high:g}; give a smaller --min")
+        if self.keys_out is not None:
+            if self.key is None:
+                raise click.UsageError("--keys-out writes one row for each series of --key; give --key as well")
+            check_distinct(self.common.output, self.common.report, self.common.state, self.keys_out)
+        self.support = None if self.low is None and self.high is None else (self.low, self.high)
+
+    def settings(self, late: LateOptions) -> LayerSettings:
+        late_cap: Literal["auto"] | None = None if self.common.no_cap else "auto"
+        return {"late_cap": late_cap, "in_flight": self.common.in_flight, "support": self.support, **late}
+
+
+def require_label(label: str | None, options: CommonOptions, option: str = "--label") -> None:
+    if label is None and not options.labels_later:
         raise click.UsageError(
-            "--keys-out writes one row for each series of --key; give --key as well"
-        )
-    outputs = [p for p in (options.output, options.report, options.state) if p is not None]
-    check_distinct([*outputs, path])
-
-
-def labels_later(options: Common) -> bool:
-    """Whether rows without a label wait for it in a state."""
-    return options.id is not None and options.state is not None
-
-
-def need_label(label: str | None, options: Common, named: str = "--label") -> None:
-    """Refuse to go without labels where none can come later; ``named``: the options that name their column."""
-    if label is None and not labels_later(options):
-        raise click.UsageError(
-            f"{named} is missing; it may be left out with --id and --state, when `gradeq label` brings labels later"
+            f"{option} is missing; it is optional only with --id and --state, when `gradeq label` posts labels later"
         )
     if label is None and (options.label_time is not None or options.delay is not None):
-        raise click.UsageError(
-            f"--label-time and --delay say when labels come; give {named} as well"
-        )
+        raise click.UsageError(f"--label-time and --delay set when labels arrive; give {option} as well")
 
 
-def check_distinct(outputs: list[str]) -> None:
-    """Refuse two outputs in one place."""
+def check_distinct(*paths: str | None) -> None:
+    outputs = [path for path in paths if path is not None]
     places = [os.path.realpath(path) for path in outputs]
     for i, place in enumerate(places):
         if place in places[:i]:
-            raise click.UsageError(f"{outputs[i]} is named for two outputs; give each its own file")
+            raise click.UsageError(f"{outputs[i]} is used for two outputs; give each a file of its own")
 
 
 def columns_of_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Complete a column's name from the header of the first file on the line."""
+    """Complete a column name from the header of the first file on the command line."""
     from gradeq.errors import GradeqError
     from gradeq.files import open_table
 
@@ -162,269 +412,129 @@ def columns_of_file(ctx: click.Context, param: click.Parameter, incomplete: str)
     return [name for name in names if name.startswith(incomplete)]
 
 
-def column(*names: str, **settings: Any) -> Callable[[Any], Any]:
-    """An option that names a column, completed by the shell."""
-    return click.option(*names, metavar="COL", shell_complete=columns_of_file, **settings)
+def column(*names: str, help: str, required: bool = False, multiple: bool = False) -> Decorator:
+    return click.option(
+        *names, metavar="COL", shell_complete=columns_of_file, help=help, required=required, multiple=multiple
+    )
 
 
-_FILE = click.Path(allow_dash=True)
+def option_group(*options: Decorator) -> Decorator:
+    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
-_SHARED = (
-    click.argument("files", nargs=-1, required=True, metavar="FILE...", type=_FILE),
-    click.option(
-        "--eta",
-        type=Step(),
-        metavar="F|auto|plain",
-        help=(
-            "The step size, above 0; `auto` weighs running corrections and the raw prediction by "
-            "their loss; `plain` is one constant step. Default: see above, or the step of "
-            "the state."
-        ),
-    ),
-    click.option(
-        "--decay",
-        type=float,
-        metavar="ALPHA",
-        help=("Decay the step as eta * t^-ALPHA, where t counts the predictions served so far."),
-    ),
-    click.option(
-        "--penalty",
-        type=click.Choice(["lasso", "ridge"]),
-        help=("Pull all parameters to zero at each labelled row (needs --strength)."),
-    ),
-    click.option(
-        "--strength",
-        type=Positive(),
-        metavar="LAMBDA",
-        help=("Strength of the penalty: ridge (LAMBDA/2)|theta|^2, lasso LAMBDA |theta|."),
-    ),
-    column(
-        "--time",
-        help=(
-            "Process rows in this order, ties in file order: numbers, dates or timestamps. "
-            "The output keeps the order of the input."
-        ),
-    ),
-    column(
-        "--label-time",
-        help=(
-            "When each label became known. A label is learned from before the first later "
-            "row whose time has reached it; labels not due by the last row are not learned "
-            "from (with --state: kept until due)."
-        ),
-    ),
-    click.option(
-        "--delay",
-        type=Late(),
-        metavar="ROWS|DURATION",
-        help=(
-            "Every label arrives this much later than its row: a number of rows (with --key, of its "
-            "series), or a duration such as 12h or 3d (needs --time with dates). Without it and "
-            "without --label-time, labels are assumed known before the next prediction."
-        ),
-    ),
-    click.option(
-        "--ttl",
-        metavar="SPAN",
-        help=(
-            "Give up on a label after this long: in the unit of --time; for dates in "
-            "seconds, or with a unit: 90s, 15m, 36h, 7d."
-        ),
-    ),
-    click.option(
-        "--in-flight",
-        type=click.IntRange(1, 10**9),
-        default=1,
-        metavar="N",
-        help=(
-            "How many rows late labels are expected to arrive: the cap then applies from the "
-            "first row on."
-        ),
-    ),
-    click.option(
-        "--no-cap",
-        is_flag=True,
-        help=("Do not cap steps when labels are late (the layer may then diverge)."),
-    ),
-    column(
-        "--id",
-        help=(
-            "The rows' ids, each used once. With --state a row without a label then waits for it: "
-            "`gradeq label` brings it later."
-        ),
-    ),
-    click.option(
-        "--again",
-        is_flag=True,
-        help=(
-            "Take rows that the state has seen: a known id, times before the last one, or the "
-            "content of one of its last 100 runs. The state notes it."
-        ),
-    ),
-    column(
-        "--weight",
-        help="Row weights, 0 or more; only their ratios matter. Rows of weight 0 are served but not learned from.",
-    ),
-    click.option(
-        "-o",
-        "--output",
-        type=click.Path(),
-        metavar="OUT",
-        help=(
-            "Write all input columns and rows, in input order, with the new columns (elo: the "
-            "leaderboard, one row per player): .csv, .csv.gz or .parquet. The columns of a CSV file "
-            "stay text in Parquet."
-        ),
-    ),
-    click.option(
-        "--report",
-        type=click.Path(),
-        metavar="OUT.html",
-        help="Write the report: one self-contained HTML page.",
-    ),
-    click.option(
-        "--state",
-        type=click.Path(),
-        metavar="FILE.json",
-        help=("Continue from this state if the file exists, and write it at the end."),
-    ),
-    click.option(
-        "--json",
-        is_flag=True,
-        help=("Print the summary as one JSON object, and nothing else, on stdout."),
-    ),
+
+INPUT_FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True))
+
+format_options = option_group(
+    click.option("--missing", multiple=True, metavar="TEXT", help=(
+        "Also treat cells with exactly this text as missing, like blank, NA, N/A, NaN, null and none; repeatable: "
+        "--missing '#N/A' --missing -")),
+    click.option("--separator", metavar="SIGN", help=(
+        "The separator of CSV cells: ';', '|' or tab (default: a comma). CSV output uses it too.")),
+    click.option("--decimal", type=click.Choice([".", ","]), default=".", show_default=True, help=(
+        "The decimal mark of numbers in text cells. CSV output uses it too.")),
+)  # fmt: skip
+
+shared_options = option_group(
+    INPUT_FILES,
+    click.option("--eta", type=STEP, metavar="F|auto|plain", help=(
+        "A step size above 0, `auto` (running corrections and the raw prediction, weighted by their loss) or "
+        "`plain` (one constant step). Default: see above, or the step of the state.")),
+    click.option("--decay", type=NUMBER, metavar="ALPHA", help=(
+        "Decrease the step as eta * t^-ALPHA, 0 <= ALPHA < 1, where t counts the predictions served so far.")),
+    click.option("--penalty", type=click.Choice(["lasso", "ridge"]), help=(
+        "Pull all parameters to zero at each labelled row (needs --strength).")),
+    click.option("--strength", type=POSITIVE, metavar="LAMBDA", help=(
+        "Strength of the penalty: ridge (LAMBDA/2)|theta|^2, lasso LAMBDA |theta|.")),
+    column("--time", help=(
+        "Process rows in this order, ties in file order: numbers, dates or timestamps. The output keeps the order "
+        "of the input. Sorting a file that is not in this order takes about 30 bytes of memory a row; everything "
+        "else is streamed.")),
+    column("--label-time", help=(
+        "When each label became known. It is learned before the first later row at or after that time. "
+        "Labels that are not due by the last row are not learned (with --state they wait until due).")),
+    click.option("--delay", type=DELAY, metavar="ROWS|DURATION", help=(
+        "Every label arrives this much later than its row: a number of rows (with --key, of its series), or a "
+        "duration such as 12h or 3d (needs --time with dates). Without it and without --label-time, labels are "
+        "assumed known before the next prediction.")),
+    click.option("--ttl", metavar="SPAN", help=(
+        "Give up on labels that have not arrived this long after their rows: 90s, 15m, 36h or 7d; where --time "
+        "holds numbers, a number in their unit. Needs --time.")),
+    click.option("--in-flight", type=WholeNumber(1, 10**9), default=1, metavar="N", help=(
+        "How many rows late a label is expected to be. Steps are limited accordingly from the first row on; "
+        "otherwise they are limited once late labels arrive.")),
+    click.option("--no-cap", is_flag=True, help=(
+        "Do not make steps smaller when labels are late; corrections may then overshoot and diverge.")),
+    column("--id", help="Unique row ids. With --state, rows without a label wait until `gradeq label` posts it."),
+    click.option("--again", is_flag=True, help=(
+        "Accept rows that the state may contain already: a known id, times before its last one, or the content of "
+        "one of its last 100 runs. The state records this.")),
+    column("--weight", help=(
+        "Row weights, 0 or more; only their ratios matter. Rows of weight 0 are served but not learned from. "
+        "Bias, coverage and loss of a file are plain weighted means; certificate, bounds, series and players are "
+        "by relative weight: each weight divided by the mean of the positive ones served so far (of its key).")),
+    click.option("-o", "--output", type=click.Path(), metavar="OUT", help=(
+        "Write all input columns and rows, in input order, with the new columns (elo: the leaderboard, one row "
+        "per player): .csv, .csv.gz or .parquet. The columns of a CSV file stay text in Parquet.")),
+    click.option("--report", type=click.Path(), metavar="OUT.html", help=(
+        "Write the report: one self-contained HTML page.")),
+    click.option("--state", type=click.Path(), metavar="FILE.json", help=(
+        "Continue from this state if the file exists, and write it at the end.")),
+    click.option("--json", is_flag=True, help="Print the summary on stdout as a single JSON object."),
     click.option("--quiet", is_flag=True, help="Print no summary and show no progress."),
-    lambda command: formatted(command),
-)
+    format_options,
+)  # fmt: skip
 
 
-_FORMAT = (
-    click.option(
-        "--missing",
-        multiple=True,
-        metavar="TEXT",
-        help=(
-            "A cell that is exactly this means missing, beside blank, NA, N/A, NaN, null and none; may be "
-            "repeated: --missing '#N/A' --missing -"
-        ),
-    ),
-    click.option(
-        "--separator",
-        metavar="SIGN",
-        help="What separates the cells of CSV: ';', '|' or tab (default: a comma). Output is written alike.",
-    ),
-    click.option(
-        "--decimal",
-        type=click.Choice([".", ","]),
-        default=".",
-        show_default=True,
-        help="The decimal mark of numbers in text cells. CSV output is written alike.",
-    ),
-)
+# Options of debias and quantile only.
+run_options = option_group(
+    click.option("--keys-out", type=click.Path(), metavar="FILE", help=(
+        "Write a table with one row for each series of --key: .csv, .csv.gz or .parquet.")),
+    click.option("--min", "low", type=FINITE, metavar="F", help=(
+        "The smallest possible label. Served values stay at or above it; a smaller label is an error.")),
+    click.option("--max", "high", type=FINITE, metavar="F", help=(
+        "The largest possible label. Served values stay at or below it; a larger label is an error.")),
+    click.option("--maturity", metavar="SPAN", help=(
+        "Learn from a label only when its row is this old: 90s, 15m, 36h or 30d; where --time holds numbers, a "
+        'number. Use it if one value is known earlier than another (churn when it happens, "stayed" after 30 '
+        'days). Without this option such labels are detected and held back; with 0 every label is learned as it '
+        "arrives.")),
+    click.option("--missing-is", type=FINITE, metavar="F", help=(
+        "The label of a row that still has none at the age of --maturity, for example 0 if only churn is "
+        "reported. Needs --maturity.")),
+    shared_options,
+)  # fmt: skip
 
 
-def formatted(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add how cells are written to a command's options."""
-    for decorate in reversed(_FORMAT):
-        command = decorate(command)
-    return command
+def take_common(values: dict[str, Any]) -> CommonOptions:
+    options = [option for option in fields(CommonOptions) if option.init]
+    return CommonOptions(**{option.name: values.pop(option.name, option.default) for option in options})
 
 
-def shared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the shared options after a command's own."""
-    for decorate in reversed(_SHARED):
-        command = decorate(command)
-    return command
-
-
-_LIMITS = (
-    click.option(
-        "--min",
-        "low",
-        type=Limit(),
-        metavar="F",
-        help="Labels are never below this: what is served stays there, a label below is an error.",
-    ),
-    click.option(
-        "--max",
-        "high",
-        type=Limit(),
-        metavar="F",
-        help="Labels are never above this: what is served stays there, a label above is an error.",
-    ),
-)
-
-
-def limited(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the limits of labels to a command's options."""
-    for decorate in reversed(_LIMITS):
-        command = decorate(command)
-    return command
-
-
-_MATURITY = (
-    click.option(
-        "--maturity",
-        metavar="SPAN",
-        help=(
-            "Learn from a label only when its row is this old, where labels of one value are known earlier "
-            'than those of another (churn when it happens, "stayed" after 30 days): in the unit of --time; '
-            "for dates 90s, 15m, 36h, 30d. 0: learn from every label as it comes, and do not look for such labels."
-        ),
-    ),
-    click.option(
-        "--missing-is",
-        type=Limit(),
-        metavar="F",
-        help="A row whose label has not come when it is mature counts as this value (needs --maturity).",
-    ),
-)
-
-
-def maturing(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add when a row is mature to a command's options."""
-    for decorate in reversed(_MATURITY):
-        command = decorate(command)
-    return command
-
-
-keys_out_option = click.option(
-    "--keys-out",
-    type=click.Path(),
-    metavar="FILE",
-    help="Write a table of all series of --key, worst or not: .csv, .csv.gz or .parquet.",
-)
-
-
-def support_of(low: float | None, high: float | None) -> tuple[float | None, float | None] | None:
-    """The limits as a layer takes them; None without any."""
-    if low is not None and high is not None and not low < high:
-        raise click.UsageError(f"--min {low:g} is not below --max {high:g}; give a smaller --min")
-    return None if low is None and high is None else (low, high)
-
-
-def common(given: dict[str, Any]) -> Common:
-    """Take the shared options out of all that click gave."""
-    return Common(**{field.name: given.pop(field.name, field.default) for field in fields(Common)})
-
-
-def command_line() -> str:
-    """The call as one could type it again."""
-    context = click.get_current_context(silent=True)
-    given = context.find_root().obj if context is not None else None
-    if isinstance(given, dict) and "line" in given:
-        return str(given["line"])
-    return shlex.join(["gradeq", *sys.argv[1:]])
-
-
-class Once(click.Command):
-    """A command whose options, unless they take several values, are given once: the last one would win unseen."""
+class SingleUseCommand(click.Command):
+    """Rejects repeated options instead of silently using the last."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse an option that is given twice."""
         _, _, order = self.make_parser(ctx).parse_args(list(args))
-        for given in order:
-            once = isinstance(given, click.Option) and not (given.multiple or given.is_flag)
-            if once and order.count(given) > 1:
-                raise click.UsageError(f"{given.opts[0]} is given twice; it takes one value")
+        for option in order:
+            once = isinstance(option, click.Option) and not (option.multiple or option.is_flag)
+            if once and order.count(option) > 1:
+                raise click.UsageError(f"{option.opts[0]} is given twice; it takes one value")
         return super().parse_args(ctx, args)
+
+
+def step_arguments(options: CommonOptions, eta: Step, default: float | None, link: str = "") -> StepSettings:
+    """The layer's arguments for the step: eta, or a decaying schedule, and the penalty."""
+    penalty: Penalty | None = None
+    if options.penalty is not None and options.strength is not None:
+        penalty = Lasso(options.strength) if options.penalty == "lasso" else Ridge(options.strength)
+    if options.decay is None:
+        return {"eta": eta, "penalty": penalty}
+    check_decay("--decay", options.decay)
+    start = default if eta in (None, "plain") else eta
+    if start is None:
+        if link == "linear":
+            raise BadInput("--link linear needs --eta in the unit of the labels; give a number")
+        raise BadInput("--feature needs --eta: the size of features is not known in advance; give a number")
+    if isinstance(start, str):
+        raise BadInput("--eta auto chooses its own steps; leave out --decay")
+    return {"schedule": Power(start, options.decay), "penalty": penalty}

@@ -8,9 +8,7 @@ import click
 @click.command(short_help="Draw the figures of the paper.")
 @click.argument("figures", nargs=-1, metavar="[FIGURE]...")
 @click.option("--list", "listing", is_flag=True, help="List the figures, one per line, and leave.")
-@click.option(
-    "--data", type=click.Path(), metavar="DIR", help="The folder of data sets [GRADEQ_DATA]."
-)
+@click.option("--data", type=click.Path(), metavar="DIR", help="The folder of data sets [GRADEQ_DATA].")
 @click.option(
     "-o",
     "--output",
@@ -21,9 +19,7 @@ import click
     help="The folder to write to.",
 )
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def command(
-    figures: tuple[str, ...], listing: bool, data: str | None, output: str, quiet: bool
-) -> None:
+def command(figures: tuple[str, ...], listing: bool, data: str | None, output: str, quiet: bool) -> None:
     """Draw the figures of the paper, corrected where the printed ones are wrong.
 
     FIGURE is a name of --list or the number of a figure. Without any: all figures whose data are available;
@@ -41,10 +37,10 @@ def command(
       gradeq reproduce --list
       gradeq reproduce 10 --data datasets -o figures
     """
-    from gradeq import experiments
+    from gradeq import paper
 
     if listing:
-        lines = experiments.listing()
+        lines = paper.listing()
         width = max((len(name) for name, _ in lines), default=0)
         for name, title in lines:
             click.echo(f"{name:<{width}}  {title}")
@@ -54,4 +50,4 @@ def command(
         if not quiet:
             click.echo(line)
 
-    experiments.reproduce(figures, data, output, say)
+    paper.reproduce(figures, data, output, say)

@@ -1,13 +1,43 @@
-"""``gradeq store``: what can be done with the store of a service beside serving it."""
+"""``gradeq store``: maintenance of a service's store."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
-from gradeq.cli.service_extra import opened
+from gradeq.cli.options import NUMBER
+from gradeq.tables import agreeing, some
+
+if TYPE_CHECKING:
+    from gradeq.service.store.journal_store import LayerRow, Store
+
+
+@contextmanager
+def service_imports(purpose: str) -> Iterator[None]:
+    """Turn a missing dependency into one line that names the extra to install."""
+    from gradeq.errors import missing_extra
+
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] == "gradeq":
+            raise
+        raise missing_extra("service", purpose) from None
+
+
+def opened_store(url: str, read_only: bool = False, existing: bool = False) -> closing[Store]:
+    """Context manager of an open store; with ``existing`` a missing one is an error."""
+    with service_imports("the store of a service"):
+        from gradeq.service import schemas  # noqa: F401
+        from gradeq.service.store import open_store
+    if existing:
+        open_store(url, True).close()
+    return closing(open_store(url, read_only))
+
 
 STORE = click.argument("url", metavar="STORE")
 LAYER = click.argument("layer", metavar="LAYER")
@@ -28,10 +58,10 @@ def command() -> None:
 @click.argument("path", metavar="FILE", type=click.Path())
 def backup(url: str, path: str) -> None:
     """Copy a store to a new file, while a server may be at work on it."""
-    with opened(url, read_only=True) as store:
+    with opened_store(url, read_only=True) as store:
         store.driver.backup(path)
         layers = len(store.layers())
-    click.echo(f"{path}: {layers:,} layer{'' if layers == 1 else 's'} as of now")
+    click.echo(f"{path}: {some(layers, 'layer')} as of now")
 
 
 @command.command()
@@ -40,11 +70,11 @@ def backup(url: str, path: str) -> None:
 @click.option("-o", "--output", required=True, type=click.Path(), help="The state file to write.")
 def export(url: str, layer: str, output: str) -> None:
     """Write a layer as a state file of the library and of the command line."""
-    with opened(url, read_only=True) as store:
-        from gradeq.files.atomic import write_text
-        from gradeq.service.moving import exported
+    with opened_store(url, read_only=True) as store:
+        from gradeq.files.paths import write_text
+        from gradeq.service.maintenance import export_state
 
-        text = exported(store, row_of(store, layer))
+        text = export_state(store, find_layer(store, layer))
     write_text(output, [text, "\n"], [url])
     click.echo(f"{output}: {layer} with its open tickets and the labels of closed ids")
 
@@ -56,35 +86,33 @@ def export(url: str, layer: str, output: str) -> None:
 @click.option("--tenant", default="default", show_default=True, help="Whose layer it is.")
 def import_(state: str, url: str, name: str, tenant: str) -> None:
     """Start a layer from a state file; no server may be at work on an SQLite store meanwhile."""
-    from gradeq.cli.state_file import layer_of, read_text
+    from gradeq.cli.session import existing_state
     from gradeq.errors import BadInput
 
-    text = read_text(state)
-    if text is None:
-        raise BadInput(f"{state} does not exist; name a state file")
-    layer: Any = layer_of(state, text)
-    with opened(url) as store:
+    text, layer = existing_state(state)
+    with opened_store(url) as store:
         from gradeq.service.desk import Desk
 
         store.driver.hold()
         if not Desk(store).create(tenant, name, {}, text.decode().strip()):
             raise BadInput(f"{url} has a layer {name!r} of this state already; take another name")
-    book = layer._book
+    book = layer.internals.tickets
     lost = sum(own is None for _, own, _ in book.tickets())
-    click.echo(
-        f"{tenant}/{name}: {layer.in_flight['served']:,} served, {len(book.by_id):,} waiting for labels"
-    )
+    click.echo(f"{tenant}/{name}: {layer.traffic['served']:,} served, {len(book.by_id):,} waiting for labels")
     if lost:
-        click.echo(f"{lost:,} predictions wait without an id; their labels cannot be sent")
-    if book.waiting:
-        click.echo(f"{len(book.waiting):,} labels were known but not due; send them again")
+        whose = agreeing(lost, "its label", "their labels")
+        waits = some(lost, "prediction", "waits", "wait")
+        click.echo(f"{waits} without an id; {whose} cannot be sent")
+    if known := len(book.waiting_ids):
+        waits = some(known, "label", "waits", "wait")
+        click.echo(f"{waits} until {agreeing(known, 'its row is', 'their rows are')} mature")
+    if lost := len(book.waiting) - len(book.waiting_ids):
+        click.echo(f"{some(lost, 'label', 'was', 'were')} waiting without an id and cannot be learned")
 
 
 @command.command()
 @STORE
-@click.option(
-    "--keep", type=float, required=True, metavar="DAYS", help="Rows younger than this stay."
-)
+@click.option("--keep", type=NUMBER, required=True, metavar="DAYS", help="Rows younger than this stay.")
 @click.option("--layer", metavar="LAYER", help="Only this layer.")
 def fold(url: str, keep: float, layer: str | None) -> None:
     """Fold old closed rows of the journals into their sums; every identity stays exact.
@@ -93,16 +121,16 @@ def fold(url: str, keep: float, layer: str | None) -> None:
     must be in a snapshot. Ids stay refused as long as their rows are there, so DAYS is at least
     twice the ttl. The store is audited first. A server may be at work on it.
     """
-    with opened(url) as store:
+    with opened_store(url, existing=True) as store:
         from gradeq.errors import BadInput
         from gradeq.service.audit import Auditor
-        from gradeq.service.desk import SAVE_EVERY
-        from gradeq.service.retention import fold_layer, unsaved
-        from gradeq.service.store.failures import StoreDamaged
+        from gradeq.service.desk import SNAPSHOT_EVERY
+        from gradeq.service.maintenance import fold_layer, rows_without_snapshot
+        from gradeq.service.store.database import StoreDamaged
 
         if not keep > 0.0:
             raise BadInput(f"--keep {keep:g} is too little; give a positive number of days")
-        for row in store.layers() if layer is None else [row_of(store, layer)]:
+        for row in store.layers() if layer is None else [find_layer(store, layer)]:
             found = Auditor(store).tail(row)
             if found.faults:
                 raise StoreDamaged(f"{row.name} is damaged: {found.faults[0]}; nothing was folded")
@@ -113,13 +141,13 @@ def fold(url: str, keep: float, layer: str | None) -> None:
                     raise
                 click.echo(f"{row.tenant}/{row.name}: left as it is ({error})")
                 continue
-            said = f"{row.tenant}/{row.name}: {gone:,} of {found.entries:,} entries folded now"
-            if waits := unsaved(store, row, keep * DAY, time.time()):
-                said += (
+            line = f"{row.tenant}/{row.name}: {gone:,} of {found.entries:,} entries folded now"
+            if waits := rows_without_snapshot(store, row, keep * DAY, time.time()):
+                line += (
                     f"; {waits:,} that are old enough stay: only what is in every snapshot can go, and a server "
-                    f"saves one every {SAVE_EVERY:,} entries and when it stops"
+                    f"saves one every {SNAPSHOT_EVERY:,} entries and when it stops"
                 )
-            click.echo(said)
+            click.echo(line)
 
 
 @command.command()
@@ -134,14 +162,13 @@ def undo(url: str, which: str, layer: str | None) -> None:
     one. Rows that were folded stay. No server may be at work on an SQLite store meanwhile; ask the
     server then, with POST /v1/layers/NAME/undo.
     """
-    from gradeq.cli.api_keys import the_one
-    from gradeq.report.numerals import some
+    from gradeq.cli.api_keys import find_key
 
-    with opened(url) as store:
+    with opened_store(url, existing=True) as store:
         from gradeq.service.desk import Desk
 
-        key = the_one(store, which)
-        rows = store.layers(key.tenant) if layer is None else [row_of(store, layer)]
+        key = find_key(store, which, active=False)  # a bad key is often revoked first
+        rows = store.layers(key.tenant) if layer is None else [find_layer(store, layer)]
         desk = Desk(store)
         desk.start()
         try:
@@ -160,8 +187,8 @@ def undo(url: str, which: str, layer: str | None) -> None:
 @click.argument("path", metavar="COPY", type=click.Path())
 def rebuild(url: str, path: str) -> None:
     """Make sums and snapshots anew from the journal, in a copy; the original is not touched."""
-    with opened(url, read_only=True) as store:
-        from gradeq.service.rebuild import rebuild as made_anew
+    with opened_store(url, read_only=True) as store:
+        from gradeq.service.maintenance import rebuild as made_anew
 
         made_anew(store, path, time.time(), click.echo)
     click.echo(f"{path} is whole; gradeq audit {path} looks at all of it")
@@ -171,11 +198,11 @@ def rebuild(url: str, path: str) -> None:
 @STORE
 def migrate(url: str) -> None:
     """Bring a store of an older gradeq to this version, on a copy; the original is kept."""
-    from gradeq.cli.service_extra import needed
 
-    with needed("the store of a service"):
+    with service_imports("the store of a service"):
         from gradeq.service.store import driver_of
         from gradeq.service.store.migrate import migrate as migrated
+    driver_of(url, True).close()  # one that is not there is refused, not made
     driver = driver_of(url)
     try:
         click.echo(f"{driver.url} is of this version now; as it was, it is in {migrated(driver)}")
@@ -192,18 +219,16 @@ def accept(url: str, layer: str, witness: str | None) -> None:
 
     Its books must balance; what a witness saw and the store lacks is given up for lost.
     """
-    with opened(url) as store:
+    with opened_store(url, existing=True) as store:
         from gradeq.service.audit import Auditor
-        from gradeq.service.store.failures import StoreDamaged
+        from gradeq.service.store.database import StoreDamaged
         from gradeq.service.witness import Witness
 
         store.driver.hold()
-        row = row_of(store, layer)
-        found = Auditor(store).whole(row)
+        row = find_layer(store, layer)
+        found = Auditor(store).full(row)
         if found.faults:
-            raise StoreDamaged(
-                f"{row.name} is damaged: {found.faults[0]}; see gradeq store rebuild"
-            )
+            raise StoreDamaged(f"{row.name} is damaged: {found.faults[0]}; see gradeq store rebuild")
         if witness is not None:
             seen = Witness(witness, store)
             seen.accept([row.number])
@@ -213,8 +238,8 @@ def accept(url: str, layer: str, witness: str | None) -> None:
     click.echo(f"{row.tenant}/{row.name} learns again, from entry {found.entries:,} on")
 
 
-def row_of(store: Any, layer: str) -> Any:
-    """The layer of this name; with several tenants, TENANT/NAME."""
+def find_layer(store: Store, layer: str) -> LayerRow:
+    """The layer NAME or TENANT/NAME."""
     from gradeq.errors import BadInput
 
     rows = store.layers()

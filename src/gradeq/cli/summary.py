@@ -1,224 +1,175 @@
-"""The summary on the terminal: one line of figures, the verdict in words, groups, warnings."""
+"""The summary of a run, on the terminal and as JSON."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from gradeq.cli.keys_words import lines
-from gradeq.cli.learned import over, words_of
-from gradeq.cli.options import labels_later
-from gradeq.cli.outcome import GroupLine, Outcome, bound_beside
-from gradeq.cli.task import final_step
-from gradeq.equilibrium import LARGEST
-from gradeq.informative import no_guarantee
-from gradeq.report.markup import clean
-from gradeq.report.numerals import some
-from gradeq.report.of_state import (
-    WHEN,
+from gradeq.certificates.figures import NO_GUARANTEE, agreement_in_words, learning_of
+from gradeq.cli.outcome import PLAIN_MEANS, GroupLine, RunOutcome, relative_weights
+from gradeq.cli.row_reader import label_timing
+from gradeq.cli.series import series_json, series_text
+from gradeq.cli.task import RunTask
+from gradeq.equilibrium import BoundFormat
+from gradeq.report.components import clean
+from gradeq.report.numerals import short
+from gradeq.report.sentences import FEW, subject, text, verdict_sentence
+from gradeq.report.state_facts import (
+    coverage_as_json,
     coverage_bound,
-    coverage_needed,
     coverages_of,
-    in_short,
+    state_sentence,
+    with_coverage_bound,
 )
-from gradeq.report.story import Coverage, Notice, Pair
-from gradeq.report.words import FEW, subject, text, verdict_sentence
-from gradeq.rounding import trusted
-from gradeq.tables import aligned
-from gradeq.upward import raised
+from gradeq.report.story import Notice, finite
+from gradeq.tables import aligned_table, some
+
+if TYPE_CHECKING:
+    from gradeq.cli.elo_job import EloOutcome
 
 SHOWN = 20
-BEFORE_LIMITS = (
-    "(coverage and loss as served; bounds are on coverage before --min and --max: see --json)"
-)
+BEFORE_LIMITS = "(coverage and loss as served; bounds are on coverage before --min and --max: see --json)"
+SHORT_BOUND = BoundFormat(short, partial(short, up=True), reasons=False)
 _PLAIN = str.maketrans({"\u2212": "-", "\u2192": "->", "\u2013": "-", "`": None})
 
 
-def terminal(outcome: Outcome) -> str:
-    """Everything the terminal shows after a run."""
-    parts = [figures(outcome), in_words(outcome), learning(outcome)]
-    if any(line.counted for line in outcome.groups):
-        parts.append("\n".join(group_table(outcome.groups, outcome)))
-    if outcome.series is not None:
-        parts.append(lines(outcome.task, outcome.series, short))
-    parts += [said(notice) for notice in outcome.notices]
-    parts.append("\n".join(places(outcome)))
+def run_text(outcome: RunOutcome) -> str:
+    """The summary on the terminal."""
+    task, reached = outcome.task, outcome.equilibrium
+    parts = [figures_text(outcome)]
+    if outcome.counted >= FEW:
+        weighted, stop = task.common.weight is not None, any(notice.level == "red" for notice in outcome.notices)
+        who = subject(task.prediction)
+        parts.append(plain(text(verdict_sentence(outcome.verdict, outcome.counted, who, "", weighted, stop))))
+    if outcome.labelled and outcome.eta is not None:
+        since = " (since the state began)" if outcome.continued else ""
+        parts.append(f"Learning: {reached.learning}{since}.")
+    if reached.weights and outcome.counted:
+        means = "" if task.common.weight is None else f"{PLAIN_MEANS} "
+        parts.append(f"Weights: {means}{relative_weights(task)}")
+    parts.append("\n".join(group_table(outcome)))
+    if outcome.series is not None and outcome.series_sums is not None:
+        parts.append(series_text(outcome, outcome.series, outcome.series_sums))
+    parts += [notice_text(notice) for notice in outcome.notices]
+    paths = {"output": task.common.output, "report": task.common.report, "state": task.common.state}
+    parts.append(paths_text({**paths, "series": task.keys_out}))
     return "\n\n".join(part for part in parts if part)
 
 
-def said(notice: Notice) -> str:
-    """A warning as one paragraph."""
+def paths_text(paths: dict[str, str | None]) -> str:
+    """The files that were written, one a line."""
+    return "\n".join(f"{name}  {clean(path, 200)}" for name, path in paths.items() if path is not None)
+
+
+def notice_text(notice: Notice) -> str:
     mark = {"red": "STOP", "amber": "Warning", "note": "Note"}[notice.level]
     remedy = f" {notice.remedy}" if notice.remedy else ""
     return plain(f"{mark}: {notice.claim} {notice.evidence}{remedy}")
 
 
-def figures(outcome: Outcome) -> str:
+def figures_text(outcome: RunOutcome) -> str:
     """bias -0.113 -> -0.0075 over 6,787 rows; squared error 0.251 -> 0.208; certificate exact."""
-    task = outcome.task
-    rows = some(outcome.labelled, "row")
-    if outcome.labelled < outcome.rows:
-        rows = f"{outcome.labelled:,} labelled of {some(outcome.rows, 'row')}"
-    if not outcome.labelled and labels_later(task.common):
-        book = outcome.layer._book
-        known = len(book.waiting) if book.maturity or book.early is not None else 0
-        waiting = outcome.layer.in_flight["open"] - known
-        said = f"{some(outcome.rows, 'row')} served; {waiting:,} waiting for a label in the state."
-        if known:
-            when = "when their rows are mature" if book.maturity else "later"
-            said += f" {some(known, 'label')} known, to be learned {when}."
-        since = f"Since the state began: {in_short(outcome.layer, outcome.equilibrium)}."
-        if not outcome.continued:
-            return f"{said} gradeq label with the same --state and --id brings the labels later."
-        return f"{said} {since}"
-    if not outcome.labelled:
-        return f"{some(outcome.rows, 'row')} served, none labelled: nothing to judge"
+    task, verdict, column = outcome.task, outcome.verdict, outcome.task.common.weight
+    rows = some(outcome.rows, "row")
+    if not outcome.labelled and task.common.labels_later:
+        return waiting_text(outcome)
     if not outcome.counted:
-        return f"{some(outcome.rows, 'row')} served, every label of weight 0: nothing to judge"
-    rows += weighting(outcome)
-    if task.command == "debias":
-        first = f"bias {arrow(*outcome.pair('bias'))} over {rows}"
-        loss = f"squared error {arrow(*outcome.pair('loss'))}"
-        if task.outcome == "binary":
-            loss += f"; log loss {arrow(*outcome.pair('log'))}"
+        nothing = "every label of weight 0" if outcome.labelled else "none labelled"
+        return f"{rows} served, {nothing}: nothing to judge"
+    if outcome.labelled < outcome.rows:
+        rows = f"{outcome.labelled:,} labelled of {rows}"
+    if column is not None:
+        light = outcome.labelled - outcome.counted
+        rows += f", weighted by {clean(column, 40)}{f' ({light:,} of weight 0)' if light else ''}"
+    figures = []
+    if verdict.bias is not None:
+        figures.append(f"bias {arrow(verdict.bias.before, verdict.bias.after)} over {rows}")
     else:
-        shown = [
-            f"{'coverage' if task.interval else f'coverage at {c.name}'} "
-            f"{arrow(c.before, c.after)}, target {short(c.target)}{as_served(c)}"
-            for c in coverages(outcome)
-        ]
-        first = f"{'; '.join(shown[:5])}; over {rows}"
-        loss = f"pinball loss {arrow(*outcome.used('loss'))}"
-    return f"{first}; {loss}; {certified(outcome)}; {step(outcome)}"
-
-
-def weighting(outcome: Outcome) -> str:
-    """, weighted by COL (12 of weight 0); nothing without weights."""
-    column = outcome.task.common.weight
-    if column is None:
-        return ""
-    none = outcome.labelled - outcome.counted
-    return f", weighted by {clean(column, 40)}{f' ({none:,} of weight 0)' if none else ''}"
-
-
-def certified(outcome: Any) -> str:
-    """certificate exact (gap 1e-17); bound 0.0123. Its own figures stand in it where it is about other rows."""
-    reached = outcome.equilibrium
-    value, vacuous, needed = reached.bound, reached.vacuous, reached.needed
-    off = reached.largest_apart  # with several parameters the bound is on this one, not on the bias
-    of = "" if off is None or value is None or vacuous else f"{LARGEST} {short(off)}, "
-    covered = coverages_of(outcome.layer, reached)
-    if covered:
-        value, vacuous = coverage_bound(covered)
-        needed = coverage_needed(covered, reached.rows)
-    said = f"{holds(reached)}; {of}{bounded(value, vacuous, needed)}"
-    if not outcome.same_rows:
-        if not reached.rows:
-            return "no label learned from: nothing to certify"
-        return f"certificate {over(outcome)}: {words_of(outcome, arrow)}, {said}"
-    relative = outcome.task.link == "exp"
-    whose = f" of the relative bias, {short(reached.bias_after)}," if relative else ""
-    return f"certificate{whose} {said}"
-
-
-def holds(reached: Any) -> str:
-    """exact (gap 1e-17): whether sums and state agree."""
-    return trusted(reached.balance, reached.exact, f"{reached.gap:.0e}")
-
-
-def bounded(value: float | None, vacuous: bool | None, needed: int | None = None) -> str:
-    """A bound for the eye; where it says nothing, that, and how many labels it needs."""
-    if value is None:
-        return "no bound applies"
-    return no_guarantee(needed) if vacuous else f"bound {limit(value)}"
-
-
-def step(outcome: Outcome) -> str:
-    """step 0.025, capped down to 0.001 for 12,000 labels."""
-    decay = outcome.task.common.decay
-    falls = f" * t^-{decay:g}" if decay is not None else ""
+        for c in verdict.coverage[:5]:
+            level = "" if task.interval else f" at {c.name}"
+            figures.append(f"coverage{level} {arrow(c.before, c.after)}, target {short(c.target)}")
+            if c.held is not None and (c.held.before, c.held.after) != (c.before, c.after):
+                figures[-1] += f" (as served {arrow(c.held.before, c.held.after)})"
+        figures.append(f"over {rows}")
+    figures.append(f"{verdict.loss.name} {arrow(verdict.loss.before, verdict.loss.after)}")
+    if task.outcome == "binary":
+        figures.append(f"log loss {arrow(*outcome.pair('log'))}")
+    figures.append(certificate_text(outcome))
     if outcome.eta is None:
-        return "steps of the ensemble"
-    eta = auto(outcome) if isinstance(outcome.eta, str) else f"{outcome.eta:g}{falls}"
-    if outcome.capped is None:
-        return f"step {eta}"
-    held = outcome.capped
-    return f"step {eta}, capped down to {held.least:.2g} for {some(held.rows, 'label')}"
+        return "; ".join([*figures, "steps of the ensemble"])
+    decay, capped = task.common.decay, outcome.capped
+    figures.append(step_text(outcome.eta) + (f" * t^-{decay:g}" if decay is not None else ""))
+    if capped is not None:
+        labels = some(capped.rows, "heavy row" if capped.only_heavy else "label")
+        figures[-1] += f", capped down to {capped.least:.2g} for {labels}"
+    return "; ".join(figures)
 
 
-def learning(outcome: Outcome) -> str:
-    """How it learned, and how late labels came: one line."""
-    if not outcome.labelled or outcome.eta is None:
-        return ""
-    said = str(outcome.equilibrium.learning)
-    return f"Learning: {said}{' (since the state began)' if outcome.continued else ''}."
+def waiting_text(outcome: RunOutcome) -> str:
+    """A file whose labels come later: rows served, labels known, and what the state learned before."""
+    book = outcome.layer.internals.tickets
+    known = len(book.waiting) if book.maturity or book.early is not None else 0
+    waiting = outcome.layer.traffic["open"] - known
+    served = f"{some(outcome.rows, 'row')} served; {waiting:,} waiting for a label in the state."
+    if known:
+        when = "when their rows are mature" if book.maturity else "later"
+        served += f" {some(known, 'label')} known, to be learned {when}."
+    if not outcome.continued:
+        return f"{served} Post the labels later: gradeq label with the same --state and --id."
+    return f"{served} Since the state began: {state_sentence(outcome.layer, outcome.equilibrium)}."
 
 
-def auto(outcome: Any) -> str:
-    """auto, certified at 0.03."""
-    final = final_step(outcome.layer)
-    return str(outcome.eta) if final is None else f"{outcome.eta}, certified at {final:g}"
+def certificate_text(outcome: RunOutcome) -> str:
+    """certificate exact (gap 1e-17); bound 0.0123; with its own figures if about other rows."""
+    reached, layer = outcome.equilibrium, outcome.layer
+    shown = with_coverage_bound(reached, coverages_of(layer, reached))
+    agreement = agreement_in_words(reached.balance, reached.exact, f"{reached.gap:.0e}")
+    certificate = f"{agreement}; {shown.bound_in_words(SHORT_BOUND)}"
+    if shown.bounded:
+        certificate += f"; {reached.largest_in_words(SHORT_BOUND)}"
+    if not outcome.scope:
+        relative = f" of the relative bias, {short(reached.bias_after or 0.0)}," if outcome.task.link == "exp" else ""
+        return f"certificate{relative} {certificate}"
+    if not reached.rows:
+        return "no label learned from: nothing to certify"
+    bias, loss = learned_pairs(outcome)
+    levels = coverages_of(layer, reached)
+    figures = [f"coverage{f' at {c.target:g}' if levels[1:] else ''} {arrow(c.before, c.after)}" for c in levels[:5]]
+    if outcome.task.command == "debias":
+        figures = [f"{'relative ' if outcome.task.link == 'exp' else ''}bias {arrow(*bias)}"]
+    figures.append(f"{reached.loss_name} {arrow(*loss)}")
+    return f"certificate {outcome.scope}: {', '.join(figures)}, {certificate}"
 
 
-def in_words(outcome: Outcome) -> str:
-    """The verdict as sentences."""
-    from gradeq.cli.notes import loss_of
-
-    if outcome.counted < FEW:
-        return ""
-    bias = Pair(*outcome.pair("bias")) if outcome.task.command == "debias" else None
-    covered = () if bias is not None else tuple(coverages(outcome))
-    nothing = not outcome.equilibrium.rows
-    who = subject(outcome.task.prediction)
-    said = verdict_sentence(loss_of(outcome), bias, covered, outcome.counted, who, nothing=nothing)
-    return plain(text(said))
+def step_text(eta: float | str) -> str:
+    return "automatic step" if isinstance(eta, str) else f"step {eta:g}"
 
 
-def coverages(outcome: Outcome) -> list[Coverage]:
-    """The coverage of the interval, or of each level."""
-    task = outcome.task
-
-    def one(name: str, target: str, measure: str) -> Coverage:
-        held = Pair(*outcome.used(measure)) if task.limited else None
-        return Coverage(name, float(target), *outcome.pair(measure), held)
-
-    if task.interval is not None:
-        return [one("interval", task.interval, "inside")]
-    return [one(name, name, f"cover{k}") for k, name in enumerate(task.levels)]
-
-
-def as_served(coverage: Coverage) -> str:
-    """(as served 0.762 -> 0.778); nothing where limits changed nothing."""
-    held = coverage.held
-    if held is None or (held.before, held.after) == (coverage.before, coverage.after):
-        return ""
-    return f" (as served {arrow(held.before, held.after)})"
-
-
-def group_table(groups: Sequence[GroupLine], outcome: Outcome) -> list[str]:
-    """One line for each group, largest remaining error first."""
-    lines = [line for line in groups if line.counted]
-    measure, target = error_of(outcome)
-    lines.sort(key=lambda line: -abs(line.means[f"{measure}_after"] - target))
-    names = [f"{name}_{when}" for name in (measure, outcome.task.used("loss")) for when in WHEN]
-    bounds = [bound_beside(outcome.task, line) for line in lines]
+def group_table(outcome: RunOutcome) -> list[str]:
+    """One line per group, largest remaining error first; empty without groups."""
+    task, lines = outcome.task, [line for line in outcome.groups if line.counted]
+    if not lines:
+        return []
+    measure = task.errors[0]
+    lines.sort(key=lambda line: -abs(line.means[f"{measure}_after"] - task.target))
+    names = [f"{name}_{when}" for name in (measure, f"loss{task.as_served}") for when in ("before", "after")]
     rows = [
-        GroupRow(line.name, line.counted, [line.means[name] for name in names], bound, line.vacuous)
-        for line, bound in zip(lines, bounds, strict=True)
+        GroupRow(line.name, line.counted, [line.means[name] for name in names], line.served_bound, line.vacuous)
+        for line in lines
     ]
-    table = tabled(rows, "bias" if measure == "bias" else "coverage")
-    if not outcome.same_rows and any(g.bound is not None and not g.vacuous for g in lines):
-        table.append(f"(bounds are on averages {over(outcome)}, not over the rows of this table)")
-    if outcome.task.limited and any(
-        bound is None and line.bound is not None for bound, line in zip(bounds, lines, strict=True)
-    ):
+    table = table_lines(rows, "bias" if measure == "bias" else "coverage")
+    if outcome.scope and any(line.bound is not None and not line.vacuous for line in lines):
+        table.append(f"(bounds are on averages {outcome.scope}, not on those of this table)")
+    if task.limited and any(line.served_bound is None and line.bound is not None for line in lines):
         table.append(BEFORE_LIMITS)
     return table
 
 
 class GroupRow(NamedTuple):
-    """A group as a line of the terminal: its labels, error and loss before and after, and the bound."""
+    """A group on the terminal: labels, error and loss before and after, bound."""
 
     name: str
     labels: int
@@ -227,80 +178,136 @@ class GroupRow(NamedTuple):
     vacuous: bool | None
 
 
-def tabled(groups: Sequence[GroupRow], what: str) -> list[str]:
-    """The first groups as lines of a table."""
-    heads = ["group", "rows", f"{what} before", "after", "loss before", "after", "bound"]
-    cells = [heads] + [
-        [
-            clean(group.name, 40),
-            f"{group.labels:,}",
-            *map(short, group.figures),
-            "-" if group.bound is None else "none yet" if group.vacuous else limit(group.bound),
-        ]
-        for group in groups[:SHOWN]
-    ]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(heads))]
-    table = [aligned(row, widths) for row in cells]
+def table_lines(groups: Sequence[GroupRow], what: str) -> list[str]:
+    rows = [["group", "rows", f"{what} before", "after", "loss before", "after", "bound"]]
+    for group in groups[:SHOWN]:
+        bound = "-" if group.bound is None else NO_GUARANTEE if group.vacuous else short(group.bound, up=True)
+        rows.append([clean(group.name, 40), f"{group.labels:,}", *map(short, group.figures), bound])
+    table = aligned_table(rows)
     if len(groups) > SHOWN:
-        table.append(f"... and {len(groups) - SHOWN:,} groups with less; --json lists all")
+        table.append(f"... and {some(len(groups) - SHOWN, 'group')} with less; --json lists all")
     return table
 
 
-def error_of(outcome: Outcome) -> tuple[str, float]:
-    """The measure whose remaining error sorts groups, and its target."""
-    task = outcome.task
-    if task.command == "debias":
-        return task.errors[0], 0.0
-    return task.errors[0], float(task.interval if task.interval is not None else task.levels[0])
-
-
-def places(outcome: Outcome) -> list[str]:
-    """What was written where."""
-    common = outcome.task.common
-    keys = getattr(outcome.task, "keys_out", None)
-    named = (
-        ("output", common.output), ("report", common.report), ("state", common.state),
-        ("series", keys),
-    )  # fmt: skip
-    return [f"{name}  {clean(path, 200)}" for name, path in named if path is not None]
-
-
-def arrow(before: float, after: float) -> str:
-    """Before -> after."""
-    return f"{short(before)} -> {short(after)}"
-
-
-def short(x: float) -> str:
-    """A figure for the eye: three digits, two when small.
-
-    >>> short(-0.11288), short(-0.00746), short(1234.56), short(0.0)
-    ('-0.113', '-0.0075', '1,234.6', '0')
-    """
-    if x == 0.0 or not math.isfinite(x):  # a mean of squares may be too large for a number
-        return "0" if x == 0.0 else "-"
-    return format(x, _digits(abs(x)))
-
-
-def limit(x: float) -> str:
-    """A bound for the eye, rounded up.
-
-    >>> limit(0.84901), limit(0.00741), limit(1234.51)
-    ('0.85', '0.0075', '1,234.6')
-    """
-    return short(raised(x, _digits(x)))
-
-
-def _digits(size: float) -> str:
-    """The format of a figure of this size."""
-    if size >= 1e15:
-        return ".3g"
-    if size >= 100.0:
-        return ",.1f"
-    if size >= 1.0:
-        return ".4g"
-    return ".3g" if size >= 0.01 else ".2g"
+def arrow(before: float | None, after: float | None) -> str:
+    return " -> ".join("-" if value is None else short(value) for value in (before, after))
 
 
 def plain(sentence: str) -> str:
-    """A sentence of the page in the characters of any terminal, names in it made printable."""
     return clean(sentence.translate(_PLAIN), 2000)
+
+
+def run_json(outcome: RunOutcome) -> str:
+    """The object that --json prints."""
+    task, learning, layer = outcome.task, learning_of(outcome.layer), outcome.layer
+    reached = outcome.equilibrium
+    found: dict[str, object] = {
+        "command": task.command,
+        "rows": outcome.rows,
+        "labelled": outcome.labelled,
+        "learned": outcome.learned,
+        "not_due": learning.not_due,
+        "held_back": len(layer.internals.tickets.held_back),
+        "labels": label_timing(task.common, task.label),
+        **steps_json(outcome),
+        "learning": asdict(learning),
+    }
+    if task.common.weight is not None:
+        found["weight"] = task.common.weight
+    found |= measures_json(task, outcome.sums.mean, outcome.counted)
+    theta = getattr(layer, "theta", None)
+    if task.key is not None:
+        found["keys"] = layer.internals.names.keys
+        if outcome.series is not None:
+            found["series"] = series_json(outcome, outcome.series)
+    elif isinstance(theta, dict):
+        found["theta"] = theta
+    weights = getattr(layer, "tracker_weights", None)
+    if isinstance(weights, dict):
+        found["weights"] = weights
+    if task.link == "exp":  # the certificate is of this one
+        found["relative_bias"] = {"before": reached.bias_before, "after": reached.bias_after}
+    bias, loss = (dict(zip(("before", "after"), pair, strict=True)) for pair in learned_pairs(outcome))
+    found["learned_from"] = {  # the rows of the certificate
+        "rows": reached.rows,
+        **({"weights": reached.weights} if reached.weights else {}),
+        **({"relative_bias" if task.link == "exp" else "bias": bias} if task.command == "debias" else {}),
+        **coverage_as_json(layer, reached),
+        "loss": {"name": reached.loss_name} | loss,
+    }
+    found["groups"] = [group_json(task, line) for line in outcome.groups]
+    return to_json(found | closing_json(outcome))
+
+
+def steps_json(outcome: RunOutcome | EloOutcome) -> dict[str, object]:
+    auto = outcome.eta == "auto"
+    return {
+        "eta": outcome.layer.step if auto else outcome.eta,
+        "method": "auto" if auto else "plain",
+        "decay": outcome.task.common.decay,
+        "capped": None if outcome.capped is None else asdict(outcome.capped),
+        "resized": outcome.resized,
+    }
+
+
+def learned_pairs(outcome: RunOutcome) -> list[tuple[float | None, float | None]]:
+    """Bias and loss over the labels learned from, each before and after."""
+    reached, task = outcome.equilibrium, outcome.task
+    if not reached.rows:
+        return [(None, None), (None, None)]
+    bias = (reached.bias_before, reached.bias_after)
+    if outcome.scope or task.limited or task.outcome == "binary" or task.link == "exp":
+        return [bias, (reached.loss_before, reached.loss_after)]
+    # The very same figures, so that they have the same digits.
+    return [outcome.pair("bias") if task.command == "debias" else bias, outcome.pair("loss")]
+
+
+def measures_json(task: RunTask, mean: Callable[[str], float], rows: int) -> dict[str, object]:
+    """Bias or coverage and loss; null without labels."""
+
+    def pair(measure: str, **first: object) -> dict[str, object]:
+        def sides(name: str) -> dict[str, object]:
+            return {side: mean(f"{name}_{side}") if rows else None for side in ("before", "after")}
+
+        # With --min and --max also as served, inside them.
+        return first | sides(measure) | ({"clipped": sides(f"{measure}_clipped")} if task.limited else {})
+
+    if task.command == "debias":
+        log = {"log_loss": pair("log")} if task.outcome == "binary" else {}
+        return {"bias": pair("bias"), "loss": pair("loss", name="squared error"), **log}
+    levels = [pair(f"cover{k}", level=float(text), target=float(text)) for k, text in enumerate(task.levels)]
+    if task.interval is not None:
+        levels = [pair("inside", target=float(task.interval))]
+    return {"coverage": levels[0] if len(levels) == 1 else levels, "loss": pair("loss", name="pinball")}
+
+
+def group_json(task: RunTask, line: GroupLine) -> dict[str, object]:
+    return {
+        "name": line.name,
+        "rows": line.rows,
+        "labelled": line.labelled,
+        **measures_json(task, line.means.__getitem__, line.counted),
+        "learned": line.learned,
+        "bound": line.bound,
+        "vacuous": None if line.bound is None else line.vacuous,
+    }
+
+
+def closing_json(outcome: RunOutcome | EloOutcome) -> dict[str, object]:
+    reached, layer = outcome.equilibrium, outcome.layer
+    certificate: dict[str, object] = {**reached.certificate}
+    covered = coverages_of(layer, reached)
+    if covered:  # of an interval that is the bounds of both ends together
+        bound, vacuous = coverage_bound(covered)
+        certificate |= {"coverage_bound": bound, "coverage_vacuous": vacuous}
+    runs = layer.internals.tickets.desk.get("runs")
+    found: dict[str, object] = {"certificate": certificate, "warnings": notices_json(outcome.notices)}
+    return found | ({"run": runs[-1][0], "open": layer.traffic["open"]} if runs else {})
+
+
+def notices_json(notices: Iterable[Notice]) -> list[dict[str, str]]:
+    return [asdict(notice) for notice in notices]
+
+
+def to_json(value: object) -> str:
+    return json.dumps(finite(value), allow_nan=False, ensure_ascii=True)

@@ -1,42 +1,135 @@
-"""What one call of debias or quantile is to do, and the layer that does it."""
+"""The task of one call of debias or quantile: columns, measures, layer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gradeq.cli.content import Content
-from gradeq.cli.delay import RowClock, Turns, times_of
-from gradeq.cli.judge import Judge
-from gradeq.cli.options import Common
-from gradeq.cli.reading import Piece
-from gradeq.cli.state_file import read_state
+from gradeq.cli.options import CommonOptions, LateOptions, Step, Support, check_same_options, errors_in_option_words
+from gradeq.cli.row_reader import DelayedRows, Piece, RowClock, RowReader, run_times
+from gradeq.cli.session import read_state
 from gradeq.errors import BadInput, Diverging
-from gradeq.files import Codebook
-from gradeq.files.numbers import Floats
-from gradeq.numerics import FAINT, HUGE, LARGEST, SMALLEST
+from gradeq.files.cells import Floats, Mask
+from gradeq.inputs.durations import duration
+from gradeq.layers.options import limits_of
+from gradeq.numerics import HUGE, LARGEST
 
 if TYPE_CHECKING:
+    from gradeq.inputs.column_types import ColumnLike
     from gradeq.layers.layer import Layer
+    from gradeq.layers.run import Run
 
 
-NOT_BINARY = "lies outside [0, 1]; --outcome binary needs probabilities and labels in [0, 1]"
+CLIP = 1e-6
+ROUNDING = 2.0**-48  # of a label: some sixteen times what one operation may lose
+BEYOND = "beyond_rounding"  # 1 where the raw or the served value differs from the label by more than rounding may
+
+
+class Judge(Protocol):
+    """Measures of labelled rows, each before and after."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]: ...
+
+
+class Bias:
+    """Error and squared error."""
+
+    names: tuple[str, ...] = ("bias_before", "bias_after", "loss_before", "loss_after", BEYOND)
+
+    def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
+        raw, now = base - y, served - y
+        least = ROUNDING * np.abs(y)
+        return {
+            BEYOND: ((np.abs(raw) > least) | (np.abs(now) > least)).astype(float),
+            "bias_before": raw,
+            "bias_after": now,
+            "loss_before": raw * raw,
+            "loss_after": now * now,
+        }
+
+
+class BinaryBias(Bias):
+    """Error and squared error of probabilities, and their log loss."""
+
+    names = (*Bias.names, "log_before", "log_after")
+
+    def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
+        logs = {"log_before": log_loss(base, y), "log_after": log_loss(served, y)}
+        return super().columns(base, served, y) | logs
 
 
 @dataclass(frozen=True)
-class Task:
-    """Columns, judge and layer of a call; ``make`` builds the layer for a step, ttl and maturity."""
+class Cover:
+    """Coverage at each level (y <= served; interval: lower < y <= upper) and pinball loss."""
+
+    levels: tuple[float, ...]
+    interval: bool = False
+    support: Support | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        measures = ["loss_before", "loss_after"]
+        for k in range(len(self.levels)):
+            measures += [f"cover{k}_before", f"cover{k}_after", f"loss{k}_before", f"loss{k}_after"]
+        measures += ["inside_before", "inside_after"] if self.interval else []
+        if self.support is None:
+            return tuple(measures)
+        return (*measures, *("_clipped_".join(name.rsplit("_", 1)) for name in measures))
+
+    def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
+        measures: dict[str, Floats] = {}
+        limits = limits_of(self.support)
+        sides = [("before", base), ("after", served)]
+        if self.support is not None:
+            sides += [(f"clipped_{when}", np.clip(values, *limits)) for when, values in sides]
+        for when, values in sides:
+            mean = np.zeros(len(y))
+            for k, level in enumerate(self.levels):
+                covered = y <= values[:, k]
+                measures[f"cover{k}_{when}"] = covered.astype(float)
+                loss = (y - values[:, k]) * (level - covered)
+                measures[f"loss{k}_{when}"] = loss
+                mean += loss
+            measures[f"loss_{when}"] = mean / len(self.levels)
+            if self.interval:
+                lower = values[:, 0]
+                above = lower < y
+                if when.startswith("clipped"):  # at a limit the lower end is inclusive
+                    above |= (lower == y) & ((lower == limits[0]) | (lower == limits[1]))
+                inside = above & (y <= values[:, -1])
+                measures[f"inside_{when}"] = inside.astype(float)
+        return measures
+
+
+def log_loss(p: Floats, y: Floats) -> Floats:
+    p = np.clip(p, CLIP, 1.0 - CLIP)
+    return -(y * np.log(p) + (1.0 - y) * np.log1p(-p))
+
+
+@dataclass
+class RunTask:
+    """Columns, measures and layer of a call.
+
+    ``columns``: those that are read. ``errors``: the error measures on display, bias or coverage as served, which are
+    measured from ``target``. ``limited``: coverage is judged before --min and --max, so that measures of the values
+    as served have names of their own, which end with ``as_served``.
+    """
 
     command: str
-    common: Common
+    common: CommonOptions
     prediction: tuple[str, ...]
     label: str | None
     new: tuple[str, ...]
     judge: Judge
-    make: Callable[[float | str | None, Mapping[str, Any]], Layer]
+    make: Callable[[Step, LateOptions], Layer]
     by: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     key: str | None = None
@@ -45,9 +138,14 @@ class Task:
     levels: tuple[str, ...] = ()
     interval: str | None = None
     several: bool = False  # the layer takes and serves one column for each level
-    support: tuple[float | None, float | None] | None = None  # --min and --max
+    support: Support | None = None
     keys_out: str | None = None
     poolable: bool = False  # --pool would go with these options
+    columns: list[str] = field(init=False)
+    errors: list[str] = field(init=False)
+    target: float = field(init=False)
+    limited: bool = field(init=False)
+    as_served: str = field(init=False)
 
     def __post_init__(self) -> None:
         known = {"--prediction": self.prediction, "--by": self.by, "--feature": self.features}
@@ -57,40 +155,40 @@ class Task:
                     f"{self.label!r} is given as {option} and as --label; a label is not known when its row is "
                     "served: give each its own column"
                 )
-
-    def fresh(self, eta: float | str | None, late: Mapping[str, Any]) -> Layer:
-        """A new layer; what Python would warn of stands in the summary."""
-        from gradeq.layers.doubts import silenced
-
-        return silenced(self.make(eta, late))
-
-    @property
-    def limited(self) -> bool:
-        """Whether labels are judged by values before --min and --max, so that the served ones have figures too."""
-        return self.support is not None and self.command == "quantile"
-
-    def used(self, measure: str) -> str:
-        """The name of a measure of the values in use: inside --min and --max."""
-        return f"{measure}_clipped" if self.limited else measure
-
-    @property
-    def errors(self) -> list[str]:
-        """What is shown of errors: the bias, or the coverage in use of the interval or of each level."""
-        if self.command == "debias":
-            return ["bias"]
-        each = [f"cover{k}" for k in range(len(self.levels))]
-        return [self.used(own) for own in (["inside"] if self.interval is not None else each)]
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that the job reads, clocks apart."""
+        for option in ("--by", "--feature"):
+            twice = [name for k, name in enumerate(known[option]) if name in known[option][:k]]
+            if twice:
+                raise BadInput(f"{option} {twice[0]} is given twice; give each column once")
+        value, (low, high) = self.common.missing_is, limits_of(self.support)
+        if self.outcome == "binary":
+            low, high = max(low, 0.0), min(high, 1.0)
+        if value is not None and not low <= value <= high:
+            side = f"below {low:g}" if value < low else f"above {high:g}"
+            raise BadInput(
+                f"--missing-is {value:g} is {side}, where no label of this run may lie (--outcome, --min, --max); "
+                "give a value that a label may have"
+            )
         others = [self.label, self.key, self.common.weight, self.common.id]
         named = [*self.prediction, *self.by, *self.features, *others]
-        return list(dict.fromkeys(name for name in named if name is not None))
+        self.columns = list(dict.fromkeys(name for name in named if name is not None))
+        self.limited = self.support is not None and self.command == "quantile"
+        self.as_served = "_clipped" if self.limited else ""
+        self.errors, self.target = ["bias"], 0.0
+        if self.command == "quantile":
+            each = [f"cover{k}" for k in range(len(self.levels))] if self.interval is None else ["inside"]
+            self.errors = [f"{name}{self.as_served}" for name in each]
+            self.target = float(self.interval or self.levels[0])
+
+    def fresh(self, eta: Step, late: LateOptions) -> Layer:
+        from gradeq.layers.internals import silenced
+
+        with errors_in_option_words():
+            return silenced(self.make(eta, late))
 
 
-class Parsed(NamedTuple):
-    """The columns of a piece, checked: what the layer takes and what the sums need."""
+@dataclass(frozen=True)
+class ParsedRows:
+    """Checked columns of a piece."""
 
     piece: Piece
     base: Floats  # one column for each prediction
@@ -98,130 +196,121 @@ class Parsed(NamedTuple):
     weights: Floats | None
     features: Floats | None
     clock: RowClock | None = None
-    turns: Turns | None = None
+    turns: DelayedRows | None = None
     ids: list[str] | None = None  # of rows whose tickets the state keeps
     crossed: int = 0  # rows whose forecasts were not in the order of their levels
 
     @property
-    def counted(self) -> Any:
-        """Which rows the figures are about: those with a label and, if there are weights, one above 0."""
+    def counted(self) -> Mask:
+        """Mask of the rows that figures are about: labelled, with a weight above 0."""
         known = ~np.isnan(self.y)
         return known if self.weights is None else known & (self.weights > 0.0)
 
 
-def parse(task: Task, piece: Piece) -> Parsed:
-    """Read and check the columns of a piece; an error names the row in the file."""
-    columns = [piece.numbers(name) for name in task.prediction]
-    # Without a column of labels these come later, in files of their own.
-    y = np.full(piece.length, np.nan) if task.label is None else labels(task, piece, task.label)
+def parse_rows(task: RunTask, piece: Piece) -> ParsedRows:
+    """Read and check the columns of a piece; errors name the row."""
+    forecasts = [piece.numbers(name) for name in task.prediction]
+    columns = dict(zip(task.prediction, forecasts, strict=True))
+    y = np.full(piece.batch.num_rows, np.nan)  # without a column of labels these come later, in files of their own
+    if task.label is not None:
+        columns[task.label] = y = piece.numbers(task.label, missing=True)
+        low, high = task.support or (None, None)
+        if low is not None:
+            rule = f"lies below --min {low:g}; correct it, or give a smaller --min"
+            piece.refuse(y < low, y, task.label, rule)
+        if high is not None:
+            rule = f"lies above --max {high:g}; correct it, or give a larger --max"
+            piece.refuse(y > high, y, task.label, rule)
     if task.outcome == "binary":
-        rule = NOT_BINARY
-        for name, column in zip(task.prediction, columns, strict=True):
+        rule = "lies outside [0, 1]; --outcome binary needs probabilities and labels in [0, 1]"
+        for name, column in columns.items():
             piece.refuse((column < 0.0) | (column > 1.0), column, name, rule)
     if task.link == "exp":
         rule = "is not positive; --link exp needs positive predictions"
-        piece.refuse(columns[0] <= 0.0, columns[0], task.prediction[0], rule)
-    weights = None
-    if task.common.weight is not None:
-        weights = piece.numbers(task.common.weight)
-        rule = "is negative; weights are 0 (not learned from) or more"
-        piece.refuse(weights < 0.0, weights, task.common.weight, rule)
-        piece.refuse((weights > 0.0) & (weights < SMALLEST), weights, task.common.weight, FAINT)
-    features = None
-    if task.features:
-        features = np.stack([piece.numbers(name) for name in task.features], axis=1)
-    base, crossed = forecasts(task, columns)
-    return Parsed(piece, base, y, weights, features, crossed=crossed)
-
-
-def labels(task: Task, piece: Piece, name: str) -> Floats:
-    """The labels of a piece, inside [0, 1] for --outcome binary, and within --min and --max."""
-    y = piece.numbers(name, missing=True)
-    if task.outcome == "binary":
-        piece.refuse((y < 0.0) | (y > 1.0), y, name, NOT_BINARY)
-    low, high = task.support or (None, None)
-    if low is not None:
-        rule = f"lies below --min {low:g}; correct it, or give a smaller --min"
-        piece.refuse(y < low, y, name, rule)
-    if high is not None:
-        rule = f"lies above --max {high:g}; correct it, or give a larger --max"
-        piece.refuse(y > high, y, name, rule)
-    return y
-
-
-def forecasts(task: Task, columns: list[Floats]) -> tuple[Floats, int]:
-    """The base predictions side by side: one for each level, sorted where they cross; in how many rows they do."""
+        piece.refuse(forecasts[0] <= 0.0, forecasts[0], task.prediction[0], rule)
+    weights = None if task.common.weight is None else piece.weights(task.common.weight)
+    features = np.stack([piece.numbers(name) for name in task.features], axis=1) if task.features else None
     if not task.several:
-        return columns[0][:, None], 0
-    table = np.stack(columns * len(task.levels) if len(columns) == 1 else columns, axis=1)
-    crossed = int(np.count_nonzero((table[:, 1:] < table[:, :-1]).any(axis=1)))
-    return (np.sort(table, axis=1) if crossed else table), crossed
+        return ParsedRows(piece, forecasts[0][:, None], y, weights, features)
+    base = np.stack(forecasts * len(task.levels) if len(forecasts) == 1 else forecasts, axis=1)
+    crossed = int(np.count_nonzero((base[:, 1:] < base[:, :-1]).any(axis=1)))
+    return ParsedRows(piece, np.sort(base, axis=1) if crossed else base, y, weights, features, crossed=crossed)
 
 
-def learn(task: Task, layer: Any, rows: Parsed) -> Any:
-    """Serve a piece and learn from its labels: the layer's run."""
+def learn(task: RunTask, layer: Layer, rows: ParsedRows) -> Run[ColumnLike]:
+    """Serve a piece and learn from its labels."""
     piece, y = rows.piece, rows.y
-    given: dict[str, Any] = {"weights": rows.weights}
+    columns: dict[str, object] = {"weights": rows.weights, **run_times(rows.clock, rows.turns, piece, layer)}
     if rows.ids is not None:
-        given["ids"] = rows.ids
-    given |= times_of(rows.clock, rows.turns, piece, layer)
+        columns["ids"] = rows.ids
     if piece.never is not None and piece.never.any():
         y = np.where(piece.never, np.nan, y)
     if task.key is not None:
-        given["key"] = piece.cells(task.key)
+        columns["key"] = piece.cells(task.key)
     if task.by:
-        given["groups"] = {name: piece.cells(name) for name in task.by}
+        columns["groups"] = {name: piece.cells(name) for name in task.by}
     if rows.features is not None:
-        given["features"] = dict(zip(task.features, rows.features.T, strict=True))
+        columns["features"] = dict(zip(task.features, rows.features.T, strict=True))
     base = rows.base if task.several else rows.base[:, 0]
     try:
-        return layer.run(base, y, **given)
-    except Diverging:  # of numbers so large no smaller step is the remedy
+        with errors_in_option_words():
+            return layer.run(base, y, **columns)
+    except Diverging as error:  # of numbers so large no smaller step is the remedy
         for name, column in zip(task.prediction, rows.base.T, strict=False):
             piece.refuse(np.abs(column) > LARGEST, column, name, HUGE)
         if task.label is not None:
             piece.refuse(np.abs(rows.y) > LARGEST, rows.y, task.label, HUGE)
+        if task.common.strength is not None:
+            smaller = f"Use a --strength below {task.common.strength:g} or a smaller --eta"
+            raise Diverging(str(error).replace("Use a smaller --eta", smaller)) from None
         raise
 
 
-def enter(content: Content, task: Task, rows: Parsed) -> None:
-    """Enter the columns of a piece into the content of a run."""
-    numbers = {"prediction": rows.base, "label": rows.y, "weight": rows.weights}
-    for name, column in (numbers | {"features": rows.features}).items():
-        content.numbers(name, column)
-    for name in (*task.by, *filter(None, [task.key])):
-        content.cells(f"group {name}", rows.piece.cells(name))
+def late_options(options: CommonOptions, reading: RowReader) -> LateOptions:
+    """--ttl and --maturity in the unit of --time, and --missing-is."""
+    ttl = None if options.ttl is None else parse_span("--ttl", options.ttl, reading)
+    maturity = None
+    if options.maturity is not None:
+        at_once = options.maturity.strip() == "0"
+        maturity = 0.0 if at_once else parse_span("--maturity", options.maturity, reading)
+    if ttl and maturity and ttl <= maturity:
+        raise BadInput(
+            f"--ttl {options.ttl} is not above --maturity {options.maturity}: every row would be given up before its "
+            "label may be learned; give a longer --ttl, or none"
+        )
+    return {"ttl": ttl, "maturity": maturity, "missing_is": options.missing_is}
 
 
-def starting_layer(task: Task, late: Mapping[str, Any]) -> tuple[Layer, bool]:
-    """The layer to begin with, and whether it comes from a state."""
-    from gradeq.layers.making import check_same_settings
+def parse_span(option: str, text: str, reading: RowReader) -> float:
+    assert reading.time is not None
+    plain = option == "--ttl" or not reading.dated  # a number without a unit is a span too
+    span = duration(text.strip()) if reading.dated else None
+    if span is None and plain:
+        with suppress(ValueError):
+            span = float(text)
+    if span is not None and 0.0 < span < math.inf:
+        return span * 1e9 if reading.dated else span
+    what, how = "a number", "numbers: give one in their unit"
+    if reading.dated:
+        what = "a duration"
+        how = f"dates: give 90s, 15m, 36h or 30d{', or a number of seconds' if plain else ''}"
+    raise BadInput(f"{option} {text} is not {what} above 0; column {reading.time.name!r} holds {how}")
 
+
+def starting_layer(task: RunTask, late: LateOptions) -> tuple[Layer, bool]:
+    """A fresh layer, or that of the state if there is one, and whether it is the latter."""
+    step = task.common.eta
     saved = read_state(task.common.state) if task.common.state is not None else None
     if saved is None:
-        return task.fresh(task.common.eta, late), False
-    eta = task.common.eta if task.common.eta is not None else step_of(saved)
+        return task.fresh(step, late), False
     # Left out it is auto again where that applies; where it does not, the settings differ.
-    fresh = task.fresh(None if task.common.eta is None and eta == "auto" else eta, late)
-    inner, outer = getattr(fresh, "layer", fresh), getattr(saved, "layer", saved)
-    if fresh.kind == saved.kind:
-        check_same_settings(inner, outer)
-    check_same_settings(fresh, saved)
+    before = step_of(saved)
+    check_same_options(task.fresh(before if step is None and before != "auto" else step, late), saved)
     return saved, True
 
 
-def step_of(layer: Any) -> float | str | None:
-    """The step that a layer was made with: a number, or auto; of a falling step its first."""
+def step_of(layer: Layer) -> Step:
+    """The step a layer was created with: a number or auto; of a schedule its first step."""
     settings = getattr(layer, "layer", layer).settings
-    eta: float | str | None = settings.get("eta", settings.get("final_eta"))
+    eta: Step = settings.get("eta", settings.get("final_eta"))
     return eta if eta is not None else getattr(settings.get("schedule"), "eta", None)
-
-
-def final_step(layer: Any) -> float | None:
-    """With auto the constant step of the layer that carries the certificate; else None."""
-    return layer.step if step_of(layer) == "auto" else None
-
-
-def books(task: Task) -> list[Codebook]:
-    """One codebook for each group column."""
-    return [Codebook() for _ in task.by]

@@ -1,4 +1,4 @@
-"""A client of the service, sync and async, that may always be asked again (extra ``client``).
+"""A client of the service, sync and async; retries are always safe (extra ``client``).
 
     from gradeq.client import Client
 
@@ -7,13 +7,12 @@
         answer = client.predict("demand", 42.0, id="order-17", groups={"region": "north"})
         client.label("demand", 45.0, id="order-17")
 
-Every event has an id before it is first sent, given or made here, and every further attempt sends the same bytes: an
-answer that was lost on its way costs a repetition, never a second event. What the server acknowledged is kept as
-receipts, and ``audit`` lets the server look for each of them in its journal.
+Every event has an id, yours or a random one, before it is first sent, and every retry sends the same bytes. So a lost
+answer costs a repetition, never a second event. The client keeps a receipt of what the server acknowledged; ``audit``
+has the server look for each receipt in its journal.
 """
 
-from gradeq.client.answers import Answer, Audit, Refused, Unreachable
 from gradeq.client.clients import AsyncClient, Client
-from gradeq.client.talk import Patience
+from gradeq.client.verbs import Answer, Audit, Patience, Refused, Unreachable
 
 __all__ = ["Answer", "AsyncClient", "Audit", "Client", "Patience", "Refused", "Unreachable"]

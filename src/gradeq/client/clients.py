@@ -1,4 +1,4 @@
-"""``Client`` and ``AsyncClient``: who carries the messages of a talk. What the verbs say is in ``verbs``."""
+"""``Client`` and ``AsyncClient`` send the requests of an exchange; the verbs are in ``verbs``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import functools
 import os
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from gradeq.client import verbs
-from gradeq.client.answers import Reply
-from gradeq.client.receipts import Receipts
-from gradeq.client.talk import Lost, Patience, Request, Talk, Wish
+from gradeq.client.verbs import Exchange, HttpReply, Patience, Receipts, Request
 from gradeq.errors import BadInput, missing_extra
 
 try:
@@ -23,29 +21,30 @@ except ImportError:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Verb = Callable[Concatenate[verbs.Book, P], Talk[T]]
+HttpClient = TypeVar("HttpClient", httpx.Client, httpx.AsyncClient)
+Verb = Callable[Concatenate[verbs.ClientSession, P], Exchange[T]]
 
 
 def _sync(verb: Verb[P, T]) -> Callable[Concatenate[Client, P], T]:
     @functools.wraps(verb)
-    def method(self: Client, /, *args: P.args, **given: P.kwargs) -> T:
-        return self._carry(verb(self._book, *args, **given))
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(verb(self._session, *args, **kwargs))
 
     return method
 
 
-def _async(verb: Verb[P, T]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+def _async(verb: Verb[P, T]) -> Callable[Concatenate[AsyncClient, P], Coroutine[None, None, T]]:
     @functools.wraps(verb)
-    async def method(self: AsyncClient, /, *args: P.args, **given: P.kwargs) -> T:
-        return await self._carry(verb(self._book, *args, **given))
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(verb(self._session, *args, **kwargs))
 
     return method
 
 
-class _Shared:
+class _BaseClient(Generic[HttpClient]):
     """Address, key, patience and receipts."""
 
-    _carrier: type[Any]
+    _http_class: type[HttpClient]
 
     def __init__(
         self,
@@ -57,33 +56,39 @@ class _Shared:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BadInput(f"url={url!r} is no address; give one like http://127.0.0.1:8000")
+            raise BadInput(f"url={url!r} is not a URL; give one like http://127.0.0.1:8000")
         key = os.environ.get("GRADEQ_KEY") if key is None else key
         self._url = url
-        self._book = verbs.Book(patience)
-        self._http = self._carrier(
+        self._session = verbs.ClientSession(patience)
+        self._http: HttpClient = self._http_class(
             base_url=url,
             headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=timeout,
-            # A proxy of the environment has no business between two processes of one machine.
+            # Two processes on one machine need no proxy.
             trust_env=parts.hostname not in ("localhost", "127.0.0.1", "::1"),
         )
 
     def receipts(self, layer: str) -> Receipts:
         """What was acknowledged on this layer: ``.tally`` by status, ``.rows()`` of kind, id and journal number."""
-        return self._book.of(layer)
+        return self._session.of(layer)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._url!r})"
 
+    def _build(self, request: Request) -> httpx.Request:
+        headers = {} if request.body is None else {"Content-Type": "application/json"}
+        return self._http.build_request(
+            request.method, request.path, content=request.body, params=request.params, headers=headers
+        )
 
-class Client(_Shared):
-    """A client of a gradeq service at ``url``; ``key`` is the API key, else that of GRADEQ_KEY.
 
-    May be shared by threads. ``timeout``: seconds for one attempt; ``patience``: how long it is repeated.
+class Client(_BaseClient[httpx.Client]):
+    """A client of the gradeq service at ``url``; ``key`` is the API key, by default GRADEQ_KEY.
+
+    Threads may share it. ``timeout``: seconds for one attempt; ``patience``: how long to retry.
     """
 
-    _carrier = httpx.Client
+    _http_class = httpx.Client
 
     layers = _sync(verbs.layers)
     create = _sync(verbs.create)
@@ -100,7 +105,7 @@ class Client(_Shared):
     audit = _sync(verbs.audit)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> Client:
@@ -109,30 +114,28 @@ class Client(_Shared):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _carry(self, talk: Talk[T]) -> T:
-        answer: Reply | Lost | None = None
+    def _run(self, exchange: Exchange[T]) -> T:
+        reply: HttpReply | str | None = None
         while True:
             try:
-                wish = talk.send(answer)
+                step = exchange.send(reply)
             except StopIteration as done:
                 value: T = done.value
                 return value
-            answer = self._granted(wish)
-
-    def _granted(self, wish: Wish) -> Reply | Lost | None:
-        if not isinstance(wish, Request):
-            time.sleep(wish)
-            return None
-        try:
-            return _reply(self._http.request(**_message(wish)))
-        except httpx.TransportError as error:
-            return _lost(error)
+            if not isinstance(step, Request):
+                time.sleep(step)
+                reply = None
+                continue
+            try:
+                reply = _reply(self._http.send(self._build(step)))
+            except httpx.TransportError as error:
+                reply = _reason(error)
 
 
-class AsyncClient(_Shared):
+class AsyncClient(_BaseClient[httpx.AsyncClient]):
     """The same for asyncio: every verb of ``Client`` is awaited."""
 
-    _carrier = httpx.AsyncClient
+    _http_class = httpx.AsyncClient
 
     layers = _async(verbs.layers)
     create = _async(verbs.create)
@@ -149,7 +152,7 @@ class AsyncClient(_Shared):
     audit = _async(verbs.audit)
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:
@@ -158,40 +161,27 @@ class AsyncClient(_Shared):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _carry(self, talk: Talk[T]) -> T:
-        answer: Reply | Lost | None = None
+    async def _run(self, exchange: Exchange[T]) -> T:
+        reply: HttpReply | str | None = None
         while True:
             try:
-                wish = talk.send(answer)
+                step = exchange.send(reply)
             except StopIteration as done:
                 value: T = done.value
                 return value
-            answer = await self._granted(wish)
-
-    async def _granted(self, wish: Wish) -> Reply | Lost | None:
-        if not isinstance(wish, Request):
-            await asyncio.sleep(wish)
-            return None
-        try:
-            return _reply(await self._http.request(**_message(wish)))
-        except httpx.TransportError as error:
-            return _lost(error)
+            if not isinstance(step, Request):
+                await asyncio.sleep(step)
+                reply = None
+                continue
+            try:
+                reply = _reply(await self._http.send(self._build(step)))
+            except httpx.TransportError as error:
+                reply = _reason(error)
 
 
-def _message(request: Request) -> dict[str, Any]:
-    headers = {} if request.body is None else {"Content-Type": "application/json"}
-    return {
-        "method": request.method,
-        "url": request.path,
-        "content": request.body,
-        "params": request.params,
-        "headers": headers,
-    }
+def _reply(response: httpx.Response) -> HttpReply:
+    return HttpReply(response.status_code, response.headers, response.content)
 
 
-def _reply(response: httpx.Response) -> Reply:
-    return Reply(response.status_code, response.headers, response.content)
-
-
-def _lost(error: Exception) -> Lost:
-    return Lost(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

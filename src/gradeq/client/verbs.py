@@ -1,24 +1,228 @@
-"""The verbs of a client, each a talk with the service (see ``talk``): written once for sync and async."""
+"""What a client can do: each verb as an exchange of requests and replies, shared by sync and async."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import secrets
-from collections.abc import Mapping, Sequence
-from typing import Any
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from gradeq.client.answers import Answer, Audit, Id, Unreachable
-from gradeq.client.receipts import Receipts
-from gradeq.client.talk import Patience, Request, Talk, ask
-from gradeq.errors import BadInput
+from gradeq.errors import BadInput, ExpiredTicket, GradeqError, LabelConflict, UnknownTicket
+
+Id = str | int
+JsonObject = dict[str, Any]
+
+
+class Refused(GradeqError):
+    """The service refused a whole request; with its HTTP ``status``, ``code`` and ``remedy``."""
+
+    def __init__(self, message: str, status: int = 0, code: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        self.status, self.code, self.remedy = status, code, remedy
+
+
+class Unreachable(GradeqError):
+    """No answer within the client's patience; sending the same ``ids`` again is safe."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.ids: tuple[Id, ...] = ()
+
+
+class Answer(NamedTuple):
+    """What happened to one event.
+
+    ``status``: ``served``, ``applied``, ``corrected`` or ``waiting`` when it is in the journal now, ``duplicate``
+    when it was before; else ``conflict``, ``unknown``, ``expired`` or ``rejected``, with ``detail`` and ``remedy``.
+    ``adjusted`` is the value to use; intervals also have ``lower`` and ``upper``. ``seq`` is the receipt, the event's
+    number in the journal. ``stored`` is false when the store could not be written, so nothing will be learned from
+    the event; ``learning`` is false while the layer is frozen; ``cold``: a group is new; ``stale``: the labels of
+    other servers have not been read for more than 10 seconds.
+    """
+
+    id: Id | None = None
+    status: str = ""
+    adjusted: float | list[float] | None = None
+    lower: float | None = None
+    upper: float | None = None
+    ticket: str | None = None
+    stored: bool = True
+    learning: bool = True
+    cold: bool = False
+    detail: str = ""
+    remedy: str = ""
+    seq: int | None = None
+    stale: bool = False
+
+    @classmethod
+    def read(cls, reply_json: JsonObject) -> Answer:
+        """From JSON; unknown fields of newer servers are ignored."""
+        return cls(**{name: reply_json[name] for name in cls._fields if name in reply_json})
+
+    def or_raise(self) -> Answer:
+        """The answer if the event is in the journal; else raises the error of the library."""
+        if self.status in REFUSALS:
+            why = "; ".join(text for text in (self.detail, self.remedy) if text)
+            raise REFUSALS[self.status](f"{self.id!r}: {why or self.status}")
+        return self
+
+
+REFUSALS: dict[str, type[GradeqError]] = {
+    "conflict": LabelConflict,
+    "unknown": UnknownTicket,
+    "expired": ExpiredTicket,
+    "rejected": BadInput,
+}
+
+
+class Audit(NamedTuple):
+    """Receipts compared with the journal.
+
+    ``missing`` and ``doubled`` hold (kind, id); ``moved`` holds (kind, id, number of the receipt, number in the
+    journal). ``server`` is the server's own audit of journal, sums and state.
+    """
+
+    ok: bool
+    compared: int
+    missing: list[tuple[str, Id]]
+    doubled: list[tuple[str, Id]]
+    moved: list[tuple[str, Id, int, int]]
+    server: JsonObject
+
+
+class HttpReply(NamedTuple):
+    """An HTTP response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def read(self) -> list[JsonObject]:
+        """The JSON objects of the answer, one or a list; raises if the whole request was refused."""
+        kind = self.headers.get("content-type", "")
+        try:
+            answer = json.loads(self.body)
+        except ValueError:
+            raise Refused(
+                f"the answer ({self.status}, {kind or 'no type'}) is not JSON; "
+                "is this the address of a gradeq service?",
+                self.status,
+            ) from None
+        if isinstance(answer, list) and not kind.startswith("application/problem+json"):
+            return answer
+        problem: JsonObject = answer if isinstance(answer, dict) else {}
+        if isinstance(answer, dict) and not kind.startswith("application/problem+json"):
+            return [problem]
+        words = "; ".join(str(problem[name]) for name in ("detail", "remedy") if problem.get(name))
+        words = words or str(problem.get("title", "refused"))
+        code, remedy = str(problem.get("code", "")), str(problem.get("remedy", ""))
+        raise Refused(f"{words} ({self.status})", self.status, code, remedy)
+
+
+class Receipts:
+    """The journal numbers of one layer's acknowledged events, and a count of all answers by status.
+
+    Only the ``longest`` last receipts are kept; older ones only count.
+    """
+
+    def __init__(self, longest: int = 100_000) -> None:
+        self.tally: Counter[str] = Counter()
+        self.numbers: OrderedDict[tuple[str, Id], int] = OrderedDict()
+        self.longest = longest
+        self._lock = threading.Lock()
+
+    def take(self, kind: str, answers: Iterable[Answer]) -> None:
+        """Count answers of a kind (``ticket`` or ``posting``); those in the journal leave a receipt."""
+        with self._lock:
+            for answer in answers:
+                self.tally[answer.status] += 1
+                if answer.seq is None or answer.id is None or not answer.stored:
+                    continue
+                self.numbers[kind, answer.id] = answer.seq
+                if len(self.numbers) > self.longest:
+                    self.numbers.popitem(last=False)
+
+    def rows(self) -> list[tuple[str, Id, int]]:
+        """Kind, id and number of each receipt."""
+        with self._lock:
+            return [(kind, id, seq) for (kind, id), seq in self.numbers.items()]
+
+
+T = TypeVar("T")
+RETRY_STATUSES = frozenset({429, 502, 503, 504})  # the server, or what stands before it, asks to come again
+
+
+class Request(NamedTuple):
+    """One request; every attempt sends these bytes."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    params: Mapping[str, str] | None = None
+
+
+# A step is a request or a wait in seconds; it is answered by a reply, or by why there is none (the request may have
+# been processed or not).
+Exchange = Generator[Request | float, HttpReply | str | None, T]
+
+
+class Patience(NamedTuple):
+    """How long to retry: waits double from ``first`` to ``longest`` seconds, ``seconds`` in all.
+
+    Each wait is random between 0 and its limit, so that clients cut off together do not return together, and never
+    shorter than the server's Retry-After.
+    """
+
+    seconds: float = 30.0
+    first: float = 0.05
+    longest: float = 2.0
+
+    def wait(self, attempt: int, asked: float) -> float:
+        """Seconds before the next attempt; ``asked``: what the server asked for."""
+        limit = min(self.longest, self.first * 2.0 ** min(attempt, 60))
+        return max(asked, random.uniform(0.0, limit))
+
+
+def send_with_retries(request: Request, patience: Patience) -> Exchange[HttpReply]:
+    """The reply to a request, which is repeated byte for byte while the server is away or busy."""
+    began = time.monotonic()
+    for attempt in itertools.count(1):
+        reply = yield request
+        asked = 0.0
+        if isinstance(reply, HttpReply):
+            if reply.status not in RETRY_STATUSES:
+                return reply
+            with suppress(KeyError, ValueError):  # no such header, or a date: our own wait will do
+                asked = max(0.0, float(reply.headers["retry-after"]))
+        wait = patience.wait(attempt - 1, asked)
+        elapsed = time.monotonic() - began
+        if elapsed + wait > patience.seconds:
+            break
+        yield wait
+    why = reply or "no reply"
+    if isinstance(reply, HttpReply):
+        try:
+            reply.read()
+            why = f"status {reply.status}"
+        except Refused as refusal:
+            why = str(refusal)
+    times = "once" if attempt == 1 else f"{attempt} times"
+    raise Unreachable(f"no answer within {elapsed:.3g} s, tried {times}: {why}; sending the same ids again is safe")
+
 
 ROWS = 1_000  # events, or receipts, in one request
-Column = Sequence[Any]
+Column = Sequence[object]
 
 
-class Book:
-    """What a client knows: its patience, and its receipts by layer."""
+class ClientSession:
+    """A client's patience, and its receipts by layer."""
 
     def __init__(self, patience: Patience) -> None:
         self.patience = patience
@@ -29,57 +233,55 @@ class Book:
         return self.receipts.setdefault(layer, Receipts())
 
 
-def layers(book: Book, /) -> Talk[list[dict[str, Any]]]:
-    """Every layer with its health."""
-    told = yield from _told(book, "GET", "/v1/layers")
-    found: list[dict[str, Any]] = told["layers"] if isinstance(told, dict) else told
-    return found
+def layers(session: ClientSession, /) -> Exchange[list[JsonObject]]:
+    """Every layer with its status."""
+    return (yield from _request(session, "GET", "/v1/layers"))
 
 
-def create(book: Book, /, layer: str, kind: str = "debias", **settings: Any) -> Talk[bool]:
-    """Make a layer with the settings of the library, or from ``state=`` (JSON of the library); whether it is new.
+def create(session: ClientSession, /, layer: str, kind: str = "debias", **settings: object) -> Exchange[bool]:
+    """Create a layer with the settings of the library, or from ``state=`` (JSON of the library); whether it is new.
 
-    A layer that is there with the same settings is left as it is; with other settings the service refuses.
+    An existing layer with the same settings is left as it is; with other settings the service refuses.
     """
     body = {"kind": kind, **settings}
     if isinstance(state := settings.get("state"), str | bytes):
         body["state"] = json.loads(state)
-    told = yield from _told(book, "PUT", _path(layer), body)
-    return bool(told["created"])
+    (answer,) = yield from _request(session, "PUT", _path(layer), body)
+    return bool(answer["created"])
 
 
-def remove(book: Book, /, layer: str) -> Talk[None]:
+def remove(session: ClientSession, /, layer: str) -> Exchange[None]:
     """Remove a layer."""
-    yield from _told(book, "DELETE", _path(layer))
+    yield from _request(session, "DELETE", _path(layer))
 
 
 def predict(
-    book: Book,
+    session: ClientSession,
     /,
     layer: str,
     prediction: float | Sequence[float] | None = None,
     *,
     id: Id | None = None,
-    groups: Mapping[str, Any] | None = None,
+    groups: Mapping[str, object] | None = None,
     features: Mapping[str, float] | None = None,
     key: Id | None = None,
     weight: float = 1.0,
     a: Id | None = None,
     b: Id | None = None,
     home: float | None = None,
-) -> Talk[Answer]:
+) -> Exchange[Answer]:
     """The value to use instead of a prediction: ``answer.adjusted``. Keep ``answer.id`` for the label.
 
     ``a``, ``b`` and ``home`` are the two sides of a game and the ground, for a layer of kind ``elo``.
     """
-    item = {"id": _new_id() if id is None else id, "prediction": prediction, "groups": groups}
+    item = {"id": _new_ids(1)[0] if id is None else id, "prediction": prediction, "groups": groups}
     item |= {"features": features, "key": key, "weight": None if weight == 1.0 else weight}
     item |= {"a": a, "b": b, "home": home}
-    return (yield from _one(book, layer, "predictions", item)).or_raise()
+    return (yield from _one(session, layer, "predictions", item))
 
 
 def predict_many(
-    book: Book,
+    session: ClientSession,
     /,
     layer: str,
     predictions: Column,
@@ -90,25 +292,25 @@ def predict_many(
     keys: Column | None = None,
     weights: Column | None = None,
     atomic: bool = False,
-) -> Talk[list[Answer]]:
-    """Many predictions as columns of equal length: their answers in the same order, each with a status of its own.
+) -> Exchange[list[Answer]]:
+    """Many predictions as columns of equal length; their answers in the same order, each with its own status.
 
     ``atomic``: all or none, in one request.
     """
     rows = len(predictions)
     columns = {
-        "id": ids if ids is not None else [_new_id() for _ in range(rows)],
+        "id": _new_ids(rows) if ids is None else ids,
         "prediction": predictions,
         "groups": _rows_of("groups", groups, rows),
         "features": _rows_of("features", features, rows),
         "key": keys,
         "weight": weights,
     }
-    return (yield from _many(book, layer, "predictions", _items(columns, rows), atomic))
+    return (yield from _many(session, layer, "predictions", columns, rows, atomic))
 
 
 def predict_games(
-    book: Book,
+    session: ClientSession,
     /,
     layer: str,
     a: Column,
@@ -118,32 +320,28 @@ def predict_games(
     ids: Sequence[Id] | None = None,
     weights: Column | None = None,
     atomic: bool = False,
-) -> Talk[list[Answer]]:
+) -> Exchange[list[Answer]]:
     """Many games of a layer of kind ``elo``, as columns of players: how probably a wins each, in ``adjusted``.
 
     Their scores are labels: ``label_many(layer, scores, ids=...)``. ``home``: 1 where a is at home, 0 on neutral
     ground, -1 where b is. ``atomic``: all or none, in one request.
     """
     rows = len(a)
-    columns = {
-        "id": ids if ids is not None else [_new_id() for _ in range(rows)],
-        "a": a,
-        "b": b,
-        "home": home,
-        "weight": weights,
-    }
-    return (yield from _many(book, layer, "predictions", _items(columns, rows), atomic))
+    columns = {"id": _new_ids(rows) if ids is None else ids, "a": a, "b": b, "home": home, "weight": weights}
+    return (yield from _many(session, layer, "predictions", columns, rows, atomic))
 
 
 def label(
-    book: Book, /, layer: str, label: float, *, id: Id | None = None, ticket: str | None = None
-) -> Talk[Answer]:
-    """The truth for the prediction served under this id, or for a signed ticket of its answer."""
-    return (yield from _label(book, layer, label, id, ticket, False)).or_raise()
+    session: ClientSession, /, layer: str, label: float, *, id: Id | None = None, ticket: str | None = None
+) -> Exchange[Answer]:
+    """The label of the prediction with this id, or with this signed ticket."""
+    if id is None and ticket is None:
+        raise BadInput(NO_ID)
+    return (yield from _one(session, layer, "labels", {"id": id, "label": label, "ticket": ticket}))
 
 
 def label_many(
-    book: Book,
+    session: ClientSession,
     /,
     layer: str,
     labels: Column,
@@ -151,137 +349,121 @@ def label_many(
     ids: Sequence[Id] | None = None,
     tickets: Sequence[str] | None = None,
     atomic: bool = False,
-) -> Talk[list[Answer]]:
-    """Many labels with their ids or signed tickets; each has a status of its own, and none is raised."""
+) -> Exchange[list[Answer]]:
+    """Many labels with their ids or signed tickets; each has its own status, and none raises."""
     if ids is None and tickets is None:
         raise BadInput(NO_ID)
-    rows = len(labels)
-    items = _items({"id": ids, "label": labels, "ticket": tickets}, rows)
-    return (yield from _many(book, layer, "labels", items, atomic))
+    columns = {"id": ids, "label": labels, "ticket": tickets}
+    return (yield from _many(session, layer, "labels", columns, len(labels), atomic))
 
 
-def correct(book: Book, /, layer: str, label: float, *, id: Id) -> Talk[Answer]:
-    """Another label instead of the one that came before: the old posting is taken back, the new one entered."""
-    return (yield from _label(book, layer, label, id, None, True)).or_raise()
+def correct(session: ClientSession, /, layer: str, label: float, *, id: Id) -> Exchange[Answer]:
+    """Replace the label sent before: the old posting is reversed, the new one applied."""
+    return (yield from _one(session, layer, "labels", {"id": id, "label": label, "correct": True}))
 
 
-def control(book: Book, /, layer: str, do: str, **arguments: Any) -> Talk[dict[str, Any]]:
+def control(session: ClientSession, /, layer: str, do: str, **arguments: object) -> Exchange[JsonObject]:
     """``freeze``, ``resume``, ``reset_in_flight`` or ``set_step`` (with its arguments); needs an admin key."""
-    told: dict[str, Any] = yield from _told(
-        book, "POST", f"{_path(layer)}/control", {"do": do, **arguments}
-    )
-    return told
+    (answer,) = yield from _request(session, "POST", f"{_path(layer)}/control", {"do": do, **arguments})
+    return answer
 
 
-def equilibrium(book: Book, /, layer: str) -> Talk[dict[str, Any]]:
-    """Averages before and after, certificate and bound, as ``layer.equilibrium()`` of the library has them."""
-    told: dict[str, Any] = yield from _told(book, "GET", f"{_path(layer)}/equilibrium")
-    return told
+def equilibrium(session: ClientSession, /, layer: str) -> Exchange[JsonObject]:
+    """Averages before and after, certificate and bound, as ``layer.equilibrium()`` has them."""
+    (answer,) = yield from _request(session, "GET", f"{_path(layer)}/equilibrium")
+    return answer
 
 
-def state(book: Book, /, layer: str) -> Talk[str]:
+def state(session: ClientSession, /, layer: str) -> Exchange[str]:
     """The layer as JSON of the library, for ``gradeq.from_json``; needs an admin key."""
-    reply = yield from ask(Request("GET", f"{_path(layer)}/state"), book.patience)
+    reply = yield from send_with_retries(Request("GET", f"{_path(layer)}/state"), session.patience)
     reply.read()
     return reply.body.decode("utf-8")
 
 
-def audit(book: Book, /, layer: str) -> Talk[Audit]:
-    """Let the server look for every receipt of this client in its journal, and audit itself."""
-    rows = book.of(layer).rows()
-    told: dict[str, Any] = {}
-    found: dict[str, list[Any]] = {"missing": [], "doubled": [], "moved": []}
+def audit(session: ClientSession, /, layer: str) -> Exchange[Audit]:
+    """Have the server look for every receipt of this client in its journal, and audit itself."""
+    rows = session.of(layer).rows()
+    missing: list[tuple[str, Id]] = []
+    doubled: list[tuple[str, Id]] = []
+    moved: list[tuple[str, Id, int, int]] = []
     for start in range(0, max(1, len(rows)), ROWS):
         body = {"receipts": rows[start : start + ROWS]}
-        told = yield from _told(book, "POST", f"{_path(layer)}/audit", body)
-        for name, kept in found.items():
-            kept += [tuple(row) for row in told.get("receipts", {}).get(name, ())]
-    ok = bool(told.get("ok")) and not any(found.values())
-    server = {name: value for name, value in told.items() if name != "receipts"}
-    return Audit(ok, len(rows), found["missing"], found["doubled"], found["moved"], server)
+        (answer,) = yield from _request(session, "POST", f"{_path(layer)}/audit", body)
+        compared = answer.get("receipts", {})
+        missing += map(tuple, compared.get("missing", ()))
+        doubled += map(tuple, compared.get("doubled", ()))
+        moved += map(tuple, compared.get("moved", ()))
+    answer.pop("receipts", None)
+    ok = bool(answer.get("ok")) and not (missing or doubled or moved)
+    return Audit(ok, len(rows), missing, doubled, moved, answer)
 
 
-NO_ID = (
-    "a label needs the id of its prediction (id=, ids=) or its signed ticket (ticket=, tickets=)"
-)
+NO_ID = "a label needs the id of its prediction (id=, ids=) or its signed ticket (ticket=, tickets=)"
 
 
-def _label(
-    book: Book, layer: str, label: float, id: Id | None, ticket: str | None, again: bool
-) -> Talk[Answer]:
-    if id is None and ticket is None:
-        raise BadInput(NO_ID)
-    item = {"id": id, "label": label, "ticket": ticket, "correct": again or None}
-    return (yield from _one(book, layer, "labels", item))
-
-
-def _one(book: Book, layer: str, what: str, item: Mapping[str, Any]) -> Talk[Answer]:
-    (answer,) = yield from _sent(book, layer, what, _without_none(item), [item.get("id")], {})
-    return answer
+def _one(session: ClientSession, layer: str, what: str, item: JsonObject) -> Exchange[Answer]:
+    (answer,) = yield from _send_items(session, layer, what, _without_none(item), [item.get("id")], {})
+    return answer.or_raise()
 
 
 def _many(
-    book: Book, layer: str, what: str, items: list[dict[str, Any]], atomic: bool
-) -> Talk[list[Answer]]:
-    """The answers to a list of events, in requests of so many rows."""
-    answers: list[Answer] = []
+    session: ClientSession, layer: str, what: str, columns: Mapping[str, Column | None], rows: int, atomic: bool
+) -> Exchange[list[Answer]]:
+    """The answers to columns of events, in requests of at most ``ROWS`` unless it is all or none."""
+    present = {name: values for name, values in columns.items() if values is not None}
+    for name, values in present.items():
+        _check_length(name, values, rows)
+    items = [_without_none(dict(zip(present, row, strict=True))) for row in zip(*present.values(), strict=True)]
     ids = [item.get("id") for item in items]
-    size = max(1, len(items)) if atomic else ROWS
-    for start in range(0, len(items), size):
-        part = items[start : start + size]
-        given = {"atomic": "true"} if atomic else {}
-        answers += yield from _sent(book, layer, what, part, ids, given)
+    size, params = (max(1, rows), {"atomic": "true"}) if atomic else (ROWS, {})
+    answers: list[Answer] = []
+    for start in range(0, rows, size):
+        answers += yield from _send_items(session, layer, what, items[start : start + size], ids, params)
     return answers
 
 
-def _sent(
-    book: Book, layer: str, what: str, body: Any, ids: Sequence[Any], given: Mapping[str, str]
-) -> Talk[list[Answer]]:
-    """Send events and keep the receipts of what is acknowledged."""
+def _send_items(
+    session: ClientSession, layer: str, what: str, body: object, ids: Sequence[Id | None], params: Mapping[str, str]
+) -> Exchange[list[Answer]]:
+    """Send events and keep the receipts."""
     try:
-        told = yield from _told(book, "POST", f"{_path(layer)}/{what}", body, given)
+        replies = yield from _request(session, "POST", f"{_path(layer)}/{what}", body, params)
     except Unreachable as error:
         error.ids = tuple(id for id in ids if id is not None)
         raise
-    answers = [Answer.read(one) for one in (told if isinstance(told, list) else [told])]
-    book.of(layer).take("ticket" if what == "predictions" else "posting", answers)
+    answers = [Answer.read(one) for one in replies]
+    session.of(layer).take("ticket" if what == "predictions" else "posting", answers)
     return answers
 
 
-def _told(
-    book: Book, method: str, path: str, body: Any = None, given: Mapping[str, str] | None = None
-) -> Talk[Any]:
-    data = None if body is None else _encoded(body)
-    reply = yield from ask(Request(method, path, data, given or None), book.patience)
+def _request(
+    session: ClientSession, method: str, path: str, body: object = None, params: Mapping[str, str] | None = None
+) -> Exchange[list[JsonObject]]:
+    try:
+        data = None if body is None else json.dumps(body, default=_plain, allow_nan=False).encode("utf-8")
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{error}; numbers must be finite; ids and groups are text, numbers or None") from None
+    reply = yield from send_with_retries(Request(method, path, data, params or None), session.patience)
     return reply.read()
 
 
-def _encoded(body: Any) -> bytes:
-    try:
-        return json.dumps(body, default=_plain, allow_nan=False).encode("utf-8")
-    except (TypeError, ValueError) as error:
-        raise BadInput(
-            f"{error}; numbers are finite, and ids and groups are texts, numbers or None"
-        ) from None
-
-
-def _plain(value: Any) -> Any:
-    """Numbers and columns of numpy as Python's own."""
+def _plain(value: object) -> object:
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"{value!r} has no form in JSON")
+    raise TypeError(f"{value!r} cannot be written as JSON")
 
 
 def _path(layer: str) -> str:
     return f"/v1/layers/{quote(layer, safe='')}"
 
 
-def _new_id() -> str:
-    return secrets.token_hex(12)
+def _new_ids(rows: int) -> list[str]:
+    return [secrets.token_hex(12) for _ in range(rows)]
 
 
 def _rows_of(name: str, columns: Mapping[str, Column] | None, rows: int) -> Column | None:
-    """One mapping for each row out of a mapping of columns."""
+    """One mapping per row from a mapping of columns."""
     if not columns:
         return None
     for column, values in columns.items():
@@ -289,21 +471,10 @@ def _rows_of(name: str, columns: Mapping[str, Column] | None, rows: int) -> Colu
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _items(columns: Mapping[str, Column | None], rows: int) -> list[dict[str, Any]]:
-    """One event for each row; what is absent or None is left out."""
-    given = {name: values for name, values in columns.items() if values is not None}
-    for name, values in given.items():
-        _check_length(name, values, rows)
-    return [
-        _without_none(dict(zip(given, row, strict=True)))
-        for row in zip(*given.values(), strict=True)
-    ]
-
-
 def _check_length(name: str, values: Column, rows: int) -> None:
     if len(values) != rows:
         raise BadInput(f"{name} has {len(values)} values for {rows} rows; give one for each row")
 
 
-def _without_none(item: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(item: JsonObject) -> JsonObject:
     return {name: value for name, value in item.items() if value is not None}

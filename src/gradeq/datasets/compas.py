@@ -5,25 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gradeq.datasets.catalog import Dataset, File
-from gradeq.datasets.columns import Columns, Days, Floats, Texts
-from gradeq.datasets.locate import Folder, find
+from gradeq.datasets.catalog import CsvColumns, Dataset, Days, File, Floats, Folder, Texts, find
 from gradeq.errors import BadInput
 
-_USED = (
-    "row",
-    "compas_screening_date",
-    "sex",
-    "race",
-    "decile_score",
-    "v_decile_score",
-    "is_recid",
-)
+_USED = ("row", "compas_screening_date", "sex", "race", "decile_score", "v_decile_score", "is_recid")
 
 
 def _reduced(data: bytes) -> bytes:
@@ -50,8 +40,7 @@ DATASET = Dataset(
                 "869a8386ab5b0d796863193272bef4fc7cec9782a1435ca957364b0b59359352",
                 "dede8408ab371dce3e23afcb3206acef13e9a370fa70d44723dccf342ca69a1d",
             ),
-            "https://raw.githubusercontent.com/propublica/compas-analysis/master/"
-            "compas-scores-two-years.csv",
+            "https://raw.githubusercontent.com/propublica/compas-analysis/master/compas-scores-two-years.csv",
             _reduced,
         ),
     ),
@@ -75,13 +64,14 @@ class Compas(NamedTuple):
 
     def take(self, places: npt.NDArray[np.int64]) -> Compas:
         """These rows, in this order."""
-        return Compas._make(column[places] for column in self)
+        columns: list[Any] = [column[places] for column in self]
+        return Compas(*columns)
 
 
 def load(folder: Folder = None) -> Compas:
     """All rows in the order of the file."""
     (path,) = find(DATASET, folder)
-    columns = Columns(path, _USED)
+    columns = CsvColumns(path, _USED)
     return Compas(
         row=columns.integers("row"),
         date=columns.moments("compas_screening_date"),
@@ -100,16 +90,16 @@ def load_paper(folder: Folder = None, order: str | os.PathLike[str] | None = Non
     row numbers in the order they had; without it equal dates stay in file order, which moves their
     final theta by less than 1e-3 at a constant step.
     """
-    whole = load(folder)
+    every = load(folder)
     if order is None:
-        kept = np.flatnonzero(np.isin(whole.race, RACES))
-        return whole.take(kept[np.argsort(whole.date[kept], kind="stable")])
+        rows = np.flatnonzero(np.isin(every.race, RACES))
+        return every.take(rows[np.argsort(every.date[rows], kind="stable")])
     try:
         rows = np.loadtxt(order, dtype=np.int64)
     except (OSError, ValueError) as error:
         raise BadInput(f"{os.fspath(order)} cannot be read as row numbers: {error}") from None
-    place = np.full(int(max(rows.max(), whole.row.max())) + 1, -1)
-    place[whole.row] = np.arange(len(whole.row))
+    place = np.full(int(max(rows.max(), every.row.max())) + 1, -1)
+    place[every.row] = np.arange(len(every.row))
     if rows.min() < 0 or (place[rows] < 0).any():
         raise BadInput(f"{os.fspath(order)} names rows that the COMPAS file does not have")
-    return whole.take(place[rows])
+    return every.take(place[rows])

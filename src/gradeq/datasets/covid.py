@@ -7,9 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gradeq.datasets.catalog import Dataset, File
-from gradeq.datasets.columns import Columns, Days, Floats, Texts
-from gradeq.datasets.locate import Folder, find
+from gradeq.datasets.catalog import CsvColumns, Dataset, Days, File, Floats, Folder, Texts, find
 
 LEVELS = (0.01, 0.025, *(round(0.05 * k, 2) for k in range(1, 20)), 0.975, 0.99)
 
@@ -22,8 +20,7 @@ DATASET = Dataset(
     licence="CC-BY-4.0",
     files=(
         File(
-            "covid_quantile_forecasts.csv.gz",
-            ("3be3e3bd8f951b5f4affa3003deb306e5a19369264ddf67e7a5ab1c5e5c86447",),
+            "covid_quantile_forecasts.csv.gz", ("3be3e3bd8f951b5f4affa3003deb306e5a19369264ddf67e7a5ab1c5e5c86447",)
         ),
     ),
     columns=("h", "geo_value", "forecast_date", "target_date", *_FORECASTS, "deaths"),
@@ -45,12 +42,12 @@ class Forecasts(NamedTuple):
 def load(folder: Folder = None) -> Forecasts:
     """All forecasts in file order."""
     (path,) = find(DATASET, folder)
-    columns = Columns(path, DATASET.columns)
+    columns = CsvColumns(path, DATASET.columns)
     return Forecasts(
         horizon=columns.integers("h"),
         place=columns.texts("geo_value"),
         forecast_date=columns.moments("forecast_date"),
         target_date=columns.moments("target_date"),
-        quantiles=np.column_stack([columns.numbers(name) for name in _FORECASTS]),
+        quantiles=columns.matrix(_FORECASTS),
         deaths=columns.numbers("deaths", missing=True),
     )

@@ -10,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gradeq.datasets.catalog import Dataset, File
-from gradeq.datasets.columns import Columns, Days, Texts
-from gradeq.datasets.locate import Folder, find
+from gradeq.datasets.catalog import CsvColumns, Dataset, Days, File, Folder, Texts, find
 
 _COLUMNS = ("date", "home_team", "away_team", "winner", "neutral")
 
@@ -67,17 +65,17 @@ class Matches(NamedTuple):
 def load(folder: Folder = None) -> Matches:
     """All matches by date."""
     (path,) = find(DATASET, folder)
-    return _matches(Columns(path, _COLUMNS))
+    return _matches(CsvColumns(path, _COLUMNS))
 
 
 def sample() -> Matches:
     """The last 1,500 matches among 40 well-known teams, carried within the package."""
     place = importlib.resources.files("gradeq.datasets") / "football_sample.csv.gz"
     with importlib.resources.as_file(place) as path:
-        return _matches(Columns(path, _COLUMNS))
+        return _matches(CsvColumns(path, _COLUMNS))
 
 
-def _matches(columns: Columns) -> Matches:
+def _matches(columns: CsvColumns) -> Matches:
     return Matches(
         date=columns.moments("date"),
         home=columns.texts("home_team"),

@@ -1,36 +1,27 @@
-"""MIMIC-IV length of stay, by the paper's pipeline from the four raw PhysioNet files.
-
-The files (hosp/admissions, patients, diagnoses_icd, procedures_icd; .csv or .csv.gz) may be had by
-credentialed users alone, so nothing is downloaded. One row is one hospital stay with at least one
-diagnosis and one procedure, of a person aged 18 to 89.
-"""
+"""MIMIC-IV length of stay, by the paper's pipeline from the four raw PhysioNet files."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gradeq.datasets.catalog import Dataset, File
-from gradeq.datasets.columns import Days, Floats, Texts
-from gradeq.datasets.locate import Folder
-from gradeq.datasets.mimic_codes import code_columns
+from gradeq.datasets.catalog import Dataset, Days, File, Floats, Folder, Texts
 from gradeq.errors import BadInput, missing_extra
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 DATASET = Dataset(
     name="mimic",
     title="MIMIC-IV length of hospital stay",
     source="https://physionet.org/content/mimiciv",
     licence="PhysioNet Credentialed Health Data License 1.5.0",
-    files=tuple(
-        File(f"{name}.csv")
-        for name in ("admissions", "patients", "diagnoses_icd", "procedures_icd")
-    ),
+    files=tuple(File(f"{name}.csv") for name in ("admissions", "patients", "diagnoses_icd", "procedures_icd")),
     columns=("subject_id", "hadm_id", "admittime", "dischtime", "ethnicity", "marital_status"),
     about="The last 10,000 stays by date of admission. Fig. 1, 13, 16 of the paper.",
 )
@@ -40,16 +31,9 @@ ETHNICITIES = ("ASIAN", "WHITE", "BLACK/AFRICAN AMERICAN", "HISPANIC OR LATINO")
 CHUNKS = 12
 
 _ADMISSIONS = (
-    "subject_id",
-    "hadm_id",
-    "ethnicity",
-    "admittime",
-    "dischtime",
-    "hospital_expire_flag",
-    "marital_status",
-    "insurance",
-    "language",
-)
+    "subject_id", "hadm_id", "ethnicity", "admittime", "dischtime", "hospital_expire_flag", "marital_status",
+    "insurance", "language",
+)  # fmt: skip
 _PATIENTS = ("subject_id", "gender", "anchor_age", "anchor_year", "anchor_year_group")
 _CODES = ("subject_id", "hadm_id", "seq_num", "icd_code", "icd_version")
 
@@ -64,22 +48,27 @@ class Stays(NamedTuple):
     admitted: Days
 
 
-def load(folder: Folder = None, *, last: int = 10_000, leak: bool = True) -> Stays:
+def load(folder: Folder = None, *, last: int = 10_000) -> Stays:
     """The paper's stream of stays: features, predictions of a refitted model, whole days stayed.
 
     The authors' features tell which of 50 common diagnoses and 50 common procedures a person ever
-    has, later stays included, so the base model sees the future; ``leak=False`` counts a person's
-    earlier stays alone, and takes the common codes from the first twelfth of the stays.
+    has, later stays included, so the base model sees the future.
     """
+    import pandas as pd
+
     stays = read_stays(_folder(folder))
-    codes = code_columns(stays, leak=leak, early=len(stays) // CHUNKS)
+    codes = code_columns(stays)
     # The authors drop people by ethnicity after the common codes are chosen.
-    kept = stays["ethnicity"].isin(ETHNICITIES).to_numpy()
-    if kept.sum() < CHUNKS:
-        raise BadInput(f"mimic: only {kept.sum()} stays pass the paper's filters; {CHUNKS} needed")
-    stays = stays[kept]
+    chosen = stays["ethnicity"].isin(ETHNICITIES).to_numpy()
+    if chosen.sum() < CHUNKS:
+        raise BadInput(f"mimic: only {chosen.sum()} stays pass the paper's filters; {CHUNKS} needed")
+    stays = stays[chosen]
     days = stays["days"].to_numpy(np.float64)
-    prediction = refitted(_features(stays, codes[kept]), days)
+    # The two id columns are in the features because the authors left them in.
+    plain = stays[["subject_id", "hadm_id", "real_admit_year", "age"]].to_numpy(np.float64)
+    words = ["gender", "ethnicity", "marital_status", "insurance", "language"]
+    indicators = pd.get_dummies(stays[words], columns=words).to_numpy(np.float64)
+    prediction = refitted(np.hstack([plain, indicators, codes[chosen]]), days)
     return Stays(
         prediction=prediction[-last:],
         days=days[-last:],
@@ -129,16 +118,6 @@ def refitted(features: Floats, target: Floats, chunks: int = CHUNKS) -> Floats:
     return prediction
 
 
-def _features(stays: pd.DataFrame, codes: Floats) -> Floats:
-    """What the model sees; the two id columns are in it because the authors left them in."""
-    import pandas as pd
-
-    plain = stays[["subject_id", "hadm_id", "real_admit_year", "age"]].to_numpy(np.float64)
-    words = ["gender", "ethnicity", "marital_status", "insurance", "language"]
-    indicators = pd.get_dummies(stays[words], columns=words).to_numpy(np.float64)
-    return np.hstack([plain, indicators, codes])
-
-
 def _codes(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """Each stay's list of codes, cut to their category: three signs, four for ICD-9 E codes."""
     table = table.dropna().drop_duplicates().sort_values(["subject_id", "hadm_id", "seq_num"])
@@ -160,10 +139,8 @@ def _folder(folder: Folder) -> Path:
 
 
 def _path(folder: Path, name: str) -> Path | None:
-    for suffix in (".csv", ".csv.gz"):
-        if (folder / (name + suffix)).is_file():
-            return folder / (name + suffix)
-    return None
+    paths = (folder / f"{name}{suffix}" for suffix in (".csv", ".csv.gz"))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _read(folder: Path, name: str, columns: tuple[str, ...]) -> pd.DataFrame:
@@ -186,3 +163,41 @@ def _read(folder: Path, name: str, columns: tuple[str, ...]) -> pd.DataFrame:
     if lacking:
         raise BadInput(f"mimic: {path} has no column {lacking[0]!r}; is it the MIMIC-IV file?")
     return table[list(columns)]
+
+
+COMMON = 50
+
+
+def code_columns(stays: pd.DataFrame) -> Floats:
+    """One row per stay, one column per common code of the person, and one each for all other codes.
+
+    A person's codes are those of all stays, also later ones, as in the paper.
+    """
+    diagnoses = _common(stays, "diagnoses", "procedures")
+    procedures = [code for code in _common(stays, "procedures", "diagnoses") if code not in diagnoses]
+    here = np.hstack([_indicators(stays, "diagnoses", diagnoses), _indicators(stays, "procedures", procedures)])
+    persons = np.unique(stays["subject_id"].to_numpy(), return_inverse=True)[1]
+    ever = np.zeros((int(persons.max()) + 1, here.shape[1]))
+    np.maximum.at(ever, persons, here)
+    return np.asarray(ever[persons])
+
+
+def _common(stays: pd.DataFrame, name: str, other: str) -> list[str]:
+    """The most frequent codes. A stay's codes count once per code of the other kind.
+
+    That is how the authors count: their table has one row per pair of the two kinds.
+    """
+    counts: Counter[str] = Counter()
+    for codes, pairs in zip(stays[name], stays[other], strict=True):
+        for code in codes:
+            counts[code] += len(pairs)
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [code for code, _ in ranked[:COMMON]]
+
+
+def _indicators(stays: pd.DataFrame, name: str, common: list[str]) -> Floats:
+    place = {code: k for k, code in enumerate(common)}
+    rows = np.zeros((len(stays), len(common) + 1))
+    for i, codes in enumerate(stays[name]):
+        rows[i, [place.get(code, len(common)) for code in codes]] = 1.0
+    return rows

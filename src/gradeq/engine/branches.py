@@ -14,6 +14,7 @@ from typing import Any
 
 ROOT = "0"
 MOST = 1_000  # continuations that are remembered
+LABELS = 10_000  # posted tickets that are remembered, as closed ids are
 PREVIEWED, CONTENT = (
     "~",
     "=",
@@ -25,23 +26,26 @@ if hasattr(os, "register_at_fork"):
 
 
 class Branches:
-    """The numbers given away under each mark, the latest last.
+    """The ticket numbers issued under each mark, the latest last.
 
-    ``unmarked``: up to this number tickets without a mark are known, which earlier versions gave away. ``trusting``:
-    whoever has this layer knows its tickets otherwise (a journal): none is marked or asked for its mark.
+    ``unmarked``: up to this number, tickets of earlier versions without a mark are accepted. ``trusting``: the caller
+    knows the layer's tickets (from a journal), so marks are neither written nor checked.
     """
 
-    __slots__ = ("continued", "forks", "given", "own", "trusting", "unmarked")
+    __slots__ = ("continued", "forks", "given", "own", "posted", "trusting", "unmarked")
 
     def __init__(self) -> None:
         self.given: list[tuple[int, int, str]] = []
         self.own, self.forks, self.unmarked, self.trusting = "", len(_forks), 0, False
         self.continued = False
+        # Tickets whose label came, the latest last; None once partitions were merged, whose numbers are the same.
+        self.posted: dict[tuple[int, str], None] | None = {}
 
     def __copy__(self) -> Branches:
         """Those of another continuation: it has the same past and no mark yet."""
         twin = Branches()
         twin.continued = True
+        twin.posted = None if self.posted is None else dict(self.posted)
         twin.given, twin.unmarked, twin.trusting = list(self.given), self.unmarked, self.trusting
         return twin
 
@@ -75,8 +79,18 @@ class Branches:
             return number <= self.unmarked
         return any(first <= number <= last and mark == own for first, last, own in self.given)
 
+    def has_label(self, number: int, mark: str) -> bool:
+        """Whether the label of this ticket was posted here, as far as is remembered."""
+        return self.posted is not None and (number, mark) in self.posted
+
+    def note_label(self, number: int, mark: str) -> None:
+        if self.posted is not None and not self.trusting:
+            self.posted[number, mark] = None
+            if len(self.posted) > LABELS:
+                del self.posted[next(iter(self.posted))]
+
     def mark_of(self, number: int) -> str:
-        """The mark of the state that had served so many rows; "" if nobody knows."""
+        """The mark of the state after this many rows; "" if unknown."""
         for first, last, mark in reversed(self.given):
             if first <= number <= last:
                 return mark
@@ -85,6 +99,7 @@ class Branches:
     def merge(self, other: Branches) -> None:
         """Know the tickets of a partition too."""
         self.given[:0] = other.given
+        self.posted = None
         self.unmarked = max(self.unmarked, other.unmarked)
 
     def state(self) -> dict[str, Any]:
@@ -96,9 +111,7 @@ class Branches:
     def restore(self, state: dict[str, Any], served: int) -> None:
         """Take up what was saved; a state without marks may have given away any of its numbers."""
         self.continued = True
-        self.given = [
-            (int(first), int(last), str(own)) for first, last, own in state.get("branches", ())
-        ]
+        self.given = [(int(first), int(last), str(own)) for first, last, own in state.get("branches", ())]
         self.unmarked = int(state["unmarked"]) if self.given else served
         if not self.given and served:
             self.given = [(1, served, ROOT)]

@@ -1,12 +1,9 @@
-"""Whole columns through a layer: the order of serving and posting, the steps, then one pass of the rule.
-
-The same bits as one event at a time, in any cut. A run that fails leaves nothing behind: what it may change is
-remembered first, and only that.
-"""
+"""Runs whole columns through a rule: order of serving and posting, steps, and the tickets that stay open."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,15 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gradeq.engine.flight import SQUARED, Flight, norm_of, smaller, too_large
-from gradeq.engine.keeping import Counted, Kept, enter, kept_with
+from gradeq.engine.lateness import SQUARED, Lateness, norm_of, smaller, too_large
 from gradeq.engine.names import Placed
-from gradeq.engine.tickets import Book, Waiting
+from gradeq.engine.tickets import Id, TicketBook, WaitingLabel
 from gradeq.errors import BadInput
 from gradeq.kernels import choice
 from gradeq.kernels import descent as loops
-from gradeq.kernels.call import run_loop
-from gradeq.kernels.finite import is_finite
+from gradeq.kernels.account import is_finite
+from gradeq.kernels.choice import run_loop
 from gradeq.ledger import facts as fact
 from gradeq.ledger.batch import (
     Batch,
@@ -30,23 +26,23 @@ from gradeq.ledger.batch import (
     Ints,
     Order,
     Rows,
+    constant,
     listed,
     posted_at_once,
     posted_when_due,
     reordered,
     stacked,
 )
-from gradeq.ledger.constants import filled, ones
 from gradeq.ledger.state import State
 from gradeq.ledger.values import Row, Ticket
-from gradeq.rules.rule import Rule, learn, posting_of
+from gradeq.rules.rule import Rule, learn, measured, posting_of
 from gradeq.schedules import Constant, Power, Schedule
 
 
-class Columns(NamedTuple):
+class RowColumns(NamedTuple):
     """Rows in input order, checked: predictions, labels (nan: none), weights (None: all 1), places, times.
 
-    ``kept``: the tickets of rows whose label is still to come are kept, under these ids.
+    ``tickets``: the tickets of rows whose label is still to come are kept, under these ids.
     """
 
     base: Floats  # (n,) or (n, levels)
@@ -55,7 +51,22 @@ class Columns(NamedTuple):
     placed: Placed
     times: NDArray[Any] | None = None
     label_times: NDArray[Any] | None = None
-    kept: Kept | None = None
+    tickets: RunTickets | None = None
+
+
+class CappedSteps(NamedTuple):
+    """Labels of a pass whose steps the late-label cap made smaller, the smallest of these steps, and how many of them
+    only their weight brought under the cap: with the mean weight they would have kept their step."""
+
+    rows: int
+    least: float
+    heavy: int
+
+    def with_more(self, more: CappedSteps | None) -> CappedSteps:
+        """Those of two passes."""
+        if more is None:
+            return self
+        return CappedSteps(self.rows + more.rows, min(self.least, more.least), self.heavy + more.heavy)
 
 
 class Ran(NamedTuple):
@@ -66,6 +77,7 @@ class Ran(NamedTuple):
     expired: int
     waiting: int
     weights: Floats | None = None  # of the rows, as they are learned with; None: all 1
+    capped: CappedSteps | None = None  # by the late-label cap
 
 
 class Engine(NamedTuple):
@@ -73,15 +85,15 @@ class Engine(NamedTuple):
 
     rule: Rule
     state: State
-    flight: Flight
-    book: Book
+    flight: Lateness
+    book: TicketBook
     names: Any
     frozen: bool
     sizing: str  # what makes a row too large for its step (``kernels.flight``)
     sized: float  # the squared norm of a row without features
 
 
-def run_columns(engine: Engine, columns: Columns) -> Ran:
+def run_columns(engine: Engine, columns: RowColumns) -> Ran:
     """Serve every row and post every label that is due; the caller undoes all if this raises."""
     n, rows = len(columns.base), columns.placed.rows
     if getattr(engine.rule, "by_events", False) or not n:
@@ -93,7 +105,7 @@ def run_columns(engine: Engine, columns: Columns) -> Ran:
         return passed(engine, columns)
 
 
-def passed(engine: Engine, columns: Columns) -> Ran:
+def passed(engine: Engine, columns: RowColumns) -> Ran:
     """One pass over all rows."""
     rule, state, flight, book = engine.rule, engine.state, engine.flight, engine.book
     order = serving_order(columns.times)
@@ -103,19 +115,19 @@ def passed(engine: Engine, columns: Columns) -> Ran:
     n, first = len(columns.base) + len(carried), len(carried)
     full = with_carried(engine, columns, carried) if first else columns
     relative = flight.weigh_many(state, engine.names, columns.placed.keys, columns.weights)
-    weights = ones(n - first) if relative is None else relative
+    weights = constant(n - first, 1.0) if relative is None else relative
     if first:
         weights = np.concatenate([[own.ticket.weight for own in carried], weights])
     known = labelled(full.labels, full.weights)
     late = columns.label_times is not None or (columns.times is not None and bool(book.waiting))
-    at_once = not late and columns.kept is None
+    at_once = not late and columns.tickets is None
     posting, times = due(book, full, columns, carried, known) if late else (None, None)
     if posting is None:
         posting = posted_at_once(known)
     heard = posting
     if engine.frozen:
         posting = heard._replace(cuts=np.zeros(n, dtype=np.int64), posts=heard.posts[:0])
-    steps = scheduled(engine, columns, n, first, posting.cuts)
+    steps = planned = scheduled(engine, columns, n, first, posting.cuts)
     resized = 0
     weighted = relative is not None or first > 0
     varied = weighted or type(rule.schedule) is not Constant
@@ -123,7 +135,7 @@ def passed(engine: Engine, columns: Columns) -> Ran:
     if weighted or (engine.sizing == SQUARED and (varied or norms is not None)):
         steps, resized = limited(engine.sizing, steps, weights, norms, engine.sized, first)
     for k, own in enumerate(carried):
-        steps[k] = own.ticket.step
+        steps[k] = planned[k] = own.ticket.step
     tickets = [own.ticket for own in carried]
     plain = at_once and not varied and not resized and len(posting.posts) == n
     batch = Batch(
@@ -131,10 +143,10 @@ def passed(engine: Engine, columns: Columns) -> Ran:
         posting.cuts, posting.posts, tickets, at_once, plain, full.times if times is None else times[0],
         full.weights,
     )  # fmt: skip
-    etas, opened, delays, told = flight.many(state, batch, full.placed.cells, full.placed.norms)
+    etas, opened, delays, stats = flight.many(state, batch, full.placed.cells, full.placed.norms)
     batch = batch._replace(etas=etas, plain=plain and etas is steps)
     state.facts[fact.RESIZED] += float(resized)
-    flight.settle_many(state, batch, full.placed.norms, told, heard, engine.frozen)
+    flight.settle_many(state, batch, full.placed.norms, stats, heard, engine.frozen)
     if engine.frozen:
         batch = batch._replace(labels=np.full(n, np.nan))
     tickets_of: Callable[[Ints], list[Ticket]]
@@ -144,8 +156,10 @@ def passed(engine: Engine, columns: Columns) -> Ran:
     else:
         served, memos = rule.run(state, batch)
         tickets_of = Maker(engine, full, batch, served, memos, opened).tickets
-    kept = kept_with(columns.kept, carried, columns.labels)
-    waits = still_waiting(full, posting, times or columns.times, tickets_of, kept and kept.ids)
+    kept = tickets_with(columns.tickets, carried, columns.labels) if carried else columns.tickets
+    waits = []
+    if len(posting.waiting):
+        waits = still_waiting(full, posting, times or columns.times, tickets_of, kept and kept.ids)
     if kept is not None:
         counted = Counted(full.placed.cells, opened, state.view("rows")) if late else None
         enter(book, rule, kept, batch, heard, tickets_of, counted, engine.frozen)
@@ -153,16 +167,27 @@ def passed(engine: Engine, columns: Columns) -> Ran:
     if columns.times is not None and n > first:
         book.expire(float(columns.times[-1]))
         book.now = float(columns.times[-1])
-    out = served[first:]
-    posts = batch.posts[batch.posts >= first] - first if first else batch.posts
-    if order is not None:
-        back = np.empty_like(out)
-        back[order] = out
-        out, posts = back, order[posts]
-        if relative is not None:
-            relative = relative[np.argsort(order)]
     waiting = len(book.waiting) if columns.times is not None else 0
-    return Ran(out, posts, len(posting.expired), waiting, relative)
+    capped = capped_steps(batch, planned) if stats.capped else None
+    posts = batch.posts[batch.posts >= first] - first if first else batch.posts
+    ran = Ran(served[first:], posts, len(posting.expired), waiting, relative, capped)
+    return ran if order is None else in_input_order(ran, order)
+
+
+def capped_steps(batch: Batch, planned: Floats) -> CappedSteps:
+    """The labels of a pass whose steps were capped, among steps that were ``planned`` for rows of any size."""
+    rows = batch.posts[batch.etas[batch.posts] < batch.steps[batch.posts]]
+    etas = batch.etas[rows]
+    heavy = etas * batch.weights[rows] >= planned[rows]
+    return CappedSteps(len(rows), float(etas.min()), int(np.count_nonzero(heavy)))
+
+
+def in_input_order(ran: Ran, order: Ints) -> Ran:
+    """The results of rows that were served in another order than they came in."""
+    served = np.empty_like(ran.served)
+    served[order] = ran.served
+    weights = None if ran.weights is None else ran.weights[np.argsort(order)]
+    return ran._replace(served=served, posts=order[ran.posts], weights=weights)
 
 
 def labelled(labels: Floats, weights: Floats | None) -> NDArray[np.bool_]:
@@ -173,7 +198,7 @@ def labelled(labels: Floats, weights: Floats | None) -> NDArray[np.bool_]:
     return known
 
 
-def carried_over(book: Book, times: NDArray[Any] | None) -> list[Waiting]:
+def carried_over(book: TicketBook, times: NDArray[Any] | None) -> list[WaitingLabel]:
     """The tickets of earlier runs that a run over these times may post or let expire."""
     if times is None or not len(times) or not book.waiting:
         return []
@@ -187,24 +212,19 @@ def serving_order(times: NDArray[Any] | None) -> Ints | None:
     return np.argsort(times, kind="stable")
 
 
-def in_order(columns: Columns, order: Ints) -> Columns:
+def in_order(columns: RowColumns, order: Ints) -> RowColumns:
     """All columns in another row order."""
-
-    def picked(column: NDArray[Any] | None) -> Any:
-        return None if column is None else column[order]
-
     rows, cells, clock, keys, norms = columns.placed
-    placed = Placed(
-        reordered(rows, order), reordered(cells, order), clock[order], keys[order], picked(norms)
-    )
-    return Columns(
-        columns.base[order], columns.labels[order], picked(columns.weights), placed,
-        picked(columns.times), picked(columns.label_times),
-        None if columns.kept is None else columns.kept.ordered(order),
+    optional = (norms, columns.weights, columns.times, columns.label_times)
+    norms, weights, times, label_times = [None if own is None else own[order] for own in optional]
+    placed = Placed(reordered(rows, order), reordered(cells, order), clock[order], keys[order], norms)
+    return RowColumns(
+        columns.base[order], columns.labels[order], weights, placed, times, label_times,
+        None if columns.tickets is None else columns.tickets.ordered(order),
     )  # fmt: skip
 
 
-def with_carried(engine: Engine, columns: Columns, carried: list[Waiting]) -> Columns:
+def with_carried(engine: Engine, columns: RowColumns, carried: list[WaitingLabel]) -> RowColumns:
     """The rows of tickets carried over from an earlier run, then the new rows."""
     tickets = [own.ticket for own in carried]
     places = [engine.names.place(ticket.row) for ticket in tickets]
@@ -217,7 +237,7 @@ def with_carried(engine: Engine, columns: Columns, carried: list[Waiting]) -> Co
         own = [float(norm_of_row(ticket.row.values)) for ticket in tickets]
         norms = np.concatenate([own, norms])
     w = np.ones(len(columns.base)) if columns.weights is None else columns.weights
-    return Columns(
+    return RowColumns(
         np.concatenate([np.array([t.base for t in tickets], dtype=float), columns.base]),
         np.concatenate([[own.y for own in carried], columns.labels]),
         np.concatenate([[t.given for t in tickets], w]),
@@ -233,8 +253,14 @@ def with_carried(engine: Engine, columns: Columns, carried: list[Waiting]) -> Co
     )
 
 
+def due_times(waiting: list[WaitingLabel], kind: np.dtype[Any]) -> NDArray[Any]:
+    """When waiting labels are due, as times of a run: just after a whole number is the next one."""
+    whole = kind.kind == "i"
+    return np.array([math.ceil(own.due) if whole else own.due for own in waiting], dtype=kind)
+
+
 def due(
-    book: Book, full: Columns, columns: Columns, carried: list[Waiting], known: NDArray[np.bool_]
+    book: TicketBook, full: RowColumns, columns: RowColumns, carried: list[WaitingLabel], known: NDArray[np.bool_]
 ) -> tuple[Order, tuple[NDArray[Any], NDArray[Any]]]:
     """The order of posting when labels have times of their own (default: the time of their row), and all times."""
     if columns.times is None:
@@ -243,13 +269,13 @@ def due(
     when, label_times = columns.times, own
     if carried:
         when = np.concatenate([np.array([w.time for w in carried], dtype=when.dtype), when])
-        label_times = np.concatenate([np.array([w.due for w in carried], dtype=own.dtype), own])
+        label_times = np.concatenate([due_times(carried, own.dtype), own])
     known &= label_times == label_times
     order = posted_when_due(when, label_times, known, len(carried), book.ttl)
     return order, (when, label_times)
 
 
-def scheduled(engine: Engine, columns: Columns, n: int, first: int, cuts: Ints) -> Floats:
+def scheduled(engine: Engine, columns: RowColumns, n: int, first: int, cuts: Ints) -> Floats:
     """The scheduled step of each row; the clocks go on."""
     schedule, state, names = engine.rule.schedule, engine.state, engine.names
     clock, own = columns.placed.clock, names.clocked == "clock"
@@ -259,7 +285,7 @@ def scheduled(engine: Engine, columns: Columns, n: int, first: int, cuts: Ints) 
         elif own:
             np.add.at(state.view("clock"), clock, 1.0)
         # The steps of tickets carried over are written into them.
-        return np.full(n, schedule.eta) if first else filled(n, schedule.eta)
+        return np.full(n, schedule.eta) if first else constant(n, schedule.eta)
     if names.clocked == "total":  # time is counted in labels learned from
         return steps_at(schedule, cuts + (int(state.total[0]) + 1))
     counts, places = state.view(names.clocked), clock
@@ -304,7 +330,7 @@ class Maker:
     """Makes the tickets of rows of a run, for those whose label is still to come."""
 
     engine: Engine
-    full: Columns
+    full: RowColumns
     batch: Batch
     served: Floats
     memos: Any
@@ -322,10 +348,7 @@ class Maker:
     def _made(self, rows: Ints) -> Iterator[Ticket]:
         batch, placed, names = self.batch, self.full.placed, self.engine.names
         before = int(self.engine.state.facts[fact.SERVED]) - len(batch.base)
-        params, values = (
-            cut(placed.rows, placed.rows.params, rows),
-            cut(placed.rows, placed.rows.values, rows),
-        )
+        params, values = (cut(placed.rows, placed.rows.params, rows), cut(placed.rows, placed.rows.values, rows))
         counts = cut(placed.cells, self.opened, rows)
         memos = [()] * len(rows) if self.memos is None else plain(self.memos[rows])
         numbers = zip(
@@ -353,30 +376,26 @@ def cut(rows: Any, entries: Any, chosen: Ints) -> list[tuple[Any, ...]]:
 
 
 def plain(column: Any) -> list[Any]:
-    """Each row as a number, or a tuple of numbers."""
     return column.tolist() if column.ndim == 1 else [tuple(row) for row in column.tolist()]
 
 
 def picked(tickets: list[Ticket], rows: Ints) -> list[Ticket]:
-    """The tickets of these rows."""
     return [tickets[k] for k in rows.tolist()]
 
 
 def still_waiting(
-    full: Columns, posting: Order, times: Any, tickets: Callable[[Ints], list[Ticket]], ids: Any
-) -> list[Waiting]:
+    full: RowColumns, posting: Order, times: Any, tickets: Callable[[Ints], list[Ticket]], ids: Any
+) -> list[WaitingLabel]:
     """The tickets whose labels are known but not due by the last row."""
     rows = posting.waiting
-    if not len(rows):
-        return []
     when, label_times = times if isinstance(times, tuple) else (times, times)
     columns = (column[rows].tolist() for column in (full.labels, label_times, when))
     own = [None] * len(rows) if ids is None else [ids[k] for k in rows.tolist()]
-    return list(map(Waiting, tickets(rows), *columns, own))
+    return list(map(WaitingLabel, tickets(rows), *columns, own))
 
 
 def by_events(
-    engine: Engine, batch: Batch, opened: Ints, delays: Floats, full: Columns
+    engine: Engine, batch: Batch, opened: Ints, delays: Floats, full: RowColumns
 ) -> tuple[Floats, list[Ticket]]:
     """Serve and judge row by row: for rules whose tickets carry more than a pass can."""
     rule, state, names = engine.rule, engine.state, engine.names
@@ -403,3 +422,134 @@ def by_events(
     for k in posts[done:]:
         post(k)
     return np.array([ticket.served for ticket in tickets], dtype=float), tickets
+
+
+# Makes the tickets of rows of a run.
+Tickets = Callable[[Ints], list[Ticket]]
+
+
+class RunTickets(NamedTuple):
+    """The ids of rows whose tickets are kept (None: without an id).
+
+    ``labels``: labels as they came, also those that are not learned from (nan: still to come). ``times``: when each
+    ticket was served, as one event at a time has it; None where the times of the run say it.
+    """
+
+    ids: Sequence[Id | None]
+    labels: Floats
+    times: Sequence[float] | None = None
+
+    def ordered(self, order: Ints) -> RunTickets:
+        """The same in another row order."""
+        times = None if self.times is None else [self.times[k] for k in order]
+        return RunTickets([self.ids[k] for k in order], self.labels[order], times)
+
+    def after(self, carried: list[WaitingLabel]) -> RunTickets:
+        """The same behind tickets carried over from an earlier run."""
+        ids = [own.id for own in carried]
+        labels = np.array([own.y for own in carried])
+        return RunTickets([*ids, *self.ids], np.concatenate([labels, self.labels]), self.times)
+
+
+def tickets_with(kept: RunTickets | None, carried: list[WaitingLabel], labels: Floats) -> RunTickets | None:
+    """The tickets of a run with those carried over; None where no row has an id and none is to be kept."""
+    if kept is not None:
+        return kept.after(carried)
+    if all(own.id is None for own in carried):
+        return None
+    # Rows of a run without ids: nothing of theirs is kept.
+    heard = np.where(np.isnan(labels), 0.0, labels)
+    return RunTickets([None] * len(labels), heard).after(carried)
+
+
+def new_ids(book: TicketBook, ids: Sequence[object]) -> list[Id | None]:
+    """Ids as they are kept; those that stand twice or were served before are refused, and nothing is changed."""
+    seen: dict[Id | None, None] = {}
+    for row, given in enumerate(ids):
+        try:
+            id = book.check_new(given)
+        except BadInput as error:
+            raise BadInput(f"row {row}: {error}") from None
+        if id in seen:
+            raise BadInput(f"row {row}: id {id!r} appears twice; every prediction needs its own id")
+        seen[id] = None
+    return list(seen)
+
+
+class Counted(NamedTuple):
+    """How rows were counted: the cells of each row, their counts when it was served, and their counts now."""
+
+    cells: Any
+    opened: Ints
+    now: Floats
+
+    def lateness(self, order: Order, first: int) -> dict[int, tuple[int, ...]]:
+        """How late each posted label was in each of its cells, as ``Lateness.arrive`` counts it."""
+        starts, params, posts = self.cells.starts, self.cells.params, order.posts
+        if not len(posts):
+            return {}
+        n = len(starts) - 1
+        each = np.diff(starts)
+        row_of = np.repeat(np.arange(n), each)
+        served = row_of >= first  # those carried over were counted before
+        # By cell, and within a cell by row: how many rows of a cell were served before row i is looked up.
+        table = np.sort(params[served] * (n + 1) + row_of[served])
+        before = np.searchsorted(order.cuts[first:], np.arange(len(posts)), "right") + first
+        entries = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in posts])
+        cells, until = params[entries], np.repeat(before, each[posts])
+        upto, high = (np.searchsorted(table, cells * (n + 1) + row) for row in (until, n))
+        counts = self.now[cells] - (high - upto)
+        late = np.maximum(1, counts - self.opened[entries] + 1).astype(np.int64)
+        ends = np.cumsum(each[posts])
+        cut = np.split(late, ends[:-1])
+        return {k: tuple(own.tolist()) for k, own in zip(posts.tolist(), cut, strict=True)}
+
+
+def enter(
+    book: TicketBook,
+    rule: Rule,
+    kept: RunTickets,
+    batch: Batch,
+    order: Order,
+    tickets: Tickets,
+    counted: Counted | None,
+    frozen: bool,
+) -> None:
+    """Write the tickets of a run into the book; rows as they were served, those carried over first.
+
+    ``counted``: where labels came late; None where each was posted right after its row.
+    """
+    answered = ~np.isnan(kept.labels)
+    answered[order.waiting] = answered[order.expired] = False
+    posts = order.posts
+    learned = np.zeros(len(answered), dtype=bool)
+    learned[posts] = True
+    # What was not learned from (weight 0, a tie that is dropped) is closed all the same.
+    closing = np.concatenate([np.flatnonzero(answered & ~learned), posts])
+    if not len(batch.carried) and not len(order.waiting) and (posts[1:] > posts[:-1]).all():
+        closing = np.flatnonzero(answered)
+    named = np.array([k for k in closing.tolist() if kept.ids[k] is not None], dtype=np.int64)
+    book.forgotten += max(0, len(named) - book.remember)
+    last = named[-book.remember :]
+    late = {} if counted is None else counted.lateness(order, batch.first)
+    for k, ticket in zip(last.tolist(), tickets(last), strict=True):
+        own = late.get(k, (1,) * len(ticket.counts))
+        posting = measured(rule, ticket, float(kept.labels[k]), float(batch.etas[k]), own)
+        book.shut(kept.ids[k], posting._replace(sign=0.0) if frozen else posting)
+    for k in order.expired.tolist():
+        id = kept.ids[k]
+        if id is not None:
+            book.lapse(id)
+    put(book, kept, batch, tickets, np.flatnonzero(np.isnan(kept.labels)))
+
+
+def put(book: TicketBook, kept: RunTickets, batch: Batch, tickets: Tickets, rows: Ints) -> None:
+    """Keep the tickets of rows without a label; as with single events, each row's time lets older ones expire."""
+    timed = batch.times is not None and (book.ttl is not None or book.maturity is not None)
+    first = batch.first
+    for k, ticket in zip(rows.tolist(), tickets(rows), strict=True):
+        if kept.times is not None:
+            book.put(ticket, kept.ids[k], kept.times[k - first])
+            book.expire(kept.times[k - first])
+        else:
+            book.put(ticket, kept.ids[k], float(batch.times[k]) if timed else None)

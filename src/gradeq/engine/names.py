@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gradeq.engine.checks import number, several
+from gradeq.engine.scalars import as_number, iterable
 from gradeq.errors import BadInput, StateError
-from gradeq.ledger.batch import Floats, Ints, Rows, featured, first_rows, joined, single
-from gradeq.ledger.constants import zeros
+from gradeq.inputs.arguments import as_shown, column_name, name_of, text_name
+from gradeq.ledger.batch import Floats, Ints, Rows, constant, featured, first_rows, joined, single
 from gradeq.ledger.values import Place, Row, new
-from gradeq.naming import column_name, name_of, text_name
+from gradeq.records import copy_with
 
 ALL = "(all)"
 REMEMBERED = 100_000  # rows and places that are not made anew at every event
@@ -45,9 +45,7 @@ class Renamed(NamedTuple):
     def row(self, row: Row) -> Row:
         """A row with names as they are spelled now."""
         names = tuple([self.names.get(name, name) for name in row.names])
-        return row._replace(
-            names=names, key=self.keys.get(row.key, row.key) if row.key else row.key
-        )
+        return copy_with(row, names=names, key=self.keys.get(row.key, row.key) if row.key else row.key)
 
 
 def respelled(names: Sequence[str], spell: Callable[[str], str]) -> dict[str, str]:
@@ -61,7 +59,7 @@ def respelled(names: Sequence[str], spell: Callable[[str], str]) -> dict[str, st
     return renamed
 
 
-class Names(Protocol):
+class ParameterNames(Protocol):
     """Names of one kind of layer, and where each belongs in the state."""
 
     @property
@@ -82,14 +80,17 @@ class Names(Protocol):
         """Where a row belongs; names not seen before are entered."""
         ...
 
-    def forget(self, mark: Any) -> None:
+    def forget(self, mark: object) -> None:
         """Forget the names entered since ``mark`` was taken."""
         ...
 
 
 def as_names(names: Sequence[str] | str) -> Sequence[str]:
     """Names of columns; a text is one name."""
-    return (names,) if isinstance(names, str) else several(names, "groups or features", "names")
+    if isinstance(names, str):
+        return (str(names),)
+    given = iterable(names, "groups or features", "names")
+    return [str(name) if isinstance(name, str) else name for name in given]
 
 
 class Roster:
@@ -100,27 +101,20 @@ class Roster:
 
     __slots__ = (
         "clocked", "disjoint", "features", "groups", "index", "listed", "ones", "own", "picked", "places", "prefixes",
-        "rows", "scalar", "together",
+        "rows", "scalar", "size", "together",
     )  # fmt: skip
 
     keys = 1
 
     def __init__(
-        self,
-        groups: Sequence[str] | str = (),
-        features: Sequence[str] | str = (),
-        together: bool = False,
+        self, groups: Sequence[str] | str = (), features: Sequence[str] | str = (), together: bool = False
     ) -> None:
         groups, features = as_names(groups), as_names(features)
         for name in (*groups, *features):
             if not isinstance(name, str) or not name:
-                raise BadInput(
-                    f"{name!r} is not a column name; groups and features are lists of names"
-                )
+                raise BadInput(f"{as_shown(name)} is not a column name; groups and features are lists of names")
         if len(set(groups)) < len(groups) or len(set(features)) < len(features):
-            raise BadInput(
-                f"a name appears twice in groups {list(groups)} or features {list(features)}"
-            )
+            raise BadInput(f"a name appears twice in groups {list(groups)} or features {list(features)}")
         self.groups, self.features = tuple(groups), tuple(features)
         self.prefixes = tuple(f"{column_name(group)}=" for group in groups)
         self.own = tuple(map(column_name, features))  # the parameters of features
@@ -130,11 +124,10 @@ class Roster:
         # Time is counted with the rows of a cell where every row has just one, else by a clock of its own.
         self.clocked = "rows" if self.scalar or self.disjoint != self.together else "clock"
         self.ones = (1.0,) * len(self.groups)
+        self.size = float(max(1, len(self.groups)))  # c^2 as far as it is known in advance
         self.index: dict[str, int] = {}
         self.listed: list[str] = []  # the same names in order, as far as somebody asked for them
-        self.places: dict[
-            tuple[str, ...], Place
-        ] = {}  # of the names of a row, as they are asked for
+        self.places: dict[tuple[str, ...], Place] = {}  # of the names of a row, as they are asked for
         # Row and place (None with features) of the values of the group columns and their types.
         self.rows: dict[Any, tuple[Row, Place | None]] = {}
         # The values of all group columns, one of them twice: a tuple also where there is just one.
@@ -145,18 +138,11 @@ class Roster:
             self.index[name] = len(self.index)
 
     @property
-    def size(self) -> float:
-        """c^2 as far as it is known in advance: the number of group columns, at least 1."""
-        return float(max(1, len(self.groups)))
-
-    @property
     def count(self) -> int:
-        """How many parameters there are."""
         return len(self.index)
 
     @property
     def names(self) -> list[str]:
-        """The parameters by name."""
         return list(self.spelled)
 
     @property
@@ -177,7 +163,7 @@ class Roster:
             return row, place
         own = named(features, self.features, "feature")
         values = [
-            x if type(x) is float and isfinite(x) else number(x, f"feature {name}")
+            x if type(x) is float and isfinite(x) else as_number(x, f"feature {name}")
             for name, x in zip(self.features, own, strict=True)
         ]
         names = row.names + self.own
@@ -236,12 +222,9 @@ class Roster:
             or (not self.scalar and groups != len(self.groups))
             or not all(map(str.startswith, row.names, self.prefixes))
         ):
-            raise BadInput(
-                f"a row of {row.names} is not one of this layer's; post it where it was served"
-            )
+            raise BadInput(f"a row of {row.names} is not one of this layer's; post it where it was served")
 
     def mark(self) -> Any:
-        """What ``forget`` goes back to."""
         return len(self.index)
 
     def forget(self, mark: Any) -> None:
@@ -252,11 +235,9 @@ class Roster:
         while len(self.index) > mark:
             self.index.popitem()
 
-    def columns(
-        self, n: int, groups: Sequence[tuple[Ints, list[str]]], features: list[Floats]
-    ) -> Placed:
+    def columns(self, n: int, groups: Sequence[tuple[Ints, list[str]]], features: list[Floats]) -> Placed:
         """Whole columns (groups as codes and names); groups not seen before are entered."""
-        nothing = zeros(n)
+        nothing = constant(n, 0)
         if self.scalar:
             rows = single(nothing)
             return Placed(rows, rows, nothing, nothing, None)
@@ -286,7 +267,6 @@ class Roster:
         return [(codes, place) for (codes, _), place in zip(groups, own, strict=True)]
 
     def row_at(self, params: Sequence[int], values: Sequence[float], key: int) -> Row:
-        """The row of these places, by name."""
         return Row(tuple([self.spelled[j] for j in params]), tuple(values))
 
     @property
@@ -298,7 +278,6 @@ class Roster:
         return self.listed
 
     def state(self) -> dict[str, Any]:
-        """The names, ready for the codec."""
         return {"names": self.names}
 
     def restore(self, state: dict[str, Any]) -> Renamed:
@@ -334,7 +313,7 @@ class Roster:
         """Which parameters some row was served from, given the rows of every cell."""
         return np.broadcast_to(rows > 0.0, self.count)
 
-    def rows_by_key(self, rows: Any, served: int) -> Any:
+    def rows_by_key(self, rows: object, served: int) -> Any:
         """How many rows each series was served, given those of every cell and of all."""
         return np.array([float(served)])
 
@@ -351,16 +330,16 @@ def is_given(columns: Any) -> bool:
         return True
 
 
-def is_mapping(value: Any) -> bool:
+def is_mapping(value: object) -> bool:
     """Whether names lead to values: a dictionary, a series or a frame."""
     return hasattr(value, "__getitem__") and (hasattr(value, "keys") or hasattr(value, "columns"))
 
 
-def named(given: Mapping[str, Any] | None, wanted: Sequence[str], what: str) -> list[Any]:
+def named(given: Mapping[str, object] | None, wanted: Sequence[str], what: str) -> list[Any]:
     """The values of all wanted columns, in order; a missing or unknown column is refused."""
     given = {} if given is None else given
     if not is_mapping(given):
-        raise BadInput(f"{what}s={given!r}: give a mapping from columns, {list(wanted)}, to values")
+        raise BadInput(f"{what}s={as_shown(given)}: give a mapping from columns, {list(wanted)}, to values")
     if len(given) == len(wanted) and all(map(given.__contains__, wanted)):
         return list(map(given.__getitem__, wanted))
     check_known(given, wanted, what)
@@ -369,7 +348,7 @@ def named(given: Mapping[str, Any] | None, wanted: Sequence[str], what: str) -> 
 
 
 def remember(found: dict[Any, Any], key: Any, value: Any) -> None:
-    """Keep what would be made anew at every event; so many at most that it is no burden."""
+    """Bounded cache."""
     if len(found) >= REMEMBERED:
         found.clear()
     found[key] = value
@@ -380,7 +359,7 @@ ALONE = (SCALAR, Place((0,), (0,), 0, 0))
 NO_GROUP = Row((), ())
 
 
-def check_known(given: Mapping[str, Any], wanted: Sequence[str], what: str) -> None:
+def check_known(given: Mapping[str, object], wanted: Sequence[str], what: str) -> None:
     """Refuse a column that the layer was not made with."""
     extra = sorted(set(given) - set(wanted), key=str)
     if extra:

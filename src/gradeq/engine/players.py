@@ -7,28 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.engine.checks import number
 from gradeq.engine.names import Placed, Renamed, respelled
+from gradeq.engine.scalars import as_number
 from gradeq.errors import BadInput, StateError
-from gradeq.ledger.batch import Floats, Ints, Rows, first_rows, single
-from gradeq.ledger.constants import zeros
-from gradeq.ledger.meetings import MET
-from gradeq.ledger.pairs import PAIR, Pairs
+from gradeq.inputs.arguments import MISSING_NAME, name_of, text_name
+from gradeq.ledger.batch import Floats, Ints, Rows, constant, first_rows, single
+from gradeq.ledger.pair_table import MET, PAIR, GamePairs
 from gradeq.ledger.values import Place, Row, new
-from gradeq.naming import MISSING_NAME, name_of, text_name
 
 HOME = "(first side)"
 
 
-def player_name(player: Any) -> str:
+def player_name(player: object) -> str:
     """The name of a player as text: 7 and "7" are one; an absent name is refused."""
     name = name_of(player)
     if name == MISSING_NAME:
         raise BadInput(f"player {player!r} has no name; drop the game or name the player")
     if name == HOME:
-        raise BadInput(
-            f"player {player!r} has the name reserved for the first side's parameter; rename it"
-        )
+        raise BadInput(f"player {player!r} has the name reserved for the first side's parameter; rename it")
     return name
 
 
@@ -52,7 +48,6 @@ class Players:
 
     @property
     def count(self) -> int:
-        """How many parameters there are, the first side's included."""
         return len(self.names)
 
     @property
@@ -63,12 +58,10 @@ class Players:
     def side(self, home: float) -> float:
         """Where the first side is: 1 at home, 0 on neutral ground, -1 when the second side is at home; scaled."""
         if not self.home:
-            if number(home, "home") != 1.0:
-                raise BadInput(
-                    f"home={home!r}: this Elo has no advantage of the first side; use home_advantage=True"
-                )
+            if as_number(home, "home") != 1.0:
+                raise BadInput(f"home={home!r}: this Elo has no advantage of the first side; use home_advantage=True")
             return 0.0
-        value = number(home, "home")
+        value = as_number(home, "home")
         if not -1.0 <= value <= 1.0:
             raise BadInput(f"home={value}: give 1 (a at home), 0 (neutral) or -1 (b at home)")
         return value * self.scale
@@ -78,10 +71,10 @@ class Players:
         h = self.side(home)
         one, two = player_name(a), player_name(b)
         if one == two:
-            raise BadInput(f"player {one!r} against itself is not a game; leave it out")
+            raise BadInput(f"player {one!r} cannot play itself; leave this game out")
         return Row((one, two, HOME), (*PAIR, h)) if h else Row((one, two), PAIR)
 
-    def pair(self, a: Any, b: Any) -> tuple[int, int] | None:
+    def pair(self, a: object, b: object) -> tuple[int, int] | None:
         """The numbers of two players that were seen before, None for any others."""
         j = self.index.get(a if type(a) is str else str(a) if type(a) is int else "")
         k = self.index.get(b if type(b) is str else str(b) if type(b) is int else "")
@@ -123,20 +116,16 @@ class Players:
             or len(set(players) - {HOME}) != 2
             or row.values[:2] != PAIR
         ):
-            raise BadInput(
-                f"a row of {row.names} is not one of this layer's; post it where it was served"
-            )
+            raise BadInput(f"a row of {row.names} is not one of this layer's; post it where it was served")
 
     def mark(self) -> Any:
-        """What ``forget`` goes back to."""
         return len(self.names)
 
     def forget(self, mark: Any) -> None:
-        """Forget the players entered since ``mark`` was taken."""
         while len(self.names) > mark:
             del self.index[self.names.pop()]
 
-    def entered(self, own: Sequence[tuple[Ints, list[str]]]) -> Pairs:
+    def entered(self, own: Sequence[tuple[Ints, list[str]]]) -> GamePairs:
         """Two columns of players (codes and names); new ones are numbered as they would be one game at a time."""
         fresh: dict[str, int] = {}
         games = [np.bincount(codes, minlength=len(names)) for codes, names in own]
@@ -155,12 +144,12 @@ class Players:
             np.add.at(counts, table, count)
             sides.append(table.take(codes) if len(table) else codes)
         a, b = sides
-        return Pairs(a, b, counts)
+        return GamePairs(a, b, counts)
 
-    def columns(self, pairs: Pairs, home: Floats | None) -> Placed:
+    def columns(self, pairs: GamePairs, home: Floats | None) -> Placed:
         """Whole columns of games as places."""
         n = len(pairs.a)
-        nothing = zeros(n)
+        nothing = constant(n, 0)
         cells: Any = single(nothing) if self.together else pairs
         if home is None:
             rows: Any = pairs
@@ -174,11 +163,9 @@ class Players:
         return Placed(Rows(starts, index, values), cells, nothing, nothing, entries.astype(float))
 
     def row_at(self, params: Sequence[int], values: Sequence[float], key: int) -> Row:
-        """The row of these places, by name."""
         return Row(tuple([self.names[j] for j in params]), tuple(values))
 
     def state(self) -> dict[str, Any]:
-        """The names, ready for the codec."""
         return {"names": self.players}
 
     def restore(self, state: dict[str, Any]) -> Renamed:
@@ -191,9 +178,7 @@ class Players:
         self.index = {name: j for j, name in enumerate(names)}
         met = np.frombuffer(state["columns"]["met"]).reshape(-1, MET)
         one, two = met[:, 0], met[:, 1]
-        if not (
-            (one < two) & (two < len(names)) & (np.floor(met[:, :2]) == met[:, :2]).all(axis=1)
-        ).all():
+        if not ((one < two) & (two < len(names)) & (np.floor(met[:, :2]) == met[:, :2]).all(axis=1)).all():
             raise StateError("the state is damaged: a pair of players that nobody knows has met")
         if len(np.unique(met, axis=0)) < len(met):
             raise StateError("the state is damaged: a pair of players stands twice")
@@ -205,8 +190,7 @@ class Players:
         found[0] = found.any()
         return found
 
-    def rows_by_key(self, rows: Any, served: int) -> Any:
-        """How many games there were: a layer has one series."""
+    def rows_by_key(self, rows: object, served: int) -> Any:
         return np.array([float(served)])
 
     def merged(self, other: Players) -> tuple[list[int], list[int]]:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradeq.engine.checks import Ints, as_array, check_finite, check_index, floats, integers
+from gradeq.engine.scalars import Ints, as_array, check_finite, check_index, floats, integers
 from gradeq.errors import BadInput
-from gradeq.ledger.batch import Rows, single
-from gradeq.ledger.constants import zeros
+from gradeq.ledger.batch import Rows, constant, single
+from gradeq.records import copy_with
 
 NOTHING = np.empty(0, dtype=np.int64)
 NO_VALUES = np.empty(0)
@@ -27,7 +27,7 @@ class Sparse(NamedTuple):
     value: Any
 
 
-class Pairs(NamedTuple):
+class PairRows(NamedTuple):
     """Two players a row: -1 at ``a``, +1 at ``b``, so that the margin is theta_b - theta_a."""
 
     a: Any
@@ -35,7 +35,7 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class RowTable:
     """Rows over ``width`` parameters, converted but not yet looked at; single ones have only their index so far."""
 
     rows: Rows
@@ -53,7 +53,7 @@ class Table:
             return single(rows.params[first:stop])
         if rows.dense:
             own = slice(first * self.width, stop * self.width)
-            return rows._replace(values=rows.values[own])
+            return copy_with(rows, values=rows.values[own])
         own = slice(rows.starts[first], rows.starts[stop])
         starts = rows.starts[first : stop + 1] - rows.starts[first]
         return Rows(starts, rows.params[own], rows.values[own])
@@ -71,16 +71,16 @@ class Table:
             check_finite(rows.values, "rows.value", entry, "entry")
 
 
-def table(rows: Any, width: int, count: int) -> Table:
+def table(rows: object, width: int, count: int) -> RowTable:
     """Any form of rows: None is one parameter with z = 1, integers are one active index, else as they are."""
     if rows is None:
         if width != 1:
             raise BadInput(f"rows=None serves one parameter, not {width}; give rows")
-        return _indexed(zeros(count), 1)
+        return _indexed(constant(count, 0), 1)
     if isinstance(rows, Sparse):
-        return Table(_sparse(rows), width)
-    if isinstance(rows, Pairs):
-        return Table(_pairs(rows), width)
+        return RowTable(_sparse(rows), width)
+    if isinstance(rows, PairRows):
+        return RowTable(_pairs(rows), width)
     array = as_array(rows, "rows")
     if array.ndim == 1 and (array.dtype.kind in "iu" or not array.size):
         return _indexed(integers(array, "rows"), width)
@@ -91,18 +91,18 @@ def table(rows: Any, width: int, count: int) -> Table:
     matrix = floats(array, "rows", dimensions=2)
     if matrix.shape[1] != width:
         raise BadInput(f"rows: {matrix.shape[1]} columns for {width} parameters; give one each")
-    return Table(Rows(NOTHING, NOTHING, matrix.reshape(-1), dense=True), width)
+    return RowTable(Rows(NOTHING, NOTHING, matrix.reshape(-1), dense=True), width)
 
 
-def one_row(row: Any, width: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+def one_row(row: object, width: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """The entries of one row: None, an index, a dense row, or Sparse / Pairs of one row."""
     if row is None and width == 1:
         return (0,), (1.0,)
     if isinstance(row, (int, np.integer)) and not isinstance(row, bool):
         check_index(np.array([row], dtype=np.int64), "row", width)
         return (int(row),), (1.0,)
-    if isinstance(row, Pairs):
-        row = Pairs(np.atleast_1d(row.a), np.atleast_1d(row.b))
+    if isinstance(row, PairRows):
+        row = PairRows(np.atleast_1d(row.a), np.atleast_1d(row.b))
     elif row is not None and not isinstance(row, Sparse):
         row = floats(row, "row")[None, :]
     made = table(row, width, 1)
@@ -113,8 +113,8 @@ def one_row(row: Any, width: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
     return tuple(params), tuple(made.rows.values.tolist())
 
 
-def _indexed(index: Ints, width: int) -> Table:
-    return Table(Rows(NOTHING, index, NO_VALUES, single=True), width)
+def _indexed(index: Ints, width: int) -> RowTable:
+    return RowTable(Rows(NOTHING, index, NO_VALUES, single=True), width)
 
 
 def _sparse(rows: Sparse) -> Rows:
@@ -131,7 +131,7 @@ def _sparse(rows: Sparse) -> Rows:
     return Rows(starts, index, value)
 
 
-def _pairs(rows: Pairs) -> Rows:
+def _pairs(rows: PairRows) -> Rows:
     a, b = integers(rows.a, "rows.a"), integers(rows.b, "rows.b")
     if len(a) != len(b):
         raise BadInput(f"rows: {len(a)} values of a and {len(b)} of b; give one of each for a row")

@@ -18,21 +18,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradeq.engine.branches import Branches
-from gradeq.engine.early_labels import HELD, EarlyLabels
-from gradeq.errors import (
-    BadInput,
-    ExpiredTicket,
-    ReplacedPrediction,
-    StateError,
-    UnknownTicket,
-)
+from gradeq.engine.label_stats import HELD, EarlyLabels
+from gradeq.errors import BadInput, ExpiredTicket, LabelConflict, ReplacedPrediction, StateError, UnknownTicket
+from gradeq.inputs.arguments import as_shown
+from gradeq.inputs.durations import DATES, comparable, format_span, needs_dates, remedy
 from gradeq.ledger.values import Place, Posting, Row, Ticket, brief, checked_fields, new
-from gradeq.spans import comparable, remedy, spelled
+from gradeq.records import copy_with
+from gradeq.tables import some
 
 Id = str | int
+LARGEST_ID = 10**4000  # Python writes no longer numbers
 
 
-class Waiting(NamedTuple):
+class WaitingLabel(NamedTuple):
     """A ticket of a run whose label is known but not yet due."""
 
     ticket: Ticket
@@ -48,7 +46,7 @@ Fields = tuple[Any, ...]
 Opened = tuple[Fields, Place | None, Id | None, float | None]
 
 
-class Book:
+class TicketBook:
     """Open tickets by number and by id, the last ``remember`` closed and expired ids.
 
     Tickets without an id: ``queue`` keeps them all, first in, first out. Else a single prediction (of each key)
@@ -56,9 +54,9 @@ class Book:
     """
 
     __slots__ = (
-        "branches", "by_id", "by_key", "clock", "closed", "desk", "due", "early", "forgotten", "held", "lapsed",
-        "maturity", "missing_is", "newest", "now", "oldest", "oldest_without_id", "opened", "queue", "remember",
-        "replaced", "singles", "timed", "ttl", "waiting",
+        "branches", "by_id", "by_key", "clock", "closed", "desk", "due", "early", "forgotten", "lapsed", "maturity",
+        "missing_is", "newest", "now", "oldest", "oldest_without_id", "opened", "queue", "remember", "replaced",
+        "singles", "timed", "ttl", "waiting", "waiting_ids",
     )  # fmt: skip
 
     def __init__(self, ttl: float | None, remember: int = 10_000, *, queue: bool = False) -> None:
@@ -82,14 +80,13 @@ class Book:
         self.by_id: dict[Id, int] = {}
         # The numbers of each key's open tickets, from the first time that a key is asked for.
         self.by_key: dict[str, OrderedDict[int, None]] | None = None
-        self.timed: list[
-            tuple[float, int]
-        ] = []  # a heap of when tickets were served; some are closed by now
+        # A heap of when tickets were served; some are closed by now.
+        self.timed: list[tuple[float, int]] = []
         self.closed: OrderedDict[Id, Posting] = OrderedDict()  # most of them not judged yet
         self.lapsed: OrderedDict[Id, None] = OrderedDict()
         # Labels of earlier runs that are known but not yet due, by the number of their ticket, oldest first.
-        self.waiting: dict[int, Waiting] = {}
-        self.held: dict[Id, int] = {}  # the numbers of those of them that have an id
+        self.waiting: dict[int, WaitingLabel] = {}
+        self.waiting_ids: dict[Id, int] = {}  # the numbers of those of them that have an id
         # A heap of when a run has to look at each of them; some are gone or due at another time by now.
         self.due: list[tuple[float, int]] = []
         self.forgotten = 0  # ids that were closed or expired and are no longer remembered
@@ -97,10 +94,12 @@ class Book:
         self.desk: dict[str, Any] = {}  # what is noted from run to run
         self.clock: str | None = None  # the kind of the times that are being looked at
 
-    def blank(self) -> Book:
+    def blank(self) -> TicketBook:
         """An empty book with the same settings."""
-        made = Book(self.ttl, self.remember, queue=self.queue)
+        made = TicketBook(self.ttl, self.remember, queue=self.queue)
         made.maturity, made.missing_is = self.maturity, self.missing_is
+        if self.clock_before == DATES:
+            made.take_dates()
         made.branches.trusting = self.branches.trusting
         made.early = None if self.early is None else EarlyLabels(self.early.means)
         return made
@@ -108,27 +107,26 @@ class Book:
     def __len__(self) -> int:
         return len(self.opened) + len(self.waiting)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Book:
+    def __deepcopy__(self, memo: dict[int, object]) -> TicketBook:
         """An independent book; tickets and postings never change, so both may hold them."""
-        twin = Book(self.ttl, self.remember, queue=self.queue)
+        twin = TicketBook(self.ttl, self.remember, queue=self.queue)
         for name in self.__slots__:
             setattr(twin, name, copy(getattr(self, name)))
         twin.by_key, twin.desk = None, deepcopy(self.desk, memo)
-        twin.early = deepcopy(self.early, memo)
         return twin
 
-    def check_new(self, id: Any) -> Id | None:
+    def check_new(self, id: object) -> Id | None:
         """An id as it is kept; one that was served before is refused."""
         if id is None:
             return None
-        own: Id = id if type(id) is int or type(id) is str else id_of(id)
+        own: Id = id if type(id) is str else id_of(id)
         if self.knows(own):
             raise BadInput(f"id {own!r} was already served; every prediction needs its own id")
         return own
 
     def knows(self, id: Id) -> bool:
         """Whether this id is open, closed or expired, as far as is remembered."""
-        return id in self.by_id or id in self.closed or id in self.lapsed or id in self.held
+        return id in self.by_id or id in self.closed or id in self.lapsed or id in self.waiting_ids
 
     def tickets(self, latest: bool = False) -> Iterator[tuple[Ticket, Id | None, float | None]]:
         """The open tickets with id and time, the oldest first, or the latest."""
@@ -137,11 +135,7 @@ class Book:
             yield ticket_of(fields), id, time
 
     def put(
-        self,
-        ticket: Fields,
-        id: Id | None = None,
-        time: float | None = None,
-        place: Place | None = None,
+        self, ticket: Fields, id: Id | None = None, time: float | None = None, place: Place | None = None
     ) -> None:
         """Keep a ticket that was just opened."""
         number = ticket[0]
@@ -175,15 +169,11 @@ class Book:
         self.put(ticket, None, time, place)
 
     def replace_single(self, key: str | None) -> None:
-        """Drop the single ticket without an id (of this key) and count it, if there is one.
-
-        With ``missing_is`` its row stays: it has no label when it is mature.
-        """
+        """Drop the single ticket without an id (of this key) and count it, if there is one."""
         number = self.single(key)
         if number is not None:
             del self.singles[key]
-            if self.missing_is is None:
-                self.withdraw(number)
+            self.withdraw(number)
             self.replaced[key] = self.replaced.get(key, 0) + 1
 
     def _enter(self, ticket: Fields) -> None:
@@ -194,7 +184,7 @@ class Book:
     def find(self, id: Id | None = None, key: str | None = None, batch: bool = False) -> Opened:
         """The open ticket of this id, or the one without an id that a label now belongs to; it stays open.
 
-        Without an id: the single one (of this key), else the oldest of a batch, else the oldest with an id. With
+        Without an id: the single one (of this key), else the oldest of a batch, else the only one with an id. With
         ``batch`` the single one comes last, and with ``queue`` the oldest of all is taken.
         """
         if id is not None:
@@ -212,19 +202,28 @@ class Book:
             return self._single(key)
         with suppress(UnknownTicket):
             return self._oldest(key, every=False)
-        return self._oldest(key, every=True)
+        found = self._oldest(key, every=True)
+        waiting = len(self.by_id if key is None or self.by_key is None else self.by_key[key])
+        if waiting > 1:
+            of = "" if key is None else f" of key {key!r}"
+            raise UnknownTicket(
+                f"{waiting:,} predictions{of} wait for a label, all with ids, so nobody knows whose label this is; "
+                "say it: update(y, id=...), or make the layer with queue=True if labels come in the order of "
+                "predictions"
+            )
+        return found
 
     def _of_id(self, id: Id) -> Opened:
         number = self.by_id.get(id)
         if number is not None:
             return self.opened[number]
         if id in self.lapsed:
-            why = "was skipped" if self.ttl is None else f"has expired (ttl {spelled(self.ttl)})"
+            why = "was skipped" if self.ttl is None else f"has expired (ttl {format_span(self.ttl)})"
             raise ExpiredTicket(f"id {id!r} {why}; its label is not used")
         if self.forgotten:
             raise UnknownTicket(
                 f"id {id!r} is not known: it was never served here, or it was forgotten "
-                f"({self.forgotten:,} ids were; the last {self.remember:,} closed ones are kept)"
+                f"({some(self.forgotten, 'id', 'was', 'were')}; the last {self.remember:,} closed are kept)"
             )
         raise UnknownTicket(f"id {id!r} was never served here; predict with this id first")
 
@@ -296,10 +295,18 @@ class Book:
     def shut(self, id: Id, posting: Posting) -> None:
         """Remember what the label of this id added."""
         closed = self.closed
-        closed[id] = posting._replace(slopes=()) if posting[12] else posting
+        closed[id] = copy_with(posting, slopes=()) if posting[12] else posting
         if len(closed) > self.remember:
             closed.popitem(last=False)
             self.forgotten += 1
+
+    def known_label(self, id: Id) -> Any:
+        """The label of an id that has one, posted or waiting; ``LabelConflict`` if a service has taken it back."""
+        if id in self.waiting_ids:
+            return self.waiting[self.waiting_ids[id]].y
+        if self.closed[id].sign < 0.0:
+            raise LabelConflict(f"the label of id {id!r} was taken back; use correct(id, label) to enter another")
+        return self.closed[id].y
 
     def lapse(self, id: Id) -> None:
         """Remember that the ticket of this id has expired."""
@@ -315,11 +322,11 @@ class Book:
         if self.singles.get(fields[1].key) == fields[0]:
             del self.singles[fields[1].key]
         self._unlist(fields, id)
-        self.hold([Waiting(ticket_of(fields), y, due, due if time is None else time, id)])
+        self.hold([WaitingLabel(ticket_of(fields), y, due, due if time is None else time, id)])
 
-    def count_missing(self, now: float) -> list[Waiting]:
+    def count_missing(self, now: float) -> list[WaitingLabel]:
         """Rows that are mature without a label wait as ``missing_is``, due when they became mature."""
-        found: list[Waiting] = []
+        found: list[WaitingLabel] = []
         if self.missing_is is None or self.maturity is None:
             return found
         while self.timed and just_after(self.timed[0][0] + self.maturity) <= now:
@@ -329,10 +336,10 @@ class Book:
                 found.append(self.waiting[opened[0][0]])
         return found
 
-    def reopen(self, waiting: Iterable[Waiting]) -> None:
+    def reopen(self, waiting: Iterable[WaitingLabel]) -> None:
         """Let rows wait for their label again that a run had counted as missing, since the run was refused."""
         for own in waiting:
-            self._release(own.ticket.number)
+            self.release(own.ticket.number)
             self.put(own.ticket, own.id, own.time)
             self.oldest = min(self.oldest, own.ticket.number)
         self.opened = dict(sorted(self.opened.items()))
@@ -344,10 +351,9 @@ class Book:
 
     @property
     def held_back(self) -> list[int]:
-        """The numbers of all rows whose label is held back."""
         return [number for number in sorted(self.waiting) if self.is_held_back(number)]
 
-    def due_by(self, until: float) -> list[Waiting]:
+    def due_by(self, until: float) -> list[WaitingLabel]:
         """The waiting labels that are due, or whose tickets expire, by this time, oldest ticket first.
 
         Perhaps a few more; what none of this is true for is not looked at.
@@ -360,29 +366,28 @@ class Book:
                 at += (2 * k + 1, 2 * k + 2)
         return [self.waiting[number] for number in sorted(found & self.waiting.keys())]
 
-    def hold(self, waiting: Iterable[Waiting], instead: Iterable[Waiting] = ()) -> None:
-        """Keep these labels until they are due; of those ``instead`` of which they are, none but these."""
+    def hold(self, waiting: Iterable[WaitingLabel], instead: Iterable[WaitingLabel] = ()) -> None:
+        """Keep these labels until they are due; they replace those of ``instead``."""
         kept = {own.ticket.number: own for own in waiting}
         for old in instead:
             if old.ticket.number not in kept:
-                self._release(old.ticket.number)
+                self.release(old.ticket.number)
         while self.due and self.due[0][1] not in self.waiting:
             heappop(self.due)
         for number, own in kept.items():
             self.waiting[number] = own
             if own.id is not None:
-                self.held[own.id] = number
+                self.waiting_ids[own.id] = number
             heappush(self.due, (self._moment(own), number))
         if len(self.due) > 64 + 2 * len(self.waiting):
             self.due = [(self._moment(own), number) for number, own in self.waiting.items()]
             heapify(self.due)
 
-    def _moment(self, own: Waiting) -> float:
-        """When a run has to look at a waiting label."""
+    def _moment(self, own: WaitingLabel) -> float:
         return float(own.due if self.ttl is None else min(own.due, own.time + self.ttl))
 
-    def _release(self, number: int) -> None:
-        self.held.pop(self.waiting.pop(number).id, None)  # type: ignore[arg-type]
+    def release(self, number: int) -> None:
+        self.waiting_ids.pop(self.waiting.pop(number).id, None)  # type: ignore[arg-type]
 
     def give_up(self, id: Id, now: float) -> None:
         """Let the ticket of this id expire if it is older than the time to live."""
@@ -396,24 +401,34 @@ class Book:
         known = self.knows(id)
         if id in self.by_id:
             self._unlist(self.opened.pop(self.by_id[id])[0], id)
-        if id in self.held:
-            self._release(self.held[id])
+        if id in self.waiting_ids:
+            self.release(self.waiting_ids[id])
         self.closed.pop(id, None)
         self.lapsed.pop(id, None)
         self.forgotten += known
 
     def check_clock(self, kind: str | None, what: str) -> None:
         """Refuse times that cannot be compared with those before; the kind is noted with the next row."""
-        times = self.desk.get("times")
-        before = times.get("kind") if isinstance(times, dict) else None
+        before = self.clock_before
         if not comparable(before, kind):
+            spans = {"ttl": self.ttl, "maturity": self.maturity}
+            if before == DATES and any(spans.values()):
+                raise BadInput(f"{what}: {needs_dates(spans, kind)}")
             raise BadInput(
                 f"{what} holds {kind}, and times of this layer were {before} so far; {remedy(before, kind)}"
             )
         self.clock = kind
 
+    @property
+    def clock_before(self) -> str | None:
+        """The kind of the times of this layer so far, if any are known."""
+        times = self.desk.get("times")
+        return times.get("kind") if isinstance(times, dict) else None
+
+    def take_dates(self) -> None:
+        self.desk["times"] = {"kind": DATES}
+
     def note_clock(self) -> None:
-        """Remember the kind of the times that were looked at last."""
         if self.clock is not None:
             self.desk["times"] = {**self.desk.get("times", {}), "kind": self.clock}
             self.clock = None
@@ -453,10 +468,10 @@ class Book:
         for number, (fields, _, id, time) in self.opened.items():
             self.opened[number] = ((number, row(fields[1]), *fields[2:]), None, id, time)
         for number, held in self.waiting.items():
-            ticket = held.ticket._replace(row=row(held.ticket.row))
-            self.waiting[number] = held._replace(ticket=ticket)
+            ticket = copy_with(held.ticket, row=row(held.ticket.row))
+            self.waiting[number] = copy_with(held, ticket=ticket)
         for own, posting in self.closed.items():
-            self.closed[own] = posting._replace(row=row(posting.row))
+            self.closed[own] = copy_with(posting, row=row(posting.row))
 
     def state(self) -> dict[str, Any]:
         """Everything, ready for the codec."""
@@ -465,30 +480,20 @@ class Book:
             "open": [(brief(ticket), id, time) for ticket, id, time in self.tickets()],
             "closed": [[id, brief(posting)] for id, posting in self.closed.items()],
             "lapsed": list(self.lapsed),
-            "waiting": [
-                (brief(own.ticket), *(own[1:] if own.id is not None else own[1:4]))
-                for own in waiting
-            ],
+            "waiting": [(brief(own.ticket), *(own[1:] if own.id is not None else own[1:4])) for own in waiting],
             "now": self.now,
             **self._singles_state(),
             **self.branches.state(),
             **({"forgotten": self.forgotten} if self.forgotten else {}),
             **({"desk": self.desk} if self.desk else {}),
-            **(
-                {"early": self.early.state()}
-                if self.early is not None and self.early.sums[0]
-                else {}
-            ),
+            **({"early": self.early.state()} if self.early is not None and self.early.sums[0] else {}),
         }
 
     def _singles_state(self) -> dict[str, Any]:
         queued = len(self.opened) > len(self.by_id) and not self.queue  # some have no id
         singles = [number for number in self.singles.values() if number in self.opened]
         replaced = [[key, count] for key, count in self.replaced.items()]
-        return {
-            **({"singles": singles} if queued else {}),
-            **({"replaced": replaced} if replaced else {}),
-        }
+        return {**({"singles": singles} if queued else {}), **({"replaced": replaced} if replaced else {})}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a saved book."""
@@ -499,17 +504,15 @@ class Book:
             fresh.check_new(id)
             fresh.put(as_ticket(entry), id, time)
         fresh.oldest = fresh.oldest_without_id = min(fresh.opened, default=1)
-        fresh.hold([Waiting(as_ticket(entry), *own) for entry, *own in state["waiting"]])
+        fresh.hold([WaitingLabel(as_ticket(entry), *own) for entry, *own in state["waiting"]])
         named = sum(own.id is not None for own in fresh.waiting.values())
-        counts = (len(fresh.opened), len(fresh.closed), len(fresh.waiting), len(fresh.held))
+        counts = (len(fresh.opened), len(fresh.closed), len(fresh.waiting), len(fresh.waiting_ids))
         if counts != (*(len(state[name]) for name in ("open", "closed", "waiting")), named):
             raise StateError("the state is damaged: a ticket or an id stands twice")
         fresh.forgotten = int(state.get("forgotten", 0))
         fresh.replaced = {key: int(count) for key, count in state.get("replaced", ())}
         if any(count < 1 for count in fresh.replaced.values()):
-            raise StateError(
-                "the state is damaged: a number of replaced predictions is not positive"
-            )
+            raise StateError("the state is damaged: a number of replaced predictions is not positive")
         for number in state.get("singles", ()):
             fields, _, id, _ = fresh.opened[number]
             if id is not None or fields[1].key in fresh.singles or self.queue:
@@ -524,7 +527,6 @@ class Book:
 
 
 def just_after(time: float) -> float:
-    """The next moment that a float tells apart."""
     return math.nextafter(time, math.inf)
 
 
@@ -546,18 +548,18 @@ def warn_replaced(key: str | None) -> None:
     )
 
 
-def id_of(id: Any) -> Id:
+def id_of(id: object) -> Id:
     """An id as it is kept, numpy's as Python's own.
 
     What a saved state would not give back as it was, or equals another (1 == 1.0 == True), is refused.
     """
-    if type(id) is int or type(id) is str:
-        return id
     if isinstance(id, str):
         return str(id)
-    if isinstance(id, np.integer):
+    if isinstance(id, np.integer) and not isinstance(id, np.timedelta64):
         return int(id)
-    raise BadInput(f"id {id!r} is neither text nor a whole number; give one of these")
+    if type(id) is int and -LARGEST_ID < id < LARGEST_ID:
+        return id
+    raise BadInput(f"id {as_shown(id)} is neither text nor a whole number; give one of these")
 
 
 def ticket_of(fields: Fields) -> Ticket:
@@ -568,11 +570,9 @@ def ticket_of(fields: Fields) -> Ticket:
     return ticket
 
 
-def as_ticket(entry: Sequence[Any]) -> Ticket:
-    """A ticket from its saved form."""
+def as_ticket(entry: Sequence[object]) -> Ticket:
     return Ticket(*checked_fields(Ticket, entry))
 
 
-def as_posting(entry: Sequence[Any]) -> Posting:
-    """A posting from its saved form."""
+def as_posting(entry: Sequence[object]) -> Posting:
     return Posting(*checked_fields(Posting, entry))

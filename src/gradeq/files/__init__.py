@@ -11,40 +11,17 @@ Codebook turns names into dense codes, Clock reads times, sorted_by_time and Sca
 by time and put results back in file order, atomic writes any other file whole or not at all.
 """
 
-from gradeq.files.atomic import Together, atomic, write_text
-from gradeq.files.cells import MISSING, guard_formula, is_missing
+from gradeq.files.cells import guard_formula, is_missing, numeric
 from gradeq.files.codebook import Codebook
-from gradeq.files.numbers import numeric
-from gradeq.files.ordering import Ordered, Scatter, in_time_order, sorted_by_time
-from gradeq.files.places import check_output
+from gradeq.files.ordering import Scatter, in_time_order, sorted_by_time
+from gradeq.files.paths import OutputFiles, atomic, check_output, write_text
 from gradeq.files.table import Chunk, Table, open_table
 from gradeq.files.times import Clock, Times
-from gradeq.files.writer import Writer, kinds_of, output_format, write_rows
-from gradeq.naming import MISSING_NAME, name_of
+from gradeq.files.writer import Writer, kinds_of
+from gradeq.inputs.arguments import MISSING_NAME
 
 __all__ = [
-    "MISSING",
-    "MISSING_NAME",
-    "Chunk",
-    "Clock",
-    "Codebook",
-    "Ordered",
-    "Scatter",
-    "Table",
-    "Times",
-    "Together",
-    "Writer",
-    "atomic",
-    "check_output",
-    "guard_formula",
-    "in_time_order",
-    "is_missing",
-    "kinds_of",
-    "name_of",
-    "numeric",
-    "open_table",
-    "output_format",
-    "sorted_by_time",
-    "write_rows",
-    "write_text",
-]
+    "MISSING_NAME", "Chunk", "Clock", "Codebook", "Scatter", "Table", "Times", "OutputFiles", "Writer",
+    "atomic", "check_output", "guard_formula", "in_time_order", "is_missing", "kinds_of", "numeric",
+    "open_table", "sorted_by_time", "write_text",
+]  # fmt: skip

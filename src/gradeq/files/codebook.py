@@ -1,43 +1,243 @@
-"""Names to dense codes, growing from batch to batch: the index of a group, player or key."""
+"""Names to dense codes, batch by batch: hash tables for integers and texts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from gradeq.errors import BadInput
-from gradeq.files.arrays import integers, joined_texts, sized_bytes, text_bytes, texts, valid
-from gradeq.files.integers import IntegerCodes
-from gradeq.files.numbers import is_text
-from gradeq.files.texts import TextCodes, spelled_otherwise
+from gradeq.files.cells import Mask, integers, is_text, joined_texts, text_bytes, texts, valid
+from gradeq.inputs.arguments import MISSING_NAME, name_of, text_name
 from gradeq.kernels.choice import clock, kernel, note
-from gradeq.kernels.texts import code_texts
+from gradeq.kernels.texts import HEAD, code_texts
 from gradeq.ledger.batch import first_rows
-from gradeq.naming import MISSING_NAME, name_of, text_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 Int64s = npt.NDArray[np.int64]
+Number = TypeVar("Number", bound=np.generic)
+Codes = npt.NDArray[np.signedinteger]  # as short as they are stored
+
+# 2^64 over the golden ratio: multiplying by it spreads keys that lie close together.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+SMALL = 1 << 22
+HEAD_KEYS = 4096  # keys
+
+
+class IntegerCodes:
+    """Codes of integers, in order of first appearance.
+
+    Keys from 0 to 4 million index an array. Others use open addressing: all keys of a call probe together, and only
+    those whose slot has another key go on to the next.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._small = np.full(1 << 10, -1, np.int32)  # the code of each small key
+        self._clear(10)
+
+    def __call__(self, keys: Int64s, first_code: int) -> tuple[Int64s, Int64s]:
+        """Codes of the keys, and the new keys in order; these get first_code, first_code + 1, ..."""
+        codes = np.empty(len(keys), np.int64)
+        added = []
+        start, stop = 0, HEAD_KEYS
+        while True:  # in growing parts: only the unknown keys of a part are sorted
+            codes[start:stop], new = self._enter(keys[start:stop], first_code)
+            added.append(new)
+            first_code += len(new)
+            if stop >= len(keys):
+                return codes, np.concatenate(added)
+            start, stop = stop, 2 * stop if len(new) else len(keys)
+
+    def _enter(self, keys: Int64s, first_code: int) -> tuple[Codes, Int64s]:
+        codes, unknown = self._find(keys)
+        if not len(unknown):
+            return codes, keys[:0]
+        keys = keys[unknown]
+        new: Int64s  # without duplicates, in order of appearance
+        if keys.min() >= 0 and keys.max() < SMALL:
+            # A mark below -1 is not a code either. The earliest is written last, and stays.
+            marks = np.arange(-2, -2 - len(keys), -1, dtype=np.int32)
+            self._small[keys[::-1]] = marks[::-1]
+            new = keys[self._small[keys] == marks]
+        else:
+            distinct, first = np.unique(keys, return_index=True)
+            new = distinct[np.argsort(first, kind="stable")]
+        self.insert(new, np.arange(first_code, first_code + len(new)))
+        codes[unknown] = self._find(keys)[0]
+        return codes, new
+
+    def _clear(self, bits: int) -> None:
+        self._bits = bits
+        self._slot_key = np.zeros(1 << bits, np.int64)
+        self._slot_code = np.full(1 << bits, -1, np.int64)
+
+    def _home(self, keys: Int64s) -> Int64s:
+        spread = keys.view(np.uint64) * _SPREAD
+        home: Int64s = (spread >> np.uint64(64 - self._bits)).view(np.int64)
+        return home
+
+    def _find(self, keys: Int64s) -> tuple[Codes, Int64s]:
+        """Codes (-1 if unknown), and the positions of unknown keys."""
+        low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
+        codes: Codes
+        if low >= 0 and high < SMALL:
+            self._make_room(high)
+            codes = self._small.take(keys, mode="clip")  # quickest
+        elif low >= SMALL or high < 0:
+            codes = self._probe(keys)
+        else:
+            codes = np.empty(len(keys), np.int64)
+            small = (keys >= 0) & (keys < SMALL)
+            self._make_room(int(keys[small].max(initial=0)))
+            codes[small] = self._small[keys[small]]
+            codes[~small] = self._probe(keys[~small])
+        return codes, np.flatnonzero(codes < 0) if codes.min(initial=0) < 0 else keys[:0]
+
+    def _make_room(self, key: int) -> None:
+        if key >= len(self._small):
+            grown = np.full(1 << key.bit_length(), -1, np.int32)
+            grown[: len(self._small)] = self._small
+            self._small = grown
+
+    def _probe(self, keys: Int64s) -> Int64s:
+        mask = (1 << self._bits) - 1
+        slots = self._home(keys)
+        codes = self._slot_code[slots]
+        # Positions whose slot is taken by another key.
+        on = np.flatnonzero((self._slot_key[slots] != keys) & (codes >= 0))
+        slots = slots[on]
+        while len(on):
+            slots = (slots + 1) & mask
+            found = self._slot_code[slots]
+            codes[on] = found
+            further = (self._slot_key[slots] != keys[on]) & (found >= 0)
+            on, slots = on[further], slots[further]
+        return codes
+
+    def insert(self, keys: Int64s, codes: Int64s) -> None:
+        small = (keys >= 0) & (keys < SMALL)
+        if small.any():
+            self._make_room(int(keys[small].max()))
+            self._small[keys[small]] = codes[small]
+            keys, codes = keys[~small], codes[~small]
+        self.count += len(keys)
+        if 2 * self.count > 1 << self._bits:
+            taken = self._slot_code >= 0
+            keys = np.concatenate([self._slot_key[taken], keys])
+            codes = np.concatenate([self._slot_code[taken], codes])
+            self._clear(int(4 * self.count - 1).bit_length())
+        mask = (1 << self._bits) - 1
+        slots = self._home(keys)
+        while len(keys):
+            free = self._slot_code[slots] < 0
+            # Of several keys that want one free slot the last writer wins; the others go on.
+            self._slot_code[slots[free]] = codes[free]
+            self._slot_key[slots[free]] = keys[free]
+            lost = self._slot_code[slots] != codes
+            keys, codes, slots = keys[lost], codes[lost], (slots[lost] + 1) & mask
+
+
+Bytes = npt.NDArray[np.uint8]
+
+_BEGINS = np.isin(np.arange(256), list(b"-0123456789tTfF"))  # what may be spelled otherwise
+_TOGETHER = 64  # texts; what they are compared with fits into the cache
+
+
+class TextCodes:
+    """Codes of texts, in order of first appearance."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._entered = 0  # codes that are in the table; the others are entered with the next text
+        self._slots = np.zeros(1, np.int64)
+        self._bounds = np.zeros(1, np.int64)
+        self._records = np.zeros(1, np.uint32)
+
+    def __call__(self, starts: Int64s, ends: Int64s, text: Bytes, loop: Callable[..., int] = code_texts) -> Int64s:
+        codes = np.empty(len(starts), np.int64)
+        self._make_room(len(starts), int((ends - starts).sum()))
+        self.count = self._entered = loop(
+            starts, ends, text, codes, *np.empty((2, _TOGETHER), np.int64),
+            self._slots, self._entered, self.count, self._bounds, self._records,
+        )  # fmt: skip
+        return codes
+
+    def spelled(self, codes: range) -> list[str]:
+        begins = self._bounds[codes.start : codes.stop]
+        lengths = self._records[begins + 1].tolist()
+        text = self._records[: self._bounds[codes.stop]].astype("<u4", copy=False).view(np.uint8)
+        bounds = zip((4 * (begins + HEAD)).tolist(), lengths, strict=True)
+        return [str(text.data[at : at + n], "utf-8", "surrogatepass") for at, n in bounds]
+
+    def _make_room(self, more: int, size: int) -> None:
+        self._bounds = _longer(self._bounds, self.count + 1 + more)
+        words = (HEAD + 1) * more + size // 4
+        self._records = _longer(self._records, int(self._bounds[self.count]) + words)
+        wanted = 3 * (self.count + more) // 2
+        if wanted > len(self._slots):
+            self._slots = np.zeros(1 << wanted.bit_length(), np.int64)
+            self._entered = 0
+
+
+def spelled_otherwise(starts: Int64s, ends: Int64s, text: Bytes) -> bool:
+    """Whether some text may have another name (see ``text_name``), by a few bytes; may be wrongly True."""
+    if not len(text):
+        return False
+    some = np.flatnonzero(_BEGINS[text[np.minimum(starts, len(text) - 1)]])
+    starts, ends = starts[some], ends[some]
+    long = ends > starts + 1
+    if not long.all():
+        starts, ends = starts[long], ends[long]
+    if not len(starts):
+        return False
+    first, last, length = text[starts], text[ends - 1], ends - starts
+    word = first > ord("9")
+    if ((length < 6) & ((last | 32) == ord("e")) & word).any():  # true, false
+        return True
+    if ((length == 2) & (first == ord("-")) & (last == ord("0"))).any():  # -0
+        return True
+    for back in (4, 5):  # 1e+15, 1e-300
+        if (text[ends[length > back] - back] == ord("e")).any():
+            return True
+    dated = starts[length > 12]
+    if (text[dated + 4] == ord("-")).any():  # 2024-01-01 00:00
+        return True
+    zeros = np.flatnonzero((last == ord("0")) & ~word)
+    at = ends[zeros] - 2
+    while len(zeros):  # back over zeros to a point
+        if (text[at] == ord(".")).any():
+            return True
+        on = (text[at] == ord("0")) & (at - 1 > starts[zeros])
+        zeros, at = zeros[on], at[on] - 1
+    return False
+
+
+def _longer(values: npt.NDArray[Number], length: int) -> npt.NDArray[Number]:
+    if length <= len(values):
+        return values
+    grown = np.empty(length + length // 2, values.dtype)
+    grown[: len(values)] = values
+    return grown
+
 
 MANY = 1024  # cells; fewer are looked up one by one, without arrow
 SAMPLE = 4096  # texts; when half of them differ, there are many
 
 
 class Codebook:
-    """Code of each distinct value of a column, counted in order of first appearance.
+    """Codes of the distinct values of a column, in order of first appearance.
 
-    Batches in any cut give the codes of the whole column. Text and integers may be mixed: 7 and
-    "7" are one name. An absent value, and an empty text cell, is the name "(missing)".
-    ``names`` continues a book that was kept.
-
-    Single names, integers and texts have a table each; one is told what the others entered only
-    when it is used itself.
+    The cut into batches does not matter. 7 and "7" have one name; null and empty text are "(missing)". ``names``
+    continues an earlier book. Names, integers and texts have a table each, updated when it is used.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -45,17 +245,23 @@ class Codebook:
         self._unspelled: list[Int64s | range] = []  # integers, or codes of texts
         self._length = len(self._names)
         self._codes: dict[str, int] = {}
-        self._integers, self._integers_told = IntegerCodes(), 0
-        self._texts = TextCodes()
+        self._integers_known = 0  # how many names the table of integers has
         if len(set(self._names)) < self._length:
             raise BadInput("a codebook's names must be distinct; drop the repeated ones")
+
+    @cached_property
+    def _integers(self) -> IntegerCodes:
+        return IntegerCodes()
+
+    @cached_property
+    def _texts(self) -> TextCodes:
+        return TextCodes()
 
     def __len__(self) -> int:
         return self._length
 
     @property
     def names(self) -> list[str]:
-        """The name of each code."""
         for new in self._unspelled:
             known = self._texts.spelled(new) if isinstance(new, range) else map(str, new.tolist())
             self._names.extend(known)
@@ -63,7 +269,6 @@ class Codebook:
         return self._names
 
     def name(self, code: int) -> str:
-        """The name of one code, without spelling out the others."""
         at = code - len(self._names)
         if at < 0:
             return self._names[code]
@@ -76,15 +281,14 @@ class Codebook:
         raise IndexError(code)
 
     def code(self, name: str) -> int:
-        """The code of one name, which is added if it is new."""
-        return self._entered([name])[0]
+        return int(self._entered([name])[0])
 
     def find(self, name: str) -> int | None:
-        """The code of a name, None if it was never seen."""
-        return self._by_name().get(name)
+        self._entered(())  # the table then has all names
+        return self._codes.get(name)
 
     def codes(self, column: pa.Array) -> Int64s:
-        """The codes of a column's rows; names not seen before are added."""
+        """Codes of a column; new names are added."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -107,34 +311,35 @@ class Codebook:
             column = column.dictionary_encode(null_encoding="encode")
         except (pa.ArrowInvalid, NotImplementedError):
             raise BadInput(f"a column of {column.type} values cannot name groups") from None
-        return self._of_distinct(column.indices, names_of(column.dictionary))
+        return self._entered(names_of(column.dictionary))[integers(column.indices)]
 
     def of_cells(self, cells: Sequence[object]) -> Int64s:
-        """The same for plain Python values, such as a list."""
-        found = self.of_texts(cells)
-        if found is not None:
-            return found
-        return np.array(self._entered(map(name_of, cells)), np.int64)
+        """Codes of plain Python values."""
+        codes = self.of_texts(cells)
+        return self._entered(map(name_of, cells)) if codes is None else codes
 
     def of_texts(self, cells: Sequence[object]) -> Int64s | None:
-        """The same for many cells that are all text or None; None where they are not."""
+        """Codes of many cells that are all text or None; None if they are not."""
         column = joined_texts(cells) if len(cells) >= MANY else None
         return None if column is None else self._of_texts(column, 1)
 
-    def of_array(self, values: npt.NDArray[Any]) -> Int64s:
-        """The same for an array of values of one size: those of the same bytes have one name."""
+    def of_array(self, values: npt.NDArray[np.generic]) -> Int64s:
+        """Codes of a numpy array; values with the same bytes have one name."""
         if values.dtype.kind in "iu" and values.dtype != np.uint64:
             return self.of_keys(np.ascontiguousarray(values, np.int64))
         if values.dtype.hasobject or len(values) < MANY:
             return self.of_cells(cells_of(values))
-        found = sized_bytes(values).dictionary_encode()
+        import pyarrow as pa
+
+        data = pa.py_buffer(np.ascontiguousarray(values))
+        found = pa.Array.from_buffers(pa.binary(values.dtype.itemsize), len(values), [None, data]).dictionary_encode()
         distinct = np.frombuffer(found.dictionary.buffers()[1], values.dtype, len(found.dictionary))
-        return self._of_distinct(found.indices, list(map(name_of, cells_of(distinct))))
+        return self._entered(map(name_of, cells_of(distinct)))[integers(found.indices)]
 
     def of_keys(self, keys: Int64s) -> Int64s:
-        """The same for an array of integers."""
-        if self._integers_told < self._length:
-            known = enumerate(self.names[self._integers_told :], self._integers_told)
+        """Codes of an array of integers."""
+        if self._integers_known < self._length:
+            known = enumerate(self.names[self._integers_known :], self._integers_known)
             found = [(int(name), code) for code, name in known if _is_integer(name)]
             if found:
                 self._integers.insert(*np.array(found, np.int64).T.copy())
@@ -142,55 +347,43 @@ class Codebook:
         if len(new):
             self._unspelled.append(new)
             self._length += len(new)
-        self._integers_told = self._length
+        self._integers_known = self._length
         return codes
 
     def of_places(self, rows: Int64s, names: Sequence[str]) -> Int64s:
-        """The same for places in a list of names, which may be in any order, repeated or unused."""
+        """Codes of indices into a list of names, in any order, repeated or unused."""
         present = sorted(first_rows(rows, len(names)), key=itemgetter(1))
         codes = np.empty(len(names), np.int64)
         codes[[k for k, _ in present]] = self._entered(names[k] for k, _ in present)
         result: Int64s = codes[rows]
         return result
 
-    def _by_name(self) -> dict[str, int]:
+    def _entered(self, names: Iterable[str]) -> Int64s:
+        """Codes of names; new ones are added."""
         known = self._codes
-        told = len(known)
-        if told < self._length:
-            known.update(zip(self.names[told:], range(told, self._length), strict=True))
-        return known
-
-    def _entered(self, names: Iterable[str]) -> list[int]:
-        """The codes of names one after the other; new ones are added."""
-        known = self._by_name()
-        codes = [known.setdefault(name, len(known)) for name in names]
+        if len(known) < self._length:
+            known.update(zip(self.names[len(known) :], range(len(known), self._length), strict=True))
+        codes = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
         new = len(known) - self._length
         if new:  # they are the last that the dictionary holds
             self.names.extend([*islice(reversed(known), new)][::-1])
             self._length += new
         return codes
 
-    def _of_distinct(self, indices: pa.Array, names: Iterable[str]) -> Int64s:
-        """The same for what arrow made distinct, which is in order of first appearance."""
-        codes = np.array(self._entered(names), np.int64)
-        result: Int64s = codes[integers(indices)]
-        return result
-
     def _of_texts(self, column: pa.Array, gap: int) -> Int64s:
-        """The same for texts, each followed by ``gap`` bytes that do not belong to it."""
-        many, begun = _many(column), clock()
+        """Codes of texts, each followed by ``gap`` bytes that do not belong to it."""
+        many, begun = len(column) > SAMPLE and 2 * len(column[:SAMPLE].unique()) > SAMPLE, clock()
         # Names that become Python objects take about as long as two rows of a loop.
         loop = kernel(code_texts, (), 2 * len(column)) if many else None
         if loop is None or spelled_otherwise(*text_bytes(column, gap)):
             found = column.dictionary_encode(null_encoding="encode")
             names = [cell and cell[: len(cell) - gap] for cell in found.dictionary.to_pylist()]
-            codes = self._of_distinct(found.indices, [text_name(name or "") for name in names])
+            codes = self._entered(text_name(name or "") for name in names)[integers(found.indices)]
             if many and loop is None:
                 note(code_texts, (), clock() - begun)
             return codes
-        told = self._texts.count
-        if told < self._length:
-            self._texts(*text_bytes(texts(self.names[told:], "surrogatepass"), 0), loop)
+        if self._texts.count < self._length:
+            self._texts(*text_bytes(texts(self.names[self._texts.count :], "surrogatepass"), 0), loop)
         starts, ends, text = text_bytes(column, gap)
         empty = starts == ends
         if column.null_count:
@@ -206,8 +399,8 @@ class Codebook:
 
         return self._around(~empty if empty.any() else None, coded, starts, ends)
 
-    def _around(self, present: Any, coded: Callable[..., Int64s], *columns: Int64s) -> Int64s:
-        """The codes of rows some of which are absent, in the order of one row at a time."""
+    def _around(self, present: Mask | None, coded: Callable[..., Int64s], *columns: Int64s) -> Int64s:
+        """Codes of rows of which some are null, in order of appearance."""
         if present is None:
             return coded(*columns)
         codes = np.empty(len(present), np.int64)
@@ -219,8 +412,8 @@ class Codebook:
         return codes
 
 
-class Names(Sequence[str]):
-    """The names that a book has by now, each spelled out when it is looked at."""
+class CodebookNames(Sequence[str]):
+    """The names of a book, made when they are looked at."""
 
     def __init__(self, book: Codebook) -> None:
         self._book, self._length = book, len(book)
@@ -228,7 +421,13 @@ class Names(Sequence[str]):
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, at: Any) -> Any:
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+
+    def __getitem__(self, at: int | slice) -> str | list[str]:
         if isinstance(at, slice):
             return self._book.names[: self._length][at]
         return self._book.name(range(self._length)[at])
@@ -237,13 +436,8 @@ class Names(Sequence[str]):
         return iter(self[:])
 
 
-def _many(column: pa.Array) -> bool:
-    """Whether texts differ so often that arrow's own dictionary of each batch does not pay."""
-    return len(column) > SAMPLE and 2 * len(column[:SAMPLE].unique()) > SAMPLE
-
-
 def names_of(values: pa.Array) -> list[str]:
-    """The names of distinct values, "(missing)" for absent and empty ones."""
+    """Names of distinct values, "(missing)" for null and empty ones."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -259,14 +453,13 @@ def names_of(values: pa.Array) -> list[str]:
     return list(map(name_of, values.to_pylist() if cells is None else cells))
 
 
-def cells_of(values: npt.NDArray[Any]) -> list[Any]:
-    """The cells of an array with what names them: moments as text, short floats as short as they are."""
+def cells_of(values: npt.NDArray[np.generic]) -> list[object]:
     if values.dtype.kind == "M":
-        moments = np.datetime_as_string(values).tolist()
+        moments = np.datetime_as_string(cast(npt.NDArray[np.datetime64], values)).tolist()
         return [None if moment == "NaT" else moment for moment in moments]
     if values.dtype.kind == "m" or (values.dtype.kind == "f" and values.dtype.itemsize < 8):
         return list(values)
-    cells: list[Any] = values.tolist()
+    cells: list[object] = values.tolist()
     return cells
 
 

@@ -1,21 +1,20 @@
-"""Rows in the order of time though the file is not, in bounded memory, and back to file order."""
+"""Rows in order of time with little memory, and results back in file order."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gradeq.files.arrays import from_numpy, to_numpy
+from gradeq.files.cells import Floats, from_numpy
 from gradeq.files.table import Table
-from gradeq.files.times import Clock, Turns
-from gradeq.spans import NAIVE
+from gradeq.files.times import Clock, ClockChanges, Moments
+from gradeq.inputs.durations import NAIVE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,23 +23,24 @@ Int64s = npt.NDArray[np.int64]
 
 MEMORY = 512 << 20
 _ROWS = 1 << 17
+_MOST_FILES = 200
 
 
 class Ordered(NamedTuple):
-    """Rows in time order: the columns asked for, their times, and their place in the input."""
+    """Rows in order of time, with their numbers in the input."""
 
     batch: pa.RecordBatch
-    times: npt.NDArray[Any]
+    times: Moments
     rows: Int64s  # numbers in the input, from 0
 
 
-def in_time_order(table: Table, clock: Clock, turns: Turns | None = None) -> bool:
-    """Whether the file's own order is that of time: then it needs no sorting at all; ``turns`` sees where not."""
-    last: Any = None
+def in_time_order(table: Table, clock: Clock, turns: ClockChanges | None = None) -> bool:
+    """Whether the file is sorted by time; ``turns`` looks for clock changes."""
+    last: np.number | None = None
     ordered = True
     for chunk in table.batches([clock.name]):
-        times = chunk.times(clock).values
-        if turns is not None and clock.holds == NAIVE:
+        times = chunk.read_times(clock).values
+        if turns is not None and clock.description == NAIVE:
             turns.look(times, chunk.start)
         if last is not None and times[0] < last:
             ordered = False
@@ -51,55 +51,80 @@ def in_time_order(table: Table, clock: Clock, turns: Turns | None = None) -> boo
 
 @contextmanager
 def sorted_by_time(
-    table: Table,
-    clock: Clock,
-    columns: Sequence[str],
-    *,
-    memory: int = MEMORY,
-    folder: str | None = None,
+    table: Table, clock: Clock, columns: Sequence[str], *, memory: int = MEMORY, folder: str | None = None
 ) -> Iterator[Iterator[Ordered]]:
     """All rows by time, ties in file order; only the ``columns`` asked for are carried along.
 
-    What does not fit into ``memory`` bytes is sorted in parts that are kept in a temporary
-    folder and merged as they are read. Results can be put back in file order with `Scatter`.
+    Times and row numbers are sorted in memory. Columns that take more than ``memory`` bytes are split by rank into
+    files of a temporary folder, each small enough to be sorted in memory.
     """
+    batches: list[pa.RecordBatch] = []
+    times, size = [], 0
+    for chunk in table.batches([*columns, clock.name]):
+        times.append(chunk.read_times(clock).values)
+        batches.append(chunk.batch.select(list(columns)))
+        size += 2 * batches[-1].nbytes + 40 * chunk.batch.num_rows  # sorting copies once more
+        if size > memory:
+            batches.clear()
+    moments = np.concatenate(times)
+    order = np.argsort(moments, kind="stable")
+    if size <= memory:
+        yield _take(batches, order, order, moments)
+        return
+    with tempfile.TemporaryDirectory(prefix="gradeq-sort-", dir=folder) as place:
+        yield _sorted_on_disk(table, columns, order, moments, min(size // memory + 1, _MOST_FILES), place)
+
+
+def _take(batches: list[pa.RecordBatch], places: Int64s, rows: Int64s, times: Moments) -> Iterator[Ordered]:
+    """Rows at these places, a part at a time; ``rows`` are their numbers in the input."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches(batches) if batches and batches[0].num_columns else None
+    batches.clear()
+    for start in range(0, len(rows), _ROWS):
+        part = rows[start : start + _ROWS]
+        if table is None:
+            batch = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
+        else:
+            batch = table.take(from_numpy(places[start : start + _ROWS])).combine_chunks().to_batches()[0]
+        yield Ordered(batch, times[part], part)
+
+
+def _sorted_on_disk(
+    table: Table, columns: Sequence[str], order: Int64s, times: Moments, count: int, folder: str
+) -> Iterator[Ordered]:
+    """Write every row to the file of its rank, in the order of the input, then sort file by file."""
+    import pyarrow as pa
+
+    limits = np.linspace(0, len(order), count + 1).astype(np.int64)
+    paths = [os.path.join(folder, str(k)) for k in range(count)]
+    file_of = np.empty(len(order), np.int32)
+    file_of[order] = np.repeat(np.arange(count), np.diff(limits))
+    schema = pa.schema([table.schema.field(name) for name in columns])
     with ExitStack() as stack:
-        runs: list[_Run] = []
-        held: list[_Part] = []
-        size = 0
-        for chunk in table.batches([*columns, clock.name]):
-            times = chunk.times(clock).values
-            rows = np.arange(chunk.start, chunk.start + chunk.rows)
-            part = _Part(chunk.batch.select(list(columns)), times, rows)
-            held.append(part)
-            # Sorting copies once more, and each row has its time and number.
-            size += 2 * part.batch.nbytes + 40 * chunk.rows
-            if size > memory:
-                if not runs:
-                    folder = stack.enter_context(
-                        tempfile.TemporaryDirectory(prefix="gradeq-sort-", dir=folder)
-                    )
-                runs.append(_spill(held, os.path.join(str(folder), str(len(runs)))))
-                held, size = [], 0
-        sources = [run.parts() for run in runs]
-        if held:
-            sources.append(_sorted_parts(held, _ROWS))
-            del held
-        yield _merged(sources)
+        sinks = [stack.enter_context(pa.OSFile(path, "wb")) for path in paths]
+        outs = [stack.enter_context(pa.ipc.new_stream(sink, schema)) for sink in sinks]
+        for chunk in table.batches(columns):
+            files = file_of[chunk.start : chunk.start + chunk.batch.num_rows]
+            for file in np.unique(files).tolist():
+                outs[file].write_batch(chunk.batch.take(from_numpy(np.flatnonzero(files == file))))
+    for path, start, stop in zip(paths, limits[:-1], limits[1:], strict=True):
+        rows = order[start:stop]
+        with pa.OSFile(path) as source:
+            batches = list(pa.ipc.open_stream(source))
+        os.unlink(path)
+        places = np.empty(len(rows), np.int64)  # of the rows in the file
+        places[np.argsort(rows)] = np.arange(len(rows))
+        yield from _take(batches, places, rows, times)
 
 
 class Scatter:
-    """Columns of results, filled in any order of rows and read back in file order.
+    """Columns of results, filled in any order and read in file order; large ones are on disk."""
 
-    Small ones are in memory, larger ones in a temporary file that is gone when closed.
-    """
-
-    def __init__(
-        self, rows: int, columns: Sequence[str], *, memory: int = MEMORY, folder: str | None = None
-    ) -> None:
+    def __init__(self, rows: int, columns: Sequence[str], *, memory: int = MEMORY, folder: str | None = None) -> None:
         shape = (len(columns), rows)
         self._index = {name: i for i, name in enumerate(columns)}
-        self._values: npt.NDArray[np.float64]
+        self._values: Floats
         if 8 * rows * len(columns) <= memory:
             self._values = np.full(shape, np.nan)
         else:
@@ -108,122 +133,9 @@ class Scatter:
                 file.truncate(8 * rows * len(columns))
                 self._values = np.memmap(file, np.float64, "r+", shape=shape)
 
-    def put(self, rows: Int64s, values: dict[str, npt.NDArray[np.float64]]) -> None:
-        """Set the values of these rows."""
+    def put(self, rows: Int64s, values: Mapping[str, Floats]) -> None:
         for name, column in values.items():
             self._values[self._index[name], rows] = column
 
-    def get(self, start: int, stop: int) -> dict[str, npt.NDArray[np.float64]]:
-        """The values of the rows from start to before stop."""
+    def get(self, start: int, stop: int) -> dict[str, Floats]:
         return {name: self._values[i, start:stop] for name, i in self._index.items()}
-
-
-class _Part(NamedTuple):
-    batch: pa.RecordBatch
-    times: npt.NDArray[Any]
-    rows: Int64s
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Rows in order that lie in a temporary file."""
-
-    path: str
-    kind: npt.DTypeLike
-
-    def parts(self) -> Iterator[_Part]:
-        import pyarrow as pa
-
-        with pa.OSFile(self.path) as file:
-            reader = pa.ipc.open_file(file)
-            for i in range(reader.num_record_batches):
-                batch = reader.get_batch(i)
-                count = batch.num_columns - 2
-                keys = [to_numpy(batch.column(count + k)) for k in (0, 1)]
-                yield _Part(batch.select(range(count)), keys[0].view(self.kind), keys[1])
-
-
-def _spill(held: list[_Part], path: str) -> _Run:
-    import pyarrow as pa
-
-    kind = held[0].times.dtype
-    schema = held[0].batch.schema
-    schema = schema.append(pa.field("\0time", pa.int64())).append(pa.field("\0row", pa.int64()))
-    with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as out:
-        for part in _sorted_parts(held, _ROWS // 4):
-            # Float times travel as their bits.
-            keys = [from_numpy(part.times.view(np.int64)), from_numpy(part.rows)]
-            arrays = [*part.batch.columns, *keys]
-            out.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
-    return _Run(path, kind)
-
-
-def _sorted_parts(held: list[_Part], size: int) -> Iterator[_Part]:
-    """The held rows in order of time, then row, in parts."""
-    import pyarrow as pa
-
-    table = (
-        pa.Table.from_batches([part.batch for part in held]) if held[0].batch.num_columns else None
-    )
-    times = np.concatenate([part.times for part in held])
-    rows = np.concatenate([part.rows for part in held])
-    held.clear()
-    order = np.argsort(times, kind="stable")
-    for at in range(0, len(order), size):
-        take = order[at : at + size]
-        yield _Part(_taken(table, take), times[take], rows[take])
-
-
-def _taken(table: pa.Table | None, take: Int64s) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    if table is None:
-        return pa.RecordBatch.from_arrays([], schema=pa.schema([]))
-    part = table.take(from_numpy(take)).combine_chunks()
-    return part.to_batches()[0]
-
-
-def _merged(sources: list[Iterator[_Part]]) -> Iterator[Ordered]:
-    """Several ordered sequences as one.
-
-    Of the parts at hand, every row up to the smallest last key among them is safe to hand out:
-    what has not been read yet comes later. At least one part is used up each time.
-    """
-    if len(sources) == 1:
-        yield from (Ordered(*part) for part in sources[0])
-        return
-    fronts = [(source, next(source)) for source in sources]
-    while fronts:
-        time, row = min((part.times[-1], part.rows[-1]) for _, part in fronts)
-        ready, kept = [], []
-        for source, part in fronts:
-            cut = _up_to(part, time, row)
-            if cut:
-                ready.append(_slice(part, 0, cut))
-            rest = _slice(part, cut, len(part.rows)) if cut < len(part.rows) else next(source, None)
-            if rest is not None:
-                kept.append((source, rest))
-        fronts = kept
-        yield _joined(ready)
-
-
-def _up_to(part: _Part, time: Any, row: int) -> int:
-    """How many rows of an ordered part have a key (time, row) not above the given one."""
-    low, high = (int(np.searchsorted(part.times, time, side=side)) for side in ("left", "right"))
-    return low + int(np.searchsorted(part.rows[low:high], row, side="right"))
-
-
-def _slice(part: _Part, start: int, stop: int) -> _Part:
-    batch = part.batch.slice(start, stop - start)
-    return _Part(batch, part.times[start:stop], part.rows[start:stop])
-
-
-def _joined(parts: list[_Part]) -> Ordered:
-    import pyarrow as pa
-
-    times = np.concatenate([part.times for part in parts])
-    rows = np.concatenate([part.rows for part in parts])
-    order = np.lexsort((rows, times))
-    width = parts[0].batch.num_columns
-    table = pa.Table.from_batches([part.batch for part in parts]) if width else None
-    return Ordered(_taken(table, order), times[order], rows[order])

@@ -1,121 +1,394 @@
-"""One table out of one or more files, read in batches that fit into memory."""
+"""One table from one or more CSV or Parquet files, read in batches that fit into memory."""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import os
+import re
+import shutil
 import stat
+import sys
+import tempfile
+import weakref
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gradeq.errors import BadInput
-from gradeq.files.cells import no_such_column
-from gradeq.files.csv_source import CsvSource
-from gradeq.files.failures import reading, using
-from gradeq.files.formats import PLAIN, Format
-from gradeq.files.nameable import nameable
-from gradeq.files.numbers import Floats, is_text, numeric
-from gradeq.files.parquet_source import ParquetSource
-from gradeq.files.places import refuse_address
+from gradeq.files.cells import (
+    PLAIN,
+    Floats,
+    Format,
+    is_text,
+    is_utf8,
+    no_such_column,
+    numeric,
+    plain,
+    row_name,
+    show_cell,
+    without_missing,
+)
+from gradeq.files.codebook import Codebook
+from gradeq.files.paths import open_input, refuse_address, system_errors, writing
 from gradeq.files.times import Clock, Times
+from gradeq.tables import some
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Source = CsvSource | ParquetSource
-
-DOWNLOAD = "download it first, or pipe CSV into gradeq ... - from the program that reads it"
+    import pyarrow.parquet as pq
 
 
-class Chunk(NamedTuple):
-    """Rows that follow each other: the batch, where it starts, how errors name its rows."""
+# One block is parsed at a time; a single row must fit into it.
+BLOCK = 4 << 20
+# The header must fit into what is looked at first.
+HEAD = 2 << 20
+
+_CELLS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_ENCODING = re.compile(r"column #(\d+): Row #(\d+): .*invalid UTF8")
+# What is not CSV by its first bytes, what to do about such a file, and about such a pipe.
+_OTHERS = {
+    ((b"\xff\xfe", b"\xfe\xff"), "in UTF-16", "save it as CSV in UTF-8"): (
+        "pipe it through iconv -f UTF-16 -t UTF-8"
+    ),
+    ((b"PAR1",), "a Parquet file by its content", "name it .parquet"): (
+        "Parquet cannot be read from a pipe: give the file itself, named .parquet"
+    ),
+    ((b"\x1f\x8b",), "gzipped by its content", "name it .csv.gz"): (
+        "unpack it on the way: gzip -dc FILE | gradeq ... -"
+    ),
+}
+
+
+class Bytes:
+    """A byte stream for arrow, with a look at its first block and its last bytes."""
+
+    def __init__(self, raw: BinaryIO, zipped: bool, where: str) -> None:
+        self.raw = raw
+        self.stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw
+        self.closed = False
+        self.tail = b""
+        try:
+            self.head = self._pending = self.stream.read(HEAD)
+        except (OSError, EOFError, zlib.error) as error:
+            raise BadInput(f"{where} cannot be read: {error}; is it gzipped and whole?") from None
+
+    def read(self, size: int = -1) -> bytes:
+        if self._pending:
+            size = len(self._pending) if size < 0 else size
+            out, self._pending = self._pending[:size], self._pending[size:]
+        else:
+            out = self.stream.read(size)
+        self.tail = (self.tail + out[-8:])[-8:]
+        return out
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def header(head: bytes, where: str, separator: str, piped: bool, empty: bool) -> list[str]:
+    """Column names from the first line that is not blank."""
+    for (starts, what, name), pipe in _OTHERS.items():
+        if head.startswith(starts):
+            raise BadInput(f"{where} is {what}; {pipe if piped else name}")
+    first = head.lstrip(b"\r\n").split(b"\n")[0]
+    if len(first) >= HEAD - 2:
+        raise BadInput(f"{where}: the first line is longer than {HEAD >> 20} MB; is it CSV?")
+    try:
+        binary = "\0" in first.decode("utf-8")
+    except UnicodeDecodeError:
+        binary = True
+    if binary:
+        raise BadInput(f"{where} is neither CSV in UTF-8 nor Parquet; save it as one of them")
+    if not head.strip(b"\xef\xbb\xbf\r\n \t"):
+        raise BadInput(
+            f"{where} is empty, without even a header line; write the names of its columns into the first line "
+            "(no row below them is needed)"
+            if empty
+            else f"{where} is empty; a header line and at least one row are needed"
+        )
+    text = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
+    try:
+        return next(row for row in csv.reader(text, delimiter=separator) if row)
+    except csv.Error:
+        raise BadInput(f"{where} has no readable header line; is it CSV?") from None
+
+
+class CsvSource:
+    """A CSV file, gzipped or not, or a pipe; an unspooled pipe can be read once."""
+
+    rows: int | None = None
+
+    def __init__(
+        self, path: str, *, zipped: bool = False, spool: bool = False, separator: str = ",", empty: bool = False
+    ) -> None:
+        import pyarrow as pa
+
+        self.where = "standard input" if path == "-" else path
+        self.position = 0
+        self._path, self._zipped, self._separator = path, zipped, separator
+        self._pipe: BinaryIO | None = None
+        if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
+            self._pipe = sys.stdin.buffer if path == "-" else open_input(path)
+            if path != "-":
+                weakref.finalize(self, self._pipe.close)
+            if spool:  # into an unnamed temporary file
+                with writing(f"a copy of {self.where} in {tempfile.gettempdir()}"):
+                    copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+                    shutil.copyfileobj(self._pipe, copy, 1 << 20)
+                    copy.flush()
+                self._pipe = copy
+                weakref.finalize(self, self._pipe.close)
+        self._spooled = spool
+        self.size = os.path.getsize(path) if self._pipe is None else 0
+        # A pipe's first block is taken from it by looking at the header: keep it for the pass.
+        self._begun: Bytes | None = None
+        with self._opened() as data:
+            names = header(data.head, self.where, separator, self._pipe is not None, empty)
+            if self._pipe is not None and not spool:
+                self._begun = data
+        self.schema = pa.schema([(name, pa.string()) for name in names])
+
+    @contextmanager
+    def _opened(self) -> Iterator[Bytes]:
+        if self._pipe is None:
+            with open(self._path, "rb") as raw:
+                yield Bytes(raw, self._zipped, self.where)
+        elif self._begun is None or self._spooled:
+            if self._spooled:
+                self._pipe.seek(0)
+            yield Bytes(self._pipe, self._zipped, self.where)
+        elif self._begun.closed:
+            raise BadInput(f"{self.where} can be read only once; give a file")
+        else:
+            yield self._begun
+            if self._path != "-":
+                self._pipe.close()
+
+    def batches(self, columns: Sequence[str], file: str) -> Iterator[pa.RecordBatch]:
+        """Record batches of these columns; ``file`` is part of row names in errors."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        names, rows, last = self.schema.names, 0, None
+        # The last column is always read: it shows whether the file ends inside a quoted cell.
+        read = [*columns, *([] if names[-1] in columns else [names[-1]])]
+        with self._opened() as data:
+            try:
+                reader = arrow_csv.open_csv(
+                    data,
+                    # One thread, so that errors carry their row number.
+                    read_options=arrow_csv.ReadOptions(block_size=BLOCK, use_threads=False),
+                    parse_options=arrow_csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
+                    convert_options=arrow_csv.ConvertOptions(
+                        column_types=self.schema, strings_can_be_null=False, include_columns=read
+                    ),
+                )
+                for batch in reader:
+                    rows += batch.num_rows
+                    self.position = data.raw.tell() if self.size else 0
+                    if batch.num_rows:
+                        last = batch
+                        yield batch.select(list(columns))
+            except pa.ArrowInvalid as error:
+                if "Empty CSV file" in str(error):
+                    return
+                raise _csv_refusal(str(error), names, self.where, rows, file) from None
+            except (OSError, EOFError, zlib.error) as error:
+                raise BadInput(f"{self.where} cannot be read to its end: {error}; is it damaged?") from None
+            finally:
+                data.close()
+            cell = "" if last is None else last.column(names[-1])[-1].as_py()
+            if "\n" in cell and not data.tail.rstrip(b"\r\n").endswith(b'"'):
+                raise BadInput(f'{self.where} ends inside a quoted cell that begins {show_cell(cell)}; close the "')
+
+
+def _csv_refusal(text: str, names: Sequence[str], where: str, rows: int, file: str) -> BadInput:
+    """An error of arrow's parser in one line, with row and remedy."""
+    if found := _CELLS.search(text):
+        row, expected, cells = (int(group) for group in found.groups())
+        label = row_name(row - 1, file or where)
+        return BadInput(f"{label} has {some(cells, 'cell')}, the header {expected}; correct that line")
+    if found := _ENCODING.search(text):
+        column, row = (int(group) for group in found.groups())
+        label = row_name(row - 1, file or where)
+        return BadInput(f"{label}: column {names[column]!r} is not UTF-8 text; save the file as UTF-8")
+    if "straddling" in text:
+        return BadInput(f'{where}: a row after row {rows} is longer than {BLOCK >> 20} MB; is a quote " not closed?')
+    return BadInput(f"{where} cannot be read as CSV: {' '.join(text.split())[:200]}")
+
+
+ROWS = 1 << 17
+_AT = re.compile(r"string index (\d+)")
+_LARGE_GROUP = 256 << 20
+
+
+class ParquetSource:
+    """A Parquet file; ``position`` and ``size`` count rows."""
+
+    def __init__(self, path: str) -> None:
+        import pyarrow as pa
+
+        self.where, self.position = path, 0
+        with self._opened() as file:
+            schema = file.schema_arrow
+            self.rows: int | None = file.metadata.num_rows
+        for at, field in enumerate(schema):
+            kind = field.type
+            # Each part of a file may have its own dictionary: together they need wider indices.
+            if pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32:
+                wide = pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
+                schema = schema.set(at, field.with_type(wide))
+        self.schema, self.size = schema, self.rows or 0
+
+    def _opened(self) -> pq.ParquetFile:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        def opened(**buffering: int) -> pq.ParquetFile:
+            name = self.where if is_utf8(self.where) else pa.OSFile(os.fsencode(self.where))
+            return pq.ParquetFile(name, pre_buffer=False, **buffering)
+
+        try:
+            # Without pre-buffering whole row groups stay out of memory; a buffered stream does the
+            # same for files that were written as one huge group, at some cost in speed.
+            file = opened()
+            meta = file.metadata
+            if any(meta.row_group(i).total_byte_size > _LARGE_GROUP for i in range(meta.num_row_groups)):
+                file.close()
+                file = opened(buffer_size=1 << 20)
+        except UnicodeDecodeError:
+            raise BadInput(f"{self.where} has a column whose name is not UTF-8; rename it") from None
+        except (pa.ArrowException, OSError) as error:
+            raise self._refusal(error) from None
+        return file
+
+    def batches(self, columns: Sequence[str], file: str) -> Iterator[pa.RecordBatch]:
+        """Record batches of these columns; ``file`` is part of row names in errors."""
+        import pyarrow as pa
+
+        self.position = 0
+        with self._opened() as data:
+            try:
+                for batch in data.iter_batches(batch_size=ROWS, columns=list(columns)):
+                    for name in columns:
+                        _check_text(batch.column(name), name, self.position, file)
+                    self.position += batch.num_rows
+                    yield batch.select(list(columns))
+            except (pa.ArrowException, OSError) as error:
+                raise self._refusal(error) from None
+
+    def _refusal(self, error: Exception) -> BadInput:
+        text = " ".join(str(error).split())
+        if "magic bytes" in text or "smaller than" in text or "size is 0" in text:
+            return BadInput(f"{self.where} is no whole Parquet file: not Parquet, or cut short; make it anew")
+        return BadInput(f"{self.where} cannot be read as Parquet: {text[:200]}")
+
+
+def _check_text(column: pa.Array, name: str, before: int, file: str) -> None:
+    """Raise for invalid UTF-8, which Parquet readers do not check."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not is_text(kind):
+        return
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        found = _AT.search(str(error))
+        row = f"{row_name(before + int(found[1]) + 1, file)}: " if found and kind == column.type else ""
+        raise BadInput(f"{row}column {name!r} is not UTF-8 text; write it as such") from None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive rows, and how errors name them."""
 
     batch: pa.RecordBatch
     start: int  # rows of the table before this one
     first_row: int  # number of its first row within its file, from 1
     file: str  # the file's name when there are several, else ""
-    form: Format = PLAIN
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return int(self.batch.num_rows)
-
-    def numbers(self, name: str, *, missing: bool = False) -> Floats:
-        """A column as float64; with ``missing`` an absent value is nan, else it is refused."""
-        own, decimal = self.column(name), self.form.decimal
-        return numeric(own, name, self.first_row, file=self.file, missing=missing, decimal=decimal)
+    form: Format
 
     def column(self, name: str) -> pa.Array:
-        """A column without the cells that mean missing."""
-        return self.form.known(self.batch.column(name))
+        column = self.batch.column(name)
+        return without_missing(column, self.form) if self.form.missing else column
+
+    def numbers(self, name: str, *, missing: bool = False) -> Floats:
+        column, decimal = self.column(name), self.form.decimal
+        return numeric(column, name, self.first_row, file=self.file, missing=missing, decimal=decimal)
 
     def cells(self, name: str) -> pa.Array:
-        """A column that names groups, keys, players or rows."""
-        return nameable(self.column(name), name)
+        """The column, or the names of its values if it is not text, numbers or booleans."""
+        import pyarrow as pa
 
-    def times(self, clock: Clock, *, missing: bool = False) -> Times:
-        """The clock's column as times."""
+        column = self.column(name)
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_string_view(kind):
+            return plain(column)
+        known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
+        if is_text(kind) or any(is_kind(kind) for is_kind in known):
+            return column
+        if pa.types.is_nested(kind):
+            raise BadInput(f"column {name!r} holds {kind} values, which name nothing; give text or whole numbers")
+        what = f"column {name!r} holds {kind} values that cannot be used"
+        with system_errors(what, "name groups by text or whole numbers", ValueError):
+            book = Codebook()
+            codes = book.codes(column)
+            return pa.DictionaryArray.from_arrays(codes, pa.array(book.names, pa.large_string()))
+
+    def read_times(self, clock: Clock, *, missing: bool = False) -> Times:
         return clock.read(self.column(clock.name), self.first_row, file=self.file, missing=missing)
+
+
+Source = CsvSource | ParquetSource
 
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of one or more files; ``batches`` may be run again, but for a pipe.
+    """Columns of one or more files; CSV columns are text, Parquet columns keep their types.
 
-    CSV columns are text, as they were written; Parquet columns keep their types.
+    ``batches`` can be repeated, except on a pipe.
     """
 
     sources: tuple[Source, ...]
     schema: pa.Schema
+    paths: list[str]
+    rows: int | None  # None if it is not known before reading
     empty: bool = False  # whether it may have no rows
     form: Format = PLAIN
 
     @property
     def names(self) -> list[str]:
-        """The column names, in order."""
         return list(self.schema.names)
 
     @property
-    def kinds(self) -> dict[str, str]:
-        """What each column holds: text, number, boolean, time, or the name of another type."""
-        return {column.name: _kind(column.type) for column in self.schema}
-
-    @property
-    def paths(self) -> list[str]:
-        """The files, as they were named."""
-        return [source.where for source in self.sources]
-
-    @property
     def title(self) -> str:
-        """The table in a message: its file, or how many files."""
         others = len(self.sources) - 1
         return self.paths[0] + (f" and {others} more" if others else "")
 
-    @property
-    def rows(self) -> int | None:
-        """How many rows there are, where the files say so (Parquet)."""
-        counts = [source.rows for source in self.sources]
-        return None if None in counts else sum(count or 0 for count in counts)
-
     def need(self, *columns: str) -> None:
-        """Refuse a column that is not there, with the nearest name that is."""
         known = set(self.schema.names)
         for name in columns:
             if name not in known:
                 raise no_such_column(name, self.names, self.title)
 
     def progress(self) -> float | None:
-        """How much of the input the present pass has read, in [0, 1]; None for a pipe."""
         size = sum(source.size for source in self.sources)
         return sum(source.position for source in self.sources) / size if size else None
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
-        """All rows in file order, as chunks of bounded size; no rows at all is an error, unless it may be empty."""
+        """Chunks in file order; no rows are an error unless ``empty``."""
         import pyarrow as pa
 
-        names = self.names if columns is None else list(dict.fromkeys(columns))
+        names = self.schema.names if columns is None else list(dict.fromkeys(columns))
         self.need(*names)
         schema = pa.schema([self.schema.field(name) for name in names])
         for source in self.sources:
@@ -126,7 +399,7 @@ class Table:
             first_row = 1
             for batch in source.batches(names, file):
                 if not batch.schema.equals(schema):
-                    batch = _as_in_all(batch, schema, source.where)
+                    batch = _cast_to(batch, schema, source.where)
                 yield Chunk(batch, start, first_row, file, self.form)
                 start += batch.num_rows
                 first_row += batch.num_rows
@@ -135,16 +408,11 @@ class Table:
 
 
 def open_table(
-    paths: Sequence[str | os.PathLike[str]],
-    *,
-    spool: bool = False,
-    empty: bool = False,
-    form: Format = PLAIN,
+    paths: Sequence[str | os.PathLike[str]], *, spool: bool = False, empty: bool = False, form: Format = PLAIN
 ) -> Table:
-    """The table of these files (.csv, .csv.gz, .parquet; - is CSV on standard input).
+    """A table of .csv, .csv.gz or .parquet files with the same columns; - is CSV on standard input.
 
-    Several files must have the same columns. ``spool`` keeps a pipe in a temporary file, so that
-    it can be read more than once; ``empty``: a header without rows will do; ``form``: how cells are written.
+    ``spool`` copies a pipe to a temporary file, so that it can be read again; ``empty`` allows no rows.
     """
     names = [os.fspath(path) for path in paths]
     if not names:
@@ -157,23 +425,30 @@ def open_table(
         if place in places:
             raise BadInput(f"{name} is named twice; its rows would be learned from twice")
         places.add(place)
-    sources = tuple(_source(name, spool, form.separator) for name in names)
+    sources = tuple(_open_source(name, spool, form.separator, empty) for name in names)
     for source in sources:
-        _check_names(source)
-    table = Table(sources, _common(sources), empty, form)
-    if table.rows == 0 and not empty:
+        twice = [name for name, count in Counter(source.schema.names).items() if count > 1]
+        if twice:
+            raise BadInput(f"{source.where} has more than one column {twice[0]!r}; rename all but one of them")
+    schema = sources[0].schema if len(sources) == 1 else _common_schema(sources)
+    counts = [source.rows for source in sources]
+    rows = None if None in counts else sum(count or 0 for count in counts)
+    table = Table(sources, schema, [source.where for source in sources], rows, empty, form)
+    if rows == 0 and not empty:
         raise BadInput(f"{table.title} has no rows; at least one is needed")
     return table
 
 
-def _source(path: str, spool: bool, separator: str) -> Source:
+def _open_source(path: str, spool: bool, separator: str, empty: bool) -> Source:
     if path == "-":
-        return CsvSource(path, spool=spool, separator=separator)
+        return CsvSource(path, spool=spool, separator=separator, empty=empty)
     if not path:
         raise BadInput("the name of an input is empty; name a file")
     if not os.path.exists(path):
-        refuse_address(path, "read", DOWNLOAD)
-    with reading(path, "check the name of the input"):
+        refuse_address(
+            path, "read", "download it first, or pipe CSV into gradeq ... - from the program that reads it"
+        )
+    with system_errors(f"{path} cannot be read", "check the name of the input"):
         try:
             kind = os.stat(path).st_mode
         except FileNotFoundError:
@@ -190,77 +465,48 @@ def _source(path: str, spool: bool, separator: str) -> Source:
             raise BadInput(f"{path} is Parquet, which has no separator; leave out --separator")
         return ParquetSource(path)
     if lower.endswith((".csv", ".csv.gz")) or not stat.S_ISREG(kind):
-        return CsvSource(path, zipped=lower.endswith(".gz"), spool=spool, separator=separator)
+        return CsvSource(path, zipped=lower.endswith(".gz"), spool=spool, separator=separator, empty=empty)
     raise BadInput(f"{path} is neither CSV nor Parquet by its name; use .csv, .csv.gz or .parquet")
 
 
-def _check_names(source: Source) -> None:
-    twice = [name for name, count in Counter(source.schema.names).items() if count > 1]
-    if twice:
-        raise BadInput(
-            f"{source.where} has more than one column {twice[0]!r}; rename all but one of them"
-        )
-
-
-def _common(sources: Sequence[Source]) -> pa.Schema:
-    """The schema of the first file, widened where another file's types are wider."""
+def _common_schema(sources: Sequence[Source]) -> pa.Schema:
+    """The schema of the first file, widened for the others."""
     import pyarrow as pa
 
     first = sources[0]
     for other in sources[1:]:
         if type(other) is not type(first):
             raise BadInput(f"{first.where} and {other.where} differ in format; give one format")
-        own, others = set(first.schema.names), set(other.schema.names)
-        lacking = [name for name in first.schema.names if name not in others]
-        extra = [name for name in other.schema.names if name not in own]
+        lacking = [name for name in first.schema.names if name not in other.schema.names]
+        extra = [name for name in other.schema.names if name not in first.schema.names]
         if lacking or extra:
             what = f"has no column {lacking[0]!r}" if lacking else f"has a column {extra[0]!r}"
             raise BadInput(f"{other.where} {what}, unlike {first.where}; give the same columns")
-    common = first.schema
-    for other in sources[1:]:
-        try:
-            common = pa.unify_schemas([common, other.schema], promote_options="permissive")
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            raise _unlike(first, other, common) from None
-    return common
+    fields = []
+    for field in first.schema:
+        common = pa.schema([field])
+        for other in sources[1:]:
+            kind = other.schema.field(field.name)
+            try:
+                common = pa.unify_schemas([common, pa.schema([kind])], promote_options="permissive")
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                known = common.field(0).type
+                what = f"{other.where}: column {field.name!r} holds {kind.type} values, in {first.where} {known}"
+                both = pa.types.is_timestamp(known) and pa.types.is_timestamp(kind.type)
+                how = "in one zone, or all without one" if both else "with one type"
+                raise BadInput(f"{what}; write this column {how} in all files") from None
+        fields.append(common.field(0))
+    return pa.schema(fields, first.schema.metadata)
 
 
-def _unlike(first: Source, other: Source, common: pa.Schema) -> BadInput:
-    """Which column it is whose types in two files have nothing in common."""
-    import pyarrow as pa
-
-    for field in common:
-        own = other.schema.field(field.name)
-        try:
-            pa.unify_schemas([pa.schema([field]), pa.schema([own])], promote_options="permissive")
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            what = f"{other.where}: column {field.name!r} holds {own.type} values, in {first.where} {field.type}"
-            both = pa.types.is_timestamp(field.type) and pa.types.is_timestamp(own.type)
-            how = "in one zone, or all without one" if both else "with one type"
-            return BadInput(f"{what}; write this column {how} in all files")
-    return BadInput(f"{first.where} and {other.where} have columns of different types; give one")
-
-
-def _as_in_all(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBatch:
-    """A batch with the types that all files have in common; a value that does not fit is refused by its column."""
+def _cast_to(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBatch:
     import pyarrow as pa
 
     columns = []
     for field, column in zip(schema, batch.columns, strict=True):
-        what = f"{where}: column {field.name!r} holds {column.type} values, in other files {field.type},"
-        with using(what, "give files whose columns have the same types"):
+        what = f"{where}: column {field.name!r} holds {column.type} values, in other files {field.type}"
+        with system_errors(
+            f"{what}, that cannot be used", "give files whose columns have the same types", ValueError
+        ):
             columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _kind(arrow_type: Any) -> str:
-    import pyarrow as pa
-
-    kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
-    if is_text(kind):
-        return "text"
-    if pa.types.is_boolean(kind):
-        return "boolean"
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "number"
-    return "time" if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else str(kind)

@@ -1,46 +1,58 @@
-"""A time column as numbers that sort: plain numbers, or nanoseconds since 1970 for dates."""
+"""A time column as sortable numbers: plain, or nanoseconds since 1970 for dates."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gradeq.errors import BadInput
-from gradeq.files.arrays import integers
-from gradeq.files.cells import row_name, shown
-from gradeq.files.failures import using
-from gradeq.files.numbers import absent_cells, blanked, is_text, numeric, plain, read_number
-from gradeq.spans import NAIVE, NUMBERS, ZONED, comparable, remedy
+from gradeq.files.cells import (
+    Ints,
+    Mask,
+    absent_cells,
+    integers,
+    is_text,
+    numeric,
+    plain,
+    read_number,
+    row_name,
+    show_cell,
+    trimmed,
+)
+from gradeq.files.paths import system_errors
+from gradeq.inputs.durations import NAIVE, NUMBERS, ZONED, comparable, remedy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FIRST, _LAST = "1677-09-22", "2262-04-11"  # days of 64-bit nanoseconds
-_TURNS, _HALF_AN_HOUR = 50, 1800 * 10**9
-# Above this size not every integer is a float64.
+_FIRST, _LAST = "1677-09-22", "2262-04-11"  # the range of 64-bit nanoseconds
+_CHANGES, _HALF_AN_HOUR = 50, 1800 * 10**9
+# Larger integers may have no exact float64.
 _EXACT = 2**53
 _ISO = "write numbers, dates (2024-01-31) or timestamps (2024-01-31T17:05:00)"
+_NO_TIME = f"which is not a time between 1677 and 2262; {_ISO}"
+
+
+Moments = npt.NDArray[np.float64 | np.int64]
 
 
 class Times(NamedTuple):
-    """Times that sort and compare, and which rows have none (their value then means nothing)."""
+    """Sortable times; values of ``missing`` rows are arbitrary."""
 
-    values: npt.NDArray[Any]
-    missing: npt.NDArray[np.bool_]
-    kind: str | None = (
-        None  # numbers, dates with or without a zone; None: not to be compared with others
-    )
+    values: Moments
+    missing: Mask
+    kind: str | None = None  # numbers, or dates with or without a zone; None: not checked
 
 
 @dataclass
 class Clock:
-    """Reads one time column batch by batch; the first batch decides what kind of time it is.
+    """Reads a time column batch by batch; the first batch decides its kind.
 
-    kind: "number" (float64), "integer" (int64, exact) or "time" (int64 nanoseconds since 1970,
-    UTC where a zone is given). ``zoned``: whether its dates have a zone.
+    kind: "number" (float64), "integer" (int64) or "time" (int64 nanoseconds since 1970, UTC if ``zoned``).
     """
 
     name: str
@@ -48,41 +60,42 @@ class Clock:
     zoned: bool | None = None
     decimal: str = "."
 
-    def read(
-        self, column: pa.Array, first_row: int = 1, *, file: str = "", missing: bool = False
-    ) -> Times:
-        """The times of a batch; an absent one is refused unless ``missing`` (label times)."""
-        with using(f"column {self.name!r} holds {column.type} values", _ISO):
-            times = self._read(plain(column), first_row, file)
-        if not missing and times.missing.any():
-            row = first_row + int(np.argmax(times.missing))
+    def read(self, column: pa.Array, first_row: int = 1, *, file: str = "", missing: bool = False) -> Times:
+        """The times of a batch; raises for a missing time unless ``missing`` is true."""
+        with system_errors(f"column {self.name!r} holds {column.type} values that cannot be used", _ISO, ValueError):
+            column = plain(column)
+            absent = absent_cells(column)
+            if absent.all():
+                values: Moments = np.zeros(len(column), np.int64)
+            else:
+                if self.kind is None:
+                    self._decide(column)
+                if self.kind == "time":
+                    values = self._nanoseconds(column, first_row, file)
+                elif self.kind == "integer":
+                    values = self._integers(column, first_row, file)
+                else:
+                    values = numeric(column, self.name, first_row, file=file, missing=True, decimal=self.decimal)
+        if not missing and absent.any():
+            row = first_row + int(np.argmax(absent))
             raise BadInput(
-                f"{row_name(row, file)}: column {self.name!r} has no time; "
-                "drop the row or fill in the time"
+                f"{row_name(row, file)}: column {self.name!r} has no time; drop the row or fill in the time"
             )
-        return times
-
-    def _read(self, column: pa.Array, first_row: int, file: str) -> Times:
-        absent = absent_cells(column)
-        if absent.all():
-            return Times(np.zeros(len(column), np.int64), absent)
-        if self.kind is None:
-            self._decide(column)
-        return Times(self._values(column, first_row, file), absent)
+        return Times(values, absent)
 
     @property
-    def holds(self) -> str | None:
-        """The kind of its times in words; None before the first one was read."""
+    def description(self) -> str | None:
+        """The kind of time in words; None before the first batch."""
         if self.kind is None:
             return None
         return NUMBERS if self.kind != "time" else ZONED if self.zoned else NAIVE
 
     def check_comparable(self, other: Clock) -> None:
-        """Refuse a column whose times cannot be compared with these."""
-        if not comparable(self.holds, other.holds):
+        mine, theirs = self.description, other.description
+        if not comparable(mine, theirs):
             raise BadInput(
-                f"{self.name!r} and {other.name!r} cannot be compared: {self.name!r} holds {self.holds}, "
-                f"{other.name!r} {other.holds}; {remedy(self.holds, other.holds)}"
+                f"{self.name!r} and {other.name!r} cannot be compared: {self.name!r} holds {mine}, "
+                f"{other.name!r} {theirs}; {remedy(mine, theirs)}"
             )
 
     def _decide(self, column: pa.Array) -> None:
@@ -95,7 +108,7 @@ class Clock:
         elif pa.types.is_integer(kind):
             self.kind = "integer"
         elif is_text(kind):
-            present = blanked(column).drop_null()
+            present = trimmed(column).drop_null()
             try:
                 low_high = pc.min_max(pc.cast(present, pa.int64()))
                 extremes = [abs(v) for v in low_high.as_py().values()]
@@ -104,42 +117,32 @@ class Clock:
                 first = read_number(present[0].as_py(), self.decimal)
                 self.kind = "time" if first is None else "number"
         elif pa.types.is_time(kind) or pa.types.is_duration(kind):
-            raise BadInput(
-                f"column {self.name!r} holds {kind} values, which are no moments; "
-                "give dates, timestamps or numbers"
-            )
+            raise BadInput(f"column {self.name!r} holds {kind} values; use dates, timestamps or numbers")
         else:
             self.kind = "number"
 
-    def _values(self, column: pa.Array, first_row: int, file: str) -> npt.NDArray[Any]:
-        if self.kind == "time":
-            return self._nanoseconds(column, first_row, file)
-        if self.kind == "integer":
-            import pyarrow as pa
-            import pyarrow.compute as pc
+    def _integers(self, column: pa.Array, first_row: int, file: str) -> Ints:
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-            if is_text(column.type):
-                column = blanked(column)
-            try:
-                whole = pc.cast(column, pa.int64())
-            except pa.ArrowInvalid:
-                numeric(column, self.name, first_row, file=file, missing=True, decimal=self.decimal)
-                raise BadInput(
-                    f"column {self.name!r} mixes large whole numbers with fractions or numbers "
-                    "beyond 64 bits, which cannot be ordered exactly; use one of the two"
-                ) from None
-            return integers(whole)
-        return numeric(column, self.name, first_row, file=file, missing=True, decimal=self.decimal)
+        try:
+            return integers(pc.cast(trimmed(column) if is_text(column.type) else column, pa.int64()))
+        except pa.ArrowInvalid:
+            numeric(column, self.name, first_row, file=file, missing=True, decimal=self.decimal)
+            raise BadInput(
+                f"column {self.name!r} mixes large whole numbers with fractions or numbers "
+                "beyond 64 bits, which cannot be ordered exactly; use 64-bit whole numbers only"
+            ) from None
 
-    def _nanoseconds(self, column: pa.Array, first_row: int, file: str) -> npt.NDArray[np.int64]:
+    def _nanoseconds(self, column: pa.Array, first_row: int, file: str) -> Ints:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if is_text(column.type):
-            column = self._parsed(blanked(column), first_row, file)
+            column = self._parse(trimmed(column), first_row, file)
         if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)):
             raise BadInput(
-                f"column {self.name!r} holds {column.type} values after dates; {_ISO}, one kind"
+                f"column {self.name!r} holds {column.type} values after a batch of dates; {_ISO}, all of one kind"
             )
         zone = getattr(column.type, "tz", None)
         try:
@@ -150,7 +153,7 @@ class Clock:
                 "the range of 64-bit nanoseconds; use numbers for such times"
             ) from None
 
-    def _parsed(self, column: pa.Array, first_row: int, file: str) -> pa.Array:
+    def _parse(self, column: pa.Array, first_row: int, file: str) -> pa.Array:
         """Text cells as timestamps: all with a zone, or all without."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -163,47 +166,35 @@ class Clock:
                 continue
             if parsed.null_count < len(parsed):
                 self.zoned = zoned
-            wrong = _wrapped(column, integers(pc.cast(parsed, pa.int64())))
+            wrong = _out_of_range(column, integers(pc.cast(parsed, pa.int64())))
             if wrong.any():
                 i = int(np.argmax(wrong))
-                raise self._no_time(first_row + i, file, column[i].as_py())
+                raise self._refusal(column, i, first_row, file, _NO_TIME)
             return parsed
-        raise self._unreadable(column, kinds, first_row, file)
-
-    def _unreadable(
-        self, column: pa.Array, kinds: dict[bool, Any], first_row: int, file: str
-    ) -> BadInput:
-        """Which row it was: cells are tried one by one, which happens once."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        zoned = self.zoned
-        for i, cell in enumerate(column):
+        zone = self.zoned
+        for i, cell in enumerate(column):  # find the row that cannot be parsed
             if not cell.is_valid:
                 continue
             fits = []
             for with_zone, kind in kinds.items():
-                try:
+                with suppress(pa.ArrowInvalid):
                     pc.cast(cell, kind)
                     fits.append(with_zone)
-                except pa.ArrowInvalid:
-                    continue
-            row = f"{row_name(first_row + i, file)}: column {self.name!r} has {shown(cell.as_py())}"
             if not fits:
-                return self._no_time(first_row + i, file, cell.as_py())
-            if zoned is not None and zoned not in fits:
-                other = "without" if zoned else "with"
-                return BadInput(f"{row}, a time {other} a zone among others; use one kind")
-            zoned = fits[0]
-        return BadInput(f"column {self.name!r} cannot be read as times; {_ISO}")
+                raise self._refusal(column, i, first_row, file, _NO_TIME)
+            if zone is not None and zone not in fits:
+                other = "without" if zone else "with"
+                raise self._refusal(column, i, first_row, file, f"a time {other} a zone among others; use one kind")
+            zone = fits[0]
+        raise BadInput(f"column {self.name!r} cannot be read as times; {_ISO}")
 
-    def _no_time(self, row: int, file: str, cell: str) -> BadInput:
-        where = f"{row_name(row, file)}: column {self.name!r} has {shown(cell)}"
-        return BadInput(f"{where}, which is not a time between 1677 and 2262; {_ISO}")
+    def _refusal(self, column: pa.Array, i: int, first_row: int, file: str, rule: str) -> BadInput:
+        cell = show_cell(column[i].as_py())
+        return BadInput(f"{row_name(first_row + i, file)}: column {self.name!r} has {cell}, {rule}")
 
 
-def _wrapped(column: pa.Array, parsed: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Text cells beyond 64-bit nanoseconds, which arrow may read as another time (1066 as 2235)."""
+def _out_of_range(column: pa.Array, parsed: Ints) -> Mask:
+    """Which dates lie outside the range of 64-bit nanoseconds; arrow may misread them (1066 as 2235)."""
     import pyarrow.compute as pc
 
     days = pc.utf8_slice_codeunits(column, 0, 10)
@@ -212,37 +203,33 @@ def _wrapped(column: pa.Array, parsed: npt.NDArray[np.int64]) -> npt.NDArray[np.
     if first is None or (first > _FIRST and last < _LAST):
         return np.zeros(len(column), bool)
     day = np.array([day or "1970" for day in days.to_pylist()])
-    wrong: npt.NDArray[np.bool_] = (
-        (day < _FIRST) | (day > _LAST) | ((day >= "1970") != (parsed >= 0))
-    )
+    wrong: Mask = (day < _FIRST) | (day > _LAST) | ((day >= "1970") != (parsed >= 0))
     return wrong
 
 
-class Turns:
-    """Looks for clocks that were turned back: times without a zone that are in order but for an hour or two."""
+@dataclass
+class ClockChanges:
+    """Detects clock changes: naive times that are in order except for jumps back of 30 to 60 minutes."""
 
-    def __init__(self, counted_from: int = 0) -> None:
-        self.counted_from = counted_from  # of rows in what is said
-        self.back: list[tuple[int, int]] = []  # row (from 0) and nanoseconds, of every step back
-        self._last: int | None = None
-        self._first = self._end = 0
+    counted_from: int = 0  # number of the first row, for the description
+    back: list[tuple[int, int]] = field(default_factory=list)  # row (from 0) and nanoseconds of each jump back
+    _first: int | None = None
+    _last: int = 0
 
-    def look(self, times: npt.NDArray[np.int64], start: int = 0) -> Turns:
-        """Take times of rows that follow each other, from row ``start`` on."""
-        if not len(times) or len(self.back) > _TURNS:
+    def look(self, times: Moments, start: int = 0) -> ClockChanges:
+        if not len(times) or len(self.back) > _CHANGES:
             return self
-        before = np.concatenate([times[:1] if self._last is None else [self._last], times[:-1]])
-        for i in np.flatnonzero(times < before)[: _TURNS + 1].tolist():
+        before = np.concatenate([times[:1] if self._first is None else [self._last], times[:-1]])
+        for i in np.flatnonzero(times < before)[: _CHANGES + 1].tolist():
             self.back.append((start + i, int(before[i]) - int(times[i])))
-        self._first = int(times[0]) if self._last is None else self._first
-        self._last = self._end = int(times[-1])
+        self._first = int(times[0]) if self._first is None else self._first
+        self._last = int(times[-1])
         return self
 
     @property
-    def told(self) -> str | None:
-        """By how much and where the clock went back; None where the order has other reasons."""
-        years = 1 + abs(self._end - self._first) // (365 * 86400 * 10**9)
-        if not 0 < len(self.back) <= min(_TURNS, 1 + years):
+    def description(self) -> str | None:
+        years = 1 + abs(self._last - (self._first or 0)) // (365 * 86400 * 10**9)
+        if not 0 < len(self.back) <= min(_CHANGES, 1 + years):
             return None
         if any(not _HALF_AN_HOUR <= size <= 2 * _HALF_AN_HOUR for _, size in self.back):
             return None

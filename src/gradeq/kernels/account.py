@@ -1,14 +1,27 @@
-"""The account of a parameter: the sums that its certificate and its bound are read from, entered in one place.
-
-Every loop and every event enters a label with ``enter``. With sign -1 the label is taken back (its range is not).
-"""
+"""The accounts of a parameter: sums behind every certificate, entered label by label."""
 
 from __future__ import annotations
 
 import math
+from collections import namedtuple
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+from gradeq.losses import pinball
+from gradeq.numerics import within
+
+
+def is_finite(block: NDArray[np.float64]) -> bool:
+    """Whether all are finite; numpy is as quick as a compiled loop, and is there from the first row on.
+
+    >>> is_finite(np.array([1.0, np.inf]))
+    False
+    """
+    return bool(np.isfinite(block).all())
+
 
 Floats = Any  # a list or array of floats when interpreted, a float64 array when compiled
 Ints = Any
@@ -20,7 +33,8 @@ COLUMNS = 10
 ROUND = 2.0**-51  # twice the rounding of a sum, relative to its terms
 LEAN = 2  # a lean account is GRADIENT and MOVED alone: with the weight of all rows, what a certificate needs
 EMPTY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, math.inf, -math.inf, 0.0)
-SMALLEST = (0.0, 0.0, *(-math.inf,) * 8)
+# The weights of labels that were all taken back add up to nothing but rounding, which may be below zero.
+SMALLEST = (0.0, -1e-6, *(-math.inf,) * 8)
 MERGED = ("sum", "sum", "sum", "sum", "sum", "sum", "sum", "least", "most", "sum")
 
 # How the steps of a parameter varied: 1 / last step, sum of |1 / eta_i - 1 / eta_{i-1}|, 1 / first step.
@@ -82,9 +96,7 @@ def enter_many(sums: Any, at: Any, z: Any, terms: tuple[Any, ...], label: tuple[
     """
     (w, eta, sign), (error, raw, after, before, residual, blur, reach) = terms, label
     table = sums.reshape(-1, COLUMNS)
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # of losses, which may be squares of anything
+    with np.errstate(over="ignore", invalid="ignore"):  # of losses, which may be squares of anything
         added = (sign, *amounts(error, raw, after, before, w, z, eta, sign))
         for c, amount in enumerate(added):
             np.add.at(table[:, c], at, amount)
@@ -122,7 +134,7 @@ def follow(path: Floats, steps: Floats, j: int, eta: float, w: float, count: flo
     steps[at + SQUARES] = steps[at + SQUARES] + count * (mass * mass)
 
 
-class Followed(NamedTuple):
+class StepTotals(NamedTuple):
     """How steps varied and what they add up to, by parameter and in all."""
 
     path: Floats
@@ -131,9 +143,7 @@ class Followed(NamedTuple):
     total_steps: Floats
 
 
-def followed(
-    kept: Followed, etas: Floats, weights: Floats, posts: Ints, starts: Ints, index: Ints
-) -> None:
+def followed(kept: StepTotals, etas: Floats, weights: Floats, posts: Ints, starts: Ints, index: Ints) -> None:
     """Follow the steps of posted rows at every parameter that they touch, and of all of them."""
     for p in range(len(posts)):
         i = posts[p]
@@ -141,3 +151,51 @@ def followed(
         for a in range(starts[i], starts[i + 1]):
             follow(kept.path, kept.steps, index[a], eta, w, 1.0)
         follow(kept.total_path, kept.total_steps, 0, eta, w, 1.0)
+
+
+CHANGES = 2
+
+
+@dataclass(frozen=True)
+class ShownLimits:
+    """``interval``: the first level is the lower end of an interval.
+
+    That end is inclusive where it lies at a limit; else a label there would count as outside.
+    """
+
+    taus: tuple[float, ...]
+    low: float
+    high: float
+    interval: bool
+
+    def covers(self, k: int, shown: float, y: float) -> float:
+        """1 if a label counts as at or below what is shown at level k, else 0."""
+        if self.interval and k == 0 and (shown == self.low or shown == self.high):
+            return 1.0 if y < shown else 0.0
+        return 1.0 if y <= shown else 0.0
+
+    def enter(self, k: int, s: float, y: float, w: float, sign: float, changes: Floats, at: int) -> None:
+        """Enter what the limits change at level k for one label; the value before them is s."""
+        shown, tau = within(s, self.low, self.high), self.taus[k]
+        more = self.covers(k, shown, y) - (1.0 if y <= s else 0.0)
+        changes[at] = changes[at] + sign * (w * more)
+        lost = pinball(tau, shown, y) - pinball(tau, s, y)
+        changes[at + 1] = changes[at + 1] + sign * (w * lost)
+
+
+class Posted(namedtuple("Posted", "count served labels weights starts index posts limited total_limited")):
+    """The labels of a run in the order of posting, and where they are entered; ``served`` is flat, row after row."""
+
+
+def enter_limited(limits: ShownLimits, rows: Posted) -> None:
+    """Enter the labels of a run in the order of posting."""
+    width = CHANGES * rows.count
+    for p in range(len(rows.posts)):
+        i = rows.posts[p]
+        y, w = rows.labels[i], rows.weights[i]
+        for k in range(rows.count):
+            s = rows.served[i * rows.count + k]
+            for a in range(rows.starts[i], rows.starts[i + 1]):
+                limits.enter(k, s, y, w, 1.0, rows.limited, rows.index[a] * width + CHANGES * k)
+            if len(rows.total_limited) > 0:
+                limits.enter(k, s, y, w, 1.0, rows.total_limited, CHANGES * k)

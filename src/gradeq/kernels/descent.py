@@ -1,28 +1,283 @@
-"""Plain descent over rows, written once: interpreted on lists, compiled on arrays (``compile``).
+"""Loops of gradient descent on one margin a row, with or without a penalty.
 
-Notation as in the paper: u is the state, m = z'u the margin, s the served value, e the error, g = e z. A pass serves
-and posts row by row; what form the rows, weights, steps and accounts have is a matter of its parts (``forms``).
-Every part moves u as u - eta ((w e) z), so that batch, stream and resumed runs agree to the last bit. Loops do not
-check their arguments: callers do, once.
-"""
+Rows, weights, steps and accounts have forms, parts of one pass that are chosen when it is compiled. ``given`` is the
+record of what a pass reads, ``kept`` of what it writes. A pass holds a number ``x``: the parameter, where there is
+only one, so that it stays in a register."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gradeq.kernels.account import Floats, Ints
-from gradeq.kernels.forms import margin, move
+from gradeq.geometries import Geometry
+from gradeq.kernels.account import COLUMNS, LEAN, ROUND, Floats, Ints, enter, enter_lean
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
 from gradeq.schedules import Schedule
 
+
+def margin(u: Floats, index: Ints, value: Floats, start: int, stop: int) -> float:
+    """m = z'u over the entries of one row."""
+    m = 0.0
+    for a in range(start, stop):
+        m = m + u[index[a]] * value[a]
+    return m
+
+
+def move(u: Floats, index: Ints, value: Floats, start: int, stop: int, eta: float, e: float) -> None:
+    for a in range(start, stop):
+        j = index[a]
+        u[j] = u[j] - eta * (e * value[a])
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Every row has the one parameter there is, with value 1."""
+
+    def held(self, u: Floats) -> float:
+        return u[0]
+
+    def let_go(self, u: Floats, x: float) -> None:
+        u[0] = x
+
+    def margin(self, given: DescentInputs, u: Floats, x: float, i: int) -> float:
+        return x
+
+    def moved(self, given: DescentInputs, u: Floats, x: float, i: int, eta: float, e: float) -> float:
+        return x - eta * e
+
+    def enter(
+        self, given: DescentInputs, sums: Floats, i: int, e: float, raw: float, after: float, before: float, r: float,
+        blur: float, reach: float, w: float, eta: float,
+    ) -> None:  # fmt: skip
+        enter(sums, 0, e, raw, after, before, r, blur, reach, w, 1.0, eta, 1.0)
+
+    def enter_lean(self, given: DescentInputs, sums: Floats, i: int, e: float, eta: float) -> None:
+        enter_lean(sums, 0, e, 1.0, eta, 1.0)
+
+    def glance(self, given: DescentInputs, sums: Floats, size: int, i: int) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class OneParameter:
+    """Every row has one parameter, with value 1: disjoint groups, series."""
+
+    def held(self, u: Floats) -> float:
+        return 0.0
+
+    def let_go(self, u: Floats, x: float) -> None:
+        """Nothing to write back."""
+
+    def margin(self, given: DescentInputs, u: Floats, x: float, i: int) -> float:
+        return u[given.index[i]]
+
+    def moved(self, given: DescentInputs, u: Floats, x: float, i: int, eta: float, e: float) -> float:
+        """u <- u - eta e z; the number to hold after it."""
+        j = given.index[i]
+        u[j] = u[j] - eta * e
+        return x
+
+    def enter(
+        self, given: DescentInputs, sums: Floats, i: int, e: float, raw: float, after: float, before: float, r: float,
+        blur: float, reach: float, w: float, eta: float,
+    ) -> None:  # fmt: skip
+        """Enter row i into its accounts."""
+        at = given.index[i] * COLUMNS
+        enter(sums, at, e, raw, after, before, r, blur, reach, w, 1.0, eta, 1.0)
+
+    def enter_lean(self, given: DescentInputs, sums: Floats, i: int, e: float, eta: float) -> None:
+        enter_lean(sums, given.index[i] * LEAN, e, 1.0, eta, 1.0)
+
+    def glance(self, given: DescentInputs, sums: Floats, size: int, i: int) -> float:
+        """Read the account of row i, of this size: nothing comes of it, but it is at hand after that."""
+        return sums[given.index[i] * size] + sums[given.index[i] * size + size - 1]
+
+
+@dataclass(frozen=True)
+class SeveralParameters:
+    """Every row has this many parameters, with value 1: groups that overlap."""
+
+    width: int
+
+    held, let_go, glance = OneParameter.held, OneParameter.let_go, Alone.glance
+
+    def margin(self, given: DescentInputs, u: Floats, x: float, i: int) -> float:
+        """m = z'u of row i."""
+        m = 0.0
+        for a in range(i * self.width, i * self.width + self.width):
+            m = m + u[given.index[a]]
+        return m
+
+    def moved(self, given: DescentInputs, u: Floats, x: float, i: int, eta: float, e: float) -> float:
+        """u <- u - eta e z; the number to hold after it."""
+        for a in range(i * self.width, i * self.width + self.width):
+            u[given.index[a]] = u[given.index[a]] - eta * e
+        return x
+
+    def enter(
+        self, given: DescentInputs, sums: Floats, i: int, e: float, raw: float, after: float, before: float, r: float,
+        blur: float, reach: float, w: float, eta: float,
+    ) -> None:  # fmt: skip
+        for a in range(i * self.width, i * self.width + self.width):
+            at = given.index[a] * COLUMNS
+            enter(sums, at, e, raw, after, before, r, blur, reach, w, 1.0, eta, 1.0)
+
+    def enter_lean(self, given: DescentInputs, sums: Floats, i: int, e: float, eta: float) -> None:
+        for a in range(i * self.width, i * self.width + self.width):
+            enter_lean(sums, given.index[a] * LEAN, e, 1.0, eta, 1.0)
+
+
+@dataclass(frozen=True)
+class ListedEntries:
+    """Entries starts[i] to starts[i + 1] of ``index`` and ``value`` belong to row i."""
+
+    held, let_go, glance = OneParameter.held, OneParameter.let_go, Alone.glance
+
+    def margin(self, given: DescentInputs, u: Floats, x: float, i: int) -> float:
+        return margin(u, given.index, given.value, given.starts[i], given.starts[i + 1])
+
+    def moved(self, given: DescentInputs, u: Floats, x: float, i: int, eta: float, e: float) -> float:
+        """u <- u - eta e z; the number to hold after it."""
+        move(u, given.index, given.value, given.starts[i], given.starts[i + 1], eta, e)
+        return x
+
+    def enter(
+        self, given: DescentInputs, sums: Floats, i: int, e: float, raw: float, after: float, before: float, r: float,
+        blur: float, reach: float, w: float, eta: float,
+    ) -> None:  # fmt: skip
+        for a in range(given.starts[i], given.starts[i + 1]):
+            at, z = given.index[a] * COLUMNS, given.value[a]
+            enter(sums, at, e, raw, after, before, r, blur, reach, w, z, eta, 1.0)
+
+    def enter_lean(self, given: DescentInputs, sums: Floats, i: int, e: float, eta: float) -> None:
+        for a in range(given.starts[i], given.starts[i + 1]):
+            enter_lean(sums, given.index[a] * LEAN, e, given.value[a], eta, 1.0)
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """Every row has every parameter, in order: the values are a table."""
+
+    held, let_go, glance = OneParameter.held, OneParameter.let_go, Alone.glance
+
+    def margin(self, given: DescentInputs, u: Floats, x: float, i: int) -> float:
+        """m = z'u of row i."""
+        m = 0.0
+        for j in range(len(u)):
+            m = m + u[j] * given.value[i][j]
+        return m
+
+    def moved(self, given: DescentInputs, u: Floats, x: float, i: int, eta: float, e: float) -> float:
+        """u <- u - eta e z; the number to hold after it."""
+        for j in range(len(u)):
+            u[j] = u[j] - eta * (e * given.value[i][j])
+        return x
+
+    def enter_lean(self, given: DescentInputs, sums: Floats, i: int, e: float, eta: float) -> None:
+        for j in range(len(sums) // LEAN):
+            enter_lean(sums, j * LEAN, e, given.value[i][j], eta, 1.0)
+
+
+RowForm = Alone | OneParameter | SeveralParameters | ListedEntries
+
+
+@dataclass(frozen=True)
+class Same:
+    """Every row has weight 1 and the same step."""
+
+    def weight(self, given: DescentInputs, i: int) -> float:
+        return 1.0
+
+    def step(self, given: DescentInputs, i: int) -> float:
+        return given.etas[0]
+
+
+@dataclass(frozen=True)
+class Own:
+    """Every row has a weight and a step of its own."""
+
+    def weight(self, given: DescentInputs, i: int) -> float:
+        return given.weights[i]
+
+    def step(self, given: DescentInputs, i: int) -> float:
+        return given.etas[i]
+
+
+@dataclass(frozen=True)
+class Full:
+    """The whole account of each parameter, and of all rows where one is kept."""
+
+    def size(self) -> int:
+        return COLUMNS
+
+    def enter(
+        self,
+        link: Link,
+        loss: Loss,
+        rows: RowForm,
+        given: DescentInputs,
+        kept: DescentBuffers,
+        i: int,
+        w: float,
+        eta: float,
+    ) -> None:
+        """Enter row i, whose label is posted; ``centre`` is what z'u moves: the base prediction, or a mix."""
+        f, m, s, y = given.base[i], given.centre[i], given.served[i], given.labels[i]
+        e, raw, after, before = (loss.slope(s, y), loss.slope(f, y), loss.value(s, y), loss.value(f, y))
+        r, blur, reach = link.tracked(m, y), ROUND * (abs(m) + abs(y)), w * link.reach(m)
+        rows.enter(given, kept.sums, i, e, raw, after, before, r, blur, reach, w, eta)
+        if len(kept.total) > 0:
+            enter(kept.total, 0, e, raw, after, before, r, blur, reach, w, 1.0, eta, 1.0)
+
+
+@dataclass(frozen=True)
+class Lean:
+    """The lean account of each parameter, for a ``Learner``."""
+
+    def size(self) -> int:
+        return LEAN
+
+    def enter(
+        self,
+        link: Link,
+        loss: Loss,
+        rows: RowForm,
+        given: DescentInputs,
+        kept: DescentBuffers,
+        i: int,
+        w: float,
+        eta: float,
+    ) -> None:
+        """Enter row i, whose label is posted."""
+        e = w * loss.slope(given.served[i], given.labels[i])
+        rows.enter_lean(given, kept.sums, i, e, eta)
+
+
+@dataclass(frozen=True)
+class Later:
+    """No account yet: a second pass enters it, once nothing can fail any more."""
+
+    def enter(
+        self,
+        link: Link,
+        loss: Loss,
+        rows: RowForm,
+        given: DescentInputs,
+        kept: DescentBuffers,
+        i: int,
+        w: float,
+        eta: float,
+    ) -> None:
+        """Nothing."""
+
+
 AHEAD = 128  # rows
 
 
-class Given(NamedTuple):
-    """What a pass reads, and ``served``, which it writes; ``centre`` is what z'u moves: as a rule ``base``."""
+class DescentInputs(NamedTuple):
+    """What a pass reads, and ``served``, which it writes; ``centre`` is what z'u moves, usually ``base``."""
 
     base: Floats
     centre: Floats
@@ -35,7 +290,7 @@ class Given(NamedTuple):
     served: Floats
 
 
-class Kept(NamedTuple):
+class DescentBuffers(NamedTuple):
     """What a pass writes: parameters, their accounts, that of all rows, what a penalty did; ``slopes`` is scratch."""
 
     u: Floats
@@ -54,8 +309,8 @@ def at_once(
     terms: Any,
     pull: Any,
     account: Any,
-    given: Given,
-    kept: Kept,
+    given: DescentInputs,
+    kept: DescentBuffers,
 ) -> None:
     """Labels at once, or missing (nan)."""
     x = rows.held(kept.u)
@@ -75,8 +330,8 @@ def late(
     terms: Any,
     pull: Any,
     account: Any,
-    given: Given,
-    kept: Kept,
+    given: DescentInputs,
+    kept: DescentBuffers,
     first: int,
     cuts: Ints,
     posts: Ints,
@@ -104,12 +359,12 @@ def post(
     terms: Any,
     pull: Any,
     account: Any,
-    given: Given,
-    kept: Kept,
+    given: DescentInputs,
+    kept: DescentBuffers,
     x: float,
     i: int,
 ) -> float:
-    """The label of row i, and its account; the number to hold after it (``forms``)."""
+    """The label of row i, and its account; the number to hold after it."""
     w, eta = terms.weight(given, i), terms.step(given, i)
     e = w * loss.slope(given.served[i], given.labels[i])
     x = pull.moved(penalty, rows, given, kept, x, i, eta, e)
@@ -123,8 +378,8 @@ def tally(
     rows: Any,
     terms: Any,
     account: Any,
-    given: Given,
-    kept: Kept,
+    given: DescentInputs,
+    kept: DescentBuffers,
     posts: Ints,
 ) -> float:
     """Enter the posted rows, in the order of posting, into the accounts.
@@ -138,9 +393,7 @@ def tally(
             seen = seen + rows.glance(given, kept.sums, account.size(), posts[p])
         for p in range(first, last):
             i = posts[p]
-            account.enter(
-                link, loss, rows, given, kept, i, terms.weight(given, i), terms.step(given, i)
-            )
+            account.enter(link, loss, rows, given, kept, i, terms.weight(given, i), terms.step(given, i))
     return seen
 
 
@@ -149,10 +402,18 @@ class Free:
     """No penalty."""
 
     def moved(
-        self, penalty: Penalty, rows: Any, given: Given, kept: Kept, x: float, i: int, eta: float, e: float
+        self,
+        penalty: Penalty,
+        rows: Any,
+        given: DescentInputs,
+        kept: DescentBuffers,
+        x: float,
+        i: int,
+        eta: float,
+        e: float,
     ) -> float:  # fmt: skip
         """u <- u - eta e z."""
-        return rows.moved(given, kept.u, x, i, eta, e)  # type: ignore[no-any-return]
+        return rows.moved(given, kept.u, x, i, eta, e)
 
 
 @dataclass(frozen=True)
@@ -160,24 +421,21 @@ class Pulled:
     """A penalty moves every parameter at each label, which comes at once; rows are listed."""
 
     def moved(
-        self, penalty: Penalty, rows: Any, given: Given, kept: Kept, x: float, i: int, eta: float, e: float
+        self,
+        penalty: Penalty,
+        rows: object,
+        given: DescentInputs,
+        kept: DescentBuffers,
+        x: float,
+        i: int,
+        eta: float,
+        e: float,
     ) -> float:  # fmt: skip
         """u <- u - eta (e z + slopes), the slopes being those that served the row."""
         for j in range(len(kept.u)):
             kept.slopes[j] = penalty.slope(kept.u[j])
         start, stop = given.starts[i], given.starts[i + 1]
-        drag(
-            kept.u,
-            given.index,
-            given.value,
-            start,
-            stop,
-            eta,
-            e,
-            kept.slopes,
-            kept.pulls,
-            kept.drags,
-        )
+        drag(kept.u, given.index, given.value, start, stop, eta, e, kept.slopes, kept.pulls, kept.drags)
         return x
 
 
@@ -227,7 +485,6 @@ def ticked(clock: Ints, counts: Floats, ticks: Ints) -> None:
 
 
 def stepped(schedule: Schedule, ticks: Ints, etas: Floats) -> None:
-    """The step of each row: the schedule's at its time t."""
     for i in range(len(ticks)):
         etas[i] = schedule.step(ticks[i])
 
@@ -257,3 +514,59 @@ def swept(
                 move(u[k], params, value, start, stop, etas[k], e)
                 errors[k] = errors[k] + e
                 losses[k] = losses[k] + weights[i] * loss.value(s, y)
+
+
+@dataclass(frozen=True)
+class Unpenalised:
+    """No penalty: the part that stands in a loop where a penalty would."""
+
+    def value(self, theta: float) -> float:
+        return 0.0
+
+    def slope(self, theta: float) -> float:
+        return 0.0
+
+
+def proximal(
+    link: Link, loss: Loss, penalty: Penalty, geometry: Geometry, base: Floats, labels: Floats, weights: Floats,
+    etas: Floats, lazy: bool, starts: Ints, index: Ints, value: Floats, last: Floats, u: Floats, theta: Floats,
+    pulls: Floats, drags: Floats, normals: Floats, returned: Floats, served: Floats, gradient: Floats, anchor: Floats,
+) -> None:  # fmt: skip
+    """Sparse rows, labels at once or missing (nan), own step and weight for each row.
+
+    ``last`` holds the step before. ``gradient`` and ``anchor`` are scratch space.
+    """
+    for i in range(len(base)):
+        start, stop = starts[i], starts[i + 1]
+        s = link.serve(base[i], margin(theta, index, value, start, stop))
+        served[i] = s
+        y = labels[i]
+        if y == y and weights[i] > 0.0:
+            e = weights[i] * loss.slope(s, y)
+            for j in range(len(u)):
+                gradient[j] = penalty.slope(theta[j])
+            gather(index, value, start, stop, etas[i], e, gradient, pulls, drags)
+            step(geometry, gradient, etas[i], lazy, last, u, theta, normals, returned, anchor)
+
+
+def step(
+    geometry: Geometry, gradient: Floats, eta: float, lazy: bool, last: Floats, u: Floats, theta: Floats,
+    normals: Floats, returned: Floats, anchor: Floats,
+) -> None:  # fmt: skip
+    """One step of size eta along ``gradient``, the penalty's slope included.
+
+    ``normals`` sums up the normal parts, ``returned`` what was brought back as it was: eta times them.
+    """
+    if lazy:
+        for j in range(len(u)):
+            u[j] = u[j] - eta * gradient[j]
+    else:
+        geometry.dual(theta, anchor)
+        for j in range(len(u)):
+            back = u[j] - anchor[j]
+            if last[0] > 0.0:
+                normals[j] = normals[j] + back / last[0]
+            returned[j] = returned[j] + back
+            u[j] = anchor[j] - eta * gradient[j]
+    geometry.primal(u, eta, theta)
+    last[0] = eta

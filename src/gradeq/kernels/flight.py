@@ -40,25 +40,32 @@ def note(late: Floats, at: int, d: float) -> None:
         late[at + LENGTH] = max(late[at + LENGTH] + EPOCH, 4.0 * late[at])
 
 
-def hear(silence: Floats, served: float) -> None:
-    """A label came when so many rows had been served; the wait for the first label of all is no silence."""
-    if silence[HEARD_AT] > 0.0:
-        silence[SILENCE] = max(silence[SILENCE], served - silence[HEARD_AT])
-    silence[HEARD_AT] = served
+# The largest weight of a key, the number of its row in the layer (0: not known), its place among its key's weights.
+LARGEST_WEIGHT, LARGEST_ROW, LARGEST_PLACE = range(3)
+LARGEST = 3
 
 
-def weigh(w: float, k: int, counts: Floats, means: Floats) -> float:
+def weigh(w: float, k: int, number: float, counts: Floats, means: Floats, largest: Floats) -> float:
     """A positive weight relative to the mean of those so far, its own included: only ratios of weights matter."""
     counts[k] = counts[k] + 1.0
     means[k] = means[k] + (w - means[k]) / counts[k]
-    return max(w / means[k], SMALLEST)  # type: ignore[no-any-return]
+    if w > largest[k * LARGEST]:
+        largest[k * LARGEST] = w
+        largest[k * LARGEST + LARGEST_ROW] = number
+        largest[k * LARGEST + LARGEST_PLACE] = counts[k]
+    return max(w / means[k], SMALLEST)
 
 
-def weigh_all(keys: Ints, given: Floats, counts: Floats, means: Floats, weights: Floats) -> None:
-    """The same of many rows in the order of serving; a weight of 0 stays 0 and is not among the mean."""
+def weigh_all(
+    keys: Ints, given: Floats, before: Floats, counts: Floats, means: Floats, largest: Floats, weights: Floats
+) -> None:  # fmt: skip
+    """The same of many rows in the order of serving; a weight of 0 stays 0 and is not among the mean.
+
+    ``before``: rows served before these, and 1; both are 0 where rows are not numbered.
+    """
     for i in range(len(given)):
         if given[i] > 0.0:
-            weights[i] = weigh(given[i], keys[i], counts, means)
+            weights[i] = weigh(given[i], keys[i], before[0] + before[1] * (i + 1.0), counts, means, largest)
 
 
 def capped(eta: float, limit: float, w: float, total: float, most: float, norm: float) -> float:
@@ -74,7 +81,7 @@ LOW, HIGH, HELD, HEAVIEST, LATE, WAITED, LONGEST, HEAVIEST_STEP = range(8)
 NO_LABELS = (math.inf, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
 
 
-class Order(NamedTuple):
+class PostingOrder(NamedTuple):
     """Rows and when their labels are posted, as a pass reads them.
 
     ``limit``: c of the cap, 0 without one. Rows before ``first`` were served in an earlier run, as rows
@@ -95,7 +102,7 @@ class Order(NamedTuple):
     keys: Ints
 
 
-class Kept(NamedTuple):
+class LatenessBuffers(NamedTuple):
     """What a pass writes: ``opened`` are the counts of each row's cells when it was served (given for rows before
     the first), ``widest`` the largest norm so far by key, ``delays`` the lateness of each row's label."""
 
@@ -108,7 +115,7 @@ class Kept(NamedTuple):
     told: Floats
 
 
-def flown(order: Order, kept: Kept) -> None:
+def flown(order: PostingOrder, kept: LatenessBuffers) -> None:
     """Count the rows of every cell as they are served and give each label, as it is posted, its step in ``etas``."""
     p = 0
     n = len(order.weights)

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gradeq.kernels.account import Floats, Ints
-from gradeq.kernels.rating import clipped, gap, offset, step, tie, win_chance
-from gradeq.kernels.rating_rules import Pull
+from gradeq.kernels.rating import Pull, clipped, gap, offset, step, tie, win_chance
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
 
@@ -29,18 +28,15 @@ LEAST = 1e-150  # share of the largest that every filter keeps, so that none is 
 
 
 def since(kept: Any, j: int, t: float) -> float:
-    """Years from the last game of player j to t."""
-    return max(0.0, t - kept.last[j])  # type: ignore[no-any-return]
+    return max(0.0, t - kept.last[j])
 
 
 def spread(games: Floats, years: Floats, spreads: Floats, at: int, k: int, gone: float) -> float:
     """The variance at this place by filter k, once it has drifted for one more game and the years gone."""
-    return min(NEWCOMER, spreads[at] + (games[k] + years[k] * gone))  # type: ignore[no-any-return]
+    return min(NEWCOMER, spreads[at] + (games[k] + years[k] * gone))
 
 
-def speak(
-    games: Floats, years: Floats, kept: Any, a: int, b: int, h: float, t: float, memo: Floats
-) -> float:
+def speak(games: Floats, years: Floats, kept: Any, a: int, b: int, h: float, t: float, memo: Floats) -> float:
     """What each filter says and their mix, noted in ``memo``."""
     experts, spreads, shares, filters = kept.experts, kept.spreads, kept.shares, len(games)
     mass, mix = 0.0, 0.0
@@ -56,7 +52,7 @@ def speak(
         mix = mix + shares[k] * memo[k]
     memo[filters] = clipped(mix / mass)
     memo[filters + 1] = t
-    return memo[filters]  # type: ignore[no-any-return]
+    return memo[filters]
 
 
 def least_loss(loss: Loss, memo: Floats, filters: int, y: float, w: float) -> float:
@@ -128,9 +124,7 @@ def hear(loss: Loss, games: Floats, years: Floats, kept: Any, game: Any, memo: F
     kept.last[b] = max(kept.last[b], t)
 
 
-def amend(
-    loss: Loss, filters: int, kept: Any, y: float, w: float, sign: float, memo: Floats
-) -> None:
+def amend(loss: Loss, filters: int, kept: Any, y: float, w: float, sign: float, memo: Floats) -> None:
     """Take back what a score said about the filters (sign -1), or say it of another; they learn nothing."""
     least = least_loss(loss, memo, filters, y, w)
     for k in range(filters):
@@ -139,7 +133,7 @@ def amend(
     balance(kept.shares, filters)
 
 
-class Scored(NamedTuple):
+class ScoredGames(NamedTuple):
     """Games in the order of their scores."""
 
     a: Ints
@@ -150,7 +144,7 @@ class Scored(NamedTuple):
     when: Floats
 
 
-class Watch(NamedTuple):
+class FilterWatch(NamedTuple):
     """What filters keep, and room for a memo."""
 
     experts: Floats
@@ -161,7 +155,7 @@ class Watch(NamedTuple):
     memo: Floats
 
 
-def watched(drifts: Filters, loss: Loss, games: Scored, kept: Watch) -> None:
+def watched(drifts: Filters, loss: Loss, games: ScoredGames, kept: FilterWatch) -> None:
     """Filters that nothing is served from: each says what it expects of a game, then hears its score."""
     memo = kept.memo
     for i in range(len(games.a)):
@@ -170,9 +164,7 @@ def watched(drifts: Filters, loss: Loss, games: Scored, kept: Watch) -> None:
         hear(loss, drifts.games, drifts.years, kept, (a, b, h, y, games.weights[i], 0.0), memo)
 
 
-def forecast(
-    loss: Loss, games: Floats, years: Floats, kept: Any, game: Any, p: float, memo: Floats
-) -> None:
+def forecast(loss: Loss, games: Floats, years: Floats, kept: Any, game: Any, p: float, memo: Floats) -> None:
     """Learn from a game served as p: the step on the mix, which carries the certificate, and every filter."""
     step(loss, kept, game, offset(memo[len(games)]), p)
     hear(loss, games, years, kept, game, memo)
@@ -194,9 +186,7 @@ class Filters:
         o = offset(speak(self.games, self.years, kept, a, b, h, kept.when[i], memo))
         return win_chance(o + gap(kept.u, a, b, 0, h))
 
-    def learn(
-        self, pull: Pull, penalty: Penalty, loss: Loss, kept: Any, game: Any, p: float, i: int
-    ) -> None:
+    def learn(self, pull: Pull, penalty: Penalty, loss: Loss, kept: Any, game: Any, p: float, i: int) -> None:
         """Learn from game i, served as p."""
         memo = kept.memos[i % len(kept.memos)]
         forecast(loss, self.games, self.years, kept, game, p, memo)

@@ -14,10 +14,10 @@ from collections import namedtuple
 from dataclasses import dataclass
 from typing import Any
 
-from gradeq.geometries.isotonic import pool_within
+from gradeq.geometries import pool_within
 from gradeq.kernels.account import COLUMNS, ROUND, Floats, Ints, enter
+from gradeq.kernels.choice import PassRows
 from gradeq.kernels.descent import drag
-from gradeq.kernels.driver import Rows
 from gradeq.links import Sinh
 from gradeq.losses import pinball, pinball_slope
 from gradeq.penalties import Penalty
@@ -35,18 +35,16 @@ ONE = 1
 class One:
     """A part of the loop for one level: its number, known when the loop is compiled, makes it a third quicker."""
 
-    def count(self, room: Any) -> int:
-        """One."""
+    def count(self, room: object) -> int:
         return ONE
 
 
 @dataclass(frozen=True)
-class Several:
+class SeveralLevels:
     """A part of the loop for any number of levels."""
 
     def count(self, room: Any) -> int:
-        """As many as there are."""
-        return room.count  # type: ignore[no-any-return]
+        return room.count
 
 
 def scale_at(num: float, den: float, m: float) -> float:
@@ -73,9 +71,7 @@ def fade(nums: Floats, dens: Floats, key: int, keep: float, m: float, y: float) 
     dens[key] = keep * dens[key] + 1.0
 
 
-def place(
-    link: Sinh, curved: bool, count: int, base: Floats, at: int, m: float, scale: float, a: Floats
-) -> None:
+def place(link: Sinh, curved: bool, count: int, base: Floats, at: int, m: float, scale: float, a: Floats) -> None:
     """The base forecasts of one row in the tracked unit."""
     for k in range(count):
         f = base[at + k]
@@ -135,7 +131,6 @@ def judge(
 def learn(
     count: int, u: Floats, index: Ints, value: Floats, start: int, stop: int, errors: Floats, eta: float, w: float
 ) -> None:  # fmt: skip
-    """u_k <- u_k - eta (w e_k) z at every level."""
     for i in range(start, stop):
         for k in range(count):
             j = index[i] * count + k
@@ -143,7 +138,7 @@ def learn(
 
 
 def target_of(link: Sinh, y: float, m: float, scale: float) -> float:
-    """The label in the tracked unit of the sinh link; nan while there is no scale."""
+    """The label in the tracked unit of the sinh link; nan until the scale is known."""
     if scale == 0.0:
         return math.nan
     return link.margin(y, m, scale)
@@ -160,9 +155,7 @@ def tally(
     neighbouring forecasts, count - 1 for each parameter.
     """
     for i in range(start, stop):
-        enter_levels(
-            count, a, target, loose, errors, losses, w, value[i], eta, sign, sums, index[i]
-        )
+        enter_levels(count, a, target, loose, errors, losses, w, value[i], eta, sign, sums, index[i])
         at = index[i] * (count - 1) - 1
         for k in range(1, count):
             if a[k] - a[k - 1] > gaps[at + k]:
@@ -189,35 +182,47 @@ class Tracking(namedtuple("Tracking", "u nums dens sums gaps total pulls drags")
     """What levels learn; a column that a rule does not keep is empty."""
 
 
-class Room(namedtuple("Room", "count scales served a wish theta errors losses slopes")):
+class LevelsScratch(namedtuple("Room", "count scales served a wish theta errors losses slopes")):
     """What was served with which scale, row by row (given for rows before the first), and scratch of one row."""
 
 
 @dataclass(frozen=True)
-class Tracked:
+class LevelsModel:
     """The model of ``driven``: levels around the base forecasts."""
 
     taus: tuple[float, ...]
     curved: bool
 
     def post(
-        self, size: One | Several, penalty: Penalty, rows: Rows, state: Any, room: Any, i: int, r: int, fresh: bool
+        self,
+        size: One | SeveralLevels,
+        penalty: Penalty,
+        rows: PassRows,
+        state: object,
+        room: object,
+        i: int,
+        r: int,
+        fresh: bool,
     ) -> None:  # fmt: skip
         """One label moves every level and enters the accounts."""
         count = size.count(room)
         post_row(self.curved, count, self.taus, penalty, rows, state, room, rows.base, r, fresh)
 
     def serve(
-        self, size: One | Several, penalty: Penalty, rows: Rows, state: Tracking, room: Room, i: int
+        self,
+        size: One | SeveralLevels,
+        penalty: Penalty,
+        rows: PassRows,
+        state: Tracking,
+        room: LevelsScratch,
+        i: int,
     ) -> None:
         """The levels of one row."""
         count = size.count(room)
         serve_row(self.curved, count, rows, state, room, rows.base, i)
 
 
-def serve_row(
-    curved: bool, count: int, rows: Rows, state: Any, room: Any, centre: Floats, i: int
-) -> None:
+def serve_row(curved: bool, count: int, rows: PassRows, state: Any, room: Any, centre: Floats, i: int) -> None:
     """Serve row i around ``centre``: the base forecasts themselves, or a mix that was made of them."""
     at = i * count
     m = centre[at + count // 2]
@@ -231,7 +236,7 @@ def serve_row(
 
 
 def post_row(
-    curved: bool, count: int, taus: Floats, penalty: Penalty, rows: Rows, state: Any, room: Any, centre: Floats,
+    curved: bool, count: int, taus: Floats, penalty: Penalty, rows: PassRows, state: Any, room: Any, centre: Floats,
     r: int, fresh: bool,
 ) -> None:  # fmt: skip
     """Post the label of row r; a fresh one finds its row in ``a``.

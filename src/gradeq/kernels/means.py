@@ -1,9 +1,4 @@
-"""Experts that are running means of the known residuals, mixed by their loss, under a final layer of descent.
-
-An expert forgets over a number of labels of the whole layer. It says link(f, a + d of the row's groups) and learns
-from a label as if it had come at once: by the error of its PRESENT state, so nothing is fed back through the delay.
-Entry j * EXPERTS + k belongs to group j and expert k.
-"""
+"""Loops of the automatic step for means: running means of residuals, mixed by their loss."""
 
 from __future__ import annotations
 
@@ -13,11 +8,85 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradeq.kernels.account import Floats
-from gradeq.kernels.driver import Rows, waited
-from gradeq.kernels.forms import margin, move
-from gradeq.kernels.mixing import LARGEST, UNKNOWN, blend, ready, settle
+from gradeq.kernels.choice import PassRows, waited
+from gradeq.kernels.descent import margin, move
 from gradeq.links import Link
 from gradeq.losses import Loss
+
+# Numbers of ``hedge``: Delta, and the mean lateness.
+DELTA, LATENESS = range(2)
+HEDGE = 2
+ROUNDING = 1e-9
+LARGEST = 1e280  # of a loss: above it sums would no longer be finite
+SILENT = 40.0  # an expert whose weight is e^-40 of the best's changes no digit of the mix,
+SHARP = 4.0  # nor of the mix loss, unless a label costs e^4: then no expert is silent
+UNKNOWN = -1.0  # stands for the first weight until they are asked for
+RECENT = 1000.0  # labels (or four times the mean lateness, if that is more) over which lateness is averaged
+
+
+def learning_rate(delta: float, experts: int) -> float:
+    """ln K / Delta; 0, that is equal weights, while mixing has cost nothing."""
+    return min(1e300, math.log(experts) / delta) if delta > 0.0 else 0.0
+
+
+def weigh(losses: Floats, delta: float, silent: float, weights: Floats) -> None:
+    """The weights that the next row is mixed with; 0 for who is e^-silent of the best."""
+    experts = len(losses)
+    rate = learning_rate(delta, experts)
+    least = losses[0]
+    for k in range(1, experts):
+        if losses[k] < least:
+            least = losses[k]
+    mass = 0.0
+    for k in range(experts):
+        behind = rate * (losses[k] - least)
+        weights[k] = math.exp(-behind) if behind < silent else 0.0
+        mass = mass + weights[k]
+    for k in range(experts):
+        weights[k] = weights[k] / mass
+
+
+def ready(state: Any, weights: Floats) -> None:
+    """See that the weights are those of the losses by now: many rows may be served between two labels."""
+    if weights[0] == UNKNOWN:
+        weigh(state.losses, state.hedge[DELTA], SILENT, weights)
+
+
+def settle(state: Any, waited: float, lost: Floats, weights: Floats) -> None:
+    """Enter what each expert lost by one label, ``waited`` rows late, and what mixing cost beyond the mix loss.
+
+    Losses beyond 700 / rate count as no more in the mix loss: a label far larger than all before it ends a rate that
+    was far too sharp for it.
+    """
+    state.heard[0] = state.heard[0] + 1.0
+    mean = state.hedge[LATENESS]
+    mean = mean + (waited - mean) / min(state.heard[0], max(RECENT, 4.0 * mean))
+    state.hedge[LATENESS] = mean
+    delta = state.hedge[DELTA]
+    rate = learning_rate(delta, len(state.losses))
+    least, most = lost[0], lost[0]
+    for k in range(1, len(lost)):
+        if lost[k] < least:
+            least = lost[k]
+        elif lost[k] > most:
+            most = lost[k]
+    if rate * most > SHARP:
+        weigh(state.losses, delta, math.inf, weights)
+    else:
+        ready(state, weights)
+    h = 0.0
+    mass = 0.0
+    for k in range(len(weights)):
+        if weights[k] > 0.0:
+            h = h + weights[k] * lost[k]
+            mass = mass + weights[k] * math.exp(-min(700.0, rate * lost[k]))
+    more = h - (-math.log(mass + 1e-300) / rate if rate > 0.0 else least)
+    if more > ROUNDING * h:  # else it is no more than rounding
+        state.hedge[DELTA] = delta + more * (1.0 + 2.0 * mean)
+    for k in range(len(state.losses)):
+        state.losses[k] = state.losses[k] + lost[k]
+    weights[0] = UNKNOWN
+
 
 EXPERTS = 8
 SAID = EXPERTS + 1  # the raw prediction comes first
@@ -27,16 +96,11 @@ GAPS = 256  # labels since a group's last: for fewer, what is left of its past i
 HEAVIEST = 1e300  # of a weight: above it a precision would no longer be finite
 
 
-class Means(
-    namedtuple(
-        "Means",
-        "u offsets precisions losses hedge heard guard own_offsets own_precisions own_last",
-    )
-):
+class Means(namedtuple("Means", "u offsets precisions losses hedge heard guard own_offsets own_precisions own_last")):
     """What the final layer, the means and their weights learn; without groups there is nothing by group."""
 
 
-class Room(namedtuple("Room", "apart memos mixes served weights lost stands errors curves")):
+class MeansScratch(namedtuple("Room", "apart memos mixes served weights lost stands errors curves")):
     """What was said, mixed and served, row by row (given for rows before the first), and scratch of one row.
 
     ``apart``: numbers from what was said of one row to that of the next, 0 when every label comes at once.
@@ -44,7 +108,7 @@ class Room(namedtuple("Room", "apart memos mixes served weights lost stands erro
 
 
 @dataclass(frozen=True)
-class Mix:
+class MeansMix:
     """The model of ``driven``: ``groups`` is the number of group columns, 0 without any.
 
     ``bounded``: predictions are probabilities, kept ``edge`` away from 0 and 1, the raw one too: weights begin
@@ -60,7 +124,7 @@ class Mix:
     faded: tuple[float, ...]
 
     def stand(self, rows: Any, state: Any, room: Any, i: int) -> None:
-        """Where each expert stands for row i: its common offset, and those of the row's groups."""
+        """Each expert's offset for row i: the common one, and those of the row's groups."""
         for k in range(EXPERTS):
             room.stands[k] = state.offsets[k]
         if self.groups > 0.0:
@@ -89,7 +153,10 @@ class Mix:
         ready(state, room.weights)
         if state.heard[0] == 0.0:  # all say the same, and no mean of it may round a digit away
             return float(room.memos[to])
-        return blend(room.weights, room.memos, to)
+        m = 0.0
+        for k in range(len(room.weights)):
+            m = m + room.weights[k] * room.memos[to + k]
+        return m
 
     def hear(
         self, link: Link, loss: Loss, rows: Any, state: Any, room: Any, r: int, late: float, fresh: bool
@@ -118,26 +185,17 @@ class Mix:
         if self.groups > 0.0:
             for a in range(rows.starts[r], rows.starts[r + 1]):
                 j = rows.index[a]
-                self.own(state, room, j * EXPERTS, w, labels - state.own_last[j])
+                c, gap = j * EXPERTS, labels - state.own_last[j]
+                for k in range(EXPERTS):
+                    faded = self.faded[int(gap) * EXPERTS + k] if gap < GAPS else math.exp(self.fades[k] * gap)
+                    state.own_precisions[c + k] = state.own_precisions[c + k] * faded
+                    state.own_precisions[c + k] = state.own_precisions[c + k] + room.curves[k]
+                    step = w / ((state.own_precisions[c + k] + PRIOR) * self.groups)
+                    state.own_offsets[c + k] = state.own_offsets[c + k] - room.errors[k] * step
                 state.own_last[j] = labels
 
-    def own(self, state: Any, room: Any, c: int, w: float, gap: float) -> None:
-        """The means of one group, from entry c on, learn from a label, ``gap`` labels after their last."""
-        if gap < GAPS:
-            for k in range(EXPERTS):
-                faded = self.faded[int(gap) * EXPERTS + k]
-                state.own_precisions[c + k] = state.own_precisions[c + k] * faded
-        else:
-            for k in range(EXPERTS):
-                faded = math.exp(self.fades[k] * gap)
-                state.own_precisions[c + k] = state.own_precisions[c + k] * faded
-        for k in range(EXPERTS):
-            state.own_precisions[c + k] = state.own_precisions[c + k] + room.curves[k]
-            step = w / ((state.own_precisions[c + k] + PRIOR) * self.groups)
-            state.own_offsets[c + k] = state.own_offsets[c + k] - room.errors[k] * step
-
     def post(
-        self, link: Link, loss: Loss, rows: Rows, state: Means, room: Room, i: int, r: int, fresh: bool
+        self, link: Link, loss: Loss, rows: PassRows, state: Means, room: MeansScratch, i: int, r: int, fresh: bool
     ) -> None:  # fmt: skip
         """The final layer moves by the error of what was served, then weights and experts learn."""
         e = rows.weights[r] * loss.slope(room.served[r], rows.labels[r])
@@ -146,7 +204,7 @@ class Mix:
         late = waited(rows, i, r)
         self.hear(link, loss, rows, state, room, r, late, fresh)
 
-    def serve(self, link: Link, loss: Loss, rows: Rows, state: Means, room: Room, i: int) -> None:
+    def serve(self, link: Link, loss: Loss, rows: PassRows, state: Means, room: MeansScratch, i: int) -> None:
         """The mix of row i, moved by the final layer."""
         m = self.speak(link, rows, state, room, i)
         x = margin(state.u, rows.index, rows.value, rows.starts[i], rows.starts[i + 1])
@@ -160,9 +218,9 @@ def judge(loss: Loss, memo: Floats, at: int, w: float, y: float, lost: Floats) -
         lost[k] = min(LARGEST, w * loss.value(memo[at + k], y))
 
 
-def room_for(memos: Floats, mixes: Floats, served: Floats, apart: int, empty: Any) -> Room:
+def room_for(memos: Floats, mixes: Floats, served: Floats, apart: int, empty: Any) -> MeansScratch:
     """Room for the rows of a run or for one event; ``empty`` makes a list or an array of a size."""
     weights, lost = empty(SAID), empty(SAID)
     weights[0] = UNKNOWN
     stands, errors, curves = empty(EXPERTS), empty(EXPERTS), empty(EXPERTS)
-    return Room(apart, memos, mixes, served, weights, lost, stands, errors, curves)
+    return MeansScratch(apart, memos, mixes, served, weights, lost, stands, errors, curves)

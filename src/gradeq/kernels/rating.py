@@ -1,12 +1,4 @@
-"""The loops of Elo, each written once: a game moves two ratings against the error, by the same step.
-
-Parameter 0 is the advantage of the first side (0 when there is none), players follow. With z = +1 at a and -1 at b,
-p = sigmoid(u_a - u_b + h u_0) is the probability that a wins, y its score, e = p - y. (The paper writes the same game
-with z = -1 at a and y = 1 when b wins.) So the gradient of a player is predicted minus actual result from the
-player's own side, and its average is minus the rating over eta times games (result 8.5). "Before" is a coin, p = 1/2.
-
-A game travels as (a, b, h, y, w, eta). ``kept`` is what is learned: a record of arrays, or the state itself.
-"""
+"""Loops over games: plain Elo, penalties, drift."""
 
 from __future__ import annotations
 
@@ -15,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gradeq.kernels.account import BEFORE, GRADIENT, MOVED, WEIGHT, Floats, Ints
-from gradeq.kernels.rating_rules import TINY, Pull
 from gradeq.losses import Loss
 from gradeq.numerics import logit
 from gradeq.penalties import Penalty
@@ -30,7 +21,11 @@ CLIP = 1e-6  # probabilities are judged within [CLIP, 1 - CLIP]
 SMALL = 1e-200
 
 
-class Games(NamedTuple):
+Ratings = Any  # the buffers of a pass, or for one game the state itself: they have the same fields
+Game = tuple[int, int, float, float, float, float]  # a, b, h, y, w, eta: see ``count``
+
+
+class PassGames(NamedTuple):
     """What a pass reads of games, and ``served``, which it writes."""
 
     home: Floats
@@ -42,7 +37,7 @@ class Games(NamedTuple):
     served: Floats
 
 
-class Kept(NamedTuple):
+class RatingBuffers(NamedTuple):
     """What a pass writes: ratings, accounts, what a penalty keeps (``rating_rules``), filters (``forecaster``).
 
     ``slopes``, ``memos`` and ``when`` are scratch; what a rule does not keep is empty.
@@ -71,7 +66,6 @@ def win_chance(m: float) -> float:
 
 
 def clipped(p: float) -> float:
-    """p within [CLIP, 1 - CLIP]."""
     return min(1.0 - CLIP, max(CLIP, p))
 
 
@@ -88,7 +82,7 @@ def tie(y: float) -> float:
 def judged(
     loss: Loss, surprised: float, decided: float, tied: float, p: float, y: float, w: float
 ) -> tuple[float, float, float]:
-    """LOSS, DECIDED and TIED with one more game: without a branch on the score, which nobody could predict."""
+    """LOSS, DECIDED and TIED with one more game, without an unpredictable branch on the score."""
     t = tie(y)
     if w == 1.0 and t * (1.0 - t) == 0.0:
         q = p if CLIP < p < 1.0 - CLIP else clipped(p)
@@ -105,7 +99,6 @@ def judged(
 
 
 def surprise(decided: float, tied: float) -> float:
-    """The logarithm of what was multiplied up."""
     return math.log(decided) + 0.5 * math.log(tied)
 
 
@@ -118,7 +111,7 @@ def enter(sums: Floats, at: int, n: float, w: float, g: float, eta: float, befor
     sums[at + BEFORE] = sums[at + BEFORE] + before
 
 
-def count(kept: Any, game: Any, n: float, e: float) -> None:
+def count(kept: Ratings, game: Game, n: float, e: float) -> None:
     """Enter one game into the accounts of both players, of the first side, and of all games.
 
     n is 1, or -1 to take a game back; its weight and e then have that sign too.
@@ -137,21 +130,18 @@ def count(kept: Any, game: Any, n: float, e: float) -> None:
     total[BEFORE] = total[BEFORE] + even
 
 
-def account(loss: Loss, kept: Any, game: Any, o: float, p: float) -> None:
+def account(loss: Loss, kept: Ratings, game: Game, o: float, p: float) -> None:
     """Enter a game that was played: all its sums, and the log loss."""
     _, _, _, y, w, _ = game
     total = kept.total
     count(kept, game, 1.0, w * (p - y))
     if abs(o) > total[OFFSET]:
         total[OFFSET] = abs(o)
-    total[LOSS], total[DECIDED], total[TIED] = judged(
-        loss, total[LOSS], total[DECIDED], total[TIED], p, y, w
-    )
+    total[LOSS], total[DECIDED], total[TIED] = judged(loss, total[LOSS], total[DECIDED], total[TIED], p, y, w)
 
 
 def gap(u: Floats, a: int, b: int, side: int, h: float) -> float:
-    """u_a - u_b + h u_side."""
-    return (u[a] - u[b]) + h * u[side]  # type: ignore[no-any-return]
+    return (u[a] - u[b]) + h * u[side]
 
 
 def move(u: Floats, a: int, b: int, side: int, h: float, eta: float, e: float, unit: float) -> None:
@@ -163,19 +153,18 @@ def move(u: Floats, a: int, b: int, side: int, h: float, eta: float, e: float, u
         u[side] = u[side] - eta * (e * h) / unit
 
 
-def step(loss: Loss, kept: Any, game: Any, o: float, p: float) -> None:
+def step(loss: Loss, kept: Ratings, game: Game, o: float, p: float) -> None:
     """Move both players and the first side against the error of one game, and enter it; o is added to the margin."""
     a, b, h, y, w, eta = game
     move(kept.u, a, b, 0, h, eta, w * (p - y), 1.0)
     account(loss, kept, game, o, p)
 
 
-def margin(pull: Pull, kept: Any, a: int, b: int, h: float) -> float:
-    """u_a - u_b + h u_0, under a penalty."""
+def margin(pull: Pull, kept: Ratings, a: int, b: int, h: float) -> float:
     return (pull.read(kept, a) - pull.read(kept, b)) + h * pull.read(kept, 0)
 
 
-def shift(pull: Pull, kept: Any, game: Any, e: float) -> None:
+def shift(pull: Pull, kept: Ratings, game: Game, e: float) -> None:
     """As ``move``, once what a penalty did to these ratings is in their accounts."""
     a, b, h, _, _, eta = game
     pull.touch(kept, a)
@@ -185,7 +174,7 @@ def shift(pull: Pull, kept: Any, game: Any, e: float) -> None:
     move(kept.u, a, b, 0, h, eta, e, pull.unit(kept))
 
 
-def learn(pull: Pull, loss: Loss, kept: Any, game: Any, p: float) -> None:
+def learn(pull: Pull, loss: Loss, kept: Ratings, game: Game, p: float) -> None:
     """As ``step``, under a penalty."""
     _, _, _, y, w, eta = game
     pull.before(kept, eta)
@@ -196,7 +185,7 @@ def learn(pull: Pull, loss: Loss, kept: Any, game: Any, p: float) -> None:
         write_out(pull, kept)
 
 
-def learn_dense(loss: Loss, slopes: Floats, kept: Any, game: Any, p: float) -> None:
+def learn_dense(loss: Loss, slopes: Floats, kept: Ratings, game: Game, p: float) -> None:
     """The same with the slopes of a penalty that moves every parameter; ``slopes`` is used up."""
     a, b, h, y, w, eta = game
     u, e = kept.u, w * (p - y)
@@ -211,7 +200,7 @@ def learn_dense(loss: Loss, slopes: Floats, kept: Any, game: Any, p: float) -> N
     account(loss, kept, game, 0.0, p)
 
 
-def amend(pull: Pull, loss: Loss, kept: Any, game: Any, p: float, sign: float) -> None:
+def amend(pull: Pull, loss: Loss, kept: Ratings, game: Game, p: float, sign: float) -> None:
     """Take one score back (sign -1), or put one in its place: ratings and sums, no penalty."""
     a, b, h, y, w, eta = game
     e = sign * (w * (p - y))
@@ -220,7 +209,7 @@ def amend(pull: Pull, loss: Loss, kept: Any, game: Any, p: float, sign: float) -
     kept.total[LOSS] = kept.total[LOSS] + sign * (w * loss.value(p, y))
 
 
-def write_out(pull: Pull, kept: Any) -> None:
+def write_out(pull: Pull, kept: Ratings) -> None:
     """Bring every rating up to date and multiply the common factor into it; begin again from 1."""
     u, marks, notes, unit = kept.u, kept.marks, kept.notes, pull.unit(kept)
     for j in range(len(u)):
@@ -234,31 +223,24 @@ def write_out(pull: Pull, kept: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Pulled:
+class PulledRatings:
     """Games move two ratings, and a penalty all, without touching them."""
 
-    def chance(self, pull: Pull, kept: Any, a: int, b: int, h: float, i: int) -> float:
-        """The probability that a wins game i."""
+    def chance(self, pull: Pull, kept: Ratings, a: int, b: int, h: float, i: int) -> float:
         return win_chance(margin(pull, kept, a, b, h))
 
-    def learn(
-        self, pull: Pull, penalty: Penalty, loss: Loss, kept: Any, game: Any, p: float, i: int
-    ) -> None:
-        """Learn from game i, served as p."""
+    def learn(self, pull: Pull, penalty: Penalty, loss: Loss, kept: Ratings, game: Game, p: float, i: int) -> None:
         learn(pull, loss, kept, game, p)
 
 
 @dataclass(frozen=True)
-class Dense:
+class DensePenalty:
     """The subgradient of a penalty moves every parameter at every game (paper Section 3)."""
 
-    def chance(self, pull: Pull, kept: Any, a: int, b: int, h: float, i: int) -> float:
-        """The probability that a wins game i."""
+    def chance(self, pull: Pull, kept: Ratings, a: int, b: int, h: float, i: int) -> float:
         return win_chance(gap(kept.u, a, b, 0, h))
 
-    def learn(
-        self, pull: Pull, penalty: Penalty, loss: Loss, kept: Any, game: Any, p: float, i: int
-    ) -> None:
+    def learn(self, pull: Pull, penalty: Penalty, loss: Loss, kept: Ratings, game: Game, p: float, i: int) -> None:
         """Learn from game i, served as p."""
         for j in range(len(kept.u)):
             kept.slopes[j] = penalty.slope(kept.u[j])
@@ -266,7 +248,15 @@ class Dense:
 
 
 def played(
-    way: Any, pull: Pull, penalty: Penalty, loss: Loss, games: Games, kept: Kept, first: int, cuts: Ints, posts: Ints
+    way: Any,
+    pull: Pull,
+    penalty: Penalty,
+    loss: Loss,
+    games: PassGames,
+    kept: Ratings,
+    first: int,
+    cuts: Ints,
+    posts: Ints,
 ) -> None:  # fmt: skip
     """Scores in any order: before game i is served, posts[: cuts[i]] have been learned from, each as it was served.
 
@@ -282,3 +272,171 @@ def played(
             p += 1
         if i < len(a):
             served[i] = way.chance(pull, kept, a[i], b[i], home[i], i)
+
+
+ROUND = 16  # games: their clipped likelihoods, squared, multiply to no less than 1e-192
+
+
+def rated(a: Ints, b: Ints, scores: Floats, eta: float, u: Floats, served: Floats) -> None:
+    for i in range(len(a)):
+        j, k = a[i], b[i]
+        p = win_chance(u[j] - u[k])
+        served[i] = p
+        move(u, j, k, 0, 0.0, eta, p - scores[i], 1.0)
+
+
+def accounted(
+    loss: Loss, a: Ints, b: Ints, scores: Floats, eta: float, served: Floats, sums: Floats, total: Floats
+) -> None:  # fmt: skip
+    """Enter the games into the accounts of both players and of all games."""
+    surprised, decided, tied = total[LOSS], total[DECIDED], total[TIED]
+    error, moved, before = total[GRADIENT], total[MOVED], total[BEFORE]
+    for i in range(len(a)):
+        p, y = served[i], scores[i]
+        e, even = p - y, 0.5 - y
+        enter(sums, a[i] * STRIDE, 1.0, 1.0, e, eta, even)
+        enter(sums, b[i] * STRIDE, 1.0, 1.0, -e, eta, -even)
+        error = error + e
+        moved = moved + eta * e
+        before = before + even
+        surprised, decided, tied = judged(loss, surprised, decided, tied, p, y, 1.0)
+    total[LOSS], total[DECIDED], total[TIED] = surprised, decided, tied
+    total[GRADIENT], total[MOVED], total[BEFORE] = error, moved, before
+    total[0] = total[0] + len(a)
+    total[WEIGHT] = total[WEIGHT] + len(a)
+
+
+def swept_ratings(
+    loss: Loss, a: Ints, b: Ints, scores: Floats, etas: Floats, u: Floats, losses: Floats, likely: Floats,
+    chances: Floats,
+) -> None:  # fmt: skip
+    """Many constant steps in one pass: the rating of player j under step s is u[j][s].
+
+    ``likely`` (ones at first) are products of squared likelihoods; the caller takes what is left in them. Chances
+    have a loop of their own (``chances`` is scratch), so that all the rest is done for several steps at a time.
+    """
+    steps = len(etas)
+    for i in range(len(a)):
+        first, second, y = u[a[i]], u[b[i]], scores[i]
+        for s in range(steps):
+            chances[s] = win_chance(first[s] - second[s])
+        for s in range(steps):
+            down = etas[s] * (chances[s] - y)
+            first[s] = first[s] - down
+            second[s] = second[s] + down
+        t = tie(y)
+        if t * (1.0 - t) == 0.0:
+            for s in range(steps):
+                q = clipped(chances[s])
+                h = 1.0 - abs(q - y)
+                likely[s] = likely[s] * (h * h + t * (q * (1.0 - q) - h * h))
+        else:
+            for s in range(steps):
+                losses[s] = losses[s] + loss.value(chances[s], y)
+        if i % ROUND == ROUND - 1:
+            for s in range(steps):
+                losses[s] = losses[s] - 0.5 * math.log(likely[s])
+                likely[s] = 1.0
+
+
+NOTES = 3
+MARKS = 2
+TINY = 1e-4  # below, the common factor of the ridge is multiplied out, before its sums lose digits
+
+
+@dataclass(frozen=True)
+class UnpenalisedRatings:
+    """No penalty: ratings are what is stored."""
+
+    def read(self, kept: Ratings, j: int) -> float:
+        return kept.u[j]
+
+    def touch(self, kept: Ratings, j: int) -> None:
+        return
+
+    def before(self, kept: Ratings, eta: float) -> None:
+        return
+
+    after = before
+
+    def unit(self, kept: Ratings) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class ScaledRidge:
+    """The ridge by one common factor: every rating shrinks by 1 - eta strength at each game.
+
+    notes: the factor, then the sums over games of strength times it, and of eta strength times it.
+    """
+
+    strength: float
+
+    def read(self, kept: Ratings, j: int) -> float:
+        return kept.notes[0] * kept.u[j]
+
+    def touch(self, kept: Ratings, j: int) -> None:
+        """Enter the shrinking since j was last touched."""
+        u, drags, pulls, marks, notes = kept.u, kept.drags, kept.pulls, kept.marks, kept.notes
+        pulls[j] = pulls[j] + u[j] * (notes[1] - marks[2 * j])
+        drags[j] = drags[j] + u[j] * (notes[2] - marks[2 * j + 1])
+        marks[2 * j] = notes[1]
+        marks[2 * j + 1] = notes[2]
+
+    def before(self, kept: Ratings, eta: float) -> None:
+        """Shrink everyone: the slope is taken at the ratings that served the game."""
+        notes = kept.notes
+        drawn = self.strength * notes[0]
+        notes[1] = notes[1] + drawn
+        notes[2] = notes[2] + eta * drawn
+        notes[0] = notes[0] * (1.0 - eta * self.strength)
+
+    def after(self, kept: Ratings, eta: float) -> None:
+        return
+
+    def unit(self, kept: Ratings) -> float:
+        return kept.notes[0]
+
+
+@dataclass(frozen=True)
+class LazyLasso:
+    """The lasso in proximal form: each game ends with a soft threshold of eta strength on every rating.
+
+    Thresholds of an untouched rating add up, so they are taken in one go when it is next needed, exactly. notes: 1,
+    then the sums over games of eta strength, and of strength.
+    """
+
+    strength: float
+
+    def read(self, kept: Ratings, j: int) -> float:
+        """u_j, moved towards zero by the thresholds since, and to zero if it is nearer."""
+        u, cut = kept.u, kept.notes[1] - kept.marks[2 * j]
+        return max(0.0, u[j] - cut) + min(0.0, u[j] + cut)
+
+    def touch(self, kept: Ratings, j: int) -> None:
+        """Take the thresholds since."""
+        u, drags, pulls, marks, notes = kept.u, kept.drags, kept.pulls, kept.marks, kept.notes
+        cut = notes[1] - marks[2 * j]
+        if cut > 0.0:
+            now = max(0.0, u[j] - cut) + min(0.0, u[j] + cut)
+            taken = u[j] - now
+            drags[j] = drags[j] + taken
+            pulls[j] = pulls[j] + taken / cut * (notes[2] - marks[2 * j + 1])
+            u[j] = now
+        marks[2 * j] = notes[1]
+        marks[2 * j + 1] = notes[2]
+
+    def before(self, kept: Ratings, eta: float) -> None:
+        return
+
+    def after(self, kept: Ratings, eta: float) -> None:
+        """Threshold everyone, when they are next read."""
+        notes = kept.notes
+        notes[1] = notes[1] + eta * self.strength
+        notes[2] = notes[2] + self.strength
+
+    def unit(self, kept: Ratings) -> float:
+        return 1.0
+
+
+Pull = UnpenalisedRatings | ScaledRidge | LazyLasso

@@ -1,13 +1,4 @@
-"""Experts that track quantiles of the known residuals, mixed by their pinball loss, under a final tracker.
-
-An expert is an offset in asinh units for each level, common and by group; its unit is the running scale of |y - f|,
-one for each series.
-It learns from a label as if it had come at once: by whether its PRESENT state, the scale included, covers it. Judged
-in the scale of its ticket it would answer a rise of the scale twice, and without end where the ticket had none. Where
-labels come late the last hundred say little of the rows to come, so the scale looks further back.
-Entry (j * trackers + e) * count + k belongs to group j, tracker e and level k. A row's memo is what each
-expert said level by level (raw first, where there is one).
-"""
+"""Loops of the automatic step for quantiles, and of quantile ensembles."""
 
 from __future__ import annotations
 
@@ -16,35 +7,22 @@ from collections import namedtuple
 from dataclasses import dataclass
 from typing import Any
 
-from gradeq.geometries.isotonic import pool_within
+from gradeq.geometries import EntropicSimplex, pool_within
 from gradeq.kernels.account import Floats
-from gradeq.kernels.driver import Rows, waited
-from gradeq.kernels.levels import (
-    FADE,
-    SINH,
-    One,
-    Several,
-    fade,
-    place,
-    post_row,
-    scale_at,
-    serve_row,
-)
-from gradeq.kernels.mixing import LARGEST, LATENESS, ready, settle
-from gradeq.losses import pinball, pinball_slope
+from gradeq.kernels.choice import PassRows, waited
+from gradeq.kernels.levels import FADE, SINH, One, SeveralLevels, fade, place, post_row, scale_at, serve_row
+from gradeq.kernels.means import LARGEST, LATENESS, ready, settle
+from gradeq.losses import Quantile, pinball, pinball_slope
 from gradeq.penalties import Penalty
 
 FARTHEST = 1e300
 COMMON = 10.0  # labels after which a common step is no longer that of a mean, if its rate is 0
 OWN = 30.0  # the same for the offset of a group
 STRIDE = 0.3  # asinh units: however heavy, no label moves an expert by more
-SPAN = (
-    math.log(2.0) / 4.0
-)  # the experts' scale halves its past in 100 labels, or in four times their mean lateness
+SPAN = math.log(2.0) / 4.0  # the experts' scale halves its past in 100 labels, or in four times their mean lateness
 
 
 def bounded(x: float) -> float:
-    """x, kept well inside the finite numbers."""
     return min(FARTHEST, max(-FARTHEST, x))
 
 
@@ -58,12 +36,8 @@ class Trackers(
     """What the final tracker learns, then the experts and their weights; a column that is not kept is empty."""
 
 
-class Room(
-    namedtuple(
-        "Room",
-        "count scales served a wish theta errors losses slopes "
-        "apart memos mixes width b weights lost",
-    )
+class TrackersScratch(
+    namedtuple("Room", "count scales served a wish theta errors losses slopes apart memos mixes width b weights lost")
 ):
     """As that of levels, with what was said and mixed, and scratch for it.
 
@@ -73,7 +47,7 @@ class Room(
 
 
 @dataclass(frozen=True)
-class Mix:
+class TrackersMix:
     """The model of ``driven``: ``groups`` is the number of group columns, ``raw`` 1 if forecasts are an expert."""
 
     taus: tuple[float, ...]
@@ -81,9 +55,7 @@ class Mix:
     groups: float
     rates: tuple[float, ...]
 
-    def said(
-        self, count: int, rows: Any, state: Any, room: Any, r: int, scale: float, c: int, k: int
-    ) -> float:
+    def said(self, count: int, rows: Any, state: Any, room: Any, r: int, scale: float, c: int, k: int) -> float:
         """What a tracker says of row r at level k (its entry c) with this scale: the forecast while there is none."""
         said: float = rows.base[r * count + k]
         if scale > 0.0:
@@ -130,9 +102,7 @@ class Mix:
         for k in range(count):
             room.mixes[at + k] = room.theta[k]
 
-    def hear(
-        self, count: int, rows: Any, state: Any, room: Any, r: int, late: float, fresh: bool
-    ) -> None:
+    def hear(self, count: int, rows: Any, state: Any, room: Any, r: int, late: float, fresh: bool) -> None:
         """One label, ``late`` rows late: weights learn from what was said when its row was served, experts from now.
 
         The first label to differ from its forecast makes the scale that it is judged in; before it there is nothing
@@ -175,7 +145,14 @@ class Mix:
                 state.own_heard[rows.index[i]] = state.own_heard[rows.index[i]] + 1.0
 
     def post(
-        self, size: One | Several, penalty: Penalty, rows: Rows, state: Trackers, room: Room, i: int, r: int,
+        self,
+        size: One | SeveralLevels,
+        penalty: Penalty,
+        rows: PassRows,
+        state: Trackers,
+        room: TrackersScratch,
+        i: int,
+        r: int,
         fresh: bool,
     ) -> None:  # fmt: skip
         """The final tracker moves by what was served, then weights and experts learn."""
@@ -185,7 +162,13 @@ class Mix:
         self.hear(count, rows, state, room, r, late, fresh)
 
     def serve(
-        self, size: One | Several, penalty: Penalty, rows: Rows, state: Trackers, room: Room, i: int
+        self,
+        size: One | SeveralLevels,
+        penalty: Penalty,
+        rows: PassRows,
+        state: Trackers,
+        room: TrackersScratch,
+        i: int,
     ) -> None:
         """The mix of row i, moved by the final tracker."""
         count = size.count(room)
@@ -193,12 +176,56 @@ class Mix:
         serve_row(True, count, rows, state, room, room.mixes, i)
 
 
-def weighed(
-    count: int, taus: Floats, memo: Floats, at: int, w: float, y: float, lost: Floats
-) -> None:
+def weighed(count: int, taus: Floats, memo: Floats, at: int, w: float, y: float, lost: Floats) -> None:
     """What each expert lost by what it said when the row was served, added over the levels."""
     for e in range(len(lost)):
         total = 0.0
         for k in range(count):
             total = total + pinball(taus[k], memo[at + e * count + k], y)
         lost[e] = min(LARGEST, w * total)
+
+
+class Learned(namedtuple("Learned", "thetas zs ws")):
+    """The trackers, the logarithms of the weights, and the weights."""
+
+
+class EnsembleScratch(namedtuple("Room", "apart held mixed")):
+    """The trackers of every row as they were when it was served, and the ensemble's quantile.
+
+    ``apart``: numbers from the trackers of one row to those of the next, 0 when every label comes at once.
+    """
+
+
+@dataclass(frozen=True)
+class Blend:
+    """The model of ``driven``: trackers with steps ``nus``, weights with step ``nu``; ``floored``: none is below one.
+
+    The steps of its rows are shares: how much of its step the late-label cap leaves to a label, of every step alike.
+    """
+
+    floored: bool
+    nus: tuple[float, ...]
+    nu: float
+
+    def serve(self, loss: Quantile, geometry: EntropicSimplex, rows: Any, state: Any, room: Any, i: int) -> None:
+        """f + w'theta, the trackers copied to ``held`` for the label to come."""
+        q = 0.0
+        for k in range(len(self.nus)):
+            room.held[i * room.apart + k] = state.thetas[k]
+            q = q + state.ws[k] * state.thetas[k]
+        room.mixed[i] = rows.base[i] + q
+
+    def post(
+        self, loss: Quantile, geometry: EntropicSimplex, rows: Any, state: Any, room: Any, i: int, r: int, fresh: bool
+    ) -> None:  # fmt: skip
+        """Trackers by their own misses, logarithms of the weights by the ensemble's, all as they were served."""
+        f, y, w, share, to = (rows.base[r], rows.labels[r], rows.weights[r], rows.etas[r], r * room.apart)
+        miss = w * loss.slope(room.mixed[r], y)
+        rate = self.nu * share
+        for k in range(len(self.nus)):
+            own = w * loss.slope(f + room.held[to + k], y)
+            state.thetas[k] = state.thetas[k] - (self.nus[k] * share) * own
+            state.zs[k] = state.zs[k] - rate * (room.held[to + k] * miss)
+        geometry.primal(state.zs, rate, state.ws)
+        if self.floored:
+            geometry.dual(state.ws, state.zs)

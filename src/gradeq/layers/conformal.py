@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gradeq.coverage import Coverage, coverages
-from gradeq.engine import checks
-from gradeq.engine.names import ALONE, Roster
+from gradeq.certificates.certificate import Coverage, coverages
+from gradeq.engine import scalars
+from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
+from gradeq.inputs.arguments import as_shown
+from gradeq.inputs.column_types import ColumnLike, FloatArray
 from gradeq.layers import columns
-from gradeq.layers.columns import Moment, moment
+from gradeq.layers.columns import Moment, split
 from gradeq.layers.layer import Id
-from gradeq.layers.predicting import Single
-from gradeq.layers.several import split
-from gradeq.layers.tracker import LateCap, Step, Tracker
-from gradeq.rules.scored import Scored
+from gradeq.layers.locking import locked
+from gradeq.layers.options import LateCap
+from gradeq.layers.predicting import SingleParameterLayer
+from gradeq.layers.quantile import Step, Tracker
+from gradeq.layers.serialization import Saved
+from gradeq.rules.levels import Levels
+from gradeq.rules.mixed_levels import MixedLevels
+from gradeq.rules.wrapped import Scored
 
 if TYPE_CHECKING:
     from gradeq.ledger.batch import Floats
@@ -36,7 +42,7 @@ def absolute_residual(x: float, y: float) -> float:
     return abs(y - x)
 
 
-def cqr(x: Any, y: float) -> float:
+def cqr(x: tuple[float, float], y: float) -> float:
     """max(lower - y, y - upper), x = (lower, upper): conformalised quantile regression; negative inside.
 
     >>> cqr((0.0, 2.0), 3.0), cqr((0.0, 2.0), 1.0)
@@ -58,7 +64,7 @@ class PredictionSet:
     threshold: float
     score: Score
 
-    def __contains__(self, y: Any) -> bool:
+    def __contains__(self, y: object) -> bool:
         return bool(self.score(self.x, y) <= self.threshold)
 
     @property
@@ -71,7 +77,7 @@ class PredictionSet:
         raise BadInput("a set of your own score has no interval; ask `y in prediction_set`")
 
 
-class Conformal(Single, Tracker):
+class Conformal(SingleParameterLayer[PredictionSet, FloatArray], Tracker[PredictionSet]):
     """Sets {y : s(x, y) <= threshold} that hold the label with frequency ``coverage``, whatever the data.
 
     >>> layer = Conformal("absolute", coverage=0.8, eta=0.5)
@@ -108,68 +114,63 @@ class Conformal(Single, Tracker):
         queue: bool = False,
     ) -> None:
         if isinstance(score, str) and not score:
-            raise BadInput(
-                "this layer has a score of its own: use Conformal.from_json(text, score)"
-            )
+            raise BadInput("this layer has a score of its own: use Conformal.from_json(text, score)")
         if not callable(score) and not (isinstance(score, str) and score in SCORES):
-            raise BadInput(f"score={score!r}: give 'absolute', 'cqr', or a function s(x, y)")
+            raise BadInput(f"score={as_shown(score)}: give 'absolute', 'cqr', or a function s(x, y)")
         self.score_name = score if isinstance(score, str) else None
         self.score: Score = SCORES[score] if isinstance(score, str) else score
-        self.warm = score == "absolute" if warm is None else checks.flag(warm, "warm")
+        self.warm = score == "absolute" if warm is None else scalars.flag(warm, "warm")
+        coverage = scalars.as_number(coverage, "coverage")
+        if not 0.0 < coverage < 1.0:
+            raise BadInput(f"coverage {coverage:g} must lie strictly between 0 and 1")
         step: Step = "plain" if eta is None else eta
-        super().__init__(
-            [coverage], step, late_cap=late_cap, in_flight=in_flight, ttl=ttl, queue=queue
-        )
+        super().__init__([coverage], step, late_cap=late_cap, in_flight=in_flight, ttl=ttl, queue=queue)
 
-    def _made_rule(self, names: Roster) -> Scored:
-        return Scored(super()._made_rule(names), self.score)
+    def _choose_rule(self, names: Roster) -> Scored:
+        tracker = super()._choose_rule(names)
+        assert isinstance(tracker, Levels | MixedLevels)
+        return Scored(tracker, self.score)
 
     @classmethod
     def from_json(cls, text: str | bytes, score: ScoreName | Score) -> Conformal:
         """A saved layer, with the score that it was made with."""
-        return cls._revived(text, score=score)
+        return cls._from_json(text, score=score)
 
+    @locked
     def predict(
-        self, x: Any, weight: float = 1.0, id: Id | None = None, time: Moment | None = None
+        self, x: object, weight: float = 1.0, id: Id | None = None, time: Moment | None = None
     ) -> PredictionSet:
         """The set of labels to expect; a ticket stays open until the label comes."""
-        if id is not None:
-            id = self._book.check_new(id)
-        if time is not None:
-            time = moment(time, self._book)
-        x, w = self._prediction(x), checks.weight(weight)
-        served: PredictionSet = self._open(*ALONE, x, w, id, time)
-        return served
+        return super().predict(x, weight, id, time)
 
     @property
+    @locked
     def coverage(self) -> Coverage:
         """How often the set held the label (``before``: with threshold 0), beside the target and the bound."""
         return coverages(self)[0]
 
-    def _prediction(self, x: Any) -> Any:
+    def validate_prediction(self, x: object) -> Any:
         """x, checked for the built-in scores; your own takes what you give it."""
         if self.score_name is None:
             return x
         if WIDTHS[self.score_name] == 1:
-            return checks.number(x, "prediction")
-        if not hasattr(x, "__len__") or len(x) != 2:
-            raise BadInput(f"prediction {x!r}: score 'cqr' needs (lower, upper)")
-        return tuple(checks.number(end, "prediction") for end in x)
+            return scalars.as_number(x, "prediction")
+        if not isinstance(x, Sized) or not isinstance(x, Iterable) or len(x) != 2:
+            raise BadInput(f"prediction {as_shown(x)}: score 'cqr' needs (lower, upper)")
+        return tuple(scalars.as_number(end, "prediction") for end in x)
 
-    def _label(self, y: Any) -> Any:
-        return y if self.score_name is None else checks.number(y, "label")
+    def validate_label(self, y: object) -> Any:
+        return y if self.score_name is None else scalars.as_number(y, "label")
 
-    def _base_column(self, predictions: Any) -> Floats:
-        found = split(predictions)
-        if found is None:
-            found = [predictions]
-        if self.score_name is not None and len(found) != WIDTHS[self.score_name]:
+    def prediction_column(self, predictions: ColumnLike) -> Floats:
+        parts = split(predictions) or [predictions]
+        if self.score_name is not None and len(parts) != WIDTHS[self.score_name]:
             wanted = WIDTHS[self.score_name]
-            raise BadInput(f"{len(found)} columns for score {self.score_name!r}; give {wanted}")
-        checked = [columns.numbers(column, "prediction") for column in found]
+            raise BadInput(f"{len(parts)} columns for score {self.score_name!r}; give {wanted}")
+        checked = [columns.floats(column, "prediction") for column in parts]
         return checked[0] if len(checked) == 1 else np.stack(checked, axis=1)
 
-    def _shown(self, f: Any, served: Any) -> Any:
+    def displayed(self, f: Any, served: Any) -> Any:
         """One event: a set. Columns: intervals for the built-in scores, thresholds for your own."""
         if isinstance(served, float):
             return PredictionSet(f, served, self.score)
@@ -180,10 +181,5 @@ class Conformal(Single, Tracker):
         return served
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments that make this layer anew; a score of your own is not among them."""
-        return super().settings
-
-    @property
-    def _held(self) -> dict[str, Any]:
-        return super()._held | {"score": self.score_name or "", "coverage": self.levels[0]}
+    def _other_settings(self) -> Saved:
+        return super()._other_settings | {"score": self.score_name or "", "coverage": self.levels[0]}

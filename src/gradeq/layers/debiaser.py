@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, Never
 
-from gradeq.certificate_reading import Terms
-from gradeq.engine import checks
-from gradeq.engine.flight import BOUNDED, SQUARED
+from gradeq.certificates.reading import Terms
+from gradeq.engine import scalars
+from gradeq.engine.lateness import BOUNDED, SQUARED
 from gradeq.engine.names import NO_GROUP, Roster, as_names
 from gradeq.errors import BadInput, StepTooLarge
+from gradeq.inputs.arguments import as_shown
+from gradeq.inputs.column_types import ColumnLike, ColumnsByName
 from gradeq.kernels.account import COLUMNS
 from gradeq.layers import columns
-from gradeq.layers.bins import COLUMN, Bins
-from gradeq.layers.grouped import Grouped
-from gradeq.layers.making import late_limit
-from gradeq.layers.support import Support, check_label, limits_of
-from gradeq.links import (
-    HeldIdentity,
-    HeldLogit,
-    HeldShift,
-    Identity,
-    Link,
-    Logit,
-    Multiplicative,
-    Shift,
-)
+from gradeq.layers.grouped import COLUMN, Bins, Grouped
+from gradeq.layers.locking import locked
+from gradeq.layers.options import LateCap, LateLabels, Support, check_label, limits_of
+from gradeq.layers.run import InputColumns
+from gradeq.links import ClippedIdentity, ClippedLogit, ClippedShift, Identity, Link, Logit, Multiplicative, Shift
 from gradeq.losses import Squared
 from gradeq.penalties import Penalty
 from gradeq.rules.descent import Descent
-from gradeq.rules.relative import Relative
-from gradeq.rules.rule import MOST
+from gradeq.rules.rule import LARGEST_FINITE, Rule
+from gradeq.rules.wrapped import Relative
 from gradeq.schedules import Constant, Schedule
 
 if TYPE_CHECKING:
@@ -42,17 +35,12 @@ LinkName = Literal["identity", "exp", "logit", "shift"]
 
 NOT_BINARY = "lies outside [0, 1]; a binary outcome needs probabilities and 0/1 labels"
 DEFAULT_ETA = {"real": 0.01, "binary": 0.03}  # over c^2 (result B6)
-TASKS = {
-    "identity": "mean",
-    "logit": "probability_logit",
-    "shift": "probability_shift",
-    "exp": "poisson",
-}
+TASKS = {"identity": "mean", "logit": "probability_logit", "shift": "probability_shift", "exp": "poisson"}
 SMALLEST = 5e-324  # the smallest positive float
 CAP = {"real": 0.1, "binary": 0.5}  # c of the late-label cap
 
 
-class Debiaser(Grouped[float]):
+class Debiaser(Grouped[float, Never]):
     """Serves prediction + correction; in equilibrium the mean served value equals the mean label.
 
     >>> layer = Debiaser(eta=0.5)
@@ -82,6 +70,8 @@ class Debiaser(Grouped[float]):
     ``harm_cap()`` says it for any step and clip, against the prediction as it came. With a penalty or the links shift
     and exp a step left out is plain, with features it is required.
 
+    Late labels (``late_cap`` to ``queue``): see ``gradeq.layers.options.LateLabels``.
+
     Guaranteed for any sequence: |average served error| <= b / (eta T) with one parameter or disjoint groups,
     O(1 / sqrt T) with overlapping groups or features. The bound is vacuous for short runs.
     Paper: alg:simple-debias-squared, alg:simple-debias-logistic, alg:multigroup-debias-squared (corrected).
@@ -101,7 +91,7 @@ class Debiaser(Grouped[float]):
         features: Sequence[str] | str = (),
         schedule: Schedule | None = None,
         penalty: Penalty | None = None,
-        late_cap: Literal["auto"] | float | None = "auto",
+        late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | str | None = None,
         maturity: float | str | None = None,
@@ -112,112 +102,91 @@ class Debiaser(Grouped[float]):
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
-        for what, word in (("outcome", outcome), ("link", link or "")):
+        for what, word in (("outcome", outcome), ("link", "" if link is None else link)):
             if not isinstance(word, str):
-                raise BadInput(
-                    f"{what}={word!r} is no word; see help(gradeq.Debiaser) for those it knows"
-                )
-        clip = checks.number(clip, "clip")
-        self.outcome, self.clip, self.shadow = outcome, clip, checks.flag(shadow, "shadow")
-        self.link_name = link or ("identity" if outcome == "real" else "logit")
+                raise BadInput(f"{what}={as_shown(word)} is not a word; see help(gradeq.Debiaser) for those it knows")
+        clip = scalars.as_number(clip, "clip")
+        self.outcome, self.clip, self.shadow = outcome, clip, scalars.flag(shadow, "shadow")
+        usual: LinkName = "identity" if outcome == "real" else "logit"
+        self.link_name = usual if link is None else link
         self.bins = None if bins is None else Bins(bins)
-        self.late_cap, self.penalty = late_cap, penalty
+        self.penalty = penalty
         own = groups if bins is None else [*as_names(groups), COLUMN]
         names = Roster(own, features, together=penalty is not None)
         self._last = NO_GROUP
         self._sizing = SQUARED if self.link_name == "identity" else BOUNDED
         if outcome == "binary":
             self._bases = self._labels = (0.0, 1.0)
+            self._unit = NOT_BINARY
         elif self.link_name == "exp":
-            self._bases = (SMALLEST, MOST)
-        self._keep_to(support)
-        self.link = made_link(outcome, self.link_name, clip, self.support)
-        self.eta, self.schedule = self._chosen_step(eta, schedule, names)
-        limit = late_limit(late_cap, CAP[outcome])
-        self._build(self._made_rule(names), names, limit, in_flight, ttl, queue)
-        self._mature_after(maturity, missing_is)
+            self._bases = (SMALLEST, LARGEST_FINITE)
+        if support is not None:
+            self._limit_labels(support)
+        self.link = link_of(outcome, self.link_name, clip, self.support)
+        plain = DEFAULT_ETA[outcome] / names.size
+        self.eta, self.schedule = self._chosen_step(eta, schedule, names, plain)
+        late = LateLabels(late_cap, in_flight, ttl, maturity, missing_is, queue)
+        ranged = self.link_name == "identity" and penalty is None
+        steps = self.schedule or Constant(plain)
+        descent = Descent(self.link, Squared(), steps, penalty, not names.scalar, ranged)
+        rule: Rule = Relative(descent) if self.link_name == "exp" else descent
+        if self.schedule is None:
+            from gradeq.rules.mixed import Mixed
 
-    def _made_rule(self, names: Roster) -> Any:
-        if self.schedule is not None:
-            rule = self._descent(self.schedule, names)
-            return Relative(rule) if self.link_name == "exp" else rule
-        from gradeq.rules.mixed import Mixed
+            rule = Mixed(descent, names.size if names.groups else 0.0)
+        self._build(rule, names, late, CAP[outcome])
 
-        final = self._descent(Constant(DEFAULT_ETA[self.outcome] / names.size), names)
-        return Mixed(final, names.size if names.groups else 0.0)
-
-    def _descent(self, schedule: Schedule, names: Roster) -> Descent:
-        ranged = self.link_name == "identity" and self.penalty is None
-        totals = not names.scalar
-        return Descent(self.link, Squared(), schedule, self.penalty, totals, ranged)
-
+    @locked
     def sweep(
         self,
         etas: Sequence[float],
-        predictions: Any,
-        labels: Any,
-        groups: Any = None,
-        features: Any = None,
-        weights: Any = None,
+        predictions: ColumnLike,
+        labels: ColumnLike,
+        groups: ColumnsByName | None = None,
+        features: ColumnsByName | None = None,
+        weights: ColumnLike | None = None,
     ) -> Frontier:
         """Bias and loss of many steps on the same rows, each from a fresh start, in one pass (in hindsight)."""
         from gradeq.layers.sweep import sweep
 
-        return sweep(self, etas, predictions, labels, groups, features, weights)
+        return sweep(self, etas, InputColumns(predictions, labels, groups, features, weights=weights))
 
     @property
+    @locked
     def cold(self) -> tuple[str, ...]:
         """The parameters of the last event that have seen no label yet: it was served without their correction."""
-        sums, index = self._state.sums, self._names.index
+        sums, index = self.internals.state.sums, self.internals.names.index
         return tuple(name for name in self._last.names if not sums[index[name] * COLUMNS])
 
     @property
-    def _terms(self) -> Terms:
+    def terms(self) -> Terms:
         clip = self.clip if self.link_name == "logit" else None
         exp = self.link_name == "exp"
         loss = "squared relative error" if exp else "squared error"
         return Terms(
-            TASKS[self.link_name], self._structure, loss, loss_scale=2.0, size=self._names.size,
+            TASKS[self.link_name], self._structure, loss, loss_scale=2.0, size=self.internals.names.size,
             clip=clip, centre=1.0 if exp else 0.0,
         )  # fmt: skip
 
-    @property
-    def _held(self) -> dict[str, Any]:
-        held = super()._held
-        if self.bins is None:
-            return held
-        given = [name for name in held["groups"] if name != COLUMN]
-        return held | {"groups": given, "bins": self.bins.edges}
-
-    def _prediction(self, f: Any) -> float:
+    def validate_prediction(self, f: object) -> float:
         if self.outcome == "binary":
-            return checks.probability(f, "prediction")
+            return scalars.probability(f, "prediction")
         if self.link_name == "exp":
-            return checks.positive(f, "prediction")
-        return checks.number(f, "prediction")
+            return scalars.positive(f, "prediction")
+        return scalars.as_number(f, "prediction")
 
-    def _label(self, y: Any) -> float:
+    def validate_label(self, y: object) -> float:
         if self.outcome == "binary":
-            return check_label(checks.probability(y, "label"), self.support)
-        return float(super()._label(y))
+            return check_label(scalars.probability(y, "label"), self.support)
+        return float(super().validate_label(y))
 
-    def _base_column(self, predictions: Any) -> Floats:
-        base = super()._base_column(predictions)
+    def prediction_column(self, predictions: ColumnLike) -> Floats:
+        base = columns.floats(predictions, "prediction")
         if self.outcome == "binary":
             columns.refuse((base < 0.0) | (base > 1.0), base, "prediction", NOT_BINARY)
         elif self.link_name == "exp":
-            rule = "is not positive; link exp needs positive predictions"
-            columns.refuse(base <= 0.0, base, "prediction", rule)
+            columns.refuse(base <= 0.0, base, "prediction", "is not positive; link exp needs positive predictions")
         return base
-
-    def _label_column(self, labels: Any, n: int) -> Floats:
-        y = super()._label_column(labels, n)
-        if self.outcome == "binary":
-            columns.refuse((y < 0.0) | (y > 1.0), y, "label", NOT_BINARY)
-        return y
-
-    def _default_eta(self, names: Roster) -> float:
-        return DEFAULT_ETA[self.outcome] / names.size
 
     def _check_step(self, schedule: Schedule, names: Roster) -> None:
         """Squared error needs eta c^2 < 2, else some sequence diverges (results 3.2, 5.2)."""
@@ -230,8 +199,8 @@ class Debiaser(Grouped[float]):
             )
 
 
-def made_link(outcome: str, name: str, clip: float, support: Support | None = None) -> Link:
-    """The link of this name, if it fits the outcome; it holds what it serves inside the support."""
+def link_of(outcome: str, name: str, clip: float, support: Support | None = None) -> Link:
+    """The link of this name, if it fits the outcome; clipped to the support."""
     if outcome not in DEFAULT_ETA:
         raise BadInput(f"outcome={outcome!r}: must be real or binary")
     fitting: dict[str, dict[str, Link]] = {
@@ -239,11 +208,13 @@ def made_link(outcome: str, name: str, clip: float, support: Support | None = No
         "binary": {"logit": Logit(clip), "shift": Shift()},
     }
     if name not in fitting[outcome]:
-        raise BadInput(
-            f"link={name!r} does not fit outcome={outcome!r}: use one of {', '.join(fitting[outcome])}"
-        )
+        raise BadInput(f"link={name!r} does not fit outcome={outcome!r}: use one of {', '.join(fitting[outcome])}")
     if support is None or name == "exp":
         return fitting[outcome][name]
     ends = limits_of(support)
-    held: dict[str, Link] = {"identity": HeldIdentity(*ends), "logit": HeldLogit(clip, *ends)}
-    return held.get(name, HeldShift(*ends))
+    inside: dict[str, Link] = {
+        "identity": ClippedIdentity(*ends),
+        "logit": ClippedLogit(clip, *ends),
+        "shift": ClippedShift(*ends),
+    }
+    return inside[name]

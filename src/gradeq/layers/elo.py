@@ -1,80 +1,131 @@
-"""Elo: ratings of players from games, so that everyone wins as often as was predicted."""
+"""Elo: rate players from games, so that each wins as often as predicted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 import numpy as np
 
-from gradeq.engine import checks
+from gradeq.engine import scalars
+from gradeq.engine.columns import Ran, RowColumns
 from gradeq.engine.players import Players
-from gradeq.errors import BadInput
+from gradeq.engine.tickets import warn_replaced
+from gradeq.errors import BadInput, warn_deprecated
+from gradeq.inputs.column_types import Column, ColumnLike, FloatArray
+from gradeq.kernels.rating import move, win_chance
+from gradeq.layers import columns
+from gradeq.layers.board import Standings
 from gradeq.layers.columns import Moment, moment
-from gradeq.layers.elo_many import ManyGames
-from gradeq.layers.elo_rally import Rally
-from gradeq.layers.elo_standings import Standings
-from gradeq.layers.elo_steps import chosen_step, home_scale
-from gradeq.layers.guard import holds_lock, together
-from gradeq.layers.joining import check_partition
-from gradeq.layers.layer import Asked, Id, Layer
-from gradeq.layers.making import late_limit
+from gradeq.layers.internals import Internals, Serve
+from gradeq.layers.layer import Id, Layer, RowArguments
+from gradeq.layers.locking import locked, together
+from gradeq.layers.merging import check_partition
+from gradeq.layers.options import LateCap, LateLabels, check_together
+from gradeq.layers.run import OUTSIDE, EloRun, GameColumns, checked_ids, run_elo
+from gradeq.layers.serialization import Saved
+from gradeq.ledger.pair_table import GamePairs
 from gradeq.ledger.state import UNREAD, State
 from gradeq.ledger.values import Ticket
 from gradeq.penalties import Penalty, check_strength
 from gradeq.rules.drift import Drift
-from gradeq.rules.forecaster import Forecaster
+from gradeq.rules.forecaster import FINAL, Forecaster
 from gradeq.rules.rating import COIN, NOT_LATE, Rating
 from gradeq.schedules import Constant, Schedule
+from gradeq.theory.features import step_from_k
 
 if TYPE_CHECKING:
-    from gradeq.layers.elo_run import EloRun
-    from gradeq.layers.elo_sweep import EloFrontier
+    from gradeq.layers.sweep import EloFrontier
+
 
 Ties = Literal["half", "drop"]
+Player = str | int
 
 CAP = 0.3
-FINITE = 1e6  # with smaller steps no number of games takes a rating out of the finite numbers
-PLAIN_ETA = 0.1  # a constant step for those who ask for one without a number (--eta plain)
+FINITE = 1e6  # smaller steps keep ratings finite over any number of games
+PLAIN_ETA = 0.1  # the constant step of --eta plain
 
 __all__ = ["Elo"]
 
 
-class Elo(Standings, ManyGames, Layer):
+class EloInternals(Internals):
+    """The parts of an Elo. Games that only move two ratings are buffered in a rally until the state is read."""
+
+    rule: Any  # a Rating or a Forecaster
+    names: Players
+    ledger: State  # the state without the buffered games
+    rally: Rally | None
+
+    @property
+    def state(self) -> State:
+        """The state, after entering the buffered games."""
+        if self.rally is not None:
+            self.end_rally()
+        return self.ledger
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self.ledger, self.rally = state, None
+
+    def end_rally(self) -> None:
+        """Enter the buffered games into the state."""
+        rally, self.rally = self.rally, None
+        if rally is None:
+            return
+        if len(rally.games) > FEW:
+            self.run(lambda: rally.columns(self.names))
+            return
+        names = self.names.names
+        for a, b, y in rally.games:
+            row = self.names.row(names[a], names[b], 1.0)
+            ticket, place = self.issue(row, self.names.known(row), COIN, 1.0)
+            self.post(ticket, place, y)
+
+    def run(self, columns: Callable[[], RowColumns]) -> tuple[Ran, RowColumns]:
+        """One pass over columns; the pair table is brought up to date once many pairs are pending."""
+        outcome = super().run(columns)
+        if sum(np.size(entry[0]) for entry in self.ledger.unread) > 16 * UNREAD:
+            self.ledger.read()
+        return outcome
+
+
+class Elo(Standings, Layer):
     """Ratings of players in natural log-odds: P(a wins) = sigmoid(rating_a - rating_b), before every game.
 
     >>> elo = Elo()
-    >>> elo.update("ann", "bob", 1)
-    'applied'
-    >>> round(elo.predict("ann", "bob"), 3)
-    0.598
+    >>> elo.predict("ann", "bob"), elo.update(1)
+    (0.5, 'applied')
+    >>> elo.play("ann", "bob", 1), round(elo.peek("ann", "bob"), 3)
+    ('applied', 0.666)
     >>> [(row.player, row.wins, round(row.bias, 3)) for row in elo.leaderboard()]
-    [('ann', 1.0, -0.5), ('bob', 0.0, 0.5)]
+    [('ann', 2.0, -0.451), ('bob', 0.0, 0.451)]
 
-    In equilibrium each player's mean predicted win rate equals the actual one: the bias of a player is exactly
-    -tracked / (eta games) for a constant step without penalty, whatever the games. It is the SIGNED bias from the
-    player's own side; an unsigned error does not vanish (the paper's introduction prints it so).
-    Guaranteed for any sequence: |bias| <= R / (eta games), R of order sqrt(T) and of order players x log T (result
-    8.5); vacuous for players with few games. Elo, intervals and ranks of the leaderboard are statistics: a
-    Bradley-Terry fit of all games, the same in any order, or the strengths of the moment where strengths drift.
+    In equilibrium each player's mean predicted win rate equals the actual one. For a constant step without penalty,
+    the bias of a player is exactly -tracked / (eta games), whatever the games. This is the SIGNED bias from the
+    player's side; the unsigned error, which the paper's introduction prints, does not vanish.
+    For any sequence of games |bias| <= R / (eta games), where R is of order sqrt(T) and of order players x log T
+    (result 8.5). The bound is vacuous for players with few games. The leaderboard's Elo, intervals and ranks are
+    statistical estimates: a Bradley-Terry fit of all games in any order, or current strengths if strengths drift.
 
-    ``eta`` left out (or "auto"): forecasts are a mixture of filters that expect strengths to drift at six speeds, and
-    one constant step of 0.01 on the logit of the mix that carries the certificate (result B5). ``eta``: plain Elo
-    with that step; ``k``: the chess K-factor, eta = K ln 10 / 400; ``schedule``: any other steps, t counts the games
-    learned from. ``ties``: "half" a win, or "drop" (no game). With a step, ``penalty``: ``Lasso`` (the paper's
-    subgradient, every player at every game) or ``Ridge``; ``proximal``: strength of a lasso in proximal form, which
-    sets ratings to exactly zero and costs no more than no penalty. ``home_advantage``: a parameter for the first
-    side; ``home_step``: its step, a tenth of the players' if left out. ``dates``: times are dates (numbers are then
-    nanoseconds since 1970), and strengths may drift by the year. ``late_cap``, ``in_flight``, ``ttl``: late
-    scores, as for every layer; groups are the two players.
+    - ``eta`` defaults to "auto": a mixture of filters for six speeds of drift makes the forecast, and a constant step
+      of 0.01 on its logit carries the certificate (result B5). A number means plain Elo with that step.
+    - ``k``: the chess K-factor, eta = K ln 10 / 400. ``schedule``: any other steps; t counts the games learned from.
+    - ``ties``: "half" a win, or "drop" the game.
+    - ``penalty`` (needs a step): ``Lasso`` (the paper's subgradient, every player at every game) or ``Ridge``.
+    - ``proximal`` (needs a step): strength of a proximal lasso. It sets ratings to exactly zero at no extra cost.
+    - ``home_advantage``: a parameter for the first side; ``home_step``: its step, by default a tenth of the players'.
+    - ``dates``: times are dates, numbers are nanoseconds since 1970, and strengths drift by the year.
+    - ``late_cap``, ``in_flight``, ``ttl``, ``queue``: late scores, as for every layer; groups are the two players.
 
     Paper: sec:pairwise_preference, fig:elo_scores_chatbot; the bounds are results 8.5, 6.1, 6.3 and A1.
     """
 
     kind = "elo"
-    _rule: Any
-    _rally: Rally | None = None
+    _labels = (0.0, 1.0)
+    internals: EloInternals
+    _internals_type = EloInternals
 
     def __init__(
         self,
@@ -88,288 +139,447 @@ class Elo(Standings, ManyGames, Layer):
         home_advantage: bool = False,
         home_step: float | None = None,
         dates: bool = False,
-        late_cap: Literal["auto"] | float | None = "auto",
+        late_cap: LateCap = "auto",
         in_flight: int = 1,
         ttl: float | str | None = None,
+        queue: bool = False,
     ) -> None:
-        if ties not in ("half", "drop"):
-            raise BadInput(f"ties={ties!r}: must be half (half a win) or drop (no game)")
+        scalars.word(ties, "ties", ("half", "drop"), "half (half a win) or drop (no game)")
         if proximal is not None:
-            check_strength("proximal", checks.number(proximal, "proximal"))
-        self.ties, self.penalty, self.proximal, self.late_cap = ties, penalty, proximal, late_cap
-        self._learns = None if ties == "half" else decided
-        self.eta, self.schedule = chosen_step(eta, k, schedule, penalty, proximal)
+            proximal = scalars.option(proximal, "proximal")
+            check_strength("proximal", proximal)
+        self.ties, self.penalty, self.proximal = ties, penalty, proximal
+        self._learns = None if ties == "half" else has_winner
+        self.eta, self.schedule = resolve_step(eta, k, schedule, penalty, proximal)
         self._takes_auto = penalty is None and proximal is None
-        self.dates = checks.flag(dates, "dates")
-        self.home_step = home_step
-        names = Players(
-            checks.flag(home_advantage, "home_advantage"),
-            penalty is not None,
-            home_scale(home_step, self.schedule),
-        )
-        self._build(self._made_rule(), names, late_limit(late_cap, CAP), in_flight, ttl, queue=True)
-        self._held.enter = self._rule.enter
+        self.dates = scalars.flag(dates, "dates")
+        self.home_step = None if home_step is None else scalars.step(home_step, "home_step")
+        step = FINAL if self.schedule is None else self.schedule.step(1)
+        share = HOME_STEP if self.home_step is None else self.home_step / step
+        if not 0.0 < share <= 1.0:
+            raise BadInput(f"home_step={home_step!r}: must be above 0 and at most the players' step {step:g}")
+        home = scalars.flag(home_advantage, "home_advantage")
+        names = Players(home, penalty is not None, math.sqrt(share))
+        drop, drift = ties == "drop", Drift(self.dates)
+        rule: Rating | Forecaster = Forecaster(drop, drift)
+        if self.schedule is not None:
+            rule = Rating(self.schedule, penalty, proximal, drop, drift)
+            rule.check_step(step)
+        self._build(rule, names, LateLabels(late_cap, in_flight, ttl, queue=queue), CAP)
+        self.internals.ledger.enter = rule.enter
 
-    def _made_rule(self) -> Rating | Forecaster:
-        drop, drift = self.ties == "drop", Drift(self.dates)
-        if self.schedule is None:
-            return Forecaster(drop, drift)
-        rule = Rating(self.schedule, self.penalty, self.proximal, drop, drift)
-        rule.check_step(self.schedule.step(1))
-        return rule
-
+    @locked
     def open(
-        self, a: Any, b: Any, *, home: float = 1.0, weight: float = 1.0, time: Moment | None = None
+        self, a: Player, b: Player, *, home: float = 1.0, weight: float = 1.0, time: Moment | None = None
     ) -> Ticket:
-        """Predict a game and leave its ticket with the caller: ``ticket.served`` is the probability that a wins."""
-        ticket = self._ticket(*self._asked(a, b, home, weight), self._serve(time))
+        """Predict a game and return its ticket; ``ticket.served`` is the probability that a wins."""
+        ticket = self._ticket(*self._row_arguments(a, b, home, weight), self._serve(time))
         if time is not None:
-            self._book.note_clock()
+            self.internals.tickets.note_clock()
         return ticket
 
-    def _asked(self, a: Any, b: Any, home: float, weight: float) -> Asked:
-        """What a call asks for, checked: where the game belongs, and its weight."""
-        w = 1.0 if type(weight) is float and weight == 1.0 else checks.weight(weight)
-        row = self._names.row(a, b, home)
-        return row, self._names.known(row), COIN, w
+    def _row_arguments(self, a: Player, b: Player, home: float, weight: float) -> RowArguments:
+        """Validated arguments of a call: the row of the game, its place and its weight."""
+        w = 1.0 if type(weight) is float and weight == 1.0 else scalars.weight(weight)
+        row = self.internals.names.row(a, b, home)
+        return row, self.internals.names.known(row), COIN, w
 
-    def _serve(self, time: Moment | None) -> Any:
-        """How a game of this time is served."""
+    def _serve(self, time: Moment | None) -> Serve:
+        """The function that serves a game at this time."""
+        serve: Serve = self.internals.rule.serve
         if time is None or not self.dates:
-            return self._rule.serve
-        return partial(self._rule.serve, time=moment(time, self._book))
+            return serve
+        return partial(serve, time=moment(time, self.internals.tickets))
 
-    @holds_lock
     def predict(
         self,
-        a: Any,
-        b: Any,
+        a: Player,
+        b: Player,
         *,
         home: float = 1.0,
         weight: float = 1.0,
         id: Id | None = None,
         time: Moment | None = None,
     ) -> float:
-        """The probability that a wins. With an ``id`` a ticket stays open until ``settle`` brings the score.
+        """The probability that a wins; the prediction stays open until ``update`` posts the score.
 
-        Without one nothing is changed; a player never seen has rating 0. ``home``: 1 when a is at home, 0 on neutral
-        ground, -1 when b is (with ``home_advantage``).
+        ``home``: 1 when a is at home, 0 on neutral ground, -1 when b is (with ``home_advantage``). New players
+        have rating 0.
         """
-        lock = self._lock
+        lock = self.lock
         try:
             lock.acquire()
-            if id is None:
-                return self._chance(a, b, home, time)
-            if self.proximal is not None:
-                raise BadInput(NOT_LATE)
-            id = self._book.check_new(id)
-            when = None if time is None else moment(time, self._book)
-            asked = self._asked(a, b, home, weight)
-            shown: float = self._open(*asked, id, when, self._serve(time))
-            if time is not None:
-                self._book.note_clock()
-            return shown
+            tickets = self.internals.tickets
+            if id is not None:
+                if self.proximal is not None:
+                    raise BadInput(NOT_LATE)
+                id = tickets.check_new(id)
+            served_at = None if time is None else moment(time, tickets)
+            game = self._row_arguments(a, b, home, weight)
+            p: float = self._open(*game, id, served_at, self._serve(time))
+            return p
         finally:
             lock.release()
 
-    def peek(self, a: Any, b: Any, *, home: float = 1.0, time: Moment | None = None) -> float:
-        """The probability that a wins, as ``predict`` would serve it now; nothing is counted or kept."""
-        return self._chance(a, b, home, time)
+    def peek(self, a: Player, b: Player, *, home: float = 1.0, time: Moment | None = None) -> float:
+        """The probability that ``predict`` would serve now; the layer does not change."""
+        lock = self.lock
+        try:
+            lock.acquire()
+            parts = self.internals
+            if parts.rally is not None and type(home) is float and home == 1.0:
+                pair = parts.names.pair(a, b)
+                if pair is not None:
+                    return win_chance(parts.rally[pair[0]] - parts.rally[pair[1]])
+            row, serve, mark = parts.names.row(a, b, home), self._serve(time), None
+            place = parts.names.known(row)
+            if place is None:
+                mark = parts.names.mark()
+                place = parts.enter(row)
+            p: float = serve(parts.state, place, row.values, COIN)[0]
+            parts.forget(mark)
+            return p
+        finally:
+            lock.release()
 
-    def _chance(self, a: Any, b: Any, home: float, time: Moment | None) -> float:
-        rally = self._rally
-        pair = (
-            self._names.pair(a, b)
-            if rally is not None and type(home) is float and home == 1.0
-            else None
-        )
-        if rally is not None and pair is not None:
-            return rally.chance(*pair)
-        row, serve, mark = self._names.row(a, b, home), self._serve(time), None
-        place = self._names.known(row)
-        if place is None:
-            mark = self._names.mark()
-            place = self._entered(row)
-        p: float = serve(self._state, place, row.values, COIN)[0]
-        self._forget(mark)
-        return p
+    @overload
+    def update(self, score: object, id: Id | None = None, *, time: Moment | None = None) -> str: ...
 
-    @holds_lock
-    def update(  # type: ignore[override]  # a game is two players and a score
+    @overload
+    def update(
         self,
-        a: Any,
-        b: Any,
-        score: Any,
+        a: Player,
+        b: Player,
+        score: float,
+        weight: float = 1.0,
+        *,
+        home: float = 1.0,
+        time: Moment | None = None,
+    ) -> str: ...
+
+    def update(self, *args: object, **named: object) -> str:
+        """Learn from the score of the game predicted under this id, or of the open one without an id.
+
+        a's score is 1, 0, or between (1/2 for a tie). Returns ``applied``, ``dropped`` for a tie when ties are
+        dropped, or ``duplicate`` when this very score was posted before; another score for the same id raises
+        ``LabelConflict``. ``None``: no score will come (see ``skip``). ``update(a, b, score)`` is deprecated and will
+        be removed in the next version; use ``play(a, b, score)``.
+        """
+        with self.lock:
+            if len(args) > 2 or "b" in named or (len(args) == 2 and "score" in named):
+                warn_deprecated("Elo.update(a, b, score)", "Elo.play(a, b, score)")
+                self._withdraw_last()
+                return self.play(*cast(Any, args), **cast(Any, named))
+            return self._update_by_id(*cast(Any, args), **cast(Any, named))
+
+    def _update_by_id(self, score: object, id: Id | None = None, *, time: Moment | None = None) -> str:
+        return self._update(score, id, time=time)
+
+    def _update(
+        self, y: object, id: Id | None = None, key: str | None = None, batch: bool = False, time: Moment | None = None
+    ) -> str:
+        outcome = super()._update(y, id, key, batch, time)
+        learns = self._learns is None or self._learns(y)
+        return outcome if learns or outcome != "applied" else "dropped"
+
+    def settle(self, score: object, id: Id | None = None) -> str:
+        """Deprecated: use ``update(score, id)``. It will be removed in the next version."""
+        warn_deprecated("Elo.settle(score, id)", "Elo.update(score, id)")
+        with self.lock:
+            return self._update(score, id)
+
+    def _withdraw_last(self) -> None:
+        """Withdraw the latest prediction if it has no id, because ``predict`` used to open no ticket."""
+        parts = self.internals
+        state, tickets, lateness = parts.state, parts.tickets, parts.lateness
+        number = tickets.single(None)
+        if number is None or number != state.number:
+            return
+        del tickets.singles[None]
+        ticket = tickets.withdraw(number)[0]
+        if state.weighed:
+            lateness.unweigh(state)
+        lateness.unserve(state, parts.enter(ticket[1]).cells)
+
+    def play(
+        self,
+        a: Player,
+        b: Player,
+        score: float,
         weight: float = 1.0,
         *,
         home: float = 1.0,
         time: Moment | None = None,
     ) -> str:
-        """Learn from a game that was not predicted under an id: a's score is 1, 0, or between (1/2 for a tie).
+        """Predict a game and learn from its score at once: ``predict`` and ``update`` in one call.
 
         Returns ``applied``, ``dropped`` for a tie when ties are dropped, ``ignored`` while frozen or for weight 0.
         """
-        y = self._label(score)
+        y = self.validate_label(score)
         learns = self._learns is None or self._learns(y)
-        lock = self._lock
+        lock = self.lock
         try:
             lock.acquire()
-            rally = self._rally
+            parts = self.internals
+            rally = parts.rally
             plain = type(weight) is float is type(home) and weight == home == 1.0
             if rally is not None and learns and plain:
-                pair = self._names.pair(a, b)
+                pair = parts.names.pair(a, b)
                 if pair is not None:
                     if rally.play(pair[0], pair[1], y):
-                        self._end_rally()
+                        parts.end_rally()
                     return "applied"
-            return self._played(a, b, y, weight, home, time)
+            return self._play_one(a, b, y, weight, home, time)
         finally:
             lock.release()
 
-    def _played(
-        self, a: Any, b: Any, y: float, weight: float, home: float, time: Moment | None
-    ) -> str:
-        """What became of a game that may need more than two ratings and one step."""
-        mark, self._flight.before = self._names.mark(), None
-        ticket, place = self._issue(*self._asked(a, b, home, weight), self._serve(time))
+    def _play_one(self, a: Player, b: Player, y: float, weight: float, home: float, time: Moment | None) -> str:
+        """Play a game with every option, and start a rally if the next games can be buffered."""
+        parts = self.internals
+        mark, parts.lateness.before = parts.names.mark(), None
+        ticket, place = parts.issue(*self._row_arguments(a, b, home, weight), self._serve(time))
         if time is not None:
-            self._book.note_clock()
+            parts.tickets.note_clock()
         try:
-            self._post(ticket, place, y)
+            parts.post(ticket, place, y)
         except Exception:
-            self._flight.unweigh(self._state)
-            self._flight.unserve(self._state, place.cells)
-            self._forget(mark)
+            parts.lateness.unweigh(parts.state)
+            parts.lateness.unserve(parts.state, place.cells)
+            parts.forget(mark)
             raise
-        if self._plain and not self._frozen and not self._held.late and not self._held.weighed:
-            self._rally = Rally(self._held.u, self.step)
+        if self._plain and not parts.frozen and not parts.ledger.late and not parts.ledger.weighed:
+            parts.rally = Rally(parts.ledger.u, self.step)
         if self._learns is not None and not self._learns(y):
             return "dropped"
-        return "ignored" if self._frozen or ticket[4] == 0.0 else "applied"
+        return "ignored" if parts.frozen or ticket[4] == 0.0 else "applied"
 
     @property
     def _plain(self) -> bool:
-        """Whether games at once need nothing but two ratings and one step to be served and learned from."""
-        if self.eta == "auto" or self._constant is None or self._constant > FINITE:
+        """Whether a game played at once needs only two ratings and one constant step."""
+        step = self.internals.constant_step
+        if self.eta == "auto" or step is None or step > FINITE:
             return False
-        return not (self._names.home or self.dates or self._rule.penalised)
+        return not (self.internals.names.home or self.dates or self.internals.rule.penalised)
 
-    @property
-    def _state(self) -> State:
-        """What was learned: games that wait are entered first."""
-        if self._rally is not None:
-            self._end_rally()
-        return self._held
-
-    @_state.setter
-    def _state(self, state: State) -> None:
-        self._held, self._rally = state, None
-
-    def _end_rally(self) -> None:
-        rally, self._rally = self._rally, None
-        if rally is not None and rally.games:
-            self._run(lambda: rally.columns(self._names))
-
-    def _run(self, columns: Any) -> Any:
-        done = super()._run(columns)
-        if sum(np.size(entry[0]) for entry in self._held.unread) > 16 * UNREAD:
-            self._held.read()
-        return done
-
+    @locked
     def freeze(self) -> None:
-        """Stop learning: scores close their tickets but move nothing, until ``resume``."""
-        self._end_rally()
+        """Stop learning until ``resume``; scores still close their tickets."""
+        self.internals.end_rally()
         super().freeze()
 
-    def settle(self, score: Any, id: Id | None = None) -> str:
-        """Learn from the score of the game that was predicted under this id, or of the oldest open one.
-
-        Returns ``applied``, ``dropped``, or ``duplicate`` when this very score was settled before; another score for
-        the same id raises ``LabelConflict``.
-        """
-        done = super().update(score, id)
-        learns = self._learns is None or self._learns(score)
-        return done if learns or done != "applied" else "dropped"
-
+    @locked
+    @overload
     def run(
         self,
-        a: Any,
-        b: Any,
-        score: Any = None,
+        a: ColumnLike,
+        b: ColumnLike,
+        score: Column,
         *,
-        weights: Any = None,
-        home: Any = None,
-        times: Any = None,
-        label_times: Any = None,
+        weights: ColumnLike | None = None,
+        home: ColumnLike | None = None,
+        times: ColumnLike | None = None,
+        label_times: ColumnLike | None = None,
         skip_self: bool = False,
-        ids: Any = None,
-    ) -> EloRun:
+        ids: ColumnLike | None = None,
+    ) -> EloRun[Column]: ...
+
+    @overload
+    def run(
+        self,
+        a: ColumnLike,
+        b: ColumnLike,
+        score: None = None,
+        *,
+        weights: ColumnLike | None = None,
+        home: ColumnLike | None = None,
+        times: ColumnLike | None = None,
+        skip_self: bool = False,
+        ids: ColumnLike | None = None,
+    ) -> EloRun[ColumnLike]: ...
+
+    @locked
+    def run(
+        self,
+        a: ColumnLike,
+        b: ColumnLike,
+        score: ColumnLike | None = None,
+        *,
+        weights: ColumnLike | None = None,
+        home: ColumnLike | None = None,
+        times: ColumnLike | None = None,
+        label_times: ColumnLike | None = None,
+        skip_self: bool = False,
+        ids: ColumnLike | None = None,
+    ) -> EloRun[ColumnLike]:
         """Play whole columns of games, bit-for-bit identical to one game at a time.
 
-        ``run.served`` is the probability before each game that a wins, also of dropped ties and of games without a
-        score (with ``ids`` these keep their tickets until ``settle``). A game against oneself is refused; with
-        ``skip_self`` it is left out and served nan. Nothing has changed if this raises.
+        ``run.served`` is the probability before each game that a wins, including dropped ties and games without a
+        score. With ``ids``, games without a score stay open until ``update``. A player cannot play itself: such a
+        game raises, or with ``skip_self`` is skipped and served nan. If this raises, the layer has not changed.
         """
-        from gradeq.layers.elo_run import run_elo
+        games = GameColumns(a, b, score, weights, home, times, label_times, ids)
+        return run_elo(self, games, skip_self)
 
-        return run_elo(self, a, b, score, weights, home, times, label_times, skip_self, ids)
+    @locked
+    def predict_many(
+        self,
+        a: ColumnLike,
+        b: ColumnLike,
+        *,
+        home: ColumnLike | None = None,
+        weights: ColumnLike | None = None,
+        ids: ColumnLike | None = None,
+        times: ColumnLike | None = None,
+    ) -> Sequence[float] | FloatArray:
+        """For every game the probability that a wins, as from ``predict``; the same type of column as ``a``.
+
+        Every prediction stays open until ``update_many`` (or ``update`` by id) posts its score.
+        """
+        columns.same_index(a=a, b=b, home=home, weights=weights, ids=ids, times=times)
+        parts, book = self.internals, self.internals.tickets
+        first, second = columns.cells(a, "a"), columns.cells(b, "b")
+        n = len(first)
+        columns.same_length(n, len(second), "b")
+        if self.proximal is not None:
+            raise BadInput(NOT_LATE)
+        sides = [1.0] * n if home is None else columns.floats(home, "home").tolist()
+        columns.same_length(n, len(sides), "home")
+        weigh = [1.0] * n if weights is None else columns.weights(weights, n).tolist()
+        when = None if times is None else columns.times(times, n, "times", book)
+        moments = [None] * n if when is None else [float(time) for time in when.values.tolist()]
+        games, names = [], checked_ids(book, ids, n)
+        for k, row in enumerate(zip(first, second, sides, strict=True)):
+            try:  # check every game before serving the first
+                games.append(parts.names.row(*row))
+            except BadInput as error:
+                raise BadInput(f"row {k}: {error}") from None
+        if n and ids is None and book.single(None) is not None:
+            if not book.replaced:
+                warn_replaced(None)
+            book.replace_single(None)
+        chances = []
+        for row, weight, id, time in zip(games, weigh, names, moments, strict=True):
+            serve = partial(parts.rule.serve, time=time) if self.dates and time is not None else parts.rule.serve
+            ticket, place = parts.issue(row, parts.names.known(row), COIN, weight, serve)
+            book.put(ticket, id, time, place)
+            if time is not None:
+                book.expire(time)
+            chances.append(ticket[3])
+        return cast("Sequence[float] | FloatArray", columns.like(a, np.array(chances)))
 
     @staticmethod
     def sweep(
-        etas: Sequence[float], a: Any, b: Any, score: Any, ties: Ties = "half"
+        etas: Sequence[float], a: ColumnLike, b: ColumnLike, score: ColumnLike, ties: Ties = "half"
     ) -> EloFrontier:
-        """Log loss and player bias of many constant steps in one pass, in hindsight on these same games."""
-        from gradeq.layers.elo_sweep import sweep
+        """Log loss and player bias of several constant steps on these games, in one pass."""
+        from gradeq.layers.sweep import sweep_elo
 
-        return sweep(etas, a, b, score, ties)
+        return sweep_elo(etas, a, b, score, ties)
 
+    @locked
     def set_step(self, eta: float) -> None:
-        """Use another constant step from now on; the certificate goes on with the exact sums."""
+        """Change the constant step; the certificate then rests on the stored sums."""
         if self.eta == "auto":
             raise BadInput("eta='auto' chooses its own steps; make a new Elo with a fixed eta")
-        step = Constant(checks.step(eta))
-        self._rule.check_step(step.eta)
+        step = Constant(scalars.step(eta))
+        self.internals.rule.check_step(step.eta)
         self._take_step(step)
 
-    @holds_lock
     def merge(self, other: Self) -> None:
-        """Join the state of another partition of the games: sums add up; open tickets come along."""
+        """Merge the state of another partition of the games: its sums are added and its open tickets taken over."""
         check_partition(self, other)
         with together(self, other):
             mine, theirs = self.copy(), other.copy()
-            for layer in (mine, theirs):  # factors and products do not add up
-                layer._state = layer._rule.written(layer._state)
+            for layer in (mine, theirs):  # factors and products cannot be added
+                layer.internals.state = layer.internals.rule.written(layer.internals.state)
             Layer.merge(mine, theirs)
-            self.__setstate__(mine._parts())
+            self.__setstate__(mine.__getstate__())
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments that make this layer anew."""
+    @locked
+    def settings(self) -> Saved:
+        """The arguments that make an equal, untrained layer."""
         return {
             "eta": self.eta,
             "ties": self.ties,
             "schedule": None if self.eta is not None else self.schedule,
             "penalty": self.penalty,
             "proximal": self.proximal,
-            "home_advantage": self._names.home,
+            "home_advantage": self.internals.names.home,
             "home_step": self.home_step,
             "dates": self.dates,
             "late_cap": self.late_cap,
-            "in_flight": self._flight.in_flight,
-            "ttl": self._book.ttl,
+            "in_flight": self.internals.lateness.in_flight,
+            "ttl": self.internals.tickets.ttl,
+            "queue": self.internals.tickets.queue,
         }
 
-    def _label(self, y: Any) -> float:
+    def validate_label(self, y: object) -> float:
         if type(y) is float and 0.0 <= y <= 1.0:
             return y
-        score = checks.number(y, "score")
+        score = scalars.as_number(y, "score")
         if not 0.0 <= score <= 1.0:
-            raise BadInput(
-                f"score {score} lies outside [0, 1]; a's score is 1 for a win, 0 for a loss, 0.5 for a tie"
-            )
+            raise BadInput(f"score {score} {OUTSIDE}")
         return score
 
 
-def decided(score: float) -> bool:
+def has_winner(score: object) -> bool:
     """Whether a game has a winner."""
     return score != 0.5
+
+
+HOME_STEP = 0.1  # step of the home advantage, relative to the players' step
+
+
+def resolve_step(
+    eta: float | str | None,
+    k: float | None,
+    schedule: Schedule | None,
+    penalty: Penalty | None,
+    proximal: float | None,
+) -> tuple[float | str | None, Schedule | None]:
+    """The setting ``eta`` and the schedule (None for "auto"); raises for options that exclude each other."""
+    scalars.schedule(schedule)
+    scalars.penalty(penalty)
+    auto = (eta is None and k is None and schedule is None) or (isinstance(eta, str) and eta == "auto")
+    options = {"auto": auto, "eta": eta is not None and not auto, "k": k is not None}
+    options |= {"schedule": schedule is not None, "penalty": penalty is not None, "proximal": proximal is not None}
+    check_together("elo", options)
+    if schedule is not None:
+        schedule.step(1)
+        return None, schedule
+    if auto:
+        return "auto", None
+    step = step_from_k(scalars.step(k, "k")) if k is not None else scalars.step(eta)
+    return step, Constant(step)
+
+
+FEW, MANY = 100, 10_000  # up to FEW games are entered one by one; a rally ends after MANY
+
+
+class Rally(dict[int, float]):
+    """Buffered games: current ratings by player number, and the ``games`` not yet entered into the state."""
+
+    __slots__ = ("eta", "games", "u")
+
+    def __init__(self, u: Sequence[float], eta: float) -> None:
+        self.u, self.eta = u, eta
+        self.games: list[tuple[int, int, float]] = []
+
+    def __missing__(self, j: int) -> float:
+        rating: float = self.u[j]
+        self[j] = rating
+        return rating
+
+    def play(self, a: int, b: int, y: float) -> bool:
+        """Move both ratings; return whether the buffer is full."""
+        move(self, a, b, 0, 0.0, self.eta, win_chance(self[a] - self[b]) - y, 1.0)
+        self.games.append((a, b, y))
+        return len(self.games) >= MANY
+
+    def columns(self, names: Players) -> RowColumns:
+        """The buffered games as columns."""
+        a, b, y = np.array(self.games).T.copy()
+        pairs = GamePairs(a.astype(np.int64), b.astype(np.int64), np.zeros(names.count))
+        np.add.at(pairs.counts, pairs.params, 1.0)
+        return RowColumns(np.broadcast_to(COIN, len(y)), y, None, names.columns(pairs, None))

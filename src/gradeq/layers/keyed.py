@@ -4,36 +4,43 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, SupportsFloat, TypeVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gradeq.certificate import certificate, labels_needed, more_labels
-from gradeq.certificate_reading import Reading, reading_of, setting_of
-from gradeq.engine import checks
-from gradeq.errors import BadInput
-from gradeq.informative import is_vacuous, raw_error_of_all, raw_errors
+from gradeq.certificates.certificate import certificate, labels_needed, more_labels
+from gradeq.certificates.figures import is_vacuous, learning_of, raw_error_of_all, raw_errors
+from gradeq.certificates.reading import Reading, Terms, reading_of, setting_of
+from gradeq.engine import scalars
+from gradeq.errors import BadInput, warn_deprecated
+from gradeq.inputs.arguments import as_shown
+from gradeq.inputs.column_types import Column, ColumnLike, ColumnsByName, Forecast, OrArray
 from gradeq.kernels.account import PATH, STEPS, VARIATION
-from gradeq.layers import combinations
 from gradeq.layers.columns import Moment, moment
-from gradeq.layers.guard import holds_lock
-from gradeq.layers.keys import Keys
-from gradeq.layers.keytable import KeyTable, key_table
-from gradeq.layers.layer import Asked, Id, Layer, set_attribute
-from gradeq.layers.predicting import Predicting
-from gradeq.layers.run import Run, run_layer
-from gradeq.learning import learning_of
+from gradeq.layers.grouped import Grouped
+from gradeq.layers.key_table import Key, Keys, KeyTable, key_table
+from gradeq.layers.layer import Id, Layer, RowArguments
+from gradeq.layers.locking import locked, set_attribute
+from gradeq.layers.options import LateLabels, check_together
+from gradeq.layers.predicting import Predicting, Served
+from gradeq.layers.run import InputColumns, Run, answer_many, run_layer, serve_many
+from gradeq.layers.serialization import Saved
 from gradeq.ledger import facts as fact
+from gradeq.ledger.state import State
 from gradeq.ledger.values import Ticket
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
+    from gradeq.ledger.batch import Floats, Ints
 
+NO_KEY: Any = object()
 KINDS = ("debias", "quantile", "quantiles", "interval")
+Keyable = TypeVar("Keyable", bound=Grouped[Any, Any], covariant=True)
 
 
-class Keyed(Predicting):
+class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
     """One independent layer for each key; the same verbs with ``key=``, about 110 bytes a key.
 
     >>> from gradeq import Debiaser
@@ -57,203 +64,266 @@ class Keyed(Predicting):
 
     kind = "keyed"
 
-    def __init__(self, layer: Layer, pool: bool = False) -> None:
-        if not isinstance(layer, Predicting) or layer.kind not in KINDS:
-            raise BadInput(
-                f"{type(layer).__name__} cannot be keyed; give a Debiaser or a quantile tracker"
-            )
-        if layer._state.facts[fact.SERVED]:
+    layer: Keyable
+
+    def __init__(self, layer: Keyable, pool: bool = False) -> None:
+        if not isinstance(layer, Grouped) or layer.kind not in KINDS:
+            shown = type(layer).__name__ if isinstance(layer, Layer) else f"layer={as_shown(layer)}"
+            raise BadInput(f"{shown} cannot be keyed; give a Debiaser or a quantile tracker")
+        if layer.internals.state.facts[fact.SERVED]:
             raise BadInput("Keyed needs a fresh layer as its pattern, one that has served nothing")
-        self.pool = checks.flag(pool, "pool")
+        self.pool = scalars.flag(pool, "pool")
         if self.pool:
-            check_pooled(layer)
+            settings = layer.settings
+            options = {
+                name: bool(settings.get(name)) for name in ("groups", "features", "schedule", "penalty", "warm")
+            }
+            step = settings.get("eta") not in (None, "auto")
+            check_together(layer.kind, options | {"pool": True, "eta": step, f"link {layer.link_name}": True})
         elif getattr(layer, "_left_out", False):  # a key has too few labels for auto
             layer = type(layer)(**{**layer.settings, "eta": "plain"})
         auto = getattr(layer, "eta", None) == "auto" and not self.pool
-        combinations.check(
-            layer.kind, keyed=True, penalty=layer._rule.penalty is not None, auto=auto
-        )
-        self.layer: Any = layer.copy()
-        self.shadow, self._sizing = layer.shadow, layer._sizing
+        penalty = layer.internals.rule.penalty is not None
+        check_together(layer.kind, {"keyed": True, "penalty": penalty, "auto": auto})
+        self.layer = layer.copy()
+        self.shadow, self._sizing = layer.shadow, layer.internals.sizing
         self._bases, self._labels = layer._bases, layer._labels
         self.bins = getattr(layer, "bins", None)
-        own = (layer._flight.limit, layer._flight.in_flight, layer._book.ttl, layer.queue)
-        rule = pooled(layer._rule) if self.pool else layer._rule
-        self._as_served = layer._as_served
+        lateness, book = layer.internals.lateness, layer.internals.tickets
+        rule = pooled(layer.internals.rule) if self.pool else layer.internals.rule
+        self._as_served = layer.internals.as_served
         self.layer._keyed = True
-        self._build(rule, Keys(self.layer._names), *own)
-        self._book = layer._book.blank()
+        late = LateLabels(lateness.limit, lateness.in_flight, book.ttl, queue=book.queue)
+        self._build(rule, Keys(self.layer.internals.names), late, 1.0)
+        self.internals.tickets = book.blank()
 
-    def _change(self, name: str, value: Any) -> Any:
-        value = checks.flag(value, "shadow") if name == "shadow" else super()._change(name, value)
+    def _change(self, name: str, value: object) -> object:
+        value = scalars.flag(value, "shadow") if name == "shadow" else super()._change(name, value)
         if name == "shadow":
             set_attribute(self.layer, name, value)
         return value
 
+    @locked
     def open(
         self,
-        f: Any,
-        key: Any,
-        groups: Mapping[str, Any] | None = None,
-        features: Mapping[str, Any] | None = None,
+        f: Forecast,
+        *old: object,
+        key: Key = NO_KEY,
+        groups: Mapping[str, object] | None = None,
+        features: Mapping[str, SupportsFloat] | None = None,
         weight: float = 1.0,
     ) -> Ticket:
         """Serve a prediction of this key's own layer and leave its ticket with the caller."""
-        return self._ticket(*self._asked(f, key, groups, features, weight))
+        if old or key is NO_KEY:
+            return self.open(f, **by_name("open", ROW, old, key, groups, features, weight))
+        return self._ticket(*self._row_arguments(f, key, groups, features, weight))
 
+    @locked
     def peek(
-        self,
-        f: Any,
-        key: Any,
-        groups: Mapping[str, Any] | None = None,
-        features: Mapping[str, Any] | None = None,
-    ) -> Any:
+        self: Keyed[Grouped[Served, OrArray]],
+        f: Forecast,
+        *old: object,
+        key: Key = NO_KEY,
+        groups: Mapping[str, object] | None = None,
+        features: Mapping[str, SupportsFloat] | None = None,
+        time: Moment | None = None,
+    ) -> Served:
         """What ``predict`` would serve for this key now, for a new key too; nothing is counted or kept."""
-        row, place, f, _ = self._asked(f, key, groups, features, 1.0)
-        return self._peek(row, place, f)
+        if old or key is NO_KEY:
+            return self.peek(f, **by_name("peek", ROW, old, key, groups, features), time=time)
+        row, place, f, _ = self._row_arguments(f, key, groups, features, 1.0)
+        served: Served = self._peek(row, place, f, time)
+        return served
 
-    def _asked(self, f: Any, key: Any, groups: Any, features: Any, weight: Any) -> Asked:
-        """What a call asks for, checked: where the row belongs, the prediction and the weight."""
+    def _row_arguments(
+        self,
+        f: object,
+        key: Key,
+        groups: Mapping[str, object] | None,
+        features: Mapping[str, SupportsFloat] | None,
+        weight: float,
+    ) -> RowArguments:
         low, high = self._bases
         if type(f) is not float or not low <= f <= high:
-            f = self.layer._prediction(f)
-        w = 1.0 if type(weight) is float and weight == 1.0 else checks.weight(weight)
+            f = self.layer.validate_prediction(f)
+        w = 1.0 if type(weight) is float and weight == 1.0 else scalars.weight(weight)
         if self.bins is not None:
             groups = self.bins.added(groups, f)
-        return (*self._names.row(key, groups, features), f, w)
+        return (*self.internals.names.row(key, groups, features), f, w)
 
-    @holds_lock
     def predict(
-        self,
-        f: Any,
-        key: Any,
-        groups: Mapping[str, Any] | None = None,
-        features: Mapping[str, Any] | None = None,
+        self: Keyed[Grouped[Served, OrArray]],
+        f: Forecast,
+        *old: object,
+        key: Key = NO_KEY,
+        groups: Mapping[str, object] | None = None,
+        features: Mapping[str, SupportsFloat] | None = None,
         weight: float = 1.0,
         id: Id | None = None,
         time: Moment | None = None,
-    ) -> Any:
+    ) -> Served:
         """The adjusted prediction of this key's own layer."""
-        lock = self._lock
+        if old or key is NO_KEY:
+            given = by_name("predict", ROW, old, key, groups, features, weight, id, time)
+            return self.predict(f, **given)
+        lock = self.lock
         try:
             lock.acquire()
             if id is not None:
-                id = self._book.check_new(id)
+                id = self.internals.tickets.check_new(id)
             if time is not None:
-                time = moment(time, self._book)
-            return self._open(*self._asked(f, key, groups, features, weight), id, time)
+                time = moment(time, self.internals.tickets)
+            arguments = self._row_arguments(f, key, groups, features, weight)
+            served: Served = self._open(*arguments, id, time)
+            return served
         finally:
             lock.release()
 
+    @locked
     def run(
-        self,
-        predictions: Any,
-        labels: Any = None,
-        key: Any = None,
-        groups: Any = None,
-        features: Any = None,
-        times: Any = None,
-        label_times: Any = None,
-        weights: Any = None,
-        ids: Any = None,
-    ) -> Run:
+        self: Keyed[Grouped[Served, OrArray]],
+        predictions: Column,
+        labels: ColumnLike | None = None,
+        *old: object,
+        key: ColumnLike | None = None,
+        groups: ColumnsByName | None = None,
+        features: ColumnsByName | None = None,
+        times: ColumnLike | None = None,
+        label_times: ColumnLike | None = None,
+        weights: ColumnLike | None = None,
+        ids: ColumnLike | None = None,
+    ) -> Run[Column | OrArray]:
         """Serve and learn from whole columns in one pass, in row order, never sorted by key.
 
         With ``ids`` (unique across keys) a row without a label keeps its ticket; ``update(y, id)`` brings its label.
         """
+        if old:
+            columns = (key, groups, features, times, label_times, weights, ids)
+            return self.run(predictions, labels, **by_name("run", RUN, old, *columns))
         if key is None:
-            raise BadInput(
-                "Keyed.run needs key: the column that says to which series each row belongs"
-            )
-        given = (groups, features, times, label_times, weights, key)
-        return run_layer(self, predictions, labels, *given, ids=ids)
+            raise BadInput("Keyed.run needs key: the column that says to which series each row belongs")
+        given = InputColumns(predictions, labels, groups, features, times, label_times, weights, ids, key)
+        return run_layer(self, given)
 
+    @locked
     def predict_many(
-        self,
-        predictions: Any,
-        key: Any = None,
-        groups: Any = None,
-        features: Any = None,
-        weights: Any = None,
-        ids: Any = None,
-        times: Any = None,
-    ) -> Any:
+        self: Keyed[Grouped[Served, OrArray]],
+        predictions: Column,
+        *old: object,
+        key: ColumnLike | None = None,
+        groups: ColumnsByName | None = None,
+        features: ColumnsByName | None = None,
+        weights: ColumnLike | None = None,
+        ids: ColumnLike | None = None,
+        times: ColumnLike | None = None,
+    ) -> Column | OrArray:
         """The adjusted predictions of whole columns, as ``predict`` gives them one by one; every ticket stays open.
 
         ``key``: the column of series. A frame with columns ``prediction`` and ``key`` comes back with ``adjusted``.
         """
-        from gradeq.layers.many import serve_many
+        if old:
+            columns = (key, groups, features, weights, ids, times)
+            return self.predict_many(predictions, **by_name("predict_many", ROWS, old, *columns))
+        given = InputColumns(predictions, None, groups, features, times, None, weights, ids, key)
+        return serve_many(self, given)
 
-        own = {"weights": weights, "ids": ids, "times": times}
-        return serve_many(self, predictions, key=key, groups=groups, features=features, **own)
-
+    @overload
     def update_many(
-        self, labels: Any, ids: Any = None, key: Any = None, *, times: Any = None
-    ) -> Any:
+        self,
+        labels: NDArray[Any],
+        ids: ColumnLike | None = None,
+        key: ColumnLike | None = None,
+        *,
+        times: ColumnLike | None = None,
+    ) -> NDArray[np.object_]: ...
+    @overload
+    def update_many(
+        self,
+        labels: Sequence[object],
+        ids: ColumnLike | None = None,
+        key: ColumnLike | None = None,
+        *,
+        times: ColumnLike | None = None,
+    ) -> Sequence[str]: ...
+    @overload
+    def update_many(
+        self,
+        labels: Column,
+        ids: ColumnLike | None = None,
+        key: ColumnLike | None = None,
+        *,
+        times: ColumnLike | None = None,
+    ) -> Column: ...
+    @locked
+    def update_many(
+        self,
+        labels: ColumnLike,
+        ids: ColumnLike | None = None,
+        key: ColumnLike | None = None,
+        *,
+        times: ColumnLike | None = None,
+    ) -> ColumnLike:
         """Learn from many labels, as ``update`` does: of these ids, or of the oldest of ``predict_many`` (by key)."""
-        from gradeq.layers.many import answer_many
-
         return answer_many(self._answer, labels, {"id": ids, "key": key, "time": times})
 
-    def _answer(
-        self, y: Any, id: Any = None, key: Any = None, *, time: Moment | None = None
-    ) -> str:
+    def _answer(self, y: object, id: Id | None = None, key: Key | None = None, *, time: Moment | None = None) -> str:
         return super()._answer(y, id, None if key is None else self._key(key), time=time)
 
-    @holds_lock
-    def update(
-        self, y: Any, id: Id | None = None, key: Any = None, *, time: Moment | None = None
-    ) -> str:
+    def update(self, y: object, id: Id | None = None, key: Key | None = None, *, time: Moment | None = None) -> str:
         """Learn from a label: of the prediction with this id, or of the one of this key without an id.
 
         ``key`` may be left out where only one key waits. ``None`` or nan: no label will come (see ``skip``).
         """
-        with self._lock:
+        with self.lock:
             own = None if key is None or id is not None else self._key(key)
             return self._update(y, id, own, time=time)
 
-    def skip(self, id: Id | None = None, key: Any = None) -> str:
+    @locked
+    def skip(self, id: Id | None = None, key: Key | None = None) -> str:
         """No label will come: close the prediction with this id, or that of this key without an id."""
         return self._skip(id, None if key is None or id is not None else self._key(key))
 
-    def _key(self, key: Any) -> str:
-        """A key that was seen, by name."""
-        name: str = self._names.book.names[self._names.code(key)]
+    def _key(self, key: Key) -> str:
+        name: str = self.internals.names.book.names[self.internals.names.code(key)]
         return name
 
+    @locked
     def set_step(self, eta: float) -> None:
         """Use another constant step from now on, for every key."""
-        self.layer._set_step(eta)
-        self._take_step(self.layer.schedule)
+        self._take_step(self.layer._set_step(eta))
 
     @property
+    @locked
     def keys(self) -> list[str]:
         """All keys seen, in order of first appearance."""
-        names: list[str] = self._names.book.names
+        names: list[str] = self.internals.names.book.names
         return names
 
     @property
-    def theta(self) -> dict[str, Any]:
+    @locked
+    def theta(self) -> Mapping[str, float | tuple[float, ...]]:
         """The parameters by name: the key, with groups "key, group"; a tuple where there are several levels."""
-        u, width = self._state.u, self._rule.width
+        u, width = self.internals.state.u, self.internals.rule.width
         if width == 1:
-            return dict(zip(self._names.names, u, strict=True))
-        rows = (tuple(u[j * width : (j + 1) * width]) for j in range(self._names.count))
-        return dict(zip(self._names.names, rows, strict=True))
+            return dict(zip(self.internals.names.names, u, strict=True))
+        rows = (tuple(u[j * width : (j + 1) * width]) for j in range(self.internals.names.count))
+        return dict(zip(self.internals.names.names, rows, strict=True))
 
+    @locked
     def table(self) -> KeyTable:
         """Bias and loss before and after, parameter and certificate of every key (and group), a column a level."""
         return key_table(self)
 
-    def equilibrium(self, key: Any = None) -> Equilibrium:
-        """All keys together, or one of them by itself; ``table()`` has each.
+    @locked
+    def equilibrium(self, key: Key | None = None) -> Equilibrium:
+        """All keys together, or a single one; ``table()`` has each.
 
         The sum of the errors of one key is at most its radius over eta; so the bound here is that of a single layer
         which had all rows, times the number of keys.
         """
         reading = self._gathered(key)
         one = dataclasses.replace(certificate(reading), learning=learning_of(self))
-        count = self._names.keys
+        count = self.internals.names.keys
         if key is not None or count < 2:
             return one
 
@@ -274,38 +344,39 @@ class Keyed(Predicting):
             needed=needed,
         )  # fmt: skip
 
+    @locked
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound of all keys together falls below this."""
-        return more_labels(self._gathered(None), checks.bound(bound) / max(1, self._names.keys))
+        return more_labels(self._gathered(None), scalars.bound(bound) / max(1, self.internals.names.keys))
 
-    def _gathered(self, key: Any) -> Reading:
+    def _gathered(self, key: Key | None) -> Reading:
         """What a certificate is read from: all keys added up, or one of them."""
         own, places = self._places(key)
-        state = self._state.gathered(own, places, self._names.own.count)
+        state = self.internals.state.gathered(own, places, self.internals.names.own.count)
         if len(state.path):  # no key's steps varied more, or were smaller, than those that did most
-            paths = self._state.view("path").reshape(-1, PATH)
+            paths = self.internals.state.view("path").reshape(-1, PATH)
             most = (paths if own is None else paths[own]).max(axis=0, initial=0.0)
             state.view("path").reshape(-1, PATH)[:, VARIATION] = most[VARIATION]
             state.view("total_path")[:] = most
-        if len(state.steps) and self._terms.structure not in ("scalar", "disjoint"):
+        if len(state.steps) and self.terms.structure not in ("scalar", "disjoint"):
             # Of each parameter only its own labels are added up, but all of the key's move the others.
             state.steps, state.total_steps = array("d"), array("d")
         elif len(state.steps):  # nor did they add up to more
-            sums = self._state.view("steps").reshape(-1, STEPS)
+            sums = self.internals.state.view("steps").reshape(-1, STEPS)
             sums = (sums if own is None else sums[own]).max(axis=0, initial=0.0)
             state.view("steps").reshape(-1, STEPS)[:] = sums
             state.view("total_steps")[:] = sums
-        if hasattr(state, "nums") and self._names.keys:  # of all keys the largest scale
-            nums, dens = self._state.view("nums"), self._state.view("dens")
-            k = int(nums.argmax()) if key is None else self._names.code(key)
+        if hasattr(state, "nums") and self.internals.names.keys:  # of all keys the largest scale
+            nums, dens = self.internals.state.view("nums"), self.internals.state.view("dens")
+            k = int(nums.argmax()) if key is None else self.internals.names.code(key)
             state.nums[0], state.dens[0] = nums[k], dens[k]
         if key is not None and hasattr(state, "total"):
             state.total = self._whole(state)
-        return reading_of(self, self._names.own.names)._replace(state=state)
+        return dataclasses.replace(reading_of(self), names=self.internals.names.own.names, state=state)
 
-    def _places(self, key: Any) -> tuple[Any, Any]:
+    def _places(self, key: Key | None) -> tuple[Ints | None, Ints]:
         """The parameters of one key (None: of all), and which parameter of the layer each one is."""
-        names = self._names
+        names = self.internals.names
         if names.own.scalar:
             own = None if key is None else np.array([names.code(key)])
             return own, np.zeros(names.keys if own is None else 1, dtype=np.int64)
@@ -315,51 +386,42 @@ class Keyed(Predicting):
         own = np.flatnonzero(pairs[:, 0] == names.code(key))
         return own, pairs[own, 1]
 
-    def _whole(self, state: Any) -> Any:
+    def _whole(self, state: State) -> array[float]:
         """The account of all rows of one key: its groups in one column add up to it."""
-        names = self._names.own
+        names = self.internals.names.own
         if not names.groups:
-            raise BadInput(
-                "the rows of one key are not counted apart with features alone; see table()"
-            )
+            raise BadInput("the rows of one key are not counted apart with features alone; see table()")
         first = [j for name, j in names.index.items() if name.startswith(names.prefixes[0])]
         gathered = state.gathered(np.array(first), np.zeros(len(first), dtype=np.int64), 1)
-        return gathered.sums[:]
+        sums: array[float] = gathered.sums[:]
+        return sums
 
     @property
-    def _terms(self) -> Any:
-        return self.layer._terms
-
-    def _label(self, y: Any) -> Any:
-        return self.layer._label(y)
-
-    def _base_column(self, predictions: Any) -> Any:
-        return self.layer._base_column(predictions)
-
-    def _label_column(self, labels: Any, n: int) -> Any:
-        return self.layer._label_column(labels, n)
-
-    def _shown(self, f: Any, served: Any) -> Any:
-        return self.layer._shown(f, served)
+    def pattern(self) -> Layer:
+        return self.layer
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def terms(self) -> Terms:
+        return self.layer.terms
+
+    def validate_label(self, y: object) -> Any:
+        return self.layer.validate_label(y)
+
+    def prediction_column(self, predictions: ColumnLike) -> Floats:
+        return self.layer.prediction_column(predictions)
+
+    def label_column(self, labels: ColumnLike | None, n: int) -> Floats:
+        return self.layer.label_column(labels, n)
+
+    def displayed(self, f: Any, served: Any) -> Any:
+        return self.layer.displayed(f, served)
+
+    @property
+    @locked
+    def settings(self) -> Saved:
         """The kind and settings of the layer that every key has."""
-        found = {"kind": self.layer.kind, "settings": self.layer.settings}
-        return found | ({"pool": True} if self.pool else {})
-
-
-def check_pooled(layer: Any) -> None:
-    """Refuse a pattern whose keys cannot share what they learn."""
-    given = layer.settings
-    named = {"groups", "features", "schedule", "penalty", "warm"}
-    combinations.check(
-        layer.kind,
-        pool=True,
-        eta=given.get("eta") not in (None, "auto"),
-        **{name: bool(given.get(name)) for name in named},
-        **{f"link_{layer.link_name}": True},
-    )
+        settings = {"kind": self.layer.kind, "settings": self.layer.settings}
+        return settings | ({"pool": True} if self.pool else {})
 
 
 def pooled(rule: Any) -> Any:
@@ -367,3 +429,17 @@ def pooled(rule: Any) -> Any:
     if hasattr(rule, "inner"):
         return dataclasses.replace(rule, inner=pooled(rule.inner))
     return dataclasses.replace(rule, groups=1.0)
+
+
+ROW = ("key", "groups", "features", "weight", "id", "time")
+ROWS = ("key", "groups", "features", "weights", "ids", "times")
+RUN = ("key", "groups", "features", "times", "label_times", "weights", "ids")
+
+
+def by_name(verb: str, names: tuple[str, ...], old: tuple[object, ...], *given: object) -> dict[str, Any]:
+    """The arguments of a verb by name, of which ``old`` were given by position, the key first."""
+    values = (*old, *given[len(old) :])
+    if len(values) > len(given) or values[0] is NO_KEY:
+        raise TypeError(f"Keyed.{verb} takes a prediction and key=; give everything else by name too")
+    warn_deprecated(f"a key by position in Keyed.{verb}", f"Keyed.{verb}(..., key=...)")
+    return dict(zip(names, values, strict=False))

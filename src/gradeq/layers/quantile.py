@@ -2,69 +2,187 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence, Sized
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, Never
 
-from gradeq.coverage import Coverage, between, coverages
-from gradeq.engine import checks
+from gradeq.certificates.certificate import Coverage, coverages, interval_coverage
+from gradeq.certificates.reading import Terms
+from gradeq.engine import scalars
+from gradeq.engine.lateness import BOUNDED, LABELS
+from gradeq.engine.names import Roster
 from gradeq.errors import BadInput
-from gradeq.layers.grouped import Grouped, Served
-from gradeq.layers.several import forecasts
-from gradeq.layers.support import Support
-from gradeq.layers.tracker import LateCap, LinkName, Step, Tracker
+from gradeq.inputs.column_types import ColumnLike, ColumnsByName, FloatArray, OrArray
+from gradeq.kernels.account import ShownLimits
+from gradeq.layers import columns
+from gradeq.layers.grouped import Grouped, Stepped
+from gradeq.layers.layer import NONE
+from gradeq.layers.locking import locked
+from gradeq.layers.options import LateCap, LateLabels, Support, clipped, limits_of
+from gradeq.layers.predicting import Served
+from gradeq.layers.run import InputColumns
+from gradeq.layers.serialization import Saved
+from gradeq.links import Identity
+from gradeq.losses import Quantile
 from gradeq.penalties import Penalty
-from gradeq.schedules import Schedule
+from gradeq.rules.descent import Descent
+from gradeq.rules.levels import Levels
+from gradeq.rules.rule import Rule
+from gradeq.rules.wrapped import Clipped
+from gradeq.schedules import Constant, Schedule
+from gradeq.theory import warm_start
 
 if TYPE_CHECKING:
     from gradeq.layers.sweep import Frontier
     from gradeq.ledger.batch import Floats
 
 
-class ForecastTracker(Grouped[Served], Tracker):
+LinkName = Literal["sinh", "linear"]
+Step = float | Literal["auto", "plain"] | None
+
+DEFAULT_ETA = 0.1  # with the sinh link, also with groups (result B6)
+AUTO_FINAL = 0.03  # the step that carries the certificate of ``auto``
+CAP = 0.3  # c of the late-label cap
+
+
+class Tracker(Stepped[Served]):
+    """What tracks quantiles, of labels or of scores: levels, link, step, and how all that is certified.
+
+    ``_forecast``: whether the base is a forecast of the quantile, worth mixing by ``auto``; that of a score is 0.
+    ``warm``: start as if scores were exponential; set before the rest is made. ``_interval``: two levels are the ends
+    of an interval.
+    """
+
+    warm = False
+    _forecast = True
+    _interval = False
+    _auto_harm = "auto follows the best of its steps by their pinball loss"
+
+    def __init__(
+        self,
+        levels: Sequence[float],
+        eta: Step = None,
+        *,
+        link: LinkName = "sinh",
+        groups: Sequence[str] | str = (),
+        features: Sequence[str] | str = (),
+        schedule: Schedule | None = None,
+        penalty: Penalty | None = None,
+        late_cap: LateCap = "auto",
+        in_flight: int = 1,
+        ttl: float | str | None = None,
+        maturity: float | str | None = None,
+        missing_is: float | None = None,
+        queue: bool = False,
+        support: Support | None = None,
+        shadow: bool = False,
+    ) -> None:
+        scalars.word(link, "link", ("sinh", "linear"), "sinh (steps without a unit) or linear")
+        self.levels = checked_levels(levels)
+        if len(self.levels) > 1:
+            self._bases = NONE
+        self.link_name, self.penalty = link, penalty
+        self.shadow = scalars.flag(shadow, "shadow")
+        self._sizing = LABELS if link == "linear" else BOUNDED
+        if support is not None:
+            self._limit_labels(support)
+        names = Roster(groups, features, together=penalty is not None)
+        self.eta, self.schedule = self._chosen_step(eta, schedule, names, DEFAULT_ETA)
+        rule = self._choose_rule(names)
+        if self.support is not None:  # judged before the limits, shown inside
+            limits = ShownLimits(tuple(self.levels), *limits_of(self.support), self._interval)
+            rule = Clipped(rule, limits, not names.scalar)
+        late = LateLabels(late_cap, in_flight, ttl, maturity, missing_is, queue)
+        self._build(rule, names, late, CAP)
+
+    def _choose_rule(self, names: Roster) -> Rule:
+        if self.schedule is not None:
+            return self._tracking(self.schedule, names, self._warm_start(names))
+        from gradeq.rules.mixed_levels import MixedLevels
+
+        final = self._tracking(Constant(AUTO_FINAL), names, (0.0,) * len(self.levels))
+        assert isinstance(final, Levels)
+        start = tuple(warm_start(tau) for tau in self.levels) if self.warm else ()
+        raw = self._forecast and not self.warm
+        return MixedLevels(final, float(len(names.groups)), raw, start)
+
+    def _tracking(self, schedule: Schedule, names: Roster, start: tuple[float, ...]) -> Descent | Levels:
+        totals = not names.scalar
+        if self.link_name == "linear" and len(self.levels) == 1:
+            loss = Quantile(self.levels[0])
+            return Descent(Identity(), loss, schedule, self.penalty, totals)
+        curved = self.link_name == "sinh"
+        return Levels(tuple(self.levels), schedule, curved, start, self.penalty, totals)
+
+    def _warm_start(self, names: Roster) -> tuple[float, ...]:
+        """u_1 of each level: 0, or "as if exponential" for scores without a base forecast (result B3)."""
+        return tuple(warm_start(tau) / names.size if self.warm else 0.0 for tau in self.levels)
+
+    def displayed(self, f: Any, served: Any) -> Any:
+        return f if self.shadow else clipped(served, self.support)
+
+    @property
+    def terms(self) -> Terms:
+        names, auto = self.internals.names, self.schedule is None
+        start = (0.0,) * len(self.levels) if auto else self._warm_start(names)
+        return Terms(
+            "quantile", self._structure, "pinball loss", tuple(self.levels), start, size=names.size,
+            sinh=self.link_name == "sinh",
+        )  # fmt: skip
+
+
+def checked_levels(levels: Sequence[float]) -> list[float]:
+    """Levels strictly between 0 and 1, in increasing order."""
+    taus = [scalars.as_number(tau, "level") for tau in scalars.several(levels, "levels", "levels such as 0.1, 0.9")]
+    if not taus:
+        raise BadInput("levels is empty; give at least one level between 0 and 1")
+    for tau in taus:
+        if not 0.0 < tau < 1.0:
+            raise BadInput(f"level {tau:g} must lie strictly between 0 and 1")
+    if any(b <= a for a, b in pairwise(taus)):
+        raise BadInput(f"levels {taus} must increase; sort them and their forecasts, no level twice")
+    return taus
+
+
+class ForecastTracker(Grouped[Served, OrArray], Tracker[Served]):
     """A tracker of labels around their forecasts; the classes that users make say what is served."""
 
+    @locked
     def sweep(
         self,
         etas: Sequence[float],
-        predictions: Any,
-        labels: Any,
-        groups: Any = None,
-        features: Any = None,
-        times: Any = None,
-        label_times: Any = None,
-        weights: Any = None,
+        predictions: ColumnLike,
+        labels: ColumnLike,
+        groups: ColumnsByName | None = None,
+        features: ColumnsByName | None = None,
+        times: ColumnLike | None = None,
+        label_times: ColumnLike | None = None,
+        weights: ColumnLike | None = None,
     ) -> Frontier:
         """Coverage error and loss of many steps on the same rows, each from a fresh start (in hindsight)."""
         from gradeq.layers.sweep import sweep_runs
 
-        return sweep_runs(
-            self, etas, predictions, labels, groups, features, times, label_times, weights
-        )
+        given = InputColumns(predictions, labels, groups, features, times, label_times, weights)
+        return sweep_runs(self, etas, given)
 
-    def _prediction(self, f: Any) -> Any:
+    def validate_prediction(self, f: object) -> Any:
         """The base forecast, checked: one number for one level, else one for each level, sorted."""
         count = len(self.levels)
         if count == 1:
-            return checks.number(f, "prediction")
-        if (
-            type(f) is float
-            or not hasattr(f, "__len__")
-            or isinstance(f, (str, bytes))
-            or getattr(f, "ndim", 1) == 0
-        ):
-            return (checks.number(f, "prediction"),) * count
+            return scalars.as_number(f, "prediction")
+        one = type(f) is float or isinstance(f, (str, bytes)) or getattr(f, "ndim", 1) == 0
+        if one or not isinstance(f, Sized) or not isinstance(f, Iterable):
+            return (scalars.as_number(f, "prediction"),) * count
         if len(f) not in (1, count):
-            raise BadInput(
-                f"{len(f)} forecasts for {count} levels; give one, or one for each level"
-            )
-        listed = tuple(sorted(checks.number(x, "prediction") for x in f))
-        return listed * count if len(listed) == 1 else listed
+            raise BadInput(f"{len(f)} forecasts for {count} levels; give one, or one for each level")
+        forecasts = tuple(sorted(scalars.as_number(x, "prediction") for x in f))
+        return forecasts * count if len(forecasts) == 1 else forecasts
 
-    def _base_column(self, predictions: Any) -> Floats:
-        return forecasts(predictions, len(self.levels))
+    def prediction_column(self, predictions: ColumnLike) -> Floats:
+        return columns.forecasts(predictions, len(self.levels))
 
 
-class QuantileTracker(ForecastTracker[float]):
+class QuantileTracker(ForecastTracker[float, Never]):
     """Serves a quantile forecast that labels stay at or below with frequency ``level``, whatever the data.
 
     >>> tracker = QuantileTracker(0.9, eta=0.5)
@@ -85,6 +203,8 @@ class QuantileTracker(ForecastTracker[float]):
     labels (None: no limit on that side). What is served stays inside; whether it covers is judged by the value
     before, as labels that tie at a limit would drive the state away, and ``coverage.clipped`` is that of what was
     shown.
+
+    Late labels (``late_cap`` to ``queue``): see ``gradeq.layers.options.LateLabels``.
 
     Guaranteed for any sequence: |coverage - level| = |u_1 - u| / (eta T) exactly, and at most
     (b + eta max(tau, 1 - tau)) / (eta T), b the largest |asinh((y - f) / s)| (linear: |y - f|); O(1 / sqrt T) with
@@ -115,7 +235,7 @@ class QuantileTracker(ForecastTracker[float]):
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
-        self.warm = checks.flag(warm, "warm")
+        self.warm = scalars.flag(warm, "warm")
         super().__init__(
             [level], eta, link=link, groups=groups, features=features, schedule=schedule,
             penalty=penalty, late_cap=late_cap, in_flight=in_flight, ttl=ttl, maturity=maturity,
@@ -123,17 +243,19 @@ class QuantileTracker(ForecastTracker[float]):
         )  # fmt: skip
 
     @property
+    @locked
     def level(self) -> float:
         """The level that is tracked."""
         return self.levels[0]
 
     @property
+    @locked
     def coverage(self) -> Coverage:
         """How often y <= served, before and after, beside the level and the bound."""
         return coverages(self)[0]
 
 
-class MultiQuantileTracker(ForecastTracker[tuple[float, ...]]):
+class MultiQuantileTracker(ForecastTracker[tuple[float, ...], FloatArray]):
     """Serves one quantile for each level, never crossing, each covered with its own frequency.
 
     >>> tracker = MultiQuantileTracker([0.1, 0.5, 0.9], eta=0.5)
@@ -156,17 +278,18 @@ class MultiQuantileTracker(ForecastTracker[tuple[float, ...]]):
 
     kind = "quantiles"
 
-    def _shown(self, f: Any, served: Any) -> Any:
-        shown = super()._shown(f, served)
+    def displayed(self, f: Any, served: Any) -> Any:
+        shown = super().displayed(f, served)
         return (shown,) if isinstance(shown, float) else shown
 
     @property
+    @locked
     def coverage(self) -> list[Coverage]:
         """How often y <= served at each level, before and after, beside the level and the bound."""
         return coverages(self)
 
 
-class IntervalTracker(ForecastTracker[tuple[float, float]]):
+class IntervalTracker(ForecastTracker[tuple[float, float], FloatArray]):
     """Serves an interval that holds the label with frequency ``coverage``; covered means lower < y <= upper.
 
     >>> tracker = IntervalTracker(0.8, eta=0.5)
@@ -208,8 +331,8 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
         support: Support | None = None,
         shadow: bool = False,
     ) -> None:
-        self.target = checks.number(coverage, "coverage")
-        if not 0.0 < self.target < 1.0:
+        self.target = scalars.as_number(coverage, "coverage")
+        if not 0.0 < self.target < 1.0 or 1.0 - self.target == 1.0:
             raise BadInput(f"coverage {self.target:g} must lie strictly between 0 and 1")
         super().__init__(
             [(1.0 - self.target) / 2.0, (1.0 + self.target) / 2.0], eta, link=link, groups=groups,
@@ -219,11 +342,12 @@ class IntervalTracker(ForecastTracker[tuple[float, float]]):
         )  # fmt: skip
 
     @property
+    @locked
     def coverage(self) -> Coverage:
         """How often lower < y <= upper, before and after, beside the target and the bound."""
         lower, upper = coverages(self)
-        return between(lower, upper, self.target)
+        return interval_coverage(lower, upper, self.target)
 
     @property
-    def _held(self) -> dict[str, Any]:
-        return super()._held | {"coverage": self.target}
+    def _other_settings(self) -> Saved:
+        return super()._other_settings | {"coverage": self.target}

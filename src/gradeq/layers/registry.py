@@ -6,12 +6,12 @@ from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_origin, overload
 
-from gradeq import codec
 from gradeq.errors import BadInput, StateError
+from gradeq.layers import serialization
 from gradeq.layers.layer import Layer
-from gradeq.layers.making import revive
+from gradeq.layers.serialization import Saved, restore_layer
 
 KINDS = {
     "conformal": ("gradeq.layers.conformal", "Conformal"),
@@ -23,33 +23,39 @@ KINDS = {
     "quantile": ("gradeq.layers.quantile", "QuantileTracker"),
     "quantiles": ("gradeq.layers.quantile", "MultiQuantileTracker"),
 }
+LayerType = TypeVar("LayerType", bound=Layer)
 WITH_FUNCTION = {"risk": "RiskControl.from_json(text, error)"}
 
 
 def layer_class(kind: str) -> type[Layer]:
-    """The class of this kind."""
     if kind in WITH_FUNCTION:
         raise StateError(f"a {kind} layer is saved without its function: use {WITH_FUNCTION[kind]}")
     if kind not in KINDS:
-        raise StateError(
-            f"the state is of kind {kind!r}, which this gradeq does not know: {', '.join(KINDS)}"
-        )
+        raise StateError(f"the state is of kind {kind!r}, which this gradeq does not know: {', '.join(KINDS)}")
     module, name = KINDS[kind]
     found: type[Layer] = getattr(import_module(module), name)
     return found
 
 
-def make(kind: str, settings: dict[str, Any]) -> Layer:
+def make(kind: str, settings: Saved) -> Layer:
     """A fresh layer of this kind; the layer inside a keyed one is made first."""
     if kind == "keyed":
         from gradeq.layers.keyed import Keyed
 
-        return Keyed(make(settings["kind"], settings["settings"]), settings.get("pool", False))
+        pattern: Any = make(settings["kind"], settings["settings"])
+        return Keyed(pattern, settings.get("pool", False))
     return layer_class(kind)(**settings)
 
 
-def from_json(text: str | bytes) -> Layer:
+@overload
+def from_json(text: str | bytes) -> Layer: ...
+@overload
+def from_json(text: str | bytes, layer_type: type[LayerType]) -> LayerType: ...
+def from_json(text: str | bytes, layer_type: type[Layer] = Layer) -> Layer:
     """A layer from what ``to_json`` gave: settings, state, open tickets; damaged or newer text is refused.
+
+    Name its class, as in ``from_json(text, Debiaser)``, and type checkers know what it serves; a state of another
+    class is refused.
 
     >>> from gradeq.layers.debiaser import Debiaser
     >>> layer = Debiaser(eta=0.5)
@@ -58,12 +64,22 @@ def from_json(text: str | bytes) -> Layer:
     >>> from_json(layer.to_json()).theta
     {'(all)': 0.5}
     """
-    kind, settings, state = codec.load(text)
-    return revive(partial(make, kind), kind, settings, state)
+    kind, settings, state = serialization.load(text)
+    layer = restore_layer(partial(make, kind), kind, settings, state)
+    wanted = get_origin(layer_type) or layer_type  # Keyed[Debiaser] is checked as Keyed
+    if not isinstance(layer, wanted):
+        raise StateError(
+            f"the state is of a {type(layer).__name__}, not of a {wanted.__name__}; give its own class, or none"
+        )
+    return layer
 
 
-def load(path: str | PathLike[str]) -> Layer:
-    """A layer from the file that ``layer.save(path)`` wrote."""
+@overload
+def load(path: str | PathLike[str]) -> Layer: ...
+@overload
+def load(path: str | PathLike[str], layer_type: type[LayerType]) -> LayerType: ...
+def load(path: str | PathLike[str], layer_type: type[Layer] = Layer) -> Layer:
+    """A layer from the file that ``layer.save(path)`` wrote; see ``from_json`` for ``layer_type``."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (TypeError, ValueError) as error:
@@ -72,4 +88,4 @@ def load(path: str | PathLike[str]) -> Layer:
         raise BadInput(f"{path!r} is no name of a file; give a path") from None
     except OSError as error:
         raise StateError(f"{path} cannot be read as a state: {error}") from None
-    return from_json(text)
+    return from_json(text, layer_type)

@@ -1,32 +1,36 @@
-"""Risk control: a knob that moves until any bounded error of yours averages to its target."""
+"""Risk control: a threshold that moves until any bounded error averages to its target."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradeq.certificate import certify, labels_needed, proven
-from gradeq.certificate_reading import Terms, reading_of, setting_of
-from gradeq.engine import checks
-from gradeq.engine.flight import LABELS
+from gradeq.certificates.certificate import certify, labels_needed, proven_bound
+from gradeq.certificates.figures import LEAST_RATE, is_vacuous
+from gradeq.certificates.reading import Terms, reading_of, setting_of
+from gradeq.engine import scalars
+from gradeq.engine.lateness import LABELS
 from gradeq.engine.names import ALONE, Roster
 from gradeq.equilibrium import figure
 from gradeq.errors import BadInput
-from gradeq.informative import LEAST_RATE, is_vacuous
+from gradeq.inputs.arguments import as_shown
+from gradeq.inputs.column_types import ColumnLike, FloatArray
 from gradeq.kernels.account import GRADIENT, WEIGHT
 from gradeq.layers.columns import Moment, moment
-from gradeq.layers.direction import NAMED, REMEDY, Direction
 from gradeq.layers.layer import Id
-from gradeq.layers.making import late_limit
+from gradeq.layers.locking import locked
+from gradeq.layers.options import LateCap, LateLabels
 from gradeq.layers.predicting import Predicting
-from gradeq.layers.run import Run, run_layer
-from gradeq.layers.tracker import CAP, LateCap
+from gradeq.layers.quantile import CAP
+from gradeq.layers.run import InputColumns, Run, run_layer, serve_many
+from gradeq.layers.serialization import Saved
 from gradeq.ledger.values import Ticket
-from gradeq.rules.risk import Risk
+from gradeq.rules.wrapped import Risk
 from gradeq.schedules import Constant
 from gradeq.theory import Setting, labels_until
 
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 MANY = 1e9  # rows at once
 
 
-class RiskControl(Predicting):
+class RiskControl(Predicting[float]):
     """Serves a knob theta such that error(theta, y) averages to ``target``, whatever the data.
 
     >>> missed = RiskControl(lambda theta, y: y > theta, target=0.25, eta=0.5)
@@ -80,124 +84,126 @@ class RiskControl(Predicting):
         queue: bool = False,
     ) -> None:
         if not callable(error):
-            raise BadInput(f"error={error!r}: give a function error(theta, y)")
-        self.error, self.start = error, checks.number(start, "start")
-        self.target, self.most = checks.number(target, "target"), checks.number(most, "most")
+            raise BadInput(f"error={as_shown(error)}: give a function error(theta, y)")
+        self.error, self.start = error, scalars.option(start, "start")
+        self.target, self.most = scalars.option(target, "target"), scalars.option(most, "most")
         if not 0.0 < self.target < self.most:
-            raise BadInput(
-                f"target {self.target:g} must lie strictly between 0 and most {self.most:g}"
-            )
+            raise BadInput(f"target {self.target:g} must lie strictly between 0 and most {self.most:g}")
         self.span: tuple[float, float] | None = None
         if span is not None:
-            ends = [
-                checks.number(end, "span") for end in checks.several(span, "span", "two numbers")
-            ]
+            ends = [scalars.as_number(end, "span") for end in scalars.several(span, "span", "two numbers")]
             if len(ends) != 2:
-                raise BadInput(f"span={span!r}: give two numbers")
+                raise BadInput(f"span={as_shown(span)}: give two numbers")
             self.span = (ends[0], ends[1])
-        self.eta, self.late_cap = checks.step(eta), late_cap
+        self.eta = scalars.step(eta)
         reach = 10.0 * self.eta * self.most
         if self.span is not None:
             reach = max(reach, abs(self.span[1] - self.span[0]))
         self._direction = Direction(error, self.target, reach, self.start)
         rule = Risk(self._direction, self.target, self.most, Constant(self.eta))
-        self._build(rule, Roster(), late_limit(late_cap, CAP), in_flight, ttl, queue)
-        self._mature_after(maturity, missing_is)
+        late = LateLabels(late_cap, in_flight, ttl, maturity, missing_is, queue)
+        self._build(rule, Roster(), late, CAP)
 
     @classmethod
     def from_json(cls, text: str | bytes, error: Callable[[float, Any], float]) -> RiskControl:
         """A saved layer, with the error that it was made with."""
-        return cls._revived(text, error=error)
+        return cls._from_json(text, error=error)
 
+    @locked
     def open(self, weight: float = 1.0) -> Ticket:
         """Serve the knob and leave its ticket with the caller; ``ticket.served`` is the knob to use now."""
-        return self._ticket(*ALONE, self.start, checks.weight(weight))
+        return self._ticket(*ALONE, self.start, scalars.weight(weight))
 
-    def peek(self) -> float:
-        """The knob that ``predict`` would serve now; nothing is counted or kept."""
-        served: float = self._peek(*ALONE, self.start)
+    @locked
+    def peek(self, time: Moment | None = None) -> float:
+        """The knob that ``predict`` would serve now, or at a ``time`` with ``maturity``; nothing is kept."""
+        served: float = self._peek(*ALONE, self.start, time)
         return served
 
-    def predict(
-        self, weight: float = 1.0, id: Id | None = None, time: Moment | None = None
-    ) -> float:
+    @locked
+    def predict(self, weight: float = 1.0, id: Id | None = None, time: Moment | None = None) -> float:
         """The knob to use now; a ticket stays open until the label comes."""
         self._warn_reversed()
         if id is not None:
-            id = self._book.check_new(id)
+            id = self.internals.tickets.check_new(id)
         if time is not None:
-            time = moment(time, self._book)
-        served: float = self._open(*ALONE, self.start, checks.weight(weight), id, time)
+            time = moment(time, self.internals.tickets)
+        served: float = self._open(*ALONE, self.start, scalars.weight(weight), id, time)
         return served
 
+    @locked
     def predict_many(
-        self, count: int, weights: Any = None, ids: Any = None, times: Any = None
-    ) -> Any:
-        """The knob for so many rows, as ``predict`` gives it one by one; every ticket stays open."""
-        from gradeq.layers.many import serve_many
-
-        whole = checks.number(count, "count")
+        self,
+        count: int,
+        weights: ColumnLike | None = None,
+        ids: ColumnLike | None = None,
+        times: ColumnLike | None = None,
+    ) -> FloatArray:
+        """The knob for this many rows, as ``predict`` gives it one by one; every ticket stays open."""
+        whole = scalars.as_number(count, "count")
         if int(whole) != whole or not 0.0 <= whole <= MANY:
-            raise BadInput(f"count={count!r}: give a number of rows, 0 or more")
+            raise BadInput(f"count={as_shown(count)}: give a number of rows, 0 or more")
         start = np.full(int(whole), self.start)
-        own = {"weights": weights, "ids": ids, "times": times}
-        return serve_many(self, start, groups=None, features=None, **own)
+        return serve_many(self, InputColumns(start, times=times, weights=weights, ids=ids))
 
+    @locked
     def run(
         self,
-        labels: Any,
-        times: Any = None,
-        label_times: Any = None,
-        weights: Any = None,
-        ids: Any = None,
-    ) -> Run:
+        labels: ColumnLike,
+        times: ColumnLike | None = None,
+        label_times: ColumnLike | None = None,
+        weights: ColumnLike | None = None,
+        ids: ColumnLike | None = None,
+    ) -> Run[FloatArray]:
         """Serve and learn from a column of numbers as labels; ``run.served`` has the knob of each row."""
-        start = np.full(len(checks.floats(labels, "label", missing=True)), self.start)
-        done = run_layer(self, start, labels, None, None, times, label_times, weights, ids=ids)
+        start = np.full(len(scalars.floats(labels, "label", missing=True)), self.start)
+        given = InputColumns(start, labels, times=times, label_times=label_times, weights=weights, ids=ids)
+        run = run_layer(self, given)
         self._warn_reversed()
-        return done
+        return run
 
     def _warn_reversed(self) -> None:
         if self._direction.reversed:
-            self._doubts.say(f"RiskControl: {NAMED}; {REMEDY}")
+            self.internals.warnings.say(f"RiskControl: {NAMED}; {REMEDY}")
 
     @property
+    @locked
     def risk(self) -> float:
         """The average error so far, exactly; nan before there is any."""
-        own = self._state.sums
+        own = self.internals.state.sums
         return self.target - own[GRADIENT] / own[WEIGHT] if own[WEIGHT] else math.nan
 
     @property
+    @locked
     def theta(self) -> dict[str, float]:
         """The knob."""
-        return {"(all)": self.start + self._state.u[0]}
+        return {"(all)": self.start + self.internals.state.u[0]}
 
+    @locked
     def equilibrium(self) -> Equilibrium:
         """The average of target - error, the same from the state, and the bound where ``span`` is known."""
-        found, setting = certify(self), self._setting()
-        value, result, needed = None, "", None
-        off = found.coordinates[0].bias_before or 0.0
-        raw = max(abs(off), LEAST_RATE * self.most)
+        result, setting = certify(self), self._setting()
+        value, source, needed = None, "", None
+        raw = max(abs(result.coordinates[0].bias_before or 0.0), LEAST_RATE * self.most)
         if setting is not None:
-            bound = proven(reading_of(self), setting)
-            result = bound.result
+            bound = proven_bound(reading_of(self), setting)
+            source = bound.result
             value = None if bound.value is None else bound.value * self.most
         vacuous = is_vacuous(value, raw)
         if setting is not None and value is not None and vacuous:
             needed = labels_needed(setting, value / self.most, raw / self.most)
-        own = replace(found.coordinates[0], bias_before=None, loss_before=None)
-        own = replace(own, bound=value, vacuous=vacuous)
-        found = replace(found, coordinates=(own,), loss_before=None)
-        own_error = f"error {figure(self.risk)} against a target of {self.target:g}"
+        one = replace(result.coordinates[0], bias_before=None, loss_before=None, bound=value, vacuous=vacuous)
+        error = f"error {figure(self.risk)} against a target of {self.target:g}"
         doubt = f"{NAMED}: {REMEDY}" if self._direction.reversed else ""
         return replace(
-            found, bound=value, bound_from=result, vacuous=vacuous, needed=needed,
-            measured=own_error, doubt=doubt,
+            result, coordinates=(one,), loss_before=None, bound=value, bound_from=source, vacuous=vacuous,
+            needed=needed, measured=error, doubt=doubt,
         )  # fmt: skip
 
+    @locked
     def labels_until(self, bound: float) -> int | None:
         """How many more labels until the proven bound falls below this; None without a ``span``."""
-        setting, aim = self._setting(), checks.bound(bound)
+        setting, aim = self._setting(), scalars.bound(bound)
         if setting is None or reading_of(self).refusal is not None:
             return None
         needed = labels_until(setting, aim / self.most)
@@ -209,33 +215,84 @@ class RiskControl(Predicting):
             return None
         setting, most = setting_of(reading_of(self)), self.most
 
-        def times(number: float | None, factor: float) -> float | None:
-            return None if number is None else number * factor
-
-        return replace(
-            setting,
-            low=self.span[0] - self.start,
-            high=self.span[1] - self.start,
-            eta=setting.eta * most,
-            eta_last=times(setting.eta_last, most),
-            eta_min=times(setting.eta_min, most),
-            eta_max=times(setting.eta_max, most),
-            inverse_variation=times(setting.inverse_variation, 1.0 / most),
-            heaviest_step=times(setting.heaviest_step, most),
-            step_mass=times(setting.step_mass, most),
-            step_squares=times(setting.step_squares, most * most),
-            square_changes=times(setting.square_changes, most),
-            cap=times(setting.cap, most),
-        )
+        steps = ("eta", "eta_last", "eta_min", "eta_max", "heaviest_step", "step_mass", "square_changes", "cap")
+        factors = dict.fromkeys(steps, most) | {"inverse_variation": 1.0 / most, "step_squares": most * most}
+        scaled: dict[str, Any] = {
+            name: getattr(setting, name) * factor
+            for name, factor in factors.items()
+            if getattr(setting, name) is not None
+        }
+        return replace(setting, low=self.span[0] - self.start, high=self.span[1] - self.start, **scaled)
 
     @property
-    def _terms(self) -> Terms:
+    def terms(self) -> Terms:
         return Terms("quantile", "scalar", "error", (1.0 - self.target / self.most,))
 
-    def _label(self, y: Any) -> Any:
+    def validate_label(self, y: object) -> object:
         return y
 
     @property
-    def settings(self) -> dict[str, Any]:
+    @locked
+    def settings(self) -> Saved:
         """The arguments that make this layer anew; the error is not among them."""
         return {name: value for name, value in super().settings.items() if name != "error"}
+
+
+FIRST, EVERY = 24, 32  # labels that are all asked about, then one in so many
+SURE = 5  # labels that must say so
+BLOCK, BLOCKS = 100, 4  # of labels whose errors do not depend on the knob by themselves
+NAMED = "the error does not fall as theta rises, so theta runs away from its target"
+REMEDY = "define the error so that a larger theta is the safer one, or give -theta to it"
+
+
+@dataclass
+class Direction:
+    """An error of the user's, and what was seen of it: how often it fell with a larger knob, and rose."""
+
+    error: Callable[[float, Any], float]
+    target: float
+    reach: float  # knobs as far as this are asked about at least
+    start: float
+    labels: int = 0
+    fell: int = 0
+    rose: int = 0
+    blocks: list[tuple[float, float]] = field(default_factory=list)  # mean theta, mean error
+    _theta: float = 0.0
+    _errors: float = 0.0
+
+    def __call__(self, theta: float, y: object) -> float:
+        """The error itself; now and then it is asked at two other knobs as well."""
+        error = float(self.error(theta, y))
+        self.labels += 1
+        if self.labels <= FIRST or self.labels % EVERY == 0:
+            self._compare(theta, y)
+        self._theta, self._errors = self._theta + theta, self._errors + error
+        if self.labels % BLOCK == 0:
+            self.blocks = [*self.blocks, (self._theta / BLOCK, self._errors / BLOCK)][-BLOCKS:]
+            self._theta = self._errors = 0.0
+        return error
+
+    def _compare(self, theta: float, y: object) -> None:
+        near = self.reach + abs(theta - self.start)
+        try:
+            with np.errstate(all="ignore"):
+                for far in (near, 1e3 * near, 1e6 * near, 1e9 * near):
+                    low, high = (float(self.error(theta + by, y)) for by in (-far, far))
+                    if low != high:
+                        break
+        except Exception:  # the user's own function: what it cannot answer is not asked
+            return
+        self.fell += high < low
+        self.rose += high > low
+
+    @property
+    def reversed(self) -> bool:
+        """Whether the error rises, or does not depend on theta and stays above its target while theta runs off."""
+        if self.fell or self.rose:
+            return self.rose >= SURE and self.rose > self.fell
+        if len(self.blocks) < BLOCKS:
+            return False
+        thetas, errors = zip(*self.blocks, strict=True)
+        rising = all(b > a for a, b in pairwise(thetas))
+        above = min(errors) > self.target and errors[-1] >= errors[0]
+        return rising and above and errors[-1] > (1.0 + self.target) / 2.0

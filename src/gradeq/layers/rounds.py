@@ -10,29 +10,31 @@ that. Which row came first is not known, so every label counts as late as the fi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradeq.engine.told import Told
+from gradeq.engine.label_stats import LabelStats
+from gradeq.engine.lateness import hear
 from gradeq.errors import BadInput
 from gradeq.kernels.account import COLUMNS, GRADIENT, HIGH, LOW, MOVED, ROWS
-from gradeq.kernels.flight import COUNT, LATENESS, LENGTH, capped, hear, note, peak_after
+from gradeq.kernels.flight import COUNT, LATENESS, LENGTH, capped, note, peak_after
 from gradeq.layers.debiaser import Debiaser
 from gradeq.ledger import facts as fact
+from gradeq.ledger.batch import Floats, Ints
 from gradeq.ledger.exact import UNIT, exact, exact_sums, read, rounded, written
 from gradeq.ledger.state import State
 from gradeq.ledger.values import Place, Row
+from gradeq.records import copy_with
 from gradeq.rules.descent import NEAR, Descent
-from gradeq.rules.entries import Entries
-from gradeq.rules.rule import diverging
+from gradeq.rules.rule import Entries, diverging
 from gradeq.schedules import Constant
 
 ADDED = tuple(c for c in range(COLUMNS) if c not in (ROWS, MOVED, LOW, HIGH))
 
 
-class Sums(NamedTuple):
+class RoundSums(NamedTuple):
     """What the rows of one parameter add: how many, how many of them with labels, and their account.
 
     ``added``: the numbers of the account that add up, in units of 2^-1074; ``moved``: steps times gradients, in units
@@ -46,31 +48,22 @@ class Sums(NamedTuple):
     low: float = math.inf
     high: float = -math.inf
 
-    def plus(self, other: Sums) -> Sums:
-        """Both together."""
+    def plus(self, other: RoundSums) -> RoundSums:
         both = tuple(a + b for a, b in zip(self.added, other.added, strict=True))
         ends = (min(self.low, other.low), max(self.high, other.high))
-        return Sums(
-            self.rows + other.rows,
-            self.labels + other.labels,
-            both,
-            self.moved + other.moved,
-            *ends,
-        )
+        return RoundSums(self.rows + other.rows, self.labels + other.labels, both, self.moved + other.moved, *ends)
 
-    def state(self) -> list[Any]:
-        """As plain values for JSON."""
+    def state(self) -> list[object]:
         added = [written(units) for units in self.added]
         return [self.rows, self.labels, added, f"{self.moved:x}", repr(self.low), repr(self.high)]
 
     @classmethod
-    def of(cls, state: Any) -> Sums:
-        """What ``state`` gave."""
+    def of(cls, state: Any) -> RoundSums:
         rows, labels, added, moved, low, high = state
         return cls(rows, labels, tuple(map(read, added)), int(moved, 16), float(low), float(high))
 
 
-Part = dict[str, Sums]  # by the name of the parameter
+Part = dict[str, RoundSums]  # by the name of the parameter
 
 
 class Round(NamedTuple):
@@ -86,42 +79,36 @@ class Round(NamedTuple):
 
 def check_layer(layer: Any) -> None:
     """Refuse a layer whose postings are not sums over disjoint parameters with one step for a round."""
-    known = type(layer) is Debiaser and type(layer._rule) is Descent
-    if not known or type(layer._rule.schedule) is not Constant or layer.penalty is not None:
+    known = type(layer) is Debiaser and type(layer.internals.rule) is Descent
+    if not known or type(layer.internals.rule.schedule) is not Constant or layer.penalty is not None:
         raise BadInput(
             "rounds are for a Debiaser with a given eta, link identity, logit or shift, and no penalty; "
             "give such as gradeq.Debiaser(eta=0.05)"
         )
-    if layer._names.features or len(layer._names.groups) > 1 or layer.bins is not None:
+    if layer.internals.names.features or len(layer.internals.names.groups) > 1 or layer.bins is not None:
         raise BadInput("rounds take one group column at most, no features and no bins")
     if layer.shadow or layer.frozen:
-        raise BadInput(
-            "a layer that is frozen or in shadow mode learns nothing in rounds; resume it"
-        )
+        raise BadInput("a layer that is frozen or in shadow mode learns nothing in rounds; resume it")
 
 
-def served(layer: Debiaser, base: Any, groups: Mapping[str, Any] | None = None) -> Any:
+def served(layer: Debiaser, base: Floats, groups: Mapping[str, Iterable[object]] | None = None) -> Floats:
     """What is served for rows from the state as it is; the layer stays as it was."""
     own = layer.copy()
     nothing = np.full(len(base), np.nan)
-    return np.asarray(
-        own.run(base, nothing, **({} if groups is None else {"groups": groups})).served
-    )
+    return np.asarray(own.run(base, nothing, **({} if groups is None else {"groups": groups})).served)
 
 
 def part_of(
-    layer: Debiaser, base: Any, labels: Any, groups: Mapping[str, Any] | None = None
-) -> tuple[Any, Part]:
+    layer: Debiaser, base: Floats, labels: Floats, groups: Mapping[str, Iterable[object]] | None = None
+) -> tuple[Floats, Part]:
     """What is served for these rows, and what their labels add; a missing label is nan."""
     shown = served(layer, base, groups)
-    y = layer._label_column(labels, len(base))
+    y = layer.label_column(labels, len(base))
     heard = np.flatnonzero(~np.isnan(y))
     names, at = names_of(layer, len(base), groups)
     table = accounts(layer, np.asarray(base, dtype=float)[heard], shown[heard], y[heard])
     if not np.isfinite(np.delete(table, (LOW, HIGH), axis=1)).all():
-        raise BadInput(
-            "a label is so far from its prediction that its loss is no number; leave it out"
-        )
+        raise BadInput("a label is so far from its prediction that its loss is no number; leave it out")
     rows, counts = (np.bincount(own, minlength=len(names)).tolist() for own in (at, at[heard]))
     sums = [exact_sums(table[:, c], at[heard], len(names)) for c in ADDED]
     low, high = np.full(len(names), math.inf), np.full(len(names), -math.inf)
@@ -129,29 +116,28 @@ def part_of(
     np.maximum.at(high, at[heard], table[:, HIGH])
     ends = zip(low.tolist(), high.tolist(), strict=True)
     each = zip(names, rows, counts, zip(*sums, strict=True), ends, strict=True)
-    return shown, {name: Sums(n, m, own, 0, *end) for name, n, m, own, end in each}
+    return shown, {name: RoundSums(n, m, own, 0, *end) for name, n, m, own, end in each}
 
 
-def names_of(layer: Any, n: int, groups: Mapping[str, Any] | None) -> tuple[list[str], Any]:
-    """The parameters of rows by name, and which each row has."""
-    if not layer._names.groups:
-        return [layer._names.row(None)[0].names[0]], np.zeros(n, dtype=np.int64)
-    (column,) = layer._names.groups
+def names_of(layer: Debiaser, n: int, groups: Mapping[str, Iterable[object]] | None) -> tuple[list[str], Ints]:
+    if not layer.internals.names.groups:
+        return [layer.internals.names.row(None)[0].names[0]], np.zeros(n, dtype=np.int64)
+    (column,) = layer.internals.names.groups
     values = list((groups or {})[column])
     found: dict[str, int] = {}
     at = np.empty(n, dtype=np.int64)
     for i, value in enumerate(values):
-        name = layer._names.row({column: value})[0].names[0]
+        name = layer.internals.names.row({column: value})[0].names[0]
         at[i] = found.setdefault(name, len(found))
     return list(found), at
 
 
-def accounts(layer: Any, base: Any, shown: Any, y: Any) -> Any:
-    """The account that each label would make by itself, row by row, entered by the rule's own text."""
+def accounts(layer: Debiaser, base: Floats, shown: Floats, y: Floats) -> Floats:
+    """The account of each label alone, row by row, computed by the rule."""
     n = len(y)
     if not n:
         return np.empty((0, COLUMNS))
-    state = State(layer._rule.columns())
+    state = State(layer.internals.rule.columns())
     state.grow(n)
     places = [Place((i,), (i,), 0, 0) for i in range(n)]
     ones, row = np.ones(n), Row(("",), (1.0,))
@@ -159,12 +145,12 @@ def accounts(layer: Any, base: Any, shown: Any, y: Any) -> Any:
         places, [row] * n, base, shown, base, y, [()] * n, ones, ones, ones, ones, ones, ones, [(1,)] * n
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # of losses: squares of anything
-        layer._rule.account(state, own)
-    return state.view("sums").reshape(n, COLUMNS).copy()
+        layer.internals.rule.account(state, own)
+    table: Floats = state.view("sums").reshape(n, COLUMNS).copy()
+    return table
 
 
 def together(one: Part, other: Part) -> Part:
-    """What both parts add."""
     found = dict(one)
     for name, own in other.items():
         found[name] = found[name].plus(own) if name in found else own
@@ -177,31 +163,31 @@ def posted(layer: Debiaser, sums: Part, part: Part) -> tuple[Debiaser, Part, Rou
     ``sums`` are those that the last round gave, none for a fresh layer. Names come in the order of the alphabet.
     """
     new = layer.copy()
-    state, flight = new._state, new._flight
+    state, flight = new.internals.state, new.internals.lateness
     total = sum(own.rows for own in part.values())
     labels, steps, done = sum(own.labels for own in part.values()), [], dict(sums)
     state.number += total
     for name in sorted(part):
         own = part[name]
-        place = new._entered(Row((name,), (1.0,)))
+        place = new.internals.enter(Row((name,), (1.0,)))
         (cell,) = place.cells
         state.rows[cell] += own.rows
         if not own.labels:
-            done[name] = done.get(name, Sums()).plus(own)
+            done[name] = done.get(name, RoundSums()).plus(own)
             continue
         eta = step_of(new, cell, own.rows)
         flight.follow(state, place.params, eta, 1.0, float(own.labels))
-        held = float(own.labels) if eta < new._rule.schedule.step(1) else 0.0
+        held = float(own.labels) if eta < new.internals.rule.schedule.step(1) else 0.0
         waited = (float(own.labels) * (total - 1.0), total - 1.0)
-        flight._remember(state, Told(eta, eta, held, 1.0, float(own.rows), *waited, eta), 1.0, 1.0)
+        flight.record_stats(state, LabelStats(eta, eta, held, 1.0, float(own.rows), *waited, eta), 1.0, 1.0)
         linger(new, cell, own.rows, own.labels)
         moved = exact(eta) * own.added[ADDED.index(GRADIENT)]
-        done[name] = done.get(name, Sums()).plus(own._replace(moved=moved))
+        done[name] = done.get(name, RoundSums()).plus(copy_with(own, moved=moved))
         enter(new, cell, done[name], eta)
         steps.append(eta)
     if labels:
         if hasattr(state, "total"):
-            whole = Sums()
+            whole = RoundSums()
             for own in done.values():
                 whole = whole.plus(own)
             write(state.view("total"), whole)
@@ -212,22 +198,22 @@ def posted(layer: Debiaser, sums: Part, part: Part) -> tuple[Debiaser, Part, Rou
     return new, done, Round(total, labels, most, *ends, new.equilibrium().bound)
 
 
-def step_of(layer: Any, cell: int, late: int) -> float:
+def step_of(layer: Debiaser, cell: int, late: int) -> float:
     """The step of all labels of a cell in a round: none of them is later than its rows there."""
-    known, eta = layer._state.late, layer._rule.schedule.step(1)
-    if layer._flight.limit is None:
+    known, eta = layer.internals.state.late, layer.internals.rule.schedule.step(1)
+    if layer.internals.lateness.limit is None:
         return float(eta)
     peak = peak_after(known, cell * LATENESS, float(late)) if len(known) else float(late)
-    return float(capped(eta, layer._flight.limit, 1.0, peak, peak, 1.0))
+    return float(capped(eta, layer.internals.lateness.limit, 1.0, peak, peak, 1.0))
 
 
-def linger(layer: Any, cell: int, late: int, labels: int) -> None:
-    """Note the lateness of so many labels, epoch by epoch."""
-    state, at = layer._state, cell * LATENESS
+def linger(layer: Debiaser, cell: int, late: int, labels: int) -> None:
+    """Note the lateness of these labels, epoch by epoch."""
+    state, at = layer.internals.state, cell * LATENESS
     if not len(state.late):
         if late == 1:
             return
-        layer._flight.awake(state, (cell,))
+        layer.internals.lateness.start_lateness(state, (cell,))
     while labels:
         left = max(1, math.ceil(state.late[at + LENGTH] - state.late[at + COUNT]))
         some = min(left, labels)
@@ -236,17 +222,17 @@ def linger(layer: Any, cell: int, late: int, labels: int) -> None:
         labels -= some
 
 
-def enter(layer: Any, cell: int, own: Sums, eta: float) -> None:
-    """Write the account and the parameter that exact sums mean."""
-    account = layer._state.view("sums")[cell * COLUMNS : (cell + 1) * COLUMNS]
+def enter(layer: Debiaser, cell: int, own: RoundSums, eta: float) -> None:
+    account = layer.internals.state.view("sums")[cell * COLUMNS : (cell + 1) * COLUMNS]
     write(account, own)
     u = -float(account[MOVED])
-    if layer._rule.ranged and abs(u) > NEAR * max(abs(own.low), abs(own.high)):
+    rule = layer.internals.rule
+    if isinstance(rule, Descent) and rule.ranged and abs(u) > NEAR * max(abs(own.low), abs(own.high)):
         raise diverging(eta)
-    layer._state.u[cell] = u
+    layer.internals.state.u[cell] = u
 
 
-def write(account: Any, own: Sums) -> None:
+def write(account: Floats, own: RoundSums) -> None:
     """The account that exact sums mean, each number rounded once."""
     account[ROWS], account[LOW], account[HIGH] = own.labels, own.low, own.high
     for c, units in zip(ADDED, own.added, strict=True):

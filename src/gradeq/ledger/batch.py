@@ -1,18 +1,35 @@
-"""Whole columns on their way through a rule: rows in the order of serving, and when their labels are posted."""
+"""Columns on their way through a rule: rows in the order of serving, and when their labels are posted."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradeq.kernels.call import run_loop
-from gradeq.kernels.ordering import arranged, turned
-from gradeq.ledger.constants import multiples, numbers, ones
+from gradeq.kernels.choice import run_loop
+from gradeq.kernels.texts import arranged, turned
 from gradeq.ledger.values import Ticket
+
+KEPT = 1 << 20  # rows; longer columns are made when they are needed and forgotten
+
+
+def constant(n: int, value: float) -> NDArray[Any]:
+    """n times the same number, integers of an integer; do not write to them."""
+    return _constant(n, value) if n <= KEPT else np.full(n, value)
+
+
+def multiples(n: int, step: int = 1) -> NDArray[np.int64]:
+    """The first n multiples of a number, from 0 on; do not write to them."""
+    return _multiples(n, step) if n <= KEPT else np.arange(n) * step
+
+
+_constant = lru_cache(maxsize=6, typed=True)(np.full)
+_multiples = lru_cache(maxsize=4)(lambda n, step: np.arange(0, n * step, step))
+
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,8 +41,8 @@ CACHED = 1 << 16  # entries; what is written of them column by column stays in t
 class Rows(NamedTuple):
     """Sparse rows: entries starts[i] to starts[i + 1] of ``params`` and ``values`` belong to row i.
 
-    ``single``: every row has one entry, of value 1; ``width``: every row has so many, of value 1 each (0: they may
-    differ). ``dense``: every row has every parameter, in order; only the values are there then, until the entries
+    ``single``: every row has one entry, of value 1; ``width``: the entries of every row, of value 1 each (0: they
+    may differ). ``dense``: every row has every parameter, in order; only the values are there then, until the entries
     are ``spelled`` out.
     """
 
@@ -67,7 +84,7 @@ class Batch(NamedTuple):
 def single(index: Ints) -> Rows:
     """One active entry a row, with value 1: groups, keys, or all zeros for a layer of one parameter."""
     n = len(index)
-    return Rows(numbers(n + 1), index, ones(n), True)
+    return Rows(multiples(n + 1), index, constant(n, 1.0), True)
 
 
 def joined(columns: list[tuple[Ints, Ints]]) -> Rows:
@@ -79,14 +96,10 @@ def joined(columns: list[tuple[Ints, Ints]]) -> Rows:
     index = np.empty((n, width), dtype=np.int64)
     for part in parts(n, width):
         entered(index[part], columns, part)
-    return Rows(
-        multiples(n + 1, width), index.reshape(-1), np.broadcast_to(1.0, n * width), width=width
-    )
+    return Rows(multiples(n + 1, width), index.reshape(-1), np.broadcast_to(1.0, n * width), width=width)
 
 
-def featured(
-    columns: list[tuple[Ints, Ints]], features: list[Floats], places: Ints
-) -> tuple[Rows, Floats]:
+def featured(columns: list[tuple[Ints, Ints]], features: list[Floats], places: Ints) -> tuple[Rows, Floats]:
     """Rows of the group entries, then the features at their places; and the squared norm of each row."""
     n, groups = len(features[0]), len(columns)
     width = groups + len(features)
@@ -104,13 +117,12 @@ def featured(
 
 
 def entered(index: Ints, columns: list[tuple[Ints, Ints]], part: slice) -> None:
-    """Write down the parameters of the groups of some rows."""
     for k, (codes, params) in enumerate(columns):
         index[:, k] = params.take(codes[part], mode="clip")  # quickest
 
 
 def parts(n: int, width: int) -> Iterator[slice]:
-    """Rows of so many entries that stay in the cache while they are written column by column."""
+    """Parts of the rows, small enough to stay in the cache while they are written column by column."""
     rows = max(1, CACHED // width)
     return (slice(first, first + rows) for first in range(0, n, rows))
 
@@ -131,7 +143,6 @@ def listed(params: list[Any], values: list[Any]) -> Rows:
 
 
 def stacked(above: Rows, below: Rows) -> Rows:
-    """The rows of both, one after the other."""
     return Rows(
         np.concatenate([above.starts, below.starts[1:] + above.starts[-1]]),
         np.concatenate([above.params, below.params]),
@@ -151,7 +162,7 @@ def reordered(rows: Rows, order: Ints) -> Rows:
 
 
 class Alike(NamedTuple):
-    """Some rows entry by entry: the parameters, a number of the row beside each; and that of each row by itself."""
+    """Some rows entry by entry: the parameters, a number of the row beside each; and that of each row."""
 
     params: Ints
     weights: Floats
@@ -195,7 +206,7 @@ def posted_at_once(labelled: NDArray[np.bool_]) -> Order:
     """Each label right after its row was served; rows without a label never open a ticket."""
     nothing = np.empty(0, dtype=np.int64)
     if labelled.all():
-        each = numbers(len(labelled))
+        each = multiples(len(labelled))
         return Order(each, each, nothing, nothing)
     posts = np.flatnonzero(labelled)
     cuts = np.concatenate([[0], np.cumsum(labelled)[:-1]]).astype(np.int64)
@@ -203,11 +214,7 @@ def posted_at_once(labelled: NDArray[np.bool_]) -> Order:
 
 
 def posted_when_due(
-    times: NDArray[Any],
-    label_times: NDArray[Any],
-    opens: NDArray[np.bool_],
-    first: int,
-    ttl: float | None,
+    times: NDArray[Any], label_times: NDArray[Any], opens: NDArray[np.bool_], first: int, ttl: float | None
 ) -> Order:
     """Before a row of time t is served, the labels due by t of rows served before it, in order of label time.
 
@@ -216,7 +223,7 @@ def posted_when_due(
     """
     n = len(times)
     every = bool(opens.all())
-    tickets = numbers(n) if every else np.flatnonzero(opens)
+    tickets = multiples(n) if every else np.flatnonzero(opens)
     clock, wanted = times[first:], label_times if every else label_times[tickets]
     turn = turns_of(clock, tickets, wanted, False, first)
     waits, lapsed = turn == n, tickets[:0]

@@ -32,7 +32,6 @@ class Sum(NamedTuple):
     moved: int = 0
 
     def plus(self, other: Sum) -> Sum:
-        """Both together."""
         return Sum(self.rows + other.rows, self.gradient + other.gradient, self.moved + other.moved)
 
 
@@ -47,7 +46,6 @@ def exact(x: float) -> int:
 
 
 def rounded(units: int) -> float:
-    """The float that is nearest to a sum."""
     return units / (1 << UNIT)
 
 
@@ -71,7 +69,6 @@ def read(text: str) -> int:
 
 
 def account_of(name: str, key: str | None) -> str:
-    """The name of a parameter in the sums; a series has its own."""
     return name if key is None else f"{key}\x1f{name}"
 
 

@@ -26,23 +26,14 @@ _FACTS = {
     "STEP_LOW": (math.inf, LEAST),  # the smallest and the largest step that a label was given
     "STEP_HIGH": (0.0, MOST),
     "RESETS": (0.0, SUM),  # times that the lateness was forgotten by hand
-    "MERGED": (
-        0.0,
-        MOST,
-    ),  # 1: a partition was merged that had served parameters which another had learned
+    "MERGED": (0.0, MOST),  # 1: a partition was merged that had served parameters which another had learned
 }
 (
     SERVED, POSTED, SKIPPED, CORRECTED, HELD, RESIZED, DELAY_SUM, DELAY_MOST, LATEST, HEAVIEST, LARGEST, NORM,
     STEP_LOW, STEP_HIGH, RESETS, MERGED,
 ) = range(len(_FACTS))  # fmt: skip
 
-MEASURED = (
-    HEAVIEST,
-    LARGEST,
-    NORM,
-    STEP_LOW,
-    STEP_HIGH,
-)  # in units of the user's; the rest are counts
+MEASURED = (HEAVIEST, LARGEST, NORM, STEP_LOW, STEP_HIGH)  # in units of the user's; the rest are counts
 
 FACTS = Column(
     "facts",

@@ -1,8 +1,4 @@
-"""The state of a layer: named columns of sums, each declared once; growing, saving, undoing and merging follow.
-
-A rule declares what it learns (``Column``): by parameter, by series (key) or for the whole layer, with the values of
-a new entry and how two partitions of the same stream are joined.
-"""
+"""The state of a layer: named columns of sums. Growing, saving, undoing and merging follow from them."""
 
 from __future__ import annotations
 
@@ -15,7 +11,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradeq.errors import StateError
-from gradeq.ledger.shares import product
+
+VANISHING = 1e-250  # a product is scaled before one of its factors is rounded to nothing
+FAINTEST = 1e-150  # of the largest, what every share keeps, so that none is lost for good
+
+
+def product(one: Any, other: Any, start: Any) -> Any:
+    """The shares of both, once those that both began with are counted; who has only begun changes no bit."""
+    if (one == start).all() or (other == start).all():
+        return other if (one == start).all() else one
+    factors = other / start
+    found = one * factors
+    if found.min() < VANISHING:
+        one, factors = one / one.max(), factors / factors.max()
+        found = np.maximum(one, FAINTEST) * np.maximum(factors, FAINTEST)
+        found = np.maximum(found / found.max(), FAINTEST)
+    return found
+
 
 Floats = Any
 Enter = Callable[["State", list[Any]], None]
@@ -42,6 +54,7 @@ LOOKED_AT = (*ACCOUNTS, "facts", "silence", "path", "total_path", "steps", "tota
 AT_ONCE = 1 << 10  # new entries; more of them are not made first and then copied
 CACHED = 1 << 13  # entries; all columns of so many are joined while they are in the cache
 HUGE = 1e306  # numbers of a state are smaller, those apart that may be infinite
+MOVES = (2, 3)  # of an account: the sums of gradients and of moves
 SERVED = 0  # the first fact: predictions served
 UNREAD = 65_536  # games that wait until a leaderboard is read; columns of them take less room
 LEFT = 17  # what is left of each label: the fields of its posting, its place, and the rows served by then
@@ -104,21 +117,20 @@ def looked_at(name: str) -> Any:
 def counted(state: State) -> Any:
     """The facts, up to date."""
     state.catch_up()
-    state._facts[SERVED] = state.number
-    return state._facts
+    state.raw_facts[SERVED] = state.number
+    return state.raw_facts
 
 
 def recount(state: State, facts: Floats) -> None:
-    """Take up facts."""
-    state._facts, state.number = facts, int(facts[SERVED])
+    state.raw_facts, state.number = facts, int(facts[SERVED])
 
 
 class State:
     """Columns of float64 by name, as attributes; ``counts`` says how many parameters, keys and pairs there are.
 
     ``index``: where pairs are, found again from their columns whenever it has not all of them (``meetings``).
-    ``log``: the labels that were learned from and are not yet in facts and accounts, which nobody needs to serve or
-    to learn: ``entering`` puts them there, many at a time, when somebody looks at one of them. ``later``: accounts
+    ``log``: the labels that were learned from and are not yet in facts and accounts, which serving and
+    learning do not need: ``entering`` puts them there, many at a time, when one of them is read. ``later``: accounts
     wait for that too.
     ``number``: that of the last prediction, which is the first of the facts and alone needed at every event.
     ``unread``: games that wait until a leaderboard is read; ``enter`` puts them into its columns.
@@ -138,13 +150,11 @@ class State:
             initial = each.start if each.per == "layer" and not each.lazy else ()
             setattr(self, each.name, array("d", initial))
 
-    if (
-        TYPE_CHECKING
-    ):  # columns are attributes; at run time this would make each of them slow to read
+    if TYPE_CHECKING:  # columns are attributes; at run time this would make each of them slow to read
 
         def __getattr__(self, name: str) -> Any: ...
 
-        def __setattr__(self, name: str, value: Any) -> None: ...
+        def __setattr__(self, name: str, value: object) -> None: ...
 
     else:
         sums, total, gaps = looked_at("sums"), looked_at("total"), looked_at("gaps")
@@ -153,7 +163,6 @@ class State:
         steps, total_steps = looked_at("steps"), looked_at("total_steps")
 
     def catch_up(self) -> None:
-        """Enter the labels that were left."""
         if self.log:
             left, self.log = self.log, []
             assert self.entering is not None
@@ -164,6 +173,31 @@ class State:
         self.unread.append(game)
         if len(self.unread) > UNREAD:
             self.read()
+
+    def clear_empty_accounts(self, parameters: Sequence[int], size: int) -> None:
+        """Drop what rounding left in accounts of this ``size`` whose labels were all taken back.
+
+        The sums of gradients and moves stay: they account for every move of u. A sum that is not finite stays for
+        ``lost`` to see.
+        """
+        self.catch_up()
+        for each in self.columns:
+            if each.name not in ("sums", "total"):
+                continue
+            width, entries = len(each.start), parameters if each.name == "sums" else (0,)
+            of_account = size if width % size == 0 else width  # that of all games is longer than the others
+            places = [
+                c for c, how in enumerate(each.merge) if how not in (LEAST, MOST) and c % of_account not in MOVES
+            ]
+            sums, start = self.view(each.name).reshape(-1, width), np.array(each.start)[places]
+            for j in entries:
+                if sums[j, 0] == 0.0:
+                    sums[j, places] = np.where(np.isfinite(sums[j, places]), start, sums[j, places])
+        for name, entries in (("mix_squares", parameters), ("total_mix_squares", (0,))):
+            if hasattr(self, name):
+                squares = getattr(self, name)
+                for j in entries:
+                    squares[j] = max(squares[j], 0.0)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, State):
@@ -182,7 +216,7 @@ class State:
         return self
 
     def grow(self, parameters: int, keys: int = 1, pairs: int = 0) -> None:
-        """Room for so many parameters, keys and pairs in all; new ones begin at their start."""
+        """Room for this many parameters, keys and pairs in all; new ones have their initial values."""
         for per, count in (("parameter", parameters), ("key", keys), ("pair", pairs)):
             more = count - self.counts[per]
             if more <= 0:
@@ -194,7 +228,13 @@ class State:
                 stored = f"_{each.name}" if each.name in LOOKED_AT else each.name
                 values = getattr(self, stored)
                 if not each.lazy or len(values):
-                    setattr(self, stored, longer(values, each.start, more))
+                    piece = array("d", each.start) * min(more, AT_ONCE)
+                    try:
+                        for _ in range(more // AT_ONCE):
+                            values.extend(piece)
+                        values.extend(piece[: more % AT_ONCE * len(each.start)])
+                    except BufferError:  # a view of it exists: a traceback has one
+                        setattr(self, stored, values + array("d", each.start) * more)
 
     def shrink(self, parameters: int, keys: int) -> None:
         """Forget what was grown beyond these counts."""
@@ -208,7 +248,7 @@ class State:
     def remember(self, parameters: Any, keys: Any) -> Memory:
         """What a run over these parameters and keys may change, so that it can be undone.
 
-        None stands for all of them. Of a long column only the entries in question are copied.
+        None means all of them. Of a long column only the entries in question are copied.
         """
         wanted = {"parameter": parameters, "key": keys, "layer": None}
         few: dict[str, Any] = {}
@@ -262,19 +302,17 @@ class State:
                 self._table(each)[places] = kept
         self.counts, self.unread = dict(memory.counts), memory.unread
 
-    def born(self, name: str) -> bool:
-        """Whether a lazy column is kept by now."""
+    def has_column(self, name: str) -> bool:
         return len(getattr(self, name)) > 0
 
-    def bear(self, name: str) -> Any:
-        """Begin to keep a lazy column: every entry at its start."""
+    def add_column(self, name: str) -> Any:
+        """Add a lazy column, every entry at its initial value."""
         each = next(each for each in self.columns if each.name == name)
         values = array("d", each.start) * self.counts[each.per]
         setattr(self, name, values)
         return values
 
     def view(self, name: str) -> Any:
-        """A column as a writable numpy array on the same memory."""
         return np.frombuffer(getattr(self, name))
 
     def saved(self) -> dict[str, Any]:
@@ -302,9 +340,7 @@ class State:
             if not isinstance(values, array) or values.typecode != "d":
                 raise StateError(f"the state is damaged: {each.name} is not a column of numbers")
             if len(values) != wanted and not (each.lazy and not len(values)):
-                raise StateError(
-                    f"the state is damaged: {each.name} has {len(values)} numbers, not {wanted}"
-                )
+                raise StateError(f"the state is damaged: {each.name} has {len(values)} numbers, not {wanted}")
             numbers = np.frombuffer(values)
             endless = each.name in ENDLESS  # ranges before the first label, and losses
             low = np.resize(each.low, len(numbers))
@@ -314,10 +350,7 @@ class State:
             setattr(self, each.name, saved[each.name])
         self.counts, self.unread, self.log = counts, [], []
 
-    def __deepcopy__(self, memo: Any) -> State:
-        return self.copy()
-
-    def copy(self) -> State:
+    def copy(self, memo: object = None) -> State:
         """An independent copy."""
         twin = State(self.columns, self.enter)
         for each in self.columns:
@@ -326,7 +359,9 @@ class State:
         twin.entering, twin.later = self.entering, self.later
         return twin
 
-    def gathered(self, own: Any, places: Any, count: int) -> State:
+    __deepcopy__ = copy
+
+    def gathered(self, own: object, places: object, count: int) -> State:
         """The parameters ``own`` (None: all) joined into ``count`` at ``places``, as if they had been one layer's."""
         twin = State(self.columns)
         twin.grow(count, 1)
@@ -337,20 +372,14 @@ class State:
             if each.per == "layer":
                 setattr(twin, each.name, values[:])
                 continue
-            if not twin.born(each.name):
-                twin.bear(each.name)
+            if not twin.has_column(each.name):
+                twin.add_column(each.name)
             table = self.view(each.name).reshape(-1, len(each.start))
             mine = twin.view(each.name).reshape(-1, len(each.start))
             _join(mine, table if own is None else table[own], places, each)
         return twin
 
-    def merge(
-        self,
-        other: State,
-        parameters: Sequence[int],
-        keys: Sequence[int],
-        pairs: Sequence[int] = (),
-    ) -> None:
+    def merge(self, other: State, parameters: Sequence[int], keys: Sequence[int], pairs: Sequence[int] = ()) -> None:
         """Add the state of another partition; ``parameters``, ``keys`` and ``pairs`` are where its entries are here.
 
         Room must have been made (``grow``). Sums commute, so the order of merging does not show but in rounding.
@@ -367,8 +396,8 @@ class State:
             theirs = getattr(other, each.name)
             if not len(theirs):
                 continue
-            if not self.born(each.name):
-                self.bear(each.name)
+            if not self.has_column(each.name):
+                self.add_column(each.name)
             width = len(each.start)
             mine = self.view(each.name).reshape(-1, width)
             added = np.array(theirs).reshape(-1, width)
@@ -383,19 +412,7 @@ class State:
             else:
                 _join(mine, added, at, each)
             if each.name == "facts":
-                self.facts = self._facts
-
-
-def longer(values: Floats, start: tuple[float, ...], more: int) -> Floats:
-    """A column with so many new entries at its end: itself, unless somebody keeps a view of it (a traceback does)."""
-    piece = array("d", start) * min(more, AT_ONCE)
-    try:
-        for _ in range(more // AT_ONCE):
-            values.extend(piece)
-        values.extend(piece[: more % AT_ONCE * len(start)])
-    except BufferError:
-        return values + array("d", start) * more
-    return values
+                self.facts = self.raw_facts
 
 
 def _join(mine: Any, added: Any, at: Any, each: Column) -> None:

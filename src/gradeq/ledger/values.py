@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gradeq.errors import BadInput
+from gradeq.records import as_dict
 
-new = (
-    tuple.__new__
-)  # new(Ticket, fields) is half the time of Ticket(*fields); for those made at every event
+new = tuple.__new__  # new(Ticket, fields) is half the time of Ticket(*fields); for those made at every event
 
 
 class Row(NamedTuple):
@@ -43,8 +42,8 @@ class Ticket(NamedTuple):
 
     number: int
     row: Row
-    base: Any
-    served: Any
+    base: object
+    served: float | tuple[float, ...]
     weight: float
     step: float
     counts: tuple[int, ...]
@@ -74,8 +73,8 @@ class Posting(NamedTuple):
 
     number: int
     row: Row
-    base: Any
-    served: Any
+    base: object
+    served: float | tuple[float, ...]
     weight: float
     step: float
     eta: float
@@ -105,7 +104,7 @@ class Posting(NamedTuple):
 
 def _text(what: str, value: Any) -> str:
     try:
-        fields = value._asdict()
+        fields = as_dict(value)
         if value.given == value.weight:  # as in all that were written before weights were relative
             del fields["given"]
         if not fields.get("branch", True):

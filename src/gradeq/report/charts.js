@@ -12,17 +12,18 @@ const node = (tag, className, text) => {
   return made;
 };
 
-// A size with more digits than a float knows: 1.50×10³⁰⁰.
+// A size with more digits than a float knows, or with many zeros: 1.50×10³⁰⁰, 1.20×10⁻¹⁵.
 const power = (size) => {
-  const [digits, exponent] = size.toExponential(2).split("e+");
-  return digits + "\u00d710" + [...exponent].map((digit) => "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[digit]).join("");
+  const [digits, exponent] = size.toExponential(2).split("e");
+  const raised = [...exponent.replace("+", "")].map((digit) => digit === "-" ? "\u207b" : "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[digit]);
+  return digits + "\u00d710" + raised.join("");
 };
 
 // A value in words of the axis: how = [factor, decimals, sign, suffix].
 const say = (value, [factor, decimals, sign, suffix]) => {
   if (value === null || value === undefined) return "\u2013";
   const far = Math.abs(value * factor);
-  const size = far >= 1e15 ? power(far) : far.toLocaleString("en", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
+  const size = far >= 1e15 || (decimals > 9 && far > 0 && far < 1e-3) ? power(far) : far.toLocaleString("en", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
   const zero = !/[1-9]/.test(size);
   return (zero ? "" : value < 0 ? MINUS : sign ? "+" : "") + size + suffix;
 };

@@ -1,29 +1,31 @@
-"""The warnings of a run, each as a claim with a number, its evidence, and one thing to do.
+"""Warnings of a run and about its data: each a claim with a number, its evidence, and one thing to do."""
 
-Numbers in, :class:`Notice` out; the terminal prints the claim and the remedy, the page all three.
-"""
+from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from gradeq.report.markup import clean
-from gradeq.report.numerals import count, date, decimals, number, percent, plain, some
-from gradeq.report.story import Loss, Notice, Pair
-from gradeq.report.words import loss_change, loss_sentence, side, text, too_few
+from gradeq.certificates.figures import HIDDEN, LargeWeight, no_guarantee
+from gradeq.report.components import clean
+from gradeq.report.numerals import count, date, decimals, number, percent, plain, points, target
+from gradeq.report.numerals import gap as power_of_ten
+from gradeq.report.sentences import FEW, bias_side, loss_change, loss_sentence, text, too_few
+from gradeq.report.story import BeforeAfter, LossFigures, Notice
+from gradeq.tables import agreeing, some
 
-ENOUGH = 10.0
-"""Step times rows below this: the correction has hardly had time to move."""
+if TYPE_CHECKING:
+    from gradeq.certificates.certificate import Coverage
+    from gradeq.leaderboard.ranks import Standing
 
-_ORDER = {"red": 0, "amber": 1, "note": 2}
-
-
-def ordered(notices: Iterable[Notice]) -> tuple[Notice, ...]:
-    """Sort warnings red, amber, note; within a level they keep their order."""
-    return tuple(sorted(notices, key=lambda notice: _ORDER[notice.level]))
+ENOUGH = 10.0  # step times rows: below it, the correction has hardly had time to move
+FORGIVEN = 0.01  # of the labels: clocks may differ
+POINT = 0.01  # a win rate predicted better than that is not reported
+CLEARLY_OFF_PLAYER = 3.0  # standard errors of a win rate: there are many players, and the worst of them is named
 
 
 def position(axis: str, x: float) -> str:
-    """Say where on the x axis: 2 April 2014, row 5,835, or 17.5."""
+    """A position on the x axis: 2 April 2014, row 5,835, or 17.5."""
     if axis == "date":
         return date(x)
     return f"row {count(int(x))}" if axis == "row" else plain(x)
@@ -33,74 +35,62 @@ def labels_changed(
     axis: str,
     x: float,
     labels: int,
-    mean: Pair,
-    bias: Pair,
+    mean: BeforeAfter,
+    bias: BeforeAfter,
     who: str,
-    unit: str,
     binary: bool,
-    earlier: tuple[Pair, Loss],
+    earlier: tuple[BeforeAfter, LossFigures],
 ) -> Notice:
     """The mean label jumped at x: ``mean`` on both sides, ``bias`` after it, ``earlier`` bias and loss before it."""
     where = ("on " if axis == "date" else "at ") + position(axis, x)
     start = "From that day" if axis == "date" else "From there"
-    if binary and mean.after in (0.0, 1.0):
-        rates = (
-            f"all {count(labels)} labels are 0; before it, {percent(mean.before)} were 1"
-            if mean.after == 0.0
-            else f"all {count(labels)} labels are 1; before it, {percent(mean.before)} were"
-        )
-    elif binary:
-        rates = (
-            f"{percent(mean.after)} of {count(labels)} labels are 1; "
-            f"before it, {percent(mean.before)} were"
-        )
+    if binary:
+        every = "the one label is" if labels == 1 else f"all {count(labels)} labels are"
+        share = f"{percent(mean.after)} of {some(labels, 'label')} are 1"
+        rates = share if 0.0 < mean.after < 1.0 else f"{every} {mean.after:.0f}"
+        rates += f"; before it, {percent(mean.before)} were{' 1' if mean.after == 0.0 else ''}"
     else:
-        places = decimals(mean.before, mean.after)
-        rates = (
-            f"{count(labels)} labels average {number(mean.after, places)}; "
-            f"before it, {number(mean.before, places)}"
-        )
+        was, now = (number(value, decimals(mean.before, mean.after)) for value in (mean.before, mean.after))
+        rates = f"{some(labels, 'label', 'is', 'average')} {now}; before it, {was}"
     places = decimals(bias.before, bias.after)
-    (was, loss), (own, small) = earlier, [decimals(p.before, p.after) + 1 for p in earlier]
+    changes = []
+    for pair in earlier:
+        digits = decimals(pair.before, pair.after) + 1
+        changes.append(f"from {number(pair.before, digits)} to {number(pair.after, digits)}")
     return Notice(
         "amber",
         f"The labels changed {where}.",
-        f"{start} {rates}. There {who} was {side(bias.before, places, unit)} and the served value "
-        f"{side(bias.after, places, unit)}. Without these rows the bias went from "
-        f"{number(was.before, own)} to {number(was.after, own)} and {loss.name} from "
-        f"{number(loss.before, small)} to {number(loss.after, small)}.",
-        f"Check how the later labels were collected. If they are an artefact, end the file before "
-        f"{position(axis, x)}.",
+        f"{start} {rates}. There {who} was {bias_side(bias.before, places)} and the served value "
+        f"{bias_side(bias.after, places)}. Without these rows the bias went {changes[0]} and {earlier[1].name} "
+        f"{changes[1]}.",
+        f"Check how the later labels were collected. If they are wrong, end the file before {position(axis, x)}.",
     )
 
 
-def error_from_change(axis: str, x: float, labels: int, loss: Loss) -> Notice:
+def error_from_change(axis: str, x: float, labels: int, loss: LossFigures) -> Notice:
     """The loss fell only after the labels changed: ``loss`` is that up to x."""
     was, now = (number(v, decimals(loss.before, loss.after) + 1) for v in (loss.before, loss.after))
     return Notice(
         "amber",
-        f"The lower error comes from those {count(labels)} rows.",
+        f"The lower error comes from {agreeing(labels, 'that', 'those')} {some(labels, 'row')}.",
         f"Before {position(axis, x)} {loss.name} did not improve: {was} before, {now} after.",
         "On stable data, expect less bias but not better accuracy. A smaller `--eta` costs less.",
     )
 
 
-def outside_range(
-    outside: int, served: int, minimum: float, maximum: float, link: str, remedy: str = ""
-) -> Notice:
-    """Served values that are not probabilities, which the shift link may give."""
+def outside_range(outside: int, served: int, minimum: float, maximum: float, link: str) -> Notice:
+    """Served values outside [0, 1], which the shift link allows."""
+    are = agreeing(outside, "is not a probability", "are not probabilities")
     return Notice(
         "amber",
-        f"{some(outside, 'served value')} ({percent(outside / max(served, 1))}) "
-        + ("is not a probability." if outside == 1 else "are not probabilities."),
-        f"{'It lies' if outside == 1 else 'They lie'} outside [0, 1], "
-        f"from {number(minimum, 2)} to {number(maximum, 2)}. "
-        f"The {link} link allows this.",
-        remedy or "`--link logit` keeps values inside.",
+        f"{some(outside, 'served value')} ({percent(outside / max(served, 1))}) {are}.",
+        f"{agreeing(outside, 'It lies', 'They lie')} outside [0, 1], from {number(minimum, 2)} to "
+        f"{number(maximum, 2)}. The {link} link allows this.",
+        "`--link logit` keeps values inside.",
     )
 
 
-def loss_worse(loss: Loss, remedy: str = "") -> Notice | None:
+def loss_worse(loss: LossFigures, remedy: str = "") -> Notice | None:
     """The loss got worse by more than 0.5 %; None when it did not."""
     if loss_change(loss) != "rose":
         return None
@@ -115,16 +105,11 @@ def loss_worse(loss: Loss, remedy: str = "") -> Notice | None:
     )
 
 
-def rows_too_large(
-    rows: int, weights: bool, features: bool, squared: bool, unit: bool = False
-) -> Notice:
-    """Rows too large for the step: each got a smaller one. ``weights``, ``features``: what rows have; ``squared``:
-    the error is; ``unit``: parameters have the unit of the labels."""
-    were = "row was" if rows == 1 else "rows were"
-    what = [word for word, there in (("weights", weights), ("features", features)) if there]
-    size = " times ".join(
-        word for word, there in (("relative weight", weights), ("squared size", features)) if there
-    )
+def rows_too_large(rows: int, weights: bool, features: bool, squared: bool, unit: bool = False) -> Notice:
+    """Rows too large for the step. ``squared``: of squared error. ``unit``: parameters have that of the labels."""
+    sizes = (("weights", "relative weight", weights), ("features", "squared size", features))
+    what = [word for word, _, there in sizes if there]
+    size = " times ".join(measure for _, measure, there in sizes if there)
     if squared and what:
         why = f"The squared error is stable while step times {size} is below 2; such a row has 1 / ({size}) instead."
     elif squared:
@@ -139,12 +124,24 @@ def rows_too_large(
         ("features",): "Scale features to about 1.",
     }.get(tuple(what), "Scale features to about 1; of weights only ratios matter.")
     return Notice(
-        "note", f"{count(rows)} {were} too large for the step and got a smaller one.", why, remedy
+        "note", f"{some(rows, 'row', 'was', 'were')} too large for the step and got a smaller one.", why, remedy
+    )
+
+
+def large_weight(found: LargeWeight) -> Notice:
+    usual = plain(float(f"{found.usual:.3g}"))
+    slowest, rows = (count(round(value)) for value in (found.slowest, min(found.rows, 1e15)))
+    return Notice(
+        "amber",
+        f"The weight {found.named} outweighs all others, which are {usual} on average.",
+        f"Weights are relative to the mean of those so far: rows after it are learned up to {slowest} times as "
+        f"slowly, until about {rows} rows were served.",
+        "If it is a mistake, correct it and start again from the state before it; if it is right, cap the weights, "
+        "for example at 20 times their median.",
     )
 
 
 def few_labels(labels: int) -> Notice:
-    """Too few labels to say anything."""
     return Notice(
         "amber",
         too_few(labels),
@@ -153,133 +150,435 @@ def few_labels(labels: int) -> Notice:
     )
 
 
-def identity_broken(gap: str) -> Notice:
-    """The averages from rows and from state differ by more than rounding."""
+def identity_broken(gap: float) -> Notice:
     return Notice(
         "red",
-        f"Rows and state differ by {gap}.",
+        f"Rows and state differ by {power_of_ten(gap)}.",
         "The state is not the sum of the rows it has counted: the averages on this page cannot be trusted.",
         "Run `gradeq audit` on the state, then rerun from the files.",
     )
 
 
 def loose_bounds(loose: int, groups: int) -> Notice:
-    """The advance bound of some groups is larger than the bias they started with."""
     return Notice(
         "note",
-        f"The worst-case bound is loose for {count(loose)} of {count(groups)} groups.",
-        "It is larger than the bias they started with. The measured biases are exact regardless.",
+        f"The worst-case bound is loose for {count(loose)} of {some(groups, 'group')}.",
+        f"It is larger than the bias {agreeing(loose, 'it', 'they')} started with. "
+        "The measured biases are exact regardless.",
     )
 
 
 def vacuous_bounds(vacuous: int, total: int, noun: str, why: str) -> Notice:
-    """The bound of some groups or players says nothing; ``noun`` is singular; ``why`` a sentence."""
-    of = f" for {count(vacuous)} of {some(total, noun)}" if total > 1 else ""
-    return Notice(
-        "note",
-        f"There is no worst-case guarantee yet{of}.",
-        f"The bound proven in advance is no smaller than the raw error. {why} The measured averages are exact "
-        "regardless.",
-    )
+    """Some groups or players have a vacuous bound. ``why``: a sentence."""
+    return vacuous_bound(f"There is no worst-case guarantee for {count(vacuous)} of {some(total, noun)}.", why)
+
+
+def layer_bound_vacuous(needed: int | None, why: str, of: str = "") -> Notice:
+    """The bound of the layer is vacuous. ``needed`` and ``of`` as for ``no_guarantee``. ``why``: a sentence."""
+    claim = no_guarantee(needed, of=of)
+    return vacuous_bound(f"{claim[:1].upper()}{claim[1:]}.", "" if needed is None else why)
+
+
+def vacuous_bound(claim: str, why: str) -> Notice:
+    first = "The bound proven in advance is no smaller than the raw error."
+    return Notice("note", claim, " ".join(filter(None, (first, why, "The measured averages are exact regardless."))))
 
 
 def vacuous_because(
     rows: int, eta: float, capped: float | None, late: str, overlapping: bool, player: str = ""
 ) -> str:
-    """Why a bound is vacuous: steps ``capped`` for late labels, step times rows too small, or overlap.
+    """Why a bound is vacuous: late labels capped the steps, too few rows for the step, or overlapping groups.
 
-    ``player``: what plays, where rows are the games of the one that has the fewest.
+    ``capped``: the smallest capped step, 0 if unknown, None if no step was capped for lateness.
+    ``player``: what plays, if rows are games; ``rows`` then counts those of the player with the fewest.
     """
     what = "game" if player else "row"
     if capped is not None:
         came = f"Labels arrived up to {late} late: steps" if late else "For late labels steps"
-        return f"{came} went down to {plain(capped)}, and the bound grows with the delay."
+        down = f"went down to {plain(capped)}" if capped else "were capped"
+        return f"{came} {down}, and the bound grows with the delay."
     if rows * eta < ENOUGH:
+        grows = f"It shrinks as step × {what}s grows"
         if player:
-            return (
-                f"It shrinks as step × games grows: the step is {plain(eta)}, and the {player} with the "
-                f"fewest games has {count(rows)}."
-            )
-        size = f"{some(rows, what)}, step {plain(eta)}"
-        return f"It shrinks as step × {what}s grows, which is still small here ({size})."
+            return f"{grows}: the step is {plain(eta)}, and the {player} with the fewest games has {count(rows)}."
+        return f"{grows}, which is still small here ({some(rows, what)}, step {plain(eta)})."
     if overlapping:
         return f"Where {what}s count in several averages, it shrinks only with the square root of their number."
     return "The range of the data seen is large for the steps taken."
 
 
-def worse_groups(
-    biases: Sequence[tuple[str, Pair]],
-    losses: Sequence[tuple[str, Pair]],
-    total: int,
-    what: str,
-    loss: str,
-    serious: bool,
-) -> Notice:
-    """Groups whose bias (``what``: or coverage) or loss got worse, by name."""
-    names = {name for name, _ in (*biases, *losses)}
-
-    def listed(pairs: Sequence[tuple[str, Pair]]) -> str:
-        places = decimals(*(v for _, p in pairs for v in (p.before, p.after)), 0.0) + 1
-        shown = [
-            f"{clean(name, 40)} ({number(p.before, places)} to {number(p.after, places)})"
-            for name, p in pairs[:5]
-        ]
-        more = f" and {count(len(pairs) - 5)} more" if len(pairs) > 5 else ""
-        return ", ".join(shown) + more
-
-    said = [f"{what}: {listed(biases)}."] if biases else []
-    said += [f"{loss}: {listed(losses)}."] if losses else []
+def many_groups(column: str, groups: int, rows: int, series: bool = False) -> Notice:
+    """A column with so many groups or series that each has few rows."""
+    remedy = "Bin the column, or drop this `--by`."
     return Notice(
-        "amber" if serious else "note",
-        f"{count(len(names))} of {some(total, 'group')} got worse.",
-        " ".join(said)
-        + ("" if serious else " The remaining errors are within twice their standard errors."),
+        "amber",
+        f"{count(groups)} {'series' if series else 'groups'} in `{column}`.",
+        f"That is {number(rows / max(groups, 1), 1)} rows a {'series' if series else 'group'}; most corrections have "
+        "barely started to learn.",
+        "Give `--key` a column whose values come back, or drop it." if series else remedy,
     )
 
 
-def looks_like_probabilities(outside: int, low: float, high: float) -> Notice:
-    """Probabilities with 0/1 labels were corrected as plain numbers."""
-    left = ""
-    if outside:
-        left = (
-            f" {some(outside, 'served value')} left [0, 1], "
-            f"from {number(low, 2)} to {number(high, 2)}."
+def judged_before_limits(coverage: Sequence[Coverage]) -> Notice | None:
+    """The coverage as served beside the one before the limits, if they differ."""
+    apart = [
+        f"{percent(c.clipped)} of labels (target {target(c.target)}, judged: {percent(c.after)})"
+        for c in coverage
+        if c.clipped is not None and c.clipped != c.after
+    ]
+    if not apart:
+        return None
+    listed = ", ".join(apart[:9])
+    return Notice(
+        "note",
+        "Coverage on this page is judged before the limits of the support.",
+        f"Inside them, what was served covers {listed}. A state keeps no such figure of the raw forecast.",
+    )
+
+
+def tied_labels(
+    value: float, below: float, equal: float, levels: Sequence[str], limited: bool, interval: bool = False
+) -> Notice:
+    """Many labels share one value. ``levels``: those that no single value can meet.
+
+    ``limited``: served values are clipped there. ``interval``: the levels are the ends of an interval.
+    """
+    shown = plain(value)
+    least = percent(math.floor(1000.0 * (below + equal)) / 1000.0)
+    most = f"at most {percent(math.ceil(1000.0 * below) / 1000.0)}" if below > 0.0 else "none"
+    fact = f"Every value of {shown} or more covers at least {least} of labels, a lower one {most}"
+    each = ", ".join(target(float(level)) for level in levels[:9])
+    remedy = ""
+    if not levels:
+        fact += "; your levels lie outside that range and keep their usual meaning."
+    elif limited and interval:
+        fact += f". A lower end held at {shown} is inclusive there, so the interval keeps its meaning."
+    elif limited:
+        fact += f": held at {shown}, what is served covers more than the {each} you ask for."
+        remedy = f"Read it as “{shown} is all you can expect at this level”."
+    else:
+        fact += f", so no single value covers {each}: it is met on average, by values on both sides."
+        if below == 0.0:
+            remedy = f"If labels are never below {shown}, say so with `--min {shown}`."
+    return Notice("note", f"{percent(equal, 0)} of the labels are exactly {shown}.", fact, remedy)
+
+
+def crossing(crossed: int, rows: int) -> Notice:
+    claim = f"{count(crossed)} of {some(rows, 'row')} had crossing forecasts; they were sorted."
+    evidence = "The forecast of a higher level was below that of a lower one."
+    if 2 * crossed <= rows:
+        return Notice("note", claim, evidence)
+    remedy = "Give `--prediction` in the order of `--level`, for an interval the lower end first."
+    return Notice("amber", claim, f"{evidence} The columns may be given in the wrong order.", remedy)
+
+
+def clearly_off(rows: Iterable[Standing]) -> list[Standing]:
+    """The players whose predicted win rate is off by more than a point, and by more than chance."""
+    return [
+        row
+        for row in rows
+        if abs(row.bias) > POINT
+        and abs(row.bias) > CLEARLY_OFF_PLAYER * math.sqrt(row.win_rate * (1.0 - row.win_rate) / row.games)
+    ]
+
+
+def predicted_off(player: str, bias: float, games: int, off: int, total: int, noun: str) -> Notice:
+    """The player with the largest gap between predicted and actual win rate, among ``total`` with enough games."""
+    direction, beyond = "high" if bias > 0 else "low", "off by more than 1 point and by more than chance"
+    others = f"No other {noun} with {FEW} games or more is {beyond}."
+    if off > 1:
+        others = f"{count(off)} of {count(total)} {noun}s with {FEW} games or more are {beyond}."
+    return Notice(
+        "amber",
+        f"{player} is predicted {points(abs(bias), sign=False)} points too {direction}.",
+        f"That is over {some(games, 'game')}. {others} Forecasts lag while a strength moves; once it "
+        "stands still, what is left shrinks as 1 / (step × games).",
+    )
+
+
+def no_time(ordered: bool = True) -> Notice:
+    """Games were read in file order. ``ordered``: the leaderboard depends on the order."""
+    board = "recent games are those at its end" if ordered else "the all-time board ignores it"
+    return Notice(
+        "note",
+        "No time column was given.",
+        f"The order of the file counts as time: {board}. If it is shuffled, rating curves show "
+        "convergence, not progress.",
+        "Give `--time` if the games have dates" + ("; `--view all-time` ignores the order." if ordered else "."),
+    )
+
+
+def steps_capped(
+    asked: float | None,
+    least: float | None,
+    labels: int,
+    late: str,
+    whose: str = "you asked for",
+    *,
+    weighted: bool = False,
+    heavy: int = 0,
+    features: bool = False,
+) -> Notice:
+    """Labels came ``late`` (for example 24 rows), so their steps were capped. ``whose``: who chose the step before.
+
+    ``least``: the smallest capped step, None if unknown. ``weighted``, ``features``: whether rows have them.
+    ``heavy``: how many labels were capped only because of their weight.
+    """
+    before = "" if asked is None else f" ({whose} {plain(asked)})"
+    down = "" if least is None else f", down to {plain(least)},"
+    came = f"Labels arrived up to {late} late: steps" if late else "Steps"
+    grow = "Steps grow again once labels arrive with less delay."
+    if heavy == labels:
+        rows = "a heavy row was" if labels == 1 else f"{count(labels)} heavy rows were"
+        step = "the step" if labels == 1 else "steps"
+        came = f"Labels arrived up to {late} late: {step}" if late else step.capitalize()
+        return Notice(
+            "note",
+            f"{came} of {rows} capped{down.rstrip(',')}{before}.",
+            "The cap is on step times relative weight. Labels this late would not have capped a row of the mean "
+            "weight: the weights did.",
+            "If a weight is a mistake, correct it.",
+        )
+    why = "With larger steps, labels that arrive late together overshoot."
+    if weighted:
+        why += " The cap is on step times relative weight, so the smallest steps are those of heavy rows"
+        why += f"; {count(heavy)} of these labels it would not have capped at the mean weight." if heavy else "."
+    if features:
+        why += " With features the cap is divided by the largest squared size of a row."
+    return Notice("note", f"{came} were capped{down} for {some(labels, 'label')}{before}.", f"{why} {grow}")
+
+
+def dated_before(early: int, labels: int, first: str) -> Notice:
+    are, whose = agreeing(early, "is", "are"), agreeing(early, "its row", "their row")
+    return Notice(
+        "amber" if early > FORGIVEN * labels else "note",
+        f"{count(early)} of {some(labels, 'label')} {are} dated before {whose}; are --time and --label-time swapped?",
+        f"The first is {first}. A label cannot be known before its row is served: each was taken as known right "
+        "after it, so figures may be better than the truth. A date without a time of day counts as its midnight.",
+        "Give `--time` the column that says when rows are served, `--label-time` the one that says when labels come.",
+    )
+
+
+def no_cap_with_late_labels(eta: float, late: str) -> Notice:
+    return Notice(
+        "amber",
+        f"Labels arrived up to {late} late and steps were not capped.",
+        f"With a step of {plain(eta)} and labels this late, corrections can oscillate or diverge.",
+        "Remove `--no-cap`.",
+    )
+
+
+def no_label(rows: int, later: bool | None = None, waiting: int = 0) -> Notice:
+    """Rows without a label. ``later``: whether `gradeq label` can add it. ``waiting``: how many have a ticket."""
+    have, them = agreeing(rows, "has", "have"), agreeing(rows, "it", "them")
+    claim = f"{some(rows, 'row')} {have} no label: nothing is claimed about {them}."
+    if waiting:
+        wait = agreeing(waiting, "waits for its label", "wait for their label")
+        rest = f", {count(rows - waiting)} more will have none" if rows > waiting else ""
+        claim = f"{some(waiting, 'row')} {wait}{rest}: nothing is claimed about {them} yet."
+    were, are = agreeing(rows, "It was", "They were"), agreeing(rows, "is", "are")
+    how = "`gradeq label` with the same `--state` and `--id` brings the labels later."
+    if not later:
+        how = "With `--id` and `--state` such rows wait, and `gradeq label` brings their labels later."
+    return Notice(
+        "note",
+        claim,
+        f"{were} served with the corrections learned so far and {are} excluded from every average.",
+        "" if later is None else how,
+    )
+
+
+def immature(rows: int, maturity: str, keeps: bool) -> Notice:
+    """Rows younger than --maturity: their labels are not in the figures yet."""
+    are, them = agreeing(rows, "is", "are"), agreeing(rows, "it", "them")
+    return Notice(
+        "note",
+        f"{some(rows, 'row')} {are} younger than --maturity {maturity}: nothing is claimed about {them} yet.",
+        "Every average is over rows that are mature; among younger ones labels of one value may be known earlier.",
+        "The state keeps their labels until then." if keeps else "",
+    )
+
+
+def labels_held_back(labels: int, why: str) -> Notice:
+    """Labels are held back: their delay seems to depend on their value. ``why``: the evidence, empty if weak."""
+    are = agreeing(labels, "is", "are")
+    if not why:
+        return Notice(
+            "note",
+            f"{some(labels, 'label')} {are} held back until more come.",
+            "They contradict the predictions, and most older rows still wait for theirs.",
+            "If the delay of a label does not depend on its value, give `--maturity 0` when the state begins.",
         )
     return Notice(
         "amber",
-        "These look like probabilities with 0/1 labels, corrected as plain numbers.",
-        f"Every prediction lies in [0, 1] and every label is 0 or 1.{left}",
-        "Add `--outcome binary`: served values then stay in [0, 1], and the log loss is shown.",
+        f"Labels of one value seem to come earlier: {some(labels, 'label')} {are} held back.",
+        f"{why[:1].upper()}{why[1:]}. To learn from them would shift every prediction to the early ones, so a "
+        "label is learned only when nine in ten of the rows served with its own have one, or its row is older than "
+        "any was when its label came.",
+        "Begin a state with `--maturity SPAN`, the age at which every label is known (and `--missing-is 0` if "
+        "those that did not come count as 0); `--maturity 0` if the delay does not depend on the value.",
     )
 
 
-def many_groups(column: str, groups: int, rows: int) -> Notice:
-    """A group column with so many values that few rows are left for each."""
-    return _many(column, groups, rows, ("group", "groups"), "Bin the column, or drop this `--by`.")
+def not_due(learned: int, labels: int, keeps: bool, early: int = 0) -> Notice:
+    """Few or no labels were due before a later row. ``keeps``: a state keeps the waiting labels.
 
-
-def many_series(column: str, series: int, rows: int) -> Notice:
-    """A key whose values hardly come back."""
-    remedy = "Give `--key` a column whose values come back, or drop it."
-    return _many(column, series, rows, ("series", "series"), remedy)
-
-
-def _many(column: str, values: int, rows: int, nouns: tuple[str, str], remedy: str) -> Notice:
+    ``early``: labels dated before their own rows; they wait only because no row follows.
+    """
+    wait = labels - learned
+    if early >= wait:
+        claim = f"No row follows {agreeing(wait, 'the row of', 'the rows of')} {some(wait, 'label')}"
+        if not learned:
+            claim = f"No row follows {agreeing(wait, 'that of the one label', 'those of the labels')}"
+    elif learned:
+        was = agreeing(learned, "was", "were")
+        claim = f"Only {count(learned)} of {some(labels, 'label')} {was} due before the last row"
+    elif labels == 1:
+        claim = "The one label was not due before the last row"
+    else:
+        claim = f"None of the {count(labels)} labels was due before the last row"
     return Notice(
         "amber",
-        f"{count(values)} {nouns[1]} in `{column}`.",
-        f"That is {number(rows / max(values, 1), 1)} rows a {nouns[0]}; most corrections have "
-        "barely started to learn.",
-        remedy,
+        f"{claim}{'.' if learned else ': nothing was learned.'}",
+        "A label is learned from before the first later row whose time has reached it; "
+        f"{count(wait)} {agreeing(wait, 'has', 'have')} no such row.",
+        "The state keeps them for the next run." if keeps else "Use a longer file, or `--state`, which keeps them.",
     )
 
 
-def coverage_not_guaranteed() -> Notice:
-    """An ensemble without a final tracker: its coverage has no guarantee."""
+def not_learned(learned: int, labels: int, reason: str, remedy: str) -> Notice:
+    only = f"Only {count(learned)}" if learned else "None"
+    was = "were" if learned > 1 else "was"
+    claim = f"{only} of {some(labels, 'label')} {was} learned from."
+    return Notice("amber", claim, reason, remedy)
+
+
+def too_late(labels: int, ttl: str) -> Notice:
+    return Notice(
+        "note",
+        f"{some(labels, 'label')} came later than --ttl {ttl} allows and "
+        f"{agreeing(labels, 'was', 'were')} not learned from.",
+        f"Averages over labelled rows include {agreeing(labels, 'it', 'them')}; "
+        "what was learned, and the certificate, do not.",
+    )
+
+
+def unknown_ids(labels: int, none_known: bool, stranger: str, waiting: str | None) -> Notice:
+    """Labels with ids that the state does not know. ``none_known``: no other label came, though rows wait.
+
+    ``stranger`` is one of these ids, ``waiting`` one of a row that waits.
+    """
+    claim = f"The state does not know the {agreeing(labels, 'id', 'ids')} of {some(labels, 'label')}"
+    beside = "no row waits" if waiting is None else f"a row waits under {clean(waiting, 40)!r}"
+    return Notice(
+        "amber" if none_known else "note",
+        f"{claim}, and no other label came." if none_known else f"{claim}.",
+        f"{agreeing(labels, 'It is', 'One of them is')} {clean(stranger, 40)!r}; {beside}. "
+        "Such rows were served elsewhere, or so long ago that their ids are forgotten "
+        "(the last 10,000 with a label are kept).",
+        "See that `--id` names the column with the ids that rows were served under." if none_known else "",
+    )
+
+
+def conflicting(labels: int) -> Notice:
+    return Notice(
+        "note",
+        f"{some(labels, 'label')} had another value than the one already learned from.",
+        "The first value stays.",
+        "`--correct` replaces the old value by the new one.",
+    )
+
+
+def rows_repeated(what: str) -> Notice:
+    return Notice(
+        "note",
+        "Rows that the state had seen were taken again (--again).",
+        f"It was so because {what}. What they taught the first time stays learned.",
+    )
+
+
+def clocks_changed(where: str) -> Notice:
     return Notice(
         "amber",
-        "Coverage is not guaranteed.",
-        "The weights of an ensemble minimise the pinball loss; they do not drive coverage to its "
-        "target.",
-        "Add `--eta` for a final tracker, which restores the guarantee.",
+        f"Times without a zone go back by {where}: were clocks changed?",
+        "Rows were served in the order of the written times, so rows of that hour may be in the wrong order.",
+        "Write times with a zone (2024-01-31T17:05:00+01:00) or in UTC.",
+    )
+
+
+def figures_not_known(figures: Sequence[str]) -> Notice | None:
+    """Figures lost to rounding; None if there are none."""
+    if not figures:
+        return None
+    named = " and ".join(figures)
+    return Notice(
+        "amber",
+        f"{named[0].upper()}{named[1:]} since the state began: not known.",
+        f"The sums cannot be read: {HIDDEN}.",
+        "Go back to the state saved before that label; `--min` and `--max` refuse such values.",
+    )
+
+
+def far_value(noun: str, many: int, value: float, where: str) -> Notice:
+    """Predictions or labels far outside the range seen before. ``value``: the largest."""
+    lie = f"{some(many, noun)} {agreeing(many, 'lies', 'lie')}"
+    return Notice(
+        "amber",
+        f"{lie} far outside everything seen before: {clean(where, 80)} has {value:.6g}.",
+        "It is over 100,000 times as large as 99 % of the values; what is served from now on may be far off.",
+        "If it is wrong, go back to the state saved before this run; "
+        "`--min` and `--max`, given from the first day, refuse such values.",
+    )
+
+
+class Cause(NamedTuple):
+    """Why served values are out of proportion, and what to do."""
+
+    why: str
+    remedy: str
+
+
+FAR_LABEL = Cause(
+    "A label that far from its prediction was learned from; it may move what is served even after it was corrected.",
+    "Go back to the state saved before that label, or start a new one.",
+)
+FAR_PREDICTION = Cause(
+    "A prediction far outside all others was learned from.",
+    "Go back to the state saved before that prediction, or start a new one.",
+)
+LATE_UNCAPPED = Cause(
+    "Labels came late and steps were not capped, so corrections overshoot.", "Start a new state without `--no-cap`."
+)
+ABSOLUTE_WEIGHTS = Cause(
+    "Weights far above 1 multiplied the step when the state was made; they are relative to their mean by now.",
+    "Start a new state from the files.",
+)
+UNKNOWN = Cause(
+    "No label or prediction seen here lies that far out: the rows do not show what moved it.",
+    "Go back to a state that served usual values, or start a new one.",
+)
+
+
+def served_out_of_range(many: int, value: float, where: str, cause: Cause = UNKNOWN) -> Notice:
+    """Served values far larger than the forecasts and labels. ``value``: the largest."""
+    return Notice(
+        "red",
+        f"{some(many, 'served value', 'is', 'are')} out of all proportion: "
+        f"{clean(where, 80)} was served {value:.6g}.",
+        f"{agreeing(many, 'It is', 'Each is')} over 1,000 times as large as its prediction and as all usual "
+        f"predictions and labels. {cause.why}",
+        f"Do not use these values. {cause.remedy}",
+    )
+
+
+def means_remember(many: int, id: str, old: float, new: float) -> Notice:
+    labels, were = "A label" if many == 1 else some(many, "label"), agreeing(many, "was", "were")
+    return Notice(
+        "amber",
+        f"{labels} that {were} far off {were} corrected: id {clean(id, 80)!r} from {old:.6g} to {new:.6g}.",
+        "Bias, loss, certificate and the final step are corrected exactly, rounding apart. "
+        "The running means of the automatic step heard the old label too, and forget it only as they forget "
+        "everything, over 10 to 30,000 labels.",
+        "If what is served is off, go back to the state saved before that label and bring the right one; "
+        "with `--eta plain` a correction undoes all that a label taught.",
     )

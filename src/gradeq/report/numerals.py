@@ -1,17 +1,20 @@
 """How numbers and dates are written, in the terminal and on the page: one rule, one place.
 
 Minus is U+2212; thousands have commas; a value that rounds to zero has no sign; powers of ten are
-for gaps, and for numbers that have more digits than a float knows.
+for gaps, for numbers that have more digits than a float knows, and for those that begin with many zeros.
 """
 
 import math
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from gradeq.upward import raised
+from gradeq.numerics import raised
 
 MINUS = "−"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # counted from it, dates before 1970 work on every platform
 LARGE = 1e15  # from here on digits are none of the value's own
+MANY_ZEROS = 9  # decimals: a number that needs more is written with a power of ten
+FEW_ZEROS = 1e-3  # smaller ones of those
 SMALLEST, LARGEST = 1e-12, 1e21  # of a setting: beyond them zeros would fill the line
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PLAIN_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
@@ -30,12 +33,15 @@ def number(value: float, decimals: int = 3, sign: bool = False) -> str:
 
     >>> number(-1234.5, 1), number(0.0004, 3, sign=True), number(0.1, 1, sign=True)
     ('−1,234.5', '0.000', '+0.1')
-    >>> number(-1.5e300)
-    '−1.50×10³⁰⁰'
+    >>> number(-1.5e300), number(1.2e-15, 16)
+    ('−1.50×10³⁰⁰', '1.20×10⁻¹⁵')
     """
     if not math.isfinite(value):
         return "–" if math.isnan(value) else ("∞" if value > 0 else MINUS + "∞")
-    digits = power(value, 2) if abs(value) >= LARGE else f"{abs(value):,.{decimals}f}"
+    if decimals > MANY_ZEROS and not value:
+        return "0"
+    powered = abs(value) >= LARGE or (decimals > MANY_ZEROS and abs(value) < FEW_ZEROS)
+    digits = power(value, 2) if powered else f"{abs(value):,.{decimals}f}"
     if not digits.strip("0.,"):
         return digits
     return (MINUS if value < 0 else "+" if sign else "") + digits
@@ -47,21 +53,27 @@ def limit(value: float, decimals: int = 3) -> str:
     >>> limit(0.12415, 2), limit(0.0002, 1)
     ('0.13', '0.1')
     """
-    return number(raised(value, ".2e" if abs(value) >= LARGE else f".{decimals}f"), decimals)
+    powered = abs(value) >= LARGE or (decimals > MANY_ZEROS and 0.0 < abs(value) < FEW_ZEROS)
+    return number(raised(value, ".2e" if powered else f".{decimals}f"), decimals)
+
+
+def short(value: float, up: bool = False) -> str:
+    """Write a figure for the terminal: three digits, two when small; ``up`` rounds up, for a limit.
+
+    >>> short(-0.11288), short(-0.00746), short(1234.56), short(0.0), short(0.84901, up=True)
+    ('-0.113', '-0.0075', '1,234.6', '0', '0.85')
+    """
+    if value == 0.0 or not math.isfinite(value):  # a mean of squares may be too large for a number
+        return "0" if value == 0.0 else "-"
+    size = abs(value)
+    digits = ".3g" if size >= 1e15 else ",.1f" if size >= 100.0 else ".4g" if size >= 1.0 else ".3g"
+    digits = ".2g" if size < 0.01 else digits
+    return short(raised(value, digits)) if up else format(value, digits)
 
 
 def count(n: int) -> str:
     """Write a whole number with thousands: 6,787."""
     return number(n, 0)
-
-
-def some(n: int, noun: str) -> str:
-    """Write a count with its noun, which is plural unless there is one.
-
-    >>> some(1, "row"), some(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{count(n)} {noun}{'' if n == 1 else 's'}"
 
 
 def word(n: int) -> str:
@@ -97,6 +109,18 @@ def plain(value: float) -> str:
     text = format(Decimal(repr(float(value))), "f")
     text = text.removesuffix(".0")
     return MINUS + text[1:] if text.startswith("-") else text
+
+
+def edge(value: float) -> str:
+    """Write the edge of a bin, with a power of ten where it begins with many zeros.
+
+    >>> edge(0.05), edge(-5e-10)
+    ('0.05', '−5×10⁻¹⁰')
+    """
+    if not value or abs(value) >= 10.0**-MANY_ZEROS * 100.0:
+        return plain(value)
+    digits = len(Decimal(repr(value)).normalize().as_tuple().digits)
+    return (MINUS if value < 0 else "") + power(value, digits - 1)
 
 
 def gap(value: float) -> str:
@@ -139,27 +163,17 @@ def decimals(*values: float) -> int:
 
 def date(seconds: float) -> str:
     """Write a day in UTC in full: 2 April 2014."""
-    at = _utc(seconds)
+    at = EPOCH + timedelta(seconds=seconds)
     return f"{at.day} {MONTHS[at.month - 1]} {at.year}"
-
-
-def short_date(seconds: float) -> str:
-    """Write a day in UTC with a three-letter month: 2 Apr 2014."""
-    at = _utc(seconds)
-    return f"{at.day} {MONTHS[at.month - 1][:3]} {at.year}"
 
 
 def month(seconds: float) -> str:
     """Write a month in UTC: Apr 2014."""
-    at = _utc(seconds)
+    at = EPOCH + timedelta(seconds=seconds)
     return f"{MONTHS[at.month - 1][:3]} {at.year}"
 
 
 def moment(seconds: float) -> str:
     """Write a time of day in UTC: 15 Nov 2026, 20:20 UTC."""
-    return f"{short_date(seconds)}, {_utc(seconds):%H:%M} UTC"
-
-
-def _utc(seconds: float) -> datetime:
-    # Counted from the epoch, so that dates before 1970 work on every platform.
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    at = EPOCH + timedelta(seconds=seconds)
+    return f"{at.day} {MONTHS[at.month - 1][:3]} {at.year}, {at:%H:%M} UTC"

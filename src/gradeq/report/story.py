@@ -1,34 +1,177 @@
-"""What a report says, as data: frozen values that a run fills in and a page only formats.
-
-Every field is a number, a text, a flag, None, or a tuple of such, so ``as_json`` writes a story
-down whole. Nothing here computes; nothing on the page computes what is not here. A bias never
-comes without a loss: both are required fields of :class:`Verdict` and :class:`Group`.
-"""
+"""A report as data: a run fills in these values, a page formats them."""
 
 import dataclasses
 import json
 import math
+import platform
+import time
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from gradeq.report.charts import Axis as Axis
-from gradeq.report.charts import Bin as Bin
-from gradeq.report.charts import HeatMap as HeatMap
-from gradeq.report.charts import HeatRow as HeatRow
-from gradeq.report.charts import Histogram as Histogram
-from gradeq.report.charts import Line as Line
-from gradeq.report.charts import Panel as Panel
-from gradeq.report.charts import Reliability as Reliability
-from gradeq.report.charts import Rolling as Rolling
-from gradeq.report.charts import Span as Span
-from gradeq.report.charts import Spark as Spark
-from gradeq.report.charts import StepPoint as StepPoint
-from gradeq.report.charts import Tracked as Tracked
-from gradeq.report.charts import Values as Values
+import numpy as np
+
+from gradeq._version import __version__
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Values = tuple[float | None, ...]
+"""A plotted series; None where nothing is drawn."""
+
+Axis = Literal["row", "date", "number"]
+"""How x reads: row numbers from 1, seconds since 1970 (UTC), or any other number."""
 
 
 @dataclass(frozen=True)
-class Pair:
+class RollingError:
+    """A rolling error before and after with the line it should follow (0 for a bias)."""
+
+    name: str
+    target: float
+    before: Values
+    after: Values
+
+
+@dataclass(frozen=True)
+class Span:
+    """A shaded stretch of the x axis and the words written in it; ``end`` None: to the end."""
+
+    start: float
+    end: float | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """Trailing means over ``window`` labelled rows, at most 420 points, on one x axis.
+
+    before, after   mean raw and served value (of an interval: the lower end);
+    before_upper, after_upper   the upper end, empty otherwise;
+    labels          mean label (of a 0/1 label: the label rate);
+    tracked         rolling bias (target 0) or coverage; the first three are drawn;
+    width_before, width_after   mean width of an interval, empty otherwise;
+    begin           x of the first row, where the axis starts (the first window ends later).
+    """
+
+    axis: Axis
+    axis_name: str
+    window: int
+    x: tuple[float, ...]
+    before: Values
+    after: Values
+    labels: Values
+    tracked: tuple[RollingError, ...]
+    before_upper: Values = ()
+    after_upper: Values = ()
+    begin: float | None = None
+    span: Span | None = None
+    width_before: Values = ()
+    width_after: Values = ()
+
+
+@dataclass(frozen=True)
+class Spark:
+    """A group's own rolling error, small; x on the axis of :class:`Rolling`."""
+
+    x: tuple[float, ...]
+    before: Values
+    after: Values
+
+
+@dataclass(frozen=True)
+class StepPoint:
+    """One step of the sweep: loss and worst |error| had it been used on these same rows.
+
+    ``step`` is eta (K for Elo); 0 means no layer.
+    """
+
+    step: float
+    loss: float
+    worst: float
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class NamedCurve:
+    """A line and its name."""
+
+    name: str
+    values: Values
+
+
+@dataclass(frozen=True)
+class ThetaPanel:
+    """Theta over time for the parameters of one ``--by`` column ("" when there are no groups)."""
+
+    by: str
+    axis: Axis
+    x: tuple[float, ...]
+    lines: tuple[NamedCurve, ...]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of served values between consecutive ``edges``.
+
+    low, high      the allowed range, None for no limit;
+    below, above   how many values lie outside; minimum, maximum   the extremes served.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    minimum: float
+    maximum: float
+    low: float | None = None
+    high: float | None = None
+    below: int = 0
+    above: int = 0
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Rows (of Elo: games) whose predicted probability fell in one bin, with a 95 % interval."""
+
+    predicted: float
+    actual: float
+    games: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Predicted against actual frequency for the raw and the served probabilities, and their scores.
+
+    ``brier`` and ``log``: mean squared error and mean log loss, before and after.
+    """
+
+    before: tuple[Bin, ...]
+    after: tuple[Bin, ...]
+    brier: tuple[float, float]
+    log: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class HeatRow:
+    """One group's error in each period, before and after; None where a period has few labels."""
+
+    by: str
+    name: str
+    rows: tuple[int, ...]
+    before: Values
+    after: Values
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Errors (biases, or coverage minus target) of groups by period, periods in words."""
+
+    periods: tuple[str, ...]
+    rows: tuple[HeatRow, ...]
+
+
+@dataclass(frozen=True)
+class BeforeAfter:
     """One quantity for the raw prediction (``before``) and for what was served (``after``)."""
 
     before: float
@@ -36,30 +179,31 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Coverage:
+class CoverageFigures:
     """Share of labels covered; ``name`` is the level as typed ("0.9") or "interval".
 
-    ``held``: the same of the raw and the served values inside their limits, where labels are judged by values before.
+    ``held``: the same for the clipped values (a field of HTTP answers), where coverage is judged before the limits.
     """
 
     name: str
     target: float
     before: float
     after: float
-    held: Pair | None = None
+    held: BeforeAfter | None = None
 
 
 @dataclass(frozen=True)
-class Loss:
+class LossFigures:
     """Mean loss over the labelled rows; ``name`` in small letters, e.g. "squared error".
 
-    ``negligible``: a rise by as much is rounding.
+    ``negligible``: a rise that rounding explains. ``rounding``: all errors are within the rounding of the labels.
     """
 
     name: str
     before: float
     after: float
     negligible: float = 0.0
+    rounding: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,10 +227,11 @@ class Certificate:
     exact    constant step: the bias itself follows from the state; False: steps varied, the sum of
              step times gradient equals the move of theta and the bias is the stored sum.
     bound    None where no theorem fits.
-    vacuous  the bound is no smaller than the raw error.
+    vacuous  the bound is not below the raw error.
     loose    the bound is larger than the |bias| before.
     rounding how much of the gap rounding alone may explain.
-    over     which labels it is about, where they are not those of the figures beside it.
+    over     which labels it covers, if not those of the figures beside it.
+    coverage_bound  the bound on coverage less target, if it differs and is informative.
     """
 
     value: float
@@ -97,6 +242,7 @@ class Certificate:
     loose: bool = False
     rounding: float = 0.0
     over: str = ""
+    coverage_bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -106,10 +252,10 @@ class Verdict:
     ``nothing``: no label was learned from. ``shadow``: raw values were served, and ``after`` is what would have been.
     """
 
-    loss: Loss
+    loss: LossFigures
     certificate: Certificate
-    bias: Pair | None = None
-    coverage: tuple[Coverage, ...] = ()
+    bias: BeforeAfter | None = None
+    coverage: tuple[CoverageFigures, ...] = ()
     worst: Worst | None = None
     nothing: bool = False
     shadow: bool = False
@@ -143,7 +289,7 @@ class Group:
     label_mean: float
     before: float
     after: float
-    loss: Pair
+    loss: BeforeAfter
     bound: float | None
     vacuous: bool = False
     target: float | None = None
@@ -157,8 +303,8 @@ class LevelRow:
 
     name: str
     target: float
-    coverage: Pair
-    loss: Pair
+    coverage: BeforeAfter
+    loss: BeforeAfter
     bound: float | None
     vacuous: bool = False
 
@@ -170,7 +316,7 @@ class WideSeries:
     name: str
     rows: int
     after: float
-    loss: Pair
+    loss: BeforeAfter
     width: float | None = None
 
 
@@ -209,7 +355,7 @@ class Worked:
 
     ``eta`` None: the step varied, and the stored sum of errors ``total`` stands in for the move.
     ``penalty``: the average slope of a penalty, which moves u too; the average is then over all
-    ``n`` rows, of which ``own`` are those of ``name``. ``tail`` says what the average is.
+    ``n`` rows; ``own`` counts the rows of ``name``. ``tail`` says what the average is.
     """
 
     name: str
@@ -238,15 +384,15 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Made:
+class Provenance:
     """Where a page comes from: files, time (seconds since 1970), versions, command, state."""
 
     source: str
-    at: float
-    version: str
-    versions: str
     command: str
     state: str | None = None
+    at: float = dataclasses.field(default_factory=time.time)
+    version: str = __version__
+    versions: str = f"gradeq {__version__}, Python {platform.python_version()}, numpy {np.__version__}"
 
 
 @dataclass(frozen=True)
@@ -255,7 +401,7 @@ class Story:
     column that averages are weighted by: ``labelled`` then counts weights above 0 only."""
 
     kind: Literal["debias", "quantile"]
-    made: Made
+    made: Provenance
     prediction: tuple[str, ...]
     label: str
     by: tuple[str, ...]
@@ -273,15 +419,15 @@ class Story:
     groups_total: int = 0
     levels: tuple[LevelRow, ...] = ()
     frontier: tuple[StepPoint, ...] = ()
-    theta: tuple[Panel, ...] = ()
+    theta: tuple[ThetaPanel, ...] = ()
     theta_scale: str = ""
     histogram: Histogram | None = None
     data: tuple[Fact, ...] = ()
     weight: str = ""
-    width: Pair | None = None  # mean width of an interval
+    width: BeforeAfter | None = None  # mean width of an interval
     reliability: Reliability | None = None
     heat: HeatMap | None = None
-    steps: Panel | None = None  # the step in force, where it changed
+    steps: ThetaPanel | None = None  # the step in force, where it changed
     series: ManySeries | None = None
 
 
@@ -315,7 +461,7 @@ class Curves:
     axis: Axis
     axis_name: str
     x: tuple[float, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[NamedCurve, ...]
 
 
 @dataclass(frozen=True)
@@ -333,17 +479,17 @@ class EloStory:
     """An Elo run. ``noun`` is what plays ("model", "team", "player").
 
     ``loss`` before is a coin flip's (ln 2), after the pre-game predictions'; None without results.
-    ``ties``: None where a state does not tell. ``fitted``: the weight
-    of the fit of all games in the board; the rest are strengths of the moment. ``residual``: what the
-    solver left of the fit's equations, in games; None where there is no fit.
+    ``ties``: None if the state does not record them. ``fitted``: the weight
+    of the fit of all games in the board; the rest are current strengths. ``residual``: what the
+    solver left of the fit's equations, in games; None without a fit.
     """
 
-    made: Made
+    made: Provenance
     a: str
     b: str
     games: int
     players: int
-    loss: Loss | None
+    loss: LossFigures | None
     certificate: Certificate
     rows: tuple[Player, ...]
     k: float
@@ -362,21 +508,20 @@ class EloStory:
     curves: Curves | None = None
     bins: tuple[Bin, ...] = ()
     frontier: tuple[StepPoint, ...] = ()
-    added: int | None = (
-        None  # games of this run, where ``games`` and ``loss`` are since a state began
-    )
+    added: int | None = None  # games of this run, where ``games`` and ``loss`` are since a state began
 
 
-def as_json(story: Any) -> str:
+def as_json(story: "DataclassInstance") -> str:
     """Write a story, or anything made of such parts, as JSON text; a number that is not finite becomes null."""
-    return json.dumps(_finite(dataclasses.asdict(story)), allow_nan=False, ensure_ascii=False)
+    return json.dumps(finite(dataclasses.asdict(story)), allow_nan=False, ensure_ascii=False)
 
 
-def _finite(value: object) -> object:
+def finite(value: object) -> object:
+    """A value as JSON can write it: a number that is not finite becomes None."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -1,7 +1,4 @@
-"""Plain descent on one margin a row: s = link(f, z'u), u <- u - eta (w e) z.
-
-Debiasing, generalised linear models, linear quantile tracking and risk control are this rule with other parts.
-"""
+"""Gradient descent on one margin a row, plain or proximal: s = link(f, z'u), u <- u - eta (w e) z."""
 
 from __future__ import annotations
 
@@ -11,22 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gradeq.errors import Diverging
+from gradeq.errors import Diverging, TicketError
+from gradeq.geometries import Geometry
 from gradeq.kernels import descent as loops
-from gradeq.kernels.account import (
-    COLUMNS,
-    EMPTY,
-    HIGH,
-    LEAN,
-    LOW,
-    MERGED,
-    PATH,
-    ROUND,
-    SMALLEST,
-    STEPS,
-)
-from gradeq.kernels.call import run_loop
-from gradeq.kernels.forms import Full, Later, Lean, margin
+from gradeq.kernels.account import COLUMNS, EMPTY, HIGH, LEAN, LOW, MERGED, PATH, ROUND, ROWS, SMALLEST, STEPS
+from gradeq.kernels.choice import run_loop, unsigned
+from gradeq.kernels.descent import Full, Later, Lean, Unpenalised, gather, margin, proximal, step
 from gradeq.ledger.batch import Batch, spelled
 from gradeq.ledger.facts import CORRECTED, HEAVIEST, LATEST
 from gradeq.ledger.facts import MERGED as JOINED
@@ -36,11 +23,27 @@ from gradeq.ledger.values import Place, Posting
 from gradeq.links import Link
 from gradeq.losses import Loss
 from gradeq.penalties import Penalty
-from gradeq.rules import entries
-from gradeq.rules.entries import column as numbers
-from gradeq.rules.lean import LEAN_COLUMNS, PENALTY_COLUMNS, counted, entered
-from gradeq.rules.passes import IDLE, forms_of, given, kept, tallied
-from gradeq.rules.rule import MOST, Judged, Measured, diverging, slopes_at
+from gradeq.records import copy_with
+from gradeq.rules import rule
+from gradeq.rules.rule import (
+    IDLE,
+    LARGEST_FINITE,
+    LEAN_COLUMNS,
+    PENALTY_COLUMNS,
+    STEP,
+    Entries,
+    Judged,
+    Measured,
+    counted,
+    diverging,
+    entered,
+    forms_of,
+    given,
+    kept,
+    slopes_at,
+    tallied,
+)
+from gradeq.rules.rule import as_column as numbers
 from gradeq.schedules import Schedule
 
 
@@ -58,12 +61,8 @@ def common_columns(start: tuple[float, ...], penalty: bool, totals: bool) -> lis
         account("sums", "parameter", levels),
         Column("path", "parameter", (0.0,) * PATH, (LARGER, SUM, LARGER), lazy=True, low=0.0),
         Column("total_path", "layer", (0.0,) * PATH, (LARGER, SUM, LARGER), lazy=True, low=0.0),
-        Column(
-            "steps", "parameter", (0.0,) * STEPS, (SUM,) * STEPS, lazy=True, low=0.0, later=True
-        ),
-        Column(
-            "total_steps", "layer", (0.0,) * STEPS, (SUM,) * STEPS, lazy=True, low=0.0, later=True
-        ),
+        Column("steps", "parameter", (0.0,) * STEPS, (SUM,) * STEPS, lazy=True, low=0.0, later=True),
+        Column("total_steps", "layer", (0.0,) * STEPS, (SUM,) * STEPS, lazy=True, low=0.0, later=True),
     ]
     if totals:
         found.append(account("total", "layer", levels))
@@ -74,7 +73,7 @@ def common_columns(start: tuple[float, ...], penalty: bool, totals: bool) -> lis
 
 
 NEAR = 10.0  # times the largest residual: a parameter within has not left its range
-FARTHEST = MOST / NEAR
+FARTHEST = LARGEST_FINITE / NEAR
 
 
 def corrected(state: State) -> bool:
@@ -102,7 +101,6 @@ class Descent:
 
     @property
     def stride(self) -> int:
-        """Numbers of an account."""
         return LEAN if self.lean else COLUMNS
 
     def columns(self) -> list[Column]:
@@ -124,11 +122,9 @@ class Descent:
 
     @property
     def later(self) -> bool:
-        """A lean account is entered at once."""
         return not self.lean
 
     def measure(self, s: float, f: float, y: float, memo: tuple[float, ...]) -> Measured:
-        """The error of what was served."""
         return self.loss.slope(s, y), memo
 
     def judge(self, s: Any, f: Any, y: Any, memo: tuple[float, ...]) -> Judged:
@@ -147,7 +143,7 @@ class Descent:
         if about is not None:
             centre, y = about
         params, values, u, e = place[0], row[1], state.u, sign * (w * error)
-        near = NEAR * state.farthest if self.ranged else MOST  # no range is smaller than this
+        near = NEAR * state.farthest if self.ranged else LARGEST_FINITE  # no range is smaller than this
         if self.penalty is not None and sign > 0.0 and late:
             dragged(state, params, values, eta, slopes, e)
         elif len(params) == 1:  # the move of one entry, without a loop
@@ -173,7 +169,7 @@ class Descent:
         if self.lean:
             entered(state, params, posting, error)
 
-    def account(self, state: State, own: entries.Entries) -> None:
+    def account(self, state: State, own: rule.Entries) -> None:
         """Enter labels into the accounts, in order."""
         f, s, y, link = numbers(own.base), numbers(own.served), numbers(own.y), self.link
         centre = f if own.centre is own.base else numbers(own.centre)
@@ -182,7 +178,7 @@ class Descent:
             reach = own.w * np.array([link.reach(x) for x in centre.tolist()])
         blur = ROUND * (abs(centre) + abs(y))
         judged = self.judge(s, f, y, ())
-        entries.enter(state, own, judged, (link.tracked(centre, y),), (blur,), reach)
+        rule.enter(state, own, judged, (link.tracked(centre, y),), (blur,), reach)
 
     def _hold(self, state: State, entry: Posting, residual: float, x: float) -> None:
         """Refuse a move to x that leaves the proven range."""
@@ -201,11 +197,11 @@ class Descent:
         proven for the squared error.
         """
         if not self.ranged or not posting.first or corrected(state):
-            return MOST
+            return LARGEST_FINITE
         residual = widest_residual(state, residual)
         state.farthest = min(residual, FARTHEST)
         late, heavy = max(posting.late, default=1), max(1.0, posting.weight)
-        return min(MOST, self._radius(state, 1.0) * late * heavy * residual)
+        return min(LARGEST_FINITE, self._radius(state, 1.0) * late * heavy * residual)
 
     def _radius(self, state: State, more: float) -> float:
         spread = math.sqrt(state.total[0] + more) if self.totals else 1.0
@@ -226,7 +222,7 @@ class Descent:
         if penalty is not None:  # it moves every parameter, so none can be held
             rows = spelled(batch.rows, state.counts["parameter"])
             values = np.ascontiguousarray(rows.values)
-            batch = batch._replace(rows=rows._replace(values=values, single=False, width=0))
+            batch = copy_with(batch, rows=copy_with(rows, values=values, single=False, width=0))
         account = Lean() if self.lean else Full() if state.remembers("sums") else Later()
         pull = loops.Free() if penalty is None else loops.Pulled()
         rows, terms = forms_of(batch, state.counts["parameter"])
@@ -246,7 +242,7 @@ class Descent:
             counted(state, batch)
         return served, None
 
-    def tally(self, state: State, batch: Batch, served: Any, centre: Any = None) -> None:
+    def tally(self, state: State, batch: Batch, served: object, centre: object = None) -> None:
         """Enter the posted rows into the accounts; ``centre`` is what z'u moved, if not the base prediction."""
         columns = given(batch, served, centre)
         tallied(self.link, self.loss, Full(), batch, columns, kept(state))
@@ -287,17 +283,11 @@ def widest_residual(state: State, own: float) -> float:
 
 
 def largest(values: Any) -> float:
-    """The largest size of any; not finite if one is not."""
     return max(-float(values.min(initial=0.0)), float(values.max(initial=0.0)))
 
 
 def dragged(
-    state: State,
-    params: tuple[int, ...],
-    values: tuple[float, ...],
-    eta: float,
-    pulling: tuple[float, ...],
-    e: float,
+    state: State, params: tuple[int, ...], values: tuple[float, ...], eta: float, pulling: tuple[float, ...], e: float
 ) -> None:
     """u <- u - eta (e z + the penalty's slopes at serving); raises ``Diverging`` with nothing changed."""
     u = state.u
@@ -305,6 +295,95 @@ def dragged(
     slopes = [*pulling, *([0.0] * (len(u) - len(pulling)))]
     kept = (u[:], state.pulls[:], state.drags[:])
     loops.drag(u, params, values, 0, len(params), eta, e, slopes, state.pulls, state.drags)
-    if not all(-MOST <= x <= MOST for x in u):
+    if not all(-LARGEST_FINITE <= x <= LARGEST_FINITE for x in u):
         state.u, state.pulls, state.drags = kept
         raise diverging(eta)
+
+
+PROXIMAL_COLUMNS = (
+    column("theta", "parameter", (0.0,), MOVE),
+    column("normals", "parameter", (0.0,)),
+    column("returned", "parameter", (0.0,)),
+)
+MOVING = ("u", "theta", "pulls", "drags", "normals", "returned")  # what a step changes
+
+
+@dataclass(frozen=True)
+class Proximal:
+    """Descent on a set, or with a penalty in proximal form.
+
+    The greedy form starts each step from dual(theta), so it takes labels only in the order of serving; ``lazy``
+    keeps the plain sum of steps, and labels may come in any order.
+    """
+
+    link: Link
+    loss: Loss
+    schedule: Schedule
+    geometry: Geometry
+    penalty: Penalty | None = None
+    lazy: bool = False
+
+    width = 1
+    stride = LEAN
+    later = False
+
+    def columns(self) -> list[Column]:
+        """u, lean accounts, theta, and what penalty and geometry did."""
+        return [*LEAN_COLUMNS, *PENALTY_COLUMNS, *PROXIMAL_COLUMNS]
+
+    def serve(
+        self, state: State, place: Place, values: tuple[float, ...], f: float
+    ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
+        """link(f, z'theta); how many labels came before is noted."""
+        theta, penalty = state.theta, self.penalty
+        s = self.link.serve(f, margin(theta, place.params, values, 0, len(values)))
+        slopes = () if penalty is None else tuple(penalty.slope(x) for x in theta)
+        return s, (state.heard[ROWS],), slopes
+
+    def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
+        return self.loss.slope(served, y), memo
+
+    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+        return (self.loss.slope(served, y),), ()
+
+    def add(self, state: State, place: Place, posting: Posting, error: float) -> None:
+        """One step of mirror descent, and the accounts."""
+        between = state.heard[ROWS] - posting.memo[0]
+        if between and not self.lazy:
+            raise TicketError(
+                f"{self.geometry!r} in greedy form takes labels in the order of serving, but {between:g} "
+                "came in between; post each before the next update, or be lazy"
+            )
+        u, theta, pulls, drags, normals, returned = (getattr(state, name)[:] for name in MOVING)
+        gradient, scratch = list(posting.slopes) or [0.0] * len(u), [0.0] * len(u)
+        e, eta = posting.sign * (posting.weight * error), posting.eta
+        values = posting.row.values
+        gather(place.params, values, 0, len(values), eta, e, gradient, pulls, drags)
+        last = [state.heard[STEP]]
+        step(self.geometry, gradient, eta, self.lazy, last, u, theta, normals, returned, scratch)
+        if not all(-LARGEST_FINITE <= x <= LARGEST_FINITE for x in u):
+            raise diverging(eta)
+        state.u, state.theta, state.pulls, state.drags = u, theta, pulls, drags
+        state.normals, state.returned = normals, returned
+        entered(state, place.params, posting, error)
+
+    def account(self, state: State, own: Entries) -> None:
+        """Never: lean accounts are entered at once."""
+
+    def run(self, state: State, batch: Batch) -> tuple[Any, None]:
+        """One pass serves and learns, a second keeps the accounts; the caller undoes both if this raises."""
+        n, parameters = len(batch.base), len(state.u)
+        served = np.empty(n)
+        rows = spelled(batch.rows, parameters)
+        columns = (batch.base, batch.labels, batch.weights, batch.etas, self.lazy)
+        entries = (*unsigned(rows.starts, rows.params), rows.values)
+        moving = (np.array(state.heard[STEP:]), *(state.view(name) for name in MOVING))
+        scratch = (np.empty(parameters), np.empty(parameters))
+        parts = (self.link, self.loss, self.penalty or Unpenalised(), self.geometry)
+        run_loop(proximal, parts, (*columns, *entries, *moving, served, *scratch), n)
+        if not np.isfinite(state.view("u")).all():
+            raise diverging(float(batch.etas.max(initial=0.0)))
+        own = copy_with(batch, rows=rows, plain=False)
+        tallied(self.link, self.loss, Lean(), own, given(own, served), kept(state))
+        counted(state, batch)
+        return served, None

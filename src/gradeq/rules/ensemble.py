@@ -14,21 +14,30 @@ import numpy as np
 
 from gradeq.errors import BadInput
 from gradeq.geometries import EntropicSimplex
-from gradeq.kernels import ensemble as loops
+from gradeq.kernels import trackers as loops
 from gradeq.kernels.account import BEFORE, COLUMNS, LOSS_BEFORE, ROUND, enter
-from gradeq.kernels.call import run_loop
-from gradeq.kernels.driver import Row, driven
-from gradeq.kernels.forms import Full
+from gradeq.kernels.choice import PassRow, driven, run_loop
+from gradeq.kernels.descent import Full
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MEAN, Column, State, column
 from gradeq.ledger.values import Place, Posting
 from gradeq.links import Identity
 from gradeq.losses import Quantile
+from gradeq.records import copy_with
 from gradeq.rules.descent import Descent
-from gradeq.rules.entries import Entries
 from gradeq.rules.levels import Levels
-from gradeq.rules.passes import given, kept, tallied
-from gradeq.rules.rule import MOST, Judged, Measured, diverging, rows_of, views
+from gradeq.rules.rule import (
+    LARGEST_FINITE,
+    Entries,
+    Judged,
+    Measured,
+    diverging,
+    given,
+    kept,
+    rows_of,
+    tallied,
+    views,
+)
 from gradeq.schedules import Constant, Schedule
 
 
@@ -68,17 +77,14 @@ class Ensemble:
 
     @cached_property
     def _plain(self) -> Descent:
-        """What keeps the account where no final tracker does."""
         return Descent(Identity(), self._loss, Constant(self.nu))
 
     @property
     def schedule(self) -> Schedule:
-        """That of the final tracker; without one, of the weights."""
         return (self.final or self._plain).schedule
 
     @property
     def _last(self) -> int:
-        """How many numbers of a memo are the final tracker's."""
         return int(isinstance(self.final, Levels))
 
     def columns(self) -> list[Column]:
@@ -96,8 +102,8 @@ class Ensemble:
         self, state: State, place: Place, values: tuple[float, ...], f: float
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """The ensemble's quantile, moved by the final tracker."""
-        room = loops.Room(0, [0.0] * len(self.nus), [0.0])
-        self._blend.serve(self._loss, self._geometry, Row((f,)), state, room, 0)
+        room = loops.EnsembleScratch(0, [0.0] * len(self.nus), [0.0])
+        self._blend.serve(self._loss, self._geometry, PassRow((f,)), state, room, 0)
         held, q = room.held, room.mixed[0]
         if self.final is None:
             return q, (q, *held), ()
@@ -113,12 +119,10 @@ class Ensemble:
         """The miss of what was served."""
         last = self._last
         if len(memo) != last + 1 + len(self.nus):
-            raise BadInput(
-                "this ticket has other trackers than this layer; post it where it was served"
-            )
+            raise BadInput("this ticket has other trackers than this layer; post it where it was served")
         return (self.final or self._plain).measure(served, base, y, memo[:last])[0], memo
 
-    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+    def judge(self, served: object, base: object, y: object, memo: tuple[float, ...]) -> Judged:
         """The miss and loss of what was served, and of the base forecast."""
         return (self.final or self._plain).judge(served, base, y, memo[: self._last])
 
@@ -134,16 +138,16 @@ class Ensemble:
         first, last = sign > 0.0 and len(late) > 0, self._last
         q, learned = memo[last], loops.Learned(state.thetas[:], state.zs[:], state.ws[:])
         if first:
-            row = Row((f,), (y,), (w,), (eta / self.schedule.step(1),))
-            room = loops.Room(0, memo[last + 1 :], (q,))
+            row = PassRow((f,), (y,), (w,), (eta / self.schedule.step(1),))
+            room = loops.EnsembleScratch(0, memo[last + 1 :], (q,))
             self._blend.post(self._loss, self._geometry, row, learned, room, 0, 0, False)
-            if not all(-MOST <= x <= MOST for own in learned for x in own):
+            if not all(-LARGEST_FINITE <= x <= LARGEST_FINITE for own in learned for x in own):
                 raise diverging(max(self.nus))
         if self.final is not None:
             self.final.add(state, place, posting, error, (q, y))
         else:
             (_, raw), (after, before) = self._plain.judge(s, f, y, ())
-            r, blur = y - f, ROUND * (abs(f) + abs(y))
+            r, blur = y - f, ROUND * (abs(f) + abs(y))  # type: ignore[arg-type]
             enter(state.sums, 0, error, raw, after, before, r, blur, w, w, 1.0, 0.0, sign)
         if first:
             state.thetas, state.zs, state.ws = learned
@@ -156,9 +160,9 @@ class Ensemble:
         carried = []
         for k, ticket in enumerate(batch.carried):
             mixed[k], held[k] = ticket.memo[last], ticket.memo[last + 1 :]
-            carried.append(ticket._replace(base=ticket.memo[last], memo=ticket.memo[:last]))
-        room = loops.Room(0 if batch.at_once else count, held.reshape(-1), mixed)
-        rows = rows_of(state, batch)._replace(etas=batch.etas / self.schedule.step(1))
+            carried.append(copy_with(ticket, base=ticket.memo[last], memo=ticket.memo[:last]))
+        room = loops.EnsembleScratch(0 if batch.at_once else count, held.reshape(-1), mixed)
+        rows = copy_with(rows_of(state, batch), etas=batch.etas / self.schedule.step(1))
         parts = (self._blend, self._loss, self._geometry, rows, views(loops.Learned, state), room)
         run_loop(driven, parts, (), n * count)
         state.heard[0] += float(len(batch.posts))
@@ -167,10 +171,10 @@ class Ensemble:
         served, memos = mixed, np.empty((n, 0))
         account = np.array(state.sums)
         if self.final is not None:
-            served, found = self.final.run(state, batch._replace(base=mixed, carried=carried))
+            served, found = self.final.run(state, copy_with(batch, base=mixed, carried=carried))
             memos = memos if found is None else found
-        still, sums = batch._replace(etas=np.zeros(n)), state.view("sums")
-        own = kept(state)._replace(sums=account)
+        still, sums = copy_with(batch, etas=np.zeros(n)), state.view("sums")
+        own = copy_with(kept(state), sums=account)
         tallied(Identity(), self._loss, Full(), still, given(still, served), own)
         # What was before is the base forecast, not the mix that the final tracker moved.
         whole = slice(COLUMNS) if self.final is None else [BEFORE, LOSS_BEFORE]

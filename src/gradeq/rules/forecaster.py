@@ -19,9 +19,8 @@ from gradeq.kernels.rating import STRIDE, gap, offset, win_chance
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import Column, State
 from gradeq.ledger.values import Place, Posting
+from gradeq.records import copy_with
 from gradeq.rules.drift import NO_DATES, WORK, Drift, enter_scores
-from gradeq.rules.entries import Entries
-from gradeq.rules.passes import IDLE
 from gradeq.rules.rating import (
     COIN,
     JUDGE,
@@ -36,7 +35,7 @@ from gradeq.rules.rating import (
     play_all,
     sides,
 )
-from gradeq.rules.rule import Judged, Measured
+from gradeq.rules.rule import IDLE, Entries, Judged, Measured
 from gradeq.schedules import Constant
 
 FINAL = 0.01
@@ -44,7 +43,7 @@ FINAL = 0.01
 
 @dataclass(frozen=True)
 class Forecaster:
-    """``drop``: a score of 1/2 is no game. The step, and what the late-label cap may hold back, is the final one."""
+    """``drop``: a score of 1/2 is left out. The step, and what the late-label cap may hold back, is the final one."""
 
     drop: bool = False
     drift: Drift = NO_DATES
@@ -57,32 +56,23 @@ class Forecaster:
 
     @cached_property
     def final(self) -> Rating:
-        """The step that carries the certificate."""
         return Rating(self.schedule, drop=self.drop, drift=self.drift)
 
     def columns(self) -> list[Column]:
-        """Those of the final step: it has filters of its own."""
         return self.final.columns()
 
-    def enter(self, state: State, unread: list[Any]) -> None:
+    def enter(self, state: State, unread: list[object]) -> None:
         """Enter games into the pair table; the filters have heard them."""
         enter_scores(state, unread)
 
-    def shown(self, state: State) -> Any:
-        """The strengths by the heaviest filter."""
+    def ratings(self, state: State) -> Any:
         return self.drift.heaviest(state)
 
     def tracked(self, state: State) -> Any:
-        """The parameters that carry the certificate."""
         return state.view("u")
 
     def serve(
-        self,
-        state: State,
-        place: Place,
-        values: tuple[float, ...],
-        f: float,
-        time: float | None = None,
+        self, state: State, place: Place, values: tuple[float, ...], f: float, time: float | None = None
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """The mix, moved by the final step; noted are what the filters said, their mix, and the time."""
         (a, b, h), drifts = sides(place, values), self.drift.filters
@@ -91,11 +81,9 @@ class Forecaster:
         return win_chance(offset(mix) + gap(state.u, a, b, 0, h)), tuple(memo), ()
 
     def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
-        """The error of what was served."""
         return self.final.measure(served, base, y, memo)
 
     def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
-        """The error and log loss of what was served, and of a coin."""
         return self.final.judge(served, base, y, memo)
 
     def account(self, state: State, own: Entries) -> None:
@@ -109,7 +97,8 @@ class Forecaster:
             raise BadInput("this game does not say what was mixed; post it where it was served")
         if self.drop and posting.y == COIN:
             return
-        game, p = game_of(place, posting), posting.served
+        p: Any = posting.served
+        game = game_of(place, posting)
         if posting.first:
             check_reach(state.u, game, 1.0)
             loops.forecast(JUDGE, drifts.games, drifts.years, state, game, p, memo)
@@ -119,7 +108,6 @@ class Forecaster:
         state.wait(entry(game, memo[-1], posting))
 
     def written(self, state: State) -> State:
-        """A copy whose log loss is what it means."""
         return self.final.written(state)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
@@ -129,7 +117,7 @@ class Forecaster:
         for k, ticket in enumerate(batch.carried):
             memos[k] = ticket.memo
         when = self.drift.years(batch.times, n)
-        kept = kept_of(state)._replace(memos=memos, when=when)
+        kept = copy_with(kept_of(state), memos=memos, when=when)
         play_all((self.drift.filters, self.final.pull, IDLE), batch, games, kept, WORK)
         check(kept.u, FINAL)
         leave_unread(state, batch, games, when)

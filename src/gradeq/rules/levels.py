@@ -15,9 +15,8 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.kernels import levels as loops
 from gradeq.kernels.account import COLUMNS, ROUND
-from gradeq.kernels.call import run_loop
-from gradeq.kernels.driver import driven
-from gradeq.kernels.forms import margin
+from gradeq.kernels.choice import driven, run_loop
+from gradeq.kernels.descent import margin
 from gradeq.kernels.levels import FADE, LOOSE, fade, scale_at, target_of
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MOST as LARGER
@@ -25,10 +24,10 @@ from gradeq.ledger.state import Column, State, column
 from gradeq.ledger.values import Place, Posting
 from gradeq.losses import pinball, pinball_slope
 from gradeq.penalties import Penalty
-from gradeq.rules import entries
+from gradeq.records import copy_with
+from gradeq.rules import rule
 from gradeq.rules.descent import common_columns, dragged
-from gradeq.rules.passes import IDLE
-from gradeq.rules.rule import MOST, Judged, Measured, diverging, rows_of, slopes_at, views
+from gradeq.rules.rule import IDLE, LARGEST_FINITE, Judged, Measured, diverging, rows_of, slopes_at, views
 from gradeq.schedules import Schedule
 
 SINH = loops.SINH
@@ -55,23 +54,18 @@ class Levels:
 
     @property
     def width(self) -> int:
-        """One u for each level."""
         return len(self.taus)
 
     @property
     def stride(self) -> int:
-        """One account for each level."""
         return len(self.taus) * COLUMNS
 
     def columns(self) -> list[Column]:
         """u, accounts, the running scale of each series, the widest gaps of neighbouring forecasts."""
         found = common_columns(self.start, self.penalty is not None, self.totals)
-        found = [each._replace(last=False) for each in found]  # accounts are entered row by row
+        found = [copy_with(each, last=False) for each in found]  # accounts are entered row by row
         if self.curved:
-            found += [
-                column("nums", "key", (0.0,), low=0.0),
-                column("dens", "key", (0.0,), low=0.0),
-            ]
+            found += [column("nums", "key", (0.0,), low=0.0), column("dens", "key", (0.0,), low=0.0)]
         if self.width > 1:
             found.append(column("gaps", "parameter", (0.0,) * (self.width - 1), LARGER, low=0.0))
         return found
@@ -137,26 +131,26 @@ class Levels:
         elif count == 1 and len(params) == 1:  # without a loop
             u, j = state.u, params[0]
             x = u[j] - eta * ((sign * w * error) * values[0])
-            if not -MOST <= x <= MOST:
+            if not -LARGEST_FINITE <= x <= LARGEST_FINITE:
                 raise diverging(eta)
             u[j] = x
         else:
             self._move(state.u, params, values, error, eta, sign * w)
         if self.curved and first:
-            m = centre if count == 1 else centre[count // 2]
-            fade(state.nums, state.dens, place[3], FADE, m, y)
+            m = centre if count == 1 else centre[count // 2]  # type: ignore[index]
+            fade(state.nums, state.dens, place[3], FADE, m, y)  # type: ignore[arg-type]
 
-    def account(self, state: State, own: entries.Entries) -> None:
+    def account(self, state: State, own: rule.Entries) -> None:
         """Enter labels into the accounts, and the gaps of their forecasts, in order."""
-        count, curved, y = len(self.taus), self.curved, entries.column(own.y)
-        served, below = (entries.columns(each, count) for each in (own.served, own.base))
+        count, curved, y = len(self.taus), self.curved, rule.as_column(own.y)
+        served, below = (rule.columns(each, count) for each in (own.served, own.base))
         judged = self.judge(served, below, y, ())
-        base = np.array(entries.columns(own.centre, count))
-        places, scale = np.zeros_like(base), entries.column([memo[0] for memo in own.memo])
+        base = np.array(rule.columns(own.centre, count))
+        places, scale = np.zeros_like(base), rule.as_column([memo[0] for memo in own.memo])
         middle, scales, target, loose = base[count // 2].tolist(), scale.tolist(), y, 0.0
         if curved:
             each = map(target_of, repeat(SINH), y.tolist(), middle, scales)
-            target, loose = entries.column(list(each)), LOOSE
+            target, loose = rule.as_column(list(each)), LOOSE
         if not curved or (base[0] < base[-1]).any():  # else forecasts are where their unit begins
             found, a = [], [0.0] * count
             for row, m, s in zip(base.T.tolist(), middle, scales, strict=True):
@@ -164,7 +158,7 @@ class Levels:
                 found.append(a[:])
             places = np.array(found).T
         blur = loose + ROUND * (abs(target) + abs(places))
-        entries.enter(state, own, judged, target - places, blur, np.isnan(target) * 1.0)
+        rule.enter(state, own, judged, target - places, blur, np.isnan(target) * 1.0)
         for k in range(1, count):
             gaps = state.view("gaps").reshape(-1, count - 1)[:, k - 1]
             for index in own.index:
@@ -181,7 +175,7 @@ class Levels:
             z, at = values[i], j * count
             for k in range(count):
                 x = u[at + k] - eta * ((w * errors[k]) * z)
-                if not -MOST <= x <= MOST:
+                if not -LARGEST_FINITE <= x <= LARGEST_FINITE:
                     raise diverging(eta)
                 moved.append((at + k, x))
         for at, x in moved:
@@ -193,7 +187,7 @@ class Levels:
         served, scales, u = np.empty((n, count)), np.ones(n), state.view("u")
         for k, ticket in enumerate(batch.carried):
             served[k], scales[k] = ticket.served, ticket.memo[0]
-        parts = (loops.Tracked(self.taus, self.curved), size_of(count), self.penalty or IDLE)
+        parts = (loops.LevelsModel(self.taus, self.curved), size_of(count), self.penalty or IDLE)
         records = (
             rows_of(state, batch),
             views(loops.Tracking, state),
@@ -206,17 +200,15 @@ class Levels:
         return served[:, 0] if count == 1 else served, scales[:, None]
 
 
-def size_of(count: int) -> loops.One | loops.Several:
-    """The part that tells a loop how many levels there are."""
-    return loops.One() if count == 1 else loops.Several()
+def size_of(count: int) -> loops.One | loops.SeveralLevels:
+    return loops.One() if count == 1 else loops.SeveralLevels()
 
 
-def room_of(count: int, scales: Any, served: Any, slopes: int, empty: Any) -> loops.Room:
+def room_of(count: int, scales: Any, served: Any, slopes: int, empty: Any) -> loops.LevelsScratch:
     """Where rows are noted, and scratch; ``empty`` makes a list or an array of a size."""
     scratch = map(empty, (count, count, count, 2 * count, 2 * count, slopes))
-    return loops.Room(count, scales, served, *scratch)
+    return loops.LevelsScratch(count, scales, served, *scratch)
 
 
-def listed(values: Any) -> tuple[float, ...]:
-    """The values of all levels: one level has a plain number."""
+def listed(values: object) -> tuple[float, ...]:
     return values if isinstance(values, tuple) else (values,)

@@ -8,8 +8,7 @@ its certificate is the layer's. Means and weights only choose what is served nex
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,18 +16,16 @@ import numpy as np
 from gradeq.errors import BadInput
 from gradeq.kernels import means as loops
 from gradeq.kernels.account import COLUMNS
-from gradeq.kernels.call import run_loop
-from gradeq.kernels.driver import Row, driven
-from gradeq.kernels.means import EXPERTS, GAPS, SAID, room_for
-from gradeq.kernels.mixing import HEDGE, SILENT, weigh
+from gradeq.kernels.choice import PassRow, driven, run_loop
+from gradeq.kernels.means import EXPERTS, GAPS, HEDGE, SAID, SILENT, room_for, weigh
 from gradeq.ledger.batch import Batch, alike
 from gradeq.ledger.state import LEAST, MEAN, MOST, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting
-from gradeq.links import HeldLogit, Logit
+from gradeq.links import ClippedLogit, Logit
+from gradeq.records import copy_with
 from gradeq.rules.descent import Descent
-from gradeq.rules.entries import Entries
-from gradeq.rules.entries import column as numbers
-from gradeq.rules.rule import Judged, Measured, diverging, rows_of, views
+from gradeq.rules.rule import Entries, Judged, Measured, diverging, rows_of, views
+from gradeq.rules.rule import as_column as numbers
 from gradeq.schedules import Schedule
 
 MEMORIES = (10, 30, 100, 300, 1000, 3000, 10000, 30000)  # labels of the layer
@@ -39,7 +36,7 @@ FARTHEST = 1e300  # a residual beyond it would leave the finite numbers
 
 
 def mixing_columns(experts: int) -> list[Column]:
-    """What the weights of so many experts rest on: their losses; Delta and the mean lateness; how many labels."""
+    """The columns behind the weights of the experts: their losses; Delta and the mean lateness; how many labels."""
     return [
         column("losses", "layer", (0.0,) * experts),
         Column("hedge", "layer", (0.0,) * HEDGE, (SUM, MOST), low=0.0),
@@ -63,7 +60,6 @@ def add_squares(state: State, params: Any, each: Any, rows: Any) -> None:
 
 
 def listing(size: int) -> list[float]:
-    """Scratch for an event."""
     return [0.0] * size
 
 
@@ -76,22 +72,20 @@ class Mixed:
 
     final: Descent
     groups: float
+    mix: loops.MeansMix = field(init=False, repr=False, compare=False)
+    schedule: Schedule = field(init=False, repr=False, compare=False)  # these two are those of ``final``
+    later: bool = field(init=False, repr=False, compare=False)
 
     width = 1
     stride = COLUMNS
     penalty = None
     memories = (0.0, *map(float, MEMORIES))  # of every expert; the raw prediction has none
 
-    @property
-    def schedule(self) -> Schedule:
-        """That of the final layer."""
-        return self.final.schedule
-
-    @cached_property
-    def _mix(self) -> loops.Mix:
+    def __post_init__(self) -> None:
         link = self.final.link
-        edge = link.clip if isinstance(link, (Logit, HeldLogit)) else 0.0
-        return loops.Mix(edge > 0.0, edge, self.groups, KEEPS, FADES, FADED)
+        edge = link.clip if isinstance(link, (Logit, ClippedLogit)) else 0.0
+        mix = loops.MeansMix(edge > 0.0, edge, self.groups, KEEPS, FADES, FADED)
+        vars(self).update(mix=mix, schedule=self.final.schedule, later=self.final.later)
 
     def columns(self) -> list[Column]:
         """Those of the final layer; offsets and precisions of the means; the weights'."""
@@ -104,12 +98,10 @@ class Mixed:
             Column("guard", "layer", (0.0, 0.0), (LEAST, MOST)),
         ]
         if self.final.ranged:  # the squared error of a mean
-            squares = Column(
-                "mix_squares", "parameter", (0.0,), (SUM,), low=0.0, later=True, unknown=math.inf
-            )
+            squares = Column("mix_squares", "parameter", (0.0,), (SUM,), low=0.0, later=True, unknown=math.inf)
             found.append(squares)
             if self.final.totals:
-                found.append(squares._replace(name="total_mix_squares", per="layer"))
+                found.append(copy_with(squares, name="total_mix_squares", per="layer"))
         if not self.groups:
             return found
         return [
@@ -125,15 +117,10 @@ class Mixed:
         """The mix, moved by the final layer."""
         memo = listing(SAID)
         room = room_for(memo, (), (), 0, listing)
-        row = Row((f,), (), (), (), (0, len(place.params)), place.params)
-        m = self._mix.speak(self.final.link, row, state, room, 0)
+        row = PassRow((f,), (), (), (), (0, len(place.params)), place.params)
+        m = self.mix.speak(self.final.link, row, state, room, 0)
         s, _, slopes = self.final.serve(state, place, values, m)
         return s, (*memo, m), slopes
-
-    @property
-    def later(self) -> bool:
-        """As for the final layer."""
-        return self.final.later
 
     def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
         """The error of what was served."""
@@ -141,7 +128,7 @@ class Mixed:
             raise BadInput("this ticket does not say what was mixed; post it where it was served")
         return self.final.measure(served, base, y, memo)
 
-    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+    def judge(self, served: object, base: object, y: object, memo: tuple[float, ...]) -> Judged:
         """The error and loss of what was served, and of the raw prediction."""
         return self.final.judge(served, base, y, memo)
 
@@ -168,9 +155,9 @@ class Mixed:
                 state.losses[k] = state.losses[k] + sign * own
             return
         since = max(0.0, float(state.number - number))
-        row = Row((f,), (y,), (w,), (), (0, len(place.params)), place.params)
+        row = PassRow((f,), (y,), (w,), (), (0, len(place.params)), place.params)
         room = room_for(memo, (), (), 0, listing)
-        self._mix.hear(self.final.link, loss, row, state, room, 0, since, False)
+        self.mix.hear(self.final.link, loss, row, state, room, 0, since, False)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass serves and learns, a second keeps the accounts; the caller undoes both if this raises."""
@@ -183,10 +170,8 @@ class Mixed:
         memos = np.empty((1 if batch.at_once else n, SAID + 1))  # the mix comes last
         for k, ticket in enumerate(batch.carried):
             served[k], memos[k], mixes[k] = ticket.served, ticket.memo, ticket.memo[SAID]
-        room = room_for(
-            memos.reshape(-1), mixes, served, 0 if batch.at_once else SAID + 1, np.empty
-        )
-        parts = (self._mix, self.final.link, self.final.loss)
+        room = room_for(memos.reshape(-1), mixes, served, 0 if batch.at_once else SAID + 1, np.empty)
+        parts = (self.mix, self.final.link, self.final.loss)
         run_loop(driven, (*parts, rows_of(state, batch), views(loops.Means, state), room), (), n)
         top = float(batch.etas.max(initial=0.0))
         if not np.isfinite(served).all():

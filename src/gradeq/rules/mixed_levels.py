@@ -15,17 +15,14 @@ import numpy as np
 
 from gradeq.errors import BadInput
 from gradeq.kernels import trackers as loops
-from gradeq.kernels.call import run_loop
-from gradeq.kernels.driver import Row, driven
-from gradeq.kernels.mixing import UNKNOWN
+from gradeq.kernels.choice import PassRow, driven, run_loop
+from gradeq.kernels.means import UNKNOWN
 from gradeq.ledger.batch import Batch
 from gradeq.ledger.state import MEAN, Column, State, column
 from gradeq.ledger.values import Place, Posting
-from gradeq.rules.entries import Entries
 from gradeq.rules.levels import Levels, listed, room_of, size_of
 from gradeq.rules.mixed import listing, mixing_columns
-from gradeq.rules.passes import IDLE
-from gradeq.rules.rule import Judged, Measured, diverging, rows_of, views
+from gradeq.rules.rule import IDLE, Entries, Judged, Measured, diverging, rows_of, views
 from gradeq.schedules import Schedule
 
 RATES = (0.0003, 0.001, 0.01, 0.1, 0.3)
@@ -49,22 +46,19 @@ class MixedLevels:
 
     @property
     def schedule(self) -> Schedule:
-        """That of the final tracker."""
         return self.final.schedule
 
     @property
     def width(self) -> int:
-        """One u for each level."""
         return self.final.width
 
     @property
     def stride(self) -> int:
-        """One account for each level."""
         return self.final.stride
 
     @cached_property
-    def _mix(self) -> loops.Mix:
-        return loops.Mix(self.final.taus, int(self.raw), self.groups, RATES)
+    def _mix(self) -> loops.TrackersMix:
+        return loops.TrackersMix(self.final.taus, int(self.raw), self.groups, RATES)
 
     @property
     def memories(self) -> tuple[float, ...]:
@@ -73,12 +67,10 @@ class MixedLevels:
 
     @property
     def experts(self) -> int:
-        """How many are mixed."""
         return len(RATES) + int(self.raw)
 
     @property
     def noted(self) -> int:
-        """How many numbers of a memo come before the mix."""
         return SCALE + self.experts * self.width
 
     def columns(self) -> list[Column]:
@@ -101,12 +93,12 @@ class MixedLevels:
         ]
 
     def serve(
-        self, state: State, place: Place, values: tuple[float, ...], f: Any
+        self, state: State, place: Place, values: tuple[float, ...], f: object
     ) -> tuple[Any, tuple[float, ...], tuple[float, ...]]:
         """The mix, moved by the final tracker."""
         count, base = self.width, listed(f)
         said, mix = listing(self.experts * count), listing(count)
-        row = Row(base, starts=(0, len(place.params)), index=place.params, keys=(place.key,))
+        row = PassRow(base, starts=(0, len(place.params)), index=place.params, keys=(place.key,))
         self._mix.speak(count, row, state, self._room((), (), 0, said, mix, listing), 0)
         centre = mix[0] if count == 1 else tuple(mix)
         served, last, slopes = self.final.serve(state, place, values, centre)
@@ -114,26 +106,23 @@ class MixedLevels:
 
     @property
     def notes(self) -> int:
-        """How many numbers a memo has."""
         return self.noted + self.width
 
     @property
     def later(self) -> bool:
-        """As for the final tracker."""
         return self.final.later
 
-    def measure(self, served: Any, base: Any, y: float, memo: tuple[float, ...]) -> Measured:
+    def measure(self, served: object, base: object, y: float, memo: tuple[float, ...]) -> Measured:
         """The miss of each level."""
         if len(memo) != self.notes:
             raise BadInput("this ticket does not say what was mixed; post it where it was served")
         return self.final.measure(served, base, y, memo[:SCALE])[0], memo
 
-    def judge(self, served: Any, base: Any, y: Any, memo: tuple[float, ...]) -> Judged:
+    def judge(self, served: object, base: object, y: object, memo: tuple[float, ...]) -> Judged:
         """The miss and the pinball loss of each level, then of each raw forecast."""
         return self.final.judge(served, base, y, memo[:SCALE])
 
     def account(self, state: State, own: Entries) -> None:
-        """As for the final tracker, which moved the mix."""
         self.final.account(state, replace(own, centre=[self._mixed(memo) for memo in own.memo]))
 
     def _mixed(self, memo: tuple[float, ...]) -> Any:
@@ -142,8 +131,8 @@ class MixedLevels:
         return mix[0] if self.width == 1 else mix
 
     def add(
-        self, state: State, place: Place, posting: Posting, error: Any,
-        about: tuple[Any, float] | None = None,
+        self, state: State, place: Place, posting: Posting, error: object,
+        about: tuple[object, float] | None = None,
     ) -> None:  # fmt: skip
         """The final tracker moves; a first label also teaches weights and experts, a correction the losses alone.
 
@@ -161,19 +150,19 @@ class MixedLevels:
                 state.losses[e] = state.losses[e] + sign * loss
             return
         since = max(0.0, float(state.number - number))
-        row = Row(listed(base), (y,), (w,), (), (0, len(place.params)), place.params, (place.key,))
+        row = PassRow(listed(base), (y,), (w,), (), (0, len(place.params)), place.params, (place.key,))
         room = self._room((), (), 0, memo[SCALE:], (), listing)
         self._mix.hear(count, row, state, room, 0, since, False)
 
     def _room(
         self, scales: Any, served: Any, apart: int, memos: Any, mixes: Any, empty: Any
-    ) -> loops.Room:
+    ) -> loops.TrackersScratch:
         """Room for the rows of a run or for one event; ``empty`` makes a list or an array of a size."""
         count = self.width
         notes = (apart, memos, mixes, count * len(RATES), empty(count))
         weights, lost = empty(self.experts), empty(self.experts)
         weights[0] = UNKNOWN
-        return loops.Room(*room_of(count, scales, served, 0, empty), *notes, weights, lost)
+        return loops.TrackersScratch(*room_of(count, scales, served, 0, empty), *notes, weights, lost)
 
     def run(self, state: State, batch: Batch) -> tuple[Any, Any]:
         """One pass serves, learns and keeps the accounts; the caller undoes it if this raises."""

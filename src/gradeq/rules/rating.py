@@ -15,26 +15,37 @@ import numpy as np
 
 from gradeq.errors import BadInput, StepTooLarge
 from gradeq.kernels import rating as loops
-from gradeq.kernels import rating_plain as quick
-from gradeq.kernels.call import run_loop, unsigned
+from gradeq.kernels import rating as quick
+from gradeq.kernels.account import SMALLEST
+from gradeq.kernels.choice import run_loop, unsigned
 from gradeq.kernels.forecaster import NO_DATE
-from gradeq.kernels.rating import DECIDED, LOSS, STRIDE, TIED, Games, Kept
-from gradeq.kernels.rating_rules import MARKS, NOTES, Free, LazyLasso, Pull, ScaledRidge
-from gradeq.ledger import meetings
-from gradeq.ledger.batch import Batch
-from gradeq.ledger.constants import ones
-from gradeq.ledger.pairs import Pairs
-from gradeq.ledger.pairs import games_of as players_of
+from gradeq.kernels.rating import (
+    DECIDED,
+    LOSS,
+    MARKS,
+    NOTES,
+    STRIDE,
+    TIED,
+    LazyLasso,
+    PassGames,
+    Pull,
+    RatingBuffers,
+    ScaledRidge,
+    UnpenalisedRatings,
+)
+from gradeq.ledger import pair_table
+from gradeq.ledger.batch import Batch, constant
+from gradeq.ledger.pair_table import GamePairs
+from gradeq.ledger.pair_table import games_of as players_of
 from gradeq.ledger.state import MOST as LARGEST
 from gradeq.ledger.state import MOVE, SUM, Column, State, column
 from gradeq.ledger.values import Place, Posting
 from gradeq.losses import LogLoss
 from gradeq.penalties import Penalty, Ridge
+from gradeq.records import copy_with
 from gradeq.rules.descent import common_columns
 from gradeq.rules.drift import NO_DATES, Drift, enter_scores
-from gradeq.rules.entries import Entries
-from gradeq.rules.passes import IDLE, NOTHING
-from gradeq.rules.rule import MOST, Judged, Measured, diverging, slopes_at
+from gradeq.rules.rule import IDLE, LARGEST_FINITE, NOTHING, Entries, Judged, Measured, diverging, slopes_at
 from gradeq.schedules import Schedule
 
 JUDGE = LogLoss(loops.CLIP)
@@ -50,7 +61,7 @@ NOT_LATE = "the proximal lasso needs scores at once; use penalty=Lasso(...) for 
 class Rating:
     """Ratings u (parameter 0: the first side). ``proximal``: strength of a lasso in proximal form.
 
-    ``drop``: a score of 1/2 is no game and adds nothing. ``drift``: the filters of the leaderboard.
+    ``drop``: a score of 1/2 is left out. ``drift``: the filters of the leaderboard.
     """
 
     schedule: Schedule
@@ -68,16 +79,14 @@ class Rating:
         """How ratings are read and moved under this penalty."""
         if self.proximal is not None:
             return LazyLasso(self.proximal)
-        return ScaledRidge(self.penalty.strength) if isinstance(self.penalty, Ridge) else Free()
+        return ScaledRidge(self.penalty.strength) if isinstance(self.penalty, Ridge) else UnpenalisedRatings()
 
     @cached_property
     def penalised(self) -> bool:
-        """Whether a game moves others than its two players."""
         return self.penalty is not None or self.proximal is not None
 
     @property
     def dense(self) -> bool:
-        """Whether every game moves every rating, each on its own."""
         return self.penalty is not None and not isinstance(self.penalty, Ridge)
 
     def columns(self) -> list[Column]:
@@ -91,10 +100,10 @@ class Rating:
                 "layer",
                 (0.0,) * 6 + (1.0, 1.0, 0.0),
                 (SUM,) * 6 + (MOVE, MOVE, LARGEST),
-                low=(0.0, 0.0, *(-math.inf,) * 4, TINY, TINY, 0.0),
+                low=(*SMALLEST[:6], TINY, TINY, 0.0),
             ),
         ]
-        found += [*meetings.COLUMNS, *self.drift.columns()]
+        found += [*pair_table.COLUMNS, *self.drift.columns()]
         if not self.penalised:
             return found
         return [
@@ -110,14 +119,13 @@ class Rating:
             column("moves", "layer", (0.0,)),
         ]
 
-    def shown(self, state: State) -> Any:
+    def ratings(self, state: State) -> Any:
         """The ratings in natural log-odds, of a state that was ``written``; those that carry the certificate too."""
         return state.view("u")
 
-    tracked = shown
+    tracked = ratings
 
-    def enter(self, state: State, unread: list[Any]) -> None:
-        """Enter games into what the leaderboard is made from."""
+    def enter(self, state: State, unread: list[object]) -> None:
         self.drift.watch(JUDGE, state, enter_scores(state, unread))
 
     def glance(self, state: State, a: int, b: int, h: float) -> float:
@@ -127,12 +135,7 @@ class Rating:
         return loops.win_chance(loops.gap(state.u, a, b, 0, h))
 
     def serve(
-        self,
-        state: State,
-        place: Place,
-        values: tuple[float, ...],
-        f: float,
-        time: float | None = None,
+        self, state: State, place: Place, values: tuple[float, ...], f: float, time: float | None = None
     ) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         """The same, with the slopes of a penalty; noted are the moves so far with one, and with dates the year."""
         moves = tuple(state.moves) if self.penalised else ()
@@ -141,11 +144,9 @@ class Rating:
         return self.glance(state, *sides(place, values)), moves + dated, slopes
 
     def measure(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Measured:
-        """The error of what was served."""
         return served - y, memo
 
     def judge(self, served: float, base: float, y: float, memo: tuple[float, ...]) -> Judged:
-        """The error and log loss of what was served, and of a coin."""
         return (served - y, base - y), (JUDGE.value(served, y), LN2)
 
     def account(self, state: State, own: Entries) -> None:
@@ -156,9 +157,7 @@ class Rating:
         posting = Posting(*posting)
         memo, dated = posting.memo, self.drift.dates
         if len(memo) != int(self.penalised) + int(dated):
-            raise BadInput(
-                "this game was served under another penalty; post it where it was served"
-            )
+            raise BadInput("this game was served under another penalty; post it where it was served")
         if self.drop and posting.y == COIN:
             return
         game = game_of(place, posting)
@@ -166,10 +165,11 @@ class Rating:
             self.amend(state, game, posting)
         elif self.penalised:
             at_once = memo[0] == state.moves[0]
-            self._play(state, game, posting.served, None if at_once else posting.slopes)
+            p: Any = posting.served
+            self._play(state, game, p, None if at_once else posting.slopes)
         else:
             check_reach(state.u, game, 1.0)
-            loops.step(JUDGE, state, game, 0.0, posting.served)
+            loops.step(JUDGE, state, game, 0.0, posting.served)  # type: ignore[arg-type]
         state.wait(entry(game, memo[-1] if dated else NO_DATE, posting))
 
     def _play(self, state: State, game: Game, p: float, slopes: Any) -> None:
@@ -190,7 +190,8 @@ class Rating:
     def amend(self, state: State, game: Game, posting: Posting) -> None:
         """Take a score back, or put one in its place."""
         check_reach(state.u, game, self.pull.unit(state))
-        loops.amend(self.pull, JUDGE, state, game, posting.served, posting.sign)
+        p: Any = posting.served
+        loops.amend(self.pull, JUDGE, state, game, p, posting.sign)
         if self.penalised:
             state.moves[0] += 1.0
 
@@ -216,7 +217,7 @@ class Rating:
         """One pass (two for the plain case); the caller undoes it if this raises."""
         when = self.drift.years(batch.times, len(batch.base))
         games, kept, n = games_of(batch), kept_of(state), len(batch.base)
-        if batch.plain and isinstance(batch.rows, Pairs) and not self.penalised:
+        if batch.plain and isinstance(batch.rows, GamePairs) and not self.penalised:
             (_, a, b, scores, _, _, served), eta = games, float(batch.etas[0]) if n else 1.0
             run_loop(quick.rated, (), (*unsigned(a, b), scores, eta, kept.u, served), n // 2)
             check(kept.u, eta)
@@ -229,10 +230,10 @@ class Rating:
         if self.penalised:
             state.moves[0] += float(len(batch.posts))
         if self.dense:
-            way: Any = loops.Dense()
-            kept = kept._replace(slopes=np.empty(len(kept.u)))
+            way: Any = loops.DensePenalty()
+            kept = copy_with(kept, slopes=np.empty(len(kept.u)))
         else:
-            way = loops.Pulled()
+            way = loops.PulledRatings()
         play_all((way, self.pull, self.penalty or IDLE), batch, games, kept, WORK)
         check(kept.u, largest)
         leave_unread(state, batch, games, when)
@@ -243,18 +244,17 @@ class Rating:
         return slopes_at(self.penalty, [read(state, j) for j in range(len(state.u))])
 
 
-def games_of(batch: Batch) -> Games:
+def games_of(batch: Batch) -> PassGames:
     """What a pass reads of a batch; games carried over were served before."""
     (a, b, home), served = players_of(batch.rows), np.empty(len(batch.base))
     for k, ticket in enumerate(batch.carried):
         served[k] = ticket.served
     sided = np.zeros(len(served)) if home is None else home
-    return Games(sided, a, b, batch.labels, batch.weights, batch.etas, served)
+    return PassGames(sided, a, b, batch.labels, batch.weights, batch.etas, served)
 
 
-def kept_of(state: State) -> Kept:
-    """What a pass writes of a state; what is not kept is empty."""
-    return Kept(*(state.view(name) if hasattr(state, name) else NOTHING for name in Kept._fields))
+def kept_of(state: State) -> RatingBuffers:
+    return RatingBuffers(*(state.view(name) if hasattr(state, name) else NOTHING for name in RatingBuffers._fields))
 
 
 def entry(game: Game, year: float, posting: Posting) -> tuple[float, ...]:
@@ -263,12 +263,12 @@ def entry(game: Game, year: float, posting: Posting) -> tuple[float, ...]:
     return (*game[:5], year, sign, posting.given)
 
 
-def leave_unread(state: State, batch: Batch, games: Games, when: Any) -> None:
+def leave_unread(state: State, batch: Batch, games: PassGames, when: object) -> None:
     """Leave the games whose scores were posted for when the leaderboard is read; the caller may reuse its columns."""
     n = len(games.a)
-    given = ones(n) if batch.given is None else batch.given.copy()
+    given = constant(n, 1.0) if batch.given is None else batch.given.copy()
     own: tuple[Any, ...] = (
-        games.a, games.b, games.home, games.scores.copy(), games.weights.copy(), when, ones(n), given,
+        games.a, games.b, games.home, games.scores.copy(), games.weights.copy(), when, constant(n, 1.0), given,
     )  # fmt: skip
     if not batch.at_once or len(batch.posts) < len(games.a):
         own = tuple(column[batch.posts] for column in own)
@@ -276,7 +276,7 @@ def leave_unread(state: State, batch: Batch, games: Games, when: Any) -> None:
         state.unread.append(own)
 
 
-def play_all(parts: tuple[Any, ...], batch: Batch, games: Games, kept: Kept, work: int) -> None:
+def play_all(parts: tuple[object, ...], batch: Batch, games: PassGames, kept: RatingBuffers, work: int) -> None:
     """Serve and learn from all games of a batch."""
     order = (batch.first, batch.cuts, batch.posts)
     run_loop(loops.played, (*parts, JUDGE, games, kept), order, work * len(batch.base))
@@ -285,7 +285,7 @@ def play_all(parts: tuple[Any, ...], batch: Batch, games: Games, kept: Kept, wor
 def check_reach(u: Any, game: Game, unit: float) -> None:
     """Raise ``Diverging`` when a step would take the ratings out of the finite numbers."""
     a, b, _, _, w, eta = game
-    if not abs(u[0]) + abs(u[a]) + abs(u[b]) + eta * w / unit <= MOST:
+    if not abs(u[0]) + abs(u[a]) + abs(u[b]) + eta * w / unit <= LARGEST_FINITE:
         raise diverging(eta)
 
 
@@ -300,6 +300,5 @@ def sides(place: Place, values: tuple[float, ...]) -> tuple[int, int, float]:
 
 
 def check(u: Any, eta: float) -> None:
-    """Raise ``Diverging`` when a rating left the finite numbers."""
     if not np.isfinite(u).all():
         raise diverging(eta)

@@ -1,118 +1,396 @@
-"""The audit of a store: journal, exact sums, heads, snapshots and the library's own account must say the same.
-
-The journal is the truth. Its rows, with what retention took out, add up to the sums to the last bit; their hashes add
-up to that of the head, their numbers have no gap, each label has one ticket before it. Done again from nothing, or
-from the oldest snapshot once rows were taken out, the journal gives every snapshot and the layer at work to the bit.
-
-None of this sees what is missing from all of them alike: that is for receipts and the witness.
-"""
+"""Audits: journal, exact sums, heads, snapshots, states and clients' receipts must agree."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from typing import Annotated, Literal, NamedTuple
 
+from msgspec import Meta, Struct
+
+from gradeq.certificates.figures import ROUNDED
 from gradeq.errors import GradeqError
-from gradeq.service.marks import put_mark
-from gradeq.service.store.driver import Connection
-from gradeq.service.store.failures import StoreTaken, StoreUnavailable
-from gradeq.service.store.folds import folded_until
-from gradeq.service.store.rows import PAGE, LayerRow, head_of, page_of, sums_of
-from gradeq.service.store.store import Store
-from gradeq.service.tally import Audited, Tally, unequal
+from gradeq.kernels.account import COLUMNS, GRADIENT, MOVED, ROWS
+from gradeq.layers.internals import silenced
+from gradeq.layers.registry import from_json
+from gradeq.ledger.exact import NOTHING, Account, Sum, Sums, amounts, rounded, written
+from gradeq.ledger.values import Row
+from gradeq.rules.ensemble import Ensemble
+from gradeq.service.runtime import IMPORT, LayerRuntime
+from gradeq.service.schemas import decode_json, decode_posting, decode_ticket, encode_id
+from gradeq.service.store.database import (
+    CONTROL,
+    CORRECTION,
+    POSTING,
+    TICKET,
+    Connection,
+    JsonObject,
+    StoreDamaged,
+    StoreTaken,
+    StoreUnavailable,
+)
+from gradeq.service.store.journal_store import (
+    MODULUS,
+    PAGE_SIZE,
+    Entry,
+    LayerRow,
+    Store,
+    folded_until,
+    hash_entries,
+    read_fold,
+    read_head,
+    read_initial_hash,
+    read_page,
+    read_snapshots,
+    read_sums,
+)
 
-Copy = tuple[int, str]  # the state of a layer at work, and the number of the journal that it holds
+MAX_FAULTS = 5  # faults of one layer that are spelled out
+SavedState = tuple[int, str]  # the state of a layer at work, and the number of the journal that it holds
+
+
+@dataclass
+class AuditResult:
+    """The result of auditing one layer; no ``faults`` means all is well. ``read``: rows read this time."""
+
+    tenant: str
+    name: str
+    entries: int = 0
+    labels: int = 0
+    open: int = 0
+    read: int = 0
+    replayed: bool = False
+    faults: list[str] = field(default_factory=list)
+
+    def fault(self, what: str) -> None:
+        if len(self.faults) < MAX_FAULTS:
+            self.faults.append(what)
+
+    def as_dict(self) -> JsonObject:
+        return {**asdict(self), "sound": not self.faults}
+
+
+class AuditCheckpoint(NamedTuple):
+    """How far a journal was audited: last number, row count, hash of the rows, hash of the sums."""
+
+    seq: int
+    entries: int
+    hash: str
+    sums: str
+
+    def signature(self, secret: bytes, number: int) -> str:
+        """Proof that this store wrote it."""
+        text = f"mark {number} {self.seq} {self.entries} {self.hash} {self.sums}"
+        return blake2b(text.encode(), digest_size=16, key=secret).hexdigest()
+
+
+def load_checkpoint(connection: Connection, secret: bytes, number: int) -> AuditCheckpoint | None:
+    """The checkpoint of a layer; None without one that this store signed."""
+    for (text,) in connection.execute("SELECT value FROM meta WHERE key = ?", (f"audited {number}",)):
+        with suppress(ValueError, TypeError):
+            *fields, signed = json.loads(text)
+            mark = AuditCheckpoint(*fields)
+            return mark if signed == mark.signature(secret, number) else None
+    return None
+
+
+def sums_hash(secret: bytes, number: int, sums: Sums) -> str:
+    """The sum of the hashes of all nonzero sums, in any order."""
+    total = 0
+    for (name, level), amount in sums.items():
+        if amount != NOTHING:
+            text = f"{number} {level} {amount.rows} {written(amount.gradient)} {written(amount.moved)} {name}"
+            digest = blake2b(text.encode(), digest_size=16, key=secret).digest()
+            total += int.from_bytes(digest, "big")
+    return f"{total % MODULUS:x}"
+
+
+class JournalTally:
+    """Running sums over a journal: from its beginning with what was folded out of it, or from a checkpoint."""
+
+    carried = 0  # entries up to this number are in the balance of an imported layer
+    served = 0  # the number of the last ticket
+
+    def __init__(
+        self,
+        connection: Connection,
+        secret: bytes,
+        row: LayerRow,
+        replay: bool = False,
+        checkpoint: AuditCheckpoint | None = None,
+    ) -> None:
+        self.row, self._secret, self.replay, self.checkpoint = row, secret, replay, checkpoint
+        fold = read_fold(connection, row.number)
+        self.runtime = LayerRuntime(row)
+        self.gaps = fold.seq  # up to here rows may be missing
+        self.labels = 0
+        if checkpoint is not None:
+            self.seq, self.entries, self.hash = checkpoint.seq, checkpoint.entries, int(checkpoint.hash, 16)
+        else:
+            self.runtime.sums = dict(fold.sums)
+            self.seq, self.entries = 0, fold.entries
+            self.hash = (read_initial_hash(connection, secret, row.number) + fold.hash) % MODULUS
+        self.open: set[str] = set()
+        self.sizes: dict[Account, tuple[float, float]] = {}  # sums of |g| and |eta g|
+        saved = dict(read_snapshots(connection, row.number)) if replay else {}
+        self.states = {seq: (text, f"snapshot at {seq}") for seq, text in saved.items()}
+        if replay and fold.seq:
+            oldest = min(saved, default=0)
+            if oldest < fold.seq:
+                raise StoreDamaged("no snapshot holds what retention took out of the journal")
+            self.runtime.layer, self.runtime.initial_seq = silenced(from_json(saved[oldest])), oldest
+
+    @property
+    def last(self) -> int:
+        return max(self.seq, self.gaps)
+
+    def take(self, page: list[Entry], result: AuditResult) -> None:
+        self.hash = (self.hash + hash_entries(self._secret, self.row.number, page)) % MODULUS
+        self.entries += len(page)
+        result.read += len(page)
+        for entry in page:
+            if entry.seq > self.last + 1:
+                result.fault(f"entries {self.last + 1} to {entry.seq - 1} are missing")
+            self.seq = entry.seq
+            try:
+                self._enter(entry, result)
+                if entry.seq in self.states:
+                    self._compare_state(*self.states[entry.seq], result)
+            except GradeqError as error:
+                result.fault(f"entry {entry.seq}: {error}")
+
+    def _enter(self, entry: Entry, result: AuditResult) -> None:
+        if entry.kind == CONTROL:
+            body = decode_json(entry.body)
+            self.runtime.add_imported_sums(body)
+            if body["do"] == IMPORT:
+                self.carried = int(body["until"])
+                for account, total in self.runtime.sums.items():
+                    self.sizes[account] = abs(rounded(total.gradient)), abs(rounded(total.moved))
+        elif entry.kind == TICKET:
+            number = decode_ticket(entry.body).number
+            if entry.seq > self.carried and not self.runtime.signed:  # signed ones know an older state
+                if number <= self.served:
+                    result.fault(f"entry {entry.seq}: its ticket does not know of those before it")
+                self.served = number
+            if entry.id in self.open:
+                result.fault(f"entry {entry.seq}: a second ticket with the id {entry.id[:80]}")
+            self.open.add(entry.id)
+        else:
+            posting = decode_posting(entry.body)
+            if entry.kind == POSTING:
+                self.labels += 1
+                if entry.id not in self.open and self.checkpoint is None:
+                    result.fault(f"entry {entry.seq}: a label without a ticket, id {entry.id[:80]}")
+                self.open.discard(entry.id)
+            if entry.seq > self.carried and self.runtime.add_posting(posting):
+                for account, amount in amounts(posting):
+                    g, moved = self.sizes.get(account, (0.0, 0.0))
+                    self.sizes[account] = (g + abs(rounded(amount.gradient)), moved + abs(rounded(amount.moved)))
+        if self.replay:
+            self.runtime.replay(entry)
+
+    def _compare_state(self, text: str, what: str, result: AuditResult) -> None:
+        """Check that the replayed journal gives a saved state to the last bit.
+
+        Fields that the version which saved it did not have are not compared.
+        """
+        from_json(text)  # raises if it is damaged
+        saved, replayed = json.loads(text), json.loads(self.runtime.layer.to_json())
+        if not all(_contains(replayed[part], saved[part]) for part in ("kind", "settings", "state")):
+            result.fault(f"the {what} is not what the journal gives when it is done again")
+
+    def compare_head(self, connection: Connection, result: AuditResult) -> None:
+        """Check what the rows add up to against the head and the sums of the store."""
+        number = self.row.number
+        head, sums = read_head(connection, number), read_sums(connection, number)
+        result.entries, result.labels, result.open = self.entries, self.labels, len(self.open)
+        if self.last != head.seq:
+            result.fault(f"the journal ends at {self.last}, and the head says {head.seq}")
+        if self.entries != head.entries:
+            result.fault(f"the journal has {self.entries} entries, and the head says {head.entries}")
+        if self.hash != head.hash:
+            result.fault("the rows of the journal or the settings are not those that were written (hash)")
+        if self.checkpoint is not None:
+            for account, more in self.runtime.sums.items():
+                rows, gradient, moved = sums.get(account, NOTHING)
+                sums[account] = Sum(rows - more.rows, gradient - more.gradient, moved - more.moved)
+            if sums_hash(self._secret, number, sums) != self.checkpoint.sums:
+                result.fault(f"the sums are not those of entry {self.checkpoint.seq} and of the rows since")
+            return
+        wrong = [
+            name
+            for name, level in self.runtime.sums.keys() | sums.keys()
+            if self.runtime.sums.get((name, level), NOTHING) != sums.get((name, level), NOTHING)
+        ]
+        if wrong:
+            result.fault(f"the sums of {len(wrong)} parameters are not those of the journal: {wrong[0]!r}")
+
+    def compare_accounts(self, result: AuditResult) -> None:
+        """Check the layer's own float sums against the exact ones, and its certificate."""
+        layer = self.runtime.layer
+        if layer.equilibrium().balance == "broken":
+            result.fault("the identity is broken: the parameters did not move by the sums of the labels")
+        if self.gaps:  # what the rounding of the rows that were taken out may be is not known
+            return
+        sums, rule, names = layer.internals.state.sums, layer.internals.rule, layer.internals.names
+        # Weights of an ensemble do not sum up errors: without a final tracker nothing has moved by them.
+        alone = isinstance(rule, Ensemble) and rule.final is None
+        off = 2.0 * ROUNDED * (self.entries + 1)
+        for (account, level), total in self.runtime.sums.items():
+            key, found, name = account.rpartition("\x1f")
+            place = names.place(Row((name,), (1.0,), key if found else None))
+            at = int(place.params[0]) * int(rule.stride) + level * COLUMNS
+            floats = sums[at + GRADIENT], sums[at + MOVED]
+            exact = rounded(total.gradient), 0.0 if alone else rounded(total.moved)
+            terms = zip(floats, exact, self.sizes.get((account, level), (0.0, 0.0)), strict=True)
+            if sums[at + ROWS] != total.rows or any(abs(a - b) > off * c for a, b, c in terms):
+                result.fault(f"the account of {account!r} is not the sum of its labels")
+
+
+def _contains(value: object, part: object) -> bool:
+    """Whether two JSON values are equal, apart from names that only the first has."""
+    if isinstance(value, dict) and isinstance(part, dict):
+        return all(name in value and _contains(value[name], part[name]) for name in part)
+    return bool(value == part)
 
 
 class Auditor:
-    """Audits of one store; each goes on where the last one stopped, unless the whole is asked for."""
+    """Audits one store; each audit continues where the last one stopped, unless a full one is asked for."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._tallies: dict[int, Tally] = {}
-        self._marked: dict[int, int] = {}  # where the marks of the layers are
+        self._tallies: dict[int, JournalTally] = {}
+        self._checkpoints: dict[int, int] = {}  # where those of the layers are
 
-    def tail(self, row: LayerRow) -> Audited:
-        """The rows since the last audit, and with them all sums and the head (level 1)."""
-        found = Audited(row.tenant, row.name)
-        tally = read_on(self.store, row, found, self._tallies.get(row.number))
-        if not found.faults:
+    def tail(self, row: LayerRow) -> AuditResult:
+        """Audit the rows since the last audit, all sums and the head (level 1)."""
+        result = AuditResult(row.tenant, row.name)
+        tally = self._read_rows(row, result, self._tallies.get(row.number))
+        if not result.faults:
             self._tallies[row.number] = tally
-            if not self.store.read_only and self._marked.get(row.number) != tally.seq:
-                with suppress(StoreUnavailable, StoreTaken):  # a mark only saves time
-                    put_mark(self.store, tally)
-                    self._marked[row.number] = tally.seq
-        return found
+            if not self.store.read_only and self._checkpoints.get(row.number) != tally.seq:
+                with suppress(StoreUnavailable, StoreTaken):  # a checkpoint only saves time
+                    self._save_checkpoint(tally)
+                    self._checkpoints[row.number] = tally.seq
+        return result
 
-    def whole(self, row: LayerRow, at_work: Copy | None = None) -> Audited:
-        """All rows, done again, against sums, head, snapshots and the layer at work (level 2)."""
-        found = Audited(row.tenant, row.name, replayed=True)
-        tally = read_on(self.store, row, found, at_work=at_work)
-        if not found.faults:
-            tally.compare_accounts(found)
-        return found
+    def full(self, row: LayerRow, at_work: SavedState | None = None) -> AuditResult:
+        """Replay all rows and compare sums, head, snapshots and the running layer (level 2)."""
+        result = AuditResult(row.tenant, row.name, replayed=True)
+        tally = self._read_rows(row, result, at_work=at_work)
+        if not result.faults:
+            tally.compare_accounts(result)
+        return result
+
+    def since_checkpoint(self, row: LayerRow) -> AuditResult | None:
+        """Audit the rows since the checkpoint; None without one."""
+        result, number = AuditResult(row.tenant, row.name), row.number
+        with self.store.driver.reading() as connection:
+            mark = load_checkpoint(connection, self.store.secret, number)
+            if mark is None or not folded_until(connection, number) <= mark.seq <= read_head(connection, number).seq:
+                return None
+            tally = JournalTally(connection, self.store.secret, row, checkpoint=mark)
+            while page := read_page(connection, number, tally.seq):
+                tally.take(page, result)
+            tally.compare_head(connection, result)
+        return result
+
+    def _read_rows(
+        self, row: LayerRow, result: AuditResult, tally: JournalTally | None = None, at_work: SavedState | None = None
+    ) -> JournalTally:
+        """Take the rows that a tally lacks, and compare what they add up to with head and sums.
+
+        A view of the database that is kept for long keeps all that is written meanwhile in the log; so each page has
+        one of its own, and the last page, head and sums have one together. If rows are taken out meanwhile, all
+        begins again.
+        """
+        while True:
+            with self.store.driver.reading() as connection:
+                if tally is None or folded_until(connection, row.number) > tally.last:
+                    result.read, result.faults = 0, []
+                    tally = JournalTally(connection, self.store.secret, row, result.replayed)
+                    if at_work is not None:
+                        tally.states[at_work[0]] = at_work[1], "layer at work"
+                page = read_page(connection, row.number, tally.seq)
+                if len(page) < PAGE_SIZE:
+                    tally.take(page, result)
+                    tally.compare_head(connection, result)
+                    return tally
+            tally.take(page, result)
+
+    def _save_checkpoint(self, tally: JournalTally) -> None:
+        number, secret = tally.row.number, self.store.secret
+        sums = sums_hash(secret, number, tally.runtime.sums)
+        mark = AuditCheckpoint(tally.last, tally.entries, f"{tally.hash:x}", sums)
+        row = f"audited {number}", json.dumps([*mark, mark.signature(secret, number)])
+        with self.store.write() as tx:
+            tx.connection.execute("DELETE FROM meta WHERE key = ?", row[:1])
+            tx.connection.execute("INSERT INTO meta (key, value) VALUES (?, ?)", row)
 
 
-def audit_store(store: Store) -> list[Audited]:
-    """Every layer of a store, whole."""
-    auditor, found = Auditor(store), []
+def audit_store(store: Store) -> list[AuditResult]:
+    auditor, results = Auditor(store), []
     for row in store.layers():
         try:
-            found.append(auditor.whole(row))
+            results.append(auditor.full(row))
         except GradeqError as error:
-            found.append(Audited(row.tenant, row.name, faults=[str(error)]))
-    return found
+            results.append(AuditResult(row.tenant, row.name, faults=[str(error)]))
+    return results
 
 
-def read_on(
-    store: Store,
-    row: LayerRow,
-    found: Audited,
-    tally: Tally | None = None,
-    at_work: Copy | None = None,
-) -> Tally:
-    """Take the rows that a tally lacks, and compare what they add up to with head and sums.
+Id = str | int
+Kind = Literal["ticket", "posting"]
+Number = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Receipt = tuple[Kind, Id, Number]
+RECEIPT_KINDS = {"ticket": (TICKET,), "posting": (POSTING, CORRECTION)}
 
-    A view of the database that is kept for long keeps all that is written meanwhile in the log; so each page has one
-    of its own, and the last page, head and sums have one together. If rows are taken out meanwhile, all begins again.
+
+class ReceiptComparison(Struct):
+    """Receipts that the journal does not confirm: missing, doubled, or under another number.
+
+    ``missing`` and ``doubled`` hold kind and id; ``moved`` the receipt and the number in the journal. Rows that
+    retention has folded away cannot be looked up; ``folded`` counts their receipts.
     """
-    while True:
-        with store.driver.reading() as own:
-            if tally is None or folded_until(own, row.number) > max(tally.seq, tally.gaps):
-                found.read, found.faults = 0, []
-                tally = _begun(own, store, row, found.replayed, at_work)
-            page = page_of(own, row.number, tally.seq)
-            if len(page) < PAGE:
-                tally.take(page, found)
-                _compare(own, tally, found)
-                return tally
-        tally.take(page, found)
+
+    compared: int
+    missing: list[tuple[Kind, Id]]
+    doubled: list[tuple[Kind, Id]]
+    moved: list[tuple[Kind, Id, Number, Number]]
+    folded: int
 
 
-def _begun(
-    own: Connection, store: Store, row: LayerRow, replay: bool, at_work: Copy | None
-) -> Tally:
-    tally = Tally(own, store.secret, row, replay)
-    if at_work is not None:
-        tally.states[at_work[0]] = at_work[1], "layer at work"
-    return tally
-
-
-def _compare(own: Connection, tally: Tally, found: Audited) -> None:
-    """See that head and sums are what the rows add up to."""
-    number = tally.row.number
-    head = head_of(own, number)
-    found.entries, found.labels, found.open = tally.entries, tally.labels, len(tally.open)
-    last = max(tally.seq, tally.gaps)
-    if last != head.seq:
-        found.fault(f"the journal ends at {last}, and the head says {head.seq}")
-    if tally.entries != head.entries:
-        found.fault(f"the journal has {tally.entries} entries, and the head says {head.entries}")
-    if tally.hash != head.hash:
-        found.fault(
-            "the rows of the journal or the settings are not those that were written (hash)"
-        )
-    wrong = unequal(tally.live.sums, sums_of(own, number))
-    if wrong:
-        found.fault(
-            f"the sums of {len(wrong)} parameters are not those of the journal: {wrong[0]!r}"
-        )
+def compare_receipts(store: Store, number: int, receipts: Sequence[Receipt]) -> ReceiptComparison:
+    wanted, ids = store.driver.among([encode_id(id) for _, id, _ in receipts])
+    same = "own.layer = ? AND own.id = wanted.value AND own.kind <= 2"
+    by_id = f"SELECT own.seq, own.kind, own.id FROM {wanted} journal AS own ON {same}"
+    by_seq = "SELECT seq, kind, id FROM journal WHERE layer = ? AND seq = ?"
+    with store.driver.reading() as connection:
+        found = [*connection.execute(by_id, (ids, number))]
+        for _, _, seq in receipts:
+            found += connection.execute(by_seq, (number, seq))
+        folded = folded_until(connection, number)
+    rows = sorted({(int(seq), int(kind), str(text)) for seq, kind, text in found})
+    times = Counter((kind, text) for _, kind, text in rows if kind in (TICKET, POSTING))
+    at = {seq: (kind, text) for seq, kind, text in rows}
+    last = {(kind, text): seq for seq, kind, text in rows}
+    result = ReceiptComparison(len(receipts), [], [], [], 0)
+    for kind, id, seq in receipts:
+        text, kinds = encode_id(id), RECEIPT_KINDS[kind]
+        if times[kinds[0], text] > 1:
+            result.doubled.append((kind, id))
+        row = at.get(seq)
+        if row is not None and row[1] == text and row[0] in kinds:
+            continue
+        now = max((last.get((one, text), 0) for one in kinds), default=0)
+        if now:
+            result.moved.append((kind, id, seq, now))
+        elif seq <= folded:
+            result.folded += 1
+        else:
+            result.missing.append((kind, id))
+    return result

@@ -1,61 +1,88 @@
-"""The desk: one thread that takes what is waiting, does it, and answers when all of it is on disk.
-
-Whatever waits is done in one transaction (at most ``AT_ONCE`` items), so commits are shared when many come at once
-and nobody waits for others to come. When a commit fails, the layers it touched are read again from the store, nothing
-is acknowledged, and predictions are served from the last good state.
-"""
+"""The desk: one thread that takes queued work, commits it, and answers once it is on disk."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from gradeq.errors import BadInput, GradeqError
-from gradeq.service.at_work import AtWork, Key
-from gradeq.service.failures import Busy, LayerExists, LayerStopped, NoSuchLayer
-from gradeq.service.items import Answer, Label, Prediction
-from gradeq.service.live import CONTROLS, Live
-from gradeq.service.moving import merged_spec, write_import
-from gradeq.service.page import Page
-from gradeq.service.serving import preview_all
-from gradeq.service.spec import layer_of
-from gradeq.service.store.failures import StoreStopped, StoreTaken, StoreUnavailable
-from gradeq.service.store.store import Store, Write
-from gradeq.service.undoing import Undone, undo_some
+from gradeq.service.layer_spec import layer_of, merged_spec
+from gradeq.service.maintenance import write_import
+from gradeq.service.problems import Busy, LayerExists, LayerStopped, NoSuchLayer
+from gradeq.service.runtime import CONTROLS, LayerKey, LayerRegistry, LayerRuntime
+from gradeq.service.schemas import ItemAnswer, Label, Prediction
+from gradeq.service.signed_tickets import preview_all, wait_for_commit
+from gradeq.service.store.database import JsonObject, StoreStopped, StoreTaken, StoreUnavailable
+from gradeq.service.store.journal_store import Store, StoreWriter
+from gradeq.service.transaction import Transaction, UndoCounts, undo_batch
 
-AT_ONCE = 1_000  # items in one transaction, the first request apart
-WAITING = 10_000  # items that may wait
-STALE = 10.0  # seconds without a look at what others wrote, until answers say so
-LOOK_EVERY = 0.2  # seconds between two looks at what other servers wrote
-LOOK_FOR_MATURE = 1.0  # seconds between two looks for labels that have become due
-SAVE_EVERY = 20_000  # entries of a journal between two snapshots
+T = TypeVar("T")
 
-Unavailable = (StoreUnavailable, StoreTaken)
+
+class FutureBridge:
+    """Lets coroutines await another thread's futures; the loop is woken once per batch."""
+
+    def __init__(self) -> None:
+        self._done: deque[asyncio.Future[None]] = deque()
+        self._scheduled = False
+
+    async def wait(self, answer: Future[T]) -> T:
+        if answer.done():
+            return answer.result()
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[None] = loop.create_future()
+
+        def schedule(_: object) -> None:
+            self._done.append(waiting)
+            if not self._scheduled:
+                self._scheduled = True
+                loop.call_soon_threadsafe(self._deliver)
+
+        answer.add_done_callback(schedule)
+        await waiting
+        return answer.result()
+
+    def _deliver(self) -> None:
+        self._scheduled = False  # before looking: what is added from now on rings again
+        while self._done:
+            waiting = self._done.popleft()
+            if not waiting.done():  # else the caller has left
+                waiting.set_result(None)
+
+
+BATCH_SIZE = 1_000  # items in one transaction, the first request apart
+QUEUE_LIMIT = 10_000  # items that may wait
+STALE_AFTER = 10.0  # seconds without a look at what others wrote, until answers say so
+POLL_SECONDS = 0.2  # seconds between two looks at what other servers wrote
+MATURITY_POLL_SECONDS = 1.0  # seconds between two looks for labels that have become due
+SNAPSHOT_EVERY = 20_000  # entries of a journal between two snapshots
+
+UNAVAILABLE = (StoreUnavailable, StoreTaken)
+READ_ONLY = "this server is read-only; send it to a server that writes"
 
 
 @dataclass
-class Work:
-    """Something that a client asked for."""
+class QueuedWork:
+    """Work that a client asked for."""
 
-    key: Key
-    do: Callable[[Page], Any]
+    key: LayerKey
+    do: Callable[[Transaction], object]
     size: int
-    items: Sequence[
-        Prediction
-    ] = ()  # of predictions: served without the store when it cannot write
-    answer: Future[Any] = field(default_factory=Future)
+    items: Sequence[Prediction]  # of predictions: served without the store when it cannot write
+    answer: Future[Any]
 
 
 @dataclass
-class Health:
-    """How the desk is."""
+class DeskHealth:
+    """The state of the desk."""
 
     writable: bool = True
     why: str = ""
@@ -73,25 +100,25 @@ class Desk:
         self,
         store: Store,
         clock: Callable[[], float] = time.time,
-        witness: Callable[[Sequence[Live]], None] | None = None,
-        waiting: int = WAITING,
+        witness: Callable[[Sequence[LayerRuntime]], None] | None = None,
+        waiting: int = QUEUE_LIMIT,
     ) -> None:
-        self.store, self.clock, self._most = store, clock, waiting
+        self.store, self.clock, self._queue_limit = store, clock, waiting
         self.witness = witness
-        self.layers = AtWork(store)
-        self._queue: deque[Work] = deque()
+        self.layers = LayerRegistry(store)
+        self._queue: deque[QueuedWork] = deque()
         self._wake = threading.Condition()
         self._stopping = False
         self._broken: StoreStopped | None = None
         self._thread: threading.Thread | None = None
-        self._told: list[Callable[[dict[Key, int]], None]] = []
-        self.alarm: Callable[[Live], None] = lambda live: None  # told of layers that diverged
-        self.health = Health(writable=not store.read_only)
+        self._subscribers: list[Callable[[dict[LayerKey, int]], None]] = []
+        self.on_divergence: Callable[[LayerRuntime], None] = lambda runtime: None  # told of layers that diverged
+        self.health = DeskHealth(writable=not store.read_only)
 
     # Life
 
     def start(self) -> None:
-        """Begin: from now on this server alone writes to a store that cannot be shared."""
+        """Load all layers and start the thread; a store that cannot be shared is locked."""
         if not self.store.read_only:
             self.store.serve(self.clock())
         self.layers.load_all()
@@ -99,7 +126,7 @@ class Desk:
         self._thread.start()
 
     def stop(self) -> None:
-        """Do all that waits, save snapshots, end."""
+        """Finish the queue, save snapshots, end the thread."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
@@ -108,89 +135,75 @@ class Desk:
         if not self.store.read_only and self._broken is None:
             try:
                 with self.store.write() as tx:
-                    for live in self.layers:
-                        self._save(tx, live)
+                    for runtime in self.layers:
+                        self._save(tx, runtime)
             except GradeqError:
                 pass  # the journal has it all
 
-    def subscribe(self, told: Callable[[dict[Key, int]], None]) -> Callable[[], None]:
-        """Call this after each commit with the numbers of the journals that grew; what ends it comes back."""
-        self._told.append(told)
-        return lambda: self._told.remove(told)
+    def subscribe(self, subscriber: Callable[[dict[LayerKey, int]], None]) -> Callable[[], None]:
+        """Call ``subscriber`` after each commit with the journal numbers that grew; returns how to unsubscribe."""
+        self._subscribers.append(subscriber)
+        return lambda: self._subscribers.remove(subscriber)
 
     # What can be asked
 
     def predict(
-        self,
-        tenant: str,
-        name: str,
-        items: Sequence[Prediction],
-        author: int = 0,
-        atomic: bool = False,
-    ) -> Future[list[Answer]]:
+        self, tenant: str, name: str, items: Sequence[Prediction], author: int = 0, atomic: bool = False
+    ) -> Future[list[ItemAnswer]]:
         """Serve predictions; answered when their tickets are on disk, at once where tickets are signed."""
-        live = self.live(tenant, name)
-        if live.signed or self.store.read_only:
-            stale = self.layers.age > STALE
-            return done(preview_all(live, items, self.store, self.clock(), stale=stale))
-        work = Work(
-            (tenant, name), lambda page: page.predict(items, author, atomic), len(items), items
-        )
-        return self._put(work)
+        runtime = self.runtime(tenant, name)
+        if runtime.signed or self.store.read_only:
+            answers: Future[list[ItemAnswer]] = Future()
+            answers.set_result(self._preview(runtime, items))
+            return answers
+        return self._enqueue(runtime.key, lambda tx: tx.predict(items, author, atomic), len(items), items)
 
     def label(
         self, tenant: str, name: str, items: Sequence[Label], author: int = 0, atomic: bool = False
-    ) -> Future[list[Answer]]:
+    ) -> Future[list[ItemAnswer]]:
         """Learn from labels; answered when their postings are on disk."""
-        self.live(tenant, name)
-        return self._put(
-            Work((tenant, name), lambda page: page.label(items, author, atomic), len(items))
-        )
+        runtime = self.layers.get((tenant, name))
+        return self._enqueue(runtime.key, lambda tx: tx.label(items, author, atomic), len(items))
 
     def control(
-        self, tenant: str, name: str, do: str, given: dict[str, Any] | None = None, author: int = 0
+        self, tenant: str, name: str, do: str, arguments: JsonObject | None = None, author: int = 0
     ) -> Future[int]:
-        """Freeze, resume, reset_in_flight, set_step: posted like everything else; its number in the journal."""
-        self.live(tenant, name)
+        """Freeze, resume, reset_in_flight or set_step; its number in the journal."""
+        runtime = self.runtime(tenant, name)
         if do not in CONTROLS:
-            raise BadInput(f"{do!r} is nothing that can be done; give one of {', '.join(CONTROLS)}")
-        with_ = given or {}
+            raise BadInput(f"{do!r} is not a control; give one of {', '.join(CONTROLS)}")
 
-        def done_or_why(page: Page) -> int | GradeqError:
+        def number_or_error(transaction: Transaction) -> int | GradeqError:
             try:
-                return page.control(do, with_, author)
-            except (
-                GradeqError
-            ) as error:  # refused, and nothing has changed: the commit need not fail for it
+                return transaction.control(do, arguments or {}, author)
+            except GradeqError as error:  # refused, and nothing has changed: the commit need not fail for it
                 return error
 
-        return self._put(Work((tenant, name), done_or_why, 1))
+        return self._enqueue(runtime.key, number_or_error, 1)
 
-    def undo(self, tenant: str, name: str, key: int, author: int = 0) -> Undone:
-        """Take back every label that a key sent, some in each transaction; those under way go in between."""
-        found, after = Undone(), 0
-        until = self.live(tenant, name).head.seq
+    def undo(self, tenant: str, name: str, key: int, author: int = 0) -> UndoCounts:
+        """Take back every label of a key, in batches, so that other requests go in between."""
+        counts, after = UndoCounts(), 0
+        until = self.store.head(self.runtime(tenant, name).number).seq  # other servers' labels are undone too
         while after < until:
-            work = partial(undo_some, key=key, after=after, until=until, author=author)
-            more, after = self._put(Work((tenant, name), work, AT_ONCE)).result()
-            found = found.plus(more)
-        return found
+            work = partial(undo_batch, key=key, after=after, until=until, author=author)
+            more, after = self._enqueue((tenant, name), work, BATCH_SIZE).result()
+            counts = counts.plus(more)
+        return counts
 
     def copy(self, tenant: str, name: str) -> Future[tuple[int, str]]:
-        """A layer as it is, saved, and the number of the journal that it holds; what is answered is on disk."""
-        self.live(tenant, name)
-        return self._put(Work((tenant, name), lambda page: page.copy(), 1))
+        """A layer's saved state and the number of the last journal entry in it."""
+        return self._enqueue(self.runtime(tenant, name).key, lambda tx: tx.copy(), 1)
 
-    def create(
-        self, tenant: str, name: str, spec: dict[str, Any], state: str | None = None
-    ) -> bool:
-        """A new layer; False if there is one with the same settings. ``state``: what a library layer saved."""
-        self._check_writes()
+    def create(self, tenant: str, name: str, spec: JsonObject, state: str | None = None) -> bool:
+        """Create a layer; False if it exists with the same settings. ``state``: a state saved by the library."""
+        if self.store.read_only:
+            raise StoreUnavailable(READ_ONLY)
         if state is None:
             layer_of(spec)
         else:
             spec = merged_spec(spec, state)
-        with self.layers.changing:
+        with self.layers.lock:
             known = self.store.layer(tenant, name)
             if known is None:
                 with self.store.write() as tx:
@@ -200,209 +213,199 @@ class Desk:
                 self.layers.load(row)
                 return True
         if known.spec != spec:
-            raise LayerExists(
-                f"there is a layer {name!r} with other settings; delete it first, or take another name"
-            )
+            raise LayerExists(f"layer {name!r} exists with other settings; delete it first, or choose another name")
         return False
 
     def remove(self, tenant: str, name: str) -> None:
         """Take a layer out of use; its journal stays in the store."""
-        self._check_writes()
-        with self.layers.changing:
-            live = self.live(tenant, name)
+        if self.store.read_only:
+            raise StoreUnavailable(READ_ONLY)
+        with self.layers.lock:
+            runtime = self.runtime(tenant, name)
             with self.store.write() as tx:
-                tx.remove(live.number, self.clock())
+                tx.remove(runtime.number, self.clock())
             self.layers.forget((tenant, name))
 
     def names(self, tenant: str) -> list[str]:
-        """The layers of a tenant."""
         return self.layers.names(tenant)
 
     @contextmanager
-    def reading(self, tenant: str, name: str) -> Iterator[Live]:
-        """A layer to look at, which nobody changes meanwhile."""
-        live = self.live(tenant, name)
-        with live.layer._lock:
-            yield live
+    def reading(self, tenant: str, name: str) -> Iterator[LayerRuntime]:
+        """A layer, locked against changes."""
+        runtime = self.runtime(tenant, name)
+        with runtime.layer.lock:
+            yield runtime
 
-    def live(self, tenant: str, name: str) -> Live:
-        """The layer of this name."""
+    def runtime(self, tenant: str, name: str) -> LayerRuntime:
         return self.layers.get((tenant, name))
 
     # The thread
 
-    def _put(self, work: Work) -> Future[Any]:
-        self._check_writes()
+    def _enqueue(
+        self, key: LayerKey, do: Callable[[Transaction], T | GradeqError], size: int, items: Sequence[Prediction] = ()
+    ) -> Future[T]:
+        if self.store.read_only:
+            raise StoreUnavailable(READ_ONLY)
+        answer: Future[T] = Future()
+        work = QueuedWork(key, do, size, items, answer)
         with self._wake:
             if self._stopping:
-                raise StoreUnavailable("the server is shutting down; send it again later")
-            if self.health.waiting + work.size > self._most and self._queue:
-                raise Busy(
-                    f"{self.health.waiting:,} items wait to be written; send it again in a second"
-                )
+                raise StoreUnavailable("the server is shutting down; retry later")
+            if self.health.waiting + work.size > self._queue_limit and self._queue:
+                raise Busy(f"{self.health.waiting:,} items are queued; retry in a second")
             self._queue.append(work)
             self.health.waiting += work.size
             self._wake.notify()
-        return work.answer
-
-    def _check_writes(self) -> None:
-        if self.store.read_only:
-            raise StoreUnavailable("this server only reads; send it to a server that writes")
+        return answer
 
     def _run(self) -> None:
         looked = time.monotonic()
         while True:
-            if self.store.shared and time.monotonic() - looked > LOOK_EVERY:
+            if self.store.shared and time.monotonic() - looked > POLL_SECONDS:
                 with suppress(GradeqError):  # a commit will say so
                     self.layers.refresh()
                 looked = time.monotonic()
             with self._wake:
                 if not self._queue and not self._stopping:
-                    self._wake.wait(self._patience())
+                    # Labels of some layers become due without any work.
+                    maturing = any(runtime.maturity for runtime in [*self.layers.runtimes.values()])
+                    idle = POLL_SECONDS if self.store.shared else MATURITY_POLL_SECONDS if maturing else None
+                    self._wake.wait(idle)
                 if not self._queue and not self._stopping and not self.store.read_only:
-                    self._queue.extend(self._matured())
+                    now = self.clock()
+                    for runtime in self.layers:
+                        if runtime.maturity and not runtime.stopped and runtime.is_due(now):
+                            self._queue.append(QueuedWork(runtime.key, lambda tx: None, 0, (), Future()))
                 if not self._queue:
                     if self._stopping:
                         return
                     continue
                 batch = [self._queue.popleft()]
                 size = batch[0].size
-                while self._queue and size + self._queue[0].size <= AT_ONCE:
+                while self._queue and size + self._queue[0].size <= BATCH_SIZE:
                     batch.append(self._queue.popleft())
                     size += batch[-1].size
                 self.health.waiting -= size
-            self._serve(batch)
+            self._run_batch(batch)
 
-    def _patience(self) -> float | None:
-        """How long to wait for a call: labels of some layers become due without one."""
-        if self.store.shared:
-            return LOOK_EVERY
-        return LOOK_FOR_MATURE if any(live.maturity for live in self.layers) else None
-
-    def _matured(self) -> list[Work]:
-        """Something to do for each layer that has a label which is due by now."""
-        now = self.clock()
-        due = [
-            live for live in self.layers if live.maturity and not live.stopped and live.is_due(now)
-        ]
-        return [Work(live.key, lambda page: None, 0) for live in due]
-
-    def _serve(self, batch: list[Work]) -> None:
-        """Do a batch; if it fails and has several works, each of them alone, so that none spoils another's."""
+    def _run_batch(self, batch: list[QueuedWork]) -> None:
+        """Commit a batch; if it fails, commit its works one by one, so that none spoils another."""
         began = time.monotonic()
-        pages: dict[Key, Page] = {}
-        try:
-            if self._broken is not None:
-                raise self._broken
-            results = self._commit(batch, pages)
-        except BaseException as error:
-            for page in pages.values():
-                page.live.stale = True
-            if isinstance(error, StoreStopped):
-                self._broken = error
-            self._failed(batch, error)
-            return
+        transactions: dict[LayerKey, Transaction] = {}
+        failure: BaseException | None = None
+        with ExitStack() as until_committed:
+            try:
+                if self._broken is not None:
+                    raise self._broken
+                results: Sequence[object] = self._commit(batch, transactions, until_committed)
+            except BaseException as error:
+                failure = error
+                for transaction in transactions.values():
+                    transaction.runtime.stale = True
         health = self.health
-        health.writable, health.why = True, ""
-        health.commits, health.items = health.commits + 1, health.items + len(batch)
-        health.last_commit = time.monotonic() - began
+        if failure is None:
+            health.writable, health.why = True, ""
+            health.commits, health.items = health.commits + 1, health.items + len(batch)
+            health.last_commit = time.monotonic() - began
+        else:
+            health.failures += 1
+            if isinstance(failure, StoreStopped):
+                self._broken = failure
+            if isinstance(failure, UNAVAILABLE):
+                health.writable, health.why = False, str(failure)
+            elif len(batch) > 1:
+                for work in batch:
+                    self._run_batch([work])
+                return
+            results = [self._answer_without_store(work, failure) for work in batch]
         for work, result in zip(batch, results, strict=True):
-            if isinstance(result, Exception):
-                work.answer.set_exception(result)
-            else:
-                work.answer.set_result(result)
-        for page in pages.values():
-            if page.diverged:
-                self.alarm(page.live)
-        grown = {key: page.head.seq + len(page.entries) for key, page in pages.items()}
-        for told in self._told:
-            told(grown)
-
-    def _commit(self, batch: list[Work], pages: dict[Key, Page]) -> list[Any]:
-        """All works in one transaction: their answers, or why one of them could not begin."""
-        results: list[Any] = []
-        with ExitStack() as until_committed, self.store.write() as tx:
-            closed = self._open_pages(tx, {work.key for work in batch}, pages)
-            for opened in pages.values():
-                if opened.live.signed:
-                    until_committed.enter_context(opened.live.committing)
-            for work in batch:
-                page = pages.get(work.key)
-                if page is not None:
-                    page.mature()
-                results.append(
-                    self._unstored(work, closed[work.key]) if page is None else work.do(page)
-                )
-            for page in pages.values():
-                page.write()
-                if page.live.head.seq - page.live.saved >= SAVE_EVERY:
-                    self._save(tx, page.live)
-        if self.witness is not None:
-            self.witness([page.live for page in pages.values()])
-        return results
-
-    def _open_pages(
-        self, tx: Write, keys: set[Key], pages: dict[Key, Page]
-    ) -> dict[Key, Exception]:
-        """The pages of these layers, locked in one order by all servers; why others cannot be had."""
-        closed: dict[Key, Exception] = {}
-        found: dict[Key, Live] = {}
-        for key in keys:
-            try:
-                found[key] = self.layers.current(key)
-            except (LayerStopped, NoSuchLayer) as error:
-                closed[key] = error
-        for key, live in sorted(found.items(), key=lambda own: own[1].number):
-            try:
-                pages[key] = self._page(tx, key, live)
-            except (LayerStopped, NoSuchLayer) as error:
-                closed[key] = error
-            except BaseException:
-                live.stale = True
-                raise
-        return closed
-
-    def _page(self, tx: Write, key: Key, live: Live) -> Page:
-        try:
-            return Page(live, tx, self.clock(), self.store.secret)
-        except NoSuchLayer:  # deleted by another server, which may have made a new one of this name
-            self.layers.forget(key)
-            return Page(self.layers.get(key), tx, self.clock(), self.store.secret)
-
-    def _failed(self, batch: list[Work], error: BaseException) -> None:
-        self.health.failures += 1
-        if isinstance(error, Unavailable):
-            self.health.writable, self.health.why = False, str(error)
-        elif len(batch) > 1:
-            for work in batch:
-                self._serve([work])
-            return
-        for work in batch:
-            result = self._unstored(work, error)
             if isinstance(result, BaseException):
                 work.answer.set_exception(result)
             else:
                 work.answer.set_result(result)
+        if failure is not None:
+            return
+        for transaction in transactions.values():
+            if transaction.diverged:
+                self.on_divergence(transaction.runtime)
+        grown = {key: transaction.head.seq + len(transaction.entries) for key, transaction in transactions.items()}
+        for subscriber in self._subscribers:
+            subscriber(grown)
 
-    def _unstored(self, work: Work, error: BaseException) -> Any:
-        """Predictions are always served, from the last good state; all else fails with the error."""
-        known = self.layers.known(work.key)
-        if not work.items or known is None or not isinstance(error, (*Unavailable, LayerStopped)):
+    def _commit(
+        self, batch: list[QueuedWork], transactions: dict[LayerKey, Transaction], until_committed: ExitStack
+    ) -> list[object]:
+        """Do all works in one transaction; their answers, or why one could not begin."""
+        results: list[object] = []
+        with self.store.write() as tx:
+            closed = self._open_transactions(tx, {work.key for work in batch}, transactions)
+            for opened in transactions.values():
+                if opened.runtime.signed:
+                    until_committed.enter_context(opened.runtime.committing)
+            for work in batch:
+                transaction = transactions.get(work.key)
+                if transaction is None:
+                    results.append(self._answer_without_store(work, closed[work.key]))
+                    continue
+                runtime = transaction.runtime
+                if runtime.maturity is not None or runtime.layer.internals.tickets.waiting:
+                    transaction.mature()
+                results.append(work.do(transaction))
+            for transaction in transactions.values():
+                transaction.write()
+                if transaction.runtime.head.seq - transaction.runtime.snapshot_seq >= SNAPSHOT_EVERY:
+                    self._save(tx, transaction.runtime)
+        if self.witness is not None:
+            self.witness([transaction.runtime for transaction in transactions.values()])
+        return results
+
+    def _open_transactions(
+        self, tx: StoreWriter, keys: set[LayerKey], transactions: dict[LayerKey, Transaction]
+    ) -> dict[LayerKey, Exception]:
+        """Transactions of these layers, locked in one order by all servers; and why others cannot be opened."""
+        closed: dict[LayerKey, Exception] = {}
+        runtimes: dict[LayerKey, LayerRuntime] = {}
+        for key in keys:
+            try:
+                runtimes[key] = self.layers.current(key)
+            except (LayerStopped, NoSuchLayer) as error:
+                closed[key] = error
+        for key, runtime in sorted(runtimes.items(), key=lambda one: one[1].number):
+            try:
+                try:
+                    transactions[key] = Transaction(runtime, tx, self.clock(), self.store.secret)
+                except NoSuchLayer:  # deleted by another server, which may have made a new one of this name
+                    self.layers.forget(key)
+                    transactions[key] = Transaction(self.layers.get(key), tx, self.clock(), self.store.secret)
+            except (LayerStopped, NoSuchLayer) as error:
+                closed[key] = error
+            except BaseException:
+                runtime.stale = True
+                raise
+        return closed
+
+    def _answer_without_store(self, work: QueuedWork, error: BaseException) -> list[ItemAnswer] | BaseException:
+        """Serve predictions from the last good state; everything else gets the error."""
+        known = self.layers.runtimes.get(work.key)
+        if not work.items or known is None or not isinstance(error, (*UNAVAILABLE, LayerStopped)):
             return error
-        with suppress(
-            GradeqError
-        ):  # the store may not even be readable: then what is in memory must do
-            known = self.layers.current(work.key)
-        return preview_all(known, work.items, self.store, self.clock(), why=str(error))
+        return preview_all(self._stored_runtime(known), work.items, self.store, self.clock(), why=str(error))
 
-    def _save(self, tx: Write, live: Live) -> None:
-        if live.head.seq > live.saved and not live.stale:
-            tx.keep_snapshot(live.number, live.head.seq, live.layer.to_json(), self.clock())
-            live.saved = live.head.seq
+    def _preview(self, runtime: LayerRuntime, items: Sequence[Prediction]) -> list[ItemAnswer]:
+        behind = self.layers.age > STALE_AFTER
+        runtime = self._stored_runtime(runtime)
+        with wait_for_commit(runtime):
+            if not runtime.stale:
+                return preview_all(runtime, items, self.store, self.clock(), stale=behind)
+        return preview_all(self._stored_runtime(runtime), items, self.store, self.clock(), stale=behind)
 
+    def _stored_runtime(self, runtime: LayerRuntime) -> LayerRuntime:
+        """The layer as the store has it, or as it is in memory if the store cannot be read."""
+        with suppress(GradeqError):
+            return self.layers.current(runtime.key)
+        return runtime
 
-def done(result: Any) -> Future[Any]:
-    """An answer that is there already."""
-    answer: Future[Any] = Future()
-    answer.set_result(result)
-    return answer
+    def _save(self, tx: StoreWriter, runtime: LayerRuntime) -> None:
+        if runtime.head.seq > runtime.snapshot_seq and not runtime.stale:
+            tx.keep_snapshot(runtime.number, runtime.head.seq, runtime.layer.to_json(), self.clock())
+            runtime.snapshot_seq = runtime.head.seq

@@ -1,183 +1,156 @@
-"""The server: a socket, the store and its desk behind it, and an end that loses nothing."""
+"""The server: socket, store, desk, and a shutdown that loses nothing."""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import os
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from gradeq.errors import BadInput
+from gradeq.records import copy_with
 from gradeq.service.app import Service
+from gradeq.service.auth import SCOPES, add_key, new_key, read_keys
 from gradeq.service.desk import Desk
-from gradeq.service.keys import SCOPES, new_key
-from gradeq.service.limits import Limits
-from gradeq.service.logs import Log, forward
 from gradeq.service.store import open_store
-from gradeq.service.store.api_keys import add_key, keys_of
-from gradeq.service.store.store import Store
+from gradeq.service.store.journal_store import Store
+from gradeq.service.telemetry import Limits, Log, forward_uvicorn_log
 from gradeq.service.witness import Witness
 
-HEADERS = 64_000  # bytes of one request before its body
-ENDING = 30  # seconds that calls have to be answered when the server is told to end
+MAX_HEADER_BYTES = 64_000  # bytes of one request before its body
+SHUTDOWN_SECONDS = 30  # seconds that calls have to be answered when the server is told to end
 
 
-class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """A connection that waits for a request only so long and so much; uvicorn waits for ever."""
+class TimedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """A connection with limits on the time and size of a request; uvicorn has none."""
 
     within = 10.0
 
-    def connection_made(self, transport: Any) -> None:
-        """Begin to wait for the first request."""
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self._waiting: Any = self.loop.call_later(self.within, self._give_up)
+        self._waiting: asyncio.TimerHandle | None = self.loop.call_later(self.within, self._give_up)
         self._heard = 0
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; a request that is whole ends the waiting."""
+        """Take bytes; a complete request stops the timer."""
         super().data_received(data)
-        if self._busy():
+        if self.cycle is not None and not self.cycle.response_complete:
             self._heard = 0
             if self._waiting is not None:
                 self._waiting.cancel()
                 self._waiting = None
             return
         self._heard += len(data)
-        if self._heard > HEADERS:
+        if self._heard > MAX_HEADER_BYTES:
             self.transport.close()
         elif self._waiting is None:
             self._waiting = self.loop.call_later(self.within, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
         if self._waiting is not None:
             self._waiting.cancel()
         super().connection_lost(exc)
 
-    def _busy(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
-
     def _give_up(self) -> None:
         self._waiting = None
-        if not self._busy():
+        if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server; told to end, it first lets streams end, which would never end by themselves."""
+    """uvicorn's server; on a signal it first ends streams, which would never end on their own."""
 
     service: Service
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Hear a signal."""
         super().handle_exit(sig, frame)
-        self.service.end()
+        self.service.begin_shutdown()
 
 
-def serve(
-    url: str,
-    host: str,
-    port: int,
-    read_only: bool,
-    limits: Limits,
-    log: Log,
-    greet: Callable[[Service, str, str | None], Any],
-    witness: str | None = None,
-    keep: float | None = None,
-) -> None:
-    """Serve a store until a signal ends it; ``greet`` is told the address and the first key, if there is one.
+@dataclass(frozen=True)
+class ServerSettings:
+    """Where and what to serve.
 
-    ``witness``: the file that says what was acknowledged; a layer that lacks some of it does not learn. ``keep``:
-    seconds after which closed rows of the journals are folded into their sums.
+    ``witness``: a file that records what was acknowledged; a layer that lacks some of it does not learn. ``keep``:
+    seconds after which closed rows of the journals are folded into their sums; None keeps all.
     """
-    # To compile loops would hold up all callers for seconds once and take 100 MB; items come a thousand at the most.
+
+    url: str
+    host: str
+    port: int
+    read_only: bool
+    limits: Limits
+    witness: str | None = None
+    keep: float | None = None
+
+
+def serve(settings: ServerSettings, log: Log, greet: Callable[[Service, str, str | None], object]) -> None:
+    """Serve a store until a signal ends it; ``greet`` gets the address and the first key, if there is one."""
+    # Compiling loops would block all callers for seconds and take 100 MB; a call has at most some thousand items.
     os.environ.setdefault("GRADEQ_COMPILE", "0")
-    listening = bound(host, port)
-    try:
-        store = open_store(url, read_only)
-        try:
-            first = first_key(store, host)
-            desk = Desk(store, waiting=limits.queue)
-            desk.start()
-            if witness is not None and not read_only:
-                desk.witness = witnessed(witness, desk, log)
-            service = Service(store, desk, limits, log)
-            service.watch.keep = keep
-            service.watch.start()
-            greet(service, address(host, listening), first)
-            run(service, listening)
-        finally:
-            store.close()
-    finally:
-        listening.close()
+    host, limits = settings.host, settings.limits
+    with (
+        bind_socket(host, settings.port) as listening,
+        closing(open_store(settings.url, settings.read_only)) as store,
+    ):
+        first = first_key(store, host)
+        desk = Desk(store, waiting=limits.queue)
+        desk.start()
+        if settings.witness is not None and not settings.read_only:
+            desk.witness = open_witness(settings.witness, desk, log)
+        service = Service(store, desk, limits, log)
+        service.watch.retention = settings.keep
+        service.watch.start()
+        name = f"[{host}]" if ":" in host else host
+        greet(service, f"http://{name}:{listening.getsockname()[1]}", first)
+        forward_uvicorn_log(log)
+        server = Server(config_of(service))
+        server.service = service
+        log("started", store=store.url, layers=len(desk.layers))
+        with suppress(KeyboardInterrupt):  # uvicorn raises its signals again, after all is done
+            server.run(sockets=[listening])
 
 
-def witnessed(path: str, desk: Desk, log: Log) -> Witness:
-    """The witness of a store, once it was asked what the store lacks."""
+def open_witness(path: str, desk: Desk, log: Log) -> Witness:
     witness = Witness(path, desk.store)
     lost = witness.check(desk.store)
-    for live in desk.layers:
-        live.head = live.head._replace(stopped=desk.store.head(live.number).stopped)
-        if live.number in lost:
-            log("lost", "error", layer=live.row.name, tenant=live.row.tenant, why=lost[live.number])
+    for runtime in desk.layers:
+        runtime.head = copy_with(runtime.head, stopped=desk.store.head(runtime.number).stopped)
+        if runtime.number in lost:
+            log("lost", "error", layer=runtime.row.name, tenant=runtime.row.tenant, why=lost[runtime.number])
     if witness.damaged:
         log("witness", "warning", path=path, why=f"{witness.damaged} lines are damaged")
     return witness
 
 
-def run(service: Service, listening: socket.socket) -> None:
-    """Answer calls until a signal comes."""
-    forward(service.log)
-    server = Server(config_of(service))
-    server.service = service
-    service.log("started", store=service.store.url, layers=len(service.desk.layers))
-    with suppress(KeyboardInterrupt):  # uvicorn raises its signals again, after all is done
-        server.run(sockets=[listening])
-
-
 def config_of(service: Service) -> uvicorn.Config:
-    """How uvicorn serves: our log, our patience, no headers that tell too much."""
     limits = service.limits
-    waiting = type("Waiting", (Patient,), {"within": limits.headers_within})
+    waiting = type("Waiting", (TimedProtocol,), {"within": limits.headers_within})
     return uvicorn.Config(
-        service.application(),
-        http=waiting,
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        log_level=logging.WARNING,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=limits.connections,
-        timeout_keep_alive=int(max(5.0, 2 * limits.headers_within)),
-        timeout_graceful_shutdown=ENDING,
-    )
+        service.application(), http=waiting, ws="none", lifespan="on",
+        log_config=None, log_level=logging.WARNING, access_log=False, server_header=False, proxy_headers=False,
+        limit_concurrency=limits.connections, timeout_keep_alive=int(max(5.0, 2 * limits.headers_within)),
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )  # fmt: skip
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A socket at this address, before anything else is touched."""
+def bind_socket(host: str, port: int) -> socket.socket:
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[
-            0
-        ]
-        made = socket.socket(
-            family, kind, protocol
-        )  # asyncio sends at once only if it knows that this is TCP
+        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)  # asyncio sends at once only if it knows that this is TCP
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(where)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise BadInput(
-            f"cannot listen on {host}:{port}: {reason}; give another --port or --host"
-        ) from None
+        raise BadInput(f"cannot listen on {host}:{port}: {reason}; give another --port or --host") from None
     return made
 
 
@@ -189,8 +162,8 @@ def is_loopback(host: str) -> bool:
 
 
 def first_key(store: Store, host: str) -> str | None:
-    """A key with every scope where a store has none; only for this machine, since it is printed."""
-    if keys_of(store):
+    """A key with every scope for a store without keys; on loopback only, since it is printed."""
+    if read_keys(store):
         return None
     if not is_loopback(host):
         raise BadInput(
@@ -198,15 +171,7 @@ def first_key(store: Store, host: str) -> str | None:
             f"run `gradeq keys create --store {store.url}` first"
         )
     if store.read_only:
-        raise BadInput(
-            f"{store.url} has no keys; run `gradeq keys create` first, without --read-only"
-        )
+        raise BadInput(f"{store.url} has no keys; run `gradeq keys create` first, without --read-only")
     text, key = new_key("default", "first", SCOPES)
     add_key(store, key)
     return text
-
-
-def address(host: str, listening: socket.socket) -> str:
-    """The address to open in a browser."""
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listening.getsockname()[1]}"

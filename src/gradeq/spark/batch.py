@@ -1,105 +1,112 @@
-"""Whole tables of Spark through a layer of many keys, bit for bit what the library serves.
+"""Tables of Spark through a layer with many keys, or games into a leaderboard, bit for bit as the library.
 
-Keys go into buckets; each bucket is one ``Keyed.run`` of the library over its rows in their order. Rows and states
+Keys are hashed into buckets; each bucket is one ``Keyed.run`` of the library over its rows in order. Rows and states
 come out of one computation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
 
 from gradeq.errors import BadInput
-from gradeq.layers.keyed import Keyed
-from gradeq.layers.many import served_names
-from gradeq.spark import states as table
-from gradeq.spark.buckets import BUCKETS, bucket_column, checked_buckets, name_column
-from gradeq.spark.refusals import refusals
+from gradeq.layers.elo import Elo
+from gradeq.layers.registry import from_json
+from gradeq.ledger import facts as fact
+from gradeq.spark import worker
 from gradeq.spark.roles import (
-    as_keyed,
-    check_columns,
+    KeyedLayer,
+    check_column,
     check_frame,
-    roles_of,
+    check_spark,
+    column_or_none,
+    keyed_columns,
+    refusals,
 )
-from gradeq.spark.session import check_spark
-from gradeq.spark.work import BUCKET, LAST, STATE, Job, adjust_bucket
+from gradeq.spark.worker import BUCKET, BUCKETS, LAST, STATE, Job, adjust_bucket, bucket_column, count_buckets
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gradeq.equilibrium import Equilibrium
+    from gradeq.layers.layer import Layer
 
 
-class Adjusted(NamedTuple):
-    """Rows with what was served, the state, and certificates, all out of one table that Spark makes when it is asked.
+@dataclass(frozen=True)
+class Adjusted:
+    """Rows with served values, the state, and certificates, from one table that Spark computes lazily.
 
-    ``whole`` has the rows, and after those of each bucket a row with its state. Every look at one of the tables makes
+    ``whole`` has the rows, and after those of each bucket a row with its state. Each use of a table computes
     it again, with the same result; ``persist()`` keeps it, ``write(folder)`` writes it once.
     """
 
-    whole: Any
+    whole: DataFrame
     buckets: int
     pattern: str
 
     @property
-    def rows(self) -> Any:
-        """The rows that were given, with the adjusted columns."""
+    def rows(self) -> DataFrame:
+        """The input rows with the adjusted columns."""
         return self.whole.where(self.whole[STATE].isNull()).drop(BUCKET, STATE)
 
     @property
-    def state(self) -> Any:
-        """What was learned, a row for each bucket: give it to the next run."""
+    def state(self) -> DataFrame:
+        """What was learned, one row per bucket: pass it to the next run."""
         from pyspark.sql import functions as F
 
-        own = self.whole.where(self.whole[STATE].isNotNull())
-        return own.select(
-            F.col(BUCKET).alias("bucket"),
-            F.lit(self.buckets).alias("buckets"),
-            F.col(STATE).alias("state"),
-        )
+        bucket, buckets, state = F.col(BUCKET), F.lit(self.buckets), F.col(STATE)
+        states = self.whole.where(self.whole[STATE].isNotNull())
+        return states.select(bucket.alias("bucket"), buckets.alias("buckets"), state.alias("state"))
 
     @property
-    def certificates(self) -> Any:
+    def certificates(self) -> DataFrame:
         """Bias or coverage, loss, parameter and certificate of each key: the library's table of keys."""
-        return table.certificates(self.state, self.pattern)
+        return worker.certificates(self.state, self.pattern)
 
-    def layer(self) -> Keyed:
-        """The library's layer of all keys, here on the driver, for whatever the library can tell of it."""
+    def layer(self) -> KeyedLayer:
+        """The library's layer with all keys, on the driver."""
         with refusals():
             texts = [row.state for row in self.state.orderBy("bucket").collect()]
-        found = table.merged(texts or [self.pattern])
-        assert isinstance(found, Keyed)
-        return found
+        return worker.merge_states(texts or [self.pattern])
 
-    def equilibrium(self) -> Any:
-        """The overall certificate: all keys together, as the library's layer has it."""
+    def equilibrium(self) -> Equilibrium:
+        """The overall certificate of all keys."""
         return self.layer().equilibrium()
 
     def persist(self) -> Adjusted:
-        """The same, made once and kept by Spark until ``unpersist()``."""
-        kept = self.whole.persist()
+        """The same, computed once and kept by Spark until ``unpersist()``."""
+        whole = self.whole.persist()
         with refusals():
-            kept.count()
-        return self._replace(whole=kept)
+            whole.count()
+        return replace(self, whole=whole)
 
     def unpersist(self) -> None:
-        """Let go of what ``persist`` kept."""
+        """Release what ``persist`` kept."""
         self.whole.unpersist()
 
     def write(self, folder: str | PathLike[str]) -> Adjusted:
-        """Make everything once and write it to a folder as Parquet; what comes back reads from there.
+        """Compute everything once and write it to a folder as Parquet; the result reads from there.
 
-        Spark marks a folder that is whole with ``_SUCCESS``; ``read`` refuses one that is not.
+        Spark marks a complete folder with ``_SUCCESS``; ``read`` refuses one without it.
         """
         from pyspark.sql import functions as F
 
-        own = self.whole.withColumn(PATTERN, F.lit(self.pattern)).withColumn(
-            COUNT, F.lit(self.buckets)
-        )
+        table = self.whole.withColumn(PATTERN, F.lit(self.pattern)).withColumn(COUNT, F.lit(self.buckets))
         with refusals():
-            own.write.parquet(str(folder))
+            table.write.parquet(str(folder))
         return read(self.whole.sparkSession, folder)
 
 
 PATTERN, COUNT = "_gradeq_pattern", "_gradeq_buckets"
 
 
-def read(spark: Any, folder: str | PathLike[str]) -> Adjusted:
+def read(spark: SparkSession, folder: str | PathLike[str]) -> Adjusted:
     """What ``Adjusted.write`` wrote to this folder."""
     from pyspark.errors import AnalysisException
 
@@ -116,8 +123,8 @@ def read(spark: Any, folder: str | PathLike[str]) -> Adjusted:
 
 
 def adjust(
-    frame: Any,
-    layer: Any,
+    frame: DataFrame,
+    layer: Layer,
     *,
     prediction: str | list[str],
     label: str | None = None,
@@ -126,7 +133,7 @@ def adjust(
     weight: str | None = None,
     label_time: str | None = None,
     id: str | None = None,
-    state: Any = None,
+    state: DataFrame | None = None,
     buckets: int | None = None,
 ) -> Adjusted:
     """A Spark DataFrame through one layer for each key: rows with what was served, the state, certificates.
@@ -139,62 +146,115 @@ def adjust(
 
     Nothing runs until a result is asked for, but for a look at the state; ``Adjusted.write`` runs everything once.
     """
-    check_spark()
-    check_frame(frame)
-    keyed = as_keyed(layer)
     single = {"weight": weight, "label_time": label_time, "id": id}
-    roles = roles_of(keyed, prediction, label, key, order, **single)
-    width = keyed._rule.width
-    if len(roles.predictions) not in (1, width):
-        raise BadInput(
-            f"{len(roles.predictions)} prediction columns for {width} levels; give one, or one for each level"
-        )
-    if label_time is not None and keyed._book.ttl is not None:
+    keyed, roles, added = keyed_columns(frame, layer, prediction, label, key, order, **single)
+    if label_time is not None and keyed.internals.tickets.ttl is not None:
         raise BadInput(
             "label_time and a layer with ttl do not go together on Spark: tickets would expire by rows of other "
             "keys; leave out ttl"
         )
-    added = served_names(keyed, width)
-    check_columns(frame, roles, added)
     pattern = keyed.to_json()
-    if state is not None:
-        known = table.check_states(state, pattern)
-        if buckets not in (None, known):
-            raise BadInput(f"buckets={buckets!r}: the state has {known}; leave out buckets")
-        buckets = known
-    count = checked_buckets(BUCKETS if buckets is None else buckets)
-    whole = bucketed(frame, state, Job(pattern, roles, added), count)
-    return Adjusted(whole, count, pattern)
+    count = count_buckets(buckets, BUCKETS, state, pattern)
+    return Adjusted(bucket_table(frame, state, Job(pattern, roles, added), count), count, pattern)
 
 
-def bucketed(frame: Any, state: Any, job: Job, count: int) -> Any:
-    """The table of rows and states, one library run for each bucket."""
+def bucket_table(frame: DataFrame, state: DataFrame | None, job: Job, count: int) -> DataFrame:
+    """The table of rows and states, one library run per bucket."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
-    roles = job.roles
-    key = frame[roles.key]
-    own = frame.withColumn(
-        BUCKET, bucket_column(name_column(key, frame.schema[roles.key].dataType), count)
-    )
+    roles, key = job.roles, frame[job.roles.key]
+    rows = frame.withColumn(BUCKET, bucket_column(key, frame.schema[roles.key].dataType, count))
     if state is None:
-        state = frame.sparkSession.createDataFrame([], table.SCHEMA)
+        state = frame.sparkSession.createDataFrame([], worker.SCHEMA)
     learned = state.select("bucket", "state")
     if roles.label_time is not None:
-        # The last row in the order of ``work.ordered``, where a key that is none comes last.
+        # The last row in the order of ``worker.sort_rows``, where a null key comes last.
         place = F.struct(*roles.order, key.isNull().alias(f"{LAST}_none"), roles.key)
         last = frame.agg(F.max(place).alias(LAST))
-        own = own.crossJoin(F.broadcast(last))
+        rows = rows.crossJoin(F.broadcast(last))
         learned = learned.crossJoin(F.broadcast(last.select(F.col(LAST).alias(LAST))))
     fields = [T.StructField(f.name, f.dataType) for f in frame.schema.fields]
     fields += [T.StructField(name, T.DoubleType()) for name in job.added]
     fields += [T.StructField(BUCKET, T.IntegerType()), T.StructField(STATE, T.StringType())]
 
-    def each(group: Any, rows: Any, states: Any) -> Any:
+    def each(group: tuple[pa.Scalar, ...], rows: pa.Table, states: pa.Table) -> pa.Table:
         return adjust_bucket(job, int(group[0].as_py()), rows, states)
 
-    return (
-        own.groupBy(BUCKET)
-        .cogroup(learned.groupBy("bucket"))
-        .applyInArrow(each, T.StructType(fields))
-    )
+    return rows.groupBy(BUCKET).cogroup(learned.groupBy("bucket")).applyInArrow(each, T.StructType(fields))
+
+
+MERGE_FANOUT = 8  # layers that one worker merges
+
+
+def elo(
+    frame: DataFrame, layer: Elo, *, a: str, b: str, score: str, weight: str | None = None, home: str | None = None
+) -> Elo:  # fmt: skip
+    """The layer after all games of a table; ``leaderboard("all-time")`` is that of one machine, bit for bit.
+
+    Each partition is played by a layer of its own, and the layers are merged in a tree. What is learned game by game
+    depends on the order of games and means little after a merge; the table of who met whom, and how it went, does
+    not, and the all-time leaderboard is made from that alone. Null scores are refused, as in the library.
+    """
+    names = _game_columns(frame, layer, {"a": a, "b": b, "score": score, "weight": weight, "home": home})
+    pattern = layer.to_json()
+
+    def play(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        own = from_json(pattern, Elo)
+        for batch in batches:
+            if len(batch):
+                first, second = (batch[names[side]].to_pylist() for side in ("a", "b"))
+                scores, weights, homes = (_numbers(batch, names.get(role)) for role in ("score", "weight", "home"))
+                own.run(first, second, scores, weights=weights, home=homes)
+        yield pa.record_batch([pa.array([own.to_json()])], [STATE])
+
+    def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        own = from_json(pattern, Elo)
+        for batch in batches:
+            for text in batch[STATE].to_pylist():
+                own.merge(from_json(text, Elo))
+        yield pa.record_batch([pa.array([own.to_json()])], [STATE])
+
+    parts = frame.rdd.getNumPartitions()
+    states = frame.select(*names.values()).mapInArrow(play, f"{STATE} string")
+    while parts > MERGE_FANOUT:
+        parts = -(-parts // MERGE_FANOUT)
+        states = states.repartition(parts).mapInArrow(merge, f"{STATE} string")
+    with refusals():
+        texts = [row[0] for row in states.collect()]
+    merged = layer.copy()
+    for text in texts:
+        merged.merge(from_json(text, Elo))
+    return merged
+
+
+def _numbers(batch: pa.RecordBatch, name: str | None) -> npt.NDArray[np.float64] | None:
+    if name is None:
+        return None
+    if batch[name].null_count:
+        raise BadInput(f"column {name!r} has nulls; leave out games without it")
+    return np.asarray(batch[name].cast(pa.float64()).to_numpy(zero_copy_only=False))
+
+
+def _game_columns(frame: DataFrame, layer: Elo, roles: dict[str, str | None]) -> dict[str, str]:
+    """The columns by role; raises before any job starts."""
+    from pyspark.sql import types as T
+
+    check_spark()
+    check_frame(frame)
+    if not isinstance(layer, Elo):
+        raise BadInput(f"layer is {layer!r}; give an Elo layer such as gradeq.Elo(eta=0.1)")
+    if layer.internals.state.facts[fact.SERVED]:
+        raise BadInput("the layer has served games already; give a fresh one, and merge it afterwards")
+    if layer.dates:
+        raise BadInput("partitions know no order of dates; give an Elo layer without dates")
+    names = {}
+    for role, value in roles.items():
+        name = column_or_none(value, role, needed=role in ("a", "b", "score"))
+        if name is not None:
+            kinds, words = (T.NumericType, T.BooleanType), "a number"
+            if role in ("a", "b"):
+                kinds, words = (T.StringType, T.IntegralType), "text or a whole number"
+            check_column(frame, name, kinds, words)
+            names[role] = name
+    return names

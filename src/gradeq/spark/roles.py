@@ -1,21 +1,115 @@
-"""Which column of a frame is what: names and types, checked before any job starts."""
+"""The columns of a Spark frame by role, checked before any job starts; the session; errors in one line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradeq.errors import BadInput
-from gradeq.layers.bins import COLUMN as BIN
+from gradeq import errors
+from gradeq.errors import BadInput, missing_extra
+from gradeq.layers.grouped import COLUMN as BIN
 from gradeq.layers.keyed import KINDS, Keyed
 from gradeq.layers.layer import Layer
+from gradeq.layers.run import served_names
 from gradeq.ledger import facts as fact
 
-OURS = "_gradeq_"  # how the columns begin that are needed on the way
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+KeyedLayer = Keyed[Any]  # of any layer that can be keyed
+STORE = "spark.sql.streaming.stateStore"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def check_spark() -> None:
+    """Raise if PySpark is not installed."""
+    if find_spec("pyspark") is None:
+        raise missing_extra("spark", "layers on Spark")
+
+
+def session(cores: int = 2, **settings: object) -> SparkSession:
+    """A local Spark session on ``cores`` cores; further settings by name, dots as underscores.
+
+    Streams need the RocksDB state store, which this sets; on a cluster set ``stream_settings()`` yourself.
+    """
+    check_spark()
+    java = os.environ.get("JAVA_HOME")
+    if not (java and (Path(java) / "bin" / "java").exists()) and shutil.which("java") is None:
+        raise BadInput(
+            "no Java was found, which Spark needs; install Java 17 (Debian: openjdk-17-jre-headless) or set JAVA_HOME"
+        )
+    # Workers are started by name: without this they may be another Python than the one that runs.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    config = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **stream_settings(),
+        **{name.replace("_", "."): str(value) for name, value in settings.items()},
+    }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("gradeq")
+    for name, value in config.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def stream_settings() -> dict[str, str]:
+    """The settings of a session in which ``follow`` works."""
+    return {f"{STORE}.providerClass": ROCKSDB, f"{STORE}.rocksdb.changelogCheckpointing.enabled": "true"}
+
+
+# How a worker's traceback ends; Spark wraps it in the traces of two languages.
+_RAISED = re.compile(r"^(?:[^\n]*: )?gradeq\.errors\.(\w+): ([^\n]+)$", re.MULTILINE)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Raise errors of gradeq inside a Spark job as what they are, in one line.
+
+    Spark computes lazily, so bad values are found when rows are asked for: put this around ``count``, ``collect``,
+    ``write`` or ``awaitTermination``. The methods of ``Adjusted`` have it inside.
+    """
+    try:
+        yield
+    except errors.GradeqError:
+        raise
+    except Exception as error:
+        found = refusal_in(str(error))
+        if found is None:
+            raise
+        raise found from None
+
+
+def refusal_in(text: str) -> errors.GradeqError | None:
+    """The refusal that the text of another error tells of, or None.
+
+    >>> refusal_in("Job aborted\\ngradeq.errors.BadInput: label 'x' is not a number\\n\\tat org.apache")
+    BadInput("label 'x' is not a number")
+    """
+    found = _RAISED.search(text)
+    kind = None if found is None else getattr(errors, found[1], None)
+    if found is None or not (isinstance(kind, type) and issubclass(kind, errors.GradeqError)):
+        return None
+    return kind(found[2].strip())
+
+
+RESERVED_PREFIX = "_gradeq_"  # how the columns begin that are needed on the way
 
 
 class Roles(NamedTuple):
-    """The names of columns by what they are; None: there is none."""
+    """The columns by role; None if there is none."""
 
     predictions: tuple[str, ...]
     label: str | None
@@ -23,9 +117,10 @@ class Roles(NamedTuple):
     order: tuple[str, ...]
     groups: tuple[str, ...]
     features: tuple[str, ...]
-    weight: str | None
-    label_time: str | None
-    id: str | None
+    weight: str | None = None
+    label_time: str | None = None
+    id: str | None = None
+    time: str | None = None
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -35,81 +130,89 @@ class Roles(NamedTuple):
         return (*several, *(name for name in single if name is not None))
 
 
-def as_keyed(layer: Any) -> Keyed:
-    """The layer of many keys, fresh: the one given, or one of the pattern given."""
+def as_keyed(layer: Layer) -> KeyedLayer:
+    """A fresh layer with many keys: the one given, or one of the given pattern."""
     if not isinstance(layer, Layer):
         raise BadInput(f"layer is {layer!r}; give a layer such as gradeq.Debiaser()")
     if isinstance(layer, Keyed):
-        if layer._state.facts[fact.SERVED]:
-            raise BadInput(
-                "the layer has served rows already; give a fresh one, and what was learned as state"
-            )
+        if layer.internals.state.facts[fact.SERVED]:
+            raise BadInput("the layer has served rows already; give a fresh one, and what was learned as state")
         if layer.pool:
             raise BadInput(
                 "keys that share what they learn (pool=True) cannot be spread over machines; leave out pool"
             )
         return layer
     if layer.kind not in KINDS:
-        raise BadInput(
-            f"{type(layer).__name__} cannot be keyed; give a Debiaser or a quantile tracker"
-        )
+        raise BadInput(f"{type(layer).__name__} cannot be keyed; give a Debiaser or a quantile tracker")
     return Keyed(layer)
 
 
 def roles_of(
-    keyed: Keyed, prediction: Any, label: Any, key: Any, order: Any, **single: Any
+    keyed: KeyedLayer,
+    prediction: str | list[str],
+    label: str | None,
+    key: str,
+    order: str | list[str],
+    **single: str | None,
 ) -> Roles:
-    """The columns by what they are; those of groups and features have the names that the layer gave them."""
-    names = keyed._names
+    """The columns by role; groups and features have the names that the layer gave them."""
+    names = keyed.internals.names
     groups = tuple(name for name in names.groups if keyed.bins is None or name != BIN)
     return Roles(
-        texts(prediction, "prediction"), one(label, "label"), str(one(key, "key", needed=True)),
-        texts(order, "order"), groups, tuple(names.features),
-        **{name: one(own, name) for name, own in single.items()},
+        column_names(prediction, "prediction"), column_or_none(label, "label"),
+        str(column_or_none(key, "key", needed=True)), column_names(order, "order"), groups, tuple(names.features),
+        **{name: column_or_none(own, name) for name, own in single.items()},
     )  # fmt: skip
 
 
-def texts(value: Any, what: str) -> tuple[str, ...]:
-    """One name of a column, or several."""
+def column_names(value: object, what: str) -> tuple[str, ...]:
+    """One or several column names."""
     several = (value,) if isinstance(value, str) else value
     if not isinstance(several, Sequence) or not several:
         raise BadInput(f"{what}={value!r}: give the name of a column, or a list of names")
-    return tuple(str(one(name, what, needed=True)) for name in several)
+    return tuple(str(column_or_none(name, what, needed=True)) for name in several)
 
 
-def one(value: Any, what: str, needed: bool = False) -> str | None:
-    """One name of a column, or None where it may be left out."""
+def column_or_none(value: object, what: str, needed: bool = False) -> str | None:
+    """One column name, or None if it may be omitted."""
     if (value is None and not needed) or (isinstance(value, str) and value):
         return value
     raise BadInput(f"{what}={value!r}: give the name of a column")
 
 
-def check_frame(frame: Any, what: str = "frame") -> None:
-    """Refuse what is no DataFrame of Spark."""
+def check_frame(frame: DataFrame, what: str = "frame") -> None:
+    """Raise unless this is a Spark DataFrame."""
     if not (hasattr(frame, "schema") and hasattr(frame, "sparkSession")):
         raise BadInput(
             f"{what} is {type(frame).__name__}; give a DataFrame of Spark (spark.createDataFrame makes one)"
         )
 
 
-def check_columns(frame: Any, roles: Roles, added: Sequence[str]) -> None:
-    """Refuse a frame that lacks a column, has one of another type, or one that would be overwritten."""
+def check_column(frame: DataFrame, name: str, kinds: tuple[type, ...] = (object,), words: str = "") -> None:
+    """Raise unless the frame has this column exactly once, with one of these types."""
+    if frame.columns.count(name) != 1:
+        reason = "occurs more than once" if name in frame.columns else "is missing"
+        raise BadInput(f"column {name!r} {reason}; the frame has {', '.join(frame.columns)}")
+    if not isinstance(frame.schema[name].dataType, kinds):
+        found = frame.schema[name].dataType.simpleString()
+        raise BadInput(f"column {name!r} holds {found}, not {words}; cast it first")
+
+
+def check_free(frame: DataFrame, added: Sequence[str]) -> None:
+    """Raise if the frame already has a column that is to be added."""
+    for name in frame.columns:
+        if name in added or name.startswith(RESERVED_PREFIX):
+            raise BadInput(f"column {name!r} is to be added but exists already; rename it")
+
+
+def check_columns(frame: DataFrame, roles: Roles, added: Sequence[str]) -> None:
+    """Raise if a column is missing, has the wrong type, or would be overwritten."""
     from pyspark.sql import types as T
 
-    names = frame.columns
     for name in roles.needed:
-        if names.count(name) != 1:
-            reason = "is there more than once" if name in names else "is missing"
-            raise BadInput(f"column {name!r} {reason}; the frame has {', '.join(names)}")
-    for name in names:
-        if name in added or name.startswith(OURS):
-            raise BadInput(
-                f"the frame has a column {name!r} already, which is to be added; rename it"
-            )
-    number, moment = (
-        (T.NumericType, T.BooleanType),
-        (T.DateType, T.TimestampType, T.TimestampNTZType),
-    )
+        check_column(frame, name)
+    check_free(frame, added)
+    number, moment = ((T.NumericType, T.BooleanType), (T.DateType, T.TimestampType, T.TimestampNTZType))
     spoken = (T.StringType, T.IntegralType, T.BooleanType, T.DateType)
     kinds = [
         (roles.predictions, (T.NumericType,), "a number"),
@@ -120,26 +223,39 @@ def check_columns(frame: Any, roles: Roles, added: Sequence[str]) -> None:
         (roles.order, (*moment, T.NumericType, T.StringType), "a number, a date or text"),
         (roles.groups, (*spoken, *moment, T.FractionalType), "text, a number or a date"),
         ((roles.id,), (T.StringType, T.IntegralType), "text or a whole number"),
-        ((roles.label_time,), (*moment, T.NumericType), "a number or a date"),
+        ((roles.label_time, roles.time), (*moment, T.NumericType), "a number or a date"),
     ]
     for columns, wanted, words in kinds:
-        for own in columns:
-            if own is not None and not isinstance(frame.schema[own].dataType, wanted):
-                found = frame.schema[own].dataType.simpleString()
-                raise BadInput(f"column {own!r} holds {found}, not {words}; cast it first")
-    if roles.label_time is not None:
-        check_times(frame, roles.order[0], roles.label_time)
-
-
-def check_times(frame: Any, time: str, label_time: str) -> None:
-    """Refuse label times that cannot be compared with the times of the rows."""
-    from pyspark.sql import types as T
-
-    own, due = (frame.schema[name].dataType for name in (time, label_time))
-    if isinstance(own, T.StringType) or isinstance(own, T.NumericType) != isinstance(
-        due, T.NumericType
-    ):
+        for column in columns:
+            if column is not None:
+                check_column(frame, column, wanted, words)
+    if roles.label_time is None:
+        return
+    time, due = (frame.schema[name].dataType for name in (roles.order[0], roles.label_time))
+    if isinstance(time, T.StringType) or isinstance(time, T.NumericType) != isinstance(due, T.NumericType):
         raise BadInput(
-            f"label times ({label_time!r}, {due.simpleString()}) are compared with the first column of order "
-            f"({time!r}, {own.simpleString()}); give both as dates or both as numbers"
+            f"label times ({roles.label_time!r}, {due.simpleString()}) are compared with the first column of order "
+            f"({roles.order[0]!r}, {time.simpleString()}); give both as dates or both as numbers"
         )
+
+
+def keyed_columns(
+    frame: DataFrame,
+    layer: Layer,
+    prediction: str | list[str],
+    label: str | None,
+    key: str,
+    order: str | list[str],
+    **single: str | None,
+) -> tuple[KeyedLayer, Roles, list[str]]:
+    """The keyed layer, the columns by role and those to be added, all checked."""
+    check_spark()
+    check_frame(frame)
+    keyed = as_keyed(layer)
+    roles = roles_of(keyed, prediction, label, key, order, **single)
+    width, count = keyed.internals.rule.width, len(roles.predictions)
+    if count not in (1, width):
+        raise BadInput(f"{count} prediction columns for {width} levels; give one, or one for each level")
+    added = served_names(keyed, width)
+    check_columns(frame, roles, added)
+    return keyed, roles, added

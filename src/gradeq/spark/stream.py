@@ -1,64 +1,181 @@
-"""Streams of predictions and labels through a layer for each key: joined by id, served and learned exactly once."""
+"""Streams through one layer per key: joined by id, served and learned exactly once."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
-from gradeq.engine.checks import number
+from gradeq.engine.scalars import as_number
 from gradeq.errors import BadInput
-from gradeq.layers.keytable import key_table
-from gradeq.layers.many import served_names
-from gradeq.spark import states as table
-from gradeq.spark.buckets import bucket_column, checked_buckets, name_column
-from gradeq.spark.desk import REMEMBER
-from gradeq.spark.processor import PLACE, TIME, VARIABLE, Task, processor
-from gradeq.spark.roles import as_keyed, check_columns, check_frame, roles_of
-from gradeq.spark.session import ROCKSDB, STORE, check_spark
-from gradeq.spark.work import BUCKET
+from gradeq.inputs.arguments import name_of
+from gradeq.layers.key_table import key_table
+from gradeq.layers.keyed import Keyed
+from gradeq.layers.registry import from_json
+from gradeq.spark.bucket import REMEMBER, Bucket, BucketEvent, EventOutcome, restore_bucket
+from gradeq.spark.roles import RESERVED_PREFIX, ROCKSDB, STORE, Roles, check_frame, keyed_columns
+from gradeq.spark.worker import BUCKET, bucket_column, check_buckets, count_buckets, restore_layer
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from pyspark.sql.streaming import StatefulProcessor
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
+
+    from gradeq.layers.layer import Layer
+
+
+STATE_NAME = "desk"  # the name of the state in Spark's store
+STATE_SCHEMA = "state string, book string"
+TIME, PLACE = f"{RESERVED_PREFIX}time", f"{RESERVED_PREFIX}place"
+NANOSECONDS = 1_000_000  # in a millisecond
+
+
+class BucketTask(NamedTuple):
+    """What every bucket needs: a fresh layer as JSON, the columns by role, the added columns."""
+
+    pattern: str
+    roles: Roles
+    added: list[str]
+    certificates: tuple[str, ...]  # the columns of a certificate; none: none are asked for
+    remember: int
+    clock: str  # "events", "micro-batches", or "" where nothing expires
+
+
+def event_of(row: Row, roles: Roles, time: float | None) -> BucketEvent:
+    """A row of the stream as an event."""
+    bases = [row[name] for name in roles.predictions]
+    prediction = None
+    if any(base is not None for base in bases):
+        filled = tuple(math.nan if base is None else base for base in bases)
+        prediction = filled[0] if len(filled) == 1 else filled
+    weight = None
+    if roles.weight is not None:
+        weight = math.nan if row[roles.weight] is None else row[roles.weight]
+    return BucketEvent(
+        tuple(row[f"{PLACE}{k}"] for k in range(len(roles.order))),
+        row[roles.key],
+        row[roles.id],
+        prediction,
+        None if roles.label is None else row[roles.label],
+        {name: row[name] for name in roles.groups} or None,
+        {name: row[name] for name in roles.features} or None,
+        weight,
+        time if time is not None else row[TIME],
+    )
+
+
+def stored_bucket(task: BucketTask, known: tuple[str, str] | None) -> Bucket:
+    """The bucket in Spark's store, or a new one."""
+    pattern = from_json(task.pattern, Keyed)
+    if known is None:
+        return Bucket(pattern, task.remember)
+    return restore_bucket(restore_layer(known[0], pattern), known[1], task.remember)
+
+
+def batch_time(task: BucketTask, timers: TimerValues) -> float | None:
+    """The time of a micro-batch; None if events have their own."""
+    if task.clock == "events":
+        return None
+    in_batches = task.clock == "micro-batches"
+    return float(timers.getCurrentProcessingTimeInMs() * NANOSECONDS) if in_batches else 0.0
+
+
+def processor(task: BucketTask) -> StatefulProcessor:
+    """The stateful processor of the buckets; defined here because PySpark is optional."""
+    from pyspark.sql import Row
+    from pyspark.sql.streaming import StatefulProcessor
+
+    columns = Row("key", "id", "event", "outcome", *task.added, "reason", "certificate")
+    numbers = Row(*task.certificates)
+    blank = (None,) * len(task.added)
+
+    class Buckets(StatefulProcessor):  # type: ignore[misc]  # mypy skips PySpark
+        """One state per bucket: its layer and its ticket book."""
+
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self.handle = handle
+            self.state = handle.getValueState(STATE_NAME, STATE_SCHEMA)
+
+        def handleInputRows(self, key: tuple[int], rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
+            bucket, time = stored_bucket(task, self.state.get()), batch_time(task, timerValues)
+            events = [event_of(row, task.roles, time) for row in rows]
+            yield from self.output(bucket, bucket.handle(events))
+
+        def handleExpiredTimer(
+            self, key: tuple[int], timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+        ) -> Iterator[Row]:
+            bucket = stored_bucket(task, self.state.get())
+            yield from self.output(bucket, bucket.expire(batch_time(task, timerValues)))
+
+        def handleInitialState(self, key: tuple[int], initialState: Row, timerValues: TimerValues) -> None:
+            self.save(stored_bucket(task, (initialState["state"], initialState["book"])))
+
+        def output(self, bucket: Bucket, outcomes: Iterable[EventOutcome]) -> Iterator[Row]:
+            for event, what, outcome, served, reason in outcomes:
+                cells = blank if served is None else served
+                yield columns(name_of(event.key), event.id, what or None, outcome, *cells, reason, None)
+            if task.certificates:
+                for name, figures in bucket.certificates():
+                    certificate = numbers(*(figures[column] for column in task.certificates))
+                    yield columns(name, None, "certificate", None, *blank, None, certificate)
+            self.save(bucket)
+
+        def save(self, bucket: Bucket) -> None:
+            self.state.update(bucket.dump())
+            due = bucket.next_expiry
+            if task.clock == "micro-batches" and due is not None:
+                # The first moment after the ticket's life; a superfluous timer does nothing.
+                self.handle.registerTimer(int(due // NANOSECONDS) + 1)
+
+        def close(self) -> None:
+            pass
+
+    return Buckets()
+
 
 BUCKETS = 64
 
 
 class Followed(NamedTuple):
-    """A stream with a row for each event, and one with the certificate of each key that a micro-batch touched.
+    """A stream with a row per event, and the certificate of each key that a micro-batch changed.
 
-    Write ``whole`` by one query: ``events`` and ``certificates`` are parts of it, and a query on each would keep a
-    state of its own.
+    Write ``whole`` with one query: ``events`` and ``certificates`` are parts of it, and separate queries would keep
+    separate states.
     """
 
-    whole: Any
+    whole: DataFrame
 
     @property
-    def events(self) -> Any:
-        """A row for each event: key, id, event, outcome, what was served, the reason of a refusal."""
+    def events(self) -> DataFrame:
+        """A row per event: key, id, event, outcome, served value, reason of a refusal."""
         return events_of(self.whole)
 
     @property
-    def certificates(self) -> Any:
-        """A row for each key and micro-batch that touched it: the library's table of keys."""
+    def certificates(self) -> DataFrame:
+        """A row per key and micro-batch that changed it: the library's table of keys."""
         return certificates_of(self.whole)
 
 
-def events_of(whole: Any) -> Any:
-    """The events of what a query on ``Followed.whole`` wrote."""
+def events_of(whole: DataFrame) -> DataFrame:
+    """The events in the output of a query on ``Followed.whole``."""
     return whole.where("event is null or event <> 'certificate'").drop("certificate")
 
 
-def certificates_of(whole: Any) -> Any:
-    """The certificates of what a query on ``Followed.whole`` wrote."""
+def certificates_of(whole: DataFrame) -> DataFrame:
+    """The certificates in the output of a query on ``Followed.whole``."""
     return whole.where("event = 'certificate'").select("key", "certificate.*")
 
 
-def together(predictions: Any, labels: Any) -> Any:
-    """A stream of predictions and a stream of labels as one: a column that one of them lacks is null there."""
+def together(predictions: DataFrame, labels: DataFrame) -> DataFrame:
+    """A stream of predictions and a stream of labels as one; missing columns are null."""
     check_frame(predictions, "predictions")
     check_frame(labels, "labels")
     return predictions.unionByName(labels, allowMissingColumns=True)
 
 
 def follow(
-    frame: Any,
-    layer: Any,
+    frame: DataFrame,
+    layer: Layer,
     *,
     prediction: str | list[str],
     label: str,
@@ -67,74 +184,69 @@ def follow(
     order: str | list[str],
     time: str | None = None,
     weight: str | None = None,
-    state: Any = None,
+    state: DataFrame | None = None,
     buckets: int | None = None,
     remember: int = REMEMBER,
     certificates: bool = True,
 ) -> Followed:
-    """A streaming DataFrame of events through one layer for each key: an outcome for each event, certificates.
+    """A stream of events through one layer per key: an outcome per event, and certificates.
 
     A row with a prediction is served; a row with a label is joined to the prediction of its ``id`` and learned from;
     a row with both is served first. Events of a micro-batch are taken in the order of ``order``, ties as predictions
     before labels, then by id; labels need the key of their prediction. Outcomes: served, applied, duplicate,
     conflict, unknown, expired, rejected (with a reason); none of them ends the stream.
 
-    With a layer that has a ``ttl`` tickets expire: by the times in column ``time``, or, without one, by the clock of
-    the micro-batches, with a timer. ``state``: of an earlier table run, or of a stream (``states_in``).
-    ``remember``: how many closed ids each bucket keeps to know duplicates.
+    If the layer has a ``ttl``, tickets expire: by the times in column ``time``, or without one by the clock of the
+    micro-batches, with a timer. ``state``: of an earlier table run, or of a stream (``states_in``). ``remember``: how
+    many closed ids each bucket keeps to recognize duplicates.
     """
-    check_spark()
-    check_frame(frame)
-    keyed = as_keyed(layer)
+    single = {"weight": weight, "id": id, "time": time}
+    keyed, roles, added = keyed_columns(frame, layer, prediction, label, key, order, **single)
     if not frame.isStreaming:
         raise BadInput("the frame is a table, not a stream; use adjust for it, or readStream")
-    roles = roles_of(keyed, prediction, label, key, order, weight=weight, label_time=None, id=id)
     if roles.id is None or roles.label is None:
         raise BadInput("a stream joins labels to predictions by id; name the columns id and label")
-    width = keyed._rule.width
-    if len(roles.predictions) not in (1, width):
+    if frame.sparkSession.conf.get(f"{STORE}.providerClass", "") != ROCKSDB:
         raise BadInput(
-            f"{len(roles.predictions)} prediction columns for {width} levels; give one, or one for each level"
+            f"streams need the RocksDB state store; set {STORE}.providerClass to {ROCKSDB}, "
+            "or use gradeq.spark.session()"
         )
-    added = tuple(served_names(keyed, width))
-    check_columns(frame, roles, added)
-    check_time(frame, time)
-    check_store(frame.sparkSession)
-    kept = number(remember, "remember")
-    if kept != int(kept) or kept < 0:
+    most = as_number(remember, "remember")
+    if most != int(most) or most < 0:
         raise BadInput(f"remember={remember!r}: give how many closed ids to keep, a whole number")
     pattern = keyed.to_json()
-    if state is not None:
-        known = table.check_states(state, pattern, stream=True)
-        if buckets not in (None, known):
-            raise BadInput(f"buckets={buckets!r}: the state has {known}; leave out buckets")
-        buckets = known
-    count = checked_buckets(BUCKETS if buckets is None else buckets)
-    clock = "events" if time is not None else "micro-batches" if keyed._book.ttl else ""
+    count = count_buckets(buckets, BUCKETS, state, pattern, stream=True)
+    clock = "events" if time is not None else "micro-batches" if keyed.internals.tickets.ttl else ""
     names = tuple(name for name in key_table(keyed).columns() if name != "key")
-    task = Task(pattern, roles, added, names if certificates else (), int(kept), clock)
-    return Followed(transformed(frame, state, task, time, count))
+    task = BucketTask(pattern, roles, added, names if certificates else (), int(most), clock)
+    return Followed(bucket_stream(frame, state, task, count))
 
 
-def transformed(frame: Any, state: Any, task: Task, time: Any, count: int) -> Any:
-    """The stream of outcomes: a desk for each bucket, kept by Spark's state store."""
+def bucket_stream(frame: DataFrame, state: DataFrame | None, task: BucketTask, count: int) -> DataFrame:
+    """The stream of outcomes: a bucket per group, kept by Spark's state store."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
     roles = task.roles
     kinds = {field.name: field.dataType for field in frame.schema.fields}
-    name = name_column(frame[roles.key], kinds[roles.key])
-    own = {f"{PLACE}{k}": sortable(frame[n], kinds[n]) for k, n in enumerate(roles.order)}
-    if time is not None:
-        own[TIME] = moments(frame[time], kinds[time])
-    narrow = frame.select(
-        bucket_column(name, count).alias(BUCKET),
-        *(frame[n] for n in dict.fromkeys(roles.needed)),
-        *(column.alias(n) for n, column in own.items()),
-    )
-    numbers = [
-        T.StructField(n, T.LongType() if n == "rows" else T.DoubleType()) for n in task.certificates
+
+    def micros(name: str) -> Column:
+        return F.unix_micros(frame[name].cast("timestamp"))
+
+    # Times as the library has them, and an order that does not depend on time zones.
+    order = [
+        micros(n) if isinstance(kinds[n], (T.TimestampType, T.TimestampNTZType)) else frame[n] for n in roles.order
     ]
+    added = [column.alias(f"{PLACE}{k}") for k, column in enumerate(order)]
+    if roles.time is not None:
+        numeric = isinstance(kinds[roles.time], T.NumericType)
+        added.append((frame[roles.time] if numeric else micros(roles.time) * 1000).cast("double").alias(TIME))
+    narrow = frame.select(
+        bucket_column(frame[roles.key], kinds[roles.key], count).alias(BUCKET),
+        *(frame[n] for n in dict.fromkeys(roles.needed)),
+        *added,
+    )
+    numbers = [T.StructField(n, T.LongType() if n == "rows" else T.DoubleType()) for n in task.certificates]
     schema = T.StructType(
         [
             T.StructField("key", T.StringType()),
@@ -143,74 +255,25 @@ def transformed(frame: Any, state: Any, task: Task, time: Any, count: int) -> An
             T.StructField("outcome", T.StringType()),
             *(T.StructField(n, T.DoubleType()) for n in task.added),
             T.StructField("reason", T.StringType()),
-            T.StructField(
-                "certificate", T.StructType(numbers or [T.StructField("rows", T.LongType())])
-            ),
+            T.StructField("certificate", T.StructType(numbers or [T.StructField("rows", T.LongType())])),
         ]
     )
     learned = None
     if state is not None:
         book = F.col("book") if "book" in state.columns else F.lit(None).cast("string")
-        learned = state.select(F.col("bucket").alias(BUCKET), "state", book.alias("book")).groupBy(
-            BUCKET
-        )
+        learned = state.select(F.col("bucket").alias(BUCKET), "state", book.alias("book")).groupBy(BUCKET)
     mode = "ProcessingTime" if task.clock == "micro-batches" else "None"
-    return narrow.groupBy(BUCKET).transformWithState(
-        processor(task), schema, "append", mode, learned
-    )
+    return narrow.groupBy(BUCKET).transformWithState(processor(task), schema, "append", mode, learned)
 
 
-def sortable(column: Any, kind: Any) -> Any:
-    """A column by which rows are ordered, without the zones and folds of clocks."""
-    from pyspark.sql import functions as F
-    from pyspark.sql import types as T
-
-    timed = isinstance(kind, (T.TimestampType, T.TimestampNTZType))
-    return F.unix_micros(column.cast("timestamp")) if timed else column
-
-
-def moments(column: Any, kind: Any) -> Any:
-    """A column of times as the library has them: numbers as they are, dates in nanoseconds."""
-    from pyspark.sql import functions as F
-    from pyspark.sql import types as T
-
-    if isinstance(kind, T.NumericType):
-        return column.cast("double")
-    return (F.unix_micros(column.cast("timestamp")) * 1000).cast("double")
-
-
-def check_time(frame: Any, time: Any) -> None:
-    """Refuse a column of times that is none."""
-    from pyspark.sql import types as T
-
-    if time is None:
-        return
-    if frame.columns.count(time) != 1:
-        raise BadInput(f"column {time!r} is missing; the frame has {', '.join(frame.columns)}")
-    kind = frame.schema[time].dataType
-    if not isinstance(kind, (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)):
-        raise BadInput(
-            f"column {time!r} holds {kind.simpleString()}, not a number or a date; cast it first"
-        )
-
-
-def check_store(spark: Any) -> None:
-    """Refuse a session whose state store cannot keep what a stream needs."""
-    if spark.conf.get(f"{STORE}.providerClass", "") != ROCKSDB:
-        raise BadInput(
-            f"streams need the RocksDB state store; set {STORE}.providerClass to {ROCKSDB}, "
-            "or use gradeq.spark.session()"
-        )
-
-
-def states_in(spark: Any, checkpoint: str, buckets: int = BUCKETS) -> Any:
-    """The states of a stream that has stopped, out of its checkpoint: a table for ``adjust`` or for a new stream."""
+def states_in(spark: SparkSession, checkpoint: str, buckets: int = BUCKETS) -> DataFrame:
+    """The states of a stopped stream from its checkpoint: a table for ``adjust`` or for a new stream."""
     from pyspark.sql import functions as F
 
-    own = spark.read.format("statestore").option("stateVarName", VARIABLE).load(str(checkpoint))
-    return own.select(
+    states = spark.read.format("statestore").option("stateVarName", STATE_NAME).load(str(checkpoint))
+    return states.select(
         F.col(f"key.{BUCKET}").alias("bucket"),
-        F.lit(checked_buckets(buckets)).alias("buckets"),
+        F.lit(check_buckets(buckets)).alias("buckets"),
         F.col("value.state").alias("state"),
         F.col("value.book").alias("book"),
     )

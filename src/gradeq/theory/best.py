@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from gradeq.theory.groups import Groups
-from gradeq.theory.many_parameters import feature_candidates
-from gradeq.theory.one_parameter import scalar_candidates
-from gradeq.theory.setting import HOME_SHARE, Bound, Setting
+from gradeq.theory.layers import feature_candidates, scalar_candidates
+from gradeq.theory.setting import HOME_SHARE, Bound, Groups, Setting, Total
+
+__all__ = ["best_bound", "group_bounds", "labels_until", "trivial_error", "why_none"]
 
 _LATE = "labels may come late and in any order"
 
 
-SQUARED_AWAY = (
-    1e-150  # a radius is the root of a sum of squares: of smaller numbers these underflow
-)
+SQUARED_AWAY = 1e-150  # a radius is the root of a sum of squares: of smaller numbers these underflow
 
 
 def best_bound(setting: Setting) -> Bound:
@@ -47,27 +45,33 @@ def group_bounds(setting: Setting) -> tuple[Bound, ...]:
     from ``counts``, by the bound on any coordinate. That of an Elo layer with a home advantage is for the latter;
     the players' is sqrt(10) times smaller.
 
-    >>> groups = Setting(
-    ...     task="mean", structure="disjoint", n=30, counts=(10, 20), low=-1, high=1, eta=0.5
-    ... )
+    >>> groups = Setting(task="mean", structure="disjoint", n=30, counts=(10, 20), low=-1, high=1, eta=0.5)
     >>> [bound.value for bound in group_bounds(groups)]
     [0.2, 0.1]
     """
     if setting.structure == "disjoint" and setting.penalty is None:
-        return tuple(best_bound(group) for group in _as_groups(setting))
-    if setting.structure == "isotonic":
-        return tuple(_level_bound(setting, k) for k in range(len(setting.levels)))
-    counts = setting.counts or tuple(group.average_over for group in setting.groups)
+        return tuple(best_bound(group) for group in setting.groups or _groups_of_counts(setting))
     whole = best_bound(setting)
-    unit = trivial_error(setting) * setting.largest
-    share = math.sqrt(HOME_SHARE) if setting.task == "elo" and setting.home else 1.0
+    share, totals = 1.0, []  # bounds on the sum of each coordinate; empty where one number bounds them all
+    if setting.structure == "isotonic":
+        units = [max(level, 1.0 - level) for level in setting.levels]
+        candidates = [c.totals for c in scalar_candidates(without_unit(setting)) if c.totals]
+        totals = [min(levels) for levels in zip(*candidates, strict=True)]
+        counts: Sequence[float] = (setting.average_over if candidates else 0.0,) * len(units)
+    else:
+        counts = setting.counts or tuple(group.average_over for group in setting.groups)
+        units = [trivial_error(setting) * setting.largest] * len(counts)
+        if setting.own_steps is not None and setting.penalty is None:
+            candidates = [c.totals for c in feature_candidates(without_unit(setting)) if len(c.totals) == len(counts)]
+            totals = [max(min(coordinates), SQUARED_AWAY) for coordinates in zip(*candidates, strict=True)]
+        if setting.task == "elo" and setting.home:
+            share = math.sqrt(HOME_SHARE)
     bounds = []
-    for count in counts:
+    for j, (count, unit) in enumerate(zip(counts, units, strict=True)):
         value = None
         if whole.value is not None and count > 0:
-            value = share * whole.value * setting.average_over / count
-        vacuous = value is None or not value < unit
-        bounds.append(Bound(value, whole.result, whole.assumptions, unit, vacuous, whole.reason))
+            value = share * (totals[j] if totals else whole.value * setting.average_over) / count
+        bounds.append(replace(whole, value=value, trivial=unit, vacuous=value is None or not value < unit))
     return tuple(bounds)
 
 
@@ -135,9 +139,6 @@ def why_none(setting: Setting) -> str:
     return "the observed ranges fit no result"
 
 
-Total = tuple[float | None, str, tuple[str, ...]]
-
-
 def _largest_total(setting: Setting) -> Total:
     """The largest |sum of gradients| over coordinates, its result, its assumptions; worked out once for a setting."""
     found: Total | None = vars(setting).get("_total")
@@ -151,10 +152,10 @@ def _found_total(setting: Setting) -> Total:
         return 0.0, "no labels", ()
     setting = without_unit(setting)
     if setting.structure == "disjoint" and setting.penalty is None:
-        worst: Total = (0.0, "no labels", ())
         if isinstance(setting.groups, Groups):
-            return setting.groups.worst(_largest_total, worst)
-        for group in _as_groups(setting):
+            return setting.groups.worst(_largest_total)
+        worst: Total = (0.0, "no labels", ())
+        for group in setting.groups or _groups_of_counts(setting):
             found = _largest_total(group)
             if found[0] is None:
                 return found
@@ -182,49 +183,27 @@ def without_unit(setting: Setting) -> Setting:
     if setting.task != "quantile" or setting.structure == "disjoint" or 1e-100 < unit < 1e100:
         return setting
 
-    def each(values: tuple[float, ...]) -> tuple[float, ...]:
-        return tuple(value / unit for value in values)
-
-    def step(eta: float | None) -> float | None:
-        return None if eta is None else eta / unit
-
-    variation = setting.inverse_variation
+    in_unit: dict[str, Any] = {}
+    for name in ("eta", "eta_last", "eta_max", "eta_min", "heaviest_step", "step_mass", "square_changes", "cap"):
+        step = getattr(setting, name)
+        in_unit[name] = None if step is None else step / unit
+    for name in ("lows", "highs", "gaps"):
+        in_unit[name] = tuple(value / unit for value in getattr(setting, name))
+    squares, variation, own = setting.step_squares, setting.inverse_variation, setting.own_steps
     return replace(
         setting,
-        eta=setting.eta / unit,
-        eta_last=step(setting.eta_last),
-        eta_max=step(setting.eta_max),
-        eta_min=step(setting.eta_min),
+        step_squares=None if squares is None else squares / unit / unit,
         inverse_variation=None if variation is None else variation * unit,
-        heaviest_step=step(setting.heaviest_step),
-        step_mass=step(setting.step_mass),
-        step_squares=step(step(setting.step_squares)),
-        square_changes=step(setting.square_changes),
+        own_steps=None if own is None else own.in_unit(unit),
         low=setting.low / unit,
         high=setting.high / unit,
-        lows=each(setting.lows),
-        highs=each(setting.highs),
-        gaps=each(setting.gaps),
-        cap=step(setting.cap),
         strength=setting.strength * (unit if "ridge" in (setting.penalty or "") else 1.0),
+        **in_unit,
     )
 
 
-def _level_bound(setting: Setting, k: int) -> Bound:
-    """The bound of one level of an isotonic layer."""
-    totals = [c.totals[k] for c in scalar_candidates(without_unit(setting)) if c.totals]
-    unit = max(setting.levels[k], 1.0 - setting.levels[k])
-    whole = best_bound(setting)
-    if not totals or whole.value is None:
-        return Bound(None, whole.result, whole.assumptions, unit, True, whole.reason)
-    value = min(totals) / setting.average_over
-    return Bound(value, whole.result, whole.assumptions, unit, not value < unit)
-
-
-def _as_groups(setting: Setting) -> Sequence[Setting]:
-    """One scalar setting per disjoint group."""
-    if setting.groups:
-        return setting.groups
+def _groups_of_counts(setting: Setting) -> Sequence[Setting]:
+    """One scalar setting per disjoint group, where only their counts are known."""
     structure = "isotonic" if len(setting.levels) > 1 else "scalar"
     one = replace(setting, structure=structure, counts=())
     return tuple(replace(one, n=count, divisor=count) for count in setting.counts or (setting.n,))
@@ -242,14 +221,13 @@ def _after(setting: Setting, n: float) -> Setting:
         return None if total is None else n * (total / setting.n)  # n labels of weight 1 weigh n
 
     last = setting.eta_last
-    if (
-        setting.decay > 0.0
-    ):  # a clock counts rows without a label too: as many for each label as before
-        last = (
-            setting.eta * max(n, 1.0) ** -setting.decay
-            if last is None
-            else last * by**-setting.decay
-        )
+    if setting.decay > 0.0:  # a clock counts rows without a label too: as many for each label as before
+        last = setting.eta * max(n, 1.0) ** -setting.decay if last is None else last * by**-setting.decay
+    variation = setting.inverse_variation
+    if variation is None or not setting.has_late_labels:
+        variation = None if setting.decay > 0.0 else variation
+    else:
+        variation *= _variation_growth(setting, by)
     return replace(
         setting,
         n=n,
@@ -260,28 +238,25 @@ def _after(setting: Setting, n: float) -> Setting:
         square_sum=scaled(setting.square_sum),
         divisor=scaled(setting.divisor),
         eta_last=last,
-        inverse_variation=_variation_after(setting, by),
+        inverse_variation=variation,
         **_steps_after(setting, n),
     )
 
 
 def _steps_after(setting: Setting, n: float) -> dict[str, Any]:
     """The sums of steps after n labels: by their schedule, or as the labels where steps only vary."""
-    by, decay = n / setting.n, setting.decay
+    by, decay, own = n / setting.n, setting.decay, setting.own_steps
     varied = 1.0 if setting.inverse_variation is None else _variation_growth(setting, by)
     first, second, moved = by, by, by * varied
     if decay > 0.0:
         first, second = (_powers(n, p) / _powers(setting.n, p) for p in (decay, 2.0 * decay))
         moved = max(by, varied)
-    found: dict[str, Any] = {}
-    growths = {
-        "step_mass": first, "step_squares": second, "mass_changes": moved,
-        "square_changes": moved,
-    }  # fmt: skip
+    after: dict[str, Any] = {"own_steps": own and own.after(by, first, second, varied, by**decay)}
+    growths = {"step_mass": first, "step_squares": second, "mass_changes": moved, "square_changes": moved}
     for name, growth in growths.items():
         total = getattr(setting, name)
-        found[name] = None if total is None else total * growth
-    return found
+        after[name] = None if total is None else total * growth
+    return after
 
 
 def _powers(n: float, p: float) -> float:
@@ -293,18 +268,9 @@ def _powers(n: float, p: float) -> float:
     return whole + ends  # Euler and Maclaurin
 
 
-def _variation_after(setting: Setting, by: float) -> float | None:
-    """How the variation of the steps grows when there are ``by`` times as many labels."""
-    seen = setting.inverse_variation
-    if seen is None or not setting.has_late_labels:
-        return None if setting.decay > 0.0 else seen
-    return seen * _variation_growth(setting, by)
-
-
 def _variation_growth(setting: Setting, by: float) -> float:
     power = setting.decay
     if setting.cap is not None and setting.has_late_labels:
         one_step = setting.structure in ("scalar", "disjoint", "isotonic", "features")
-        even = setting.weight_max == 1.0 and setting.weights == setting.n
-        power = max(power, 0.5 if one_step and even and setting.task != "elo" else 1.0)
+        power = max(power, 0.5 if one_step and setting.unweighted and setting.task != "elo" else 1.0)
     return float(by**power)

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import math
 
-from gradeq.theory.scalar import Range
-from gradeq.theory.stable import log_or_minus_infinity, logaddexp
+from gradeq.theory.scalar import Range, log_or_minus_infinity, logaddexp
 
 _TERMS = 64  # terms of a sum that are added one by one before an integral takes over
 
@@ -98,9 +97,7 @@ def late_squared_radius(start: float, b: float, open_mass: float, stale_mass: fl
     return (max(abs(start), b) + s * b) / (1.0 - s) if s < 1.0 else math.inf
 
 
-def late_squared_range(
-    start: float, low: float, high: float, open_mass: float, stale_mass: float
-) -> Range:
+def late_squared_range(start: float, low: float, high: float, open_mass: float, stale_mass: float) -> Range:
     """The same with both ends, y - f in [low, high] (result A1).
 
         U = top + S (high - L),  L = bottom - S (U - low),  top = max(theta_1, high), bottom = min(theta_1, low)
@@ -117,8 +114,7 @@ def late_squared_range(
         return Range(-math.inf, math.inf)
     bottom, top, room = min(start, low), max(start, high), (1.0 - s) * (1.0 + s)
     return Range(
-        (bottom - s * (top - low) - s * (s * high)) / room,
-        (top + s * (high - bottom) - s * (s * low)) / room,
+        (bottom - s * (top - low) - s * (s * high)) / room, (top + s * (high - bottom) - s * (s * low)) / room
     )
 
 
@@ -148,9 +144,7 @@ def late_squared_radius_in_order(start: float, b: float, eta: float, delay: int)
     return max(abs(start), b * (1.0 + pull) / (1.0 - pull))
 
 
-def late_quantile_range(
-    start: float, low: float, high: float, level: float, open_mass: float
-) -> Range:
+def late_quantile_range(start: float, low: float, high: float, level: float, open_mass: float) -> Range:
     """Quantile tracking, any steps: the range grows by the open mass (results A1, 8.1; attained).
 
         theta in [min(theta_1, low) - S (1 - tau), max(theta_1, high) + S tau],  S = open mass
@@ -170,9 +164,7 @@ def late_radius_1d(start: float, horizon: float, lipschitz: float, open_mass: fl
     return max(abs(start), horizon) + open_mass * lipschitz
 
 
-def late_logistic_virtual_radius(
-    start: float, span: float, open_mass: float, step_odds_sum: float
-) -> float:
+def late_logistic_virtual_radius(start: float, span: float, open_mass: float, step_odds_sum: float) -> float:
     """Logistic mean with hard labels: bound on the sum of steps in order of service (results A1, C5).
 
         |v| <= log(e^|theta_1| + L e^(L S) sum eta_t e^|o_t|),   L = b - a
@@ -187,9 +179,7 @@ def late_logistic_virtual_radius(
     return logaddexp(abs(start), growth)
 
 
-def late_logistic_radius_by_delay(
-    start: float, span: float, eta: float, n: float, delay: int
-) -> float:
+def late_logistic_radius_by_delay(start: float, span: float, eta: float, n: float, delay: int) -> float:
     """The same with every delay at most D: log(max(e^|theta_1|, e^s) + n s e^((2 D + 1) s)) (result 8.1)."""
     s = eta * span
     return logaddexp(max(abs(start), s), log_or_minus_infinity(n * s) + (2 * delay + 1) * s)
@@ -238,9 +228,7 @@ def late_squared_wander(radius: float, open_mass: float, room: float) -> float:
     return 2.0 * radius * math.sqrt(open_mass / room) if room > 0.0 else math.inf
 
 
-def late_unposted_average(
-    displacement: float, lipschitz: float, open_count: float, eta: float, n: float
-) -> float:
+def late_unposted_average(displacement: float, lipschitz: float, open_count: float, eta: float, n: float) -> float:
     """Average over ALL rounds, the open ones included: ||theta_1 - theta||/(eta n) + open L/n (result 8.1).
 
     >>> late_unposted_average(1.0, 1.0, 50, 0.1, 100)
@@ -261,9 +249,7 @@ def late_service_diameter_squared(radius: float, b: float, open_mass: float) -> 
     return 2.0 * (radius + open_mass * (radius + b))
 
 
-def late_service_diameter_quantile(
-    start: float, low: float, high: float, open_mass: float
-) -> float:
+def late_service_diameter_quantile(start: float, low: float, high: float, open_mass: float) -> float:
     """The same for the quantile: max(theta_1, high) - min(theta_1, low) + 2 S (result A2).
 
     >>> late_service_diameter_quantile(0.0, -1.0, 1.0, 0.5)

@@ -1,16 +1,60 @@
-"""One parameter, or one per disjoint group on its own clock: results 3.1 to 3.5 and 4.
-
-Each function bounds where the parameter can be; :func:`gradeq.theory.average_from_radius`
-or ``largest_displacement / (eta n)`` turns that into a bound on bias or coverage.
-For disjoint groups use the group's own number of rows and its own range (cor:glm_loss_ortho_features).
-"""
+"""One parameter, or one per disjoint group: results 3.1 to 3.5 and 4, and which steps are stable."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-from gradeq.theory.stable import exp_or_infinity, log_or_minus_infinity, logaddexp
+from gradeq.errors import StepTooLarge
+
+
+def logaddexp(a: float, b: float) -> float:
+    """log(e^a + e^b); either may be minus infinity.
+
+    >>> logaddexp(1000.0, 1000.0) == 1000.0 + math.log(2.0)
+    True
+    """
+    high, low = max(a, b), min(a, b)
+    if low == -math.inf or high == math.inf:
+        return high
+    return high + math.log1p(math.exp(low - high))
+
+
+def log_or_minus_infinity(x: float) -> float:
+    """log(x), with log(0) = minus infinity.
+
+    >>> log_or_minus_infinity(0.0)
+    -inf
+    """
+    return math.log(x) if x > 0.0 else -math.inf
+
+
+def exp_or_infinity(u: float) -> float:
+    """e^u, infinite where a float cannot hold it.
+
+    >>> exp_or_infinity(1e6)
+    inf
+    """
+    return math.exp(u) if u < 709.0 else math.inf
+
+
+def lambert_of_exp(a: float) -> float:
+    """W0(e^a): the root w of w + log w = a, found without forming e^a.
+
+    >>> round(lambert_of_exp(-1.0), 12)
+    0.278464542761
+    """
+    if a < -30.0:
+        return math.exp(a)
+    w = a - math.log(a) if a > 2.0 else math.exp(min(a, 0.0)) * 0.5 + 0.1
+    for _ in range(60):
+        # Newton on log w as the variable: v + e^v = a is convex, so the iteration cannot leave w > 0.
+        v = math.log(w)
+        step = (v + w - a) / (1.0 + w)
+        w = math.exp(v - step)
+        if abs(step) < 1e-16:
+            break
+    return w
 
 
 class Range(NamedTuple):
@@ -45,9 +89,7 @@ def quantile_range(start: float, low: float, high: float, level: float, eta_max:
     return Range(min(start, low - eta_max * (1.0 - level)), max(start, high + eta_max * level))
 
 
-def quantile_coverage_gap(
-    start: float, low: float, high: float, level: float, eta: float, n: float
-) -> float:
+def quantile_coverage_gap(start: float, low: float, high: float, level: float, eta: float, n: float) -> float:
     """Most by which coverage can miss its level with a constant step (result 3.1).
 
     >>> quantile_coverage_gap(0.0, -1.0, 1.0, 0.5, 0.5, 100)
@@ -56,9 +98,7 @@ def quantile_coverage_gap(
     return quantile_range(start, low, high, level, eta).radius(start) / (eta * n)
 
 
-def varying_range(
-    start: float, lows: list[float], highs: list[float], level: float, etas: list[float]
-) -> Range:
+def varying_range(start: float, lows: list[float], highs: list[float], level: float, etas: list[float]) -> Range:
     """Where the tracker can be after rounds whose ranges and steps all vary (result 8.3).
 
         U <- max(high_t + eta_t tau, U - eta_t (1 - tau)),  L <- min(low_t - eta_t (1 - tau), L + eta_t tau)
@@ -141,9 +181,7 @@ def logistic_soft_radius(start: float, span: float, gap: float, eta_max: float) 
     return max(abs(start), horizon + overshoot)
 
 
-def logistic_hard_radius(
-    start: float, span: float, eta_max: float, step_sum: float, horizon: float = 0.0
-) -> float:
+def logistic_hard_radius(start: float, span: float, eta_max: float, step_sum: float, horizon: float = 0.0) -> float:
     """Where a logistic tracker can be with any labels in [a, b], 0 and 1 included (results 3.4, C1).
 
         R = log(max(e^|theta_1|, e^(B + s)) + (b - a) (sum of steps) e^(B + s/2)),   s = eta (b - a)
@@ -181,9 +219,7 @@ def exponential_range(
     The paper lists the Poisson loss without a result. The constants are exponential: keep eta f small.
     Infinite where a float cannot hold them.
 
-    >>> exponential_range(0.0, 0.5, 2.0, 1.0, 2.0, 0.25, 25.0) == Range(
-    ...     math.log(0.5), math.log(2.0)
-    ... )
+    >>> exponential_range(0.0, 0.5, 2.0, 1.0, 2.0, 0.25, 25.0) == Range(math.log(0.5), math.log(2.0))
     True
     """
     push = eta_max * forecast_max
@@ -197,3 +233,65 @@ def exponential_range(
         return Range(bottom, top)
     growth = log_or_minus_infinity(forecast_max * step_sum) + push
     return Range(-logaddexp(max(-start, drop), growth), top)
+
+
+def step_limit(task: str, *, size: float = 1.0, weight: float = 1.0, ridge: float = 0.0, delay: int = 0) -> float:
+    """The step that must not be reached: 2/(c^2 w) for the squared error, infinite for bounded errors.
+
+    ``size`` is the largest squared norm c^2 of a feature row, ``weight`` the largest weight, ``ridge`` the
+    strength lambda of a penalty (lambda/2)||theta||^2, ``delay`` the most tickets served while one is open
+    (results 3.2, 5.2, 6.2, D3, and the features line of A1: c^2 eta (2 D + 1) < 2). With a ridge and late labels
+    no step is proven: 0.
+
+    >>> step_limit("mean"), step_limit("mean", size=4.0), step_limit("quantile")
+    (2.0, 0.5, inf)
+    """
+    if ridge > 0.0 and delay > 0:
+        return 0.0
+    if task != "mean":
+        return 1.0 / ridge if ridge > 0.0 else math.inf
+    effective = size * weight
+    if ridge > 0.0:
+        return 1.0 / (ridge + effective / 2.0)
+    return 2.0 / (effective * (2 * delay + 1)) if effective > 0.0 else math.inf
+
+
+def require_step(
+    eta: float, task: str, *, size: float = 1.0, weight: float = 1.0, ridge: float = 0.0, delay: int = 0
+) -> None:
+    """Refuse a step that is not positive and finite, or not below :func:`step_limit`.
+
+    >>> require_step(2.0, "mean")
+    Traceback (most recent call last):
+    gradeq.errors.StepTooLarge: eta = 2: the squared error needs eta below 2; take a smaller step
+    """
+    if not (math.isfinite(eta) and eta > 0.0):
+        raise StepTooLarge(f"eta = {eta:g}: a step must be positive and finite; 0.01 is a safe start")
+    limit = step_limit(task, size=size, weight=weight, ridge=ridge, delay=delay)
+    if eta >= limit:
+        kind = "the squared error" if task == "mean" else "a ridge penalty"
+        raise StepTooLarge(f"eta = {eta:g}: {kind} needs eta below {limit:g}; take a smaller step")
+
+
+def require_open_mass(mass: float) -> None:
+    """Refuse an open step mass of 1 or more for the squared error with late labels (result A1).
+
+    Below 1 every schedule of labels is safe; above 1 a hold-and-release schedule diverges.
+
+    >>> require_open_mass(1.5)
+    Traceback (most recent call last):
+    gradeq.errors.StepTooLarge: open step mass 1.5: late labels need it below 1; take a smaller step
+    """
+    if not mass < 1.0:
+        raise StepTooLarge(f"open step mass {mass:g}: late labels need it below 1; take a smaller step")
+
+
+def fifo_step_limit(delay: int) -> float:
+    """Exact limit for the squared error when every label comes ``delay`` rounds late (result 8.1).
+
+        2 sin(pi / (2 (2 D + 1)))
+
+    >>> fifo_step_limit(0), round(fifo_step_limit(1), 12)
+    (2.0, 1.0)
+    """
+    return 2.0 * math.sin(math.pi / (2.0 * (2 * delay + 1)))

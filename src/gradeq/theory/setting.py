@@ -1,36 +1,36 @@
-"""What a layer is and what it has seen: everything a bound depends on, and the bound itself."""
+"""What a layer is and what it has seen: everything a bound depends on, for one or many groups."""
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gradeq.errors import BadInput
-from gradeq.theory.groups import Groups
+from gradeq.tables import LazySequence
 
-TASKS = (
-    "mean",
-    "probability_logit",
-    "probability_shift",
-    "quantile",
-    "glm",
-    "poisson",
-    "multiplicative",
-    "elo",
-)
+__all__ = ["HOME_SHARE", "STRUCTURES", "TASKS", "Bound", "OwnSteps", "Setting"]
+
+Floats = NDArray[np.float64]
+TASKS = ("mean", "probability_logit", "probability_shift", "quantile", "glm", "poisson", "multiplicative", "elo")
 HOME_SHARE = 0.1  # the home advantage of Elo learns with a tenth of the players' step
 PENALTIES = (None, "lasso", "ridge", "proximal lasso", "proximal ridge")
 STRUCTURES = ("scalar", "disjoint", "overlapping", "features", "isotonic")
 
 
-class Bound(NamedTuple):
+@dataclass(frozen=True)
+class Bound:
     """Most that the largest coordinate of the average gradient can be, whatever the sequence.
 
     ``value`` is None where no theorem fits; ``result`` names the one it rests on (docs/bounds.md); ``trivial`` holds
-    without learning anything, and ``vacuous`` means that the value is no smaller (whether it says anything about the
-    data at hand is another question: ``gradeq.informative``); ``reason`` says why there is no value.
+    without learning anything, and ``vacuous`` means that the value is not below it (whether the bound is
+    informative for given data: ``gradeq.certificates.figures``); ``reason`` says why there is no value.
     """
 
     value: float | None
@@ -39,6 +39,38 @@ class Bound(NamedTuple):
     trivial: float
     vacuous: bool
     reason: str = ""
+
+
+class OwnSteps(NamedTuple):
+    """Of each coordinate, over its own labels: an array a field.
+
+    ``weights``: sum of w. ``first``, ``last``, ``variation``: 1/s of the first and of the last label, and the sum of
+    |1/s_i - 1/s_{i-1}|. ``mass``, ``squares``: sums of s w and of (s w)^2, infinite where they are not known.
+    ``errors``: sum of w e^2 as served, infinite where it is not known.
+    """
+
+    weights: Floats
+    first: Floats
+    last: Floats
+    variation: Floats
+    mass: Floats
+    squares: Floats
+    errors: Floats
+
+    def after(self, labels: float, mass: float, squares: float, variation: float, last: float) -> OwnSteps:
+        """The same once there are ``labels`` times as many, and all else has grown by these factors."""
+        by = (labels, 1.0, last, variation, mass, squares, labels)
+        return OwnSteps(*(own * growth for own, growth in zip(self, by, strict=True)))
+
+    def in_unit(self, unit: float) -> OwnSteps:
+        """The same of steps that are measured in this unit."""
+        by = (1.0, unit, unit, unit, 1.0 / unit, 1.0 / unit / unit, 1.0)
+        return OwnSteps(*(own * growth for own, growth in zip(self, by, strict=True)))
+
+
+def derived() -> Any:
+    """A field that follows from the others."""
+    return field(init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -76,6 +108,8 @@ class Setting:
             labels of the parameter (disjoint groups) or of the layer; left out, steps are taken to be monotone.
         step_mass, step_squares: sums of m = s w and of m^2 over the labels (of the parameter or layer, as above).
         mass_changes, square_changes: these sums as they were before each change of 1/s, times the change, added up.
+        own_steps: with overlapping groups or features, the steps of each coordinate's own labels and the squares of
+            the errors served with them; sharpens steps that vary from row to row.
         decay: alpha of eta t^-alpha, only used to look ahead.
         weight_max, weight_sum: of the rows' weights; left out, weights are 1.
         heaviest_step: the largest product of the step of a label and its weight, if known.
@@ -88,6 +122,14 @@ class Setting:
             ticket's own included; 1 = at once. Left out, every label came at once.
         cap: c of the lateness rule, if it is on: a label of lateness d >= 2 and weight w was applied with
             w s <= c/(sum over its groups of some P >= d), with features w s <= c/(P Z^2), Z^2 >= its squared norm.
+    Worked out from these
+        b: largest |y - f| (or of whatever low and high bound). weights: sum of weights, n when there are none.
+        unweighted: every label weighed 1. average_over: what sums are divided by to give the average.
+        top_eta: largest step, without weights. largest_step: largest step times weight; the product of the two
+            maxima if their joint maximum is unknown. step_sum, square_steps: bounds on the sums of m and of m^2.
+        variation: sum of |1/s_i - 1/s_{i-1}|; infinite if a cap acted and it was not counted.
+        constant: every step was the same. latest: largest lateness of any group, 1 when all came at once.
+        widest_groups: groups that are as wide, as late and as varied as any; for many, one that covers all.
     """
 
     task: str = "mean"
@@ -127,6 +169,7 @@ class Setting:
     step_squares: float | None = None
     mass_changes: float | None = None
     square_changes: float | None = None
+    own_steps: OwnSteps | None = field(default=None, compare=False)
     decay: float = 0.0
     weight_max: float = 1.0
     weight_sum: float | None = None
@@ -136,6 +179,20 @@ class Setting:
     strength: float = 0.0
     lateness: int | None = None
     cap: float | None = None
+
+    b: float = derived()
+    top_eta: float = derived()
+    largest_step: float = derived()
+    weights: float = derived()
+    unweighted: bool = derived()
+    step_sum: float = derived()
+    square_steps: float = derived()
+    variation: float = derived()
+    constant: bool = derived()
+    widest_groups: Sequence[Setting] = derived()
+    average_over: float = derived()
+    latest: int = derived()
+    has_late_labels: bool = derived()
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
@@ -149,27 +206,42 @@ class Setting:
         if not self.eta > 0.0:
             raise BadInput(f"eta = {self.eta!r}: a step must be positive")
         if self.lateness is not None and not self.lateness >= 1:
-            raise BadInput(
-                f"lateness = {self.lateness!r}: 1 means no delay; nothing can arrive earlier"
-            )
-
-    @property
-    def b(self) -> float:
-        """Largest |y - f| (or of whatever low and high bound)."""
-        return max(abs(self.low), abs(self.high))
-
-    @property
-    def top_eta(self) -> float:
-        """Largest step, without weights."""
-        if self.eta_last is None and self.eta_max is None:
-            return self.eta
-        return max(e for e in (self.eta, self.eta_last, self.eta_max) if e is not None)
-
-    @property
-    def largest_step(self) -> float:
-        """Largest step times weight; of those apart, if nobody knows of them together."""
-        product = self.top_eta * self.weight_max
-        return product if self.heaviest_step is None else min(product, self.heaviest_step)
+            raise BadInput(f"lateness = {self.lateness!r}: 1 means no delay; nothing can arrive earlier")
+        groups = (self.groups.widest,) if isinstance(self.groups, Groups) else self.groups
+        latest = max([self.lateness or 1, *(group.latest for group in groups)])
+        top_eta = max(e for e in (self.eta, self.eta_last, self.eta_max) if e is not None)
+        largest_step = top_eta * self.weight_max
+        if self.heaviest_step is not None:
+            largest_step = min(largest_step, self.heaviest_step)
+        weights = float(self.n) if self.weight_sum is None else self.weight_sum
+        step_sum = top_eta * weights
+        if self.step_mass is not None:
+            step_sum = min(step_sum, self.step_mass)
+        square_steps = largest_step * step_sum
+        if self.step_squares is not None:
+            square_steps = min(square_steps, self.step_squares)
+        variation = self.inverse_variation
+        if variation is None:
+            last = self.eta if self.eta_last is None else self.eta_last
+            variation = abs(1.0 / last - 1.0 / self.eta) if last else math.inf
+            peaks = latest * max(self.row_size, 1.0)
+            if latest >= 2 and self.cap is not None and largest_step * peaks > self.cap:
+                variation = math.inf
+        vars(self).update(
+            b=max(abs(self.low), abs(self.high)),
+            top_eta=top_eta,
+            largest_step=largest_step,
+            weights=weights,
+            unweighted=self.weight_max == 1.0 and weights == self.n,
+            step_sum=step_sum,
+            square_steps=square_steps,
+            variation=variation,
+            constant=variation == 0.0 and all(group.constant for group in groups),
+            widest_groups=groups,
+            average_over=weights if self.divisor is None else self.divisor,
+            latest=latest,
+            has_late_labels=latest >= 2,
+        )
 
     @property
     def smallest_step(self) -> float:
@@ -185,64 +257,77 @@ class Setting:
         return self.size
 
     @property
-    def weights(self) -> float:
-        """Sum of weights, n when there are none."""
-        return float(self.n) if self.weight_sum is None else self.weight_sum
-
-    @property
-    def step_sum(self) -> float:
-        """Bound on the sum of step times weight over the labelled rows."""
-        most = self.top_eta * self.weights
-        return most if self.step_mass is None else min(most, self.step_mass)
-
-    @property
-    def square_steps(self) -> float:
-        """Bound on the sum of (step times weight)^2."""
-        most = self.largest_step * self.step_sum
-        return most if self.step_squares is None else min(most, self.step_squares)
+    def span(self) -> tuple[float, float]:
+        """a and b of the logistic mean that is served: [-1, 1] with the shift link."""
+        return (-1.0, 1.0) if self.task == "probability_shift" else (self.span_low, self.span_high)
 
     @property
     def changes(self) -> tuple[float, float] | None:
-        """Both sums of steps before each change of 1/s, times the change, added up; None where nobody did."""
+        """Both sums of steps before each change of 1/s, times the change, added up; None if unknown."""
         if self.mass_changes is None or self.square_changes is None:
             return None
         if not math.isfinite(self.mass_changes):
             return None
         return self.mass_changes, min(self.square_changes, self.largest_step * self.mass_changes)
 
-    @property
-    def variation(self) -> float:
-        """sum of |1/s_i - 1/s_{i-1}| from the second label on; infinite if a cap acted and nobody counted."""
-        if self.inverse_variation is not None:
-            return self.inverse_variation
-        peaks = self.latest * max(self.row_size, 1.0)
-        if self.has_late_labels and self.cap is not None and self.largest_step * peaks > self.cap:
-            return math.inf
-        last = self.eta if self.eta_last is None else self.eta_last
-        return abs(1.0 / last - 1.0 / self.eta)
 
-    @property
-    def constant(self) -> bool:
-        """Whether every step was the same."""
-        return self.variation == 0.0 and all(group.constant for group in self.widest_groups)
+# Where facts have one direction.
+ORDERED = ("mean", "quantile", "probability_logit", "probability_shift", "glm", "poisson")
+FEW = 8  # groups that are looked at one by one
+ROUNDING = 1e-12  # relative: what logarithms may lose where a fact grows
 
-    @property
-    def widest_groups(self) -> Sequence[Setting]:
-        """Groups that are as wide, as late and as varied as any: of many, one that stands for all."""
-        return (self.groups.widest,) if isinstance(self.groups, Groups) else self.groups
+Total = tuple[float | None, str, tuple[str, ...]]  # the largest |sum of gradients|, its result, its assumptions
 
-    @property
-    def average_over(self) -> float:
-        """What sums are divided by to give the average."""
-        return self.weights if self.divisor is None else self.divisor
 
-    @property
-    def latest(self) -> int:
-        """Largest lateness of a posted label, of any group; 1 when all came at once."""
-        own = self.lateness or 1
-        return max([own, *(group.latest for group in self.widest_groups)])
+class Groups(LazySequence["Setting"]):
+    """The settings of disjoint groups, a row of facts each; ``make`` makes a setting of a row.
 
-    @property
-    def has_late_labels(self) -> bool:
-        """Whether any label came after another row of its group was served."""
-        return self.latest >= 2
+    Facts are such that no sum of gradients is bounded by less when one of them grows: ends of ranges, counts, sums
+    of positive terms, lateness. So the largest facts of several groups give a setting whose bound covers each.
+    Groups of another ``kind`` are compared apart, since other results hold for them and may promise more: where
+    labels came late, and where those of an exponential mean may be 0 (result 3.5).
+    """
+
+    def __init__(self, facts: Floats, kinds: NDArray[np.int64], make: Callable[[list[float]], Setting]) -> None:
+        super().__init__(len(facts), lambda j: make(facts[j].tolist()))
+        self._facts, self._kinds, self._setting = facts, kinds, make
+        self.widest = make(facts.max(axis=0).tolist())
+
+    def worst(self, total: Callable[[Setting], Total]) -> Total:
+        """The largest total of any group, of equal ones a later one; one without a value as soon as it is met.
+
+        Best first: a set of groups is split until it is one group, or no better than what was found.
+        """
+        facts, largest, at = self._facts, 0.0, -1
+        worst: Total = (0.0, "no labels", ())
+        numbered = count()
+        exact = self.widest.task in ("mean", "quantile") and not self.widest.has_late_labels
+        apart = [np.flatnonzero(self._kinds == kind) for kind in np.unique(self._kinds)]
+        waiting = [(-math.inf, 0, next(numbered), members) for members in apart]
+        while waiting:
+            least, *_, members = heapq.heappop(waiting)
+            if -least < largest * (1.0 if exact else 1.0 - ROUNDING):
+                return worst
+            if exact and -least == largest and members[-1] < at:
+                continue
+            low, high = facts[members].min(axis=0), facts[members].max(axis=0)
+            alike = bool((low == high).all())
+            if alike or len(members) <= FEW:
+                for j in (members[-1:] if alike else members).tolist():
+                    bound = total(self[j])
+                    if bound[0] is None:
+                        return bound
+                    if (bound[0], j) > (largest, at):
+                        worst, largest, at = bound, bound[0], j
+                continue
+            # Two parts, neither empty, by the middle of the fact that differs most for its size.
+            with np.errstate(invalid="ignore", over="ignore"):
+                differ = (high - low) / np.maximum(np.abs(low), np.abs(high))
+            k = int(np.argmax(np.nan_to_num(differ, nan=0.0, posinf=2.0)))
+            middle = low[k] / 2.0 + high[k] / 2.0
+            above = facts[members, k] > (middle if low[k] <= middle < high[k] else low[k])
+            for part in (members[above], members[~above]):
+                most = total(self._setting(facts[part].max(axis=0).tolist()))[0]
+                least = -math.inf if most is None else -most
+                heapq.heappush(waiting, (least, -int(part[-1]), next(numbered), part))
+        return worst

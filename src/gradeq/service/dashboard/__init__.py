@@ -1,1 +1,1 @@
-"""The dashboard: pages of layers that change by themselves, without a request to anywhere else."""
+"""The dashboard: pages rendered on the server that update live and load nothing from other sites."""

@@ -1,35 +1,111 @@
-"""A layer at one moment, as data: everything that its page shows, and nothing that the page would have to compute."""
+"""The data of a layer's page: a snapshot of the layer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
+from gradeq.certificates.figures import GroupLateness, group_lateness
 from gradeq.equilibrium import Equilibrium
-from gradeq.learning import Cell, cells_of
-from gradeq.naming import column_name
-from gradeq.report.numerals import gap
-from gradeq.report.of_elo import elo_story
-from gradeq.report.of_layer import made_of, told_of
-from gradeq.report.of_state import coverages_of, heard_only, stated, taken_back
-from gradeq.report.story import EloStory, Notice, Pair, Spark, Story
-from gradeq.service.dashboard.about import about_of, short_kind
-from gradeq.service.dashboard.lights import Light, light_of
-from gradeq.service.dashboard.recent import Delays, Moving, Recent, Stretch, Waiting
-from gradeq.service.dashboard.warnings import warnings_of
-from gradeq.service.live import Heard
-from gradeq.theory.steps import fifo_step_limit
+from gradeq.inputs.arguments import column_name
+from gradeq.layers.elo import Elo
+from gradeq.report.layer_story import elo_story, state_story
+from gradeq.report.numerals import count, date, gap, target
+from gradeq.report.sentences import FEW
+from gradeq.report.state_facts import coverage_bound, coverages_of, labels_while_paused, labels_withdrawn
+from gradeq.report.story import EloStory, Notice, Spark, Story
+from gradeq.service.dashboard.trends import (
+    Delays,
+    RecentLabels,
+    RecentMeans,
+    RollingCurves,
+    WaitingOverTime,
+    layer_warnings,
+)
+from gradeq.service.runtime import ArrivedLabel
+from gradeq.tables import some
+from gradeq.theory.scalar import fifo_step_limit
 
-GROUPS = 200
-"""Groups on a page: those with most labels."""
+if TYPE_CHECKING:
+    from gradeq.certificates.certificate import Coverage
+    from gradeq.layers.layer import Layer
+    from gradeq.report.story import Group
 
-_SPARKS = 40
+
+def describe_layer(layer: Layer, created: float) -> str:
+    """A short description: what the layer corrects, by which columns, since when."""
+    inner = getattr(layer, "layer", layer)
+    columns = [f"`{name}`" for name in (*inner.settings.get("groups", ()), *inner.settings.get("features", ()))]
+    if len(columns) > 2:
+        columns = [", ".join(columns[:-1]), columns[-1]]
+    by = f" by {' and '.join(columns)}" if columns else ""
+    what = {"debias": f"Predictions debiased{by}", "elo": "A leaderboard, and forecasts of games"}.get(
+        inner.kind, f"{_level_words(inner)}{by}"
+    )
+    each = ", one layer for each key" if layer.kind == "keyed" else ""
+    shadow = " Shadow mode: raw values are served." if layer.shadow else ""
+    return f"{what}{each}. Since {date(created)}.{shadow}"
+
+
+def short_kind(layer: Layer, story: Story | EloStory) -> str:
+    """A few words for the list of layers."""
+    if isinstance(story, EloStory):
+        return f"Elo, {count(story.players)} {story.noun}s"
+    inner = getattr(layer, "layer", layer)
+    columns = inner.settings.get("groups", ())
+    by = f" by {columns[0]}" if len(columns) == 1 else f" by {len(columns)} columns" if columns else ""
+    what = "Bias" if inner.kind == "debias" else _level_words(inner)
+    return f"{what}{', by key' if layer.kind == 'keyed' else by}{', in shadow' if layer.shadow else ''}"
+
+
+def _level_words(layer: Layer) -> str:
+    settings = layer.settings
+    if layer.kind in ("interval", "conformal"):
+        return f"{target(settings['coverage'])} interval"
+    levels = settings.get("levels") or [settings.get("level", 0.5)]
+    return f"{target(levels[0])} quantile" if len(levels) == 1 else f"{count(len(levels))} quantiles"
+
+
+StatusLevel = Literal["green", "amber", "red"]
+
+STATUS_WORDS: dict[StatusLevel, str] = {"green": "healthy", "amber": "worth a look", "red": "learning stopped"}
+SHORT_CLAIMS = {"Step capped": "Step capped", "Labels stopped": "Labels stopped", "The oldest": "Labels overdue"}
+GROUPS = 200  # groups on a page, by number of labels
+SPARKS = 40  # groups with a sparkline
+
+
+@dataclass(frozen=True)
+class Status:
+    """Green: all checks pass. Amber: a warning, or learning is paused. Red: learning stopped."""
+
+    level: StatusLevel
+    reason: str  # usually empty while green; the page then describes the layer
+
+
+def status_of(
+    facts: ServiceFacts, frozen: bool, notices: Sequence[Notice], checks: Sequence[Check], story: Story | EloStory
+) -> Status:
+    for check in checks:
+        if not check.good:  # a failed check also stops learning; its name says more
+            return Status("red", check.name)
+    stops = {"Learning stopped": facts.stopped, "Store not writable": facts.unwritable, "Diverged": facts.diverged}
+    for reason, why in stops.items():
+        if why:
+            return Status("red", reason)
+    if frozen:
+        return Status("amber", "Learning paused")
+    warnings = [notice.claim for notice in notices if notice.level != "note"]
+    if warnings:
+        shortened = warnings[0].split(" by ")[0].rstrip(".").replace("got worse", "worse")
+        return Status("amber", SHORT_CLAIMS.get(" ".join(warnings[0].split()[:2]), shortened))
+    labels = story.games if isinstance(story, EloStory) else story.labelled
+    return Status("green", "" if labels >= FEW else f"{some(labels, 'label')} learned from")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check of the ledger: whether it holds, what was compared, and when (seconds since 1970; None: always)."""
+    """One check: whether it passed, the comparison, and its time (seconds since 1970; None: continuous)."""
 
     name: str
     good: bool
@@ -39,8 +115,8 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """An event that was refused: its id as JSON, the status it was answered with, and why."""
+class RefusedEvent:
+    """A rejected event: its id as JSON, its status, and the reason."""
 
     at: float
     id: str
@@ -49,29 +125,28 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Known:
-    """What the service knows of a layer beside the layer: its name, its last labels, its open tickets, its store."""
+class ServiceFacts:
+    """Facts about a layer that are outside its state."""
 
     name: str
     created: float
     now: float
-    recent: Sequence[Heard] = ()
-    opened: Sequence[float] = ()  # when the predictions were served that still wait, oldest first
-    whole: bool = True  # whether these are all that wait
-    refused: Sequence[Refused] = ()
+    recent: Sequence[ArrivedLabel] = ()
+    opened: Sequence[float] = ()  # serving times of open predictions, oldest first
+    whole: bool = True  # whether ``opened`` is complete
+    refused: Sequence[RefusedEvent] = ()
     checks: Sequence[Check] = ()
     stopped: str = ""  # why learning was stopped
-    diverged: str = ""  # why it stopped by itself: what left its proven range
+    diverged: str = ""  # why learning stopped automatically
     unwritable: str = ""  # why the store cannot write
     last_label: float | None = None
-    signed: bool = False
     ttl: float | None = None
-    behind: tuple[int, int] | None = None  # of other servers, now and at most; None: there are none
+    behind: tuple[int, int] | None = None  # unread entries of other servers, now and at most; None: a single server
 
 
 @dataclass(frozen=True)
 class GroupFlight:
-    """How the labels of a group come: those waited for, the peak, the step now, and the step it would diverge at."""
+    """Late labels of a group: open, peak, current step, and the step at which it would diverge."""
 
     open: int
     peak: int
@@ -80,20 +155,20 @@ class GroupFlight:
 
 
 @dataclass(frozen=True)
-class Flight:
-    """Predictions that wait for their label; ``overdue``: those for longer than twice the 99 % delay."""
+class InFlight:
+    """Predictions without a label yet; ``overdue`` ones are older than twice the 99 % delay."""
 
     open: int
     oldest: float | None
     overdue: int
     expired: int
-    waiting: Waiting | None
+    waiting: WaitingOverTime | None
     delays: Delays | None
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Everything that the page of a layer shows."""
+    """The data of a layer's page."""
 
     name: str
     kind: str
@@ -101,14 +176,14 @@ class Overview:
     brief: str
     created: float
     now: float
-    light: Light
+    light: Status
     story: Story | EloStory
     labels: int
     served: int
-    last: Stretch | None
-    moving: Moving | None
+    last: RecentMeans | None
+    moving: RollingCurves | None
     spark: Spark | None
-    flight: Flight
+    flight: InFlight
     method: str
     asked: float
     step: float
@@ -117,46 +192,44 @@ class Overview:
     sparks: tuple[Spark | None, ...]
     groups: tuple[GroupFlight | None, ...]
     checks: tuple[Check, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedEvent, ...]
     frozen: bool
-    paused: int  # labels that came while it was
+    paused: int  # labels that arrived while frozen
     taken_back: int  # labels that were undone
     shadow: bool
     last_label: float | None
-    behind: (
-        tuple[int, int] | None
-    )  # entries that other servers had written when this one looked, now and at most
+    behind: tuple[int, int] | None  # unread entries of other servers, now and at most
 
 
-def overview_of(layer: Any, known: Known) -> Overview:
-    """A layer now. The layer is locked while it is read, and no longer: charts are worked out afterwards."""
-    with layer._lock:
-        reached: Equilibrium = layer.equilibrium()
-        story = most_labels_first(told_in(layer, reached))
-        targets = [c.target for c in coverages_of(layer, reached)] if layer.kind != "elo" else []
-        flown, step, frozen = layer.in_flight, layer.step, layer.frozen
-        paused, undone = heard_only(layer), taken_back(layer, reached)
+def overview_of(layer: Layer, facts: ServiceFacts) -> Overview:
+    """The current overview of a layer. Charts are computed after its lock is released."""
+    with layer.lock:
+        equilibrium: Equilibrium = layer.equilibrium()
+        coverages = coverages_of(layer, equilibrium) if layer.kind != "elo" else []
+        story = story_of(layer, equilibrium, coverages)
+        traffic, step, frozen = layer.traffic, layer.step, layer.frozen
+        paused, withdrawn = labels_while_paused(layer), labels_withdrawn(layer, equilibrium)
         groups = story.groups if isinstance(story, Story) else ()
         names = [f"{column_name(g.by)}={g.name}" for g in groups]
-        flights = flights_of(layer, groups, names)
-    total, learned = reached.rows, reached.learning
-    recent = Recent(known.recent, getattr(layer, "layer", layer).kind, targets)
-    flight = flight_of(known, int(flown["served"] - flown["labelled"]), recent)
-    notices = warnings_of(layer, reached, story, flight, known)
-    checks = (_certificate(reached), *known.checks)
+        flights = group_flights(layer, groups, names)
+    total, learned = equilibrium.rows, equilibrium.learning
+    recent = RecentLabels(facts.recent, getattr(layer, "layer", layer).kind, [c.target for c in coverages])
+    flight = in_flight_of(facts, int(traffic["served"] - traffic["labelled"]), recent)
+    notices = layer_warnings(layer, equilibrium, story, coverages, flight, facts)
+    checks = (_certificate(equilibrium), *facts.checks)
     return Overview(
-        name=known.name,
+        name=facts.name,
         kind=layer.kind,
-        about=about_of(layer, known.created),
+        about=describe_layer(layer, facts.created),
         brief=short_kind(layer, story),
-        created=known.created,
-        now=known.now,
-        light=light_of(known, frozen, notices, checks, story),
+        created=facts.created,
+        now=facts.now,
+        light=status_of(facts, frozen, notices, checks, story),
         story=story,
         labels=total,
-        served=int(flown["served"]),
+        served=int(traffic["served"]),
         last=recent.last(),
-        moving=recent.moving(total),
+        moving=recent.rolling_curves(total),
         spark=recent.spark(total),
         flight=flight,
         method=learned.method if learned else "plain",
@@ -164,102 +237,75 @@ def overview_of(layer: Any, known: Known) -> Overview:
         step=learned.step if learned else step,
         learning=str(learned or ""),
         notices=notices,
-        sparks=tuple(recent.spark(total, name) for name in names[:_SPARKS]),
+        sparks=tuple(recent.spark(total, name) for name in names[:SPARKS]),
         groups=flights,
         checks=checks,
-        refused=tuple(known.refused),
+        refused=tuple(facts.refused),
         frozen=frozen,
         paused=paused,
-        taken_back=undone,
+        taken_back=withdrawn,
         shadow=bool(layer.shadow),
-        last_label=known.last_label,
-        behind=known.behind,
+        last_label=facts.last_label,
+        behind=facts.behind,
     )
 
 
-def told_in(layer: Any, reached: Equilibrium) -> Story | EloStory:
-    """The story of a layer of any kind."""
-    if layer.kind == "elo":
-        return elo_story(layer, made_of(layer))
-    story = told_of(layer, reached, GROUPS)
-    covered = coverages_of(layer, reached) if reached.rows else []
-    if not covered:
-        return story
-    said = stated(reached, covered)  # as in the verdict: the bound on what is covered
-    farthest = max(abs(c.after - c.target) for c in covered)
-    held = replace(
-        story.verdict.certificate, value=farthest, bound=said.bound, vacuous=bool(said.vacuous)
-    )
-    return replace(story, verdict=replace(story.verdict, certificate=held))
-
-
-def most_labels_first(story: Story | EloStory) -> Story | EloStory:
-    """The groups of each column in the order of their labels."""
-    if isinstance(story, EloStory):
-        return story
+def story_of(layer: Layer, equilibrium: Equilibrium, coverages: list[Coverage]) -> Story | EloStory:
+    """The story of a layer; the groups of each column are sorted by number of labels."""
+    if isinstance(layer, Elo):
+        return elo_story(layer)
+    story = state_story(layer, equilibrium, GROUPS)
     columns = {by: k for k, by in enumerate(dict.fromkeys(group.by for group in story.groups))}
-    order = sorted(story.groups, key=lambda group: (columns[group.by], -group.rows))
-    return replace(story, groups=tuple(order))
+    groups = sorted(story.groups, key=lambda group: (columns[group.by], -group.rows))
+    story = replace(story, groups=tuple(groups))
+    if not coverages or not equilibrium.rows:
+        return story
+    bound, vacuous = coverage_bound(coverages)  # the verdict is about coverage
+    farthest = max(abs(c.after - c.target) for c in coverages)
+    certificate = replace(story.verdict.certificate, value=farthest, bound=bound, vacuous=bool(vacuous))
+    return replace(story, verdict=replace(story.verdict, certificate=certificate))
 
 
-def flight_of(known: Known, unlabelled: int, recent: Recent) -> Flight:
-    """What waits for a label; a signed ticket is counted when its label comes, so none of them waits here."""
-    opened, delays = list(known.opened), recent.delays()
-    ages = [known.now - at for at in opened]
+def in_flight_of(facts: ServiceFacts, unlabelled: int, recent: RecentLabels) -> InFlight:
+    """Counts of open predictions. Signed tickets are counted once their label arrives."""
+    delays = recent.delays()
+    ages = [facts.now - at for at in facts.opened]
     overdue = sum(age > 2.0 * delays.most for age in ages) if delays else 0
-    expired = sum(age > known.ttl for age in ages) if known.ttl else 0
-    oldest = max((age for age in ages if not known.ttl or age <= known.ttl), default=None)
-    waiting = len(opened) if known.whole else unlabelled
-    return Flight(
-        max(waiting - expired, 0), oldest, overdue - expired if overdue > expired else 0, expired,
-        recent.waiting(opened, known.now), delays,
-    )  # fmt: skip
+    expired = sum(age > facts.ttl for age in ages) if facts.ttl else 0
+    return InFlight(
+        open=max((len(ages) if facts.whole else unlabelled) - expired, 0),
+        oldest=max((age for age in ages if not facts.ttl or age <= facts.ttl), default=None),
+        overdue=max(overdue - expired, 0),
+        expired=expired,
+        waiting=recent.waiting(facts.opened, facts.now),
+        delays=delays,
+    )
 
 
-def flights_of(
-    layer: Any, groups: Sequence[Any], names: Sequence[str]
-) -> tuple[GroupFlight | None, ...]:
-    """How the labels of each group come; None where they are not counted by group."""
-    cells: dict[str, Cell] = cells_of(layer, names) if groups else {}
+def group_flights(layer: Layer, groups: Sequence[Group], names: Sequence[str]) -> tuple[GroupFlight | None, ...]:
+    """The labels in flight of each group; None for groups without separate counts."""
+    cells: dict[str, GroupLateness] = group_lateness(layer, names) if groups else {}
     settings = layer.settings
-    # The recursion whose limit is known: squared error, one group a row, a step that the user chose.
+    # The limit is known for squared error, one group per row and a fixed step.
     plain = layer.kind == "debias" and settings.get("link") == "identity"
     plain = plain and settings.get("eta") != "auto" and not settings.get("features")
-    found: list[GroupFlight | None] = []
+    flights: list[GroupFlight | None] = []
     for group, name in zip(groups, names, strict=True):
-        cell = cells.get(name)
-        if cell is None:
-            found.append(None)
+        if (cell := cells.get(name)) is None:
+            flights.append(None)
             continue
         limit = fifo_step_limit(cell.peak - 1) if plain and cell.step is not None else None
-        found.append(GroupFlight(max(cell.served - group.rows, 0), cell.peak, cell.step, limit))
-    return tuple(found)
+        flights.append(GroupFlight(max(cell.served - group.rows, 0), cell.peak, cell.step, limit))
+    return tuple(flights)
 
 
-def _certificate(reached: Equilibrium) -> Check:
-    """Whether sums and state agree, in words."""
-    count = len(reached.coordinates)
-    where = "" if count <= 1 else f" for all {count:,} parameters"
-    good = reached.balance != "broken"
-    if not reached.rows:
-        text = "no label to learn from"
-    elif reached.exact:
-        text = f"averages from the labels equal those from the state{where}"
-    else:
-        text = f"sum of applied steps equals the move of θ{where}"
-    text += f", difference {gap(reached.gap)}" if reached.rows else ""
-    return Check(
-        "Ledger balances" if good else "Ledger does not balance", good, text, None, "every write"
-    )
-
-
-def error_now(view: Overview) -> Pair | None:
-    """The bias, or the coverage of one level, since the start; None of several levels and of games."""
-    if isinstance(view.story, EloStory):
-        return None
-    verdict = view.story.verdict
-    if verdict.bias is not None:
-        return verdict.bias
-    if len(verdict.coverage) == 1:
-        return Pair(verdict.coverage[0].before, verdict.coverage[0].after)
-    return None
+def _certificate(equilibrium: Equilibrium) -> Check:
+    parameters = len(equilibrium.coordinates)
+    where = "" if parameters <= 1 else f" for all {parameters:,} parameters"
+    text = "no label to learn from"
+    if equilibrium.rows:
+        text = "averages from the labels equal those from the state"
+        text = f"{text if equilibrium.exact else 'sum of applied steps equals the move of θ'}{where}"
+        text += f", difference {gap(equilibrium.gap)}"
+    good = equilibrium.balance != "broken"
+    return Check("Ledger balances" if good else "Ledger does not balance", good, text, None, "every write")

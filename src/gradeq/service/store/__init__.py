@@ -1,25 +1,25 @@
-"""Where a service keeps its journal: one SQLite file, or a PostgreSQL database for several servers."""
+"""The store of a service: an SQLite file, or a PostgreSQL database for several servers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gradeq.service.store.driver import Driver
-    from gradeq.service.store.store import Store
+    from gradeq.service.store.database import Driver
+    from gradeq.service.store.journal_store import Store
 
 POSTGRES = ("postgresql://", "postgres://")
 
 
 def open_store(url: str, read_only: bool = False) -> Store:
-    """The store at an address: ``sqlite:///path``, a path, or ``postgresql://...``; a new file is made ready."""
-    from gradeq.service.store.store import Store
+    """The store at ``sqlite:///path``, a path, or ``postgresql://...``; a new file is initialized."""
+    from gradeq.service.store.journal_store import Store
 
     return Store(driver_of(url, read_only))
 
 
 def driver_of(url: str, read_only: bool = False) -> Driver:
-    """The database at an address, whatever is in it."""
+    """The database at an address, whatever it contains."""
     if url.startswith(POSTGRES):
         from gradeq.service.store.postgres import Postgres
 

@@ -1,7 +1,7 @@
-"""Stores of an older version become stores of this one: on a copy, and the original stays.
+"""Migrates stores of older versions, on a copy; the original stays.
 
-Each step is SQL in the words of ``schema.TABLES`` and leads from one version to the next. A file is copied, the copy
-changed, and then the two change places; in PostgreSQL all tables are copied into a schema of their own first.
+Each step is SQL with the placeholders of ``database.TABLES`` and leads to the next version. A file is copied, the
+copy migrated, and then the two are swapped; in PostgreSQL all tables are first copied into another schema.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gradeq.errors import BadInput
-from gradeq.service.store.driver import Connection, Driver, first
-from gradeq.service.store.failures import StoreDamaged
+from gradeq.service.store.database import VERSION, Connection, Driver, StoreDamaged, check_version
 from gradeq.service.store.postgres import Postgres
-from gradeq.service.store.schema import VERSION, check_version
 from gradeq.service.store.sqlite import Sqlite
 
 # The statements that lead to each version from the one before.
@@ -22,7 +20,7 @@ STEPS: Mapping[int, Sequence[str]] = {}
 
 
 def migrate(driver: Driver, steps: Mapping[int, Sequence[str]] = STEPS, to: int = VERSION) -> str:
-    """Bring a store to a version; where the original is now. A store that has it already is refused."""
+    """Bring a store to a version; where the original is now. Raises if it already has it."""
     found = version_of(driver)
     if found == str(to):
         raise BadInput(f"{driver.url} is of version {to} already; there is nothing to migrate")
@@ -36,63 +34,61 @@ def migrate(driver: Driver, steps: Mapping[int, Sequence[str]] = STEPS, to: int 
         )
     driver.hold()
     if isinstance(driver, Postgres):
-        return _within(driver, int(found), to, steps)
+        return _migrate_schema(driver, int(found), to, steps)
     assert isinstance(driver, Sqlite)
-    return _on_a_copy(driver, int(found), to, steps)
+    return _migrate_file(driver, int(found), to, steps)
 
 
 def version_of(driver: Driver) -> str:
-    """The version of a store, as it is written."""
     if not driver.exists():
         raise StoreDamaged(f"{driver.url} holds no store; name one that a server has made")
-    with driver.reading() as own:
-        row = first(own.execute("SELECT value FROM meta WHERE key = 'version'"))
-    return "" if row is None else str(row[0])
+    with driver.reading() as connection:
+        for (version,) in connection.execute("SELECT value FROM meta WHERE key = 'version'"):
+            return str(version)
+    return ""
 
 
-def _changed(
-    own: Connection, driver: Driver, old: int, to: int, steps: Mapping[int, Sequence[str]]
+def _apply_steps(
+    connection: Connection, driver: Driver, old: int, to: int, steps: Mapping[int, Sequence[str]]
 ) -> None:
     for number in range(old + 1, to + 1):
         for statement in steps[number]:
-            own.execute(statement.format(**driver.types))
-    own.execute("UPDATE meta SET value = ? WHERE key = 'version'", (str(to),))
+            connection.execute(statement.format(**driver.types))
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'version'", (str(to),))
 
 
-def _on_a_copy(driver: Sqlite, old: int, to: int, steps: Mapping[int, Sequence[str]]) -> str:
-    """A copy takes the place of the file, which is kept under another name."""
+def _migrate_file(driver: Sqlite, old: int, to: int, steps: Mapping[int, Sequence[str]]) -> str:
+    """Replace the file by a migrated copy; the original is kept under another name."""
     path = Path(os.path.realpath(driver.path))
-    kept, copy = path.with_name(f"{path.name}.v{old}"), path.with_name(f"{path.name}.v{to}.tmp")
-    if kept.exists():
-        raise BadInput(f"{kept} is there already; move it away first")
+    original, copy = path.with_name(f"{path.name}.v{old}"), path.with_name(f"{path.name}.v{to}.tmp")
+    if original.exists():
+        raise BadInput(f"{original} is there already; move it away first")
     copy.unlink(missing_ok=True)
     driver.backup(str(copy))
     made = Sqlite(str(copy))
     try:
-        with made.writing() as own:
-            _changed(own, made, old, to, steps)
+        with made.writing() as connection:
+            _apply_steps(connection, made, old, to, steps)
         if made.check():
-            raise StoreDamaged(
-                f"the copy of {path} is damaged; run gradeq audit with an older gradeq"
-            )
+            raise StoreDamaged(f"the copy of {path} is damaged; run gradeq audit with an older gradeq")
     finally:
         made.close()
     driver.let_go()  # its log is in the file now, and must not meet the new one
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         raise BadInput(f"another program has {path} open; end it first")
-    os.link(path, kept)
+    os.link(path, original)
     os.replace(copy, path)
-    return str(kept)
+    return str(original)
 
 
-def _within(driver: Postgres, old: int, to: int, steps: Mapping[int, Sequence[str]]) -> str:
-    """All in one transaction; the tables as they were are in a schema of their own."""
-    kept = f"gradeq_v{old}"
-    with driver.writing() as own:
-        tables = own.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-        own.execute(f"CREATE SCHEMA {kept}")
+def _migrate_schema(driver: Postgres, old: int, to: int, steps: Mapping[int, Sequence[str]]) -> str:
+    """Migrate in one transaction; the original tables are kept in another schema."""
+    schema = f"gradeq_v{old}"
+    with driver.writing() as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        connection.execute(f"CREATE SCHEMA {schema}")
         for (table,) in tables:
-            own.execute(f'CREATE TABLE {kept}."{table}" AS TABLE public."{table}"')
-        _changed(own, driver, old, to, steps)
-    return f"schema {kept}"
+            connection.execute(f'CREATE TABLE {schema}."{table}" AS TABLE public."{table}"')
+        _apply_steps(connection, driver, old, to, steps)
+    return f"schema {schema}"

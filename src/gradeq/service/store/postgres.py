@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from threading import RLock
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from gradeq.errors import missing_extra
-from gradeq.service.store.driver import Connection, Params
-from gradeq.service.store.failures import StoreUnavailable
+from gradeq.service.store.database import Connection, DatabaseRow, Params, StoreUnavailable
 
-TYPES: Mapping[str, str] = {
-    "int": "BIGINT",
-    "real": "DOUBLE PRECISION",
-    "blob": "BYTEA",
-    "table": "",
-}
+if TYPE_CHECKING:
+    import psycopg
+
+    PsycopgConnection = psycopg.Connection[tuple[object, ...]]
+
+TYPES: Mapping[str, str] = {"int": "BIGINT", "real": "DOUBLE PRECISION", "blob": "BYTEA", "table": ""}
 
 
 class Postgres:
@@ -28,81 +28,75 @@ class Postgres:
     lock = " FOR UPDATE"
 
     def __init__(self, url: str, read_only: bool = False) -> None:
-        self._address, self.url, self.read_only = url, named(url), read_only
-        self._idle: SimpleQueue[Any] = SimpleQueue()
+        self._address, self.url, self.read_only = url, without_password(url), read_only
+        self._idle: SimpleQueue[PsycopgConnection] = SimpleQueue()
         self._turn = RLock()
-        self._writer: Any = None
-        with self.reading() as own:
+        self._writer: PsycopgConnection | None = None
+        with self.reading() as connection:
             for name in () if read_only else ("fsync", "full_page_writes"):
-                ((value,),) = own.execute(f"SHOW {name}")
+                ((value,),) = connection.execute(f"SHOW {name}")
                 if value != "on":
                     raise StoreUnavailable(
                         f"the PostgreSQL server runs with {name} = {value} and may lose what it acknowledged; "
                         "set it to on"
                     )
 
-    def _connect(self) -> Any:
-        psycopg = library()
-        made = psycopg.connect(self._address, autocommit=True, connect_timeout=5)
-        made.execute("SET synchronous_commit = on")
-        made.execute("SET search_path = public")
+    def _begin(self, connection: PsycopgConnection | None, begin: str) -> PsycopgConnection:
+        """A connection with an open transaction: this one, or a new one if PostgreSQL has ended it."""
+        psycopg = import_psycopg()
+        if connection is not None:
+            try:
+                connection.execute(begin.encode())
+                return connection
+            except psycopg.OperationalError:
+                connection.close()
+        made: PsycopgConnection = psycopg.connect(self._address, autocommit=True, connect_timeout=5)
+        for statement in (b"SET synchronous_commit = on", b"SET search_path = public", begin.encode()):
+            made.execute(statement)
         return made
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection to read from, of a few that are kept; one consistent view until it is given back."""
-        with told():
-            connection = self._begun()
+        with postgres_errors():
+            pooled = None
+            with suppress(Empty):
+                pooled = self._idle.get_nowait()
+            connection = self._begin(pooled, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
-                yield Marked(connection)
+                yield QmarkConnection(connection)
                 connection.execute("COMMIT")
             except BaseException:
                 connection.close()
                 raise
             self._idle.put(connection)
 
-    def _begun(self) -> Any:
-        """A connection on which a transaction that reads has begun."""
-        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        while not self._idle.empty():
-            with suppress(Empty):
-                connection = self._idle.get_nowait()
-                if begun(connection, begin):
-                    return connection
-        connection = self._connect()
-        connection.execute(begin)
-        return connection
-
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """One transaction, on disk when the block ends."""
         if self.read_only:
             raise StoreUnavailable("the store was opened to be read only")
-        with self._turn, told():
-            if self._writer is None or not begun(self._writer, "BEGIN"):
-                self._writer = self._connect()
-                self._writer.execute("BEGIN")
+        with self._turn, postgres_errors():
+            writer = self._writer = self._begin(self._writer, "BEGIN")
             try:
-                yield Marked(self._writer)
-                done = self._writer.execute("COMMIT").statusmessage
+                yield QmarkConnection(writer)
+                done = writer.execute("COMMIT").statusmessage
             except BaseException:
-                undone(self._writer)
+                try:
+                    writer.rollback()
+                except import_psycopg().Error:
+                    writer.close()
                 raise
             if done != "COMMIT":  # a statement had failed, so nothing was written
                 raise StoreUnavailable(f"the PostgreSQL store answered {done} to COMMIT")
 
-    def among(self, values: Sequence[str]) -> tuple[str, Any]:
-        """The beginning of a join with these values, and its parameter."""
+    def among(self, values: Sequence[str]) -> tuple[str, object]:
         return "unnest(?::text[]) AS wanted(value) JOIN", list(values)
 
     def exists(self) -> bool:
-        """Whether there are tables in it."""
         with self.reading() as connection:
-            found = connection.execute("SELECT to_regclass('public.meta') IS NOT NULL")
-            return bool(next(iter(found))[0])
+            ((found,),) = connection.execute("SELECT to_regclass('public.meta') IS NOT NULL")
+            return bool(found)
 
     def backup(self, path: str) -> None:
-        """PostgreSQL has its own tools for this."""
         raise StoreUnavailable("back up a PostgreSQL store with pg_dump or a base backup")
 
     def check(self) -> list[str]:
@@ -110,10 +104,9 @@ class Postgres:
         return []
 
     def hold(self) -> None:
-        """Any number of servers may be at work: rows are locked one by one."""
+        """Several servers may share it: rows are locked one by one."""
 
     def close(self) -> None:
-        """Let go of all connections."""
         with self._turn:
             while not self._idle.empty():
                 self._idle.get_nowait().close()
@@ -122,25 +115,22 @@ class Postgres:
                 self._writer = None
 
 
-class Marked:
+class QmarkConnection:
     """A connection that takes question marks for parameters."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: PsycopgConnection) -> None:
         self._connection = connection
 
-    def execute(self, sql: str, params: Params = ()) -> Iterable[Any]:
-        """Run one statement: its rows."""
-        done = self._connection.execute(sql.replace("?", "%s"), params or None, binary=True)
+    def execute(self, sql: str, params: Params = ()) -> Iterable[DatabaseRow]:
+        done = self._connection.execute(sql.replace("?", "%s").encode(), params or None, binary=True)
         return done.fetchall() if done.description else ()
 
-    def executemany(self, sql: str, params: Iterable[Params]) -> Any:
-        """Run one statement for many rows."""
+    def executemany(self, sql: str, params: Iterable[Params]) -> None:
         with self._connection.cursor() as cursor:
-            cursor.executemany(sql.replace("?", "%s"), params)
+            cursor.executemany(sql.replace("?", "%s").encode(), params)
 
 
-def library() -> Any:
-    """psycopg, or how to get it."""
+def import_psycopg() -> ModuleType:
     try:
         import psycopg
     except ImportError:
@@ -148,39 +138,20 @@ def library() -> Any:
     return psycopg
 
 
-def named(url: str) -> str:
-    """An address without its password."""
-    library()
+def without_password(url: str) -> str:
+    import_psycopg()
     from psycopg.conninfo import conninfo_to_dict
 
-    with told():
+    with postgres_errors():
         parts = conninfo_to_dict(url)
     user = f"{parts['user']}@" if parts.get("user") else ""
     return f"postgresql://{user}{parts.get('host', '')}/{parts.get('dbname', '')}"
 
 
-def begun(connection: Any, begin: str) -> bool:
-    """Whether a transaction could begin; a restart of PostgreSQL ends all connections."""
-    try:
-        connection.execute(begin)
-    except library().OperationalError:
-        connection.close()
-        return False
-    return True
-
-
-def undone(connection: Any) -> None:
-    """Take back a transaction; where that cannot be said, let the connection go."""
-    try:
-        connection.rollback()
-    except library().Error:
-        connection.close()
-
-
 @contextmanager
-def told() -> Iterator[None]:
-    """Say what PostgreSQL cannot do in our words; addresses may hold passwords and are left out."""
-    psycopg = library()
+def postgres_errors() -> Iterator[None]:
+    """Translate errors of PostgreSQL; addresses may hold passwords and are left out."""
+    psycopg = import_psycopg()
     try:
         yield
     except psycopg.Error as error:

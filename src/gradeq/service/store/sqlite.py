@@ -1,4 +1,4 @@
-"""A store in one SQLite file: write-ahead log, and every commit on disk before it is acknowledged."""
+"""A store in one SQLite file: write-ahead log, every commit on disk before it is acknowledged."""
 
 from __future__ import annotations
 
@@ -10,32 +10,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import RLock
-from typing import Any
 from urllib.parse import quote
 
 from gradeq.errors import BadInput
-from gradeq.files.atomic import lock
-from gradeq.files.failures import writing
-from gradeq.files.places import beside
-from gradeq.service.store.driver import Connection
-from gradeq.service.store.failures import (
-    StoreDamaged,
-    StoreStopped,
-    StoreTaken,
-    StoreUnavailable,
-)
+from gradeq.files.paths import lock, sibling_path, writing
+from gradeq.service.store.database import Connection, StoreDamaged, StoreStopped, StoreTaken, StoreUnavailable
 
 # A schema that came with a file from elsewhere must not run code, and damaged pages must not be believed.
-CAREFUL = ("trusted_schema=OFF", "cell_size_check=ON", "busy_timeout=5000", "temp_store=MEMORY")
+SAFETY_PRAGMAS = ("trusted_schema=OFF", "cell_size_check=ON", "busy_timeout=5000", "temp_store=MEMORY")
 # Where a sync leaves data in the cache of the disk (macOS), the full one does not.
-DURABLE = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON")
+DURABILITY_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON")
 
-TYPES: Mapping[str, str] = {
-    "int": "INTEGER",
-    "real": "REAL",
-    "blob": "BLOB",
-    "table": " STRICT, WITHOUT ROWID",
-}
+TYPES: Mapping[str, str] = {"int": "INTEGER", "real": "REAL", "blob": "BLOB", "table": " STRICT, WITHOUT ROWID"}
 
 
 class Sqlite:
@@ -53,42 +39,33 @@ class Sqlite:
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._turn = RLock()  # of the one connection that writes
         self._writer: sqlite3.Connection | None = None
-        self._held: int | None = None
+        self._lock_file: int | None = None
         if self.path.exists() and self.path.stat().st_size:
             self.exists()  # the first setting would change a file of another program
         if not read_only:
-            self._make_private()
-            with self._turn, told(path):
-                self._writer = self._connect("rwc", DURABLE)
-
-    def _make_private(self) -> None:
-        """A new file is for its owner alone: it holds the secret that tickets are signed with."""
-        with suppress(OSError):  # SQLite says better what is wrong with the place
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with suppress(OSError):  # SQLite says better what is wrong with the place
+                # For its owner only: it holds the secret that signs tickets.
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with self._turn, sqlite_errors(path):
+                self._writer = self._connect("rwc", DURABILITY_PRAGMAS)
 
     def _connect(self, mode: str, settings: Sequence[str] = ()) -> sqlite3.Connection:
-        sealed = "&immutable=1" if mode == "ro" and self._sealed() else ""
-        address = f"file:{quote(str(self.path))}?mode={mode}{sealed}"
+        address = f"file:{quote(str(self.path))}?mode={mode}"
+        if mode == "ro" and not os.access(self.path.parent, os.W_OK) and not Path(f"{self.path}-shm").exists():
+            log = Path(f"{self.path}-wal")
+            if log.exists() and log.stat().st_size:
+                raise StoreUnavailable(
+                    f"{log} holds what is not yet in the store, and the disk is read-only; copy both to another disk"
+                )
+            address += "&immutable=1"
         made = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-        for setting in (*CAREFUL, *settings):
+        for setting in (*SAFETY_PRAGMAS, *settings):
             made.execute(f"PRAGMA {setting}")
         return made
 
-    def _sealed(self) -> bool:
-        """Whether it lies on a disk that nobody can write to: SQLite then needs to be told so."""
-        if os.access(self.path.parent, os.W_OK) or Path(f"{self.path}-shm").exists():
-            return False
-        log = Path(f"{self.path}-wal")
-        if log.exists() and log.stat().st_size:
-            raise StoreUnavailable(
-                f"{log} holds what is not yet in the store, and the disk is read-only; copy both to another disk"
-            )
-        return True
-
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection to read from, of a few that are kept; one consistent view until it is given back."""
-        with told(self.path):
+        with sqlite_errors(self.path):
             try:
                 connection = self._idle.get_nowait()
             except Empty:
@@ -102,11 +79,10 @@ class Sqlite:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """One transaction, on disk when the block ends."""
         if self._writer is None:
             why = "opened to be read only" if self.read_only else "closed"
             raise StoreUnavailable(f"{self.path} was {why}")
-        with self._turn, told(self.path):
+        with self._turn, sqlite_errors(self.path):
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -116,12 +92,10 @@ class Sqlite:
                     self._writer.execute("ROLLBACK")
                 raise
 
-    def among(self, values: Sequence[str]) -> tuple[str, Any]:
-        """The beginning of a join with these values, read one by one, and its parameter."""
+    def among(self, values: Sequence[str]) -> tuple[str, object]:
         return "json_each(?) AS wanted CROSS JOIN", json.dumps(values)
 
     def exists(self) -> bool:
-        """Whether there are tables in it."""
         with self.reading() as connection:
             tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
         if tables and not {"meta", "journal"} <= tables:
@@ -129,17 +103,15 @@ class Sqlite:
         return bool(tables)
 
     def backup(self, path: str) -> None:
-        """Copy the whole to a new file while it is in use; it holds secrets, so it is for its owner alone."""
+        """Copy to a new file while in use; it holds secrets, so it is for its owner only."""
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             raise BadInput(f"{path} is there already; name a new file") from None
         except OSError as error:
-            raise BadInput(
-                f"{path} cannot be written: {error.strerror}; name another place"
-            ) from None
-        with self.reading() as connection:
-            source: Any = connection
+            raise BadInput(f"{path} cannot be written: {error.strerror}; name another place") from None
+        with self.reading() as source:
+            assert isinstance(source, sqlite3.Connection)
             source.execute("ROLLBACK")  # the copy takes a view of its own
             target = sqlite3.connect(path)
             try:
@@ -149,34 +121,31 @@ class Sqlite:
                 source.execute("BEGIN")
 
     def check(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
         with self.reading() as connection:
             found = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
         return [] if found == ["ok"] else found
 
     def hold(self) -> None:
-        """Be the only server of this file until it is closed or the process dies."""
-        if self._held is None:
-            place = beside(os.path.realpath(self.path), ".server")
+        if self._lock_file is None:
+            place = sibling_path(os.path.realpath(self.path), ".server")
             with writing(place):
-                self._held = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
-        if lock(self._held) is False:
-            os.close(self._held)
-            self._held = None
+                self._lock_file = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
+        if lock(self._lock_file) is False:
+            os.close(self._lock_file)
+            self._lock_file = None
             raise StoreTaken(
                 f"another server is at work on {self.path}; stop it first, "
                 "or keep the store in PostgreSQL, which several servers can share"
             )
 
     def close(self) -> None:
-        """Let go of all connections, and of the file."""
         self.let_go()
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
 
     def let_go(self) -> None:
-        """Let go of all connections; the last one that writes moves the log into the file."""
+        """Close all connections; the last writer moves the log into the file."""
         with self._turn:
             while not self._idle.empty():
                 self._idle.get_nowait().close()
@@ -186,17 +155,14 @@ class Sqlite:
 
 
 @contextmanager
-def told(path: Any) -> Iterator[None]:
-    """Say what SQLite cannot do in our words."""
+def sqlite_errors(path: Path | str) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
         if "decode to UTF-8" in str(error):
             raise StoreDamaged(f"{path} is damaged: {error}; restore a backup") from error
         if "disk I/O error" in str(error):  # what the disk holds after a failed sync is not known
-            raise StoreStopped(
-                f"{path}: {error}; restart the server, which audits the store"
-            ) from error
+            raise StoreStopped(f"{path}: {error}; restart the server, which audits the store") from error
         remedy = "look at the folder, its rights and the room on the disk"
         raise StoreUnavailable(f"{path}: {error}; {remedy}") from error
     except sqlite3.DatabaseError as error:

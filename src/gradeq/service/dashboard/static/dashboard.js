@@ -1,4 +1,4 @@
-// A page that changes by itself: the server sends it as a tree of nodes, which are compared with those on the page.
+// Live updates: the server sends the page as a tree of nodes, which are compared with those on the page.
 (() => {
 "use strict";
 const SVG = "http://www.w3.org/2000/svg";
@@ -79,7 +79,7 @@ function tick() {
   });
 }
 
-// The stream of changes. The browser connects again by itself, except after an answer that is no stream.
+// The stream of changes. The browser reconnects automatically, except after an answer that is not a stream.
 let source, wait = 1000, version;
 function connect() {
   source = new EventSource(body.dataset.live);
@@ -134,7 +134,7 @@ function enter(key) {
   fetch("/session", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({key})}).then(async answer => {
     if (answer.ok) return location.replace(location.pathname);
     const problem = await answer.json();
-    document.getElementById("problem").textContent = (problem.detail ?? "This is no key.") + (problem.remedy ? " \u2013 " + problem.remedy : "");
+    document.getElementById("problem").textContent = (problem.detail ?? "This is not a valid key.") + (problem.remedy ? " \u2013 " + problem.remedy : "");
   }, () => { document.getElementById("problem").textContent = "The server does not answer."; });
 }
 if (form) {

@@ -1,0 +1,1 @@
+"""Certificates: what is exactly known of a run, and the bounds that are proven for it."""

@@ -1,0 +1,501 @@
+"""Warnings about a run: its figures, its bounds, why it missed its target, outliers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from gradeq.certificates.figures import large_weight, learning_of
+from gradeq.cli.options import CommonOptions
+from gradeq.cli.outcome import RunOutcome, Ties, weighted_means
+from gradeq.cli.task import BEYOND
+from gradeq.engine.lateness import LABELS, SQUARED
+from gradeq.files.cells import Floats, Ints
+from gradeq.kernels.account import COLUMNS, HIGH, LOW
+from gradeq.ledger import facts as fact
+from gradeq.report import notices as say
+from gradeq.report.numerals import decimals, number, percent, plain, points, target
+from gradeq.report.rolling import label_change
+from gradeq.report.sentences import FEW, ordered, subject
+from gradeq.report.state_facts import GroupFigures, coverages_of, held_back_notice, with_coverage_bound, worse_notices
+from gradeq.report.story import BeforeAfter, LossFigures, Notice
+from gradeq.tables import some
+
+if TYPE_CHECKING:
+    from gradeq.cli.elo_job import EloOutcome, EloPass
+    from gradeq.cli.job import Pass
+    from gradeq.layers.layer import Layer
+    from gradeq.report.state_facts import RankedSeries
+
+
+HARDLY = 0.1  # of the labels: fewer learned from are hardly any
+MANY = 1000  # groups of one column; as many series can be groups of one layer
+BROKEN = 1e-6  # relative: rows and state differ by more than rounding can explain
+CLEARLY_OFF = 4.0  # standard errors: more is not chance, even where labels depend on each other somewhat
+NOTABLE = 0.03  # of all labels: a smaller miss is not reported
+LEFT = 0.2  # of the bias before, and
+FELT = 0.1  # of the typical error: a smaller remaining bias is not reported
+OFTEN = 0.05  # of the labels: a level inside such a tie has no value of its own
+MOSTLY = 0.2  # of the labels: worth saying whatever the levels
+SEVERAL, SHORT, FAR = (5, 500, 0.03)  # series; labels of the middle one; coverage off target: then pooling may help
+
+
+def all_notices(outcome: RunOutcome, pass_: Pass) -> tuple[Notice, ...]:
+    """All warnings of a debias or quantile run, serious ones first."""
+    found: list[Notice | None] = [held_back_notice(outcome.layer)]
+    task, reached, options = outcome.task, outcome.equilibrium, outcome.task.common
+    later = options.labels_later
+    arrived = (outcome.counted, pass_.waiting, pass_.expired, pass_.dates.early)
+    hardly, off = not_learned_notice(outcome, options, *arrived), None
+    if outcome.counted >= FEW:
+        off = None if hardly else missed_target(outcome)
+        found += [*label_change_notices(outcome, pass_), *harm_notices(outcome), off]
+    elif outcome.labelled or not later:
+        found.append(say.few_labels(outcome.counted))
+    found += [hardly, *label_notices(outcome, options, pass_)]
+    found += step_notices(outcome, options, options.eta is not None)
+    found += pass_.watch.notices()
+    if outcome.probable:
+        low, high = outcome.extremes
+        left = f" {some(outcome.outside, 'served value')} left [0, 1], from {number(low, 2)} to {number(high, 2)}."
+        found.append(
+            Notice(
+                "amber",
+                "These look like probabilities with 0/1 labels, corrected as plain numbers.",
+                f"Every prediction lies in [0, 1] and every label is 0 or 1.{left if outcome.outside else ''}",
+                "Add `--outcome binary`: served values then stay in [0, 1], and the log loss is shown.",
+            )
+        )
+    elif outcome.outside:
+        found.append(say.outside_range(outcome.outside, outcome.rows, *outcome.extremes, task.link))
+    found += crowding_notices(outcome)
+    if outcome.eta is None:  # an ensemble without a final tracker
+        evidence = "The weights of an ensemble minimise the pinball loss; they do not drive coverage to its target."
+        remedy = "Add `--eta` for a final tracker, which restores the guarantee."
+        found.append(Notice("amber", "Coverage is not guaranteed.", evidence, remedy))
+    unlabelled = outcome.rows - outcome.labelled - pass_.immature
+    if outcome.labelled or not later:
+        if unlabelled:
+            open_tickets = len(outcome.layer.internals.tickets.opened) if later else 0
+            found.append(say.no_label(unlabelled, later, min(unlabelled, open_tickets)))
+        if pass_.immature:
+            found.append(say.immature(pass_.immature, str(options.maturity), later))
+    if pass_.crossed:
+        found.append(say.crossing(pass_.crossed, outcome.rows))
+    if task.command == "quantile" and outcome.counted:
+        found += tie_notices(outcome, pass_.ties)
+    found.append(bound_notice(outcome))
+    if task.poolable and task.command == "quantile" and outcome.series is not None and off is None:
+        found.append(pool_hint(outcome, outcome.series))
+    if reached.balance == "broken" and reached.gap > BROKEN * max(1.0, abs(reached.largest)):
+        found.append(say.identity_broken(reached.gap))
+    return ordered(found)
+
+
+def harm_notices(outcome: RunOutcome) -> list[Notice]:
+    """Loss and groups that got worse."""
+    task, loss = outcome.task, outcome.verdict.loss
+    pairs = [[f"{name}_{when}" for when in ("before", "after")] for name in (task.errors[0], f"loss{task.as_served}")]
+    groups = []
+    for line in outcome.groups:
+        if line.counted:
+            error, cost = (BeforeAfter(*(line.means[name] for name in pair)) for pair in pairs)
+            losses = LossFigures("", cost.before, cost.after, loss.negligible, not line.means.get(BEYOND, 1.0))
+            aim = None if task.command == "debias" else task.target
+            groups.append(GroupFigures(line.name, line.counted, error, losses, aim))
+    return worse_notices(outcome.layer, loss, outcome.counted, groups, task.common.weight is not None)
+
+
+def label_change_notices(outcome: RunOutcome, pass_: Pass) -> list[Notice]:
+    """The labels jumped, and the lower error may come only from that."""
+    change = label_change(pass_.trend.blocks)
+    if change is None or outcome.task.command != "debias":
+        return []
+    before, after = weighted_means(change.before), weighted_means(change.after)
+    axis, binary, loss = pass_.session.reading.axis, outcome.task.outcome == "binary", outcome.verdict.loss
+    was, now = (BeforeAfter(means["bias_before"], means["bias_after"]) for means in (before, after))
+    earlier = LossFigures(loss.name, before["loss_before"], before["loss_after"])
+    found = [
+        say.labels_changed(
+            axis, change.x, change.rows_after,
+            BeforeAfter(change.before["label"], change.after["label"]),
+            now, subject(outcome.task.prediction), binary, (was, earlier),
+        )
+    ]  # fmt: skip
+    if loss.after < loss.before and earlier.after >= earlier.before:
+        found.append(say.error_from_change(axis, change.x, change.rows_after, earlier))
+    return found
+
+
+def not_learned_notice(
+    outcome: RunOutcome | EloOutcome, options: CommonOptions, counted: int, waiting: int, expired: int, early: int
+) -> Notice | None:
+    """Hardly any label was learned from: late, undated, of weight 0, or the layer is frozen.
+
+    ``waiting`` labels are not due yet, ``expired`` exceeded --ttl, ``early`` are dated before their rows.
+    """
+    labels, learned = outcome.labelled, outcome.learned
+    if not labels or (learned >= FEW and learned >= HARDLY * counted):
+        return None
+    if not counted:
+        reason = f"Every labelled row has weight 0 in `{options.weight}`: such rows are served but not learned from."
+        return say.not_learned(0, labels, reason, "Give the rows to learn from a weight above 0.")
+    if outcome.layer.frozen:
+        reason = "The layer in this state is frozen: labels are recorded but change nothing."
+        return say.not_learned(0, counted, reason, "Load it in Python, call `resume()`, and save it.")
+    missed = counted - learned
+    at_once = options.label_time is None and options.delay is None and options.maturity is None
+    if at_once or 2 * missed <= counted:
+        return None
+    if 2 * waiting >= missed:
+        return say.not_due(learned, learned + waiting, options.state is not None, early)
+    if 2 * expired >= missed - waiting:
+        reason = f"{some(expired, 'label')} came later than --ttl {options.ttl} allows."
+        return say.not_learned(learned, counted, reason, "Give `--ttl` a longer time.")
+    if options.label_time is None:
+        return None
+    undated = missed - waiting - expired
+    reason = f"{some(undated, 'label', 'has', 'have')} no time in `{options.label_time}`."
+    remedy = "Fill in when labels became known, or drop `--label-time`."
+    return say.not_learned(learned, counted, reason, remedy)
+
+
+def label_notices(
+    outcome: RunOutcome | EloOutcome, options: CommonOptions, pass_: Pass | EloPass
+) -> list[Notice | None]:
+    """Labels that came too late, or before their rows, or are only assumed to come at once."""
+    dates = pass_.dates
+    at_once = options.label_time is None and options.delay is None and options.maturity in (None, "0")
+    assumed = Notice(
+        "note",
+        "Each label was assumed known before the next prediction.",
+        "If labels arrive later, expect less improvement than shown here.",
+        "Say when they arrive with `--delay` (rows, or a duration such as 3d) or `--label-time`. "
+        "If several rows share a date, also pass `--time`.",
+    )
+    return [
+        say.too_late(pass_.expired, str(options.ttl)) if pass_.expired else None,
+        assumed if at_once and outcome.labelled else None,
+        say.dated_before(dates.early, dates.labels, dates.first) if dates.early else None,
+    ]
+
+
+def step_notices(outcome: RunOutcome | EloOutcome, options: CommonOptions, asked: bool) -> list[Notice]:
+    """Steps were capped for late labels, or should have been; rows or a weight were too large."""
+    layer, parts = outcome.layer, outcome.layer.internals
+    eta = layer.step if isinstance(outcome.eta, str) else outcome.eta
+    capped, late = outcome.capped, learning_of(layer).lateness
+    found = []
+    if capped is not None:
+        whose = "you asked for" if asked else "the state has" if outcome.continued else "the default is"
+        found.append(
+            say.steps_capped(
+                eta, float(f"{capped.least:.3g}"), capped.rows, late, whose,
+                weighted=bool(outcome.equilibrium.weights), heavy=capped.heavy, features=parts.lateness.featured,
+            )
+        )  # fmt: skip
+    elif options.no_cap and late and eta is not None:
+        found.append(say.no_cap_with_late_labels(eta, late))
+    if outcome.resized:
+        weighed, featured = parts.state.has_column("weighed"), parts.lateness.featured
+        kinds = (parts.sizing == SQUARED, parts.sizing == LABELS)
+        found.append(say.rows_too_large(outcome.resized, weighed, featured, *kinds))
+    weight = large_weight(parts)
+    if weight is not None and (weight.row > parts.state.number - outcome.rows or weight.slower >= 2.0):
+        found.append(say.large_weight(weight))  # among these rows, or still felt
+    return found
+
+
+def vacuous_reason(outcome: RunOutcome | EloOutcome, rows: int, overlapping: bool, player: str = "") -> str:
+    """Why bounds are vacuous; as ``say.vacuous_because``."""
+    capped = outcome.capped
+    least = None if capped is None or capped.only_heavy else float(f"{capped.least:.3g}")
+    late = learning_of(outcome.layer).lateness
+    return say.vacuous_because(rows, outcome.layer.step, least, late, overlapping, player)
+
+
+def crowding_notices(outcome: RunOutcome) -> list[Notice]:
+    """A column with implausibly many groups or series."""
+    found, task, rows = [], outcome.task, outcome.rows
+    for by in task.by:
+        groups = sum(line.by == by for line in outcome.groups)
+        if groups > MANY or (groups > 100 and 3 * groups > rows):
+            found.append(say.many_groups(by, groups, rows))
+    # With a state series come back in other files.
+    if task.key is not None and task.common.state is None:
+        series = outcome.layer.internals.names.keys
+        if series > 100 and 3 * series > rows:
+            found.append(say.many_groups(task.key, series, rows, series=True))
+    return found
+
+
+def bound_notice(outcome: RunOutcome) -> Notice | None:
+    """Bounds that say little or nothing."""
+    task, groups = outcome.task, [line for line in outcome.groups if line.counted]
+    reached = outcome.equilibrium
+    if not outcome.counted or reached.bound is None:
+        return None
+    shown = with_coverage_bound(reached, coverages_of(outcome.layer, reached))
+    several = len(task.by) + len(task.features) > 1
+    if len(groups) <= 1:
+        if not shown.vacuous or shown.bound is None:
+            return None
+        return say.layer_bound_vacuous(shown.needed, vacuous_reason(outcome, outcome.counted, several), shown.bounded)
+    vacuous = [line for line in groups if line.vacuous]
+    if vacuous:
+        never = bool(shown.vacuous) and shown.needed is None
+        why = "" if never else vacuous_reason(outcome, min(line.counted for line in vacuous), several)
+        return say.vacuous_bounds(len(vacuous), len(groups), "group", why)
+    if task.command != "debias":
+        return None
+    loose = sum(line.bound is not None and line.bound > abs(line.means["bias_before"]) for line in groups)
+    return say.loose_bounds(loose, len(groups)) if loose else None
+
+
+def tie_notices(outcome: RunOutcome, ties: Ties) -> list[Notice]:
+    """Limits that change the coverage, and labels that share one value."""
+    task, found = outcome.task, []
+    low, high = task.support or (None, None)
+    if task.support is not None:
+        ends = [f"at {plain(low)} or above"] if low is not None else []
+        ends += [f"at {plain(high)} or below"] if high is not None else []
+        levels = []
+        for c in outcome.verdict.coverage[:9]:
+            if c.held is not None:
+                of = "labels" if c.name == "interval" else f"labels at level {c.name}"
+                levels.append(
+                    f"{percent(c.held.after)} of {of} (judged: {percent(c.after)}), "
+                    f"the raw forecast {percent(c.held.before)} (judged: {percent(c.before)})"
+                )
+        found.append(
+            Notice(
+                "note",
+                f"What was served stays {' and '.join(ends)}.",
+                f"As served it covers {'; '.join(levels)}; pinball loss {outcome.verdict.loss.after:.4g}. Coverage "
+                "is judged by the value before the limit, since labels that tie there would count as covered "
+                "however low it falls.",
+            )
+        )
+    if ties.value is None or ties.labels < 1:
+        return found
+    below, equal = ties.below / ties.labels, ties.equal / ties.labels
+    inside = [level for level in task.levels if below < float(level) < below + equal]
+    if equal >= MOSTLY or (inside and equal >= OFTEN):
+        interval = task.interval is not None
+        found.append(say.tied_labels(ties.value, below, equal, inside, ties.value == low, interval))
+    return found
+
+
+def missed_target(outcome: RunOutcome) -> Notice | None:
+    """A clearly missed target with its likely cause, or None."""
+    if outcome.eta is None or not outcome.learned:
+        return None  # nothing was promised, or nothing was learned: both are said elsewhere
+    verdict, labels = outcome.verdict, outcome.counted
+    if verdict.bias is not None:
+        before, after = abs(verdict.bias.before), abs(verdict.bias.after)
+        least = max(FELT, CLEARLY_OFF / math.sqrt(labels)) * math.sqrt(max(verdict.loss.after, 0.0))
+        if not before > after > LEFT * before or not after > least:
+            return None
+        places = decimals(verdict.bias.before, verdict.bias.after)
+        left = percent(abs(verdict.bias.after / verdict.bias.before), 0)
+        claim = f"{left} of the bias is left: {number(after, places)} of {number(before, places)}."
+        return Notice("amber", claim, *likely_cause(outcome))
+    c = max(verdict.coverage, key=lambda c: abs(c.after - c.target))
+    off = c.after - c.target
+    if not abs(off) > max(NOTABLE, CLEARLY_OFF * math.sqrt(c.target * (1.0 - c.target) / labels)):
+        return None
+    level = "" if c.name == "interval" else f" at level {c.name}"
+    claim = f"Coverage{level} is {points(abs(off), False)} points {'below' if off < 0 else 'above'} its target."
+    by = " by weight" if outcome.task.common.weight is not None else ""
+    covers = f"What was served covers {percent(c.after)} of labels{by}, the target is {target(c.target)}."
+    why, remedy = likely_cause(outcome)
+    return Notice("amber", claim, f"{covers} {why}".strip(), remedy)
+
+
+def likely_cause(outcome: RunOutcome) -> tuple[str, str]:
+    """The likely cause of a missed target, and a remedy."""
+    task, capped, layer = outcome.task, outcome.capped, outcome.layer
+    learning, labels = learning_of(layer), outcome.learned
+    if outcome.series is not None:
+        labels = int(np.median(outcome.series.table.rows))
+    faster = "Labels that come sooner, and more of them, help." if capped else ""
+    if outcome.eta != "auto" and layer.internals.supports_auto:
+        faster = "Try `--eta auto`, or a larger step."
+    ways = ["`--pool`"] if task.poolable and not getattr(layer, "pool", False) else []
+    if task.key is not None and not task.by and layer.internals.names.keys <= MANY:
+        ways.append(f"`--by {task.key}` in place of `--key`")
+    pooling = f"Try {', or '.join(ways)}: what one series teaches then helps the others." if ways else ""
+    if capped is not None and 2 * (capped.rows - capped.heavy) >= outcome.learned:
+        why = f"Labels come up to {learning.lateness} late, so" if learning.lateness else "For late labels"
+        why += f" steps were held down to {plain(float(f'{capped.least:.2g}'))}"
+        why += " for the heaviest rows" if outcome.equilibrium.weights else ""
+        why += f", and {some(labels, 'label')} {'a series ' if task.key else ''}are few for such a step."
+        return why, pooling or faster
+    if learning.eta * labels < say.ENOUGH:
+        each = " a series (the median)" if task.key else ""
+        step = plain(float(f"{learning.eta:.2g}"))
+        return f"A step of {step} learns slowly from {some(labels, 'label')}{each}.", pooling or faster
+    return "", faster
+
+
+def pool_hint(outcome: RunOutcome, series: RankedSeries) -> Notice | None:
+    """Short series that are far off and would gain from --pool."""
+    count, off = len(series.table.rows), series.spread.get("mean", 0.0)
+    if getattr(outcome.layer, "pool", False) or count < SEVERAL or off < FAR:
+        return None
+    labels = float(np.median(series.table.rows))
+    if labels >= SHORT:
+        return None
+    return Notice(
+        "note",
+        f"The {count:,} series are short: {some(round(labels), 'label')} in the median.",
+        f"Alone they are off target by {points(off, False)} points on average.",
+        "Try `--pool` and no `--eta`: series then share an overall correction beside their own.",
+    )
+
+
+DOUBLINGS = 18  # at least 131,072 times: one of them is lost to where a power begins
+ASTRAY = 11  # at least 1,024 times
+FEWEST = 20  # values: fewer say nothing about what is usual
+REMEMBERED = 10_000  # tickets of the state that are looked at
+POWERS = 2048  # of two that a float can have
+ZERO = 1023  # the one of numbers from 1 to 2
+
+
+class Outliers(NamedTuple):
+    """How many values are outliers, and the largest."""
+
+    many: int
+    value: float
+    where: str
+
+
+@dataclass
+class Magnitudes:
+    """Counts of magnitudes in one column, of this run and of all it knows, and its largest value."""
+
+    doublings: int = DOUBLINGS
+    counts: Ints = field(default_factory=lambda: np.zeros(POWERS, np.int64))
+    of_run: Ints = field(default_factory=lambda: np.zeros(POWERS, np.int64))
+    largest: float = 0.0
+    where: str = ""
+
+    def add(self, values: Floats, where: Callable[[int], str], beside: Floats | None = None) -> None:
+        """Add values, nan excluded. With ``beside``, an outlier must also be far from that size."""
+        sizes = np.abs(values)
+        counts = count_powers(sizes)
+        self.counts += counts
+        rows = None
+        if beside is not None:
+            rows = np.flatnonzero(sizes > 2.0 ** (self.doublings - 1) * beside)
+            sizes = sizes[rows]
+            counts = count_powers(sizes)
+        self.of_run += counts
+        largest = np.fmax.reduce(sizes, initial=0.0)
+        if largest > abs(self.largest):
+            at = int(np.argmax(sizes == largest))
+            at = at if rows is None else int(rows[at])
+            self.largest, self.where = float(values[at]), where(at)
+
+    @property
+    def usual(self) -> int:
+        """The power of two that 99 % of the values do not exceed; 0 if unknown."""
+        total = int(self.counts.sum())
+        if total < FEWEST:
+            return 0
+        rank = min(total - 1, -(-99 * total // 100))
+        return int(np.searchsorted(np.cumsum(self.counts), rank))
+
+    def far(self, power: int | None = None) -> Outliers | None:
+        """The values of this run far above a power of two: the usual one unless another is given."""
+        power = self.usual if power is None else power
+        beyond = int(self.of_run[power + self.doublings :].sum()) if power else 0
+        return Outliers(beyond, self.largest, self.where) if beyond else None
+
+
+def count_powers(sizes: Floats) -> Ints:
+    """Count non-negative numbers by power of two, zeros first and without nan."""
+    counts = np.bincount(sizes.view(np.int64) >> 52, minlength=POWERS)
+    counts[POWERS - 1] = 0
+    return counts
+
+
+def forecasts_of(base: object) -> tuple[float, ...]:
+    return tuple(base) if isinstance(base, (tuple, list)) else (cast(float, base),)
+
+
+class OutlierWatch:
+    """Looks for values far outside all others: a wrong unit, a timestamp in the wrong column.
+
+    Magnitudes are counted by power of two. An outlier is over 100,000 times as large as 99 % of all values, including
+    those in the state. A served value is astray if it is 1,000 times its forecast and every ordinary value.
+    """
+
+    def __init__(self, layer: Layer) -> None:
+        self.predictions, self.labels, self.served = Magnitudes(), Magnitudes(), Magnitudes(ASTRAY)
+        self.layer = layer
+        book = layer.internals.tickets
+        closed = list(islice(reversed(book.closed.values()), REMEMBERED))
+        opened = [ticket for ticket, _, _ in islice(book.tickets(latest=True), REMEMBERED)]
+        served = [*(row.base for row in closed), *(ticket.base for ticket in opened)]
+        bases = [float(f) for base in served for f in forecasts_of(base)]
+        self.predictions.counts += count_powers(np.abs(np.array(bases, dtype=float)))
+        # A label is compared with predictions too: on the first day there is nothing else.
+        known = [*bases, *(row.y for row in closed if type(row.y) is float)]
+        self.labels.counts += count_powers(np.abs(np.array(known, dtype=float)))
+
+    def look(self, bases: Floats, y: Floats, served: Floats, where: Callable[[int], str], keyed: bool) -> None:
+        """Add rows; with keys, forecasts and labels are also compared with each other."""
+        sizes, width = np.abs(bases), bases.shape[1]
+        forecasts = sizes[:, 0] if width == 1 else sizes.max(axis=1)
+        self.predictions.add(
+            bases.ravel(), lambda i: where(i // width), np.repeat(np.abs(y), width) if keyed else None
+        )
+        self.labels.add(y, where, forecasts if keyed else None)
+        width = served.shape[1]
+        self.served.add(served.ravel(), lambda i: where(i // width), np.repeat(forecasts, width))
+
+    def cause(self) -> say.Cause:
+        """The likely cause of served values that are astray."""
+        layer, facts, usual = self.layer, self.layer.internals.state.facts, self.labels.usual
+        farthest = 0.0  # |label - prediction| so far, where the layer stores it in the label's unit
+        if layer.terms.task in ("mean", "quantile") and not layer.terms.sinh:
+            sums = layer.internals.state.view("sums").reshape(-1, COLUMNS)
+            known = sums[:, LOW] <= sums[:, HIGH]
+            farthest = float(np.abs(sums[known][:, [LOW, HIGH]]).max(initial=0.0))
+        if self.labels.far() is not None or farthest > 2.0 ** min(1000, usual + DOUBLINGS - ZERO):
+            return say.FAR_LABEL
+        if self.predictions.far() is not None:
+            return say.FAR_PREDICTION
+        if facts[fact.HEAVIEST] > facts[fact.SERVED]:  # relative to the mean none is
+            return say.ABSOLUTE_WEIGHTS
+        if layer.internals.lateness.limit is None and facts[fact.LATEST] > 1.0:
+            return say.LATE_UNCAPPED
+        if facts[fact.STEP_HIGH] > (2.0 ** (usual - ZERO) if layer.internals.sizing == LABELS else 1.0):
+            why = f"The step is {plain(facts[fact.STEP_HIGH])}, which moves the correction as far at a single label."
+            return say.Cause(why, "Start a new state with a smaller `--eta`.")
+        if layer.internals.lateness.featured and facts[fact.LARGEST] > 2.0**ASTRAY:
+            largest = plain(float(f"{facts[fact.LARGEST]:.2g}"))
+            why = f"Features reach {largest}, and multiply the correction."
+            return say.Cause(why, "Scale features to about 1, and start a new state.")
+        return say.UNKNOWN
+
+    def notices(self) -> list[Notice]:
+        notices = []
+        usual = self.labels.usual or self.predictions.usual
+        # A probability cannot be served astray, however rare what it is about.
+        if usual and getattr(getattr(self.layer, "layer", self.layer), "outcome", "real") != "binary":
+            # Out of all proportion to every forecast and label that is not an outlier itself.
+            ordinary = (self.predictions.counts + self.labels.counts)[: usual + DOUBLINGS]
+            astray = self.served.far(int(np.flatnonzero(ordinary)[-1]))
+            if astray is not None:
+                notices.append(say.served_out_of_range(*astray, self.cause()))
+        for noun, far in (("prediction", self.predictions.far()), ("label", self.labels.far())):
+            if far is not None:
+                notices.append(say.far_value(noun, *far))
+        return notices

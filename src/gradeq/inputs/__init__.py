@@ -1,0 +1,1 @@
+"""What comes in: names, durations and single values, checked once."""

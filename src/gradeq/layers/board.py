@@ -1,0 +1,230 @@
+"""The leaderboard of Elo: fit, ranks with their uncertainty, bias and bound of every player."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from gradeq.certificates.certificate import player_bounds
+from gradeq.engine import scalars
+from gradeq.engine.players import HOME
+from gradeq.errors import BadInput
+from gradeq.kernels.account import BEFORE, GRADIENT, ROWS, WEIGHT
+from gradeq.kernels.rating import STRIDE
+from gradeq.layers.locking import Guarded, locked
+from gradeq.leaderboard import fitting
+from gradeq.leaderboard.fitting import AllTime, View, connected_groups
+from gradeq.leaderboard.ranks import (
+    CROWDED,
+    WIDTH,
+    Board,
+    BoardView,
+    Fitted,
+    Home,
+    Leader,
+    Standing,
+    headline,
+    p_value,
+    ranks,
+    which_games,
+)
+from gradeq.ledger.pair_table import cells_of
+from gradeq.ledger.values import new
+from gradeq.rules.drift import Drift, DriftWeights
+from gradeq.theory.features import ELO_POINTS_PER_LOGIT
+
+if TYPE_CHECKING:
+    from gradeq.equilibrium import Equilibrium
+    from gradeq.layers.columns import Bools
+    from gradeq.layers.elo import Elo, EloInternals
+    from gradeq.ledger.batch import Floats, Ints
+    from gradeq.ledger.state import State
+    from gradeq.theory import HarmCap
+
+
+FEW = 30  # games; with fewer a player has no rank
+UNSURE = 0.5  # players whose current variance is larger have no rank: that of an interval of +-WITHIN Elo
+START = 1000.0
+VIEWS = ("auto", "all-time", "now")
+
+
+def board_of(elo: Elo, view: BoardView = "auto") -> Board:
+    """Everyone with a game: the ranked by Elo, then the others."""
+    if not isinstance(view, str) or view not in VIEWS:
+        raise BadInput(f"view={view!r}: must be auto, all-time or now")
+    rule = elo.internals.rule
+    drift, state = rule.drift, rule.written(elo.internals.state.read())
+    sums = state.view("sums").reshape(-1, STRIDE)
+    played = (sums[:, ROWS] > 0.0) & (sums[:, WEIGHT] > 0.0)
+    played[0] = False  # the first side is no player
+    known = elo.internals.names.names
+    own = sorted(np.flatnonzero(played).tolist(), key=known.__getitem__)
+    if not own:
+        return Board([], ("No games yet.", ""), None, None, None, None, None, [])
+    names, players, games = [known[k] for k in own], len(own), sums[own, ROWS]
+    rank = np.zeros(len(known), dtype=np.int64)
+    rank[own] = np.arange(players)
+    cells, crowded = cells_of(state, rank), bool(state.crowded[0])
+    sided = elo.internals.names.home and (crowded or bool(cells.h.any()))
+    constant = float(drift.weights(state)[0])
+    u, variances = drift.now(state)
+    weight = {"all-time": 1.0, "now": 0.0, "auto": constant}[view] if not crowded else 0.0
+    group = np.zeros(players, dtype=np.int64) if crowded else connected_groups(cells, players)
+    groups = groups_of(group, names)
+    joined = group == group[names.index(groups[0][0])]
+    enough = games >= FEW
+    ranked = enough & joined & ((1.0 - weight) * variances[own] <= UNSURE)
+    share = fitting.centre_weights(ranked, joined)
+    now = View(u[own] - share @ u[own], variances[own])
+    if crowded:
+        past = AllTime(None, now, (float(u[0]), float(variances[0])))
+    else:
+        past = fitting.all_time(cells, players, sided, share)
+    shown = fitting.widen_unconnected(fitting.average_views(weight, past.view, now), group, joined)
+    leader, places = places_of(shown, ranked, names)
+    rows = rows_of(elo, state, own, names, (shown, past.view, now), places)
+    first = None
+    if ranked.any():
+        first = names[int(np.argmax(np.where(ranked, past.view.z, -np.inf)))]
+    total = round(float(games.sum()) / 2.0)
+    said = CROWDED if crowded else which_games(view, constant, total, first)
+    lines = headline(leader, FEW, int(enough.sum()), int((enough & joined).sum())), said
+    found, fitted = past.fit, None
+    if found is not None:
+        fitted = Fitted(found.residual, found.phi, found.steps, len(cells.W), len(groups))
+    home = home_of(elo, state, sums[0], past, weight, float(u[0]), float(variances[0])) if sided else None
+    speed = drift.speed(drift.drifting(state))
+    return Board(rows, lines, leader, constant, speed, fitted, home, groups, weight)
+
+
+def places_of(shown: View, ranked: Bools, names: list[str]) -> tuple[Leader | None, Ints]:
+    """Who is first, and rank, lowest and highest open rank of each player (0: none)."""
+    places = np.zeros((len(ranked), 3), dtype=np.int64)
+    among = np.flatnonzero(ranked)
+    if not len(among):
+        return None, places
+    found = ranks(shown.z[among], shown.variances[among], fitting.among(shown.covariance, among))
+    places[among] = np.stack([found.rank, found.low, found.high], axis=1)
+    lead = among[int(np.argmax(shown.z[among]))]
+    others = int(np.count_nonzero(found.low == 1)) - int(places[lead, 1] == 1)
+    return Leader(names[lead], p_value(found.least), found.verified, others), places
+
+
+def rows_of(
+    elo: Elo, state: State, own: list[int], names: list[str], shown: tuple[View, View, View], places: Ints
+) -> list[Standing]:
+    sums, (view, past, now) = state.view("sums").reshape(-1, STRIDE)[own], shown
+    games, weight = sums[:, ROWS], sums[:, WEIGHT]
+    won, bias = 0.5 * weight - sums[:, BEFORE], sums[:, GRADIENT] / weight
+    win_rate = won / weight
+    wins = np.where(weight == games, won, win_rate * games)
+    bound, vacuous = player_bounds(elo, weight, win_rate)
+    half = WIDTH * np.sqrt(np.maximum(view.variances, 0.0))
+    tracked = elo.internals.rule.tracked(state)[own]
+    points = [START + ELO_POINTS_PER_LOGIT * z for z in (view.z, view.z - half, view.z + half, past.z, now.z)]
+    columns = (
+        points[0], points[1], points[2], games.astype(np.int64), wins, win_rate, win_rate + bias, bias,
+        bound, view.z, points[3], points[4], tracked, vacuous,
+    )  # fmt: skip
+    order = np.lexsort((-view.z, places[:, 0] == 0))
+    lists = [column[order].tolist() for column in columns]
+    made = []
+    for k, (at, values) in enumerate(zip(order.tolist(), zip(*lists, strict=True), strict=True)):
+        rank = places[at].tolist() if places[at, 0] else (None,) * 3
+        made.append(new(Standing, (*rank, names[order[k]], *values)))
+    return made
+
+
+def groups_of(first: Ints, names: list[str]) -> list[list[str]]:
+    """Players who are joined by games, the largest group first."""
+    found: dict[int, list[str]] = {}
+    for name, group in zip(names, first.tolist(), strict=True):
+        found.setdefault(group, []).append(name)
+    return sorted(found.values(), key=lambda group: (-len(group), group[0]))
+
+
+def home_of(elo: Elo, state: State, sums: Floats, past: AllTime, weight: float, u: float, variance: float) -> Home:
+    """The advantage of the first side, both views averaged as the players' are; its certificate."""
+    scale = elo.internals.names.scale
+    assert past.home is not None
+    value, spread = past.home
+    z = weight * value + (1.0 - weight) * u
+    spread = weight * spread + (1.0 - weight) * variance + weight * (1.0 - weight) * (value - u) ** 2
+    points, half = ELO_POINTS_PER_LOGIT * scale, WIDTH * float(np.sqrt(max(spread, 0.0)))
+    low, high = (points * (z + side * half) for side in (-1.0, 1.0))
+    count = float(sums[WEIGHT]) * scale
+    moved = -float(elo.internals.rule.tracked(state)[0]) / elo.step
+    return Home(points * z, low, high, float(sums[GRADIENT]) / count, moved / count)
+
+
+class Standings(Guarded):
+    """The readers of Elo."""
+
+    dates: bool
+    internals: EloInternals
+
+    @locked
+    def leaderboard(self, view: BoardView = "auto") -> list[Standing]:
+        """Everyone who has played, ranked players first: Elo with interval and open ranks, win rates, bias, bound.
+
+        ``view``: "all-time", the fit of all games; "now", current strengths; "auto" averages the two by
+        the weight that the games give to constant strengths. A step of its own changes forecasts, not the board.
+        """
+        return self.board(view).rows
+
+    @locked
+    def board(self, view: BoardView = "auto") -> Board:
+        """The leaderboard with what is said about it: ``lines`` (who is first), ``leader``, ``fit``, ``groups``."""
+        return board_of(cast("Elo", self), view)
+
+    @locked
+    def drift(self) -> DriftWeights:
+        """What the games say about drift: the weight of each speed (variance a game), and of none (``constant``)."""
+        return Drift(self.dates).evidence(self.internals.state)
+
+    @locked
+    def connected(self) -> list[list[str]]:
+        """Groups of players connected by games, the largest first; players of different groups cannot be compared."""
+        return self.board().groups
+
+    @locked
+    def equilibrium(self) -> Equilibrium:
+        """Exact averages for each player, the certificate from the ratings, the proven bound, bias and log loss."""
+        from gradeq.certificates.certificate import certify_elo
+
+        return certify_elo(cast("Elo", self))
+
+    @locked
+    def labels_until(self, bound: float) -> int | None:
+        """How many more games until every player's proven bound is below this, if things go on as they were."""
+        from gradeq.certificates.certificate import more_games
+
+        return more_games(cast("Elo", self), scalars.bound(bound))
+
+    @locked
+    def harm_cap(self) -> HarmCap:
+        """The most that the step can cost in log loss against a coin; its sentence says when nothing is proven."""
+        from gradeq.certificates.certificate import elo_harm_cap
+
+        return elo_harm_cap(cast("Elo", self))
+
+    @property
+    @locked
+    def ratings(self) -> dict[str, float]:
+        """The strength of each player as it stands, in natural log-odds; without a step by the heaviest filter."""
+        return self._read(self.internals.rule.ratings, 1)
+
+    @property
+    @locked
+    def theta(self) -> dict[str, float]:
+        """The parameters that carry the certificate, by name; without a step the corrections of the final one."""
+        found = self._read(self.internals.rule.tracked, 0 if self.internals.names.home else 1)
+        if self.internals.names.home:
+            found[HOME] *= self.internals.names.scale
+        return found
+
+    def _read(self, column: Callable[[State], Floats], skip: int) -> dict[str, float]:
+        values = column(self.internals.rule.written(self.internals.state))[skip:].tolist()
+        return dict(zip(self.internals.names.names[skip:], values, strict=True))

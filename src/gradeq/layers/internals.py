@@ -1,0 +1,314 @@
+"""The parts of a layer, for gradeq's own modules, and the warnings about its input.
+
+``layer.internals`` is not a public interface: it may change with any version. Users call the verbs of ``Layer``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradeq.certificates.figures import large_weight, outweighs_no_half
+from gradeq.engine.columns import Engine, Ran, RowColumns, carried_over, run_columns
+from gradeq.engine.lateness import ONE, SQUARED, Lateness, lateness, norm_of
+from gradeq.errors import GradeqWarning, calling_depth
+from gradeq.inputs.durations import NAIVE, NUMBERS, shown_time
+from gradeq.ledger import facts as fact
+from gradeq.ledger.state import FULL, State
+from gradeq.ledger.values import Place, Posting, Row, Ticket, new
+from gradeq.rules.rule import Rule, check_served, judged
+from gradeq.schedules import Constant
+from gradeq.tables import agreeing, some
+
+if TYPE_CHECKING:
+    from gradeq.engine.tickets import Fields, TicketBook
+    from gradeq.layers.columns import Cells
+    from gradeq.layers.layer import Layer
+    from gradeq.layers.replay import Revisions
+    from gradeq.ledger.batch import Floats
+
+
+ServedValue = float | tuple[float, ...]
+Serve = Callable[..., tuple[Any, tuple[float, ...], tuple[float, ...]]]  # as ``Rule.serve``
+# Lateness in each cell, step, sign, memo, and the error (of several levels one each).
+Terms = tuple[tuple[int, ...], float, float, tuple[float, ...], ServedValue]
+
+
+@dataclass(eq=False)
+class Internals:
+    """What a layer is made of, and the two steps that every verb rests on: ``issue`` and ``post``.
+
+    ``names``: the parameters by name. ``lateness``: how late labels come, and the cap on their steps. ``sizing``:
+    what makes a row too large for its step (``engine.lateness``). ``learns``: whether a label is learned from; None:
+    all are. ``as_served``: whether what is served is displayed as it is, shadow mode apart. ``supports_auto``:
+    whether ``eta="auto"`` goes with the other options. ``log``: what was done by hand, each with the predictions
+    served by then.
+    """
+
+    kind: str
+    rule: Rule
+    names: Any
+    state: State
+    lateness: Lateness
+    tickets: TicketBook
+    warnings: InputWarnings
+    revisions: Revisions
+    sizing: str
+    learns: Callable[[object], bool] | None
+    as_served: bool
+    supports_auto: bool
+    frozen: bool = False
+    log: list[tuple[str, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        schedule = self.rule.schedule
+        self.constant_step = schedule.eta if type(schedule) is Constant else None
+        # Steps of rows of weight 1 and known size were checked when the layer was made.
+        known = self.constant_step is not None and not self.lateness.featured
+        self.sized = known or self.sizing != SQUARED
+        self.ticking: bool = self.names.clocked == "clock"
+
+    def __setstate__(self, parts: dict[str, object]) -> None:
+        """Set attributes one by one: those of a dictionary set as a whole are slower to read."""
+        for name, value in parts.items():
+            setattr(self, name, value)
+
+    def issue(
+        self, row: Row, place: Place | None, f: object, weight: float, serve: Serve | None = None,
+        relative: float | None = None,
+    ) -> tuple[Fields, Place]:  # fmt: skip
+        """Serve one checked row and count it: its ticket and its place. Nothing has changed if this raises.
+
+        ``place``: where the row belongs, if known. ``serve`` replaces ``Rule.serve``, ``relative`` the weight to
+        learn with.
+        """
+        state, mark, step = self.state, None, self.constant_step
+        if place is None:
+            mark = self.names.mark()
+            place = self.enter(row)
+        try:
+            if state.weighed:
+                self.warnings.weigh(self, place.key)
+            if serve is None:
+                served, memo, slopes = self.rule.serve(state, place, row[1], f)
+            else:
+                served, memo, slopes = serve(state, place, row[1], f)
+            if step is None:
+                t = int(getattr(state, self.names.clocked)[place.clock]) + 1
+                step = self.rule.schedule.step(t)
+            if type(served) is not float or served - served != 0.0:
+                check_served(served, step)
+        except Exception:
+            self.forget(mark)
+            raise
+        given = weight
+        if weight != 1.0 or state.weighed:
+            weight = self.lateness.weigh(state, self.names, place.key, given)
+            if relative is not None:
+                weight = relative
+        if weight != 1.0 or not self.sized:
+            size = norm_of(row.values) if self.lateness.featured else self.names.size
+            step = self.lateness.limited(state, self.sizing, step, weight, size)
+        if self.ticking:
+            state.clock[place.clock] += 1.0
+        number, counts = self.lateness.serve(state, place[1])
+        return (number, row, f, served, weight, step, counts, memo, slopes, given), place
+
+    def post(
+        self, ticket: Fields, place: Place, y: object, late: tuple[int, ...] = (), before: Terms | None = None
+    ) -> Any:
+        """Learn from a label: the fields of its posting, not judged yet.
+
+        Without ``late`` the label is as late as the ticket says, which must be one of this layer. ``before``: the
+        terms and the error of a label that was posted before.
+        """
+        state, flight = self.state, self.lateness
+        number, row, f, served, weight, step, _, memo, slopes, given = ticket[:10]
+        now = state.number
+        prompt = now == number and not late and not state.late  # at once, as all labels so far
+        if before is not None:
+            late, eta, sign, memo, error = before
+        else:
+            if prompt:
+                late, eta = ONE * len(place[1]), step
+            else:
+                late, eta = flight.arrive(state, place, ticket, late)
+            error, memo = self.rule.measure(served, f, y, memo)
+            sign = 0.0 if self.frozen else 1.0
+        posting: Any = (
+            number, row, f, served, weight, step, eta, late, y, (), (), memo, slopes, sign, given,
+        )  # fmt: skip
+        if weight == 0.0:
+            return posting
+        if sign:
+            self.rule.add(state, place, posting, error)
+        if self.learns is not None and not self.learns(y):
+            return posting
+        if not sign:
+            flight.skip(state, number)
+            return posting
+        if not prompt or flight.featured:
+            flight.settle(state, place, late, row.values)
+        log = state.log
+        log += posting  # to be entered with others: see ``rules.rule``
+        log += (place, now)
+        if len(log) >= FULL:
+            state.catch_up()
+        return posting
+
+    def post_ticket(self, ticket: Ticket, y: object) -> Posting:
+        """Learn from the label of a ticket that its caller kept; nothing has changed if this raises."""
+        row = ticket.row
+        place, mark = self.names.known(row), None
+        if place is None:  # a ticket of another replica may bring a new group
+            mark = self.names.mark()
+            place = self.enter(row)
+        try:
+            late = lateness(self.state.rows, place.cells, ticket.counts)
+            return judged(self.rule, new(Posting, self.post(ticket[:10], place, y, late)))
+        except Exception:
+            self.forget(mark)
+            raise
+
+    def enter(self, row: Row) -> Place:
+        names = self.names
+        place: Place = names.place(row)
+        self.state.grow(names.count, names.keys)
+        return place
+
+    def forget(self, mark: Any) -> None:
+        """Forget the names entered since ``mark``, and their room in the state."""
+        if mark is not None:
+            self.names.forget(mark)
+            self.state.shrink(self.names.count, self.names.keys)
+
+    def run(self, columns: Callable[[], RowColumns]) -> tuple[Ran, RowColumns]:
+        """One pass over the columns that the function makes (entering new names); undone if anything raises."""
+        state, names, book = self.state, self.names, self.tickets
+        mark, now, memory = names.mark(), book.now, None
+        try:
+            rows = columns()
+            few = self.rule.penalty is None and 4 * len(rows.base) < names.count
+            params, keys = rows.placed.rows.params if few else None, rows.placed.keys
+            carried = [names.place(w.ticket.row) for w in carried_over(book, rows.times)]
+            if carried:
+                keys = np.append(keys, [place.key for place in carried])
+            if carried and params is not None:
+                params = np.append(params, [j for place in carried for j in place.params])
+            memory = state.remember(params, keys) if state.undoable else None
+            state.grow(names.count, names.keys)
+            return run_columns(self.engine, rows), rows
+        except Exception:
+            names.forget(mark)
+            if memory is not None:
+                state.undo(memory)
+            book.now = now
+            raise
+
+    @property
+    def engine(self) -> Engine:
+        parts = (self.rule, self.state, self.lateness, self.tickets, self.names)
+        return Engine(*parts, self.frozen, self.sizing, self.names.size)
+
+    def note(self, what: str) -> None:
+        self.log.append((what, int(self.state.facts[fact.SERVED])))
+
+
+ENOUGH = 30  # labels
+LARGE_WEIGHT = "outweighs all others served so far"
+PROBABILITIES = (
+    "these look like probabilities with 0/1 labels, corrected as plain numbers: every prediction lies in [0, 1] and "
+    'every label is 0 or 1; make the layer with outcome="binary", and what is served stays in [0, 1]'
+)
+
+
+@dataclass(eq=False)
+class InputWarnings:
+    """What the rows of a layer look like, and the warnings that were given; not part of its state."""
+
+    probable: bool  # plain numbers could be probabilities until a row says otherwise
+    labels: int = 0
+    evidence: set[str] = field(default_factory=set)
+    silent: bool = False
+    said: set[str] = field(default_factory=set)
+
+    def look(self, base: object, y: object) -> None:
+        if not self.probable:
+            return
+        f, label = np.asarray(base, np.float64), np.asarray(y, np.float64)
+        known = ~np.isnan(label)
+        self.probable = bool(((f >= 0.0) & (f <= 1.0)).all() and np.isin(label[known], (0.0, 1.0)).all())
+        self.labels += int(np.count_nonzero(known))
+        for name, there in (("0", label == 0.0), ("1", label == 1.0), ("between", (f > 0.0) & (f < 1.0))):
+            self.evidence |= {name} if there.any() else set()
+
+    def warn(self) -> None:
+        """Say once that these look like probabilities, if they do."""
+        if self.probable and self.labels >= ENOUGH and len(self.evidence) == 3:
+            self.say(PROBABILITIES)
+
+    def weigh(self, internals: Internals, key: int | None = None) -> None:
+        """Say once that one weight outweighs all others, so that later rows are learned slowly."""
+        if self.silent or LARGE_WEIGHT in self.said:
+            return
+        if key is not None and outweighs_no_half(internals.state, key):
+            return
+        found = large_weight(internals, key)
+        if found is not None:
+            self.said.add(LARGE_WEIGHT)
+            self.say(
+                f"the weight {found.named} {LARGE_WEIGHT} ({found.usual:.3g} on average), and weights are relative "
+                f"to the mean of those so far: rows after it are learned up to {found.slowest:,.3g} times as slowly, "
+                f"until about {found.rows:,.3g} rows were served. If it is a mistake, go back to the layer as it was "
+                "before that row; if it is right, cap weights, such as np.minimum(w, 20 * np.median(w))"
+            )
+
+    def say(self, text: str | None) -> None:
+        if text is None or self.silent or text in self.said:
+            return
+        self.said.add(text)
+        warnings.warn(text, GradeqWarning, stacklevel=calling_depth())
+
+
+def silenced(layer: Layer) -> Layer:
+    """The same layer without warnings, for callers that report them in their own way."""
+    layer.internals.warnings.silent = True
+    return layer
+
+
+def dated_before(times: Cells | None, due: Cells | None, y: Floats, kind: str | None) -> str | None:
+    """What is said of labels that are dated before their own rows, with an example; None without any."""
+    if times is None or due is None:
+        return None
+    known = ~np.isnan(y)
+    wrong = known & (due < times)
+    count = int(np.count_nonzero(wrong))
+    if not count:
+        return None
+    i, dates = int(np.argmax(wrong)), kind not in (None, NUMBERS)
+    first = f"row {i}, {shown_time(due[i], dates)} before {shown_time(times[i], dates)}"
+    have, whose = agreeing(count, "has", "have"), agreeing(count, "its row", "their row")
+    return (
+        f"{count:,} of {some(int(np.count_nonzero(known)), 'label')} {have} a label time before the time of {whose} "
+        f"(first: {first}); a label cannot be known before its row is served, so each was taken as known "
+        "right after it; are times and label_times swapped?"
+    )
+
+
+def clocks_changed(times: Cells | None, kind: str | None) -> str | None:
+    """What is said of local times in which an hour comes twice; None of others."""
+    if times is None or kind != NAIVE:
+        return None
+    from gradeq.files.times import ClockChanges
+
+    description = ClockChanges().look(times).description
+    if description is None:
+        return None
+    return (
+        f"times without a zone go back by {description}: were clocks changed? rows are served in the order of the "
+        "written times, so rows of that hour may be in the wrong order; give times with a zone, or in UTC"
+    )

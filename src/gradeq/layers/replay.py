@@ -1,0 +1,319 @@
+"""Postings that are reversed, replaced or replayed from a journal, and the record of such revisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from gradeq.certificates.certificate import Revision
+from gradeq.engine.branches import CONTENT, PREVIEWED
+from gradeq.engine.lateness import FOREIGN
+from gradeq.engine.validation import check_entry, check_kind
+from gradeq.errors import BadInput, LabelConflict, StateError, UnknownTicket
+from gradeq.ledger import facts as fact
+from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.records import copy_with
+from gradeq.rules.rule import learn, posting_of
+from gradeq.tables import some
+
+LOST = (
+    "a backup was restored, or a copy went on by itself. Post it to the layer that served it, or serve the row again"
+)
+
+if TYPE_CHECKING:
+    from gradeq.layers.internals import Internals
+    from gradeq.layers.layer import Layer
+    from gradeq.layers.serialization import Saved
+
+
+def repost(layer: Layer, posting: Posting, y: object) -> tuple[Posting, Posting]:
+    """Replace the label of a posting: the old one taken back (sign -1), and the one put in its place.
+
+    The new label gets the step of the old one, and teaches what was served and nothing else.
+    """
+    parts = layer.internals
+    state, rule = parts.state, parts.rule
+    check_entry(rule, posting)
+    old = copy_with(posting, sign=-posting.sign, late=(), slopes=())
+    new = copy_with(posting_of(rule, posting, y, posting.eta, ()), sign=posting.sign, slopes=())
+    if posting.sign != 0.0 and posting.weight > 0.0:
+
+        def exchange(place: Place) -> None:
+            learn(rule, state, place, old)
+            state.clear_empty_accounts(place.params, rule.stride // rule.width)
+            learn(rule, state, place, new)
+
+        place = revise(parts, posting, exchange)
+        state.facts[fact.CORRECTED] += 1.0
+        parts.lateness.correct(state, place, new)
+        for own in (old, new):
+            parts.revisions.add(own, place, rule.width)
+    return old, new
+
+
+def withdraw(layer: Layer, posting: Posting) -> Posting:
+    """Take a posting back and put nothing in its place: what a journal has of that (sign -1)."""
+    check_entry(layer.internals.rule, posting)
+    old = copy_with(posting, sign=-posting.sign, late=(), slopes=())
+    revise(layer.internals, posting, lambda _: replay(layer, old))
+    return old
+
+
+def revise(parts: Internals, posting: Posting, change: Callable[[Place], None]) -> Place:
+    """Change what was learned from a posting: all of it or, if anything raises, nothing; where its row belongs."""
+    state = parts.state
+    parts.names.knows(posting.row)
+    place: Place = parts.names.place(posting.row)
+    memory = state.remember(place.params if parts.rule.penalty is None else None, (place.key,))
+    try:
+        change(place)
+        if state.lost(memory):
+            raise BadInput(
+                f"the label {posting.y!r} cannot be taken back: its loss is too large for a number; "
+                "go back to the state saved before it"
+            )
+    except Exception:
+        state.undo(memory)
+        raise
+    return place
+
+
+def put_back(layer: Layer, posting: Posting, y: object) -> Posting:
+    """Enter a label where one was withdrawn, with the step of that one: what a journal has of it."""
+    new = copy_with(posting_of(layer.internals.rule, posting, y, posting.eta, ()), slopes=())
+    replay(layer, new)
+    return new
+
+
+def relabel(layer: Layer, posting: Posting, y: object) -> Posting:
+    """Put a label in the place of that of a posting, which a service may have taken back (sign -1)."""
+    return put_back(layer, posting, y) if posting.sign < 0.0 else repost(layer, posting, y)[1]
+
+
+def replay(layer: Layer, entry: Ticket | Posting) -> None:
+    """Do again what one entry of a journal says was done, bit for bit."""
+    parts = layer.internals
+    state, names, flight = parts.state, parts.names, parts.lateness
+    check_entry(parts.rule, entry)
+    names.knows(entry.row)
+    place = parts.enter(entry.row)
+    if isinstance(entry, Ticket):
+        served = (entry.served, entry.memo, entry.slopes)
+        parts.issue(entry.row, place, entry.base, entry.given, lambda *_: served, relative=entry.weight)
+        mark, branches = entry.branch, parts.tickets.branches
+        if mark[:1] in (PREVIEWED, CONTENT):  # whose the state before it was
+            branches.note(entry.number - 1, mark.removeprefix(PREVIEWED))
+        else:
+            branches.note(entry.number, mark)
+        return
+    if len(entry.late) not in (0, len(place.cells)):
+        raise BadInput(FOREIGN)
+    if entry.late:
+        error = entry.errors[0] if parts.rule.width == 1 else entry.errors[: parts.rule.width]
+        ticket = (*entry[:6], (), entry.memo, entry.slopes, entry.given)
+        parts.post(ticket, place, entry.y, entry.late, (entry.late, entry.eta, entry.sign, entry.memo, error))
+        parts.tickets.branches.note_label(entry.number, parts.tickets.branches.mark_of(entry.number))
+        return
+    state.catch_up()  # while a label is taken back, accounts have one less than facts
+    if entry.sign != 0.0 and entry.weight > 0.0:
+        learn(parts.rule, state, place, entry)
+        if entry.sign < 0.0:
+            state.clear_empty_accounts(place.params, parts.rule.stride // parts.rule.width)
+        parts.revisions.add(entry, place, parts.rule.width)
+    state.facts[fact.CORRECTED] += float(entry.sign < 0.0 < entry.weight)
+    flight.correct(state, place, entry)
+
+
+def preview(layer: Layer, args: tuple[object, ...], given: dict[str, object]) -> Ticket:
+    """Serve a row without counting it: its ticket, and a layer that is as it was.
+
+    The ticket has the layer's counts by then, this row included; the layer does not know it until ``adopt``.
+    """
+    parts = layer.internals
+    state, names = parts.state, parts.names
+    mark, known, resized = names.mark(), names.count + names.keys, state.raw_facts[fact.RESIZED]
+    parts.lateness.before = None
+    book, branches = parts.tickets, parts.tickets.branches
+    book.branches = copy(branches)
+    try:
+        ticket: Ticket = layer.open(*args, **given)
+    finally:
+        book.branches = branches
+    parts.lateness.unweigh(state)
+    uncount(parts, names.place(ticket.row))
+    state.raw_facts[fact.RESIZED] = resized
+    if names.count + names.keys > known:
+        parts.forget(mark)
+    return copy_with(ticket, branch=mark_of_state(parts))
+
+
+def mark_of_state(parts: Internals) -> str:
+    """What tells this state from another that has served as many rows: whose it is, or its content."""
+    branches, state = parts.tickets.branches, parts.state
+    if branches.trusting:
+        return ""
+    mark: str = branches.mark_of(state.number)
+    if mark:
+        return mark if mark[0] == CONTENT else PREVIEWED + mark
+    own = blake2b(digest_size=8)
+    for name, values in state.saved().items():
+        own.update(name.encode() + bytes(values))
+    return CONTENT + own.hexdigest()
+
+
+def check_history(parts: Internals, ticket: Ticket, y: object) -> None:
+    """Raise unless this state served the ticket: else the lateness of its label is unknown."""
+    branches, served = parts.tickets.branches, parts.state.number
+    if branches.trusting:
+        return
+    if ticket.number <= served and branches.knows(ticket.number, ticket.branch):
+        if branches.has_label(ticket.number, ticket.branch):
+            raise LabelConflict(
+                "This ticket was posted before: its label is learned from once; repost(posting, label) replaces a "
+                "label by another"
+            )
+        # A ticket of weight 1 has the one constant step; a partition may have had other steps.
+        constant = parts.constant_step is not None and not parts.state.weighed and not parts.lateness.featured
+        changed = branches.posted is None or any(what.startswith("step ") for what, _ in parts.log)
+        if constant and not changed and ticket.weight == 1.0 and ticket.step != parts.constant_step:
+            raise UnknownTicket(
+                f"This ticket was served with another step ({ticket.step:g}; this layer has "
+                f"{parts.constant_step:g} from the start): post it to the layer that served it"
+            )
+        return
+    parts.rule.measure(ticket.served, ticket.base, y, ticket.memo)  # of another kind of layer?
+    if ticket.branch[:1] in (PREVIEWED, CONTENT):
+        raise BadInput("this ticket was previewed, so its row is not counted yet; use adopt(ticket, y)")
+    if ticket.number > served:
+        raise UnknownTicket(
+            f"This ticket was served by a later state of this layer (row {ticket.number:,}; this one has served "
+            f"{served:,}): {LOST}"
+        )
+    raise UnknownTicket(f"This ticket was not served by this state of the layer: {LOST}")
+
+
+def adopt_known(layer: Layer, ticket: Ticket, y: object) -> Posting:
+    """The same as ``adopt`` for a ticket that a past of this layer has previewed; any other is refused."""
+    parts = layer.internals
+    check_kind(ticket, Ticket)
+    branches, before, served = (parts.tickets.branches, ticket.number - 1, parts.state.number)
+    mark = ticket.branch
+    if branches.trusting:
+        return adopt(layer, ticket, y)
+    if mark and mark[0] not in (PREVIEWED, CONTENT):
+        raise BadInput("this ticket was opened, so its row is counted already; use post(ticket, y)")
+    if before > served:
+        raise UnknownTicket(
+            f"This ticket was previewed from a later state of this layer ({before:,} rows served; this one has "
+            f"served {served:,}): {LOST}"
+        )
+    known = branches.knows(before, mark.removeprefix(PREVIEWED))
+    if not known and (before < served or mark != mark_of_state(parts)):
+        raise UnknownTicket(f"This ticket was not previewed from a state of this layer: {LOST}")
+    given = list(branches.given)
+    try:
+        posting = adopt(layer, ticket, y)
+    except Exception:
+        branches.given = given
+        raise
+    branches.give(parts.state.number)
+    return posting
+
+
+def adopt(layer: Layer, ticket: Ticket, y: object) -> Posting:
+    """Count the row of a previewed ticket and learn from its label: in a journal, the ticket and then the posting.
+
+    Rows without a label are never counted. The lateness of a label is the number of rows counted since the state
+    that its row was served from, its own included: the updates that the served value did not know of.
+    """
+    parts = layer.internals
+    check_kind(ticket, Ticket)
+    y = layer.validate_label(y)
+    check_entry(parts.rule, ticket)
+    names, state = parts.names, parts.state
+    names.knows(ticket.row)
+    mark, known, resized = names.mark(), names.count + names.keys, state.raw_facts[fact.RESIZED]
+    parts.lateness.before = None
+    replay(layer, ticket)
+    try:
+        return parts.post_ticket(ticket, y)
+    except Exception:
+        parts.lateness.unweigh(state)
+        uncount(parts, names.place(ticket.row))
+        state.raw_facts[fact.RESIZED] = resized
+        if names.count + names.keys > known:
+            parts.forget(mark)
+        raise
+
+
+def uncount(parts: Internals, place: Place) -> None:
+    parts.lateness.unserve(parts.state, place.cells)
+    if parts.ticking:
+        parts.state.clock[place.clock] -= 1.0
+
+
+KEPT = 2_000  # two for each corrected label
+
+
+@dataclass(eq=False)
+class Revisions:
+    """The last revisions of a layer, and how many there have been."""
+
+    count: int = 0
+    last: list[Revision] = field(default_factory=list)
+
+    def add(self, posting: Posting, place: Place, width: int) -> None:
+        """Remember a posting that is entered late, without a label of its own."""
+        if posting.sign == 0.0 or not posting.weight > 0.0:
+            return
+        row = (tuple(place.params), tuple(posting.row.values), tuple(posting.errors[:width]))
+        self.count += 1
+        self.last.append(Revision(posting.number, posting.sign, posting.weight, posting.eta, *row))
+        del self.last[:-KEPT]
+
+    def merge(self, other: Revisions) -> None:
+        self.count += other.count
+        self.last = [*self.last, *(copy_with(own, number=1 << 62) for own in other.last)][-KEPT:]
+
+    def state(self) -> Saved:
+        """Ready to be saved; nothing while nothing was revised."""
+        return {"revisions": [self.count, [list(own) for own in self.last]]} if self.count else {}
+
+    def restore(self, state: Saved, parameters: int, width: int) -> None:
+        self.count, last = state.get("revisions", (0, []))
+        self.last = [
+            Revision(number, sign, weight, eta, tuple(params), tuple(values), tuple(errors))
+            for number, sign, weight, eta, params, values, errors in last
+        ]
+        for own in self.last:
+            floats = (own.sign, own.weight, own.eta, *own.values, *own.errors)
+            known = all(type(j) is int and 0 <= j < parameters for j in own.params)
+            sized = len(own.params) == len(own.values) and len(own.errors) == width
+            if not (known and sized and type(own.number) is int) or any(
+                type(x) is not float or x - x != 0.0 for x in floats
+            ):
+                raise StateError("the state is damaged: a revision is not one of this layer")
+        if type(self.count) is not int or not len(self.last) <= self.count:
+            raise StateError("the state is damaged: its revisions are not as many as they were")
+
+
+def older(layer: Layer, earlier: Layer) -> list[Revision]:
+    """What was revised since an earlier state of this layer, of labels that had been posted by then."""
+    now, then = layer.internals, earlier.internals
+    made = now.revisions.count - then.revisions.count
+    since = now.revisions.last[-made:] if made > 0 else []
+    corrected = now.state.facts[fact.CORRECTED] - then.state.facts[fact.CORRECTED]
+    taken = sum(own.sign < 0.0 for own in since)
+    if len(since) < made or taken < corrected:
+        changed = some(int(corrected), "label", "was", "were")
+        raise BadInput(
+            f"since: {changed} corrected in between, and only the last {KEPT // 2:,} corrections "
+            "are remembered (none from before this version); compare with a later state"
+        )
+    served, book = then.state.facts[fact.SERVED], then.tickets
+    opened = {ticket.number for ticket, _, _ in book.tickets()}
+    opened |= {own.ticket.number for own in book.waiting.values()}
+    return [own for own in since if own.number <= served and own.number not in opened]

@@ -1,0 +1,240 @@
+"""Which ranks are left open, and what a board says first."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from gradeq.leaderboard.fitting import SharedCovariance
+from gradeq.ledger.batch import Floats, Ints
+from gradeq.tables import html_table, some
+
+WIDTH = 1.959963984540054  # standard errors on each side: 95 %
+
+
+class Ranks(NamedTuple):
+    """Position and open range of each player, and the least t of the leader against another (nan: alone)."""
+
+    rank: Ints
+    low: Ints
+    high: Ints
+    least: float
+
+    @property
+    def verified(self) -> bool:
+        """Whether the leader is surely first (winner against runner-up: no multiplicity is needed)."""
+        return self.least > WIDTH
+
+
+def holm_critical_values(k: int) -> Floats:
+    """The critical values of Holm's ladder for k differences to one player, never below 1.96."""
+    inverse = NormalDist().inv_cdf
+    return np.array([max(WIDTH, inverse(1.0 - 0.05 / (k - r))) for r in range(k)])
+
+
+def holm_threshold(sizes: Floats, steps: Floats) -> float:
+    """The critical value that the ladder ends at: what is larger is rejected.
+
+    All that exceed a value are rejected, so the ladder may go down by as many steps at once.
+    """
+    gone = 0
+    while gone < len(steps):
+        more = int(np.count_nonzero(sizes > steps[gone]))
+        if more == gone:
+            break
+        gone = more
+    return float(steps[min(gone, len(steps) - 1)])
+
+
+def ranks(z: Floats, variances: Floats, covariance: Floats | SharedCovariance | None = None) -> Ranks:
+    """Positions and rank ranges of players who all have a rank; None: their estimates count as independent.
+
+    Two players differ if the ladders of both say so, so no two ranges contradict each other. Each range contains the
+    player's true rank with 95 % confidence.
+    """
+    m = len(z)
+    position = 1 + np.searchsorted(np.sort(-z), -z, "left")
+    if m < 2:
+        return Ranks(position, position.copy(), position.copy(), float("nan"))
+
+    def compared(r: int) -> Floats:
+        shared = np.zeros(m)
+        if covariance is not None:
+            shared = 2.0 * (covariance.row(r) if isinstance(covariance, SharedCovariance) else covariance[r])
+        t: Floats = (z[r] - z) / np.sqrt(np.maximum(variances[r] + variances - shared, 1e-18))
+        t[r] = 0.0
+        return t
+
+    steps = holm_critical_values(m - 1)
+    ends = np.array([holm_threshold(np.abs(compared(r)), steps) for r in range(m)])
+    low, high = np.ones(m, dtype=np.int64), np.full(m, m)
+    for r in range(m):
+        t = compared(r)
+        sure = np.abs(t) > np.maximum(ends, ends[r])
+        low[r] += np.count_nonzero(sure & (t < 0.0))
+        high[r] -= np.count_nonzero(sure & (t > 0.0))
+    lead = int(np.argmax(z))
+    others = np.arange(m) != lead
+    least = float(np.min(compared(lead)[others]))
+    if least > WIDTH:
+        high[lead] = 1
+        low[others] = np.maximum(low[others], 2)
+    return Ranks(position, low, high, least)
+
+
+BoardView = Literal["auto", "all-time", "now"]
+CROWDED = (
+    "More than five million pairs of players have met: the table behind the all-time fit is no longer kept, "
+    "so recent games count more (current view)."
+)
+WITHIN = 240  # Elo; a player whose current strength is less certain has no rank
+SURE = 0.95  # from this weight on, only one view is reported
+
+
+class Leader(NamedTuple):
+    """Who is first. ``p``: of the closest rival being as good; ``may_be_first``: others whose range begins at 1."""
+
+    player: str
+    p: float | None
+    verified: bool
+    may_be_first: int
+
+
+def headline(leader: Leader | None, least: int, played: int, joined: int) -> str:
+    """The first line: who is first, how many may be, or why no player is ranked.
+
+    ``played``: players with the ``least`` games that a rank needs; ``joined``: those of them in the largest group.
+    """
+    if leader is None and not played:
+        return f"No player has {least} games yet: no one is ranked."
+    if leader is None and not joined:
+        return f"No player of the largest group that games join has {least} games yet: no one is ranked."
+    if leader is None:
+        return (
+            f"No one is ranked: {some(joined, 'player', 'has', 'have')} {least} games or more, but current "
+            f"strengths are not known within {WITHIN} Elo."
+        )
+    if leader.p is None:
+        return f"{leader.player} is the only ranked player."
+    if leader.verified:
+        chance = "p < 0.0001" if leader.p < 1e-4 else f"p = {leader.p:.2g}"
+        return f"{leader.player} is first ({chance} against its closest rival)."
+    others = leader.may_be_first
+    if not others:  # the ladder excludes all others, but the direct comparison with the closest rival does not
+        return f"{leader.player} leads; its closest rival may be first (p = {leader.p:.2g})."
+    return f"{leader.player} leads; {others:,} other{'s' * (others > 1)} may be first (95 %)."
+
+
+def which_games(view: BoardView, constant: float, games: int, first: str | None) -> str:
+    """The second line: which games count. ``first`` leads the all-time view."""
+    if view == "all-time":
+        return f"All {games:,} games count alike, as asked (all-time view)."
+    if view == "now":
+        return "Recent games count more, as asked (current view)."
+    if constant >= SURE:
+        return f"Strengths look constant: all {games:,} games count alike."
+    if constant > 1.0 - SURE:
+        return "Too early to say whether strengths drift; intervals allow for both."
+    ahead = f"; all-time first is {first}" if first is not None else ""
+    return f"Strengths drift: recent games count more{ahead}."
+
+
+def p_value(t: float) -> float | None:
+    """The p-value of a difference of t standard errors."""
+    return None if math.isnan(t) else math.erfc(max(t, 0.0) / math.sqrt(2.0))
+
+
+SHOWN, LONGEST = 20, 32  # players that a notebook shows, letters of a name
+
+
+class Standing(NamedTuple):
+    """One player. Win rates and bias are from the player's own side, weighted by the games' weights.
+
+    ``elo``: 1000 is the mean of the ranked players; ``elo_low``, ``elo_high``: 95 % interval; ``rank``: position by
+    elo; ``rank_low``, ``rank_high``: the ranks left open (95 %). No rank: fewer than 30 games, a current
+    strength that is not known within 240 Elo, or no chain of games to the largest group. ``wins``: ties count half,
+    with weights win_rate times games; ``bias``: predicted_win_rate - win_rate, -tracked / (eta games) for a
+    constant step without penalty; ``bound``: what it could be at most after any games like these, None where
+    nothing is proven; ``rating``: ``elo`` in natural log-odds; ``elo_all_time``, ``elo_now``: the two views;
+    ``tracked``: the online parameter that carries the certificate.
+    """
+
+    rank: int | None
+    rank_low: int | None
+    rank_high: int | None
+    player: str
+    elo: float
+    elo_low: float
+    elo_high: float
+    games: int
+    wins: float
+    win_rate: float
+    predicted_win_rate: float
+    bias: float
+    bound: float | None
+    rating: float
+    elo_all_time: float
+    elo_now: float
+    tracked: float
+    vacuous: bool | None
+
+    def __getitem__(self, key: Any) -> Any:
+        """A field by its name as well as by its place: row["player"]."""
+        return getattr(self, key) if isinstance(key, str) else tuple.__getitem__(self, key)
+
+
+class Fitted(NamedTuple):
+    """How the fit went: what the solver left of its equations, spread of scores next to coins, and counts."""
+
+    residual: float
+    phi: float
+    newton_steps: int
+    cells: int
+    groups: int
+
+
+class Home(NamedTuple):
+    """The advantage of the first side in Elo, its 95 % interval, its bias (mean error of games with one)."""
+
+    elo: float
+    low: float
+    high: float
+    bias: float
+    from_state: float
+
+
+class Board(NamedTuple):
+    """The rows of a leaderboard and what is said about them, the first line first."""
+
+    rows: list[Standing]
+    lines: tuple[str, str]
+    leader: Leader | None
+    constant: float | None  # weight of constant strengths; None: not asked
+    drift: tuple[float, str] | None  # variance that strengths gain, and its unit, by the leading filter
+    fit: Fitted | None
+    home: Home | None
+    groups: list[list[str]]
+    weight: float = 1.0  # of the fit of all games in what is shown; the rest: current strengths
+
+    def _repr_html_(self) -> str:
+        """The first players as a table for notebooks."""
+        head = ["player", "rank", "range", "elo", "95 %", "games", "win rate", "predicted"]
+        rows = [
+            [
+                row.player[:LONGEST],
+                "" if row.rank is None else str(row.rank),
+                "" if row.rank is None else f"{row.rank_low}-{row.rank_high}",
+                f"{row.elo:.0f}",
+                f"{row.elo_low:.0f} to {row.elo_high:.0f}",
+                f"{row.games:,}",
+                f"{row.win_rate:.3f}",
+                f"{row.predicted_win_rate:.3f}",
+            ]
+            for row in self.rows[:SHOWN]
+        ]
+        more = len(self.rows) - len(rows)
+        said = " ".join(line for line in self.lines if line)
+        return html_table(said, head, rows, f"... and {more:,} more" if more else "")
