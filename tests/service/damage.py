@@ -55,7 +55,7 @@ def sample(folder: Path, rows: int = 30, seed: int = 0) -> Sample:
         if k == rows // 2:
             with store.write() as tx:
                 for live in (desk.runtime("t", "one"), desk.runtime("t", "two")):
-                    tx.keep_snapshot(live.number, live.head.seq, live.layer.to_json(), 0.0)
+                    tx.save_snapshot(live.number, live.head.seq, live.layer.to_json(), 0.0)
     (folder / "open").mkdir()
     for ending in ("", "-wal"):
         shutil.copy(f"{path}{ending}", folder / "open")

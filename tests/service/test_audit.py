@@ -20,7 +20,7 @@ from gradeq.service.telemetry import Log
 from service.desks import working_desk
 from service.test_desk import SPECS, item_of, label_of
 
-NOT_GIVEN = "the {} is not what the journal gives when it is done again"
+NOT_GIVEN = "the {} differs from the replayed journal"
 
 
 def fill(desk, name, spec, rng, rows=60, first=0):
@@ -115,10 +115,10 @@ def test_a_snapshot_that_the_journal_does_not_give_is_found(desk):
     fill(desk, "own", spec, np.random.default_rng(7))
     text, seq = desk.runtime("t", "own").layer.to_json(), desk.store.head(1).seq
     with desk.store.write() as tx:
-        tx.keep_snapshot(1, seq, text, 0.0)
+        tx.save_snapshot(1, seq, text, 0.0)
     in_order(desk)
     with desk.store.write() as tx:  # a whole state, of another moment
-        tx.keep_snapshot(1, seq - 1, text, 0.0)
+        tx.save_snapshot(1, seq - 1, text, 0.0)
     (found,) = audit_store(desk.store)
     assert found.faults == [NOT_GIVEN.format(f"snapshot at {seq - 1}")]
 
@@ -128,7 +128,7 @@ def test_a_damaged_snapshot_is_found(desk):
     desk.create("t", "own", spec)
     fill(desk, "own", spec, np.random.default_rng(9))
     with desk.store.write() as tx:
-        tx.keep_snapshot(1, desk.store.head(1).seq, desk.runtime("t", "own").layer.to_json(), 0.0)
+        tx.save_snapshot(1, desk.store.head(1).seq, desk.runtime("t", "own").layer.to_json(), 0.0)
     with desk.store.driver.reading() as own:
         ((body,),) = own.execute("SELECT body FROM snapshots")
     for wrong in (body[:-3], zlib.compress(zlib.decompress(body).replace(b'"log"', b'"lug"'))):
@@ -164,7 +164,7 @@ def test_a_layer_at_work_that_is_not_what_the_journal_gives_is_found(desk):
     assert auditor.full(row, copy).faults == []
     live.layer.internals.state.u[0] = np.nextafter(live.layer.internals.state.u[0], 1.0)
     found = auditor.full(row, (live.head.seq, live.layer.to_json()))
-    assert found.faults == [NOT_GIVEN.format("layer at work")]
+    assert found.faults == [NOT_GIVEN.format("running layer")]
 
 
 def test_a_layer_whose_books_do_not_balance_stops_learning_and_the_others_go_on(desk):
@@ -227,14 +227,13 @@ def test_a_ticket_of_a_server_that_did_not_look_at_what_others_wrote_is_found(de
     with desk.store.write() as tx:
         live.head = tx.append(live.number, tx.head(live.number), [entry], {})
     (found,) = audit_store(desk.store)
-    assert found.faults == [f"entry {entry.seq}: its ticket does not know of those before it"]
+    assert found.faults == [f"entry {entry.seq}: its ticket was served from a state without those before it"]
 
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_is_written_and_taken_out_during_an_audit_neither_waits_nor_spoils_it(desk, monkeypatch, whole):
     """Between pages nothing is held: others write, SQLite's log is moved into the file, retention takes rows out."""
-    for place in ("store.journal_store", "audit"):
-        monkeypatch.setattr(f"gradeq.service.{place}.PAGE_SIZE", 20)
+    monkeypatch.setattr("gradeq.service.store.journal_store.PAGE_SIZE", 20)
     rng = np.random.default_rng(9)
     desk.create("t", "own", SPECS["groups"])
     fill(desk, "own", SPECS["groups"], rng, 60)

@@ -60,12 +60,14 @@ def test_one_absurd_label_is_refused_and_nothing_has_changed(name, y, desk):
 def heard_ticket(desk, spec, id):
     """The signed ticket of a label that was sent: the id alone is known to the journal."""
     from gradeq.service.schemas import decode_ticket, encode_id
-    from gradeq.service.signed_tickets import sign_ticket
+    from gradeq.service.signed_tickets import SignedTicket, sign_ticket
 
     live = desk.runtime("t", "demand")
     with desk.store.write() as tx:
         entry = tx.find(live.number, [encode_id(id)])[encode_id(id), 1]
-    return sign_ticket(desk.store.secret, live.number, entry.id, entry.at, entry.payload, decode_ticket(entry.body))
+    return sign_ticket(
+        desk.store.secret, live.number, SignedTicket(entry.id, entry.at, entry.payload, decode_ticket(entry.body))
+    )
 
 
 def test_large_numbers_are_no_reason_where_all_are_large(desk):

@@ -85,7 +85,7 @@ def test_a_capped_step_slows_what_the_layer_is_about(kind, word):
     for ticket, y in zip(tickets, labels, strict=True):
         layer.post(ticket, y)
     (found,) = [n for n in overview_of(layer, known(layer, [])).notices if "capped" in n.claim]
-    assert f"overshoot. {word} " in found.evidence and "more slowly, but safely." in found.evidence
+    assert f"together. {word} " in found.evidence and "more slowly, but safely." in found.evidence
 
 
 def test_one_label_is_not_called_labels():

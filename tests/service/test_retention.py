@@ -42,7 +42,7 @@ def run(desk, clock, spec, rng, rows, first=0):
         if k % 10 == 9:
             with desk.store.write() as tx:
                 live = desk.runtime("t", "own")
-                tx.keep_snapshot(1, live.head.seq, live.layer.to_json(), clock.now)
+                tx.save_snapshot(1, live.head.seq, live.layer.to_json(), clock.now)
 
 
 def kept(desk):
@@ -85,7 +85,7 @@ def test_open_tickets_stay_until_their_time_has_passed_and_ids_are_refused_until
         for wait in (10.0, 50.0, 59.0, 61.0, 200.0):
             clock.now = start + wait
             with desk.store.write() as tx:
-                tx.keep_snapshot(live.number, live.head.seq, live.layer.to_json(), clock.now)
+                tx.save_snapshot(live.number, live.head.seq, live.layer.to_json(), clock.now)
             fold_layer(desk.store, row, 60.0, clock.now)
             ids = {entry.id for entry in desk.store.entries(live.number)}
             assert ids == ({"0", "1", "2", "3"} if wait < 60.0 else {"2", "3"} if open_then else set())
@@ -113,7 +113,7 @@ def test_nothing_goes_that_no_snapshot_holds_or_that_may_still_be_needed(at_work
     assert {entry.kind for entry in kept(desk) if entry.id == "0"} == {1, 2, 3, 4}
     assert audit_store(desk.store)[0].faults == []
     for spec, keep in (({"ttl": 60}, 100.0), ({"tickets": "signed"}, 1e9), ({}, 0.0)):
-        with pytest.raises(BadInput, match=r"twice|for ever|too little"):
+        with pytest.raises(BadInput, match=r"twice|never expire|too little"):
             fold_layer(desk.store, row._replace(spec={**row.spec, **spec}), keep, clock.now)
 
 
@@ -125,7 +125,7 @@ def test_the_ticket_of_a_label_that_still_waits_stays(at_work):
     assert desk.label("t", "own", [Label(id=0, label=3.0)]).result()[0].status == "waiting"
     live = desk.runtime("t", "own")
     with desk.store.write() as tx:
-        tx.keep_snapshot(1, live.head.seq, live.layer.to_json(), clock.now)
+        tx.save_snapshot(1, live.head.seq, live.layer.to_json(), clock.now)
     assert fold_layer(desk.store, desk.store.layer("t", "own"), 40.0, clock.now + 1000.0) == 2
     clock.now += 1000.0
     desk.predict("t", "own", [Prediction(id=9, prediction=1.0)]).result()

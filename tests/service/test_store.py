@@ -11,7 +11,7 @@ from gradeq.errors import GradeqError
 from gradeq.ledger.exact import Sum, add, amounts
 from gradeq.service.store import open_store
 from gradeq.service.store.database import CORRECTION, POSTING, TICKET, StoreDamaged, StoreTaken, StoreUnavailable
-from gradeq.service.store.journal_store import MODULUS, REJECTIONS_KEPT, SNAPSHOTS_KEPT, Head, hash_entries
+from gradeq.service.store.journal_store import MODULUS, REJECTIONS_LIMIT, SNAPSHOTS_LIMIT, Head, hash_entries
 from service.books import SPEC, append, journal
 
 
@@ -92,7 +92,7 @@ def test_a_transaction_that_fails_at_any_statement_leaves_nothing(store, number)
         with pytest.raises(ZeroDivisionError), store.write() as tx:
             for do in (
                 lambda tx=tx: tx.append(number, tx.head(number), [entry for entry, _ in rows[10:]], {}),
-                lambda tx=tx: tx.keep_snapshot(number, 10, "{}", 0.0),
+                lambda tx=tx: tx.save_snapshot(number, 10, "{}", 0.0),
                 lambda tx=tx: tx.reject(number, [(0.0, '"x"', "unknown", "never served")]),
                 lambda tx=tx: tx.create("acme", "other", {}, 0.0),
                 lambda tx=tx: tx.stop(number, "because"),
@@ -151,16 +151,16 @@ def test_names_are_free_again_when_a_layer_is_removed_and_its_journal_stays(stor
 def test_last_snapshots_and_rejections_are_kept(store, number):
     with store.write() as tx:
         for seq in (3, 1, 8, 8, 9):
-            tx.keep_snapshot(number, seq, f"text {seq}", 0.0)
+            tx.save_snapshot(number, seq, f"text {seq}", 0.0)
     assert store.snapshot(number) == (9, "text 9")
     with store.driver.reading() as own:
         kept = [row[0] for row in own.execute("SELECT seq FROM snapshots ORDER BY seq")]
-    assert kept == [8, 9] and len(kept) == SNAPSHOTS_KEPT
+    assert kept == [8, 9] and len(kept) == SNAPSHOTS_LIMIT
     for start in (0, 60, 100):
         with store.write() as tx:
             tx.reject(number, [(float(k), f'"{k}"', "unknown", "") for k in range(start, start + 70)])
     found = store.rejections(number)
-    assert len(found) == REJECTIONS_KEPT
+    assert len(found) == REJECTIONS_LIMIT
     assert [item[1] for item in found] == [f'"{k}"' for k in [*range(169, 99, -1), *range(129, 99, -1)]]
 
 
@@ -278,7 +278,7 @@ def test_one_server_at_a_time_writes_to_a_file_and_any_number_to_postgresql(addr
         second.serve(2.0)
         append(store, number, [])
     else:
-        with pytest.raises(StoreTaken, match="another server is at work on"):
+        with pytest.raises(StoreTaken, match="another server is using"):
             second.serve(2.0)
         append(store, number, [])
         store.close()
@@ -307,7 +307,7 @@ def test_a_store_that_is_read_only_refuses_to_be_written(address, store, number)
     append(store, number, rows)
     look = open_store(address, read_only=True)
     assert list(look.entries(number)) == [entry for entry, _ in rows]
-    with pytest.raises(StoreUnavailable, match="read only"), look.write():
+    with pytest.raises(StoreUnavailable, match="read-only"), look.write():
         pass
     look.close()
 
@@ -332,7 +332,7 @@ def test_files_that_are_no_store_are_refused_and_left_as_they_are(tmp_path):
             with pytest.raises(StoreDamaged, match=path.name):
                 open_store(str(path), read_only)
         assert path.read_bytes() == before
-    with pytest.raises(StoreDamaged, match="holds no store"):
+    with pytest.raises(StoreDamaged, match="is not a gradeq store"):
         open_store(str(empty), read_only=True)
     with pytest.raises(StoreUnavailable, match="does not exist"):
         open_store(str(tmp_path / "none.db"), read_only=True)

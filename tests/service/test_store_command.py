@@ -49,7 +49,7 @@ def test_a_backup_is_taken_while_a_server_is_at_work_and_overwrites_nothing(path
     store.close()
     assert run(["audit", copy]) == 0
     assert run(["store", "backup", path, copy]) == 2
-    assert "there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert run(["store", "backup", path, str(tmp_path / "no" / "copy.db")]) == 2
 
 
@@ -96,7 +96,7 @@ def test_a_state_file_of_the_command_line_starts_a_layer_of_the_service(tmp_path
     layer.update(2.0, id=waiting)
     assert desk.runtime("default", "demand").layer.theta == layer.theta
     assert run(["store", "import", state, path, "--name", "other"]) == 2
-    assert "another server is at work" in capsys.readouterr().err
+    assert "another server is using" in capsys.readouterr().err
     desk.stop()
     store.close()
 
@@ -160,7 +160,7 @@ def test_a_damaged_journal_is_not_laundered(path, tmp_path, capsys):
     changed(path, "UPDATE journal SET at = at + 1 WHERE layer = 1 AND seq = 4")
     copy = tmp_path / "copy.db"
     assert run(["store", "rebuild", path, str(copy)]) == 3
-    assert "damaged itself" in capsys.readouterr().err and not copy.exists()
+    assert "is damaged: " in capsys.readouterr().err and not copy.exists()
 
 
 def test_a_stopped_layer_learns_again_once_its_books_balance(path, capsys):

@@ -8,7 +8,7 @@ import pytest
 from gradeq.errors import BadInput
 from gradeq.service import witness as own
 from gradeq.service.store import open_store
-from gradeq.service.witness import Witness
+from gradeq.service.witness import Witness, missing_entries
 from service.books import SPEC, append, journal
 
 
@@ -39,9 +39,9 @@ def test_a_store_that_has_all_that_was_acknowledged_is_in_order(at_work):
     store, numbers, path, witness, write = at_work
     for k in range(0, 50, 5):
         write(numbers[k % 2], 0 if k < 10 else (k - k % 10) // 2, (k - k % 10) // 2 + 5)
-    assert witness.missing(store) == {} == Witness(path, store).missing(store)
+    assert missing_entries(witness.seen, store) == {} == missing_entries(Witness(path, store).seen, store)
     append(store, numbers[0], journal(1, 60)[25:30])  # committed, and the witness not yet told
-    assert Witness(path, store).missing(store) == {}
+    assert missing_entries(Witness(path, store).seen, store) == {}
 
 
 def test_what_is_missing_is_counted(tmp_path):
@@ -56,16 +56,16 @@ def test_what_is_missing_is_counted(tmp_path):
     store.close()
     shutil.copy(tmp_path / "backup.db", path)
     store = open_store(str(path))
-    (why,) = Witness(seen, store).missing(store).values()
+    (why,) = missing_entries(Witness(seen, store).seen, store).values()
     assert "17 acknowledged entries are missing (11 to 27)" in why
     # As many others in their place are not the same.
     append(store, number, [(row._replace(author=9), value) for row, value in rows[10:29]])
-    (why,) = Witness(seen, store).missing(store).values()
+    (why,) = missing_entries(Witness(seen, store).seen, store).values()
     assert "the first 27 entries are not those that were acknowledged" in why
     again = Witness(seen, store)
     assert again.check(store) == {number: why} and why in store.head(number).stopped
-    again.accept(again.missing(store))
-    assert again.missing(store) == {} == Witness(seen, store).missing(store)
+    again.accept(missing_entries(again.seen, store))
+    assert missing_entries(again.seen, store) == {} == missing_entries(Witness(seen, store).seen, store)
     again.close()
     witness.close()
     store.close()
@@ -107,7 +107,7 @@ def test_no_flipped_bit_of_a_witness_is_believed(at_work):
 def test_a_witness_of_another_store_is_refused(at_work, tmp_path):
     _, _, path, _, _ = at_work
     other = open_store(str(tmp_path / "other.db"))
-    with pytest.raises(BadInput, match="no witness of this store"):
+    with pytest.raises(BadInput, match="not a witness of this store"):
         Witness(path, other)
     other.close()
 

@@ -93,7 +93,7 @@ def import_(state: str, url: str, name: str, tenant: str) -> None:
     with opened_store(url) as store:
         from gradeq.service.desk import Desk
 
-        store.driver.hold()
+        store.driver.lock_server()
         if not Desk(store).create(tenant, name, {}, text.decode().strip()):
             raise BadInput(f"{url} has a layer {name!r} of this state already; take another name")
     book = layer.internals.tickets
@@ -224,7 +224,7 @@ def accept(url: str, layer: str, witness: str | None) -> None:
         from gradeq.service.store.database import StoreDamaged
         from gradeq.service.witness import Witness
 
-        store.driver.hold()
+        store.driver.lock_server()
         row = find_layer(store, layer)
         found = Auditor(store).full(row)
         if found.faults:

@@ -64,13 +64,13 @@ class _BaseClient(Generic[HttpClient]):
             base_url=url,
             headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=timeout,
-            # Two processes on one machine need no proxy.
+            # No proxy between two processes on one machine.
             trust_env=parts.hostname not in ("localhost", "127.0.0.1", "::1"),
         )
 
     def receipts(self, layer: str) -> Receipts:
         """What was acknowledged on this layer: ``.tally`` by status, ``.rows()`` of kind, id and journal number."""
-        return self._session.of(layer)
+        return self._session.receipts[layer]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._url!r})"
@@ -115,21 +115,22 @@ class Client(_BaseClient[httpx.Client]):
         self.close()
 
     def _run(self, exchange: Exchange[T]) -> T:
-        reply: HttpReply | str | None = None
-        while True:
-            try:
-                step = exchange.send(reply)
-            except StopIteration as done:
-                value: T = done.value
-                return value
-            if not isinstance(step, Request):
-                time.sleep(step)
-                reply = None
-                continue
-            try:
-                reply = _reply(self._http.send(self._build(step)))
-            except httpx.TransportError as error:
-                reply = _reason(error)
+        try:
+            step = next(exchange)
+            while True:
+                step = exchange.send(self._perform(step))
+        except StopIteration as done:
+            value: T = done.value
+            return value
+
+    def _perform(self, step: Request | float) -> HttpReply | str | None:
+        if not isinstance(step, Request):
+            time.sleep(step)
+            return None
+        try:
+            return _reply(self._http.send(self._build(step)))
+        except httpx.TransportError as error:
+            return _reason(error)
 
 
 class AsyncClient(_BaseClient[httpx.AsyncClient]):
@@ -162,21 +163,22 @@ class AsyncClient(_BaseClient[httpx.AsyncClient]):
         await self.close()
 
     async def _run(self, exchange: Exchange[T]) -> T:
-        reply: HttpReply | str | None = None
-        while True:
-            try:
-                step = exchange.send(reply)
-            except StopIteration as done:
-                value: T = done.value
-                return value
-            if not isinstance(step, Request):
-                await asyncio.sleep(step)
-                reply = None
-                continue
-            try:
-                reply = _reply(await self._http.send(self._build(step)))
-            except httpx.TransportError as error:
-                reply = _reason(error)
+        try:
+            step = next(exchange)
+            while True:
+                step = exchange.send(await self._perform(step))
+        except StopIteration as done:
+            value: T = done.value
+            return value
+
+    async def _perform(self, step: Request | float) -> HttpReply | str | None:
+        if not isinstance(step, Request):
+            await asyncio.sleep(step)
+            return None
+        try:
+            return _reply(await self._http.send(self._build(step)))
+        except httpx.TransportError as error:
+            return _reason(error)
 
 
 def _reply(response: httpx.Response) -> HttpReply:

@@ -8,7 +8,7 @@ import random
 import secrets
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
@@ -110,27 +110,18 @@ class HttpReply(NamedTuple):
         try:
             answer = json.loads(self.body)
         except ValueError:
-            raise Refused(
-                f"the answer ({self.status}, {kind or 'no type'}) is not JSON; "
-                "is this the address of a gradeq service?",
-                self.status,
-            ) from None
-        if isinstance(answer, list) and not kind.startswith("application/problem+json"):
-            return answer
+            what = f"the answer ({self.status}, {kind or 'no type'}) is not JSON"
+            raise Refused(f"{what}; is this the address of a gradeq service?", self.status) from None
+        if isinstance(answer, list | dict) and not kind.startswith("application/problem+json"):
+            return [answer] if isinstance(answer, dict) else answer
         problem: JsonObject = answer if isinstance(answer, dict) else {}
-        if isinstance(answer, dict) and not kind.startswith("application/problem+json"):
-            return [problem]
-        words = "; ".join(str(problem[name]) for name in ("detail", "remedy") if problem.get(name))
-        words = words or str(problem.get("title", "refused"))
-        code, remedy = str(problem.get("code", "")), str(problem.get("remedy", ""))
+        title, code, detail, remedy = (str(problem.get(name) or "") for name in ("title", "code", "detail", "remedy"))
+        words = "; ".join(text for text in (detail, remedy) if text) or title or "rejected"
         raise Refused(f"{words} ({self.status})", self.status, code, remedy)
 
 
 class Receipts:
-    """The journal numbers of one layer's acknowledged events, and a count of all answers by status.
-
-    Only the ``longest`` last receipts are kept; older ones only count.
-    """
+    """Journal numbers of the last ``longest`` acknowledged events of a layer, and counts of all answers by status."""
 
     def __init__(self, longest: int = 100_000) -> None:
         self.tally: Counter[str] = Counter()
@@ -156,7 +147,7 @@ class Receipts:
 
 
 T = TypeVar("T")
-RETRY_STATUSES = frozenset({429, 502, 503, 504})  # the server, or what stands before it, asks to come again
+RETRY_STATUSES = frozenset({429, 502, 503, 504})  # the server, or a proxy before it, asks to retry later
 
 
 class Request(NamedTuple):
@@ -168,16 +159,16 @@ class Request(NamedTuple):
     params: Mapping[str, str] | None = None
 
 
-# A step is a request or a wait in seconds; it is answered by a reply, or by why there is none (the request may have
-# been processed or not).
+# A step is a request or a wait in seconds; its result is a reply, or the reason why there is none (the request may or
+# may not have been processed).
 Exchange = Generator[Request | float, HttpReply | str | None, T]
 
 
 class Patience(NamedTuple):
     """How long to retry: waits double from ``first`` to ``longest`` seconds, ``seconds`` in all.
 
-    Each wait is random between 0 and its limit, so that clients cut off together do not return together, and never
-    shorter than the server's Retry-After.
+    Each wait is random between 0 and its limit, so that clients do not all return at once, and never shorter than the
+    server's Retry-After.
     """
 
     seconds: float = 30.0
@@ -185,13 +176,12 @@ class Patience(NamedTuple):
     longest: float = 2.0
 
     def wait(self, attempt: int, asked: float) -> float:
-        """Seconds before the next attempt; ``asked``: what the server asked for."""
-        limit = min(self.longest, self.first * 2.0 ** min(attempt, 60))
-        return max(asked, random.uniform(0.0, limit))
+        """Seconds before the next attempt; ``asked``: the server's Retry-After."""
+        return max(asked, random.uniform(0.0, min(self.longest, self.first * 2.0 ** min(attempt, 60))))
 
 
 def send_with_retries(request: Request, patience: Patience) -> Exchange[HttpReply]:
-    """The reply to a request, which is repeated byte for byte while the server is away or busy."""
+    """The reply to a request, which is repeated byte for byte while the server is unavailable or busy."""
     began = time.monotonic()
     for attempt in itertools.count(1):
         reply = yield request
@@ -199,7 +189,7 @@ def send_with_retries(request: Request, patience: Patience) -> Exchange[HttpRepl
         if isinstance(reply, HttpReply):
             if reply.status not in RETRY_STATUSES:
                 return reply
-            with suppress(KeyError, ValueError):  # no such header, or a date: our own wait will do
+            with suppress(KeyError, ValueError):  # no such header, or a date
                 asked = max(0.0, float(reply.headers["retry-after"]))
         wait = patience.wait(attempt - 1, asked)
         elapsed = time.monotonic() - began
@@ -226,11 +216,7 @@ class ClientSession:
 
     def __init__(self, patience: Patience) -> None:
         self.patience = patience
-        self.receipts: dict[str, Receipts] = {}
-
-    def of(self, layer: str) -> Receipts:
-        """The receipts of one layer."""
-        return self.receipts.setdefault(layer, Receipts())
+        self.receipts: defaultdict[str, Receipts] = defaultdict(Receipts)
 
 
 def layers(session: ClientSession, /) -> Exchange[list[JsonObject]]:
@@ -270,9 +256,9 @@ def predict(
     b: Id | None = None,
     home: float | None = None,
 ) -> Exchange[Answer]:
-    """The value to use instead of a prediction: ``answer.adjusted``. Keep ``answer.id`` for the label.
+    """The value to use instead of a prediction: ``answer.adjusted``. Send the label with ``answer.id``.
 
-    ``a``, ``b`` and ``home`` are the two sides of a game and the ground, for a layer of kind ``elo``.
+    ``a``, ``b`` and ``home`` are the players of a game and its home side, for a layer of kind ``elo``.
     """
     item = {"id": _new_ids(1)[0] if id is None else id, "prediction": prediction, "groups": groups}
     item |= {"features": features, "key": key, "weight": None if weight == 1.0 else weight}
@@ -321,10 +307,10 @@ def predict_games(
     weights: Column | None = None,
     atomic: bool = False,
 ) -> Exchange[list[Answer]]:
-    """Many games of a layer of kind ``elo``, as columns of players: how probably a wins each, in ``adjusted``.
+    """Many games of a layer of kind ``elo``, as columns of players; ``adjusted`` is the probability that a wins.
 
-    Their scores are labels: ``label_many(layer, scores, ids=...)``. ``home``: 1 where a is at home, 0 on neutral
-    ground, -1 where b is. ``atomic``: all or none, in one request.
+    Their scores are labels: ``label_many(layer, scores, ids=...)``. ``home``: 1 if a is at home, -1 if b is, 0 on
+    neutral ground. ``atomic``: all or none, in one request.
     """
     rows = len(a)
     columns = {"id": _new_ids(rows) if ids is None else ids, "a": a, "b": b, "home": home, "weight": weights}
@@ -358,7 +344,7 @@ def label_many(
 
 
 def correct(session: ClientSession, /, layer: str, label: float, *, id: Id) -> Exchange[Answer]:
-    """Replace the label sent before: the old posting is reversed, the new one applied."""
+    """Replace the label that was sent before."""
     return (yield from _one(session, layer, "labels", {"id": id, "label": label, "correct": True}))
 
 
@@ -382,21 +368,16 @@ def state(session: ClientSession, /, layer: str) -> Exchange[str]:
 
 
 def audit(session: ClientSession, /, layer: str) -> Exchange[Audit]:
-    """Have the server look for every receipt of this client in its journal, and audit itself."""
-    rows = session.of(layer).rows()
-    missing: list[tuple[str, Id]] = []
-    doubled: list[tuple[str, Id]] = []
-    moved: list[tuple[str, Id, int, int]] = []
+    """Compare every receipt of this client with the server's journal; includes the server's own audit."""
+    rows = session.receipts[layer].rows()
+    faults: dict[str, list[Any]] = {"missing": [], "doubled": [], "moved": []}
     for start in range(0, max(1, len(rows)), ROWS):
         body = {"receipts": rows[start : start + ROWS]}
         (answer,) = yield from _request(session, "POST", f"{_path(layer)}/audit", body)
-        compared = answer.get("receipts", {})
-        missing += map(tuple, compared.get("missing", ()))
-        doubled += map(tuple, compared.get("doubled", ()))
-        moved += map(tuple, compared.get("moved", ()))
-    answer.pop("receipts", None)
-    ok = bool(answer.get("ok")) and not (missing or doubled or moved)
-    return Audit(ok, len(rows), missing, doubled, moved, answer)
+        compared = answer.pop("receipts", {})
+        for name, items in faults.items():
+            items += map(tuple, compared.get(name, ()))
+    return Audit(bool(answer.get("ok")) and not any(faults.values()), len(rows), **faults, server=answer)
 
 
 NO_ID = "a label needs the id of its prediction (id=, ids=) or its signed ticket (ticket=, tickets=)"
@@ -426,14 +407,13 @@ def _many(
 def _send_items(
     session: ClientSession, layer: str, what: str, body: object, ids: Sequence[Id | None], params: Mapping[str, str]
 ) -> Exchange[list[Answer]]:
-    """Send events and keep the receipts."""
     try:
         replies = yield from _request(session, "POST", f"{_path(layer)}/{what}", body, params)
     except Unreachable as error:
         error.ids = tuple(id for id in ids if id is not None)
         raise
     answers = [Answer.read(one) for one in replies]
-    session.of(layer).take("ticket" if what == "predictions" else "posting", answers)
+    session.receipts[layer].take("ticket" if what == "predictions" else "posting", answers)
     return answers
 
 
@@ -463,7 +443,6 @@ def _new_ids(rows: int) -> list[str]:
 
 
 def _rows_of(name: str, columns: Mapping[str, Column] | None, rows: int) -> Column | None:
-    """One mapping per row from a mapping of columns."""
     if not columns:
         return None
     for column, values in columns.items():

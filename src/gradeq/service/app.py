@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 ENDPOINTS: tuple[Endpoint, ...] = (
     *item_endpoints.ENDPOINTS,
     *layer_endpoints.ENDPOINTS,
-    *item_endpoints.AUDIT_ENDPOINTS,
     *site_endpoints.ENDPOINTS,
     *dashboard.ENDPOINTS,
 )
 
-KEY_POLL_SECONDS = 0.05  # seconds between two readings of the keys because of an unknown key
+KEY_POLL_SECONDS = 0.05  # at least, between two readings of the keys because of unknown keys
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -48,8 +47,8 @@ PAGE_CSP = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'",
 )
-UNTIMED_BYTES = 60_000  # bytes that a socket takes without waiting
-SLOW_SECONDS = 1.0  # seconds: such a call is logged
+UNTIMED_BYTES = 60_000  # a socket takes so many bytes without waiting
+SLOW_SECONDS = 1.0  # slower calls are logged
 
 
 class Service:
@@ -77,23 +76,21 @@ class Service:
             "diverged", "error", layer=runtime.row.name, tenant=runtime.row.tenant, why=runtime.stopped
         )
         self._buckets: dict[int, TokenBucket] = {}
-        self._reloading: asyncio.Future[None] | None = None  # a reading of the keys
+        self._reloading: asyncio.Future[None] | None = None
 
     def charge(self, key: ApiKey, items: int) -> None:
-        bucket = self._buckets.get(key.number)
-        if bucket is None:
-            bucket = self._buckets[key.number] = TokenBucket(self.limits.rate, self.limits.burst)
-        wait = bucket.take(items)
+        if key.number not in self._buckets:
+            self._buckets[key.number] = TokenBucket(self.limits.rate, self.limits.burst)
+        wait = self._buckets[key.number].take(items)
         if wait:
             what = f"key {key.prefix} exceeded {self.limits.rate:g} items a second"
             raise Problem(429, "too_many_calls", what, f"retry after {wait:.1f} seconds", retry_after(wait))
 
     async def find_key(self, text: str) -> ApiKey | None:
         """The key with this text. An unknown key may be new, so the store is read before it is refused."""
-        if self.ring.stale:
-            await self._read_keys()
+        await self.refresh_keys()
         key = self.ring.find(text)
-        for _ in range(2):  # a reading that is under way may have begun before the key was made
+        for _ in range(2):  # the current reading may have begun before the key was created
             if key is None and self.ring.may_be_new(text):
                 if self._reloading is None:
                     self._reloading = asyncio.ensure_future(self._read_keys_after_pause())
@@ -110,12 +107,12 @@ class Service:
             self._reloading = None
 
     async def refresh_keys(self) -> None:
-        """Read the keys again when they are old; keep those in memory while the store cannot be read."""
+        """Read the keys again if they are old; if the store cannot be read, use the old ones."""
         if self.ring.stale:
             await self._read_keys()
 
     async def _read_keys(self) -> None:
-        self.ring.read_at = time.monotonic()  # others need not begin to read
+        self.ring.read_at = time.monotonic()  # other requests need not read them too
         try:
             await asyncio.to_thread(self.ring.reload)
         except StoreUnavailable as error:
@@ -161,21 +158,22 @@ class PathApp:
         failed = None
         try:
             endpoint = self.endpoints.get("GET" if method == "HEAD" else method)
+            if not self.endpoints:
+                what = f"there is nothing at {scope['path'][:200]}"
+                raise Problem(404, "no_such_path", what, "see /openapi.json")
             if endpoint is None:
-                if not self.endpoints:
-                    raise Problem(
-                        404, "no_such_path", f"there is nothing at {scope['path'][:200]}", "see /openapi.json"
-                    )
                 what, remedy = f"{method[:20]} is not allowed here", f"use {self.allowed}"
                 raise Problem(405, "method_not_allowed", what, remedy, {"Allow": self.allowed})
             key = await authenticate(service, scope, endpoint)
-            reply = await endpoint.handler(Call(service, scope, receive, key))
+            call = Call(service, scope, receive, key)
+            if endpoint.scope is not None and not endpoint.parameters:
+                call.query()  # rejects unknown parameters
+            reply = await endpoint.handler(call)
         except ClientDisconnected:
             return
         except Exception as error:
             problem = to_problem(error)
-            if problem.status == 500:
-                failed = "".join(traceback.format_tb(error.__traceback__)[-3:])
+            failed = "".join(traceback.format_tb(error.__traceback__)[-3:]) if problem.status == 500 else None
             reply = Reply(problem.body(), problem.status, PROBLEM, problem.headers)
         if isinstance(reply, StreamedReply):
             service.metrics.calls.add(route=self.path, method=method, status="200")
@@ -234,17 +232,11 @@ async def _send(send: Send, reply: Reply, head: bool, within: float) -> None:
         *SECURITY_HEADERS,
         PAGE_CSP if reply.media == HTML else DATA_CSP,
     ]
-    names = {name.lower() for name in reply.headers}
-    if "cache-control" not in names:
-        headers.append((b"cache-control", b"no-store"))
-    headers += [(n.lower().encode(), v.encode("latin-1")) for n, v in reply.headers.items()]
+    more = {"cache-control": "no-store", **{name.lower(): value for name, value in reply.headers.items()}}
+    headers += [(name.encode(), value.encode("latin-1")) for name, value in more.items()]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    last = {"type": "http.response.body", "body": b"" if head else reply.body}
-    if len(reply.body) < UNTIMED_BYTES:
-        await send(last)
-    else:
-        async with asyncio.timeout(within):
-            await send(last)
+    async with asyncio.timeout(within if len(reply.body) >= UNTIMED_BYTES else None):
+        await send({"type": "http.response.body", "body": b"" if head else reply.body})
 
 
 async def _stream(service: Service, send: Send, receive: Receive, reply: StreamedReply) -> None:

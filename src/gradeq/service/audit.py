@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from hashlib import blake2b
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Struct
@@ -22,6 +20,7 @@ from gradeq.ledger.values import Row
 from gradeq.rules.ensemble import Ensemble
 from gradeq.service.runtime import IMPORT, LayerRuntime
 from gradeq.service.schemas import decode_json, decode_posting, decode_ticket, encode_id
+from gradeq.service.store import journal_store as journal
 from gradeq.service.store.database import (
     CONTROL,
     CORRECTION,
@@ -33,29 +32,15 @@ from gradeq.service.store.database import (
     StoreTaken,
     StoreUnavailable,
 )
-from gradeq.service.store.journal_store import (
-    MODULUS,
-    PAGE_SIZE,
-    Entry,
-    LayerRow,
-    Store,
-    folded_until,
-    hash_entries,
-    read_fold,
-    read_head,
-    read_initial_hash,
-    read_page,
-    read_snapshots,
-    read_sums,
-)
+from gradeq.service.store.journal_store import MODULUS, Entry, LayerRow, Store
 
 MAX_FAULTS = 5  # faults of one layer that are spelled out
-SavedState = tuple[int, str]  # the state of a layer at work, and the number of the journal that it holds
+SavedState = tuple[int, str]  # the last journal number in a layer's state, and the state
 
 
 @dataclass
 class AuditResult:
-    """The result of auditing one layer; no ``faults`` means all is well. ``read``: rows read this time."""
+    """The result of auditing one layer; no ``faults`` means success. ``read``: rows read this time."""
 
     tenant: str
     name: str
@@ -83,18 +68,17 @@ class AuditCheckpoint(NamedTuple):
     sums: str
 
     def signature(self, secret: bytes, number: int) -> str:
-        """Proof that this store wrote it."""
         text = f"mark {number} {self.seq} {self.entries} {self.hash} {self.sums}"
-        return blake2b(text.encode(), digest_size=16, key=secret).hexdigest()
+        return f"{journal.keyed_hash(secret, text):032x}"
 
 
 def load_checkpoint(connection: Connection, secret: bytes, number: int) -> AuditCheckpoint | None:
-    """The checkpoint of a layer; None without one that this store signed."""
+    """The checkpoint of a layer; None unless this store signed one."""
     for (text,) in connection.execute("SELECT value FROM meta WHERE key = ?", (f"audited {number}",)):
         with suppress(ValueError, TypeError):
-            *fields, signed = json.loads(text)
-            mark = AuditCheckpoint(*fields)
-            return mark if signed == mark.signature(secret, number) else None
+            *fields, signature = json.loads(text)
+            checkpoint = AuditCheckpoint(*fields)
+            return checkpoint if signature == checkpoint.signature(secret, number) else None
     return None
 
 
@@ -104,15 +88,14 @@ def sums_hash(secret: bytes, number: int, sums: Sums) -> str:
     for (name, level), amount in sums.items():
         if amount != NOTHING:
             text = f"{number} {level} {amount.rows} {written(amount.gradient)} {written(amount.moved)} {name}"
-            digest = blake2b(text.encode(), digest_size=16, key=secret).digest()
-            total += int.from_bytes(digest, "big")
+            total += journal.keyed_hash(secret, text)
     return f"{total % MODULUS:x}"
 
 
 class JournalTally:
     """Running sums over a journal: from its beginning with what was folded out of it, or from a checkpoint."""
 
-    carried = 0  # entries up to this number are in the balance of an imported layer
+    imported = 0  # entries up to this number are in the balance of an imported layer
     served = 0  # the number of the last ticket
 
     def __init__(
@@ -124,7 +107,7 @@ class JournalTally:
         checkpoint: AuditCheckpoint | None = None,
     ) -> None:
         self.row, self._secret, self.replay, self.checkpoint = row, secret, replay, checkpoint
-        fold = read_fold(connection, row.number)
+        fold = journal.read_fold(connection, row.number)
         self.runtime = LayerRuntime(row)
         self.gaps = fold.seq  # up to here rows may be missing
         self.labels = 0
@@ -133,23 +116,27 @@ class JournalTally:
         else:
             self.runtime.sums = dict(fold.sums)
             self.seq, self.entries = 0, fold.entries
-            self.hash = (read_initial_hash(connection, secret, row.number) + fold.hash) % MODULUS
+            self.hash = (journal.read_initial_hash(connection, secret, row.number) + fold.hash) % MODULUS
         self.open: set[str] = set()
         self.sizes: dict[Account, tuple[float, float]] = {}  # sums of |g| and |eta g|
-        saved = dict(read_snapshots(connection, row.number)) if replay else {}
+        saved = dict(journal.read_snapshots(connection, row.number)) if replay else {}
         self.states = {seq: (text, f"snapshot at {seq}") for seq, text in saved.items()}
         if replay and fold.seq:
             oldest = min(saved, default=0)
             if oldest < fold.seq:
-                raise StoreDamaged("no snapshot holds what retention took out of the journal")
+                raise StoreDamaged("no snapshot includes the rows that retention removed")
             self.runtime.layer, self.runtime.initial_seq = silenced(from_json(saved[oldest])), oldest
 
     @property
     def last(self) -> int:
         return max(self.seq, self.gaps)
 
+    def take_all(self, connection: Connection, result: AuditResult) -> None:
+        while page := journal.read_page(connection, self.row.number, self.seq):
+            self.take(page, result)
+
     def take(self, page: list[Entry], result: AuditResult) -> None:
-        self.hash = (self.hash + hash_entries(self._secret, self.row.number, page)) % MODULUS
+        self.hash = (self.hash + journal.hash_entries(self._secret, self.row.number, page)) % MODULUS
         self.entries += len(page)
         result.read += len(page)
         for entry in page:
@@ -168,14 +155,14 @@ class JournalTally:
             body = decode_json(entry.body)
             self.runtime.add_imported_sums(body)
             if body["do"] == IMPORT:
-                self.carried = int(body["until"])
+                self.imported = int(body["until"])
                 for account, total in self.runtime.sums.items():
                     self.sizes[account] = abs(rounded(total.gradient)), abs(rounded(total.moved))
         elif entry.kind == TICKET:
             number = decode_ticket(entry.body).number
-            if entry.seq > self.carried and not self.runtime.signed:  # signed ones know an older state
+            if entry.seq > self.imported and not self.runtime.signed:  # signed tickets may come from an older state
                 if number <= self.served:
-                    result.fault(f"entry {entry.seq}: its ticket does not know of those before it")
+                    result.fault(f"entry {entry.seq}: its ticket was served from a state without those before it")
                 self.served = number
             if entry.id in self.open:
                 result.fault(f"entry {entry.seq}: a second ticket with the id {entry.id[:80]}")
@@ -187,7 +174,7 @@ class JournalTally:
                 if entry.id not in self.open and self.checkpoint is None:
                     result.fault(f"entry {entry.seq}: a label without a ticket, id {entry.id[:80]}")
                 self.open.discard(entry.id)
-            if entry.seq > self.carried and self.runtime.add_posting(posting):
+            if entry.seq > self.imported and self.runtime.add_posting(posting):
                 for account, amount in amounts(posting):
                     g, moved = self.sizes.get(account, (0.0, 0.0))
                     self.sizes[account] = (g + abs(rounded(amount.gradient)), moved + abs(rounded(amount.moved)))
@@ -197,24 +184,23 @@ class JournalTally:
     def _compare_state(self, text: str, what: str, result: AuditResult) -> None:
         """Check that the replayed journal gives a saved state to the last bit.
 
-        Fields that the version which saved it did not have are not compared.
+        Fields that are new since it was saved are not compared.
         """
         from_json(text)  # raises if it is damaged
         saved, replayed = json.loads(text), json.loads(self.runtime.layer.to_json())
         if not all(_contains(replayed[part], saved[part]) for part in ("kind", "settings", "state")):
-            result.fault(f"the {what} is not what the journal gives when it is done again")
+            result.fault(f"the {what} differs from the replayed journal")
 
     def compare_head(self, connection: Connection, result: AuditResult) -> None:
-        """Check what the rows add up to against the head and the sums of the store."""
         number = self.row.number
-        head, sums = read_head(connection, number), read_sums(connection, number)
+        head, sums = journal.read_head(connection, number), journal.read_sums(connection, number)
         result.entries, result.labels, result.open = self.entries, self.labels, len(self.open)
         if self.last != head.seq:
             result.fault(f"the journal ends at {self.last}, and the head says {head.seq}")
         if self.entries != head.entries:
             result.fault(f"the journal has {self.entries} entries, and the head says {head.entries}")
         if self.hash != head.hash:
-            result.fault("the rows of the journal or the settings are not those that were written (hash)")
+            result.fault("the rows of the journal or the settings were changed (hash)")
         if self.checkpoint is not None:
             for account, more in self.runtime.sums.items():
                 rows, gradient, moved = sums.get(account, NOTHING)
@@ -222,33 +208,30 @@ class JournalTally:
             if sums_hash(self._secret, number, sums) != self.checkpoint.sums:
                 result.fault(f"the sums are not those of entry {self.checkpoint.seq} and of the rows since")
             return
-        wrong = [
-            name
-            for name, level in self.runtime.sums.keys() | sums.keys()
-            if self.runtime.sums.get((name, level), NOTHING) != sums.get((name, level), NOTHING)
-        ]
+        mine, accounts = self.runtime.sums, self.runtime.sums.keys() | sums.keys()
+        wrong = [account for account in accounts if mine.get(account, NOTHING) != sums.get(account, NOTHING)]
         if wrong:
-            result.fault(f"the sums of {len(wrong)} parameters are not those of the journal: {wrong[0]!r}")
+            result.fault(f"the sums of {len(wrong)} parameters are not those of the journal: {wrong[0][0]!r}")
 
     def compare_accounts(self, result: AuditResult) -> None:
-        """Check the layer's own float sums against the exact ones, and its certificate."""
+        """Compare the layer's float sums with the exact ones, and check its certificate."""
         layer = self.runtime.layer
         if layer.equilibrium().balance == "broken":
             result.fault("the identity is broken: the parameters did not move by the sums of the labels")
-        if self.gaps:  # what the rounding of the rows that were taken out may be is not known
+        if self.gaps:  # the rounding errors of folded rows are unknown
             return
         sums, rule, names = layer.internals.state.sums, layer.internals.rule, layer.internals.names
-        # Weights of an ensemble do not sum up errors: without a final tracker nothing has moved by them.
-        alone = isinstance(rule, Ensemble) and rule.final is None
-        off = 2.0 * ROUNDED * (self.entries + 1)
+        # The weights of an ensemble are no sums of errors: without a final tracker nothing moves by them.
+        fixed = isinstance(rule, Ensemble) and rule.final is None
+        tolerance = 2.0 * ROUNDED * (self.entries + 1)
         for (account, level), total in self.runtime.sums.items():
-            key, found, name = account.rpartition("\x1f")
-            place = names.place(Row((name,), (1.0,), key if found else None))
+            key, separator, name = account.rpartition("\x1f")
+            place = names.place(Row((name,), (1.0,), key if separator else None))
             at = int(place.params[0]) * int(rule.stride) + level * COLUMNS
             floats = sums[at + GRADIENT], sums[at + MOVED]
-            exact = rounded(total.gradient), 0.0 if alone else rounded(total.moved)
+            exact = rounded(total.gradient), 0.0 if fixed else rounded(total.moved)
             terms = zip(floats, exact, self.sizes.get((account, level), (0.0, 0.0)), strict=True)
-            if sums[at + ROWS] != total.rows or any(abs(a - b) > off * c for a, b, c in terms):
+            if sums[at + ROWS] != total.rows or any(abs(a - b) > tolerance * size for a, b, size in terms):
                 result.fault(f"the account of {account!r} is not the sum of its labels")
 
 
@@ -260,12 +243,12 @@ def _contains(value: object, part: object) -> bool:
 
 
 class Auditor:
-    """Audits one store; each audit continues where the last one stopped, unless a full one is asked for."""
+    """Audits one store; an audit of the tail continues where the last one stopped."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._tallies: dict[int, JournalTally] = {}
-        self._checkpoints: dict[int, int] = {}  # where those of the layers are
+        self._checkpoints: dict[int, int] = {}  # journal numbers of saved checkpoints, by layer
 
     def tail(self, row: LayerRow) -> AuditResult:
         """Audit the rows since the last audit, all sums and the head (level 1)."""
@@ -279,10 +262,10 @@ class Auditor:
                     self._checkpoints[row.number] = tally.seq
         return result
 
-    def full(self, row: LayerRow, at_work: SavedState | None = None) -> AuditResult:
+    def full(self, row: LayerRow, running: SavedState | None = None) -> AuditResult:
         """Replay all rows and compare sums, head, snapshots and the running layer (level 2)."""
         result = AuditResult(row.tenant, row.name, replayed=True)
-        tally = self._read_rows(row, result, at_work=at_work)
+        tally = self._read_rows(row, result, running=running)
         if not result.faults:
             tally.compare_accounts(result)
         return result
@@ -291,33 +274,32 @@ class Auditor:
         """Audit the rows since the checkpoint; None without one."""
         result, number = AuditResult(row.tenant, row.name), row.number
         with self.store.driver.reading() as connection:
-            mark = load_checkpoint(connection, self.store.secret, number)
-            if mark is None or not folded_until(connection, number) <= mark.seq <= read_head(connection, number).seq:
+            checkpoint = load_checkpoint(connection, self.store.secret, number)
+            first, last = journal.folded_until(connection, number), journal.read_head(connection, number).seq
+            if checkpoint is None or not first <= checkpoint.seq <= last:
                 return None
-            tally = JournalTally(connection, self.store.secret, row, checkpoint=mark)
-            while page := read_page(connection, number, tally.seq):
-                tally.take(page, result)
+            tally = JournalTally(connection, self.store.secret, row, checkpoint=checkpoint)
+            tally.take_all(connection, result)
             tally.compare_head(connection, result)
         return result
 
     def _read_rows(
-        self, row: LayerRow, result: AuditResult, tally: JournalTally | None = None, at_work: SavedState | None = None
+        self, row: LayerRow, result: AuditResult, tally: JournalTally | None = None, running: SavedState | None = None
     ) -> JournalTally:
-        """Take the rows that a tally lacks, and compare what they add up to with head and sums.
+        """Take the rows that a tally lacks, and compare them with head and sums.
 
-        A view of the database that is kept for long keeps all that is written meanwhile in the log; so each page has
-        one of its own, and the last page, head and sums have one together. If rows are taken out meanwhile, all
-        begins again.
+        A long read transaction would make the log of the database grow, so each page has its own; the last page, head
+        and sums share one. If rows are folded meanwhile, the audit starts again.
         """
         while True:
             with self.store.driver.reading() as connection:
-                if tally is None or folded_until(connection, row.number) > tally.last:
+                if tally is None or journal.folded_until(connection, row.number) > tally.last:
                     result.read, result.faults = 0, []
                     tally = JournalTally(connection, self.store.secret, row, result.replayed)
-                    if at_work is not None:
-                        tally.states[at_work[0]] = at_work[1], "layer at work"
-                page = read_page(connection, row.number, tally.seq)
-                if len(page) < PAGE_SIZE:
+                    if running is not None:
+                        tally.states[running[0]] = running[1], "running layer"
+                page = journal.read_page(connection, row.number, tally.seq)
+                if len(page) < journal.PAGE_SIZE:
                     tally.take(page, result)
                     tally.compare_head(connection, result)
                     return tally
@@ -326,8 +308,8 @@ class Auditor:
     def _save_checkpoint(self, tally: JournalTally) -> None:
         number, secret = tally.row.number, self.store.secret
         sums = sums_hash(secret, number, tally.runtime.sums)
-        mark = AuditCheckpoint(tally.last, tally.entries, f"{tally.hash:x}", sums)
-        row = f"audited {number}", json.dumps([*mark, mark.signature(secret, number)])
+        checkpoint = AuditCheckpoint(tally.last, tally.entries, f"{tally.hash:x}", sums)
+        row = f"audited {number}", json.dumps([*checkpoint, checkpoint.signature(secret, number)])
         with self.store.write() as tx:
             tx.connection.execute("DELETE FROM meta WHERE key = ?", row[:1])
             tx.connection.execute("INSERT INTO meta (key, value) VALUES (?, ?)", row)
@@ -370,27 +352,25 @@ def compare_receipts(store: Store, number: int, receipts: Sequence[Receipt]) -> 
     by_id = f"SELECT own.seq, own.kind, own.id FROM {wanted} journal AS own ON {same}"
     by_seq = "SELECT seq, kind, id FROM journal WHERE layer = ? AND seq = ?"
     with store.driver.reading() as connection:
-        found = [*connection.execute(by_id, (ids, number))]
+        matches = [*connection.execute(by_id, (ids, number))]
         for _, _, seq in receipts:
-            found += connection.execute(by_seq, (number, seq))
-        folded = folded_until(connection, number)
-    rows = sorted({(int(seq), int(kind), str(text)) for seq, kind, text in found})
-    times = Counter((kind, text) for _, kind, text in rows if kind in (TICKET, POSTING))
-    at = {seq: (kind, text) for seq, kind, text in rows}
-    last = {(kind, text): seq for seq, kind, text in rows}
+            matches += connection.execute(by_seq, (number, seq))
+        folded = journal.folded_until(connection, number)
+    numbers: dict[tuple[int, str], list[int]] = {}
+    for seq, kind, text in sorted({(int(seq), int(kind), str(text)) for seq, kind, text in matches}):
+        numbers.setdefault((kind, text), []).append(seq)
     result = ReceiptComparison(len(receipts), [], [], [], 0)
-    for kind, id, seq in receipts:
-        text, kinds = encode_id(id), RECEIPT_KINDS[kind]
-        if times[kinds[0], text] > 1:
-            result.doubled.append((kind, id))
-        row = at.get(seq)
-        if row is not None and row[1] == text and row[0] in kinds:
+    for name, id, seq in receipts:
+        each = [numbers.get((kind, encode_id(id)), []) for kind in RECEIPT_KINDS[name]]
+        if len(each[0]) > 1:
+            result.doubled.append((name, id))
+        stored = [number for some in each for number in some]
+        if seq in stored:
             continue
-        now = max((last.get((one, text), 0) for one in kinds), default=0)
-        if now:
-            result.moved.append((kind, id, seq, now))
+        if stored:
+            result.moved.append((name, id, seq, max(stored)))
         elif seq <= folded:
             result.folded += 1
         else:
-            result.missing.append((kind, id))
+            result.missing.append((name, id))
     return result

@@ -31,7 +31,7 @@ class ApiKey:
     hash: str
     scopes: frozenset[str]
     created: float
-    revoked: float | None  # from when on it is no good
+    revoked: float | None
 
     def is_active(self, now: float) -> bool:
         return self.revoked is None or now < self.revoked
@@ -57,11 +57,10 @@ def hash_key(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-DUMMY_HASH = hash_key("")  # compared with where there is no such key: takes as long
+DUMMY_HASH = hash_key("")  # compared if there is no such key, so that this takes as long
 
 
 def read_keys(store: Store) -> list[ApiKey]:
-    """All keys, revoked ones included, oldest first."""
     with store.driver.reading() as connection:
         rows = connection.execute(f"SELECT {KEY_COLUMNS} FROM api_keys ORDER BY number")
         return [
@@ -106,11 +105,10 @@ class KeyRing:
         return time.monotonic() - self.read_at > self._stale
 
     def find(self, text: str) -> ApiKey | None:
-        """The key with this text, if it exists and is active."""
         form = KEY_PATTERN.fullmatch(text)
         key = self._by_prefix.get(form[1]) if form else None
         same = hmac.compare_digest(hash_key(text), key.hash if key else DUMMY_HASH)
-        return key if key is not None and same and key.is_active(time.time()) else None
+        return key if key and same and key.is_active(time.time()) else None
 
     def may_be_new(self, text: str) -> bool:
         """Whether this may be a key created since the keys were read."""
@@ -119,10 +117,8 @@ class KeyRing:
 
     def by_number(self, number: int) -> ApiKey | None:
         """The key with this number, if it is active."""
-        for key in self._by_prefix.values():
-            if key.number == number:
-                return key if key.is_active(time.time()) else None
-        return None
+        keys = (key for key in self._by_prefix.values() if key.number == number and key.is_active(time.time()))
+        return next(keys, None)
 
     def by_prefix(self, prefix: str) -> ApiKey | None:
         """The key with this prefix, active or not."""
@@ -140,7 +136,6 @@ class Sessions:
         self._secret = hmac.digest(secret, b"gradeq session", sha256)
 
     def cookie(self, number: int, secure: bool) -> str:
-        """The header that sets the cookie for a key."""
         value = f"{number}.{int(time.time()) + SESSION_SECONDS}"
         ending = f"Max-Age={SESSION_SECONDS}{'; Secure' if secure else ''}"
         return f"{COOKIE}={value}.{self._sign(value)}; HttpOnly; SameSite=Strict; Path=/; {ending}"
@@ -158,7 +153,7 @@ class Sessions:
         return None
 
     def token(self, cookies: str) -> str:
-        """The token that our pages send with their buttons; other sites can neither read nor guess it."""
+        """The token that the buttons of our pages send; other sites cannot read or guess it."""
         return self._sign(f"token {cookies}") if self.key_number(cookies) is not None else ""
 
     def is_valid_token(self, cookies: str, token: str) -> bool:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -51,18 +51,18 @@ class FutureBridge:
         return answer.result()
 
     def _deliver(self) -> None:
-        self._scheduled = False  # before looking: what is added from now on rings again
+        self._scheduled = False  # first: futures that are added from now on schedule another delivery
         while self._done:
             waiting = self._done.popleft()
-            if not waiting.done():  # else the caller has left
+            if not waiting.done():  # otherwise the caller has left
                 waiting.set_result(None)
 
 
 BATCH_SIZE = 1_000  # items in one transaction, the first request apart
 QUEUE_LIMIT = 10_000  # items that may wait
-STALE_AFTER = 10.0  # seconds without a look at what others wrote, until answers say so
-POLL_SECONDS = 0.2  # seconds between two looks at what other servers wrote
-MATURITY_POLL_SECONDS = 1.0  # seconds between two looks for labels that have become due
+STALE_AFTER = 10.0  # seconds without reading what other servers wrote, until answers are marked stale
+POLL_SECONDS = 0.2  # seconds between two readings of what other servers wrote
+MATURITY_POLL_SECONDS = 1.0  # seconds between two searches for labels that are due
 SNAPSHOT_EVERY = 20_000  # entries of a journal between two snapshots
 
 UNAVAILABLE = (StoreUnavailable, StoreTaken)
@@ -71,13 +71,13 @@ READ_ONLY = "this server is read-only; send it to a server that writes"
 
 @dataclass
 class QueuedWork:
-    """Work that a client asked for."""
+    """Work for one layer; ``items`` are predictions, which are served without the store when it cannot write."""
 
     key: LayerKey
     do: Callable[[Transaction], object]
-    size: int
-    items: Sequence[Prediction]  # of predictions: served without the store when it cannot write
-    answer: Future[Any]
+    size: int = 0
+    items: Sequence[Prediction] = ()
+    answer: Future[Any] = field(default_factory=Future)
 
 
 @dataclass
@@ -112,13 +112,12 @@ class Desk:
         self._broken: StoreStopped | None = None
         self._thread: threading.Thread | None = None
         self._subscribers: list[Callable[[dict[LayerKey, int]], None]] = []
-        self.on_divergence: Callable[[LayerRuntime], None] = lambda runtime: None  # told of layers that diverged
+        self.on_divergence: Callable[[LayerRuntime], None] = lambda runtime: None
         self.health = DeskHealth(writable=not store.read_only)
 
     # Life
 
     def start(self) -> None:
-        """Load all layers and start the thread; a store that cannot be shared is locked."""
         if not self.store.read_only:
             self.store.serve(self.clock())
         self.layers.load_all()
@@ -133,24 +132,21 @@ class Desk:
         if self._thread is not None:
             self._thread.join()
         if not self.store.read_only and self._broken is None:
-            try:
-                with self.store.write() as tx:
-                    for runtime in self.layers:
-                        self._save(tx, runtime)
-            except GradeqError:
-                pass  # the journal has it all
+            with suppress(GradeqError), self.store.write() as tx:  # without snapshots the journal is replayed
+                for runtime in self.layers:
+                    self._save(tx, runtime)
 
     def subscribe(self, subscriber: Callable[[dict[LayerKey, int]], None]) -> Callable[[], None]:
         """Call ``subscriber`` after each commit with the journal numbers that grew; returns how to unsubscribe."""
         self._subscribers.append(subscriber)
         return lambda: self._subscribers.remove(subscriber)
 
-    # What can be asked
+    # Work for clients
 
     def predict(
         self, tenant: str, name: str, items: Sequence[Prediction], author: int = 0, atomic: bool = False
     ) -> Future[list[ItemAnswer]]:
-        """Serve predictions; answered when their tickets are on disk, at once where tickets are signed."""
+        """Serve predictions; answered when their tickets are on disk, or at once if tickets are signed."""
         runtime = self.runtime(tenant, name)
         if runtime.signed or self.store.read_only:
             answers: Future[list[ItemAnswer]] = Future()
@@ -161,9 +157,7 @@ class Desk:
     def label(
         self, tenant: str, name: str, items: Sequence[Label], author: int = 0, atomic: bool = False
     ) -> Future[list[ItemAnswer]]:
-        """Learn from labels; answered when their postings are on disk."""
-        runtime = self.layers.get((tenant, name))
-        return self._enqueue(runtime.key, lambda tx: tx.label(items, author, atomic), len(items))
+        return self._enqueue(self.runtime(tenant, name).key, lambda tx: tx.label(items, author, atomic), len(items))
 
     def control(
         self, tenant: str, name: str, do: str, arguments: JsonObject | None = None, author: int = 0
@@ -176,13 +170,13 @@ class Desk:
         def number_or_error(transaction: Transaction) -> int | GradeqError:
             try:
                 return transaction.control(do, arguments or {}, author)
-            except GradeqError as error:  # refused, and nothing has changed: the commit need not fail for it
+            except GradeqError as error:  # rejected without a change: the other works can be committed
                 return error
 
         return self._enqueue(runtime.key, number_or_error, 1)
 
     def undo(self, tenant: str, name: str, key: int, author: int = 0) -> UndoCounts:
-        """Take back every label of a key, in batches, so that other requests go in between."""
+        """Take back every label of a key, in batches, so that other requests are served in between."""
         counts, after = UndoCounts(), 0
         until = self.store.head(self.runtime(tenant, name).number).seq  # other servers' labels are undone too
         while after < until:
@@ -192,7 +186,6 @@ class Desk:
         return counts
 
     def copy(self, tenant: str, name: str) -> Future[tuple[int, str]]:
-        """A layer's saved state and the number of the last journal entry in it."""
         return self._enqueue(self.runtime(tenant, name).key, lambda tx: tx.copy(), 1)
 
     def create(self, tenant: str, name: str, spec: JsonObject, state: str | None = None) -> bool:
@@ -217,7 +210,7 @@ class Desk:
         return False
 
     def remove(self, tenant: str, name: str) -> None:
-        """Take a layer out of use; its journal stays in the store."""
+        """Remove a layer; its journal stays in the store."""
         if self.store.read_only:
             raise StoreUnavailable(READ_ONLY)
         with self.layers.lock:
@@ -246,8 +239,7 @@ class Desk:
     ) -> Future[T]:
         if self.store.read_only:
             raise StoreUnavailable(READ_ONLY)
-        answer: Future[T] = Future()
-        work = QueuedWork(key, do, size, items, answer)
+        work = QueuedWork(key, do, size, items)
         with self._wake:
             if self._stopping:
                 raise StoreUnavailable("the server is shutting down; retry later")
@@ -256,29 +248,29 @@ class Desk:
             self._queue.append(work)
             self.health.waiting += work.size
             self._wake.notify()
-        return answer
+        return work.answer
 
     def _run(self) -> None:
         looked = time.monotonic()
         while True:
             if self.store.shared and time.monotonic() - looked > POLL_SECONDS:
-                with suppress(GradeqError):  # a commit will say so
+                with suppress(GradeqError):  # the next commit reports it
                     self.layers.refresh()
                 looked = time.monotonic()
             with self._wake:
                 if not self._queue and not self._stopping:
                     # Labels of some layers become due without any work.
-                    maturing = any(runtime.maturity for runtime in [*self.layers.runtimes.values()])
+                    maturing = any(runtime.maturity for runtime in self.layers)
                     idle = POLL_SECONDS if self.store.shared else MATURITY_POLL_SECONDS if maturing else None
                     self._wake.wait(idle)
-                if not self._queue and not self._stopping and not self.store.read_only:
+                if not self._queue and self._stopping:
+                    return
+                if not self._queue and not self.store.read_only:
                     now = self.clock()
                     for runtime in self.layers:
                         if runtime.maturity and not runtime.stopped and runtime.is_due(now):
-                            self._queue.append(QueuedWork(runtime.key, lambda tx: None, 0, (), Future()))
+                            self._queue.append(QueuedWork(runtime.key, lambda tx: None))
                 if not self._queue:
-                    if self._stopping:
-                        return
                     continue
                 batch = [self._queue.popleft()]
                 size = batch[0].size
@@ -289,7 +281,7 @@ class Desk:
             self._run_batch(batch)
 
     def _run_batch(self, batch: list[QueuedWork]) -> None:
-        """Commit a batch; if it fails, commit its works one by one, so that none spoils another."""
+        """Commit a batch; if it fails, commit its works one by one, so that none blocks another."""
         began = time.monotonic()
         transactions: dict[LayerKey, Transaction] = {}
         failure: BaseException | None = None
@@ -335,7 +327,7 @@ class Desk:
     def _commit(
         self, batch: list[QueuedWork], transactions: dict[LayerKey, Transaction], until_committed: ExitStack
     ) -> list[object]:
-        """Do all works in one transaction; their answers, or why one could not begin."""
+        """Do all works in one transaction; their answers, or the errors of layers that cannot be opened."""
         results: list[object] = []
         with self.store.write() as tx:
             closed = self._open_transactions(tx, {work.key for work in batch}, transactions)
@@ -362,19 +354,20 @@ class Desk:
     def _open_transactions(
         self, tx: StoreWriter, keys: set[LayerKey], transactions: dict[LayerKey, Transaction]
     ) -> dict[LayerKey, Exception]:
-        """Transactions of these layers, locked in one order by all servers; and why others cannot be opened."""
+        """Open transactions of these layers, in the same order on all servers; return why others cannot be opened."""
         closed: dict[LayerKey, Exception] = {}
-        runtimes: dict[LayerKey, LayerRuntime] = {}
+        runtimes: list[LayerRuntime] = []
         for key in keys:
             try:
-                runtimes[key] = self.layers.current(key)
+                runtimes.append(self.layers.current(key))
             except (LayerStopped, NoSuchLayer) as error:
                 closed[key] = error
-        for key, runtime in sorted(runtimes.items(), key=lambda one: one[1].number):
+        for runtime in sorted(runtimes, key=lambda runtime: runtime.number):
+            key = runtime.key
             try:
                 try:
                     transactions[key] = Transaction(runtime, tx, self.clock(), self.store.secret)
-                except NoSuchLayer:  # deleted by another server, which may have made a new one of this name
+                except NoSuchLayer:  # deleted by another server, which may have created a new one of this name
                     self.layers.forget(key)
                     transactions[key] = Transaction(self.layers.get(key), tx, self.clock(), self.store.secret)
             except (LayerStopped, NoSuchLayer) as error:
@@ -407,5 +400,5 @@ class Desk:
 
     def _save(self, tx: StoreWriter, runtime: LayerRuntime) -> None:
         if runtime.head.seq > runtime.snapshot_seq and not runtime.stale:
-            tx.keep_snapshot(runtime.number, runtime.head.seq, runtime.layer.to_json(), self.clock())
+            tx.save_snapshot(runtime.number, runtime.head.seq, runtime.layer.to_json(), self.clock())
             runtime.snapshot_seq = runtime.head.seq

@@ -8,21 +8,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Struct
 
 from gradeq.service.audit import Receipt, ReceiptComparison, compare_receipts
-from gradeq.service.layer_endpoints import KEY_PROBLEMS, caller_key, read_layer
+from gradeq.service.layer_endpoints import LAYER
 from gradeq.service.problems import Problem, split_remedy
 from gradeq.service.requests import (
+    BODY_PROBLEMS,
     Call,
     Endpoint,
     Item,
     ItemReader,
     Reply,
     encode,
-    explain_validation,
-    read_object,
+    read_struct,
     rejected_item,
 )
 from gradeq.service.schemas import ACCEPTED, ItemAnswer, Label, Prediction, not_applied
@@ -38,16 +37,17 @@ Ask = Callable[[str, str, Sequence[Item], int, bool], Future[list[ItemAnswer]]]
 
 
 async def predict(call: Call) -> Reply:
+    """Adjust one prediction of your model, or a list of them."""
     return await _process_items(call, PREDICTIONS, call.service.desk.predict)
 
 
 async def label(call: Call) -> Reply:
+    """Send one label, or a list of them: in any order, however late; ids make retries safe."""
     return await _process_items(call, LABELS, call.service.desk.label)
 
 
 async def _process_items(call: Call, reader: ItemReader[Item], ask: Ask[Item]) -> Reply:
-    service, key = call.service, call.key
-    assert key is not None
+    service, key = call.service, call.caller
     flag = call.query(atomic="false")["atomic"]
     if flag not in ("true", "false"):
         raise Problem(400, "bad_parameter", f"atomic is {flag[:40]!r}", "give true or false")
@@ -59,16 +59,14 @@ async def _process_items(call: Call, reader: ItemReader[Item], ask: Ask[Item]) -
         sent = _reject_repeated_ids(sent)
     items = [item for item in sent if not isinstance(item, ItemAnswer)]
     if len(items) == len(sent) or not atomic:
-        name = call.path_param("name")
-        arguments = (key.tenant, name, items, key.number, atomic)
-        if len(items) > INLINE_ITEMS or (key.tenant, name) not in service.desk.layers.runtimes:
-            waiting = await asyncio.to_thread(lambda: ask(*arguments))
+        arguments = (key.tenant, call.layer, items, key.number, atomic)
+        if len(items) > INLINE_ITEMS or (key.tenant, call.layer) not in service.desk.layers.runtimes:
+            work = await asyncio.to_thread(lambda: ask(*arguments))
         else:
-            waiting = ask(*arguments)
-        answers = await service.bridge.wait(waiting)
-        if len(items) < len(sent):
-            following = iter(answers)
-            answers = [one if isinstance(one, ItemAnswer) else next(following) for one in sent]
+            work = ask(*arguments)
+        answers = await service.bridge.wait(work)
+        following = iter(answers)
+        answers = [one if isinstance(one, ItemAnswer) else next(following) for one in sent]
     else:
         answers = [one if isinstance(one, ItemAnswer) else not_applied(one.id) for one in sent]
     for answer in answers:
@@ -95,23 +93,6 @@ def _reject_repeated_ids(sent: Sequence[Item | ItemAnswer]) -> list[Item | ItemA
     return checked
 
 
-ITEM_PROBLEMS = (400, 401, 403, 408, 413, 415, 429, 503)
-ITEM_RESPONSES = {200: ItemAnswer | list[ItemAnswer], 409: ItemAnswer, 422: ItemAnswer | list[ItemAnswer]}
-
-ENDPOINTS = (
-    Endpoint(
-        "POST", "/v1/layers/{name}/predictions", "predict", predict,
-        "Adjust one prediction of your model, or a list of them.",
-        Prediction | list[Prediction], ITEM_RESPONSES, (404, *ITEM_PROBLEMS), ATOMIC,
-    ),
-    Endpoint(
-        "POST", "/v1/layers/{name}/labels", "label", label,
-        "Send one label, or a list of them: in any order, however late; ids make retries safe.",
-        Label | list[Label], {**ITEM_RESPONSES, 404: ItemAnswer, 410: ItemAnswer}, (404, *ITEM_PROBLEMS), ATOMIC,
-    ),
-)  # fmt: skip
-
-
 class ReceiptList(Struct, forbid_unknown_fields=True):
     """Receipts of a client: kind ("ticket" of a prediction, "posting" of a label), id, journal number."""
 
@@ -133,31 +114,29 @@ class AuditAnswer(Struct):
 
 
 async def audit_receipts(call: Call) -> Reply:
-    call.query()
-    name, tenant, service = call.path_param("name"), caller_key(call).tenant, call.service
-    body = await call.body(service.limits.body)
-    sent = read_object(body) if body else {}
-    try:
-        given = msgspec.convert(sent, ReceiptList).receipts
-    except msgspec.ValidationError as error:
-        remedy = 'send {"receipts": [["ticket", "order-17", 1], ["posting", "order-17", 2]]}'
-        raise Problem(422, "bad_receipts", explain_validation(str(error), sent)[0], remedy) from None
-    if len(given) > service.limits.items:
-        what = f"{len(given):,} receipts, the limit is {service.limits.items:,}"
+    """Compare your receipts with the journal: which events are missing, doubled or moved."""
+    service = call.service
+    remedy = 'send {"receipts": [["ticket", "order-17", 1], ["posting", "order-17", 2]]}'
+    body = await call.body(service.limits.body) or b"{}"
+    receipts = read_struct(body, ReceiptList, "bad_receipts", remedy).receipts
+    if len(receipts) > service.limits.items:
+        what = f"{len(receipts):,} receipts, the limit is {service.limits.items:,}"
         raise Problem(413, "too_many_items", what, "send them in several calls")
-    number, head = await read_layer(call, lambda runtime: (runtime.number, runtime.head))
-    found = await asyncio.to_thread(compare_receipts, service.store, number, given)
-    confirmed = not (found.missing or found.doubled or found.moved)
-    service.log("audit", layer=name, tenant=tenant, receipts=len(given), borne_out=confirmed)
-    at, last = service.watch.results.get((tenant, name), (None, None))
+    number, head = await call.read_layer(lambda runtime: (runtime.number, runtime.head))
+    compared = await asyncio.to_thread(compare_receipts, service.store, number, receipts)
+    confirmed = not (compared.missing or compared.doubled or compared.moved)
+    call.log("audit", receipts=len(receipts), borne_out=confirmed)
+    at, last = service.watch.results.get((call.caller.tenant, call.layer), (None, None))
     faults = [*(last.faults if last else ()), *([head.stopped] if head.stopped else ())]
-    return Reply(encode(AuditAnswer(name, confirmed and not faults, head.seq, at, faults, found)))
+    return Reply(encode(AuditAnswer(call.layer, confirmed and not faults, head.seq, at, faults, compared)))
 
 
-AUDIT_ENDPOINTS = (
-    Endpoint(
-        "POST", "/v1/layers/{name}/audit", "", audit_receipts,
-        "Compare your receipts with the journal: which events are missing, doubled or moved.",
-        ReceiptList, {200: AuditAnswer}, (400, 404, 408, 413, 415, 422, 503, *KEY_PROBLEMS),
-    ),
-)  # fmt: skip
+ITEM_RESPONSES = {200: ItemAnswer | list[ItemAnswer], 409: ItemAnswer, 422: ItemAnswer | list[ItemAnswer]}
+LABEL_RESPONSES = {**ITEM_RESPONSES, 404: ItemAnswer, 410: ItemAnswer}
+PREDICTION_BODY, LABEL_BODY = Prediction | list[Prediction], Label | list[Label]
+PROBLEMS = (404, *BODY_PROBLEMS)
+ENDPOINTS = (
+    Endpoint("POST", f"{LAYER}/predictions", "predict", predict, ITEM_RESPONSES, PROBLEMS, PREDICTION_BODY, ATOMIC),
+    Endpoint("POST", f"{LAYER}/labels", "label", label, LABEL_RESPONSES, PROBLEMS, LABEL_BODY, ATOMIC),
+    Endpoint("POST", f"{LAYER}/audit", "", audit_receipts, {200: AuditAnswer}, PROBLEMS, ReceiptList),
+)

@@ -6,12 +6,11 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct
 
 from gradeq.certificates.figures import learning_of
 from gradeq.records import as_dict
@@ -25,10 +24,19 @@ from gradeq.report.state_facts import (
     state_sentence,
     with_coverage_bound,
 )
-from gradeq.service.auth import ApiKey
 from gradeq.service.maintenance import export_state
 from gradeq.service.problems import LayerStopped, NoSuchLayer, Problem, with_setting_names
-from gradeq.service.requests import Call, Endpoint, Reply, encode, explain_validation, read_object
+from gradeq.service.requests import (
+    BODY_PROBLEMS,
+    KEY_PROBLEMS,
+    READ_PROBLEMS,
+    Call,
+    Endpoint,
+    Reply,
+    encode,
+    read_object,
+    read_struct,
+)
 from gradeq.service.schemas import decode_id, decode_json
 from gradeq.service.store.database import KINDS, JsonObject
 
@@ -43,7 +51,7 @@ MAX_PARAMETERS = 1_000  # parameters and groups of one answer
 
 
 class FigurePair(Struct):
-    """A figure of the raw predictions and of the served ones; null where there is none."""
+    """A figure of the raw predictions and of the served ones; null without labels."""
 
     before: float | None
     after: float | None
@@ -69,17 +77,15 @@ class LayerStatus(Struct):
 
 
 def layer_status(runtime: LayerRuntime) -> LayerStatus:
-    row, traffic, stopped = runtime.row, runtime.layer.traffic, runtime.stopped
-    served, labelled = int(traffic["served"]), int(traffic["labelled"])
+    row, stopped = runtime.row, runtime.stopped
+    served, labelled = (int(runtime.layer.traffic[name]) for name in ("served", "labelled"))
     settings = {name: value for name, value in row.spec.items() if name not in ("kind", "state")}
-    return LayerStatus(
-        row.name, str(row.spec["kind"]), settings, row.created, served, labelled, max(0, served - labelled),
-        runtime.head.seq, not runtime.layer.frozen and not stopped, stopped,
-    )  # fmt: skip
+    counts = (served, labelled, max(0, served - labelled), runtime.head.seq)
+    learning = not runtime.layer.frozen and not stopped
+    return LayerStatus(row.name, str(row.spec["kind"]), settings, row.created, *counts, learning, stopped)
 
 
 def all_layer_statuses(desk: Desk, tenant: str) -> list[LayerStatus]:
-    """The status of all layers of a tenant, damaged ones included."""
     statuses = []
     for name in desk.names(tenant):
         try:
@@ -133,8 +139,10 @@ def equilibrium_answer(runtime: LayerRuntime) -> EquilibriumAnswer:
     layer: Layer = runtime.layer
     reached, traffic = layer.equilibrium(), layer.traffic
     coverage = coverage_as_json(layer, reached).get("coverage")
-    some = bool(reached.rows)
-    bias = FigurePair(reached.bias_before if some else None, reached.bias_after if some else None)
+    bias = loss = FigurePair(None, None)
+    if reached.rows:
+        bias = FigurePair(reached.bias_before, reached.bias_after)
+        loss = FigurePair(reached.loss_before, reached.loss_after)
     theta = getattr(layer, "theta", {})
     return EquilibriumAnswer(
         layer=runtime.row.name,
@@ -144,11 +152,7 @@ def equilibrium_answer(runtime: LayerRuntime) -> EquilibriumAnswer:
         served=int(traffic["served"]),
         labelled=int(traffic["labelled"]),
         step=layer.step,
-        loss={
-            "name": reached.loss_name,
-            "before": reached.loss_before if some else None,
-            "after": reached.loss_after if some else None,
-        },
+        loss={"name": reached.loss_name, "before": loss.before, "after": loss.after},
         certificate=_certificate(layer, reached),
         groups=groups_as_json(layer, reached)[:MAX_PARAMETERS],
         parameters=len(reached.coordinates),
@@ -188,16 +192,15 @@ def _certificate(layer: Layer, reached: Equilibrium) -> JsonObject:
 NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 CONTROLS = 'send {"do": "freeze"}, "resume" or "reset_in_flight", or {"do": "set_step", "eta": 0.02}'
 PAGE = 1_000  # rows of the journal in one answer
-T = TypeVar("T")
 
 
 class Settings(Struct):
     """The settings of a layer under their Python names, with its kind: {"kind": "debias", "groups": ["region"]}.
 
     ``keyed``: a state for each key. ``tickets``: "signed" for tickets that come back with the labels. ``max_names``:
-    groups, keys or players that are kept apart. ``state``: what ``to_json`` of the library or ``--state`` of the
-    command line wrote, to go on from there; it knows its kind and settings. Whatever else the class of the layer
-    takes is taken here too.
+    number of distinct groups, keys or players. ``state``: a saved state of the library (``to_json``) or the command
+    line (``--state``) to start from; it includes kind and settings. All other settings of the layer's class are
+    accepted too.
     """
 
     kind: Literal["conformal", "debias", "elo", "ensemble", "interval", "quantile", "quantiles"] | None = None
@@ -210,14 +213,14 @@ class Settings(Struct):
 
 
 class LayerCreated(Struct):
-    """Whether the layer is new; false: it was there with the same settings."""
+    """Whether the layer is new; false if it existed with the same settings."""
 
     layer: str
     created: bool
 
 
 class LayerRemoved(Struct):
-    """The layer is out of use and its name is free; its journal stays in the store."""
+    """The layer was removed and its name is free; its journal stays in the store."""
 
     layer: str
     removed: bool = True
@@ -247,8 +250,8 @@ class UndoRequest(Struct, forbid_unknown_fields=True):
 class UndoAnswer(Struct):
     """How many labels of the key were taken back, replaced by the one before, or ``left`` as they are.
 
-    ``left``: another key corrected them since, or they taught nothing (received during a freeze, or ties that the
-    layer drops). Repeating the call takes nothing back and gives the same ``left``.
+    ``left``: another key corrected them since, or nothing was learned from them (received during a freeze, or dropped
+    ties). Repeating the call takes nothing back and gives the same ``left``.
     """
 
     layer: str
@@ -277,13 +280,12 @@ class JournalPage(Struct):
 
 
 async def create_layer(call: Call) -> Reply:
-    name = call.path_param("name")
-    call.query()
+    """Create a layer; repeating the call changes nothing."""
+    name, key, service = call.layer, call.caller, call.service
     if not re.fullmatch(NAME, name):
-        rule = "give 1 to 100 letters, digits, points, hyphens and underscores, a letter or digit first"
-        raise Problem(422, "bad_name", f"the layer's name {name[:120]!r}", rule)
-    spec = read_object(await call.body(call.service.limits.settings_body))
-    key, service = caller_key(call), call.service
+        rule = "give 1 to 100 letters, digits, dots, hyphens or underscores, starting with a letter or digit"
+        raise Problem(422, "bad_name", f"the layer's name is {name[:120]!r}", rule)
+    spec = read_object(await call.body(service.limits.settings_body))
     state = spec.pop("state", None)
     text = state if isinstance(state, str) or state is None else json.dumps(state)
 
@@ -295,156 +297,100 @@ async def create_layer(call: Call) -> Reply:
         return service.desk.create(key.tenant, name, spec, text)
 
     created = await asyncio.to_thread(create)
-    service.log("layer", layer=name, tenant=key.tenant, created=created, key=key.prefix)
+    call.log("layer", created=created)
     return Reply(encode(LayerCreated(name, created)), 201 if created else 200)
 
 
 async def delete_layer(call: Call) -> Reply:
-    name, key = call.path_param("name"), caller_key(call)
-    call.query()
-    await asyncio.to_thread(call.service.desk.remove, key.tenant, name)
-    call.service.log("layer", layer=name, tenant=key.tenant, removed=True, key=key.prefix)
-    return Reply(encode(LayerRemoved(name)))
+    """Remove a layer; its journal stays in the store."""
+    await asyncio.to_thread(call.service.desk.remove, call.caller.tenant, call.layer)
+    call.log("layer", removed=True)
+    return Reply(encode(LayerRemoved(call.layer)))
 
 
 async def control_layer(call: Call) -> Reply:
-    name, key = call.path_param("name"), caller_key(call)
-    call.query()
-    body = read_object(await call.body(100_000))
-    try:
-        asked = convert(body, ControlRequest)
-    except ValidationError as error:
-        raise Problem(422, "bad_control", explain_validation(str(error), body)[0], CONTROLS) from None
-    given = {} if asked.eta is None else {"eta": asked.eta}
-    if (asked.do == "set_step") != bool(given):
-        step = "no eta" if asked.eta is None else f"eta {asked.eta:g}"
-        raise Problem(422, "bad_control", f'do is "{asked.do}" with {step}', CONTROLS)
-    if not await read_layer(call, lambda runtime: hasattr(runtime.layer, asked.do)):
-        what = f"a layer of this kind cannot do {asked.do}"
+    """Freeze, resume, reset_in_flight or set_step; recorded in the journal."""
+    control = read_struct(await call.body(100_000), ControlRequest, "bad_control", CONTROLS)
+    arguments = {} if control.eta is None else {"eta": control.eta}
+    if (control.do == "set_step") != bool(arguments):
+        step = "no eta" if control.eta is None else f"eta {control.eta:g}"
+        raise Problem(422, "bad_control", f'do is "{control.do}" with {step}', CONTROLS)
+    if not await call.read_layer(lambda runtime: hasattr(runtime.layer, control.do)):
+        what = f"a layer of this kind cannot do {control.do}"
         raise Problem(422, "bad_control", what, "create a new one with other settings")
-    desk = call.service.desk
-    seq = await call.service.bridge.wait(desk.control(key.tenant, name, asked.do, given, key.number))
-    call.service.log("control", layer=name, tenant=key.tenant, done=asked.do, key=key.prefix)
-    return Reply(encode(ControlAnswer(name, asked.do, seq)))
+    work = call.service.desk.control(call.caller.tenant, call.layer, control.do, arguments, call.caller.number)
+    seq = await call.service.bridge.wait(work)
+    call.log("control", done=control.do)
+    return Reply(encode(ControlAnswer(call.layer, control.do, seq)))
 
 
 async def undo_labels(call: Call) -> Reply:
-    name, key, service = call.path_param("name"), caller_key(call), call.service
-    call.query()
-    body = read_object(await call.body(100_000))
-    try:
-        prefix = convert(body, UndoRequest).key
-    except ValidationError as error:
-        raise Problem(422, "bad_undo", *explain_validation(str(error), body)) from None
+    """Take back every label of one API key; recorded in the journal as reversals."""
+    service, tenant = call.service, call.caller.tenant
+    prefix = read_struct(await call.body(100_000), UndoRequest, "bad_undo").key
     await service.refresh_keys()
     whose = service.ring.by_prefix(prefix)
-    if whose is None or whose.tenant != key.tenant:
+    if whose is None or whose.tenant != tenant:
         raise Problem(404, "no_such_key", f"no key has the prefix {prefix[:20]!r}", "`gradeq keys list` lists them")
-    counts = await asyncio.to_thread(service.desk.undo, key.tenant, name, whose.number, key.number)
-    service.log("undo", layer=name, tenant=key.tenant, undone=whose.prefix, **as_dict(counts), key=key.prefix)
-    return Reply(encode(UndoAnswer(name, whose.prefix, *counts)))
+    counts = await asyncio.to_thread(service.desk.undo, tenant, call.layer, whose.number, call.caller.number)
+    call.log("undo", undone=whose.prefix, **as_dict(counts))
+    return Reply(encode(UndoAnswer(call.layer, whose.prefix, *counts)))
 
 
 async def list_layers(call: Call) -> Reply:
-    call.query()
-    found = await asyncio.to_thread(all_layer_statuses, call.service.desk, caller_key(call).tenant)
-    return Reply(encode(found))
+    """List the layers of your tenant."""
+    return Reply(encode(await asyncio.to_thread(all_layer_statuses, call.service.desk, call.caller.tenant)))
 
 
 async def get_layer(call: Call) -> Reply:
-    call.query()
-    return Reply(encode(await read_layer(call, layer_status)))
+    """The status of a layer."""
+    return Reply(encode(await call.read_layer(layer_status)))
 
 
 async def get_equilibrium(call: Call) -> Reply:
-    call.query()
-    return Reply(encode(await read_layer(call, equilibrium_answer)))
+    """What a layer has achieved: bias or coverage and loss before and after, certificate, bound."""
+    return Reply(encode(await call.read_layer(equilibrium_answer)))
 
 
 async def get_state(call: Call) -> Reply:
-    call.query()
-    row = await read_layer(call, lambda runtime: runtime.row)
-    text = await asyncio.to_thread(export_state, call.service.store, row)
-    return Reply(text.encode())
+    """The layer as the library saves it: for gradeq.from_json, or to create another layer from."""
+    row = await call.read_layer(lambda runtime: runtime.row)
+    return Reply((await asyncio.to_thread(export_state, call.service.store, row)).encode())
 
 
 async def get_journal(call: Call) -> Reply:
+    """The journal, a page at a time."""
     counts = []
     for name, text in call.query(after="0", limit=str(PAGE)).items():
         if not text.isascii() or not text.isdigit() or len(text) > 18:
             raise Problem(400, "bad_parameter", f"{name} is {text[:40]!r}", "give a whole number, 0 or more")
         counts.append(int(text))
     after, limit = counts[0], min(counts[1], PAGE)
-    number = await read_layer(call, lambda runtime: runtime.number)
+    number = await call.read_layer(lambda runtime: runtime.number)
     entries = await asyncio.to_thread(lambda: list(islice(call.service.store.entries(number, after), limit)))
     rows = [
         JournalRow(seq, KINDS[kind], decode_id(id), at, author, decode_json(body))
         for seq, kind, id, at, author, _, body in entries
     ]
-    following = rows[-1].seq if rows and len(rows) == limit else None
-    return Reply(encode(JournalPage(rows, following)))
+    return Reply(encode(JournalPage(rows, rows[-1].seq if rows and len(rows) == limit else None)))
 
 
-def caller_key(call: Call) -> ApiKey:
-    assert call.key is not None
-    return call.key
-
-
-async def read_layer(call: Call, look: Callable[[LayerRuntime], T]) -> T:
-    """Read something of a layer in a thread, while the layer is locked."""
-    tenant, name, desk = caller_key(call).tenant, call.path_param("name"), call.service.desk
-
-    def read() -> T:
-        with desk.reading(tenant, name) as runtime:
-            return look(runtime)
-
-    return await asyncio.to_thread(read)
-
-
-KEY_PROBLEMS = (401, 403, 429)
-AFTER_PARAM = Annotated[int, Meta(ge=0, description="Rows after this number of the journal.")]
-LIMIT_PARAM = Annotated[int, Meta(ge=0, le=PAGE, description="Maximum number of rows.")]
-
+PAGE_PARAMETERS = {
+    "after": Annotated[int, Meta(ge=0, description="Rows after this number of the journal.")],
+    "limit": Annotated[int, Meta(ge=0, le=PAGE, description="Maximum number of rows.")],
+}
+LAYER = "/v1/layers/{name}"
+CREATED, LISTED = {200: LayerCreated, 201: LayerCreated}, {200: list[LayerStatus]}
+STATUS, EQUILIBRIUM, JOURNAL = {200: LayerStatus}, {200: EquilibriumAnswer}, {200: JournalPage}
+FAULTS, READ_FAULTS = (404, *BODY_PROBLEMS), (503, *READ_PROBLEMS)
 ENDPOINTS = (
-    Endpoint(
-        "GET", "/v1/layers", "", list_layers, "List the layers of your tenant.",
-        responses={200: list[LayerStatus]}, problems=(400, *KEY_PROBLEMS), allows_cookie=True,
-    ),
-    Endpoint(
-        "PUT", "/v1/layers/{name}", "admin", create_layer, "Create a layer; repeating the call changes nothing.",
-        Settings, {200: LayerCreated, 201: LayerCreated}, (400, 408, 409, 413, 415, 422, 503, *KEY_PROBLEMS),
-    ),
-    Endpoint(
-        "GET", "/v1/layers/{name}", "", get_layer, "The status of a layer.",
-        responses={200: LayerStatus}, problems=(400, 404, *KEY_PROBLEMS), allows_cookie=True,
-    ),
-    Endpoint(
-        "DELETE", "/v1/layers/{name}", "admin", delete_layer, "Take a layer out of use; its journal stays.",
-        responses={200: LayerRemoved}, problems=(400, 404, 503, *KEY_PROBLEMS),
-    ),
-    Endpoint(
-        "GET", "/v1/layers/{name}/equilibrium", "", get_equilibrium,
-        "What a layer has achieved: bias or coverage and loss before and after, certificate, bound.",
-        responses={200: EquilibriumAnswer}, problems=(400, 404, *KEY_PROBLEMS), allows_cookie=True,
-    ),
-    Endpoint(
-        "POST", "/v1/layers/{name}/control", "admin", control_layer,
-        "Freeze, resume, reset_in_flight or set_step; recorded in the journal.",
-        ControlRequest, {200: ControlAnswer}, (400, 404, 408, 409, 413, 415, 422, 503, *KEY_PROBLEMS),
-    ),
-    Endpoint(
-        "POST", "/v1/layers/{name}/undo", "admin", undo_labels,
-        "Take back every label of one API key; recorded in the journal as reversals.",
-        UndoRequest, {200: UndoAnswer}, (400, 404, 408, 409, 413, 415, 422, 503, *KEY_PROBLEMS),
-    ),
-    Endpoint(
-        "GET", "/v1/layers/{name}/state", "admin", get_state,
-        "The layer as the library saves it: for gradeq.from_json, or to create another layer from.",
-        responses={200: JsonObject}, problems=(400, 404, *KEY_PROBLEMS),
-    ),
-    Endpoint(
-        "GET", "/v1/layers/{name}/journal", "admin", get_journal, "The journal, a page at a time.",
-        responses={200: JournalPage}, problems=(400, 404, 503, *KEY_PROBLEMS),
-        parameters={"after": AFTER_PARAM, "limit": LIMIT_PARAM},
-    ),
-)  # fmt: skip
+    Endpoint("GET", "/v1/layers", "", list_layers, LISTED, (400, *KEY_PROBLEMS), allows_cookie=True),
+    Endpoint("PUT", LAYER, "admin", create_layer, CREATED, BODY_PROBLEMS, Settings),
+    Endpoint("GET", LAYER, "", get_layer, STATUS, READ_PROBLEMS, allows_cookie=True),
+    Endpoint("DELETE", LAYER, "admin", delete_layer, {200: LayerRemoved}, READ_FAULTS),
+    Endpoint("GET", f"{LAYER}/equilibrium", "", get_equilibrium, EQUILIBRIUM, READ_PROBLEMS, allows_cookie=True),
+    Endpoint("POST", f"{LAYER}/control", "admin", control_layer, {200: ControlAnswer}, FAULTS, ControlRequest),
+    Endpoint("POST", f"{LAYER}/undo", "admin", undo_labels, {200: UndoAnswer}, FAULTS, UndoRequest),
+    Endpoint("GET", f"{LAYER}/state", "admin", get_state, {200: JsonObject}, READ_PROBLEMS),
+    Endpoint("GET", f"{LAYER}/journal", "admin", get_journal, JOURNAL, READ_FAULTS, parameters=PAGE_PARAMETERS),
+)

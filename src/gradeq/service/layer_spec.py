@@ -1,11 +1,8 @@
-"""Layers from the body of a PUT and back: the settings under their Python names, and what only the service knows.
-
-``keyed``: one layer for each key (``pool``: with a common start). ``tickets``: "stored", or "signed" ones that the
-client sends back with the label. ``max_names``: groups, keys or players that are kept apart.
-"""
+"""Layers from JSON settings and back: the settings of the Python classes, and those of the service."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from inspect import signature
 from typing import Any
 
@@ -29,48 +26,44 @@ MAX_NAMES = 10_000
 MAX_NAMES_LIMIT = 10_000_000
 PENALTIES: dict[str, type[Ridge] | type[Lasso]] = {"ridge": Ridge, "lasso": Lasso}
 NANO = 1e9  # dates are nanoseconds in the library, and seconds here
-DATES = 1e16  # times above this are dates: in seconds they would be later than the sun
+DATES = 1e16  # larger times are dates: in seconds they would be 300 million years
 
 
 def layer_of(spec: JsonObject) -> Layer:
     kind = check_service_settings(spec)
     cls = layer_class(kind)
     known = _settings(cls)
-    given = {name: value for name, value in spec.items() if name not in SERVICE_SETTINGS}
-    for name in given:
+    settings = {name: value for name, value in spec.items() if name not in SERVICE_SETTINGS}
+    a_layer = f"{with_article(kind)} layer"
+    for name in settings:
         if name not in known:
             takes = ", ".join([*known, *SERVICE_SETTINGS[1:5]])
-            raise BadInput(f"{with_article(kind)} layer has no setting {name!r}; it takes {takes}")
+            raise BadInput(f"{a_layer} has no setting {name!r}; it takes {takes}")
     for name in ("decay", "strength"):
         if name in spec and name not in known:
-            raise BadInput(f"{with_article(kind)} layer has no {name}; remove it")
+            raise BadInput(f"{a_layer} has no {name}; remove it")
     for name in _required_settings(cls):
-        if name not in given:
-            raise BadInput(f"the setting {name!r} is missing; {with_article(kind)} layer needs it")
+        if name not in settings:
+            raise BadInput(f"the setting {name!r} is missing; {a_layer} needs it")
     if "decay" in spec:
-        for name, value in (("decay", spec["decay"]), ("eta", given.get("eta"))):
+        for name, value in (("decay", spec["decay"]), ("eta", settings.get("eta"))):
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise BadInput(f"{name}={value!r} is not a number; a falling step needs an eta and a decay")
         check_decay("decay", spec["decay"])
-    if "penalty" in given or "strength" in spec:
-        penalty, strength = given.get("penalty"), spec.get("strength")
+    if "penalty" in settings or "strength" in spec:
+        penalty, strength = settings.get("penalty"), spec.get("strength")
         if not isinstance(penalty, str) or penalty not in PENALTIES or not isinstance(strength, (int, float)):
             raise BadInput(f"penalty={penalty!r}, strength={strength!r}: give 'ridge' or 'lasso' and a number")
-        given["penalty"] = PENALTIES[penalty](strength)
+        settings["penalty"] = PENALTIES[penalty](strength)
     try:
         if "decay" in spec:
-            given["schedule"] = Power(given.pop("eta", None), spec["decay"])
-        layer = cls(**given)
-        if spec.get("keyed", False):
-            pattern: Any = layer
-            return Keyed(pattern, spec.get("pool", False))
+            settings["schedule"] = Power(settings.pop("eta", None), spec["decay"])
+        layer: Any = cls(**settings)
+        return Keyed(layer, spec.get("pool", False)) if spec.get("keyed") else layer
     except GradeqError:
         raise
     except (TypeError, ValueError, AttributeError, OverflowError):
-        raise BadInput(
-            f"these settings are not valid for {with_article(kind)} layer; see the documentation of the service"
-        ) from None
-    return layer
+        raise BadInput(f"these settings are not valid for {a_layer}; see the documentation of the service") from None
 
 
 def check_service_settings(spec: JsonObject) -> str:
@@ -102,8 +95,8 @@ def _settings(cls: type[Layer]) -> list[str]:
 
 
 def _required_settings(cls: type[Layer]) -> list[str]:
-    given = signature(cls).parameters.values()
-    return [one.name for one in given if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+    parameters = signature(cls).parameters.values()
+    return [one.name for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
 
 
 def uses_dates(book: TicketBook) -> bool:
@@ -117,10 +110,10 @@ def uses_dates(book: TicketBook) -> bool:
 def spec_of(layer: Layer) -> JsonObject:
     """The settings that create this layer in a store; raises if it has settings that a store does not offer."""
     inner = layer.layer if isinstance(layer, Keyed) else layer
-    given, usual = dict(inner.settings), signature(type(inner)).parameters
-    schedule, penalty = given.pop("schedule", None), given.pop("penalty", None)
+    settings, parameters = dict(inner.settings), signature(type(inner)).parameters
+    schedule, penalty = settings.pop("schedule", None), settings.pop("penalty", None)
     spec: JsonObject = {"kind": inner.kind}
-    spec |= {name: value for name, value in given.items() if value != usual[name].default}
+    spec |= {name: value for name, value in settings.items() if value != parameters[name].default}
     if isinstance(schedule, Power):
         spec |= {"eta": schedule.eta, "decay": schedule.alpha}
     for name, kind in PENALTIES.items():
@@ -135,15 +128,12 @@ def spec_of(layer: Layer) -> JsonObject:
     if count > MAX_NAMES:
         spec["max_names"] = min(2 * count, MAX_NAMES_LIMIT)
     plain_spec: JsonObject = plain(spec)
-    try:
-        same = plain(layer_of(plain_spec).settings) == plain(layer.settings)
-    except BadInput:
-        same = False
-    if not same:
-        raise BadInput(
-            "this layer has settings that a service does not offer; it has a constant step, decay, ridge and lasso"
-        )
-    return plain_spec
+    with suppress(BadInput):
+        if plain(layer_of(plain_spec).settings) == plain(layer.settings):
+            return plain_spec
+    raise BadInput(
+        "this layer has settings that a service does not offer; it has constant steps, decay, ridge, lasso"
+    )
 
 
 def merged_spec(spec: JsonObject, text: str) -> JsonObject:
@@ -152,7 +142,5 @@ def merged_spec(spec: JsonObject, text: str) -> JsonObject:
     service = {name: value for name, value in spec.items() if name in ("tickets", "max_names")}
     for name, value in spec.items():
         if name not in service and saved.get(name) != value:
-            raise BadInput(
-                f"the state was made with {name}={saved.get(name)!r}, not {value!r}; leave the settings out"
-            )
+            raise BadInput(f"the state has {name}={saved.get(name)!r}, not {value!r}; leave the settings out")
     return {**saved, **service}

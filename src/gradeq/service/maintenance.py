@@ -1,12 +1,12 @@
-"""What is done to layers besides serving: import, export, rebuild, fold old rows, audit in the background."""
+"""Maintenance of layers: import, export, rebuild, fold old rows, audit in the background."""
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradeq.engine.label_stats import HELD
@@ -18,19 +18,12 @@ from gradeq.layers.registry import from_json
 from gradeq.ledger.exact import Sum, Sums, account_of, exact
 from gradeq.ledger.values import Posting, Ticket
 from gradeq.records import copy_with
+from gradeq.service import schemas
 from gradeq.service.audit import Auditor, AuditResult, JournalTally
 from gradeq.service.layer_spec import NANO, layer_of, uses_dates
 from gradeq.service.problems import LayerStopped
-from gradeq.service.runtime import IMPORT, WAIT, LayerRuntime, book_for_import
-from gradeq.service.schemas import (
-    decode_id,
-    decode_json,
-    decode_posting,
-    decode_ticket,
-    encode_entry,
-    encode_id,
-    encode_json,
-)
+from gradeq.service.runtime import IMPORT, WAIT, LayerKey, LayerRuntime, book_for_import
+from gradeq.service.store import journal_store as journal
 from gradeq.service.store import open_store
 from gradeq.service.store.database import (
     CONTROL,
@@ -44,19 +37,7 @@ from gradeq.service.store.database import (
     StoreTaken,
     StoreUnavailable,
 )
-from gradeq.service.store.journal_store import (
-    Entry,
-    LayerRow,
-    Store,
-    StoreWriter,
-    encode_sums,
-    fold_rows,
-    folded_until,
-    number_of,
-    read_head,
-    read_page,
-    write_sums,
-)
+from gradeq.service.store.journal_store import Entry, LayerRow, Store, StoreWriter
 from gradeq.service.telemetry import Log
 
 if TYPE_CHECKING:
@@ -81,25 +62,23 @@ def write_import(tx: StoreWriter, row: LayerRow, text: str, now: float) -> None:
             at = now if label.time == HELD else label.time / unit  # served without a time
             rows.append((TICKET, label.id, at, label.ticket))
     sums = sums_of_layer(layer)
-    body = {
-        "do": IMPORT, "until": 1 + len(rows), "sums": encode_sums(sums), "state": text, "waiting": True,
-    }  # fmt: skip
-    entries = [Entry(1, CONTROL, '""', now, 0, b"", encode_json(body))]
+    body = {"do": IMPORT, "until": 1 + len(rows), "sums": journal.encode_sums(sums), "state": text, "waiting": True}
+    entries = [Entry(1, CONTROL, '""', now, 0, b"", schemas.encode_json(body))]
     for seq, (kind, id, at, value) in enumerate(rows, 2):
-        entries.append(Entry(seq, kind, encode_id(id), float(at), 0, b"", encode_entry(value)))
+        entries.append(Entry(seq, kind, schemas.encode_id(id), float(at), 0, b"", schemas.encode_entry(value)))
     head = tx.append(row.number, row.head, entries, sums)
     layer.internals.tickets = book_for_import(book)
-    tx.keep_snapshot(row.number, head.seq, layer.to_json(), now)
+    tx.save_snapshot(row.number, head.seq, layer.to_json(), now)
 
 
 def sums_of_layer(layer: Layer) -> Sums:
     """The library's own sums, as the opening balance of the exact ones."""
     layer.internals.state.catch_up()
     names, sums, rule = layer.internals.names, layer.internals.state.sums, layer.internals.rule
-    keys = [k for k, _ in names.split()] if hasattr(names, "split") and not names.own.scalar else None
+    keys = [k for k, _ in names.split()] if hasattr(names, "split") and not names.own.scalar else range(names.count)
     balance: Sums = {}
-    for j in range(names.count):
-        row = names.row_at([j], [1.0], j if keys is None else keys[j])
+    for j, key in enumerate(keys):
+        row = names.row_at([j], [1.0], key)
         for level in range(rule.width):
             at = j * rule.stride + level * COLUMNS
             if sums[at + ROWS]:
@@ -108,22 +87,24 @@ def sums_of_layer(layer: Layer) -> Sums:
     return balance
 
 
-def import_body(first: Sequence[Entry]) -> JsonObject:
-    """The control that an imported layer began with, from its first entry; empty for other layers."""
-    body = decode_json(first[0].body) if first and first[0].kind == CONTROL else {}
-    return body if body.get("do") == IMPORT else {}
+def import_body(connection: Connection, number: int) -> JsonObject:
+    """The control that begins the journal of an imported layer; empty for other layers."""
+    for entry in journal.select_entries(connection, "WHERE layer = ? AND seq = 1 AND kind = ?", number, CONTROL):
+        body: JsonObject = schemas.decode_json(entry.body)
+        return body if body.get("do") == IMPORT else {}
+    return {}
 
 
 def export_state(store: Store, row: LayerRow) -> str:
     """A layer of a store as the library saves it: state, open tickets, closed ids with their labels."""
     runtime = LayerRuntime.load(store, row)
-    began = import_body(list(store.entries(row.number, 0, 1)))
-    origin = from_json(began["state"]) if began else layer_of(row.spec)
-    book = origin.internals.tickets
+    with store.driver.reading() as connection:
+        imported = import_body(connection, row.number)
+    book = (from_json(imported["state"]) if imported else layer_of(row.spec)).internals.tickets
     spans = (row.spec.get("ttl"), row.spec.get("maturity"))
     unit = NANO if any(isinstance(span, str) for span in spans) or uses_dates(book) else 1.0
-    for entry in store.entries(row.number, int(began.get("until", 0)), runtime.head.seq):
-        _enter(book, entry, unit, runtime.ttl)
+    for entry in store.entries(row.number, int(imported.get("until", 0)), runtime.head.seq):
+        _replay_in_book(book, entry, unit, runtime.ttl)
     book.early = runtime.layer.internals.tickets.early
     runtime.layer.internals.tickets = book
     text = runtime.layer.to_json()
@@ -134,32 +115,25 @@ def export_state(store: Store, row: LayerRow) -> str:
     return text
 
 
-def _enter(book: TicketBook, entry: Entry, unit: float, ttl: float | None) -> None:
-    """Apply one entry to the library's ticket book."""
+def _replay_in_book(book: TicketBook, entry: Entry, unit: float, ttl: float | None) -> None:
+    id = schemas.decode_id(entry.id)
     if entry.kind == TICKET:
-        book.put(decode_ticket(entry.body), decode_id(entry.id), entry.at * unit)
+        book.put(schemas.decode_ticket(entry.body), id, entry.at * unit)
         if ttl is not None:
             book.expire(entry.at * unit)
+    elif entry.kind == POSTING and id in book.by_id:
+        ticket = book.find(id)[0]
+        del book.opened[ticket[0]]
+        book.close(ticket, id, schemas.decode_posting(entry.body))
     elif entry.kind == POSTING:
-        id, posting = decode_id(entry.id), decode_posting(entry.body)
-        if id in book.by_id:
-            ticket = book.find(id)[0]
-            del book.opened[ticket[0]]
-            book.close(ticket, id, posting)
-            return
         book.lapsed.pop(id, None)  # a label may come after its ticket expired, or was held back
         if id in book.waiting_ids:
             book.release(book.waiting_ids[id])
-        book.shut(id, posting)
-    elif entry.kind in (REVERSAL, CORRECTION):
-        id, posting = decode_id(entry.id), decode_posting(entry.body)
-        if id in book.closed:
-            book.closed[id] = copy_with(posting, slopes=())
-    elif entry.kind == CONTROL:
-        body = decode_json(entry.body)
-        if body["do"] != WAIT:
-            return
-        id = decode_id(body["id"])
+        book.shut(id, schemas.decode_posting(entry.body))
+    elif entry.kind in (REVERSAL, CORRECTION) and id in book.closed:
+        book.closed[id] = copy_with(schemas.decode_posting(entry.body), slopes=())
+    elif entry.kind == CONTROL and (body := schemas.decode_json(entry.body))["do"] == WAIT:
+        id = schemas.decode_id(body["id"])
         if id in book.by_id:
             book.wait(book.find(id), body["label"], HELD if body["due"] == HELD else body["due"] * unit)
         elif id in book.waiting_ids:
@@ -175,113 +149,105 @@ def rebuild(store: Store, path: str, now: float, report: Callable[[str], None]) 
                 report(f"{row.tenant}/{row.name}: {_rebuild_layer(tx, row, now)}")
     except BaseException:
         for ending in ("", "-wal", "-shm"):
-            if os.path.exists(f"{path}{ending}"):
-                os.unlink(f"{path}{ending}")
+            Path(f"{path}{ending}").unlink(missing_ok=True)
         raise
 
 
 def _rebuild_layer(tx: StoreWriter, row: LayerRow, now: float) -> str:
     number, connection, result = row.number, tx.connection, AuditResult(row.tenant, row.name)
-    young = "AND seq > (SELECT MIN(seq) FROM snapshots WHERE layer = ?)"
-    one = bool(folded_until(connection, number))  # what was folded is in the oldest snapshot alone
-    connection.execute(f"DELETE FROM snapshots WHERE layer = ? {young if one else ''}", (number,) * (1 + one))
+    oldest = 0
+    if journal.folded_until(connection, number):  # folded rows are only in the oldest snapshot
+        oldest = journal.number_of(connection, "SELECT MIN(seq) FROM snapshots WHERE layer = ?", number) or 0
+    connection.execute("DELETE FROM snapshots WHERE layer = ? AND seq <> ?", (number, oldest))
     try:
         tally = JournalTally(connection, tx.secret, row, replay=True)
-        while page := read_page(connection, number, tally.seq):
-            tally.take(page, result)
+        tally.take_all(connection, result)
+        if tally.hash != journal.read_head(connection, number).hash:
+            result.fault("its rows or settings were changed (hash)")
     except GradeqError as error:
         result.fault(str(error))
-    if not result.faults and tally.hash != read_head(connection, number).hash:
-        result.fault("its rows or settings are not those that were written (hash)")
     if result.faults:
-        raise StoreDamaged(f"the journal of {row.name} is damaged itself: {result.faults[0]}; restore a backup")
+        raise StoreDamaged(f"the journal of {row.name} is damaged: {result.faults[0]}; restore a backup")
     connection.execute("DELETE FROM sums WHERE layer = ?", (number,))
-    write_sums(connection, number, tally.runtime.sums)
+    journal.write_sums(connection, number, tally.runtime.sums)
     connection.execute(
         "UPDATE layers SET seq = ?, entries = ?, stopped = '' WHERE number = ?", (tally.last, tally.entries, number)
     )
     if tally.last > 0:
-        tx.keep_snapshot(number, tally.last, tally.runtime.layer.to_json(), now)
-    return f"{tally.entries:,} entries, sums and snapshot made anew"
+        tx.save_snapshot(number, tally.last, tally.runtime.layer.to_json(), now)
+    return f"{tally.entries:,} entries, sums and snapshot rebuilt"
 
 
 def fold_layer(store: Store, row: LayerRow, keep: float, now: float) -> int:
-    """Fold rows older than ``keep`` seconds, in batches; how many rows went."""
+    """Fold rows older than ``keep`` seconds, in batches; return how many."""
     runtime = LayerRuntime(row)
     if not keep > 0.0:
-        raise BadInput(f"to keep {keep:g} seconds is too little; give a positive time")
+        raise BadInput(f"keeping rows for {keep:g} seconds is too little; give a positive time")
     if runtime.ttl is not None and keep < 2.0 * runtime.ttl:
-        raise BadInput(
-            f"{row.name}: labels may come for {runtime.ttl:g} seconds, and ids are refused for twice that; "
-            f"keep at least {2.0 * runtime.ttl:g} seconds"
-        )
+        why = f"labels may come for {runtime.ttl:g} seconds, and ids are refused for twice that"
+        raise BadInput(f"{row.name}: {why}; keep at least {2.0 * runtime.ttl:g} seconds")
     if runtime.signed and runtime.ttl is None:
-        raise BadInput(
-            f"{row.name}: its signed tickets are good for ever, so their ids must stay; make it with a ttl"
-        )
-    # A label may be known and wait for longer than the ttl: its ticket stays until it is learned.
+        raise BadInput(f"{row.name}: its signed tickets never expire, so their ids must stay; create it with a ttl")
+    # A label may wait for longer than the ttl: its ticket stays until the label is learned.
     waiting = LayerRuntime.load(store, row).layer.internals.tickets.waiting_ids if runtime.ttl is not None else {}
-    gone = after = 0
+    folded = after = 0
     while True:
         with store.write() as tx:
-            tx.head(row.number)  # nobody else folds or appends meanwhile
+            tx.head(row.number)  # locks the layer: no other server folds or appends meanwhile
             until = min(_foldable(tx.connection, row.number, now - keep))
-            page = read_page(tx.connection, row.number, after, until)
+            page = journal.read_page(tx.connection, row.number, after, until)
             if not page:
-                return gone
+                return folded
             after = page[-1].seq
             rows = closed_rows(tx, runtime, page, until, waiting)
             if rows:
-                first = read_page(tx.connection, row.number, 0, 1)
-                runtime.sums, carried = {}, int(import_body(first).get("until", 0))
+                runtime.sums, imported = {}, int(import_body(tx.connection, row.number).get("until", 0))
                 for entry in rows:
-                    if entry.kind != TICKET and entry.seq > carried:
-                        runtime.add_posting(decode_posting(entry.body))
-                fold_rows(tx.connection, store.secret, row.number, until, rows, runtime.sums)
-                gone += len(rows)
+                    if entry.kind != TICKET and entry.seq > imported:
+                        runtime.add_posting(schemas.decode_posting(entry.body))
+                tx.fold(row.number, until, rows, runtime.sums)
+                folded += len(rows)
 
 
 def _foldable(connection: Connection, number: int, before: float) -> tuple[int, int]:
-    """The last number that is in every snapshot, and the last that is older than ``before``, as is all before it.
-
-    Clocks may jump: the first row that is too young ends it.
-    """
-    saved = number_of(connection, "SELECT MIN(seq) FROM snapshots WHERE layer = ?", number)
-    young = number_of(connection, "SELECT MIN(seq) FROM journal WHERE layer = ? AND at >= ?", number, before)
-    if young is None:
-        young = (number_of(connection, "SELECT MAX(seq) FROM journal WHERE layer = ?", number) or 0) + 1
-    return saved or 0, young - 1
+    """The last number in every snapshot, and the last number up to which all rows are older than ``before``."""
+    saved = journal.number_of(connection, "SELECT MIN(seq) FROM snapshots WHERE layer = ?", number)
+    young = journal.number_of(
+        connection, "SELECT MIN(seq) - 1 FROM journal WHERE layer = ? AND at >= ?", number, before
+    )
+    last = journal.number_of(connection, "SELECT MAX(seq) FROM journal WHERE layer = ?", number)
+    return saved or 0, (last or 0) if young is None else young
 
 
 def rows_without_snapshot(store: Store, row: LayerRow, keep: float, now: float) -> int:
-    """How many rows are old enough to go but are in no snapshot yet."""
+    """How many rows are old enough to fold but are in no snapshot yet."""
     sql = "SELECT COUNT(*) FROM journal WHERE layer = ? AND seq > ? AND seq <= ?"
     with store.driver.reading() as connection:
-        return number_of(connection, sql, row.number, *_foldable(connection, row.number, now - keep)) or 0
+        return journal.number_of(connection, sql, row.number, *_foldable(connection, row.number, now - keep)) or 0
 
 
 def closed_rows(
     tx: StoreWriter, runtime: LayerRuntime, page: list[Entry], until: int, waiting: Container[Id]
 ) -> list[Entry]:
-    """The rows of these ids that can no longer change, up to ``until``; ``waiting``: ids whose labels are kept."""
+    """The rows of these ids that can no longer change, up to ``until``; ``waiting``: ids whose labels still wait."""
     number = runtime.number
     known = tx.find(number, [entry.id for entry in page if entry.kind in (TICKET, POSTING)])
-    gone: dict[int, Entry] = {}
+    closed: set[Entry] = set()
     for entry in page:
         posting, ticket = known.get((entry.id, POSTING)), known.get((entry.id, TICKET))
         if entry.kind == POSTING and posting is not None and ticket is not None:
             rows = (ticket, posting, *tx.changes(number, entry.id))
             if all(row.seq <= until for row in rows):
-                gone |= {row.seq: row for row in rows}
+                closed.update(rows)
         elif entry.kind == TICKET and posting is None and runtime.ttl is not None and entry.id not in waiting:
-            gone[entry.seq] = entry  # it is older than twice the time to live
-    return [gone[seq] for seq in sorted(gone)]
+            closed.add(entry)  # it is older than twice the ttl
+    return sorted(closed)
 
 
-TAIL_EVERY = 60.0  # seconds between two looks at what is new
-FULL_EVERY = 86_400.0  # seconds between two audits of everything
-SHORT_JOURNAL = 20_000  # entries; a journal with no more is audited whole before the server begins
-STARTUP_LIMIT = 300_000  # entries; one without a checkpoint that has more is audited while the server is at work
+TAIL_EVERY = 60.0  # seconds between two audits of new rows
+FULL_EVERY = 86_400.0  # seconds between two full audits
+SHORT_JOURNAL = 20_000  # entries; shorter journals are audited completely before the server starts
+STARTUP_LIMIT = 300_000  # entries; longer journals without a checkpoint are audited while the server runs
 FOLD_EVERY = 3_600.0  # seconds between two folds
 REMEDY = "run gradeq audit on the store, and gradeq store rebuild or a backup if it is damaged"
 
@@ -292,8 +258,8 @@ class AuditWatch:
     def __init__(self, desk: Desk, log: Log | None = None) -> None:
         self.desk, self._log = desk, log or Log()
         self.retention: float | None = None  # seconds; older closed rows are folded, None: never
-        self._next_fold = 0.0  # when to fold again
-        self.results: dict[tuple[str, str], tuple[float, AuditResult]] = {}  # and when, by tenant and name
+        self._next_fold = 0.0
+        self.results: dict[LayerKey, tuple[float, AuditResult]] = {}  # with their times
         self._auditor = Auditor(desk.store)
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
@@ -323,26 +289,24 @@ class AuditWatch:
             try:
                 rows = self.desk.store.layers()
             except GradeqError:
-                continue  # what cannot be read now is audited when it can
-            fold = self.retention is not None and time.monotonic() >= self._next_fold
-            self._next_fold = time.monotonic() + FOLD_EVERY if fold else self._next_fold
+                continue  # it is audited when it can be read again
+            retention = None if self.desk.store.read_only or time.monotonic() < self._next_fold else self.retention
+            if retention is not None:
+                self._next_fold = time.monotonic() + FOLD_EVERY
             for row in rows:
                 result = None if self._end.is_set() else self.audit_layer(row, full)
-                if fold and result is not None and not result.faults:
-                    self._fold(row)
+                if retention is not None and result is not None and not result.faults:
+                    self._fold(row, retention)
 
-    def _fold(self, row: LayerRow) -> None:
-        if self.retention is None or self.desk.store.read_only:
-            return
+    def _fold(self, row: LayerRow, retention: float) -> None:
+        where = {"layer": row.name, "tenant": row.tenant}
         try:
-            gone, why = fold_layer(self.desk.store, row, self.retention, self.desk.clock()), ""
+            if folded := fold_layer(self.desk.store, row, retention, self.desk.clock()):
+                self._log("fold", **where, entries=folded)
         except (StoreUnavailable, StoreTaken):
-            return  # the next time
+            pass  # it is tried again an hour later
         except GradeqError as error:
-            gone, why = 0, str(error)
-        if gone or why:
-            level = "warning" if why else "info"
-            self._log("fold", level, layer=row.name, tenant=row.tenant, entries=gone, why=why or None)
+            self._log("fold", "warning", **where, entries=0, why=str(error))
 
     def _try(self, audit: Callable[[LayerRow], AuditResult | None], row: LayerRow) -> AuditResult | None:
         try:
@@ -363,7 +327,7 @@ class AuditWatch:
         try:
             copy = self.desk.copy(row.tenant, row.name).result()
         except (LayerStopped, StoreUnavailable):
-            copy = None  # it is not at work
+            copy = None  # it is not running
         return self._auditor.full(row, copy)
 
     def _record(self, row: LayerRow, result: AuditResult) -> None:
@@ -378,6 +342,6 @@ class AuditWatch:
             with self.desk.store.write() as tx:
                 tx.stop(row.number, f"{why}; {REMEDY}")
         except (StoreUnavailable, StoreDamaged):
-            return  # nothing can be learned then either; the next look tries again
+            return  # nothing can be learned then either; the next audit tries again
         with suppress(GradeqError):
-            self.desk.copy(row.tenant, row.name)  # the desk hears of it now, not with the next item
+            self.desk.copy(row.tenant, row.name)  # the desk notices it now, not with the next item

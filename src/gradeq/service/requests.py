@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
     from gradeq.service.app import Service
     from gradeq.service.auth import ApiKey
-
+    from gradeq.service.runtime import LayerRuntime
 
 JSON, PROBLEM = "application/json", "application/problem+json"
 HTML, TEXT = "text/html; charset=utf-8", "text/plain; version=0.0.4; charset=utf-8"
-SchemaType = Any  # what msgspec makes a schema of: a type, a union, an annotated type
-DRAIN_FACTOR = 4  # times the largest body: so much is read and thrown away, so that the caller hears the answer
+SchemaType = Any  # a type, a union or an annotated type, of which msgspec makes a schema
+DRAIN_FACTOR = 4  # times the largest body are read and thrown away, so that the caller gets the answer
 encode = msgspec.json.Encoder().encode
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,34 @@ class Call:
     receive: Receive
     key: ApiKey | None
 
-    def path_param(self, name: str) -> str:
-        return str(self.scope["path_params"][name])
+    @property
+    def caller(self) -> ApiKey:
+        assert self.key is not None
+        return self.key
+
+    @property
+    def layer(self) -> str:
+        return str(self.scope["path_params"]["name"])
+
+    async def read_layer(self, read: Callable[[LayerRuntime], T]) -> T:
+        """Read something of the layer in a thread, while the layer is locked."""
+        desk, tenant, name = self.service.desk, self.caller.tenant, self.layer
+
+        def locked() -> T:
+            with desk.reading(tenant, name) as runtime:
+                return read(runtime)
+
+        return await asyncio.to_thread(locked)
+
+    def log(self, event: str, **values: object) -> None:
+        where = {"layer": self.layer, "tenant": self.caller.tenant, "key": self.caller.prefix}
+        self.service.log(event, "info", **values, **where)
 
     def header(self, name: bytes) -> str | None:
         return header(self.scope, name)
 
     def query(self, **known: str) -> dict[str, str]:
-        """The query parameters, with these names and defaults; other names are refused."""
+        """The query parameters, with these names and defaults; other names are rejected."""
         if not self.scope["query_string"]:
             return known
         for name, value in parse_qsl(self.scope["query_string"].decode("latin-1"), True):
@@ -74,27 +95,25 @@ class Call:
         return known
 
     async def body(self, most: int) -> bytes:
-        """The whole body; too large or too slow ones are refused."""
-        encoding = header(self.scope, b"content-encoding")
+        """The whole body; one that is too large or too slow is rejected."""
+        encoding = self.header(b"content-encoding")
         if encoding not in (None, "identity"):
             what = f"the body has Content-Encoding {encoding[:40]}"
             raise Problem(415, "compressed", what, "send it uncompressed")
-        length = header(self.scope, b"content-length")
-        if length is not None and int(length) > DRAIN_FACTOR * most:
-            raise _too_large(int(length), most)
-        seconds = self.service.limits.body_within
+        size = int(self.header(b"content-length") or 0)
+        if size > DRAIN_FACTOR * most:
+            raise _too_large(size, most)
+        seconds, parts, size, more = self.service.limits.body_within, [], 0, True
         try:
             async with asyncio.timeout(seconds):
-                message = await self.receive()
-                parts = [message.get("body", b"")]
-                size = len(parts[0])
-                while message.get("more_body", False) and size <= DRAIN_FACTOR * most:
+                while more and size <= DRAIN_FACTOR * most:
                     message = await self.receive()
                     if message["type"] == "http.disconnect":
                         raise ClientDisconnected
-                    size += len(message.get("body", b""))
+                    part, more = message.get("body", b""), message.get("more_body", False)
+                    size += len(part)
                     if size <= most:
-                        parts.append(message.get("body", b""))
+                        parts.append(part)
         except TimeoutError:
             what = f"the body did not arrive within {seconds:g} seconds"
             raise Problem(408, "too_slow", what, "send it again", {"Connection": "close"}) from None
@@ -104,7 +123,7 @@ class Call:
 
 
 class ClientDisconnected(Exception):
-    """The client disconnected before the request was complete."""
+    """The client disconnected before its request was complete."""
 
 
 Handler = Callable[[Call], Awaitable[Reply | StreamedReply]]
@@ -112,27 +131,30 @@ Handler = Callable[[Call], Awaitable[Reply | StreamedReply]]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What may be called: the method and path, the scope a key needs ("" for any key, None for none), the types.
+    """A method and path, the scope a key needs ("" for any key, None for no key), and the types.
 
-    ``responses``: the type of each good answer, and of the ``Answer`` to single items; problems are in ``problems``.
+    ``responses``: the type of each answer by status; ``problems``: other statuses, answered with problem details.
     """
 
     method: str
     path: str
     scope: str | None
-    handler: Handler
-    summary: str
-    request: SchemaType = None
+    handler: Handler  # its docstring is the summary in the OpenAPI document
     responses: Mapping[int, SchemaType] = field(default_factory=dict)
     problems: tuple[int, ...] = ()
+    request: SchemaType = None
     parameters: Mapping[str, SchemaType] = field(default_factory=dict)
     media: str = JSON
     documented: bool = True  # in the OpenAPI document
-    allows_cookie: bool = False  # whether the sign-in of a browser is as good as a key
+    allows_cookie: bool = False  # whether a signed-in browser needs no key
+
+
+KEY_PROBLEMS = (401, 403, 429)
+READ_PROBLEMS = (400, 404, *KEY_PROBLEMS)
+BODY_PROBLEMS = (400, 408, 409, 413, 415, 422, 503, *KEY_PROBLEMS)
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """The first header of this lower-case name."""
     for known, value in scope["headers"]:
         if known == name:
             return str(value, "latin-1")
@@ -198,6 +220,16 @@ def rejected_item(id: str | int | None, detail: str, remedy: str) -> ItemAnswer:
     return ItemAnswer(id=id, status="rejected", detail=detail, remedy=remedy)
 
 
+def read_struct(body: bytes, kind: type[T], code: str, remedy: str = "") -> T:
+    """A JSON object as a struct; ``code`` and ``remedy`` are for the caller if it is invalid."""
+    sent = read_object(body)
+    try:
+        return msgspec.convert(sent, kind)
+    except msgspec.ValidationError as error:
+        detail, usual = explain_validation(str(error), sent)
+        raise Problem(422, code, detail, remedy or usual) from None
+
+
 def read_object(body: bytes) -> JsonObject:
     sent = parse_json(body)
     if not isinstance(sent, dict):
@@ -206,7 +238,7 @@ def read_object(body: bytes) -> JsonObject:
 
 
 def parse_json(body: bytes) -> object:
-    """Plain values from JSON; refuses repeated names, deep nesting, very long numbers and invalid text."""
+    """Plain values from JSON; rejects repeated names, deep nesting, very long numbers and invalid text."""
     try:
         sent: object = json.loads(body, object_pairs_hook=_unique_names)
         json.dumps(sent, ensure_ascii=False).encode()
@@ -248,13 +280,7 @@ def _has_unique_names(body: bytes, items: Sequence[object]) -> bool:
 def _count_names(value: object) -> int:
     if type(value) is list:
         return sum(map(_count_names, value))
-    count = 0
-    if type(value) is dict:
-        count = len(value)
-        for inner in value.values():
-            if type(inner) is dict:
-                count += _count_names(inner)
-    return count
+    return len(value) + sum(map(_count_names, value.values())) if type(value) is dict else 0
 
 
 def _depth(value: object) -> int:

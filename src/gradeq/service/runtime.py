@@ -25,19 +25,17 @@ from gradeq.service.layer_spec import MAX_NAMES, NANO, layer_of, uses_dates
 from gradeq.service.problems import LayerStopped, NoSuchLayer, with_article
 from gradeq.service.schemas import ItemAnswer, Prediction, decode_json, decode_posting, decode_ticket, encode_id
 from gradeq.service.store.database import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET, JsonObject
-from gradeq.service.store.journal_store import (
-    MODULUS,
-    Entry,
-    Head,
-    LayerRow,
-    Rejection,
-    Store,
-    decode_sums,
-    hash_entries,
-)
+from gradeq.service.store.journal_store import Entry, Head, LayerRow, Rejection, Store, decode_sums, hash_before
 
 WAIT, HOLD_BACK = "wait", "hold_back"  # kinds of control entries
 AUTHORS = "authors"  # key in a ticket book's notes: which API key sent each label
+RECENT_LABELS = 5_000  # labels in memory, for charts
+OPEN_TICKETS = 50_000  # open tickets in memory; others are read from the journal
+CACHED_HASHES = 100_000  # journal positions whose hashes are in memory
+OTHER_GROUP = "(other)"
+IMPORT = "import"  # the first entry of a layer that was created from a saved state
+CONTROLS = ("freeze", "resume", "reset_in_flight", "set_step")
+LayerKey = tuple[str, str]  # tenant and name
 
 
 def book_for_import(book: TicketBook) -> TicketBook:
@@ -55,12 +53,11 @@ def apply_wait_control(layer: Layer, body: JsonObject, replay: bool = True) -> N
     """Add a waiting label, or start or stop holding labels back; ``replay``: also count labels held back."""
     book = layer.internals.tickets
     if body["do"] == WAIT:
-        ticket = decode_ticket(body["ticket"].encode())
-        if replay and body["due"] == HELD and body["id"] not in book.waiting_ids:
-            count_label(layer, ticket, float(body["label"]))
-        label = WaitingLabel(ticket, float(body["label"]), float(body["due"]), float(body["at"]), body["id"])
-        book.hold([label])
-        book.desk.setdefault(AUTHORS, {})[body["id"]] = int(body["by"])
+        id, ticket, y = body["id"], decode_ticket(body["ticket"].encode()), float(body["label"])
+        if replay and body["due"] == HELD and id not in book.waiting_ids:
+            count_label(layer, ticket, y)
+        book.hold([WaitingLabel(ticket, y, float(body["due"]), float(body["at"]), id)])
+        book.desk.setdefault(AUTHORS, {})[id] = int(body["by"])
     elif book.early is not None:
         book.early.since = None if body["since"] is None else int(body["since"])
         book.early.why = ""  # set by the next counted label
@@ -88,17 +85,8 @@ def release_label(book: TicketBook, id: str) -> int:
 
 
 def due_labels(book: TicketBook, now: float) -> list[WaitingLabel]:
-    """The labels that are due, by due time."""
     due = [label for label in book.due_by(now) if label.due <= now and label.due != HELD]
     return sorted(due, key=lambda label: (label.due, label.ticket.number))
-
-
-RECENT_LABELS = 5_000  # labels in memory, for charts
-OPEN_TICKETS = 50_000  # open tickets in memory; others are read from the journal
-CACHED_HASHES = 100_000  # journal positions whose hashes are in memory
-OTHER_GROUP = "(other)"
-IMPORT = "import"  # the first entry of a layer that was created from a saved state
-CONTROLS = ("freeze", "resume", "reset_in_flight", "set_step")
 
 
 class ArrivedLabel(NamedTuple):
@@ -140,14 +128,10 @@ class LayerRuntime:
             for name, span in (("ttl", book.ttl), ("maturity", book.maturity))
         )
         self.last_label: float | None = None
-        self.lag, self.max_lag = (
-            0,
-            0,
-        )  # journal entries of other servers not read yet: at the last refresh, and at most
+        self.lag = self.max_lag = 0  # unread journal entries of other servers: at the last refresh, and at most
 
     @classmethod
     def load(cls, store: Store, row: LayerRow) -> LayerRuntime:
-        """The layer from its last snapshot and the journal since."""
         seq, text = store.snapshot(row.number)  # read first, because other servers may be writing
         head, sums = store.balance(row.number)
         runtime = cls(row, None if text is None else from_json(text), seq)
@@ -159,8 +143,9 @@ class LayerRuntime:
         runtime.has_all_open = len(last) < 2 * RECENT_LABELS
         for entry in last:
             runtime.remember_entry(entry)
-        for entry in store.latest(row.number, (CONTROL,), 20) if runtime.layer.internals.frozen else ():
-            runtime._note_divergence(decode_json(entry.body))
+        if runtime.layer.internals.frozen:
+            for entry in store.latest(row.number, (CONTROL,), 20):
+                runtime._note_divergence(decode_json(entry.body))
         return runtime
 
     # Reading the journal
@@ -168,11 +153,10 @@ class LayerRuntime:
     def hash_at(self, seq: int, head: Head, since: Callable[[int], list[Entry]], secret: bytes) -> int:
         """The hash of the journal up to entry ``seq``; ``since`` reads the entries after it."""
         if seq not in self.hashes:
-            entries = since(seq)
-            each = [hash_entries(secret, self.number, [entry]) for entry in entries]
-            hash = self.hashes[seq] = (head.hash - sum(each)) % MODULUS
-            for entry, summand in zip(entries, each, strict=True):
-                hash = self.hashes[entry.seq] = (hash + summand) % MODULUS
+            for entry in reversed(since(seq)):
+                self.hashes[entry.seq] = head.hash
+                head = copy_with(head, hash=hash_before(secret, self.number, head, [entry]))
+            self.hashes[seq] = head.hash
         result = self.hashes[seq]
         if len(self.hashes) > CACHED_HASHES:
             self.hashes = dict(sorted(self.hashes.items())[-CACHED_HASHES // 2 :])
@@ -186,13 +170,11 @@ class LayerRuntime:
         elif entry.kind == TICKET:
             self.layer.replay([decode_ticket(entry.body)])
         else:
-            posting = decode_posting(entry.body)
-            if entry.kind == POSTING and not self.signed:
-                book = self.layer.internals.tickets
-                if entry.id in book.waiting_ids:
-                    release_label(book, entry.id)
-                else:
-                    count_label(self.layer, posting, posting.y)
+            posting, book = decode_posting(entry.body), self.layer.internals.tickets
+            if entry.kind == POSTING and not self.signed and entry.id in book.waiting_ids:
+                release_label(book, entry.id)
+            elif entry.kind == POSTING and not self.signed:
+                count_label(self.layer, posting, posting.y)
             self.layer.replay([posting])
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
@@ -219,14 +201,12 @@ class LayerRuntime:
             self.layer.internals.tickets.branches.trusting = True
 
     def _note_divergence(self, body: JsonObject) -> None:
-        """Store why learning stopped; clear it when learning resumes."""
         if body["do"] == "resume":
             self.diverged = ""
         elif "why" in body:
             self.diverged = body["why"]
 
     def add_imported_sums(self, body: JsonObject) -> None:
-        """Add the sums of an imported layer."""
         if body["do"] == IMPORT:
             for account, amount in decode_sums(body["sums"]).items():
                 self.sums[account] = self.sums.get(account, NOTHING).plus(amount)
@@ -254,10 +234,10 @@ class LayerRuntime:
             if entry.kind == CORRECTION:
                 self.last_label = entry.at
             posting = value if type(value) is Posting else decode_posting(entry.body)
-            for k in range(len(self.recent_labels) - 1, -1, -1):
+            for k, label in reversed([*enumerate(self.recent_labels)]):
                 # Postings of one ticket share number, row, base, served and weight.
-                if self.recent_labels[k].posting[:5] == posting[:5]:
-                    self.recent_labels[k] = copy_with(self.recent_labels[k], posting=posting)
+                if label.posting[:5] == posting[:5]:
+                    self.recent_labels[k] = copy_with(label, posting=posting)
                     break
 
     # Requests and answers
@@ -265,26 +245,20 @@ class LayerRuntime:
     def open_arguments(self, item: Prediction) -> tuple[tuple[Any, ...], JsonObject]:
         """The arguments of ``open`` for an item; new groups beyond ``max_names`` become "(other)"."""
         options: JsonObject = {} if item.weight == 1.0 else {"weight": item.weight}
+        args: tuple[object, ...] = (item.a, item.b) if self.is_elo else (item.prediction,)
         if self.is_elo:
-            if item.a is None or item.b is None:
+            if None in args:
                 raise BadInput("a game needs two players; give their names as 'a' and 'b'")
-            if item.home != 1.0:
-                options["home"] = item.home
-            args: tuple[Any, ...] = (item.a, item.b)
+            options |= {} if item.home == 1.0 else {"home": item.home}
         else:
             if item.prediction is None:
                 raise BadInput("the field 'prediction' is missing; give a number")
-            args = (item.prediction,)
-            if self.keyed:
-                if item.key is None:
-                    raise BadInput("the field 'key' is missing; give the name of the series")
-                options["key"] = item.key
-            elif item.key is not None:
+            if self.keyed and item.key is None:
+                raise BadInput("the field 'key' is missing; give the name of the series")
+            if not self.keyed and item.key is not None:
                 raise BadInput("this layer has no keys; create one with keyed set to true")
-            if item.groups:
-                options["groups"] = item.groups
-            if item.features:
-                options["features"] = item.features
+            sent = {"key": item.key, "groups": item.groups or None, "features": item.features or None}
+            options |= {name: value for name, value in sent.items() if value is not None}
         for name in self.unsupported.intersection(options):
             raise BadInput(f"{with_article(self.row.spec['kind'])} layer does not accept {name}; leave it out")
         names: Any = self.layer.internals.names
@@ -292,13 +266,11 @@ class LayerRuntime:
         if count < self.max_names:
             return args, options
         remedy = f"max_names is {self.max_names:,}; create a layer with a larger one"
-        if self.is_elo:
-            if names.known(names.row(item.a, item.b, item.home)) is None:
-                raise BadInput(f"a player is new, and the layer is full: {remedy}")
-        elif self.keyed:
-            if names.known(names.row(item.key, item.groups, item.features)[0]) is None:
-                raise BadInput(f"the key {item.key!r} is new, and the layer is full: {remedy}")
-        elif item.groups:
+        if self.is_elo and names.known(names.row(item.a, item.b, item.home)) is None:
+            raise BadInput(f"a player is new, and the layer is full: {remedy}")
+        if self.keyed and names.known(names.row(item.key, item.groups, item.features)[0]) is None:
+            raise BadInput(f"the key {item.key!r} is new, and the layer is full: {remedy}")
+        if item.groups and not self.keyed and not self.is_elo:
             prefixes = dict(zip(names.groups, names.prefixes, strict=True))
             options["groups"] = {
                 column: value if prefixes.get(column, "") + name_of(value) in names.index else OTHER_GROUP
@@ -307,7 +279,6 @@ class LayerRuntime:
         return args, options
 
     def is_due(self, now: float) -> bool:
-        """Whether a waiting label is due, or a row has matured without one."""
         book = self.layer.internals.tickets
         if book.missing_is is not None and self.maturity is not None:
             for entry, _ in self.open_tickets.values():
@@ -318,7 +289,6 @@ class LayerRuntime:
         return bool(due_labels(book, now))
 
     def post(self, ticket: Ticket, y: float) -> Posting:
-        """Learn from a validated label of one of this layer's tickets."""
         with self.layer.lock:
             return self.layer.internals.post_ticket(ticket, y)
 
@@ -330,22 +300,17 @@ class LayerRuntime:
         if type(value) is float:
             answer.adjusted = value
         elif hasattr(value, "interval"):
-            answer.adjusted = value.threshold
-            answer.lower, answer.upper = value.interval
-        elif self.row.spec["kind"] == "interval":
-            answer.lower, answer.upper = value
-            answer.adjusted = [*value]
+            answer.adjusted, (answer.lower, answer.upper) = value.threshold, value.interval
         else:
             answer.adjusted = list(value)
+            if self.row.spec["kind"] == "interval":
+                answer.lower, answer.upper = value
         return answer
 
     @property
     def stopped(self) -> str:
         """Why the layer does not learn: a failed audit or divergence; "" otherwise."""
         return self.head.stopped or self.diverged
-
-
-LayerKey = tuple[str, str]  # tenant and name
 
 
 class LayerRegistry:
@@ -369,11 +334,9 @@ class LayerRegistry:
             self.load(row)
 
     def get(self, key: LayerKey) -> LayerRuntime:
-        """The layer with this key, even if another server has just created it."""
-        runtime = self.runtimes.get(key)
-        if runtime is None:
+        if key not in self.runtimes:
             self.discover(key[0])
-            runtime = self.runtimes.get(key)
+        runtime = self.runtimes.get(key)
         if runtime is None and key in self.damaged:
             raise LayerStopped(self.damaged[key])
         if runtime is None:
@@ -390,18 +353,17 @@ class LayerRegistry:
             if runtime.stale:  # no other thread has reloaded it meanwhile
                 row = self.store.layer(*key)
                 if row is None:
-                    raise NoSuchLayer(f"there is no layer {key[1]!r}; create it first")
+                    raise NoSuchLayer(f"the layer {key[1]!r} was deleted; create it first")
                 runtime = self.runtimes[key] = LayerRuntime.load(self.store, row)
             return runtime
 
     def names(self, tenant: str) -> list[str]:
-        """The layers of a tenant, damaged ones included."""
         self.discover(tenant)
         return [name for owner, name in [*self.runtimes, *self.damaged] if owner == tenant]
 
     def stopped(self) -> list[LayerKey]:
         """Layers stopped by a failed audit, divergence or damage."""
-        return [*(runtime.key for runtime in self if runtime.stopped), *list(self.damaged)]
+        return [*(runtime.key for runtime in self if runtime.stopped), *self.damaged]
 
     def forget(self, key: LayerKey) -> None:
         self.runtimes.pop(key, None)

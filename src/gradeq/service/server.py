@@ -26,7 +26,7 @@ from gradeq.service.telemetry import Limits, Log, forward_uvicorn_log
 from gradeq.service.witness import Witness
 
 MAX_HEADER_BYTES = 64_000  # bytes of one request before its body
-SHUTDOWN_SECONDS = 30  # seconds that calls have to be answered when the server is told to end
+SHUTDOWN_SECONDS = 30  # seconds to answer the last calls when the server shuts down
 
 
 class TimedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
@@ -36,31 +36,32 @@ class TimedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self._waiting: asyncio.TimerHandle | None = self.loop.call_later(self.within, self._give_up)
-        self._heard = 0
+        self._timer: asyncio.TimerHandle | None = self.loop.call_later(self.within, self._give_up)
+        self._received = 0
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; a complete request stops the timer."""
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
-            self._heard = 0
-            if self._waiting is not None:
-                self._waiting.cancel()
-                self._waiting = None
+            self._received = 0
+            self._stop_timer()
             return
-        self._heard += len(data)
-        if self._heard > MAX_HEADER_BYTES:
+        self._received += len(data)
+        if self._received > MAX_HEADER_BYTES:
             self.transport.close()
-        elif self._waiting is None:
-            self._waiting = self.loop.call_later(self.within, self._give_up)
+        elif self._timer is None:
+            self._timer = self.loop.call_later(self.within, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
+        self._stop_timer()
         super().connection_lost(exc)
 
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _give_up(self) -> None:
-        self._waiting = None
+        self._timer = None
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
 
@@ -80,7 +81,7 @@ class ServerSettings:
     """Where and what to serve.
 
     ``witness``: a file that records what was acknowledged; a layer that lacks some of it does not learn. ``keep``:
-    seconds after which closed rows of the journals are folded into their sums; None keeps all.
+    seconds after which closed rows of the journals are folded into their sums; None: never.
     """
 
     url: str
@@ -94,7 +95,7 @@ class ServerSettings:
 
 def serve(settings: ServerSettings, log: Log, greet: Callable[[Service, str, str | None], object]) -> None:
     """Serve a store until a signal ends it; ``greet`` gets the address and the first key, if there is one."""
-    # Compiling loops would block all callers for seconds and take 100 MB; a call has at most some thousand items.
+    # Compiling loops would block all callers for seconds and take 100 MB; calls are too small to profit.
     os.environ.setdefault("GRADEQ_COMPILE", "0")
     host, limits = settings.host, settings.limits
     with (
@@ -115,7 +116,7 @@ def serve(settings: ServerSettings, log: Log, greet: Callable[[Service, str, str
         server = Server(config_of(service))
         server.service = service
         log("started", store=store.url, layers=len(desk.layers))
-        with suppress(KeyboardInterrupt):  # uvicorn raises its signals again, after all is done
+        with suppress(KeyboardInterrupt):  # uvicorn raises its signals again at the end
             server.run(sockets=[listening])
 
 
@@ -133,9 +134,9 @@ def open_witness(path: str, desk: Desk, log: Log) -> Witness:
 
 def config_of(service: Service) -> uvicorn.Config:
     limits = service.limits
-    waiting = type("Waiting", (TimedProtocol,), {"within": limits.headers_within})
+    protocol = type("LimitedProtocol", (TimedProtocol,), {"within": limits.headers_within})
     return uvicorn.Config(
-        service.application(), http=waiting, ws="none", lifespan="on",
+        service.application(), http=protocol, ws="none", lifespan="on",
         log_config=None, log_level=logging.WARNING, access_log=False, server_header=False, proxy_headers=False,
         limit_concurrency=limits.connections, timeout_keep_alive=int(max(5.0, 2 * limits.headers_within)),
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
@@ -144,18 +145,17 @@ def config_of(service: Service) -> uvicorn.Config:
 
 def bind_socket(host: str, port: int) -> socket.socket:
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)  # asyncio sends at once only if it knows that this is TCP
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(where)
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)  # asyncio sends at once only if it knows that this is TCP
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise BadInput(f"cannot listen on {host}:{port}: {reason}; give another --port or --host") from None
-    return made
+    return bound
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host."""
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
@@ -166,10 +166,8 @@ def first_key(store: Store, host: str) -> str | None:
     if read_keys(store):
         return None
     if not is_loopback(host):
-        raise BadInput(
-            f"{store.url} has no keys, and {host} can be reached from other machines; "
-            f"run `gradeq keys create --store {store.url}` first"
-        )
+        why = f"{store.url} has no keys, and {host} can be reached from other machines"
+        raise BadInput(f"{why}; run `gradeq keys create --store {store.url}` first")
     if store.read_only:
         raise BadInput(f"{store.url} has no keys; run `gradeq keys create` first, without --read-only")
     text, key = new_key("default", "first", SCOPES)

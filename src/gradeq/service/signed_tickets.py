@@ -12,20 +12,12 @@ from typing import NamedTuple
 
 from gradeq.errors import BadInput, GradeqError
 from gradeq.ledger.values import Ticket
+from gradeq.service import schemas
 from gradeq.service.problems import in_http_words
 from gradeq.service.runtime import LayerRuntime
-from gradeq.service.schemas import (
-    ItemAnswer,
-    Prediction,
-    decode_json,
-    decode_ticket,
-    encode_entry,
-    encode_id,
-    encode_json,
-    payload_hash,
-)
+from gradeq.service.schemas import ItemAnswer, Prediction
 from gradeq.service.store.database import StoreDamaged
-from gradeq.service.store.journal_store import Head, Store
+from gradeq.service.store.journal_store import Store
 
 MAC = 16  # bytes
 NOT_OURS = "this ticket was not signed by this server; send back the ticket that came with the prediction"
@@ -45,13 +37,11 @@ class SignedTicket(NamedTuple):
     mark: str = ""
 
 
-def sign_ticket(
-    secret: bytes, layer: int, id: str, at: float, payload: bytes, ticket: Ticket, journal: Head | None = None
-) -> str:  # fmt: skip
-    """Sign a ticket with the server's secret; ``journal`` is the head that it was served from."""
-    position = [] if journal is None else [journal.seq, journal_mark(secret, layer, journal.seq, journal.hash)]
-    head = encode_json([layer, id, at, payload.hex(), *position])
-    text = head + b"\n" + encode_entry(ticket)
+def sign_ticket(secret: bytes, layer: int, signed: SignedTicket) -> str:
+    """A ticket as text, signed with the server's secret."""
+    position = [] if signed.seq is None else [signed.seq, signed.mark]
+    head = schemas.encode_json([layer, signed.id, signed.at, signed.payload.hex(), *position])
+    text = head + b"\n" + schemas.encode_entry(signed.ticket)
     return urlsafe_b64encode(_mac(secret, text) + text).decode().rstrip("=")
 
 
@@ -64,16 +54,13 @@ def verify_ticket(secret: bytes, layer: int, text: str) -> SignedTicket:
     """The content of a ticket; raises unless this server signed it for this layer."""
     try:
         raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except ValueError:
-        raise BadInput(NOT_OURS) from None
-    mac, body = raw[:MAC], raw[MAC:]
-    if not hmac.compare_digest(mac, _mac(secret, body)):
-        raise BadInput(NOT_OURS)
-    try:
+        mac, body = raw[:MAC], raw[MAC:]
+        if not hmac.compare_digest(mac, _mac(secret, body)):
+            raise BadInput(NOT_OURS)
         head, _, ticket = body.partition(b"\n")
-        number, id, at, payload, *position = decode_json(head)
-        decoded = decode_ticket(ticket)
-    except StoreDamaged:
+        number, id, at, payload, *position = schemas.decode_json(head)
+        decoded = schemas.decode_ticket(ticket)
+    except (ValueError, StoreDamaged):
         raise BadInput(NOT_OURS) from None
     if number != layer:
         raise BadInput("this ticket belongs to another layer; send it to the layer that served it")
@@ -92,7 +79,7 @@ def preview_all(
 ) -> list[ItemAnswer]:
     """Serve items from the state in memory without changing it.
 
-    ``why``: the reason why the store cannot write. Labels of these items will be unknown, and the answers say so.
+    ``why``: why the store cannot write. The answers have it, because labels of these items will be unknown.
     """
     with runtime.layer.lock:
         answers = [_preview_item(runtime, item, store, now, why) for item in items]
@@ -125,5 +112,7 @@ def _preview_item(runtime: LayerRuntime, item: Prediction, store: Store, now: fl
         return ItemAnswer(id=id, status="rejected", detail=in_http_words(str(error)))
     if not runtime.signed:
         return runtime.answer(id, ticket, status="served", stored=False, detail=why or None)
-    text = sign_ticket(store.secret, runtime.number, encode_id(id), now, payload_hash(item), ticket, runtime.head)
+    mark = journal_mark(store.secret, runtime.number, runtime.head.seq, runtime.head.hash)
+    signed = SignedTicket(schemas.encode_id(id), now, schemas.payload_hash(item), ticket, runtime.head.seq, mark)
+    text = sign_ticket(store.secret, runtime.number, signed)
     return runtime.answer(id, ticket, status="served", ticket=text)

@@ -16,18 +16,7 @@ from gradeq._version import __version__
 from gradeq.service.auth import CLEAR_COOKIE
 from gradeq.service.layer_endpoints import all_layer_statuses
 from gradeq.service.problems import Problem, ProblemDetails
-from gradeq.service.requests import (
-    JSON,
-    PROBLEM,
-    TEXT,
-    Call,
-    Endpoint,
-    Reply,
-    SchemaType,
-    encode,
-    header,
-    read_object,
-)
+from gradeq.service.requests import JSON, PROBLEM, TEXT, Call, Endpoint, Reply, SchemaType, encode, read_object
 from gradeq.service.store.database import JsonObject
 from gradeq.service.telemetry import metric_lines
 
@@ -40,7 +29,7 @@ DESCRIPTION = (
     "it is known. Ids make retries safe. Items of a list are answered one by one, in order."
 )
 
-STATUS_DESCRIPTIONS = {  # where the phrase of a status says more or less than what is refused
+STATUS_DESCRIPTIONS = {  # where the standard phrase of a status would mislead
     415: "The body has a Content-Encoding. Its Content-Type is ignored: every body is read as JSON."
 }
 
@@ -65,10 +54,8 @@ def openapi_document(endpoints: Iterable[Endpoint]) -> JsonObject:
 
 def _operation(endpoint: Endpoint, schemas: Mapping[int, object]) -> JsonObject:
     text = {"type": "string", "minLength": 1, "maxLength": 100}
-    parameters: list[JsonObject] = [
-        {"name": name, "in": "path", "required": True, "schema": text}
-        for name in re.findall(r"{(\w+)}", endpoint.path)
-    ]
+    names = re.findall(r"{(\w+)}", endpoint.path)
+    parameters: list[JsonObject] = [{"name": name, "in": "path", "required": True, "schema": text} for name in names]
     for name, kind in endpoint.parameters.items():
         parameters.append({"name": name, "in": "query", "required": False, "schema": schemas[id(kind)]})
     responses: dict[str, JsonObject] = {}
@@ -81,7 +68,7 @@ def _operation(endpoint: Endpoint, schemas: Mapping[int, object]) -> JsonObject:
         response["content"][PROBLEM] = {"schema": schemas[id(ProblemDetails)]}
     operation: JsonObject = {
         "operationId": endpoint.handler.__name__,
-        "summary": endpoint.summary,
+        "summary": endpoint.handler.__doc__,
         "parameters": parameters,
         "responses": responses,
     }
@@ -130,27 +117,30 @@ class SignInAnswer(Struct):
 
 
 async def healthz(call: Call) -> Reply:
+    """Whether the process is alive."""
     return Reply(encode(HealthAnswer()))
 
 
 async def readyz(call: Call) -> Reply:
+    """Whether the store is writable (predictions are served either way), and which layers have stopped."""
     desk = call.service.desk
     health = desk.health
     ready = health.writable and not call.service.closing
     why = health.why or ("" if ready else "the server is read-only or shutting down")
     stopped = desk.layers.stopped()
-    found = ReadyAnswer(ready, why, health.waiting, len(desk.layers), len(stopped))
+    answer = ReadyAnswer(ready, why, health.waiting, len(desk.layers), len(stopped))
     if call.key is not None:
-        found.stopped_layers = sorted(name for own, name in stopped if own == call.key.tenant)
-    return Reply(encode(found), 200 if ready else 503)
+        answer.stopped_layers = sorted(name for tenant, name in stopped if tenant == call.key.tenant)
+    return Reply(encode(answer), 200 if ready else 503)
 
 
 async def openapi(call: Call) -> Reply:
+    """This document."""
     return Reply(encode(openapi_document(call.service.endpoints)))
 
 
 async def metrics(call: Call) -> Reply:
-    """Metrics of the server; with a key also of the tenant's layers."""
+    """Prometheus metrics; with a key also those of your layers."""
     lines = [*_server_metrics(call.service), *call.service.metrics.lines()]
     if call.key is not None:
         lines += await asyncio.to_thread(_layer_metrics, call.service.desk, call.key.tenant)
@@ -158,10 +148,11 @@ async def metrics(call: Call) -> Reply:
 
 
 async def sign_in(call: Call) -> Reply:
-    if header(call.scope, b"sec-fetch-site") not in (None, "same-origin", "none"):
+    """Sign in a browser: exchange a key for a cookie."""
+    if call.header(b"sec-fetch-site") not in (None, "same-origin", "none"):
         raise Problem(403, "other_site", "the sign-in comes from another site", "use this server's own page")
-    given = read_object(await call.body(10_000)).get("key")
-    key = await call.service.find_key(given.strip()) if isinstance(given, str) else None
+    text = read_object(await call.body(10_000)).get("key")
+    key = await call.service.find_key(text.strip()) if isinstance(text, str) else None
     if key is None:
         what, remedy = "this key is unknown or revoked", "`gradeq keys create` creates one"
         raise Problem(401, "no_key", what, remedy, {"WWW-Authenticate": "Bearer"})
@@ -171,6 +162,7 @@ async def sign_in(call: Call) -> Reply:
 
 
 async def sign_out(call: Call) -> Reply:
+    """Sign out a browser."""
     return Reply(b"{}", headers={"Set-Cookie": CLEAR_COOKIE})
 
 
@@ -185,10 +177,8 @@ def _server_metrics(service: Service) -> list[str]:
         ("gradeq_store_commit_seconds", "gauge", "Duration of the last transaction.", health.last_commit),
         ("gradeq_waiting_items", "gauge", "Items waiting to be written.", health.waiting),
     )
-    lines = []
-    for name, kind, text, value in numbers:
-        lines += metric_lines(name, kind, text, [((), float(value))])
-    return lines
+    each = [metric_lines(name, kind, text, [((), float(value))]) for name, kind, text, value in numbers]
+    return [line for lines in each for line in lines]
 
 
 def _layer_metrics(desk: Desk, tenant: str) -> list[str]:
@@ -205,25 +195,12 @@ def _layer_metrics(desk: Desk, tenant: str) -> list[str]:
     return lines
 
 
+SIGN_IN_PROBLEMS = (400, 401, 403, 408, 413, 415, 429)
 ENDPOINTS = (
-    Endpoint(
-        "GET", "/healthz", None, healthz, "Whether the process is alive.",
-        responses={200: HealthAnswer}, problems=(401, 429),
-    ),
-    Endpoint(
-        "GET", "/readyz", None, readyz,
-        "Whether the store is writable (predictions are served either way), and which layers have stopped.",
-        responses={200: ReadyAnswer, 503: ReadyAnswer}, problems=(401, 429),
-    ),
-    Endpoint(
-        "GET", "/metrics", None, metrics,
-        "Prometheus metrics; with a key also those of your layers.",
-        responses={200: str}, problems=(401, 429), media=TEXT,
-    ),
-    Endpoint("GET", "/openapi.json", None, openapi, "This document.", responses={200: dict}),
-    Endpoint(
-        "POST", "/session", None, sign_in, "Sign in a browser: exchange a key for a cookie.",
-        SignInRequest, {200: SignInAnswer}, (400, 401, 403, 408, 413, 415, 429),
-    ),
-    Endpoint("DELETE", "/session", None, sign_out, "Sign out a browser.", responses={200: dict}, problems=(401, 429)),
-)  # fmt: skip
+    Endpoint("GET", "/healthz", None, healthz, {200: HealthAnswer}, (401, 429)),
+    Endpoint("GET", "/readyz", None, readyz, {200: ReadyAnswer, 503: ReadyAnswer}, (401, 429)),
+    Endpoint("GET", "/metrics", None, metrics, {200: str}, (401, 429), media=TEXT),
+    Endpoint("GET", "/openapi.json", None, openapi, {200: dict}),
+    Endpoint("POST", "/session", None, sign_in, {200: SignInAnswer}, SIGN_IN_PROBLEMS, SignInRequest),
+    Endpoint("DELETE", "/session", None, sign_out, {200: dict}, (401, 429)),
+)

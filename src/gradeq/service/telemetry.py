@@ -10,6 +10,7 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -78,7 +79,6 @@ class Metrics:
 
 
 def metric_lines(name: str, kind: str, help_text: str, values: Iterable[tuple[Labels, float]]) -> list[str]:
-    """One metric as text, with a line for each set of labels."""
     lines = [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}"]
     for labels, value in values:
         whole = abs(value) < 1e15 and value == int(value)
@@ -92,9 +92,9 @@ def _labels(labels: Labels) -> str:
     return "{" + ",".join(f'{name}="{value}"' for name, value in escaped) + "}" if labels else ""
 
 
-SECRET = re.compile(r"(gq_[a-z2-7]{8})_[A-Za-z0-9_-]+")  # what stands behind the prefix of a key
+SECRET = re.compile(r"(gq_[a-z2-7]{8})_[A-Za-z0-9_-]+")  # a key after its prefix
 MAX_VALUE_CHARS = 500  # characters of one value
-LINES_PER_SECOND = 200.0  # a second; the others are counted
+LINES_PER_SECOND = 200.0  # further lines are counted
 
 
 class Log:
@@ -121,12 +121,8 @@ class Log:
             if value is not None:
                 fields[name] = value
         line = json.dumps(fields, default=str).replace("\x7f", "\\u007f")
-        stream = self._stream or sys.stderr
-        try:
-            stream.write(f"{line}\n")
-            stream.flush()
-        except (OSError, ValueError):
-            pass  # a log that nobody can write must not stop the service
+        with suppress(OSError, ValueError):  # a log that cannot be written must not stop the service
+            print(line, file=self._stream or sys.stderr, flush=True)
 
 
 class UvicornLogHandler(logging.Handler):
@@ -137,7 +133,7 @@ class UvicornLogHandler(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line; of an exception only its type, never values."""
+        """Write one line; for an exception only its type, never its values."""
         failed = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
         level = "error" if record.levelno >= logging.ERROR else "warning"
         self._log("server", level, said=record.getMessage().strip(), failed=failed)
@@ -151,19 +147,17 @@ def forward_uvicorn_log(log: Log) -> None:
     logging.getLogger("uvicorn.error").propagate = True
 
 
-ROUNDING = 1e-6  # of a token: who waited as long as asked is not sent away again
+ROUNDING = 1e-6  # of a token: a client that waited as long as asked is not rejected again
 
 
 @dataclass(frozen=True)
 class Limits:
     """The limits of a server.
 
-    ``body``: bytes of a call with predictions or labels, before anything is parsed (1,000 items take about 100 kB);
-    ``settings_body``: bytes of a call that makes a layer, which may bring a whole saved state;
-    ``items``: items of one call; ``layers``: layers of one tenant;
+    ``body``: bytes of a call with predictions or labels (1,000 items take about 100 kB); ``settings_body``: bytes of
+    a call that creates a layer, maybe with a saved state; ``items``: items of one call; ``layers``: of one tenant;
     ``rate``: items a second for one key, in bursts of ``burst``; ``queue``: items that wait to be committed;
-    ``headers_within``, ``body_within``: seconds until a request, and then its body, must have come;
-    ``connections``: open at a time.
+    ``headers_within``, ``body_within``: seconds for a request, and then for its body; ``connections``: open at once.
     """
 
     body: int = 2_000_000

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from gradeq.engine.label_stats import HELD
 from gradeq.engine.tickets import Id, WaitingLabel, just_after
@@ -16,6 +16,7 @@ from gradeq.ledger.exact import Account
 from gradeq.ledger.values import Posting, Ticket, new
 from gradeq.records import copy_with
 from gradeq.rules.wrapped import Relative
+from gradeq.service import schemas
 from gradeq.service.problems import LayerStopped, NoSuchLayer, in_http_words
 from gradeq.service.runtime import (
     AUTHORS,
@@ -27,20 +28,7 @@ from gradeq.service.runtime import (
     due_labels,
     release_label,
 )
-from gradeq.service.schemas import (
-    ACCEPTED,
-    ItemAnswer,
-    Label,
-    Prediction,
-    decode_id,
-    decode_posting,
-    decode_ticket,
-    encode_entry,
-    encode_id,
-    encode_json,
-    not_applied,
-    payload_hash,
-)
+from gradeq.service.schemas import ACCEPTED, ItemAnswer, Label, Prediction
 from gradeq.service.signed_tickets import SignedTicket, journal_mark, verify_ticket
 from gradeq.service.store.database import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET, JsonObject
 from gradeq.service.store.journal_store import PAGE_SIZE, Entry, Rejection, StoreWriter, select_entries
@@ -59,12 +47,15 @@ OTHER_LABEL = "id {!r} already has the label {!r}, not {!r}"
 OTHER_HISTORY = "this ticket was served from a state that the store has lost; an old backup was restored"
 EXPIRED = "the ticket of {!r} is older than the ttl"
 SERVE_AGAIN = "ask for the prediction again, and send the label with the new ticket"
+NO_TICKETS = "this layer keeps no tickets; send the prediction's ticket under 'ticket'"
+
+T = TypeVar("T")
 
 
 class LabelEvent(NamedTuple):
     """A label to apply; ``text`` is its id as JSON.
 
-    ``dry_run``: the labels checked so far in an atomic call; None when the label is to be applied.
+    ``dry_run``: the labels checked so far in an atomic call; None if the label is to be applied.
     """
 
     id: Id
@@ -100,32 +91,30 @@ class Transaction:
     # Predictions
 
     def predict(self, items: Sequence[Prediction], author: int, atomic: bool) -> list[ItemAnswer]:
-        """Serve items in order; those seen before get the same answer again."""
         ids = [item.id if item.id is not None else f"gq-{secrets.token_hex(8)}" for item in items]
-        texts = [encode_id(id) for id in ids]
+        texts = [schemas.encode_id(id) for id in ids]
         self._look_up([text for item, text in zip(items, texts, strict=True) if item.id is not None])
-        each = list(zip(items, ids, texts, strict=True))
-        if atomic:
-            dry_run: dict[str, bytes] = {}
-            checked = [self._predict_item(*one, author, dry_run) for one in each]
-            if not all(answer.status in ACCEPTED for answer in checked):
-                return reject_all(checked)
-        return [self._predict_item(*one, author) for one in each]
+
+        def each(dry_run: dict[str, bytes] | None) -> list[ItemAnswer]:
+            rows = zip(items, ids, texts, strict=True)
+            return [self._predict_item(item, id, text, author, dry_run) for item, id, text in rows]
+
+        return all_or_none(each) if atomic else each(None)
 
     def _predict_item(
-        self, item: Prediction, id: Id, text: str, author: int, dry_run: dict[str, bytes] | None = None
+        self, item: Prediction, id: Id, text: str, author: int, dry_run: dict[str, bytes] | None
     ) -> ItemAnswer:
         """Serve an item; ``dry_run``: only check it, with the payloads of the ids checked so far."""
         runtime, names = self.runtime, self.runtime.layer.internals.names
         try:
-            payload = payload_hash(item)
+            payload = schemas.payload_hash(item)
             old = self._entry(text, TICKET)
             other = dry_run is not None and dry_run.setdefault(text, payload) != payload
             if other or (old is not None and old.payload and old.payload != payload):
                 return self._reject(id, "conflict", "this id was used for another prediction", "give it another id")
             if old is not None:
                 opened = runtime.open_tickets.get(text)
-                ticket = opened[1] if opened is not None else decode_ticket(old.body)
+                ticket = opened[1] if opened is not None else schemas.decode_ticket(old.body)
                 return runtime.answer(id, ticket, status="duplicate", seq=old.seq)
             args, options = runtime.open_arguments(item)
             known = names.count + names.keys
@@ -134,7 +123,7 @@ class Transaction:
             return self._reject(id, "rejected", in_http_words(str(error)))
         if dry_run is not None:
             return ItemAnswer(id=id, status="served")
-        entry = self._append(TICKET, text, author, payload, encode_entry(ticket))
+        entry = self._append(TICKET, text, author, payload, schemas.encode_entry(ticket))
         runtime.remember_entry(entry, ticket)
         cold = names.count + names.keys > known
         return runtime.answer(id, ticket, status="served", seq=entry.seq, cold=cold)
@@ -142,19 +131,17 @@ class Transaction:
     # Labels
 
     def label(self, items: Sequence[Label], author: int, atomic: bool) -> list[ItemAnswer]:
-        texts = ["" if item.id is None else encode_id(item.id) for item in items]
+        texts = ["" if item.id is None else schemas.encode_id(item.id) for item in items]
         wanted = [text for text in texts if text and text not in self.runtime.open_tickets]
         if wanted:
             self._look_up(wanted)
-        each = list(zip(items, texts, strict=True))
-        if atomic:
-            dry_run: dict[str, float] = {}
-            checked = [self._label_item(*one, author, dry_run) for one in each]
-            if not all(answer.status in ACCEPTED for answer in checked):
-                return reject_all(checked)
-        return [self._label_item(*one, author) for one in each]
 
-    def _label_item(self, item: Label, text: str, author: int, dry_run: dict[str, float] | None = None) -> ItemAnswer:
+        def each(dry_run: dict[str, float] | None) -> list[ItemAnswer]:
+            return [self._label_item(item, text, author, dry_run) for item, text in zip(items, texts, strict=True)]
+
+        return all_or_none(each) if atomic else each(None)
+
+    def _label_item(self, item: Label, text: str, author: int, dry_run: dict[str, float] | None) -> ItemAnswer:
         id = item.id
         try:
             y = self.runtime.layer.validate_label(item.label)
@@ -178,10 +165,10 @@ class Transaction:
                 return self._relabel(event, posted)
             entry = self._entry(text, TICKET)
             if entry is None and runtime.signed:
-                raise BadInput("this layer keeps no tickets; send the prediction's ticket under 'ticket'")
+                raise BadInput(NO_TICKETS)
             if entry is None:
                 return self._reject(id, "unknown", f"no prediction was served with the id {id!r}")
-            opened = (entry, decode_ticket(entry.body))
+            opened = (entry, schemas.decode_ticket(entry.body))
         entry, ticket = opened
         if runtime.ttl is not None and self.now - entry.at > runtime.ttl:
             return self._reject(id, "expired", EXPIRED.format(id))
@@ -213,17 +200,17 @@ class Transaction:
             if not event.correct:
                 return self._reject(id, "conflict", OTHER_LABEL.format(id, label.y, y))
             if event.dry_run is None:
-                self._keep_waiting(copy_with(label, y=y), author)
+                self._add_waiting(copy_with(label, y=y), author)
             return ItemAnswer(id=id, status="corrected")
         if runtime.maturity:
             due = just_after(entry.at + runtime.maturity)
             if self.now >= due:
                 return None
             if event.dry_run is None:
-                self._keep_waiting(WaitingLabel(ticket, y, due, entry.at, text), author)
+                self._add_waiting(WaitingLabel(ticket, y, due, entry.at, text), author)
             return ItemAnswer(id=id, status="waiting")
-        early, late = book.early, ticket.number != runtime.layer.internals.state.number
-        if event.dry_run is not None or runtime.signed or early is None or not late:
+        early, number = book.early, runtime.layer.internals.state.number
+        if event.dry_run is not None or runtime.signed or early is None or ticket.number == number:
             return None
         since = early.since
         if not count_label(runtime.layer, ticket, y):
@@ -231,46 +218,40 @@ class Transaction:
         # Its delay seems to depend on its value: it is held back.
         if since is None:
             self._append_control({"do": HOLD_BACK, "since": early.since})
-        self._keep_waiting(WaitingLabel(ticket, y, HELD, entry.at, text), author)
-        now = int(runtime.layer.internals.state.number)
-        released = early.ready(ticket.number, now, book.is_held_back, lambda: book.held_back)
+        self._add_waiting(WaitingLabel(ticket, y, HELD, entry.at, text), author)
+        released = early.ready(ticket.number, int(number), book.is_held_back, lambda: book.held_back)
         if early.since is None:
             self._append_control({"do": HOLD_BACK, "since": None})
-        answer = ItemAnswer(id=id, status="waiting")
-        for number in released:
-            posted = self._learn_waiting(book.waiting[number])
-            answer = posted if number == ticket.number else answer
-        return answer
+        learned = {row: self._learn_waiting(book.waiting[row]) for row in released}
+        return learned.get(ticket.number, ItemAnswer(id=id, status="waiting"))
 
-    def _keep_waiting(self, label: WaitingLabel, author: int) -> None:
-        body = {
-            "do": WAIT, "id": label.id, "label": label.y, "due": label.due, "at": label.time, "by": author,
-            "ticket": encode_entry(label.ticket).decode(),
-        }  # fmt: skip
+    def _add_waiting(self, label: WaitingLabel, author: int) -> None:
+        body = {"do": WAIT, "id": label.id, "label": label.y, "due": label.due, "at": label.time, "by": author}
+        body["ticket"] = schemas.encode_entry(label.ticket).decode()
         apply_wait_control(self.runtime.layer, body, replay=False)
         self._append_control(body, author)
 
     def _append_control(self, body: JsonObject, author: int = 0) -> Entry:
-        return self._append(CONTROL, '""', author, b"", encode_json(body))
+        return self._append(CONTROL, '""', author, b"", schemas.encode_json(body))
 
     def _learn_waiting(self, label: WaitingLabel) -> ItemAnswer:
         text = str(label.id)
+        id = schemas.decode_id(text)
         try:
             posting = self.runtime.post(label.ticket, label.y)
         except Diverging as error:
-            return self._freeze_diverging(decode_id(text), error)
-        author = release_label(self.runtime.layer.internals.tickets, text)
-        return self._append_posting(decode_id(text), text, posting, author)
+            return self._freeze_diverging(id, error)
+        return self._append_posting(id, text, posting, release_label(self.runtime.layer.internals.tickets, text))
 
     def mature(self) -> None:
-        """Learn from the labels of mature rows; mature rows without a label count as missing."""
+        """Learn from the labels that are due; mature rows without a label get that of ``missing_is``."""
         runtime = self.runtime
         book, age = runtime.layer.internals.tickets, runtime.maturity
         if book.missing_is is not None and age is not None:
             for entry, ticket in self._unlabelled(self.now - age):
                 if entry.id not in book.waiting_ids:
                     due = just_after(entry.at + age)
-                    self._keep_waiting(WaitingLabel(ticket, book.missing_is, due, entry.at, entry.id), 0)
+                    self._add_waiting(WaitingLabel(ticket, book.missing_is, due, entry.at, entry.id), 0)
         for label in due_labels(book, self.now):
             if not runtime.layer.internals.frozen or age:
                 self._learn_waiting(label)
@@ -283,7 +264,7 @@ class Transaction:
         none = f"NOT EXISTS (SELECT 1 FROM journal AS label WHERE {same})"
         where = f"WHERE own.layer = ? AND own.kind = 1 AND own.at < ? AND {none} ORDER BY own.seq LIMIT ?"
         entries = select_entries(self.tx.connection, where, runtime.number, before, PAGE_SIZE)
-        return [(entry, decode_ticket(entry.body)) for entry in entries]
+        return [(entry, schemas.decode_ticket(entry.body)) for entry in entries]
 
     def _append_posting(self, id: Id | None, text: str, posting: Posting, author: int) -> ItemAnswer:
         entry = self.change(POSTING, text, posting, author)
@@ -301,16 +282,13 @@ class Transaction:
         """Answer a label of an id that already has one, or had one that was taken back."""
         id, text, y, dry_run, layer = event.id, event.text, event.y, event.dry_run, self.runtime.layer
         last = self.last_change(text) or posted
-        old, undone = decode_posting(last.body), last.kind == REVERSAL
-        if undone:
-            if not event.correct:
-                return self._reject(id, "conflict", f"the label of id {id!r} was taken back")
-        else:
-            current = old.y if dry_run is None else dry_run.get(text, old.y)
-            if current == y:
-                return ItemAnswer(id=id, status="duplicate", seq=last.seq, learning=old.sign != 0.0)
-            if not event.correct:
-                return self._reject(id, "conflict", OTHER_LABEL.format(id, current, y))
+        old, undone = schemas.decode_posting(last.body), last.kind == REVERSAL
+        current = old.y if dry_run is None else dry_run.get(text, old.y)
+        if not undone and current == y:
+            return ItemAnswer(id=id, status="duplicate", seq=last.seq, learning=old.sign != 0.0)
+        if not event.correct:
+            why = f"the label of id {id!r} was taken back" if undone else OTHER_LABEL.format(id, current, y)
+            return self._reject(id, "conflict", why)
         if layer.internals.frozen:
             raise BadInput("learning is frozen, so labels cannot be corrected; resume it first")
         check_outlier(self.runtime, old, y)
@@ -325,9 +303,8 @@ class Transaction:
             try:
                 back, new = layer.repost(old, y)
             except Diverging as error:  # the layer as it is does not diverge: it need not stop
-                raise BadInput(
-                    f"with the label {y!r} {reason(error)}; the label {old.y!r} stays, check the new one"
-                ) from None
+                why = f"with the label {y!r} {reason(error)}"
+                raise BadInput(f"{why}; the label {old.y!r} stays, check the new one") from None
             self.change(REVERSAL, text, back, event.author)
         seq = self.change(CORRECTION, text, new, event.author).seq
         return ItemAnswer(id=id, status="corrected", seq=seq, learning=undone or new.sign != 0.0)
@@ -343,21 +320,20 @@ class Transaction:
 
     def change(self, kind: int, text: str, posting: Posting, author: int, payload: bytes = b"") -> Entry:
         """Append a posting, a reversal or a correction that the layer has learned; ``payload``: of an undo."""
-        entry = self._append(kind, text, author, payload, encode_entry(posting))
+        entry = self._append(kind, text, author, payload, schemas.encode_entry(posting))
         self.changed.update(self.runtime.add_posting(posting))
         self.runtime.remember_entry(entry, posting)
         return entry
 
     def _label_signed(self, item: Label, y: float, author: int, dry_run: dict[str, float] | None) -> ItemAnswer:
-        """Apply a label that comes with the signed ticket of its prediction."""
         runtime = self.runtime
         if not runtime.signed:
             raise BadInput("this layer stores its tickets; send the id and the label only")
         assert item.ticket is not None
         signed = verify_ticket(self._secret, runtime.number, item.ticket)
         text, ticket = signed.id, signed.ticket
-        id = decode_id(text)
-        if item.id is not None and encode_id(item.id) != text:
+        id = schemas.decode_id(text)
+        if item.id is not None and schemas.encode_id(item.id) != text:
             raise BadInput(f"the ticket has id {id!r}, not {item.id!r}")
         if item.id is None:  # the others were looked up together
             self._look_up([text])
@@ -374,35 +350,31 @@ class Transaction:
             return self._dry_run_answer(event, dry_run)
         with runtime.layer.lock:
             posting = adopt(runtime.layer, ticket, y)
-        entry = self._append(TICKET, text, author, signed.payload, encode_entry(ticket), signed.at)
+        entry = self._append(TICKET, text, author, signed.payload, schemas.encode_entry(ticket), signed.at)
         runtime.remember_entry(entry, ticket)
         return self._append_posting(id, text, posting, author)
 
     def _served_by_this_journal(self, signed: SignedTicket) -> bool:
-        """Whether this journal holds the state that served a signed ticket.
+        """Whether this journal contains the state that served a signed ticket.
 
-        After an old backup is restored it does not, and how late the label is cannot be known.
+        After an old backup is restored it may not, and then the lateness of the label is unknown.
         """
         number, seq = self.runtime.number, signed.seq
         if signed.ticket.number > self.runtime.layer.internals.state.number + 1:
             return False
-        if seq is None:  # of an earlier version
+        if seq is None:  # a ticket of an earlier version
             return True
         if seq > self.head.seq:
             return False
-        hash = self.head.hash
-        if seq < self.head.seq:
-            hash = self.runtime.hash_at(seq, self.head, lambda after: self.tx.entries(number, after), self._secret)
+        hash = self.runtime.hash_at(seq, self.head, lambda after: self.tx.entries(number, after), self._secret)
         return journal_mark(self._secret, number, seq, hash) == signed.mark
 
     def control(self, do: str, arguments: JsonObject, author: int, why: str = "") -> int:
-        """Apply a control of an operator, or a freeze and its reason; its number in the journal."""
         body = {"do": do, "with": arguments} | ({"why": why} if why else {})
         self.runtime.control(body)
         return self._append_control(body, author).seq
 
     def copy(self) -> tuple[int, str]:
-        """The number of the last entry, and the layer's state after it."""
         return self.head.seq + len(self.entries), self.runtime.layer.to_json()
 
     # What all of them share
@@ -455,15 +427,19 @@ def reason(error: Diverging) -> str:
     return str(error).partition("; ")[0]
 
 
-def reject_all(answers: list[ItemAnswer]) -> list[ItemAnswer]:
-    return [answer if answer.status not in ACCEPTED else not_applied(answer.id) for answer in answers]
+def all_or_none(each: Callable[[dict[str, T] | None], list[ItemAnswer]]) -> list[ItemAnswer]:
+    """Check all items in a dry run; apply them only if each would be accepted."""
+    checked = each({})
+    if all(answer.status in ACCEPTED for answer in checked):
+        return each(None)
+    return [schemas.not_applied(answer.id) if answer.status in ACCEPTED else answer for answer in checked]
 
 
 UNDO_BATCH = 500  # labels in one transaction
 
 
 class UndoCounts(NamedTuple):
-    """Labels of a key that were taken back, replaced by the one before, or left: corrected by others, not learned."""
+    """Labels of a key: taken back, replaced by the one before, or left (corrected by others, not learned)."""
 
     taken_back: int = 0
     restored: int = 0
@@ -484,20 +460,20 @@ def undo_batch(transaction: Transaction, key: int, after: int, until: int, autho
     if len(rows) == UNDO_BATCH:
         return counts, rows[-1].seq
     authors = transaction.runtime.layer.internals.tickets.desk.get(AUTHORS, {})
-    return counts.plus(UndoCounts(left=sum(own == key for own in authors.values()))), until
+    return counts.plus(UndoCounts(left=sum(author == key for author in authors.values()))), until
 
 
-# The payload of a reversal that stands alone. That of a correction by an undo: the label it restores, and whose went.
+# The payload of a reversal without a correction. An undo's correction has: the label it restores, the key undone.
 WITHDRAWN = b"undo"
 
 
 def standing_labels(posted: Entry, changes: Sequence[Entry]) -> list[Entry]:
-    """The labels of one id, oldest first, without those that were undone: the last one is the label it has."""
+    """The labels of one id, oldest first, without those that were undone; the last one is its current label."""
     labels = [posted]
     for entry, after in zip_longest(changes, changes[1:]):
         if entry.kind == CORRECTION and entry.payload:
             seq, key = map(int, entry.payload.split())
-            labels = [own for own in labels if own.seq <= seq and own.author != key]
+            labels = [label for label in labels if label.seq <= seq and label.author != key]
         elif entry.kind == CORRECTION:
             labels.append(entry)
         elif entry.payload or after is None or (after.seq, after.author) != (entry.seq + 1, entry.author):
@@ -511,19 +487,19 @@ def _undo_label(transaction: Transaction, key: int, text: str, author: int) -> U
     posted, changes = transaction.tx.find(number, [text])[text, POSTING], transaction.changes(text)
     labels = standing_labels(posted, changes)
     if all(entry.author != key for entry in labels):
-        return UndoCounts()  # it was taken back before, or that before the key's stands again
+        return UndoCounts()  # it was taken back or replaced before
     if labels[-1].author != key:
         return UndoCounts(left=1)
-    old = decode_posting(changes[-1].body if changes else posted.body)
+    old = schemas.decode_posting(changes[-1].body if changes else posted.body)
     replaced = next((entry for entry in reversed(labels) if entry.author != key), None)
     if replaced is not None:
-        back, new = layer.repost(old, decode_posting(replaced.body).y)
+        back, new = layer.repost(old, schemas.decode_posting(replaced.body).y)
         transaction.change(REVERSAL, text, back, author)
         transaction.change(CORRECTION, text, new, author, f"{replaced.seq} {key}".encode())
         return UndoCounts(restored=1)
     learns = layer.internals.learns
     if old.sign == 0.0 or old.weight == 0.0 or (learns is not None and not learns(old.y)):
-        return UndoCounts(left=1)  # it taught nothing
+        return UndoCounts(left=1)  # nothing was learned from it
     with layer.lock:
         back = withdraw(layer, old)
     transaction.change(REVERSAL, text, back, author, WITHDRAWN)
@@ -531,15 +507,15 @@ def _undo_label(transaction: Transaction, key: int, text: str, author: int) -> U
 
 
 DIGITS = 2.0**53
-LARGEST = 1e150  # its square can be summed over as many labels as there will ever be
-KNOWN = 5  # labels from which on there is something to compare with
+LARGEST = 1e150  # the squares of any number of smaller values can be summed
+FEW_LABELS = 5  # with fewer, the prediction is compared
 
 
 def check_outlier(runtime: LayerRuntime, entry: Ticket | Posting, y: float) -> None:
-    """Raise if learning from a label would erase what was learned; costs nothing for ordinary labels.
+    """Raise if learning from a label would erase what was learned.
 
     A float has 53 bits: a label 2^53 times as large as all before erases every digit of the sums and cannot be taken
-    back; a label whose square overflows leaves no loss to compare.
+    back. If its square overflows, the loss cannot be computed.
     """
     f = entry.base
     relative = isinstance(runtime.layer.internals.rule, Relative)
@@ -547,30 +523,21 @@ def check_outlier(runtime: LayerRuntime, entry: Ticket | Posting, y: float) -> N
         return
     each: Sequence[float] = f if isinstance(f, tuple) else (f,)
     away = abs(y / each[0] - 1.0) if relative else max(abs(y - one) for one in each)
-    text = ", ".join(map(repr, each))
+    what = f"the label {y!r} is too far from its prediction {', '.join(map(repr, each))}"
     if not away <= LARGEST:
-        raise BadInput(
-            f"the label {y!r} is too far from its prediction {text}: no sum could hold its loss; "
-            "check both, and send the label that is right"
-        )
+        raise BadInput(f"{what}: its loss would overflow; check both, and send the right label")
     if away < DIGITS:
         return
     recent = runtime.recent_labels
-    if len(recent) < KNOWN:  # a prediction of 0 says nothing about the size of labels
-        size = max(map(abs, each))
+    if len(recent) < FEW_LABELS:
+        size = max(map(abs, each))  # a prediction of 0 says nothing about the size of labels
         if size == 0.0 or relative or away <= DIGITS * max(1.0, size):
             return
-        raise BadInput(
-            f"the label {y!r} is more than {DIGITS:.0e} times its prediction {text}; check both, and send the "
-            "label that is right"
-        )
-    for _, _, posting in reversed(recent):  # where numbers are this large, the last one says so
+        raise BadInput(f"{what}, more than {DIGITS:.0e} times; check both, and send the right label")
+    for _, _, posting in reversed(recent):  # if numbers are usually this large, the last one shows it
         base = posting.base if isinstance(posting.base, tuple) else (posting.base,)
         sizes = [abs(posting.y / base[0])] if relative else [abs(posting.y), *map(abs, base)]
         if away <= DIGITS * max(1.0, *sizes):
             return
-    raise BadInput(
-        f"the label {y!r} is {away:.0e} from its prediction {text}, more than {DIGITS:.0e} times anything "
-        f"in the last {some(len(recent), 'label')}; learning from it would erase all that was "
-        "learned; check both, or create another layer for values of this size"
-    )
+    scale = f"more than {DIGITS:.0e} times anything in the last {some(len(recent), 'label')}"
+    raise BadInput(f"{what}: {scale}; check both, or create another layer for values of this size")

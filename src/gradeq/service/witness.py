@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradeq.errors import BadInput
 from gradeq.files.paths import write_text, writing
 from gradeq.service.store.database import StoreDamaged
-from gradeq.service.store.journal_store import MODULUS, Store, hash_entries
+from gradeq.service.store.journal_store import Store, hash_before
 
 if TYPE_CHECKING:
     from gradeq.service.runtime import LayerRuntime
 
-MAX_LINE = 1024  # bytes; no line is as long
-MAX_WITNESS_BYTES = 1 << 24  # bytes; a file of this size is written anew with the last line of each layer
+MAX_LINE = 1024  # bytes; every line is shorter
+MAX_WITNESS_BYTES = 1 << 24  # bytes; a larger file is rewritten with the last line of each layer
 
 
 class AcknowledgedHead(NamedTuple):
@@ -33,7 +35,7 @@ class Witness:
     def __init__(self, path: str, store: Store) -> None:
         self.path, self._header = path, witness_header(store)
         self.seen, self.damaged = read_witness(path, self._header)
-        self.failed = ""  # why it cannot be written any more
+        self.failed = ""  # why it cannot be written
         self._file = self._open()
 
     def _open(self) -> int:
@@ -49,7 +51,6 @@ class Witness:
             return file
 
     def _rewrite(self) -> None:
-        """Rewrite the file with the last line of each layer."""
         lines = [self._header, *(witness_line(number, head) for number, head in self.seen.items())]
         write_text(self.path, [f"{line}\n" for line in lines])
         os.close(self._file)
@@ -67,16 +68,13 @@ class Witness:
         except (OSError, BadInput) as error:  # the store has it: learning goes on
             self.failed = str(error)
 
-    def missing(self, store: Store) -> dict[int, str]:
-        return missing_entries(self.seen, store)
-
     def check(self, store: Store) -> dict[int, str]:
         """Stop layers that lack acknowledged entries, until an operator accepts the loss; why, by layer number."""
-        lost = self.missing(store)
+        lost = missing_entries(self.seen, store)
         if lost and not store.read_only:
             with store.write() as tx:
                 for number, why in lost.items():
-                    tx.stop(number, f"{why}; run gradeq store accept when nothing more can be had")
+                    tx.stop(number, f"{why}; run gradeq store accept if they cannot be recovered")
         return lost
 
     def accept(self, numbers: Iterable[int]) -> None:
@@ -96,14 +94,12 @@ def missing_entries(seen: dict[int, AcknowledgedHead], store: Store) -> dict[int
         try:
             head = store.head(number)
         except StoreDamaged:
-            reasons[number] = f"layer {number} is gone, which had {seq:,} entries"
+            reasons[number] = f"layer {number} with {seq:,} entries is missing"
             continue
         if head.seq < seq:
-            reasons[number] = (
-                f"{seq - head.seq:,} acknowledged entries are missing ({head.seq + 1:,} to {seq:,}): "
-                "the disk lost them, or an old backup was restored"
-            )
-        elif (head.hash - hash_entries(store.secret, number, store.entries(number, seq, head.seq))) % MODULUS != hash:
+            missing = f"{seq - head.seq:,} acknowledged entries are missing ({head.seq + 1:,} to {seq:,})"
+            reasons[number] = f"{missing}: the disk lost them, or an old backup was restored"
+        elif hash_before(store.secret, number, head, store.entries(number, seq, head.seq)) != hash:
             reasons[number] = f"the first {seq:,} entries are not those that were acknowledged"
     return reasons
 
@@ -126,18 +122,14 @@ def witness_line(number: int, head: AcknowledgedHead) -> str:
 
 def read_witness(path: str, header: str) -> tuple[dict[int, AcknowledgedHead], int]:
     """The last head of each layer, and how many lines are damaged; a torn last line does not count."""
-    try:
-        with open(path, "rb") as file:
-            lines = file.read().split(b"\n")
-    except FileNotFoundError:
-        return {}, 0
-    if lines == [b""]:
-        return {}, 0
-    if lines[0].decode("ascii", "replace") != header:
-        raise BadInput(f"{path} is no witness of this store; give --witness another file")
     seen: dict[int, AcknowledgedHead] = {}
-    damaged = 0
-    for line in filter(None, lines[1:-1]):
+    damaged, text = 0, b""
+    with suppress(FileNotFoundError):
+        text = Path(path).read_bytes()
+    first, *lines = text.split(b"\n")
+    if text and first.decode("ascii", "replace") != header:
+        raise BadInput(f"{path} is not a witness of this store; give --witness another file")
+    for line in filter(None, lines[:-1]):
         try:
             number, seq, hash, crc = line.decode("ascii").split(" ")
             head = AcknowledgedHead(int(seq), int(hash, 16))

@@ -119,7 +119,6 @@ def verdict_sentence(view: Overview) -> Sentence:
 
 
 def _warning_bar(notice: Notice) -> Markup:
-    """A warning: claim, evidence, remedy."""
     text = [el("b", prose(notice.claim, 240)), " ", prose(notice.evidence)]
     text += [" ", el("span", prose(notice.remedy), class_="remedy")] if notice.remedy else []
     return el(
@@ -160,7 +159,6 @@ def _figures(view: Overview) -> list[Markup]:
 
 
 def _recent_figures(view: Overview) -> list[Markup]:
-    """Bias or coverage of the recent labels with the loss; the loss alone for games and several levels."""
     last, story = view.last, view.story
     if last is None or last.labels < FEW:
         return []
@@ -193,7 +191,6 @@ def _in_flight(flight: InFlight) -> Markup:
 
 
 def _rolling_section(view: Overview, sheet: ChartSheet) -> Markup:
-    """The rolling bias or coverage, and the loss below it."""
     series, story = view.moving, view.story
     if series is None:
         return section("The last labels", "Charts appear after a few dozen labels.")
@@ -263,7 +260,6 @@ def _waiting_section(view: Overview, sheet: ChartSheet) -> Markup:
 
 
 def _delay_section(delays: Delays | None) -> Markup:
-    """How late the recent labels were."""
     if delays is None:
         return section("Label delay", "", el("p", "Labels came with their predictions.", class_="foot"))
     unit, total, last = UNITS[delays.unit], max(sum(delays.counts), 1), delays.edges[-1]
@@ -356,7 +352,6 @@ def _learning(view: Overview) -> Markup:
 
 
 def _group_section(view: Overview) -> Markup:
-    """The section on groups; empty without any."""
     story = view.story
     if isinstance(story, EloStory) or not story.groups:
         return join()
@@ -449,7 +444,6 @@ class GroupTableStyle:
         return table_head(heads)
 
     def row(self, group: Group, flight: GroupFlight | None, spark: Spark | None, hidden: bool) -> Markup:
-        """One group, or one key."""
         before, after = (
             percent(value) if self.covers else number(value, self.places, sign=True)
             for value in (group.before, group.after)

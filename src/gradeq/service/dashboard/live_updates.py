@@ -12,18 +12,18 @@ from gradeq.report.story import as_json
 from gradeq.service.auth import ApiKey
 from gradeq.service.dashboard.pages import Viewer, asset, document, page_update, sign_in_page
 from gradeq.service.desk import Desk
-from gradeq.service.layer_endpoints import KEY_PROBLEMS, caller_key
+from gradeq.service.layer_endpoints import LAYER
 from gradeq.service.problems import NoSuchLayer, Problem
-from gradeq.service.requests import HTML, Call, Endpoint, Reply, StreamedReply, read_object
+from gradeq.service.requests import HTML, READ_PROBLEMS, Call, Endpoint, Reply, StreamedReply, read_object
 from gradeq.service.store.database import JsonObject
 
-MESSAGE_SECONDS = 1.0  # seconds between two messages, at the least
-REFRESH_SECONDS = 2.0  # seconds between two looks when nothing was written: other servers may have
-KEEPALIVE_SECONDS = 15.0  # seconds of silence after which a comment says that the line is open
+MESSAGE_SECONDS = 1.0  # between two messages, at least
+REFRESH_SECONDS = 2.0  # between two updates without a commit: other servers may have written
+KEEPALIVE_SECONDS = 15.0  # without a message, until a comment shows that the connection is open
 
 
 class Topic:
-    """One page or overview with its readers: a task that makes messages while there are any."""
+    """One page or overview with its readers: a task that makes messages while there are readers."""
 
     def __init__(self, make: Callable[[], bytes]) -> None:
         self.make = make
@@ -37,18 +37,20 @@ class Topic:
         while True:
             try:
                 message = await asyncio.to_thread(self.make)
-            except Exception:  # gone, or not readable now: readers connect again and get the reason
-                for reader in self.readers:
-                    _put(reader, None)
+            except Exception:  # removed or unreadable: readers connect again and get the reason
+                self.send(None)
                 return
             if message != self.last:
                 self.last = message
-                for reader in self.readers:
-                    _put(reader, message)
+                self.send(message)
             await asyncio.sleep(MESSAGE_SECONDS)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.grown.wait(), REFRESH_SECONDS - MESSAGE_SECONDS)
             self.grown.clear()
+
+    def send(self, message: bytes | None) -> None:
+        for reader in self.readers:
+            _put(reader, message)
 
 
 class Broadcast:
@@ -89,7 +91,6 @@ class Broadcast:
                 topic.task.cancel()
 
     def _on_commit(self, grown: object) -> None:
-        """Called by the desk, in its own thread, after each commit."""
 
         def wake() -> None:
             for topic in self._topics.values():
@@ -111,7 +112,6 @@ IMMUTABLE = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
 async def page(call: Call) -> Reply:
-    """A page of the dashboard, or the form to sign in."""
     await call.service.refresh_keys()
     key, path = _signed_in(call), call.scope["path"]
     if key is None:
@@ -125,19 +125,20 @@ async def page(call: Call) -> Reply:
 
 
 async def page_changes(call: Call) -> StreamedReply:
-    """The changes of a page while it is open."""
     path = call.query(page="/")["page"]
     key = _session_key(call)
     if path not in ("/", "/new"):
-        call.service.desk.runtime(key.tenant, path.removeprefix("/layers/"))  # refused at once where there is none
+        call.service.desk.runtime(key.tenant, path.removeprefix("/layers/"))  # raises if there is no such layer
     viewer, pages = _viewer(call, key), call.service.pages
-    make = lambda: page_update(pages.page(viewer, path))  # noqa: E731
-    return StreamedReply(call.service.broadcast.follow((viewer, path), "page", make))
+
+    def changed() -> bytes:
+        return page_update(pages.page(viewer, path))
+
+    return StreamedReply(call.service.broadcast.follow((viewer, path), "page", changed))
 
 
 async def asset_file(call: Call) -> Reply:
-    """The script or the style; the name contains its hash, so it never changes."""
-    wanted = call.path_param("file")
+    wanted = str(call.scope["path_params"]["file"])
     for kind, media in MEDIA.items():
         name, content = asset(kind)
         if wanted == name:
@@ -146,8 +147,8 @@ async def asset_file(call: Call) -> Reply:
 
 
 async def button_control(call: Call) -> Reply:
-    """Pause or resume learning: by an admin, from a page of ours, which its token shows."""
-    key, name = _session_key(call), call.path_param("name")
+    """Pause or resume learning: an admin key, and the token of one of our pages, are required."""
+    key = _session_key(call)
     if not call.service.sessions.is_valid_token(call.header(b"cookie") or "", call.header(b"x-gradeq-token") or ""):
         raise Problem(403, "no_token", "the request does not come from a page of this server", "reload the page")
     if "admin" not in key.scopes:
@@ -155,23 +156,21 @@ async def button_control(call: Call) -> Reply:
     verb = read_object(await call.body(1_000)).get("do")
     if verb not in ("freeze", "resume"):
         raise Problem(422, "bad_control", f"do={verb!r:.40}", "give freeze or resume")
-    desk = call.service.desk
-    await asyncio.wrap_future(desk.control(key.tenant, name, verb, {}, key.number))
-    call.service.log("control", layer=name, tenant=key.tenant, done=verb, key=key.prefix)
+    await asyncio.wrap_future(call.service.desk.control(key.tenant, call.layer, verb, {}, key.number))
+    call.service.log("control", layer=call.layer, tenant=key.tenant, done=verb, key=key.prefix)
     return Reply(b"{}")
 
 
 async def download_state(call: Call) -> Reply:
-    """The state of a layer, as a file; only our own pages can ask for it."""
-    key, name = _signed_in(call), call.path_param("name")
+    key, name = _signed_in(call), call.layer
     if key is None or "admin" not in key.scopes:
         raise Problem(403, "wrong_scope", "this needs a key with the scope admin", "sign in with one")
 
-    def written() -> str:
+    def saved() -> str:
         with call.service.desk.reading(key.tenant, name) as runtime:
             return runtime.layer.to_json()
 
-    text = await asyncio.to_thread(written)
+    text = await asyncio.to_thread(saved)
     disposition = {"Content-Disposition": f'attachment; filename="{name}.json"'}
     return Reply(f"{text}\n".encode(), headers=disposition)
 
@@ -184,21 +183,19 @@ class ServerEvent(Struct):
 
 
 async def get_overview(call: Call) -> Reply:
-    """Everything that the page of a layer shows."""
-    call.query()
+    """Everything that the dashboard shows of a layer."""
     return Reply(await asyncio.to_thread(_overview, call))
 
 
 async def follow_overview(call: Call) -> StreamedReply:
-    """The overview, each time it changes."""
-    call.query()
-    topic = caller_key(call).tenant, call.path_param("name")
+    """The overview as server-sent events, at most one a second, while the layer changes."""
+    topic = call.caller.tenant, call.layer
     call.service.desk.runtime(*topic)
     return StreamedReply(call.service.broadcast.follow(topic, "overview", lambda: _overview(call)))
 
 
 def _overview(call: Call) -> bytes:
-    view = call.service.pages.overview(caller_key(call).tenant, call.path_param("name"))
+    view = call.service.pages.overview(call.caller.tenant, call.layer)
     return as_json(view).encode("utf-8", "replace")
 
 
@@ -221,23 +218,24 @@ def _viewer(call: Call, key: ApiKey) -> Viewer:
     return Viewer(key.tenant, "admin" in key.scopes, scheme + host[:200])
 
 
+OVERVIEW_PROBLEMS = (409, *READ_PROBLEMS)
 ENDPOINTS = (
-    Endpoint("GET", "/", None, page, "The dashboard.", media=HTML, documented=False),
-    Endpoint("GET", "/new", None, page, "How to make a layer.", media=HTML, documented=False),
-    Endpoint("GET", "/layers/{name}", None, page, "The page of a layer.", media=HTML, documented=False),
-    Endpoint("POST", "/layers/{name}/control", None, button_control, "Pause or resume.", documented=False),
-    Endpoint("GET", "/layers/{name}/state", None, download_state, "The state, as a file.", documented=False),
-    Endpoint("GET", "/live", None, page_changes, "Changes of a page.", documented=False),
-    Endpoint("GET", "/static/{file}", None, asset_file, "Script and style.", documented=False),
+    Endpoint("GET", "/", None, page, media=HTML, documented=False),
+    Endpoint("GET", "/new", None, page, media=HTML, documented=False),
+    Endpoint("GET", "/layers/{name}", None, page, media=HTML, documented=False),
+    Endpoint("POST", "/layers/{name}/control", None, button_control, documented=False),
+    Endpoint("GET", "/layers/{name}/state", None, download_state, documented=False),
+    Endpoint("GET", "/live", None, page_changes, documented=False),
+    Endpoint("GET", "/static/{file}", None, asset_file, documented=False),
+    Endpoint("GET", f"{LAYER}/overview", "", get_overview, {200: JsonObject}, OVERVIEW_PROBLEMS, allows_cookie=True),
     Endpoint(
-        "GET", "/v1/layers/{name}/overview", "", get_overview,
-        "Everything that the dashboard shows of a layer.",
-        responses={200: JsonObject}, problems=(400, 404, 409, *KEY_PROBLEMS), allows_cookie=True,
+        "GET",
+        f"{LAYER}/events",
+        "",
+        follow_overview,
+        {200: ServerEvent},
+        OVERVIEW_PROBLEMS,
+        media="text/event-stream",
+        allows_cookie=True,
     ),
-    Endpoint(
-        "GET", "/v1/layers/{name}/events", "", follow_overview,
-        "The overview as server-sent events, at most one a second, while the layer changes.",
-        responses={200: ServerEvent}, problems=(400, 404, 409, *KEY_PROBLEMS),
-        media="text/event-stream", allows_cookie=True,
-    ),
-)  # fmt: skip
+)

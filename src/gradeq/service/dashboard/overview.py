@@ -34,22 +34,19 @@ if TYPE_CHECKING:
 
 
 def describe_layer(layer: Layer, created: float) -> str:
-    """A short description: what the layer corrects, by which columns, since when."""
     inner = getattr(layer, "layer", layer)
     columns = [f"`{name}`" for name in (*inner.settings.get("groups", ()), *inner.settings.get("features", ()))]
     if len(columns) > 2:
         columns = [", ".join(columns[:-1]), columns[-1]]
     by = f" by {' and '.join(columns)}" if columns else ""
-    what = {"debias": f"Predictions debiased{by}", "elo": "A leaderboard, and forecasts of games"}.get(
-        inner.kind, f"{_level_words(inner)}{by}"
-    )
+    what = "A leaderboard, and forecasts of games" if layer.kind == "elo" else f"{_level_words(inner)}{by}"
+    what = f"Predictions debiased{by}" if inner.kind == "debias" else what
     each = ", one layer for each key" if layer.kind == "keyed" else ""
     shadow = " Shadow mode: raw values are served." if layer.shadow else ""
     return f"{what}{each}. Since {date(created)}.{shadow}"
 
 
 def short_kind(layer: Layer, story: Story | EloStory) -> str:
-    """A few words for the list of layers."""
     if isinstance(story, EloStory):
         return f"Elo, {count(story.players)} {story.noun}s"
     inner = getattr(layer, "layer", layer)
@@ -86,13 +83,11 @@ class Status:
 def status_of(
     facts: ServiceFacts, frozen: bool, notices: Sequence[Notice], checks: Sequence[Check], story: Story | EloStory
 ) -> Status:
-    for check in checks:
-        if not check.good:  # a failed check also stops learning; its name says more
-            return Status("red", check.name)
+    reasons = [check.name for check in checks if not check.good]  # a failed check also stops learning
     stops = {"Learning stopped": facts.stopped, "Store not writable": facts.unwritable, "Diverged": facts.diverged}
-    for reason, why in stops.items():
-        if why:
-            return Status("red", reason)
+    reasons += [reason for reason, why in stops.items() if why]
+    if reasons:
+        return Status("red", reasons[0])
     if frozen:
         return Status("amber", "Learning paused")
     warnings = [notice.claim for notice in notices if notice.level != "note"]
@@ -283,29 +278,25 @@ def in_flight_of(facts: ServiceFacts, unlabelled: int, recent: RecentLabels) -> 
 
 
 def group_flights(layer: Layer, groups: Sequence[Group], names: Sequence[str]) -> tuple[GroupFlight | None, ...]:
-    """The labels in flight of each group; None for groups without separate counts."""
     cells: dict[str, GroupLateness] = group_lateness(layer, names) if groups else {}
     settings = layer.settings
     # The limit is known for squared error, one group per row and a fixed step.
     plain = layer.kind == "debias" and settings.get("link") == "identity"
     plain = plain and settings.get("eta") != "auto" and not settings.get("features")
-    flights: list[GroupFlight | None] = []
-    for group, name in zip(groups, names, strict=True):
-        if (cell := cells.get(name)) is None:
-            flights.append(None)
-            continue
+
+    def flight(group: Group, cell: GroupLateness) -> GroupFlight:
         limit = fifo_step_limit(cell.peak - 1) if plain and cell.step is not None else None
-        flights.append(GroupFlight(max(cell.served - group.rows, 0), cell.peak, cell.step, limit))
-    return tuple(flights)
+        return GroupFlight(max(cell.served - group.rows, 0), cell.peak, cell.step, limit)
+
+    pairs = zip(groups, names, strict=True)
+    return tuple(flight(group, cells[name]) if name in cells else None for group, name in pairs)
 
 
 def _certificate(equilibrium: Equilibrium) -> Check:
     parameters = len(equilibrium.coordinates)
     where = "" if parameters <= 1 else f" for all {parameters:,} parameters"
-    text = "no label to learn from"
-    if equilibrium.rows:
-        text = "averages from the labels equal those from the state"
-        text = f"{text if equilibrium.exact else 'sum of applied steps equals the move of θ'}{where}"
-        text += f", difference {gap(equilibrium.gap)}"
+    text = "averages from the labels equal those from the state"
+    text = text if equilibrium.exact else "sum of applied steps equals the move of θ"
+    text = f"{text}{where}, difference {gap(equilibrium.gap)}" if equilibrium.rows else "no label to learn from"
     good = equilibrium.balance != "broken"
     return Check("Ledger balances" if good else "Ledger does not balance", good, text, None, "every write")

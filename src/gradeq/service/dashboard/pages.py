@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from string import Template
 from threading import Lock
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -20,15 +21,7 @@ from gradeq.report.components import BRAND, NOTICE_ICONS, Markup, clean, el, ico
 from gradeq.service.audit import AuditResult
 from gradeq.service.dashboard.layer_page import CHECK, layer_page
 from gradeq.service.dashboard.overview import Check, Overview, RefusedEvent, ServiceFacts, Status, overview_of
-from gradeq.service.dashboard.sidebar import (
-    LAYER,
-    LayerSummary,
-    Progress,
-    layer_list,
-    onboarding_page,
-    sidebar,
-    summarize,
-)
+from gradeq.service.dashboard.sidebar import LAYER, LayerSummary, layer_list, onboarding_page, sidebar, summarize
 from gradeq.service.desk import Desk
 from gradeq.service.problems import LayerStopped, NoSuchLayer
 from gradeq.service.runtime import LayerRuntime
@@ -53,8 +46,7 @@ class DashboardPage:
 @cache
 def asset(kind: str) -> tuple[str, bytes]:
     """File name (with hash) and content of the script ("js") or the style ("css")."""
-    own = page.resource(f"static/dashboard.{kind}", __package__)
-    content = page.bundle(kind, own).encode()
+    content = page.bundle(kind, page.resource(f"static/dashboard.{kind}", __package__)).encode()
     return f"dashboard-{hashlib.sha256(content).hexdigest()[:16]}.{kind}", content
 
 
@@ -71,7 +63,6 @@ def document(screen: DashboardPage, token: str, updates_url: str) -> bytes:
 
 
 def page_update(screen: DashboardPage) -> bytes:
-    """The changed parts of a page, as JSON."""
     parts = {"bar": screen.top_bar, "side": screen.sidebar, "main": screen.main}
     trees = {name: markup_tree(part) for name, part in parts.items()}
     message = {"title": screen.title, **trees, **_chart_data(screen)}
@@ -99,32 +90,11 @@ def markup_tree(markup: Markup) -> list[Node]:
 
 
 def sign_in_page() -> bytes:
-    form = el(
-        "form",
-        el("h1", "Sign in"),
-        el(
-            "p", "Paste an API key. It was printed when the server first started; ", el("code", "gradeq keys create"),
-            " makes another.", class_="lead",
-        ),
-        el("label", "API key", for_="key"),
-        el(
-            "input", id="key", name="key", type="password", autocomplete="off", required=True,
-            placeholder="gq_…", spellcheck="false",
-        ),
-        el("p", "", id="problem", role="alert"),
-        el("button", "Sign in", type="submit", class_="primary"),
-        el(
-            "p", "The key is exchanged for a cookie that only this server can read; it is not kept in the page.",
-            class_="foot",
-        ),
-        id="sign-in",
-    )  # fmt: skip
-    body = join(el("header", top_bar("", False), id="bar"), el("main", form, id="main", class_="narrow"))
-    return _html("Sign in", body, "", "")
+    main = el("main", Markup(page.resource("static/sign_in.html", __package__)), id="main", class_="narrow")
+    return _html("Sign in", join(el("header", top_bar("", False), id="bar"), main), "", "")
 
 
 def top_bar(store: str, signed_in: bool = True, good: bool = True, host: str = "") -> Markup:
-    """The top bar: address, state of the store, theme, sign out."""
     sign = icon(CHECK, 16, 16, "green") if good else NOTICE_ICONS["red"]
     words = [el("span", sign, el("span", store), class_="store")] if store else []
     return join(
@@ -138,32 +108,17 @@ def top_bar(store: str, signed_in: bool = True, good: bool = True, host: str = "
 
 
 def _html(title: str, body: Markup, token: str, updates_url: str) -> bytes:
-    script, style = asset("js")[0], asset("css")[0]
-    head = join(
-        Markup('<meta charset="utf-8">'),
-        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Markup('<meta name="color-scheme" content="light dark">'),
-        el("title", f"{clean(title)} · gradeq"),
-        Markup(f'<link rel="icon" href="data:image/svg+xml,{_ICON}">'),
-        Markup(f'<link rel="stylesheet" href="/static/{style}">'),
-        Markup(f'<script src="/static/{script}" defer></script>'),
-    )
     home = " home" if not updates_url.rpartition("/")[2].strip("?") else ""
     whole = el("body", body, class_=f"dash{home}", data_token=token or None, data_live=updates_url or None)
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n{whole}</html>\n'.encode()
-
-
-_ICON = (
-    "%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M8 2v11.5M4.5 13.5h7M2 4.5h12M3.5 "
-    "4.5l-2.2 4.8a2.2 2.2 0 0 0 4.4 0zM12.5 4.5l-2.2 4.8a2.2 2.2 0 0 0 4.4 0z' fill='none' stroke='%230b5cad' "
-    "stroke-width='1.4'/%3E%3C/svg%3E"
-)
+    template = Template(page.resource("static/page.html", __package__))
+    script, style = asset("js")[0], asset("css")[0]
+    return template.substitute(title=join(clean(title)), script=script, style=style, body=whole).encode()
 
 
 Audits = Mapping[tuple[str, str], tuple[float, AuditResult]]  # when and what, by tenant and name
 PAGE_SECONDS = 0.9  # how long the page of a layer is cached
 IDLE_FACTOR = 10.0  # times as long while nothing is written
-COST_FACTOR = 20.0  # at least this many times as long as it took to compute
+COST_FACTOR = 20.0  # at least so many times as long as it took to compute
 
 
 class CachedOverview(NamedTuple):
@@ -176,7 +131,7 @@ class CachedOverview(NamedTuple):
 
 
 class Viewer(NamedTuple):
-    """Who is looking: tenant, whether admin, address called."""
+    """Who sees a page: tenant, whether admin, address of the server."""
 
     tenant: str
     admin: bool
@@ -207,7 +162,6 @@ class PageCache:
             return view
 
     def page(self, viewer: Viewer, path: str) -> DashboardPage:
-        """The page at a path: /, /new or /layers/NAME."""
         if path == "/":
             return self.home(viewer)
         if path == "/new":
@@ -225,15 +179,15 @@ class PageCache:
         return self._screen(viewer, name, layer_page(view, sheet, viewer.admin), name, sheet)
 
     def home(self, viewer: Viewer) -> DashboardPage:
-        """All layers, or onboarding if there are none."""
+        """All layers, or onboarding until the first layer has learned."""
         summaries = self.summaries(viewer.tenant)
         if len(summaries) > 1 or any(one.name != LAYER or one.labels > 1 for one in summaries):
             return self._screen(viewer, "Layers", layer_list(summaries))
-        done = Progress()
+        steps = 0
         if summaries:
             view = self.overview(viewer.tenant, LAYER)
-            done = Progress(1, view.served, view.labels)
-        main = onboarding_page(viewer.host, done)
+            steps = 1 + (view.served > 0) + (view.labels > 0)
+        main = onboarding_page(viewer.host, steps)
         return DashboardPage("Start", self._bar(viewer), Markup(""), main, ChartSheet(), self.clock())
 
     def _screen(
@@ -257,7 +211,7 @@ class PageCache:
                 summaries.append(summarize(self.overview(tenant, name, within)))
             except NoSuchLayer:
                 continue
-            except Exception:  # its own page says what went wrong; the others are listed all the same
+            except Exception:  # its own page explains what went wrong; the others are listed anyway
                 summaries.append(LayerSummary(name, Status("red", "Cannot be read")))
         return summaries
 
@@ -265,7 +219,6 @@ class PageCache:
 def service_facts(
     desk: Desk, runtime: LayerRuntime, audited: tuple[float, AuditResult] | None, now: float
 ) -> ServiceFacts:
-    """What the desk knows of a layer, copied."""
     health = desk.health
     why = "" if health.writable or desk.store.read_only else health.why or "a commit failed"
     good = not runtime.stale and not why
@@ -273,15 +226,16 @@ def service_facts(
     checks = [Check("Journal on disk", good, words, None, "every write")]
     if audited is not None:
         at, audit = audited
+        name, words = "Journal matches ledger", f"sums and hashes of {audit.entries:,} entries equal"
         if audit.faults:
-            checks.append(Check("Journal and ledger differ", False, audit.faults[0], at))
+            name, words = "Journal and ledger differ", audit.faults[0]
         elif audit.replayed:
-            checks.append(Check("Full audit", True, f"all of the journal ({some(audit.read, 'row')}) done again", at))
-        else:
-            words = f"sums and hashes of {audit.entries:,} entries equal"
-            checks.append(Check("Journal matches ledger", True, words, at))
+            name, words = "Full audit", f"the whole journal ({some(audit.read, 'row')}) was replayed"
+        checks.append(Check(name, not audit.faults, words, at))
     return ServiceFacts(
-        runtime.row.name, runtime.row.created, now,
+        name=runtime.row.name,
+        created=runtime.row.created,
+        now=now,
         recent=[label for label in list(runtime.recent_labels) if label.posting.sign >= 0.0],
         opened=[entry.at for entry, _ in list(runtime.open_tickets.values())],
         whole=runtime.has_all_open,
@@ -293,4 +247,4 @@ def service_facts(
         last_label=runtime.last_label,
         ttl=runtime.ttl,
         behind=(runtime.lag, runtime.max_lag) if desk.store.shared else None,
-    )  # fmt: skip
+    )

@@ -31,7 +31,6 @@ class LayerSummary(NamedTuple):
 
 
 def summarize(view: Overview) -> LayerSummary:
-    """A layer in one line."""
     story, before, now, unit, target = view.story, "", "–", "no labels", 0.0
     loss = story.loss if isinstance(story, EloStory) else story.verdict.loss if view.labels else None
     if isinstance(story, EloStory):
@@ -64,7 +63,6 @@ def status_icon(level: StatusLevel) -> Markup:
 
 
 def sidebar(summaries: Sequence[LayerSummary], current: str | None) -> Markup:
-    """The layers in the order of their names."""
     rows = []
     for one in sorted(summaries, key=lambda one: one.name):
         drawn = charts.tiny(one.spark, one.target, one.status.level == "red") if one.spark else join()
@@ -87,7 +85,6 @@ def sidebar(summaries: Sequence[LayerSummary], current: str | None) -> Markup:
 
 
 def layer_list(summaries: Sequence[LayerSummary]) -> Markup:
-    """All layers in a table, those that need attention first."""
     order = {"red": 0, "amber": 1, "green": 2}
     heads = ("Layer", "", "Labels", "Before", "Served", "Loss before → served", "In flight", "Last label")
     head = [el("th", text, scope="col", class_="left" if text in ("Layer", "") else None) for text in heads]
@@ -119,16 +116,8 @@ LAYER, RAW, LABEL, ETA = "demand", 42.0, 45.5, 0.05
 SERVED = RAW + ETA * (LABEL - RAW)  # one step from nothing towards the first label
 
 
-class Progress(NamedTuple):
-    """How far a newcomer is: layers created, predictions served, labels learned from."""
-
-    layers: int = 0
-    served: int = 0
-    labels: int = 0
-
-
-def onboarding_page(address: str, done: Progress | None) -> Markup:
-    """The three calls; ``done``: progress so far, None if there are layers already."""
+def onboarding_page(address: str, steps: int | None) -> Markup:
+    """The three calls; ``steps``: how many of them are done, None if there are other layers."""
     key = '-H "Authorization: Bearer $GRADEQ_KEY"'
     at = f"{address.removeprefix('http://')}/v1/layers/{LAYER}"
     calls = (  # title, hint, command to paste, answer
@@ -153,10 +142,9 @@ def onboarding_page(address: str, done: Progress | None) -> Markup:
         ),
     )  # fmt: skip
     back = el("p", el("a", "Back to the layers", href="/"), class_="foot")
-    so_far = 0 if done is None else sum((done.layers > 0, done.served > 0, done.labels > 0))
     return el(
         "div",
-        el("p", "No layers yet" if done is not None else "Another layer", class_="about"),
+        el("p", "No layers yet" if steps is not None else "Another layer", class_="about"),
         el("h1", "Put a layer on top of any model in three calls."),
         el(
             "p",
@@ -164,13 +152,13 @@ def onboarding_page(address: str, done: Progress | None) -> Markup:
             "label. The average error goes to zero, group by group, and this page shows it happening.",
             class_="lead",
         ),
-        el("ol", *(_step(k, *call, ticked=k <= so_far) for k, call in enumerate(calls, 1)), class_="steps"),
+        el("ol", *(_step(k, *call, ticked=k <= (steps or 0)) for k, call in enumerate(calls, 1)), class_="steps"),
         el(
             "p", f"Your model was {LABEL - RAW:g} too low, so the next prediction of {RAW} for ",
             el("code", "region=north"), " is served as ", el("b", f"{SERVED:.3f}", class_="after"), ".",
             class_="outcome",
         ),
-        back if done is None else _progress_note(so_far),
+        back if steps is None else _progress_note(steps),
         class_="first",
     )  # fmt: skip
 
@@ -193,18 +181,18 @@ def _step(number: int, title: str, hint: str, command: str, answer: str, ticked:
     )  # fmt: skip
 
 
-def _progress_note(so_far: int) -> Markup:
+def _progress_note(steps: int) -> Markup:
     title, text = (
         ("Waiting for the first call", "This page updates automatically."),
         ("The layer is there. Waiting for a prediction", "This page updates automatically."),
         ("The prediction was served. Waiting for its label", "It can come at any time."),
         ("It works", "The layer has learned from its first label."),
-    )[so_far]
+    )[steps]
     reference = el("a", "API reference", href="/openapi.json")
     beside = el("span", "No model at hand? ", el("code", "gradeq serve --demo"), " · ", reference)
-    if so_far == 3:
+    if steps == 3:
         beside = el("a", f"Open {LAYER}", href=f"/layers/{LAYER}", class_="button")
     return el(
-        "div", el("span", "", class_="beat wait" if so_far < 3 else "beat"),
+        "div", el("span", "", class_="beat wait" if steps < 3 else "beat"),
         el("div", el("b", title), el("p", text)), beside, class_="waiting", role="status",
     )  # fmt: skip

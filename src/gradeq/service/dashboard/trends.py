@@ -111,7 +111,6 @@ class RecentLabels:
         return len(self.at)
 
     def last(self, labels: int = RECENT) -> RecentMeans | None:
-        """Means over the last labels."""
         if not len(self):
             return None
         part = slice(-labels, None)
@@ -134,17 +133,15 @@ class RecentLabels:
         axis: Axis = "date"
         x, begin = self.at[width - 1 + ends], float(self.at[0])
         if x[-1] - x[0] <= 2 * 3600.0 or (np.diff(x) <= 0.0).any():
-            axis, first = "row", total - len(self) + 1
-            x, begin = (first + width - 1 + ends).astype(float), float(first)
+            axis, begin = "row", float(total - len(self) + 1)
+            x = (begin + width - 1.0 + ends).astype(np.float64)
         (before, after), (loss_before, loss_after) = self.errors[0], self.losses
         levels = zip(self.targets[1:], self.errors[1:], strict=True)
-        return RollingCurves(
-            axis, width, begin, tuple(x.tolist()), mean(before), mean(after), mean(loss_before),
-            mean(loss_after), tuple((f"{target:g}", mean(served)) for target, (_, served) in levels),
-        )  # fmt: skip
+        curves = mean(before), mean(after), mean(loss_before), mean(loss_after)
+        more = tuple((f"{target:g}", mean(served)) for target, (_, served) in levels)
+        return RollingCurves(axis, width, begin, tuple(x.tolist()), *curves, more)
 
     def spark(self, total: int, name: str | None = None) -> Spark | None:
-        """Sparklines of the error before and after, for one group or for all rows."""
         rows = np.arange(len(self))
         if name is not None:
             rows = np.array([i for i, names in enumerate(self.names) if name in names], dtype=int)
@@ -188,7 +185,6 @@ class RecentLabels:
 
 
 def duration_unit(seconds: float) -> float:
-    """A readable unit for a duration, in seconds."""
     return next((u for u in (86400.0, 3600.0, 60.0, 1.0) if seconds >= 2.0 * u), 1e-3)
 
 
@@ -209,7 +205,6 @@ def layer_warnings(
     flight: InFlight,
     facts: ServiceFacts,
 ) -> tuple[Notice, ...]:
-    """All current warnings, worst first."""
     warnings: list[Notice | None] = [stopped_notice(layer, facts)]
     if isinstance(story, Story):
         warnings += [with_setting_names(notice) for notice in harm_notices(layer, equilibrium, story)]
@@ -229,70 +224,51 @@ def harm_notices(layer: Layer, equilibrium: Equilibrium, story: Story) -> list[N
 
 
 def stopped_notice(layer: Layer, facts: ServiceFacts) -> Notice | None:
-    """A warning if learning has stopped, automatically or by hand."""
+    served, recorded = "Predictions are served from the last good state", "stored and counted, but not learned"
     if facts.stopped:
-        return Notice(
-            "red", f"Learning stopped: {facts.stopped.rstrip('.')}.",
-            "Predictions are served from the last good state; labels are refused.",
-            "Run `gradeq audit STORE`, which says what is wrong and how to go on.",
-        )  # fmt: skip
+        claim = f"Learning stopped: {facts.stopped.rstrip('.')}."
+        remedy = "Run `gradeq audit STORE`, which explains what is wrong and how to continue."
+        return Notice("red", claim, f"{served}; labels are rejected.", remedy)
     if facts.unwritable:
-        return Notice(
-            "red", "The store cannot write.",
-            f"{facts.unwritable.rstrip('.')}. Predictions are served from the last good state, not stored; "
-            "labels are refused.",
-            "Nothing that was acknowledged is lost; learning resumes once the store can write.",
-        )  # fmt: skip
+        evidence = f"{facts.unwritable.rstrip('.')}. {served}, not stored; labels are rejected."
+        remedy = "Nothing that was acknowledged is lost; learning resumes once the store can write."
+        return Notice("red", "The store cannot write.", evidence, remedy)
     if facts.diverged:
-        return Notice(
-            "red", f"Learning stopped: {facts.diverged}.",
-            "Predictions are served from the last good state; labels are stored and counted, but not learned.",
-            'Set a smaller step (`{"do": "set_step", "eta": ...}`), or make the layer with its `late_cap` '
-            "if labels come late; then “Resume learning” continues.",
-        )  # fmt: skip
-    if layer.frozen:
-        return Notice(
-            "amber", "Learning is paused.",
-            "Labels are stored and counted, but not learned.", "“Resume learning” continues.",
-        )  # fmt: skip
-    return None
+        remedy = (
+            'Set a smaller step (`{"do": "set_step", "eta": ...}`), or create the layer with its `late_cap` '
+            "if labels come late; then “Resume learning” continues."
+        )
+        return Notice("red", f"Learning stopped: {facts.diverged}.", f"{served}; labels are {recorded}.", remedy)
+    paused = Notice("amber", "Learning is paused.", f"Labels are {recorded}.", "“Resume learning” continues.")
+    return paused if layer.frozen else None
 
 
 def capped_notice(layer: Layer, equilibrium: Equilibrium) -> Notice | None:
-    """A warning if late labels limit the step."""
     learned = equilibrium.learning
     if learned is None or learned.method == "auto" or not learned.step < learned.eta * (1.0 - 1e-9):
         return None
     step, eta = plain(float(f"{learned.step:.2g}")), plain(float(f"{learned.eta:.4g}"))
+    late = some(int(layer.traffic["peak_lateness"]), "label")
     each = " a group" if getattr(layer, "settings", {}).get("groups") else ""
-    featured = " With features the cap is divided by the largest squared size of a row."
+    evidence = [f"Up to {late}{each} are in flight at once; larger steps overshoot when such labels arrive together."]
+    if layer.internals.lateness.featured:
+        evidence.append("With features the cap is divided by the largest squared size of a row.")
     covers = hasattr(getattr(layer, "layer", layer), "coverage")
-    slower = "Coverage reaches its target more slowly" if covers else "Bias falls more slowly"
-    return Notice(
-        "amber", f"Step capped at {step}; the layer's step is {eta}.",
-        f"Up to {some(int(layer.traffic['peak_lateness']), 'label')}{each} are in flight at once; with larger steps, "
-        f"labels that arrive late together overshoot.{featured if layer.internals.lateness.featured else ''} "
-        f"{slower}, but safely.",
-        '`"eta": "auto"` chooses steps that suit labels this late.'
-        if layer.internals.supports_auto
-        else 'A smaller `"eta"` needs no cap.',
-    )  # fmt: skip
+    evidence.append(f"{'Coverage reaches its target' if covers else 'Bias falls'} more slowly, but safely.")
+    auto = '`"eta": "auto"` chooses steps that suit labels this late.'
+    remedy = auto if layer.internals.supports_auto else 'A smaller `"eta"` needs no cap.'
+    return Notice("amber", f"Step capped at {step}; the layer's step is {eta}.", " ".join(evidence), remedy)
 
 
 def late_notice(equilibrium: Equilibrium, flight: InFlight) -> Notice | None:
-    """A warning if labels stopped arriving, or are later than nearly all before."""
     learned, delays = equilibrium.learning, flight.delays
     if learned is not None and learned.learned and learned.stopped:
-        return Notice(
-            "amber", f"Labels stopped: none came for the last {some(learned.silent, 'prediction')}.",
-            f"Never before were more than {count(learned.silence)} served between two labels.",
-            "Check the process that sends the labels.",
-        )  # fmt: skip
+        claim = f"Labels stopped: none came for the last {some(learned.silent, 'prediction')}."
+        evidence = f"Before, at most {count(learned.silence)} were served between two labels."
+        return Notice("amber", claim, evidence, "Check the process that sends the labels.")
     if delays is None or flight.oldest is None or flight.oldest <= 2.0 * delays.most:
         return None
-    return Notice(
-        "amber",
-        f"The oldest label is {duration_words(flight.oldest)} late; 99 % came within {duration_words(delays.most)}.",
-        f"{some(max(flight.overdue, 1), 'prediction')} waited more than twice as long.",
-        'If these labels never come, the figures do not cover their rows; `"ttl"` drops them after a time.',
-    )
+    oldest, most = duration_words(flight.oldest), duration_words(delays.most)
+    evidence = f"{some(max(flight.overdue, 1), 'prediction')} waited more than twice as long."
+    remedy = 'If these labels never come, the figures do not cover their rows; `"ttl"` drops them after a time.'
+    return Notice("amber", f"The oldest label is {oldest} late; 99 % came within {most}.", evidence, remedy)

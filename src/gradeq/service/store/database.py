@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from gradeq.errors import GradeqError, StateError
 
@@ -43,7 +43,7 @@ class Driver(Protocol):
     url: str
     read_only: bool
     shared: bool  # whether several servers may write to it at once
-    types: Mapping[str, str]
+    types: ClassVar[Mapping[str, str]]
     lock: str  # what a SELECT ends with that locks its row until the transaction ends
 
     # A connection with one consistent view; one transaction, on disk when the block ends, rolled back if it raises.
@@ -55,8 +55,8 @@ class Driver(Protocol):
     def exists(self) -> bool: ...
     def backup(self, path: str) -> None: ...
     def check(self) -> list[str]: ...
-    # Lock the store for this server, where only one may write; raises if another has it.
-    def hold(self) -> None: ...
+    # Lock the store for this server where only one may write; raises if another server has it.
+    def lock_server(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -106,11 +106,12 @@ TABLES = (
 )
 
 
-def check_version(url: str, found: str | None) -> None:
+def check_version(url: str, version: str | None) -> None:
     """Raise unless the store has the current version; older ones can be migrated."""
-    if found == str(VERSION):
+    if version == str(VERSION):
         return
-    own = f"{url} is a store of version {found!r}, this gradeq has {VERSION}"
-    if found is not None and found.isdecimal() and int(found) < VERSION:
-        raise StoreDamaged(f"{own}; gradeq store migrate makes a new one of it and keeps the old")
-    raise StoreDamaged(f"{own}; use the gradeq that wrote it, or a newer one")
+    older = version is not None and version.isdecimal() and int(version) < VERSION
+    remedy = (
+        "run gradeq store migrate, which works on a copy" if older else "use the gradeq that wrote it, or a newer one"
+    )
+    raise StoreDamaged(f"{url} is a store of version {version!r}, this gradeq has {VERSION}; {remedy}")

@@ -1,7 +1,4 @@
-"""A store: layers, journals, exact sums, snapshots and folded rows.
-
-Everything that one commit of the desk changes is written by one ``StoreWriter``.
-"""
+"""A store: layers, journals, exact sums, snapshots and folded rows. One commit is written by one ``StoreWriter``."""
 
 from __future__ import annotations
 
@@ -28,8 +25,9 @@ from gradeq.service.store.database import (
 )
 
 PAGE_SIZE = 5_000  # rows of the journal that are read at once
-SNAPSHOTS_KEPT = 2  # snapshots of each layer
-REJECTIONS_KEPT = 100  # rejected items of each layer
+SNAPSHOTS_LIMIT = 2  # snapshots of each layer
+REJECTIONS_LIMIT = 100  # rejected items of each layer
+MAX_SEQ = 2**63 - 1
 MODULUS = 1 << 128
 
 Rejection = tuple[float, str, str, str]  # time, id, status, reason
@@ -80,32 +78,28 @@ class FoldedRows(NamedTuple):
     sums: Sums
 
 
-ENTRY_COLUMNS = "own.seq, own.kind, own.id, own.at, own.author, own.payload, own.body"
+ENTRY_COLUMNS = ", ".join(f"own.{name}" for name in Entry._fields)
 ENTRY_TYPES = (int, int, str, float, int, bytes, bytes)
 
 
 def select_entries(connection: Connection, where: str, *params: object, join: str = "") -> list[Entry]:
     """Journal rows, type-checked: a damaged page may contain anything. In SQL they are called ``own``."""
-    entries = []
-    for row in connection.execute(f"SELECT {ENTRY_COLUMNS} FROM {join} journal AS own {where}", params):
-        if tuple(map(type, row)) != ENTRY_TYPES:
-            raise StoreDamaged("a row of the journal is damaged: it holds other types; run gradeq audit")
-        entries.append(Entry(*row))
-    return entries
+    rows = list(connection.execute(f"SELECT {ENTRY_COLUMNS} FROM {join} journal AS own {where}", params))
+    if any(tuple(map(type, row)) != ENTRY_TYPES for row in rows):
+        raise StoreDamaged("a row of the journal is damaged: its columns have wrong types; run gradeq audit")
+    return [Entry(*row) for row in rows]
 
 
 def read_page(connection: Connection, number: int, after: int, until: int | None = None) -> list[Entry]:
     """The next rows of a journal, at most ``PAGE_SIZE``."""
-    end, more = ("", ()) if until is None else (" AND seq <= ?", (until,))
-    where = f"WHERE layer = ? AND seq > ?{end} ORDER BY seq LIMIT ?"
-    return select_entries(connection, where, number, after, *more, PAGE_SIZE)
+    where = "WHERE layer = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+    return select_entries(connection, where, number, after, MAX_SEQ if until is None else until, PAGE_SIZE)
 
 
 def number_of(connection: Connection, sql: str, *params: object) -> int | None:
-    """The only value of a query."""
-    for row in connection.execute(sql, params):
-        return None if row[0] is None else int(row[0])
-    return None
+    """The only value of a query; None if it is NULL or there is no row."""
+    value = next((row[0] for row in connection.execute(sql, params)), None)
+    return None if value is None else int(value)
 
 
 def hash_entries(secret: bytes, number: int, entries: Iterable[Entry]) -> int:
@@ -119,16 +113,21 @@ def hash_entries(secret: bytes, number: int, entries: Iterable[Entry]) -> int:
     return total % MODULUS
 
 
-def initial_hash(secret: bytes, number: int, tenant: str, name: str, spec: str, created: float) -> int:
-    """The hash that a journal begins with: it covers the settings, so that changing them shows."""
-    text = json.dumps([number, tenant, name, spec, created]).encode()
-    return int.from_bytes(blake2b(text, digest_size=16, key=secret).digest(), "big")
+def keyed_hash(secret: bytes, text: str) -> int:
+    """The hash of a text that only this store can compute."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=16, key=secret).digest(), "big")
 
 
 def read_initial_hash(connection: Connection, secret: bytes, number: int) -> int:
-    sql = "SELECT tenant, name, spec, created FROM layers WHERE number = ?"
-    ((tenant, name, spec, created),) = connection.execute(sql, (number,))
-    return initial_hash(secret, number, tenant, name, spec, created)
+    """The hash that a journal begins with: it covers the settings, so that changing them shows."""
+    sql = "SELECT number, tenant, name, spec, created FROM layers WHERE number = ?"
+    (row,) = connection.execute(sql, (number,))
+    return keyed_hash(secret, json.dumps([*row]))
+
+
+def hash_before(secret: bytes, number: int, head: Head, later: Iterable[Entry]) -> int:
+    """The hash of a journal before its last rows."""
+    return (head.hash - hash_entries(secret, number, later)) % MODULUS
 
 
 @contextmanager
@@ -140,11 +139,17 @@ def naming_damage(what: str) -> Iterator[None]:
         raise StoreDamaged(f"{what} is damaged: {str(error)[:100]}; run gradeq audit") from None
 
 
+HEAD_COLUMNS = "seq, entries, hash, stopped, removed"
+
+
+def decode_head(seq: int, entries: int, hash: str, stopped: str, removed: float | None) -> Head:
+    return Head(int(seq), int(entries), int(hash, 16), stopped, removed is not None)
+
+
 def read_head(connection: Connection, number: int, lock: str = "") -> Head:
-    sql = f"SELECT seq, entries, hash, stopped, removed FROM layers WHERE number = ?{lock}"
-    for seq, entries, hash, stopped, removed in connection.execute(sql, (number,)):
+    for row in connection.execute(f"SELECT {HEAD_COLUMNS} FROM layers WHERE number = ?{lock}", (number,)):
         with naming_damage(f"the head of layer {number}"):
-            return Head(int(seq), int(entries), int(hash, 16), stopped, removed is not None)
+            return decode_head(*row)
     raise StoreDamaged(f"layer {number} is not in the store")
 
 
@@ -170,15 +175,12 @@ def write_sums(connection: Connection, number: int, changed: Sums) -> None:
         "INSERT INTO sums (layer, account, level, labels, gradient, moved) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (layer, account, level) DO UPDATE "
         "SET labels = excluded.labels, gradient = excluded.gradient, moved = excluded.moved",
-        [
-            (number, json.dumps(name), level, total.rows, written(total.gradient), written(total.moved))
-            for (name, level), total in changed.items()
-        ],
+        [(number, json.dumps(name), *values) for name, *values in encode_sums(changed)],
     )
 
 
-def encode_sums(sums: Sums) -> list[list[str | int]]:
-    return [[*account, own.rows, written(own.gradient), written(own.moved)] for account, own in sums.items()]
+def encode_sums(sums: Sums) -> list[tuple[str, int, int, str, str]]:
+    return [(*account, total.rows, written(total.gradient), written(total.moved)) for account, total in sums.items()]
 
 
 def decode_sums(listed: Iterable[tuple[str, int, int, str, str]]) -> Sums:
@@ -186,7 +188,6 @@ def decode_sums(listed: Iterable[tuple[str, int, int, str, str]]) -> Sums:
 
 
 def read_fold(connection: Connection, number: int) -> FoldedRows:
-    """What was folded out of the journal of a layer."""
     sql = "SELECT seq, entries, hash, sums FROM folds WHERE layer = ?"
     for seq, entries, hash, sums in connection.execute(sql, (number,)):
         with naming_damage(f"what was folded of layer {number}"):
@@ -197,24 +198,6 @@ def read_fold(connection: Connection, number: int) -> FoldedRows:
 def folded_until(connection: Connection, number: int) -> int:
     """Up to which number a journal may have gaps; 0 if nothing was folded."""
     return number_of(connection, "SELECT seq FROM folds WHERE layer = ?", number) or 0
-
-
-def fold_rows(
-    connection: Connection, secret: bytes, number: int, until: int, gone: Sequence[Entry], sums: Sums
-) -> None:
-    """Remove rows from a journal; ``sums`` is what they added to the sums."""
-    old = read_fold(connection, number)
-    added = dict(old.sums)
-    for account, amount in sums.items():
-        added[account] = added.get(account, NOTHING).plus(amount)
-    hash = (old.hash + hash_entries(secret, number, gone)) % MODULUS
-    connection.executemany("DELETE FROM journal WHERE layer = ? AND seq = ?", [(number, entry.seq) for entry in gone])
-    connection.execute("DELETE FROM folds WHERE layer = ?", (number,))
-    connection.execute(
-        "INSERT INTO folds (layer, seq, entries, hash, sums) VALUES (?, ?, ?, ?, ?)",
-        (number, max(old.seq, until), old.entries + len(gone), f"{hash:x}",
-         zlib.compress(json.dumps(encode_sums(added)).encode())),
-    )  # fmt: skip
 
 
 class Store:
@@ -231,7 +214,7 @@ class Store:
             raise
 
     def _open(self) -> bytes:
-        """Initialize a new store, or check that it is ours; its secret."""
+        """Initialize a new store or check an existing one; return its secret."""
         if not self.driver.exists() and not self.read_only:
             try:
                 with self.driver.writing() as connection:
@@ -240,12 +223,12 @@ class Store:
                     for key, value in (("version", str(VERSION)), ("secret", secrets.token_hex(32))):
                         connection.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (key, value))
             except StoreUnavailable:
-                if not self.driver.exists():  # else another server was quicker
+                if not self.driver.exists():  # otherwise another server was quicker
                     raise
         if not self.driver.exists():
-            raise StoreDamaged(f"{self.url} holds no store; name one that a server has made")
+            raise StoreDamaged(f"{self.url} is not a gradeq store; name one that a server created")
         with self.driver.reading() as connection:
-            meta = {row[0]: row[1] for row in connection.execute("SELECT key, value FROM meta")}
+            meta = {key: value for key, value in connection.execute("SELECT key, value FROM meta")}
         check_version(self.url, meta.get("version"))
         return bytes.fromhex(meta["secret"])
 
@@ -259,7 +242,7 @@ class Store:
         """
         if self.shared:
             return
-        self.driver.hold()
+        self.driver.lock_server()
         token = secrets.token_hex(16)
         with self.driver.writing() as connection:
             connection.execute("DELETE FROM server")
@@ -270,27 +253,21 @@ class Store:
 
     def layers(self, tenant: str | None = None, name: str | None = None) -> list[LayerRow]:
         """The layers in use: of a tenant, of a name, or all."""
-        columns = "number, tenant, name, spec, created, seq, entries, hash, stopped"
-        sql, params = f"SELECT {columns} FROM layers WHERE removed IS NULL", []
-        for column, value in (("tenant", tenant), ("name", name)):
-            if value is not None:
-                sql += f" AND {column} = ?"
-                params.append(value)
+        wanted = {column: value for column, value in (("tenant", tenant), ("name", name)) if value is not None}
+        where = "".join(f" AND {column} = ?" for column in wanted)
+        columns = f"number, tenant, name, spec, created, {HEAD_COLUMNS}"
         rows = []
         with self.driver.reading() as connection:
-            for number, of, called, spec, created, seq, entries, hash, stopped in connection.execute(
-                f"{sql} ORDER BY number", params
-            ):
+            sql = f"SELECT {columns} FROM layers WHERE removed IS NULL{where} ORDER BY number"
+            for number, owner, called, spec, created, *head in connection.execute(sql, [*wanted.values()]):
                 with naming_damage(f"layer {number}"):
-                    head = Head(int(seq), int(entries), int(hash, 16), stopped)
-                    rows.append(LayerRow(int(number), of, called, json.loads(spec), created, head))
+                    rows.append(LayerRow(int(number), owner, called, json.loads(spec), created, decode_head(*head)))
         return rows
 
     def layer(self, tenant: str, name: str) -> LayerRow | None:
         return next(iter(self.layers(tenant, name)), None)
 
     def head(self, number: int) -> Head:
-        """Where the journal of a layer stands."""
         with self.driver.reading() as connection:
             return read_head(connection, number)
 
@@ -324,7 +301,6 @@ class Store:
             return next(read_snapshots(connection, number), (0, None))
 
     def rejections(self, number: int) -> list[Rejection]:
-        """The last rejected items, latest first."""
         sql = "SELECT at, id, status, detail FROM rejections WHERE layer = ? ORDER BY number DESC"
         with self.driver.reading() as connection:
             return [(row[0], row[1], row[2], row[3]) for row in connection.execute(sql, (number,))]
@@ -350,12 +326,12 @@ class StoreWriter:
 
     def create(self, tenant: str, name: str, spec: JsonObject, now: float) -> LayerRow:
         number = (number_of(self.connection, "SELECT MAX(number) FROM layers") or 0) + 1
-        text = json.dumps(spec)
-        head = Head(0, 0, initial_hash(self.secret, number, tenant, name, text, now))
+        row = (number, tenant, name, json.dumps(spec), now)
+        head = Head(0, 0, keyed_hash(self.secret, json.dumps(row)))
         self.connection.execute(
             "INSERT INTO layers (number, tenant, name, spec, created, stopped, seq, entries, hash) "
             "VALUES (?, ?, ?, ?, ?, '', 0, 0, ?)",
-            (number, tenant, name, text, now, f"{head.hash:x}"),
+            (*row, f"{head.hash:x}"),
         )
         return LayerRow(number, tenant, name, spec, now, head)
 
@@ -368,7 +344,6 @@ class StoreWriter:
         self.connection.execute("UPDATE layers SET stopped = ? WHERE number = ?", (why, number))
 
     def head(self, number: int) -> Head:
-        """The head of a journal, locked until the transaction ends."""
         return read_head(self.connection, number, self.driver.lock)
 
     def entries(self, number: int, after: int) -> list[Entry]:
@@ -388,6 +363,21 @@ class StoreWriter:
         where = "WHERE layer = ? AND kind > 2 AND id = ? ORDER BY seq"
         return select_entries(self.connection, where, number, id)
 
+    def fold(self, number: int, until: int, rows: Sequence[Entry], sums: Sums) -> None:
+        """Remove rows from a journal; ``sums`` is what they added to the sums."""
+        old = read_fold(self.connection, number)
+        hash = (old.hash + hash_entries(self.secret, number, rows)) % MODULUS
+        total = {account: amount.plus(old.sums.get(account, NOTHING)) for account, amount in sums.items()}
+        body = zlib.compress(json.dumps(encode_sums({**old.sums, **total})).encode())
+        self.connection.executemany(
+            "DELETE FROM journal WHERE layer = ? AND seq = ?", [(number, entry.seq) for entry in rows]
+        )
+        self.connection.execute("DELETE FROM folds WHERE layer = ?", (number,))
+        self.connection.execute(
+            "INSERT INTO folds (layer, seq, entries, hash, sums) VALUES (?, ?, ?, ?, ?)",
+            (number, max(old.seq, until), old.entries + len(rows), f"{hash:x}", body),
+        )
+
     def append(self, number: int, head: Head, entries: Sequence[Entry], changed: Sums) -> Head:
         """Append rows and write the sums they changed; the new head."""
         if [entry.seq for entry in entries] != [*range(head.seq + 1, head.seq + 1 + len(entries))]:
@@ -405,7 +395,7 @@ class StoreWriter:
         )
         return new
 
-    def keep_snapshot(self, number: int, seq: int, text: str, now: float) -> None:
+    def save_snapshot(self, number: int, seq: int, text: str, now: float) -> None:
         """Save a state as of a journal number; keep one older snapshot."""
         self.connection.execute("DELETE FROM snapshots WHERE layer = ? AND seq >= ?", (number, seq))
         self.connection.execute(
@@ -415,14 +405,14 @@ class StoreWriter:
         latest = "SELECT seq FROM snapshots WHERE layer = ? ORDER BY seq DESC LIMIT ?"
         self.connection.execute(
             f"DELETE FROM snapshots WHERE layer = ? AND seq NOT IN (SELECT seq FROM ({latest}) AS latest)",
-            (number, number, SNAPSHOTS_KEPT),
+            (number, number, SNAPSHOTS_LIMIT),
         )
 
-    def reject(self, number: int, refused: Sequence[Rejection]) -> None:
+    def reject(self, number: int, rejections: Sequence[Rejection]) -> None:
         last = number_of(self.connection, "SELECT MAX(number) FROM rejections WHERE layer = ?", number) or 0
         self.connection.executemany(
             "INSERT INTO rejections (layer, number, at, id, status, detail) VALUES (?, ?, ?, ?, ?, ?)",
-            [(number, last + 1 + k, *item) for k, item in enumerate(refused[-REJECTIONS_KEPT:])],
+            [(number, last + 1 + k, *item) for k, item in enumerate(rejections[-REJECTIONS_LIMIT:])],
         )
-        oldest = last + min(len(refused), REJECTIONS_KEPT) - REJECTIONS_KEPT
+        oldest = last + min(len(rejections), REJECTIONS_LIMIT) - REJECTIONS_LIMIT
         self.connection.execute("DELETE FROM rejections WHERE layer = ? AND number <= ?", (number, oldest))

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from threading import RLock
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from gradeq.errors import missing_extra
 from gradeq.service.store.database import Connection, DatabaseRow, Params, StoreUnavailable
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
     PsycopgConnection = psycopg.Connection[tuple[object, ...]]
 
-TYPES: Mapping[str, str] = {"int": "BIGINT", "real": "DOUBLE PRECISION", "blob": "BYTEA", "table": ""}
-
 
 class Postgres:
     """The driver of a PostgreSQL database."""
 
     shared = True
-    types = TYPES
+    types: ClassVar[Mapping[str, str]] = {"int": "BIGINT", "real": "DOUBLE PRECISION", "blob": "BYTEA", "table": ""}
     lock = " FOR UPDATE"
 
     def __init__(self, url: str, read_only: bool = False) -> None:
@@ -36,10 +34,8 @@ class Postgres:
             for name in () if read_only else ("fsync", "full_page_writes"):
                 ((value,),) = connection.execute(f"SHOW {name}")
                 if value != "on":
-                    raise StoreUnavailable(
-                        f"the PostgreSQL server runs with {name} = {value} and may lose what it acknowledged; "
-                        "set it to on"
-                    )
+                    why = f"the PostgreSQL server runs with {name} = {value} and may lose acknowledged data"
+                    raise StoreUnavailable(f"{why}; set it to on")
 
     def _begin(self, connection: PsycopgConnection | None, begin: str) -> PsycopgConnection:
         """A connection with an open transaction: this one, or a new one if PostgreSQL has ended it."""
@@ -50,10 +46,10 @@ class Postgres:
                 return connection
             except psycopg.OperationalError:
                 connection.close()
-        made: PsycopgConnection = psycopg.connect(self._address, autocommit=True, connect_timeout=5)
+        fresh: PsycopgConnection = psycopg.connect(self._address, autocommit=True, connect_timeout=5)
         for statement in (b"SET synchronous_commit = on", b"SET search_path = public", begin.encode()):
-            made.execute(statement)
-        return made
+            fresh.execute(statement)
+        return fresh
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -73,7 +69,7 @@ class Postgres:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         if self.read_only:
-            raise StoreUnavailable("the store was opened to be read only")
+            raise StoreUnavailable("the store was opened read-only")
         with self._turn, postgres_errors():
             writer = self._writer = self._begin(self._writer, "BEGIN")
             try:
@@ -93,8 +89,7 @@ class Postgres:
 
     def exists(self) -> bool:
         with self.reading() as connection:
-            ((found,),) = connection.execute("SELECT to_regclass('public.meta') IS NOT NULL")
-            return bool(found)
+            return bool([*connection.execute("SELECT 1 WHERE to_regclass('public.meta') IS NOT NULL")])
 
     def backup(self, path: str) -> None:
         raise StoreUnavailable("back up a PostgreSQL store with pg_dump or a base backup")
@@ -103,7 +98,7 @@ class Postgres:
         """PostgreSQL checks its own pages, if its data checksums are on."""
         return []
 
-    def hold(self) -> None:
+    def lock_server(self) -> None:
         """Several servers may share it: rows are locked one by one."""
 
     def close(self) -> None:
