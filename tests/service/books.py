@@ -7,8 +7,7 @@ from typing import Any
 from gradeq.layers.debiaser import Debiaser
 from gradeq.ledger.exact import add
 from gradeq.service.schemas import encode_entry
-from gradeq.service.store.database import CORRECTION, POSTING, REVERSAL, TICKET
-from gradeq.service.store.journal_store import Entry, Head, Store
+from gradeq.service.store.journal_store import CORRECTION, POSTING, REVERSAL, TICKET, Entry, Head, Store
 
 SPEC = {"kind": "debias", "groups": ["g"], "eta": 0.1}
 

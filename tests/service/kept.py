@@ -15,8 +15,15 @@ from gradeq.service.requests import encode
 from gradeq.service.runtime import LayerRuntime
 from gradeq.service.schemas import decode_posting, decode_ticket, encode_id
 from gradeq.service.store import open_store
-from gradeq.service.store.database import POSTING, REVERSAL, TICKET
-from gradeq.service.store.journal_store import MODULUS, Entry, hash_entries, read_initial_hash
+from gradeq.service.store.journal_store import (
+    MODULUS,
+    POSTING,
+    REVERSAL,
+    TICKET,
+    Entry,
+    hash_entries,
+    read_initial_hash,
+)
 from service.workers import Said
 
 

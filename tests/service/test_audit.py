@@ -14,8 +14,7 @@ from gradeq.service.maintenance import AuditWatch, fold_layer
 from gradeq.service.problems import LayerStopped
 from gradeq.service.schemas import Label, encode_entry
 from gradeq.service.store import open_store
-from gradeq.service.store.database import TICKET
-from gradeq.service.store.journal_store import Entry
+from gradeq.service.store.journal_store import TICKET, Entry
 from gradeq.service.telemetry import Log
 from service.desks import working_desk
 from service.test_desk import SPECS, item_of, label_of

@@ -10,7 +10,7 @@ from gradeq.ledger.exact import Sum, amounts
 from gradeq.service.problems import LayerExists, NoSuchLayer
 from gradeq.service.runtime import LayerRuntime
 from gradeq.service.schemas import Label, Prediction
-from gradeq.service.store.database import CORRECTION, POSTING, REVERSAL
+from gradeq.service.store.journal_store import CORRECTION, POSTING, REVERSAL
 
 SPECS = {
     "debias": {"kind": "debias", "eta": 0.05},
@@ -143,7 +143,7 @@ def test_the_same_again_is_answered_as_before_and_anything_else_is_a_conflict(de
     assert label(Label(id=17, label=1.0))[0].status == "unknown"
     assert predict(Prediction(prediction=42.0, groups={"g": "north"}))[0].adjusted == 42.175
     assert predict(Prediction(prediction=42.0))[0].status == "rejected"
-    assert [own[2] for own in desk.runtime("t", "demand").rejections][-1] == "rejected"
+    assert [own.status for own in desk.runtime("t", "demand").rejections][-1] == "rejected"
 
 
 def test_all_or_none(desk):

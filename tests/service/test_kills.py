@@ -8,7 +8,7 @@ import pytest
 
 from gradeq.client import Patience, Unreachable
 from gradeq.client.verbs import ClientSession
-from gradeq.service.store.database import TICKET
+from gradeq.service.store.journal_store import TICKET
 from service.kills import Result, killed
 from service.processes import Nursery, Server
 from service.workers import Worker

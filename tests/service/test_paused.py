@@ -35,7 +35,7 @@ def test_verdict_and_page_name_the_labels_that_came_while_learning_was_paused(le
     assert text(verdict_sentence(view)).endswith(f" {HEARD}.")
     assert view.light.reason == ("" if learned >= 30 else f"{learned} labels learned from")
     assert "no labels yet" not in (short + page).lower()
-    assert ("52 labels heard" in page) == (learned == 0)
+    assert ("52 labels received" in page) == (learned == 0)
 
 
 def test_nothing_is_said_of_a_pause_in_which_no_label_came():

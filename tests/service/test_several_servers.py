@@ -11,7 +11,7 @@ from gradeq.service.desk import Desk
 from gradeq.service.layer_spec import layer_of
 from gradeq.service.schemas import Label, Prediction, decode_json, decode_posting, decode_ticket
 from gradeq.service.store import open_store
-from gradeq.service.store.database import CONTROL, TICKET
+from gradeq.service.store.journal_store import CONTROL, TICKET
 
 SPECS = {
     "groups": {"kind": "debias", "eta": 0.05, "groups": ["g"]},

@@ -10,8 +10,18 @@ import pytest
 from gradeq.errors import GradeqError
 from gradeq.ledger.exact import Sum, add, amounts
 from gradeq.service.store import open_store
-from gradeq.service.store.database import CORRECTION, POSTING, TICKET, StoreDamaged, StoreTaken, StoreUnavailable
-from gradeq.service.store.journal_store import MODULUS, REJECTIONS_LIMIT, SNAPSHOTS_LIMIT, Head, hash_entries
+from gradeq.service.store.database import StoreDamaged, StoreTaken, StoreUnavailable
+from gradeq.service.store.journal_store import (
+    CORRECTION,
+    MODULUS,
+    POSTING,
+    REJECTIONS_LIMIT,
+    SNAPSHOTS_LIMIT,
+    TICKET,
+    Head,
+    Rejection,
+    hash_entries,
+)
 from service.books import SPEC, append, journal
 
 
@@ -93,7 +103,7 @@ def test_a_transaction_that_fails_at_any_statement_leaves_nothing(store, number)
             for do in (
                 lambda tx=tx: tx.append(number, tx.head(number), [entry for entry, _ in rows[10:]], {}),
                 lambda tx=tx: tx.save_snapshot(number, 10, "{}", 0.0),
-                lambda tx=tx: tx.reject(number, [(0.0, '"x"', "unknown", "never served")]),
+                lambda tx=tx: tx.reject(number, [Rejection(0.0, '"x"', "unknown", "never served")]),
                 lambda tx=tx: tx.create("acme", "other", {}, 0.0),
                 lambda tx=tx: tx.stop(number, "because"),
                 lambda tx=tx: tx.remove(number, 1.0),
@@ -158,10 +168,10 @@ def test_last_snapshots_and_rejections_are_kept(store, number):
     assert kept == [8, 9] and len(kept) == SNAPSHOTS_LIMIT
     for start in (0, 60, 100):
         with store.write() as tx:
-            tx.reject(number, [(float(k), f'"{k}"', "unknown", "") for k in range(start, start + 70)])
+            tx.reject(number, [Rejection(float(k), f'"{k}"', "unknown", "") for k in range(start, start + 70)])
     found = store.rejections(number)
     assert len(found) == REJECTIONS_LIMIT
-    assert [item[1] for item in found] == [f'"{k}"' for k in [*range(169, 99, -1), *range(129, 99, -1)]]
+    assert [item.id for item in found] == [f'"{k}"' for k in [*range(169, 99, -1), *range(129, 99, -1)]]
 
 
 def test_latest_entries_of_some_kinds_come_oldest_first(store, number):

@@ -16,7 +16,7 @@ from gradeq.service.maintenance import export_state
 from gradeq.service.runtime import LayerRuntime
 from gradeq.service.schemas import Label, Prediction, decode_posting
 from gradeq.service.store import open_store
-from gradeq.service.store.database import POSTING, REVERSAL
+from gradeq.service.store.journal_store import POSTING, REVERSAL
 from service.desks import working_desk
 from service.running import running
 from service.test_desk import SPECS, item_of, label_of

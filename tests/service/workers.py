@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from gradeq.client import Answer, Client
 from gradeq.service.schemas import ACCEPTED
-from gradeq.service.store.database import CORRECTION, POSTING, TICKET
+from gradeq.service.store.journal_store import CORRECTION, POSTING, TICKET
 
 
 class Said(NamedTuple):

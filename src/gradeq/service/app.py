@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route, Router
 
-from gradeq.service import item_endpoints, layer_endpoints, site_endpoints
+from gradeq.service import layer_endpoints, site_endpoints
 from gradeq.service.auth import ApiKey, KeyRing, Sessions, read_keys
 from gradeq.service.dashboard import live_updates as dashboard
 from gradeq.service.dashboard.live_updates import Broadcast
@@ -19,7 +20,7 @@ from gradeq.service.dashboard.pages import PageCache
 from gradeq.service.desk import Desk, FutureBridge
 from gradeq.service.maintenance import AuditWatch
 from gradeq.service.problems import Problem, retry_after, to_problem
-from gradeq.service.requests import HTML, PROBLEM, Call, ClientDisconnected, Endpoint, Reply, StreamedReply, header
+from gradeq.service.requests import HTML, PROBLEM, Call, Endpoint, Reply, StreamedReply, header
 from gradeq.service.store.database import StoreUnavailable
 from gradeq.service.store.journal_store import Store
 from gradeq.service.telemetry import Limits, Log, Metrics, TokenBucket
@@ -27,12 +28,7 @@ from gradeq.service.telemetry import Limits, Log, Metrics, TokenBucket
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    *item_endpoints.ENDPOINTS,
-    *layer_endpoints.ENDPOINTS,
-    *site_endpoints.ENDPOINTS,
-    *dashboard.ENDPOINTS,
-)
+ENDPOINTS: tuple[Endpoint, ...] = (*layer_endpoints.ENDPOINTS, *site_endpoints.ENDPOINTS, *dashboard.ENDPOINTS)
 
 KEY_POLL_SECONDS = 0.05  # at least, between two readings of the keys because of unknown keys
 SECURITY_HEADERS = (
@@ -88,7 +84,8 @@ class Service:
 
     async def find_key(self, text: str) -> ApiKey | None:
         """The key with this text. An unknown key may be new, so the store is read before it is refused."""
-        await self.refresh_keys()
+        if self.ring.stale:
+            await self._read_keys()
         key = self.ring.find(text)
         for _ in range(2):  # the current reading may have begun before the key was created
             if key is None and self.ring.may_be_new(text):
@@ -169,7 +166,7 @@ class PathApp:
             if endpoint.scope is not None and not endpoint.parameters:
                 call.query()  # rejects unknown parameters
             reply = await endpoint.handler(call)
-        except ClientDisconnected:
+        except ClientDisconnect:
             return
         except Exception as error:
             problem = to_problem(error)

@@ -21,17 +21,7 @@ from gradeq.rules.ensemble import Ensemble
 from gradeq.service.runtime import IMPORT, LayerRuntime
 from gradeq.service.schemas import decode_json, decode_posting, decode_ticket, encode_id
 from gradeq.service.store import journal_store as journal
-from gradeq.service.store.database import (
-    CONTROL,
-    CORRECTION,
-    POSTING,
-    TICKET,
-    Connection,
-    JsonObject,
-    StoreDamaged,
-    StoreTaken,
-    StoreUnavailable,
-)
+from gradeq.service.store.database import Connection, JsonObject, StoreDamaged, StoreTaken, StoreUnavailable
 from gradeq.service.store.journal_store import MODULUS, Entry, LayerRow, Store
 
 MAX_FAULTS = 5  # faults of one layer that are spelled out
@@ -151,14 +141,14 @@ class JournalTally:
                 result.fault(f"entry {entry.seq}: {error}")
 
     def _enter(self, entry: Entry, result: AuditResult) -> None:
-        if entry.kind == CONTROL:
+        if entry.kind == journal.CONTROL:
             body = decode_json(entry.body)
             self.runtime.add_imported_sums(body)
             if body["do"] == IMPORT:
                 self.imported = int(body["until"])
                 for account, total in self.runtime.sums.items():
                     self.sizes[account] = abs(rounded(total.gradient)), abs(rounded(total.moved))
-        elif entry.kind == TICKET:
+        elif entry.kind == journal.TICKET:
             number = decode_ticket(entry.body).number
             if entry.seq > self.imported and not self.runtime.signed:  # signed tickets may come from an older state
                 if number <= self.served:
@@ -169,7 +159,7 @@ class JournalTally:
             self.open.add(entry.id)
         else:
             posting = decode_posting(entry.body)
-            if entry.kind == POSTING:
+            if entry.kind == journal.POSTING:
                 self.labels += 1
                 if entry.id not in self.open and self.checkpoint is None:
                     result.fault(f"entry {entry.seq}: a label without a ticket, id {entry.id[:80]}")
@@ -329,7 +319,7 @@ Id = str | int
 Kind = Literal["ticket", "posting"]
 Number = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Receipt = tuple[Kind, Id, Number]
-RECEIPT_KINDS = {"ticket": (TICKET,), "posting": (POSTING, CORRECTION)}
+RECEIPT_KINDS = {"ticket": (journal.TICKET,), "posting": (journal.POSTING, journal.CORRECTION)}
 
 
 class ReceiptComparison(Struct):
@@ -348,8 +338,8 @@ class ReceiptComparison(Struct):
 
 def compare_receipts(store: Store, number: int, receipts: Sequence[Receipt]) -> ReceiptComparison:
     wanted, ids = store.driver.among([encode_id(id) for _, id, _ in receipts])
-    same = "own.layer = ? AND own.id = wanted.value AND own.kind <= 2"
-    by_id = f"SELECT own.seq, own.kind, own.id FROM {wanted} journal AS own ON {same}"
+    same = "entry.layer = ? AND entry.id = wanted.value AND entry.kind <= 2"
+    by_id = f"SELECT entry.seq, entry.kind, entry.id FROM {wanted} journal AS entry ON {same}"
     by_seq = "SELECT seq, kind, id FROM journal WHERE layer = ? AND seq = ?"
     with store.driver.reading() as connection:
         matches = [*connection.execute(by_id, (ids, number))]

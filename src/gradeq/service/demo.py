@@ -98,4 +98,4 @@ class Demo:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(0.5)  # it may be asking a server that is gone
+            self._thread.join(0.5)  # it may be calling a server that has stopped

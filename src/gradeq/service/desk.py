@@ -157,7 +157,8 @@ class Desk:
     def label(
         self, tenant: str, name: str, items: Sequence[Label], author: int = 0, atomic: bool = False
     ) -> Future[list[ItemAnswer]]:
-        return self._enqueue(self.runtime(tenant, name).key, lambda tx: tx.label(items, author, atomic), len(items))
+        key = self.layers.get((tenant, name)).key
+        return self._enqueue(key, lambda tx: tx.label(items, author, atomic), len(items))
 
     def control(
         self, tenant: str, name: str, do: str, arguments: JsonObject | None = None, author: int = 0
@@ -260,7 +261,7 @@ class Desk:
             with self._wake:
                 if not self._queue and not self._stopping:
                     # Labels of some layers become due without any work.
-                    maturing = any(runtime.maturity for runtime in self.layers)
+                    maturing = any(runtime.maturity for runtime in [*self.layers.runtimes.values()])
                     idle = POLL_SECONDS if self.store.shared else MATURITY_POLL_SECONDS if maturing else None
                     self._wake.wait(idle)
                 if not self._queue and self._stopping:

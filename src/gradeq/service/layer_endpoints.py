@@ -1,4 +1,4 @@
-"""Endpoints of layers: create, list, show, control, remove, journal."""
+"""Endpoints of layers: settings, predictions, labels, status, control, journal, receipts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import asyncio
 import json
 import math
 import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,21 +27,26 @@ from gradeq.report.state_facts import (
     state_sentence,
     with_coverage_bound,
 )
+from gradeq.service.audit import Receipt, ReceiptComparison, compare_receipts
 from gradeq.service.maintenance import export_state
-from gradeq.service.problems import LayerStopped, NoSuchLayer, Problem, with_setting_names
+from gradeq.service.problems import LayerStopped, NoSuchLayer, Problem, split_remedy, with_setting_names
 from gradeq.service.requests import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,
     READ_PROBLEMS,
     Call,
     Endpoint,
+    Item,
+    ItemReader,
     Reply,
     encode,
     read_object,
     read_struct,
+    rejected_item,
 )
-from gradeq.service.schemas import decode_id, decode_json
-from gradeq.service.store.database import KINDS, JsonObject
+from gradeq.service.schemas import ACCEPTED, ItemAnswer, Label, Prediction, decode_id, decode_json, not_applied
+from gradeq.service.store.database import JsonObject
+from gradeq.service.store.journal_store import KINDS
 
 if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
@@ -375,6 +383,111 @@ async def get_journal(call: Call) -> Reply:
     return Reply(encode(JournalPage(rows, rows[-1].seq if rows and len(rows) == limit else None)))
 
 
+STATUS_CODES = {"conflict": 409, "unknown": 404, "expired": 410, "rejected": 422}
+INLINE_ITEMS = 200  # items that may be previewed, or queued, while other calls wait
+PREDICTIONS, LABELS = ItemReader(Prediction), ItemReader(Label)
+ATOMIC = {"atomic": Annotated[bool, Meta(description="All items or none: 422 if one is rejected.")]}
+
+
+# Desk.predict or Desk.label: tenant, layer, items, number of the key, atomic.
+Ask = Callable[[str, str, Sequence[Item], int, bool], Future[list[ItemAnswer]]]
+
+
+async def predict(call: Call) -> Reply:
+    """Adjust one prediction of your model, or a list of them."""
+    return await _process_items(call, PREDICTIONS, call.service.desk.predict)
+
+
+async def label(call: Call) -> Reply:
+    """Send one label, or a list of them: in any order, however late; ids make retries safe."""
+    return await _process_items(call, LABELS, call.service.desk.label)
+
+
+async def _process_items(call: Call, reader: ItemReader[Item], ask: Ask[Item]) -> Reply:
+    service, key = call.service, call.caller
+    flag = call.query(atomic="false")["atomic"]
+    if flag not in ("true", "false"):
+        raise Problem(400, "bad_parameter", f"atomic is {flag[:40]!r}", "give true or false")
+    atomic = flag == "true"
+    sent, single = reader.read(await call.body(service.limits.body), service.limits.items)
+    if len(sent) > 1:
+        service.charge(key, len(sent) - 1)
+    if atomic:
+        sent = _reject_repeated_ids(sent)
+    items = [item for item in sent if not isinstance(item, ItemAnswer)]
+    if len(items) == len(sent) or not atomic:
+        arguments = (key.tenant, call.layer, items, key.number, atomic)
+        if len(items) > INLINE_ITEMS or (key.tenant, call.layer) not in service.desk.layers.runtimes:
+            work = await asyncio.to_thread(lambda: ask(*arguments))
+        else:
+            work = ask(*arguments)
+        answers = await service.bridge.wait(work)
+        following = iter(answers)
+        answers = [one if isinstance(one, ItemAnswer) else next(following) for one in sent]
+    else:
+        answers = [one if isinstance(one, ItemAnswer) else not_applied(one.id) for one in sent]
+    for answer in answers:
+        if answer.status == "rejected" and answer.remedy is None and answer.detail is not None:
+            answer.detail, answer.remedy = split_remedy(answer.detail)
+    for status, count in Counter(answer.status for answer in answers).items():
+        service.metrics.items.add(count, kind=reader.item.__name__.lower(), status=status)
+    if single:
+        return Reply(encode(answers[0]), STATUS_CODES.get(answers[0].status, 200))
+    refused = atomic and any(answer.status not in ACCEPTED for answer in answers)
+    return Reply(encode(answers), 422 if refused else 200)
+
+
+def _reject_repeated_ids(sent: Sequence[Item | ItemAnswer]) -> list[Item | ItemAnswer]:
+    """Reject an id that occurs twice in an atomic call: the second depends on the first."""
+    seen: set[tuple[str | int | None, ...]] = set()
+    checked: list[Item | ItemAnswer] = []
+    for item in sent:
+        known = () if isinstance(item, ItemAnswer) else (item.id, getattr(item, "ticket", None))
+        if known in seen and known not in ((), (None, None)):
+            item = rejected_item(item.id, f"id {item.id!r} occurs twice in an atomic call", "send it once")
+        seen.add(known)
+        checked.append(item)
+    return checked
+
+
+class ReceiptList(Struct, forbid_unknown_fields=True):
+    """Receipts of a client: kind ("ticket" of a prediction, "posting" of a label), id, journal number."""
+
+    receipts: list[Receipt] = []
+
+
+class AuditAnswer(Struct):
+    """Whether the journal confirms every receipt and the server's own audits found no fault.
+
+    ``seq``: the last journal number; ``audited``: when the server last audited itself (seconds since 1970).
+    """
+
+    layer: str
+    ok: bool
+    seq: int
+    audited: float | None
+    faults: list[str]
+    receipts: ReceiptComparison
+
+
+async def audit_receipts(call: Call) -> Reply:
+    """Compare your receipts with the journal: which events are missing, doubled or moved."""
+    service = call.service
+    remedy = 'send {"receipts": [["ticket", "order-17", 1], ["posting", "order-17", 2]]}'
+    body = await call.body(service.limits.body) or b"{}"
+    receipts = read_struct(body, ReceiptList, "bad_receipts", remedy).receipts
+    if len(receipts) > service.limits.items:
+        what = f"{len(receipts):,} receipts, the limit is {service.limits.items:,}"
+        raise Problem(413, "too_many_items", what, "send them in several calls")
+    number, head = await call.read_layer(lambda runtime: (runtime.number, runtime.head))
+    compared = await asyncio.to_thread(compare_receipts, service.store, number, receipts)
+    confirmed = not (compared.missing or compared.doubled or compared.moved)
+    call.log("audit", receipts=len(receipts), borne_out=confirmed)
+    at, last = service.watch.results.get((call.caller.tenant, call.layer), (None, None))
+    faults = [*(last.faults if last else ()), *([head.stopped] if head.stopped else ())]
+    return Reply(encode(AuditAnswer(call.layer, confirmed and not faults, head.seq, at, faults, compared)))
+
+
 PAGE_PARAMETERS = {
     "after": Annotated[int, Meta(ge=0, description="Rows after this number of the journal.")],
     "limit": Annotated[int, Meta(ge=0, le=PAGE, description="Maximum number of rows.")],
@@ -383,7 +496,13 @@ LAYER = "/v1/layers/{name}"
 CREATED, LISTED = {200: LayerCreated, 201: LayerCreated}, {200: list[LayerStatus]}
 STATUS, EQUILIBRIUM, JOURNAL = {200: LayerStatus}, {200: EquilibriumAnswer}, {200: JournalPage}
 FAULTS, READ_FAULTS = (404, *BODY_PROBLEMS), (503, *READ_PROBLEMS)
+ITEM_RESPONSES = {200: ItemAnswer | list[ItemAnswer], 409: ItemAnswer, 422: ItemAnswer | list[ItemAnswer]}
+LABEL_RESPONSES = {**ITEM_RESPONSES, 404: ItemAnswer, 410: ItemAnswer}
+PREDICTION_BODY, LABEL_BODY = Prediction | list[Prediction], Label | list[Label]
 ENDPOINTS = (
+    Endpoint("POST", f"{LAYER}/predictions", "predict", predict, ITEM_RESPONSES, FAULTS, PREDICTION_BODY, ATOMIC),
+    Endpoint("POST", f"{LAYER}/labels", "label", label, LABEL_RESPONSES, FAULTS, LABEL_BODY, ATOMIC),
+    Endpoint("POST", f"{LAYER}/audit", "", audit_receipts, {200: AuditAnswer}, FAULTS, ReceiptList),
     Endpoint("GET", "/v1/layers", "", list_layers, LISTED, (400, *KEY_PROBLEMS), allows_cookie=True),
     Endpoint("PUT", LAYER, "admin", create_layer, CREATED, BODY_PROBLEMS, Settings),
     Endpoint("GET", LAYER, "", get_layer, STATUS, READ_PROBLEMS, allows_cookie=True),

@@ -89,9 +89,9 @@ def check_service_settings(spec: JsonObject) -> str:
 
 def _settings(cls: type[Layer]) -> list[str]:
     """The settings of a layer in JSON: a schedule by its decay, a penalty by name and strength."""
-    own = [name for name in arguments(cls) if name != "schedule"]
+    names = [name for name in arguments(cls) if name != "schedule"]
     decay = ["decay"] if "schedule" in arguments(cls) else []
-    return [*own, *decay, *(["strength"] if "penalty" in own else [])]
+    return [*names, *decay, *(["strength"] if "penalty" in names else [])]
 
 
 def _required_settings(cls: type[Layer]) -> list[str]:

@@ -25,18 +25,7 @@ from gradeq.service.problems import LayerStopped
 from gradeq.service.runtime import IMPORT, WAIT, LayerKey, LayerRuntime, book_for_import
 from gradeq.service.store import journal_store as journal
 from gradeq.service.store import open_store
-from gradeq.service.store.database import (
-    CONTROL,
-    CORRECTION,
-    POSTING,
-    REVERSAL,
-    TICKET,
-    Connection,
-    JsonObject,
-    StoreDamaged,
-    StoreTaken,
-    StoreUnavailable,
-)
+from gradeq.service.store.database import Connection, JsonObject, StoreDamaged, StoreTaken, StoreUnavailable
 from gradeq.service.store.journal_store import Entry, LayerRow, Store, StoreWriter
 from gradeq.service.telemetry import Log
 
@@ -51,19 +40,22 @@ def write_import(tx: StoreWriter, row: LayerRow, text: str, now: float) -> None:
     rows: list[tuple[int, Id, float, Ticket | Posting]] = []
     for id, posting in book.closed.items():
         ticket = Ticket(*posting[:6], (), posting.memo, given=posting.given)
-        rows += [(TICKET, id, now, ticket), (POSTING, id, now, copy_with(posting, sign=abs(posting.sign)))]
+        rows += [
+            (journal.TICKET, id, now, ticket),
+            (journal.POSTING, id, now, copy_with(posting, sign=abs(posting.sign))),
+        ]
         if posting.sign < 0.0:  # its label was taken back
-            rows.append((REVERSAL, id, now, posting))
+            rows.append((journal.REVERSAL, id, now, posting))
     for ticket, known, opened in book.tickets():
         if known is not None:
-            rows.append((TICKET, known, now if opened is None else opened / unit, ticket))
+            rows.append((journal.TICKET, known, now if opened is None else opened / unit, ticket))
     for label in book.waiting.values():
         if label.id is not None:
             at = now if label.time == HELD else label.time / unit  # served without a time
-            rows.append((TICKET, label.id, at, label.ticket))
+            rows.append((journal.TICKET, label.id, at, label.ticket))
     sums = sums_of_layer(layer)
     body = {"do": IMPORT, "until": 1 + len(rows), "sums": journal.encode_sums(sums), "state": text, "waiting": True}
-    entries = [Entry(1, CONTROL, '""', now, 0, b"", schemas.encode_json(body))]
+    entries = [Entry(1, journal.CONTROL, '""', now, 0, b"", schemas.encode_json(body))]
     for seq, (kind, id, at, value) in enumerate(rows, 2):
         entries.append(Entry(seq, kind, schemas.encode_id(id), float(at), 0, b"", schemas.encode_entry(value)))
     head = tx.append(row.number, row.head, entries, sums)
@@ -89,7 +81,9 @@ def sums_of_layer(layer: Layer) -> Sums:
 
 def import_body(connection: Connection, number: int) -> JsonObject:
     """The control that begins the journal of an imported layer; empty for other layers."""
-    for entry in journal.select_entries(connection, "WHERE layer = ? AND seq = 1 AND kind = ?", number, CONTROL):
+    for entry in journal.select_entries(
+        connection, "WHERE layer = ? AND seq = 1 AND kind = ?", number, journal.CONTROL
+    ):
         body: JsonObject = schemas.decode_json(entry.body)
         return body if body.get("do") == IMPORT else {}
     return {}
@@ -117,22 +111,22 @@ def export_state(store: Store, row: LayerRow) -> str:
 
 def _replay_in_book(book: TicketBook, entry: Entry, unit: float, ttl: float | None) -> None:
     id = schemas.decode_id(entry.id)
-    if entry.kind == TICKET:
+    if entry.kind == journal.TICKET:
         book.put(schemas.decode_ticket(entry.body), id, entry.at * unit)
         if ttl is not None:
             book.expire(entry.at * unit)
-    elif entry.kind == POSTING and id in book.by_id:
+    elif entry.kind == journal.POSTING and id in book.by_id:
         ticket = book.find(id)[0]
         del book.opened[ticket[0]]
         book.close(ticket, id, schemas.decode_posting(entry.body))
-    elif entry.kind == POSTING:
+    elif entry.kind == journal.POSTING:
         book.lapsed.pop(id, None)  # a label may come after its ticket expired, or was held back
         if id in book.waiting_ids:
             book.release(book.waiting_ids[id])
         book.shut(id, schemas.decode_posting(entry.body))
-    elif entry.kind in (REVERSAL, CORRECTION) and id in book.closed:
+    elif entry.kind in (journal.REVERSAL, journal.CORRECTION) and id in book.closed:
         book.closed[id] = copy_with(schemas.decode_posting(entry.body), slopes=())
-    elif entry.kind == CONTROL and (body := schemas.decode_json(entry.body))["do"] == WAIT:
+    elif entry.kind == journal.CONTROL and (body := schemas.decode_json(entry.body))["do"] == WAIT:
         id = schemas.decode_id(body["id"])
         if id in book.by_id:
             book.wait(book.find(id), body["label"], HELD if body["due"] == HELD else body["due"] * unit)
@@ -203,7 +197,7 @@ def fold_layer(store: Store, row: LayerRow, keep: float, now: float) -> int:
             if rows:
                 runtime.sums, imported = {}, int(import_body(tx.connection, row.number).get("until", 0))
                 for entry in rows:
-                    if entry.kind != TICKET and entry.seq > imported:
+                    if entry.kind != journal.TICKET and entry.seq > imported:
                         runtime.add_posting(schemas.decode_posting(entry.body))
                 tx.fold(row.number, until, rows, runtime.sums)
                 folded += len(rows)
@@ -231,15 +225,15 @@ def closed_rows(
 ) -> list[Entry]:
     """The rows of these ids that can no longer change, up to ``until``; ``waiting``: ids whose labels still wait."""
     number = runtime.number
-    known = tx.find(number, [entry.id for entry in page if entry.kind in (TICKET, POSTING)])
+    known = tx.find(number, [entry.id for entry in page if entry.kind in (journal.TICKET, journal.POSTING)])
     closed: set[Entry] = set()
     for entry in page:
-        posting, ticket = known.get((entry.id, POSTING)), known.get((entry.id, TICKET))
-        if entry.kind == POSTING and posting is not None and ticket is not None:
+        posting, ticket = known.get((entry.id, journal.POSTING)), known.get((entry.id, journal.TICKET))
+        if entry.kind == journal.POSTING and posting is not None and ticket is not None:
             rows = (ticket, posting, *tx.changes(number, entry.id))
             if all(row.seq <= until for row in rows):
                 closed.update(rows)
-        elif entry.kind == TICKET and posting is None and runtime.ttl is not None and entry.id not in waiting:
+        elif entry.kind == journal.TICKET and posting is None and runtime.ttl is not None and entry.id not in waiting:
             closed.add(entry)  # it is older than twice the ttl
     return sorted(closed)
 

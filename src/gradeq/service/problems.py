@@ -95,21 +95,21 @@ def in_http_words(message: str) -> str:
     return PYTHON.sub(_translate, message)
 
 
-def _translate(found: re.Match[str]) -> str:
-    match found.lastgroup:
+def _translate(part: re.Match[str]) -> str:
+    match part.lastgroup:
         case "is":
-            return f"{SETTINGS.get(found['of'], found['of'])} {_value(found['is'])}: "
+            return f"{SETTINGS.get(part['of'], part['of'])} {_value(part['is'])}: "
         case "value":
-            return f"{SETTINGS.get(found['setting'], found['setting'])} {_value(found['value'])}"
+            return f"{SETTINGS.get(part['setting'], part['setting'])} {_value(part['value'])}"
         case "last":
-            return f"[{_value(found['first'])}, {_value(found['last'])}]"
+            return f"[{_value(part['first'])}, {_value(part['last'])}]"
         case "names":
-            return ", ".join(map(str, literal_eval(found[0]))) or "none"
+            return ", ".join(map(str, literal_eval(part[0]))) or "none"
         case "kind":
-            kind = KINDS[found["kind"]]
-            return f"{with_article(kind)} layer" if found["article"] or not found.start() else f"{kind} layer"
+            kind = KINDS[part["kind"]]
+            return f"{with_article(kind)} layer" if part["article"] or not part.start() else f"{kind} layer"
         case group:
-            return PHRASES.get(group or "", WORDS.get(found[0], found[0]))
+            return PHRASES.get(group or "", WORDS.get(part[0], part[0]))
 
 
 def _value(text: str) -> str:

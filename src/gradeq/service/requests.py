@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
+from starlette.requests import ClientDisconnect
 
 from gradeq.service.problems import Problem, expected_type
 from gradeq.service.schemas import ItemAnswer, Label, Prediction
@@ -96,11 +97,11 @@ class Call:
 
     async def body(self, most: int) -> bytes:
         """The whole body; one that is too large or too slow is rejected."""
-        encoding = self.header(b"content-encoding")
+        encoding = header(self.scope, b"content-encoding")
         if encoding not in (None, "identity"):
             what = f"the body has Content-Encoding {encoding[:40]}"
             raise Problem(415, "compressed", what, "send it uncompressed")
-        size = int(self.header(b"content-length") or 0)
+        size = int(header(self.scope, b"content-length") or 0)
         if size > DRAIN_FACTOR * most:
             raise _too_large(size, most)
         seconds, parts, size, more = self.service.limits.body_within, [], 0, True
@@ -109,7 +110,7 @@ class Call:
                 while more and size <= DRAIN_FACTOR * most:
                     message = await self.receive()
                     if message["type"] == "http.disconnect":
-                        raise ClientDisconnected
+                        raise ClientDisconnect
                     part, more = message.get("body", b""), message.get("more_body", False)
                     size += len(part)
                     if size <= most:
@@ -120,10 +121,6 @@ class Call:
         if size > most:
             raise _too_large(size, most)
         return b"".join(parts)
-
-
-class ClientDisconnected(Exception):
-    """The client disconnected before its request was complete."""
 
 
 Handler = Callable[[Call], Awaitable[Reply | StreamedReply]]

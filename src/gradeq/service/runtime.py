@@ -24,8 +24,21 @@ from gradeq.records import copy_with
 from gradeq.service.layer_spec import MAX_NAMES, NANO, layer_of, uses_dates
 from gradeq.service.problems import LayerStopped, NoSuchLayer, with_article
 from gradeq.service.schemas import ItemAnswer, Prediction, decode_json, decode_posting, decode_ticket, encode_id
-from gradeq.service.store.database import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET, JsonObject
-from gradeq.service.store.journal_store import Entry, Head, LayerRow, Rejection, Store, decode_sums, hash_before
+from gradeq.service.store.database import JsonObject
+from gradeq.service.store.journal_store import (
+    CONTROL,
+    CORRECTION,
+    POSTING,
+    REVERSAL,
+    TICKET,
+    Entry,
+    Head,
+    LayerRow,
+    Rejection,
+    Store,
+    decode_sums,
+    hash_before,
+)
 
 WAIT, HOLD_BACK = "wait", "hold_back"  # kinds of control entries
 AUTHORS = "authors"  # key in a ticket book's notes: which API key sent each label
@@ -115,7 +128,7 @@ class LayerRuntime:
         self.hashes: dict[int, int] = {}  # cached hashes of the journal by entry number
         self.rejections: deque[Rejection] = deque(maxlen=100)
         self.stale = False  # ahead of the store: a commit failed
-        self.committing = Lock()  # held while memory is ahead of the store
+        self.committing = Lock()  # locked while memory is ahead of the store
         self.diverged = ""  # why learning stopped automatically
         self.signed = row.spec.get("tickets") == "signed"
         self.keyed = bool(row.spec.get("keyed"))

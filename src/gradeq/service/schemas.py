@@ -75,15 +75,11 @@ ACCEPTED = frozenset({"served", "duplicate", "applied", "waiting", "corrected"})
 
 def not_applied(id: str | int | None) -> ItemAnswer:
     """The answer to a valid item of an atomic call that was refused."""
-    return ItemAnswer(
-        id=id,
-        status="rejected",
-        detail="not done, since another item of this atomic call was refused",
-        remedy="mend that one and send all again",
-    )
+    detail, remedy = "another item of this atomic call was rejected", "correct that one and send all again"
+    return ItemAnswer(id=id, status="rejected", detail=detail, remedy=remedy)
 
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
+encode_json = msgspec.json.Encoder(order="deterministic").encode
 _ticket, _posting = msgspec.json.Decoder(Ticket), msgspec.json.Decoder(Posting, strict=False)
 _any = msgspec.json.Decoder()
 Decoded = TypeVar("Decoded", Ticket, Posting)
@@ -93,7 +89,7 @@ _unkeyed = blake2b(digest_size=16)  # to be copied, which is quicker than a new 
 def encode_entry(entry: Ticket | Posting) -> bytes:
     if type(entry) is Posting and not math.isfinite(sum(entry.losses)):
         entry = copy_with(entry, losses=[x if math.isfinite(x) else repr(x) for x in entry.losses])
-    return _encode(entry[:-1] if type(entry) is Ticket else entry)  # the journal knows whose it is
+    return encode_json(entry[:-1] if type(entry) is Ticket else entry)  # the journal knows whose it is
 
 
 def decode_ticket(body: bytes) -> Ticket:
@@ -115,10 +111,6 @@ def _decode(decoder: msgspec.json.Decoder[Decoded], body: bytes, what: str) -> D
     return entry
 
 
-def encode_json(value: object) -> bytes:
-    return _encode(value)
-
-
 def decode_json(body: bytes) -> Any:
     try:
         return _any.decode(body)
@@ -129,18 +121,16 @@ def decode_json(body: bytes) -> Any:
 def payload_hash(item: Prediction) -> bytes:
     """A hash of a prediction without its id, to recognize the same one sent again."""
     f = item.prediction
-    sent = (
-        f + 0.0 if type(f) is float else f,  # -0.0 is 0.0
-        item.groups, item.features, item.key, item.weight, item.a, item.b, item.home,
-    )  # fmt: skip
+    f = f + 0.0 if type(f) is float else f  # -0.0 is 0.0
+    sent = (f, item.groups, item.features, item.key, item.weight, item.a, item.b, item.home)
     digest = _unkeyed.copy()
-    digest.update(_encode(sent))
+    digest.update(encode_json(sent))
     return digest.digest()
 
 
 def encode_id(id: str | int) -> str:
     """An id as JSON, so 17 is not "17"."""
-    return _encode(id).decode()
+    return encode_json(id).decode()
 
 
 def decode_id(text: str) -> str | int:

@@ -30,8 +30,19 @@ from gradeq.service.runtime import (
 )
 from gradeq.service.schemas import ACCEPTED, ItemAnswer, Label, Prediction
 from gradeq.service.signed_tickets import SignedTicket, journal_mark, verify_ticket
-from gradeq.service.store.database import CONTROL, CORRECTION, POSTING, REVERSAL, TICKET, JsonObject
-from gradeq.service.store.journal_store import PAGE_SIZE, Entry, Rejection, StoreWriter, select_entries
+from gradeq.service.store.database import JsonObject
+from gradeq.service.store.journal_store import (
+    CONTROL,
+    CORRECTION,
+    PAGE_SIZE,
+    POSTING,
+    REVERSAL,
+    TICKET,
+    Entry,
+    Rejection,
+    StoreWriter,
+    select_entries,
+)
 from gradeq.tables import some
 
 REMEDIES = {
@@ -260,9 +271,9 @@ class Transaction:
         runtime = self.runtime
         if runtime.has_all_open:
             return [opened for opened in runtime.open_tickets.values() if opened[0].at < before]
-        same = "label.layer = own.layer AND label.id = own.id AND label.kind = 2"
+        same = "label.layer = entry.layer AND label.id = entry.id AND label.kind = 2"
         none = f"NOT EXISTS (SELECT 1 FROM journal AS label WHERE {same})"
-        where = f"WHERE own.layer = ? AND own.kind = 1 AND own.at < ? AND {none} ORDER BY own.seq LIMIT ?"
+        where = f"WHERE entry.layer = ? AND entry.kind = 1 AND entry.at < ? AND {none} ORDER BY entry.seq LIMIT ?"
         entries = select_entries(self.tx.connection, where, runtime.number, before, PAGE_SIZE)
         return [(entry, schemas.decode_ticket(entry.body)) for entry in entries]
 
@@ -400,7 +411,7 @@ class Transaction:
         return entry
 
     def _reject(self, id: Id | None, status: str, why: str, remedy: str | None = None) -> ItemAnswer:
-        self.rejections.append((self.now, str(id)[:255], status, why[:500].replace("\0", "\\0")))
+        self.rejections.append(Rejection(self.now, str(id)[:255], status, why[:500].replace("\0", "\\0")))
         return ItemAnswer(id=id, status=status, detail=why, remedy=remedy or REMEDIES.get(status))
 
     def _freeze_diverging(self, id: Id | None, error: Diverging) -> ItemAnswer:

@@ -49,19 +49,15 @@ from gradeq.report.state_facts import ENOUGH, YOUNG, label_requirement
 from gradeq.report.story import Axis, BeforeAfter, EloStory, Group, NamedCurve, Notice, Spark, Story
 from gradeq.service.dashboard.overview import Check, GroupFlight, InFlight, Overview
 from gradeq.service.dashboard.trends import UNITS, Delays, RollingCurves, duration_words
+from gradeq.service.transaction import REMEDIES
 from gradeq.tables import agreeing, some
 
 NO_LABEL = "No label to learn from: nothing to judge."
 CHECK = "M8 1a7 7 0 1 0 .01 0zM4.8 8.3l2.2 2.2 4.2-4.8"
-REMEDIES = {
-    "conflict": 'send it with `"correct": true` to change the label',
-    "unknown": "post the prediction first, with the same id",
-    "expired": "make the layer with a longer `ttl`",
-}
 ROWS_SHOWN = 20  # rows of a table before "Show all"
 DIVERGES = (
     "Diverges above: the constant step at which corrections would grow without end if every label of the group came "
-    "as late as its latest. Steps are held far below it."
+    "as late as its latest. Steps stay far below it."
 )
 
 
@@ -133,7 +129,7 @@ def _figures(view: Overview) -> list[Markup]:
         return [*elo_page.elo_figures(story), *_recent_figures(view), flight]
     if not view.labels:
         gloss = f"{some(view.served, 'prediction')} served"
-        gloss += f", {some(view.paused, 'label')} heard" if view.paused else ""
+        gloss += f", {some(view.paused, 'label')} received" if view.paused else ""
         gloss += f", {some(view.taken_back, 'label')} taken back" if view.taken_back else ""
         return [figure("Labels learned from", el("span", "0"), gloss), flight]
     verdict, coverages, figures = story.verdict, story.verdict.coverage, []
@@ -242,7 +238,7 @@ def _error_chart(
 def _waiting_section(view: Overview, sheet: ChartSheet) -> Markup:
     """How many labels were in flight over time; in words if there is nothing to draw."""
     flight, series = view.flight, view.flight.waiting
-    facts = [f"{count(flight.open) if flight.open else 'None'} {'waits' if flight.open <= 1 else 'wait'} now"]
+    facts = [f"{count(flight.open) if flight.open else 'None'} {agreeing(flight.open or 1, 'waits', 'wait')} now"]
     if flight.overdue:
         facts.append(f"{count(flight.overdue)} for more than twice the 99 % delay")
     if flight.expired:
@@ -372,10 +368,8 @@ def _group_section(view: Overview) -> Markup:
     shown, intro = len(story.groups), ""
     if story.groups_total > shown:
         intro = f"The {count(shown)} of {count(story.groups_total)} with most labels."
-    feet = [DIVERGES] if style.diverges else []
-    feet += [BOUND_MEANS.format("error")] if style.bound else []
     under = [show_all("groups", f"all {count(shown)} groups", ROWS_SHOWN)] if shown > ROWS_SHOWN else []
-    foot = el("div", *under, el("p", tidy(" ".join(feet)), class_="foot"), class_="under")
+    foot = el("div", *under, el("p", tidy(" ".join(style.feet)), class_="foot"), class_="under")
     return section("Groups", intro, el("div", groups, class_="wide"), foot)
 
 
@@ -388,8 +382,7 @@ def _key_section(view: Overview) -> Markup:
     style = GroupTableStyle(many.worst, [None] * len(many.worst), [], story.verdict.loss.name)
     body = [style.row(one, None, None, False) for one in many.worst]
     keys = el("table", style.head(clean(story.key, 40)), el("tbody", *body), class_="groups live", id="keys")
-    feet = [YOUNG] if many.fewest < ENOUGH else []
-    feet += [BOUND_MEANS.format("error")] if style.bound else []
+    feet = [*([YOUNG] if many.fewest < ENOUGH else []), *style.feet]
     foot = el("p", tidy(" ".join(feet)), class_="foot") if feet else join()
     rest = "" if many.judged == many.total else f", {count(many.judged)} of them {label_requirement(many.fewest)}"
     off = f"{'relative ' * many.relative}bias {number(many.mean, decimals(many.mean))} in size"
@@ -423,6 +416,7 @@ class GroupTableStyle:
         self.step_places = _places(f.step for f in counted)
         self.limit_places = _places(f.diverges for f in counted)
         self.bound = not self.diverges and any(g.bound is not None for g in rows)
+        self.feet = [DIVERGES] if self.diverges else [BOUND_MEANS.format("error")] if self.bound else []
         extra = 2 * self.late + self.steps + self.diverges + self.bound
         self.columns = 5 + (self.spark is not None or self.covers) + extra
 
@@ -456,22 +450,19 @@ class GroupTableStyle:
             table_cell(loss_change_cell(group.loss, self.loss_places), self.loss, "left nowrap cost"),
         ]
         if self.spark is not None:
-            drawn = join()
-            if spark is not None:
-                drawn = charts.spark(spark, self.spark, self.span, self.target)
+            drawn = join() if spark is None else charts.spark(spark, self.spark, self.span, self.target)
             cells.append(table_cell(drawn, "", "spark"))
         if self.covers:
             words = f"{before} before, {after} served"
             dots = charts.dumbbell(group.before, group.after, self.target, self.axis, words)
             cells.append(table_cell(dots, "", "dots"))
+        step, limit = (flight.step, flight.diverges) if flight else (None, None)
         if self.late:
             cells.append(table_cell(count(flight.open) if flight else "–", "In flight"))
             cells.append(table_cell(count(flight.peak) if flight else "–", "Most late"))
         if self.steps:
-            step = flight.step if flight else None
             cells.append(table_cell("–" if step is None else number(step, self.step_places), "Step now"))
         if self.diverges:
-            limit = flight.diverges if flight else None
             text = "–" if limit is None else number(limit, self.limit_places)
             cells.append(table_cell(text, "Diverges above", "was"))
         if self.bound:

@@ -24,6 +24,7 @@ from gradeq.service.dashboard.trends import (
     layer_warnings,
 )
 from gradeq.service.runtime import ArrivedLabel
+from gradeq.service.store.journal_store import Rejection
 from gradeq.tables import some
 from gradeq.theory.scalar import fifo_step_limit
 
@@ -110,16 +111,6 @@ class Check:
 
 
 @dataclass(frozen=True)
-class RefusedEvent:
-    """A rejected event: its id as JSON, its status, and the reason."""
-
-    at: float
-    id: str
-    status: str
-    detail: str
-
-
-@dataclass(frozen=True)
 class ServiceFacts:
     """Facts about a layer that are outside its state."""
 
@@ -129,7 +120,7 @@ class ServiceFacts:
     recent: Sequence[ArrivedLabel] = ()
     opened: Sequence[float] = ()  # serving times of open predictions, oldest first
     whole: bool = True  # whether ``opened`` is complete
-    refused: Sequence[RefusedEvent] = ()
+    refused: Sequence[Rejection] = ()
     checks: Sequence[Check] = ()
     stopped: str = ""  # why learning was stopped
     diverged: str = ""  # why learning stopped automatically
@@ -187,7 +178,7 @@ class Overview:
     sparks: tuple[Spark | None, ...]
     groups: tuple[GroupFlight | None, ...]
     checks: tuple[Check, ...]
-    refused: tuple[RefusedEvent, ...]
+    refused: tuple[Rejection, ...]
     frozen: bool
     paused: int  # labels that arrived while frozen
     taken_back: int  # labels that were undone

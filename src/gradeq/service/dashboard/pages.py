@@ -20,7 +20,7 @@ from gradeq.report.charts import ChartSheet
 from gradeq.report.components import BRAND, NOTICE_ICONS, Markup, clean, el, icon, join
 from gradeq.service.audit import AuditResult
 from gradeq.service.dashboard.layer_page import CHECK, layer_page
-from gradeq.service.dashboard.overview import Check, Overview, RefusedEvent, ServiceFacts, Status, overview_of
+from gradeq.service.dashboard.overview import Check, Overview, ServiceFacts, Status, overview_of
 from gradeq.service.dashboard.sidebar import LAYER, LayerSummary, layer_list, onboarding_page, sidebar, summarize
 from gradeq.service.desk import Desk
 from gradeq.service.problems import LayerStopped, NoSuchLayer
@@ -239,7 +239,7 @@ def service_facts(
         recent=[label for label in list(runtime.recent_labels) if label.posting.sign >= 0.0],
         opened=[entry.at for entry, _ in list(runtime.open_tickets.values())],
         whole=runtime.has_all_open,
-        refused=[RefusedEvent(*one) for one in list(runtime.rejections)],
+        refused=list(runtime.rejections),
         checks=checks,
         stopped=runtime.head.stopped,
         diverged=runtime.diverged,

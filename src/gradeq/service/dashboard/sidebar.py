@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import Template
 from typing import NamedTuple
 
 from gradeq.report import charts
-from gradeq.report.components import NOTICE_ICONS, Markup, el, icon, join, name, prose, tidy
+from gradeq.report.components import NOTICE_ICONS, Markup, el, icon, join, name, tidy
 from gradeq.report.numerals import count, decimals, number, percent, points
+from gradeq.report.page import resource
 from gradeq.report.story import EloStory, Spark
 from gradeq.service.dashboard.layer_page import CHECK
 from gradeq.service.dashboard.overview import STATUS_WORDS, Overview, Status, StatusLevel
@@ -112,73 +114,24 @@ def layer_list(summaries: Sequence[LayerSummary]) -> Markup:
     )
 
 
-LAYER, RAW, LABEL, ETA = "demand", 42.0, 45.5, 0.05
-SERVED = RAW + ETA * (LABEL - RAW)  # one step from nothing towards the first label
+LAYER = "demand"  # as in onboarding.html
 
 
 def onboarding_page(address: str, steps: int | None) -> Markup:
     """The three calls; ``steps``: how many of them are done, None if there are other layers."""
-    key = '-H "Authorization: Bearer $GRADEQ_KEY"'
-    at = f"{address.removeprefix('http://')}/v1/layers/{LAYER}"
-    calls = (  # title, hint, command to paste, answer
-        (
-            "Create a layer", "Your key was printed when the server started; `gradeq keys create` makes another.",
-            f"export GRADEQ_KEY=paste-the-key-here\n"
-            f"curl -X PUT {at} {key} \\\n"
-            f"  --json '{{\"kind\": \"debias\", \"eta\": {ETA}, \"groups\": [\"region\"]}}'",
-            f'{{"layer": "{LAYER}", "created": true}}',
-        ),
-        (
-            "Ask what to serve", "Give each prediction an id of your own.",
-            f"curl {at}/predictions {key} \\\n"
-            f"  --json '{{\"id\": \"order-17\", \"prediction\": {RAW}, \"groups\": {{\"region\": \"north\"}}}}'",
-            f'{{"id": "order-17", "status": "served", "adjusted": {RAW}, …}}',
-        ),
-        (
-            "Send the label when you have it", "Seconds or weeks later, in any order, twice by mistake: all fine.",
-            f"curl {at}/labels {key} \\\n"
-            f"  --json '{{\"id\": \"order-17\", \"label\": {LABEL}}}'",
-            '{"id": "order-17", "status": "applied", …}',
-        ),
-    )  # fmt: skip
-    back = el("p", el("a", "Back to the layers", href="/"), class_="foot")
-    return el(
-        "div",
-        el("p", "No layers yet" if steps is not None else "Another layer", class_="about"),
-        el("h1", "Put a layer on top of any model in three calls."),
-        el(
-            "p",
-            "You send what your model predicted and get back what to serve. When the truth is known, you send the "
-            "label. The average error goes to zero, group by group, and this page shows it happening.",
-            class_="lead",
-        ),
-        el("ol", *(_step(k, *call, ticked=k <= (steps or 0)) for k, call in enumerate(calls, 1)), class_="steps"),
-        el(
-            "p", f"Your model was {LABEL - RAW:g} too low, so the next prediction of {RAW} for ",
-            el("code", "region=north"), " is served as ", el("b", f"{SERVED:.3f}", class_="after"), ".",
-            class_="outcome",
-        ),
-        back if steps is None else _progress_note(steps),
-        class_="first",
-    )  # fmt: skip
-
-
-def _step(number: int, title: str, hint: str, command: str, answer: str, ticked: bool) -> Markup:
-    mark = icon(CHECK, 26, 16, "green") if ticked else join(str(number))
-    return el(
-        "li",
-        el("div", mark, class_="mark done" if ticked else "mark"),
-        el(
-            "div",
-            el("h2", title, *([el("span", " done", class_="hide")] if ticked else [])),
-            el("p", prose(hint), class_="hint"),
-            el(
-                "div", el("pre", el("code", command), tabindex=0),
-                el("button", "Copy", type="button", data_copy="pre code"), class_="command",
-            ),
-            el("p", "answer ", el("code", answer), class_="answer"),
-        ),
-    )  # fmt: skip
+    values = {
+        "about": "Another layer" if steps is None else "No layers yet",
+        "layer": join(f"{address.removeprefix('http://')}/v1/layers/{LAYER}"),
+        "end": _progress_note(steps or 0),
+    }
+    if steps is None:
+        values["end"] = el("p", el("a", "Back to the layers", href="/"), class_="foot")
+    for k in (1, 2, 3):
+        done = k <= (steps or 0)
+        mark = icon(CHECK, 26, 16, "green") if done else str(k)
+        values[f"mark{k}"] = el("div", mark, class_="mark done" if done else "mark")
+        values[f"done{k}"] = el("span", " done", class_="hide") if done else ""
+    return Markup(Template(resource("static/onboarding.html", __package__)).substitute(values))
 
 
 def _progress_note(steps: int) -> Markup:

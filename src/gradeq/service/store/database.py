@@ -62,9 +62,6 @@ class Driver(Protocol):
 
 VERSION = 1
 
-TICKET, POSTING, REVERSAL, CORRECTION, CONTROL = 1, 2, 3, 4, 5
-KINDS = {TICKET: "ticket", POSTING: "posting", REVERSAL: "reversal", CORRECTION: "correction", CONTROL: "control"}
-
 # {int}, {real}, {blob} and {table} are the dialect's. Sums and hashes are text: they have more than 64 bits.
 TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL){table}",

@@ -7,7 +7,7 @@ import secrets
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -24,13 +24,23 @@ from gradeq.service.store.database import (
     check_version,
 )
 
+TICKET, POSTING, REVERSAL, CORRECTION, CONTROL = 1, 2, 3, 4, 5
+KINDS = {TICKET: "ticket", POSTING: "posting", REVERSAL: "reversal", CORRECTION: "correction", CONTROL: "control"}
 PAGE_SIZE = 5_000  # rows of the journal that are read at once
 SNAPSHOTS_LIMIT = 2  # snapshots of each layer
 REJECTIONS_LIMIT = 100  # rejected items of each layer
 MAX_SEQ = 2**63 - 1
 MODULUS = 1 << 128
 
-Rejection = tuple[float, str, str, str]  # time, id, status, reason
+
+@dataclass(frozen=True)
+class Rejection:
+    """A rejected item: when, its id, its status, and the reason."""
+
+    at: float
+    id: str
+    status: str
+    detail: str
 
 
 class Entry(NamedTuple):
@@ -78,13 +88,13 @@ class FoldedRows(NamedTuple):
     sums: Sums
 
 
-ENTRY_COLUMNS = ", ".join(f"own.{name}" for name in Entry._fields)
+ENTRY_COLUMNS = ", ".join(f"entry.{name}" for name in Entry._fields)
 ENTRY_TYPES = (int, int, str, float, int, bytes, bytes)
 
 
 def select_entries(connection: Connection, where: str, *params: object, join: str = "") -> list[Entry]:
-    """Journal rows, type-checked: a damaged page may contain anything. In SQL they are called ``own``."""
-    rows = list(connection.execute(f"SELECT {ENTRY_COLUMNS} FROM {join} journal AS own {where}", params))
+    """Journal rows, type-checked: a damaged page may contain anything. Their alias in SQL is ``entry``."""
+    rows = list(connection.execute(f"SELECT {ENTRY_COLUMNS} FROM {join} journal AS entry {where}", params))
     if any(tuple(map(type, row)) != ENTRY_TYPES for row in rows):
         raise StoreDamaged("a row of the journal is damaged: its columns have wrong types; run gradeq audit")
     return [Entry(*row) for row in rows]
@@ -303,7 +313,7 @@ class Store:
     def rejections(self, number: int) -> list[Rejection]:
         sql = "SELECT at, id, status, detail FROM rejections WHERE layer = ? ORDER BY number DESC"
         with self.driver.reading() as connection:
-            return [(row[0], row[1], row[2], row[3]) for row in connection.execute(sql, (number,))]
+            return [Rejection(*row) for row in connection.execute(sql, (number,))]
 
     @contextmanager
     def write(self) -> Iterator[StoreWriter]:
@@ -354,7 +364,7 @@ class StoreWriter:
         if not ids:
             return {}
         wanted, param = self.driver.among(ids)
-        same = "ON own.layer = ? AND own.id = wanted.value AND own.kind <= 2"
+        same = "ON entry.layer = ? AND entry.id = wanted.value AND entry.kind <= 2"
         entries = select_entries(self.connection, same, param, number, join=wanted)
         return {(entry.id, entry.kind): entry for entry in entries}
 
@@ -412,7 +422,7 @@ class StoreWriter:
         last = number_of(self.connection, "SELECT MAX(number) FROM rejections WHERE layer = ?", number) or 0
         self.connection.executemany(
             "INSERT INTO rejections (layer, number, at, id, status, detail) VALUES (?, ?, ?, ?, ?, ?)",
-            [(number, last + 1 + k, *item) for k, item in enumerate(rejections[-REJECTIONS_LIMIT:])],
+            [(number, last + 1 + k, *astuple(item)) for k, item in enumerate(rejections[-REJECTIONS_LIMIT:])],
         )
         oldest = last + min(len(rejections), REJECTIONS_LIMIT) - REJECTIONS_LIMIT
         self.connection.execute("DELETE FROM rejections WHERE layer = ? AND number <= ?", (number, oldest))
