@@ -14,7 +14,7 @@ from gradeq.report.state_facts import coverages_of, groups_of
 from gradeq.report.story import EloStory, as_json
 from gradeq.service.dashboard.layer_page import layer_page
 from gradeq.service.dashboard.overview import Check, ServiceFacts, overview_of
-from gradeq.service.dashboard.sidebar import summarize
+from gradeq.service.dashboard.pages import summarize
 from gradeq.service.dashboard.trends import RecentLabels
 from gradeq.service.runtime import ArrivedLabel
 

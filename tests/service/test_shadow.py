@@ -12,7 +12,7 @@ from gradeq.report.sentences import text
 from gradeq.report.state_facts import state_harm_notices, state_sentence
 from gradeq.service.dashboard.layer_page import layer_page, verdict_sentence
 from gradeq.service.dashboard.overview import ServiceFacts, overview_of
-from gradeq.service.dashboard.sidebar import summarize
+from gradeq.service.dashboard.pages import summarize
 from service.running import running
 
 Y = np.random.default_rng(11).normal(10.0, 2.0, 200).tolist()

@@ -50,17 +50,11 @@ SLOW_SECONDS = 1.0  # slower calls are logged
 class Service:
     """What all requests share."""
 
-    def __init__(
-        self,
-        store: Store,
-        desk: Desk,
-        limits: Limits | None = None,
-        log: Log | None = None,
-        endpoints: tuple[Endpoint, ...] = ENDPOINTS,
-    ) -> None:
+    endpoints = ENDPOINTS
+
+    def __init__(self, store: Store, desk: Desk, limits: Limits | None = None, log: Log | None = None) -> None:
         self.store, self.desk = store, desk
         self.limits, self.log = limits or Limits(), log or Log()
-        self.endpoints = endpoints
         self.metrics, self.sessions = Metrics(), Sessions(store.secret)
         self.bridge = FutureBridge()
         self.ring = KeyRing(lambda: read_keys(store))

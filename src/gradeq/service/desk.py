@@ -111,7 +111,7 @@ class Desk:
         self._stopping = False
         self._broken: StoreStopped | None = None
         self._thread: threading.Thread | None = None
-        self._subscribers: list[Callable[[dict[LayerKey, int]], None]] = []
+        self._subscribers: list[Callable[[], None]] = []
         self.on_divergence: Callable[[LayerRuntime], None] = lambda runtime: None
         self.health = DeskHealth(writable=not store.read_only)
 
@@ -136,10 +136,9 @@ class Desk:
                 for runtime in self.layers:
                     self._save(tx, runtime)
 
-    def subscribe(self, subscriber: Callable[[dict[LayerKey, int]], None]) -> Callable[[], None]:
-        """Call ``subscriber`` after each commit with the journal numbers that grew; returns how to unsubscribe."""
+    def subscribe(self, subscriber: Callable[[], None]) -> None:
+        """Call ``subscriber`` in the desk's thread after each commit."""
         self._subscribers.append(subscriber)
-        return lambda: self._subscribers.remove(subscriber)
 
     # Work for clients
 
@@ -321,9 +320,8 @@ class Desk:
         for transaction in transactions.values():
             if transaction.diverged:
                 self.on_divergence(transaction.runtime)
-        grown = {key: transaction.head.seq + len(transaction.entries) for key, transaction in transactions.items()}
         for subscriber in self._subscribers:
-            subscriber(grown)
+            subscriber()
 
     def _commit(
         self, batch: list[QueuedWork], transactions: dict[LayerKey, Transaction], until_committed: ExitStack

@@ -85,8 +85,8 @@ class LayerStatus(Struct):
 
 
 def layer_status(runtime: LayerRuntime) -> LayerStatus:
-    row, stopped = runtime.row, runtime.stopped
-    served, labelled = (int(runtime.layer.traffic[name]) for name in ("served", "labelled"))
+    row, traffic, stopped = runtime.row, runtime.layer.traffic, runtime.stopped
+    served, labelled = int(traffic["served"]), int(traffic["labelled"])
     settings = {name: value for name, value in row.spec.items() if name not in ("kind", "state")}
     counts = (served, labelled, max(0, served - labelled), runtime.head.seq)
     learning = not runtime.layer.frozen and not stopped

@@ -292,7 +292,7 @@ class Transaction:
     def _relabel(self, event: LabelEvent, posted: Entry) -> ItemAnswer:
         """Answer a label of an id that already has one, or had one that was taken back."""
         id, text, y, dry_run, layer = event.id, event.text, event.y, event.dry_run, self.runtime.layer
-        last = self.last_change(text) or posted
+        last = max(self.changes(text), default=posted)
         old, undone = schemas.decode_posting(last.body), last.kind == REVERSAL
         current = old.y if dry_run is None else dry_run.get(text, old.y)
         if not undone and current == y:
@@ -325,9 +325,6 @@ class Transaction:
         changes = [self._new.get((text, kind)) for kind in (REVERSAL, CORRECTION)]
         new = [entry for entry in changes if entry is not None]
         return sorted([*self.tx.changes(self.runtime.number, text), *new])
-
-    def last_change(self, text: str) -> Entry | None:
-        return max(self.changes(text), default=None)
 
     def change(self, kind: int, text: str, posting: Posting, author: int, payload: bytes = b"") -> Entry:
         """Append a posting, a reversal or a correction that the layer has learned; ``payload``: of an undo."""

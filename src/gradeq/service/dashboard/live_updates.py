@@ -90,8 +90,7 @@ class Broadcast:
                 self._topics.pop(key, None)
                 topic.task.cancel()
 
-    def _on_commit(self, grown: object) -> None:
-
+    def _on_commit(self) -> None:
         def wake() -> None:
             for topic in self._topics.values():
                 topic.grown.set()

@@ -1,4 +1,4 @@
-"""Pages of the dashboard: top bar, script, style and cache."""
+"""Pages of the dashboard: frame, sidebar, list of layers, onboarding, and their cache."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from string import Template
@@ -15,13 +15,22 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from gradeq._version import __version__
-from gradeq.report import page
+from gradeq.report import charts, page
 from gradeq.report.charts import ChartSheet
-from gradeq.report.components import BRAND, NOTICE_ICONS, Markup, clean, el, icon, join
+from gradeq.report.components import BRAND, NOTICE_ICONS, Markup, clean, el, icon, join, name, tidy
+from gradeq.report.numerals import count, decimals, number, percent, points
+from gradeq.report.story import EloStory, Spark
 from gradeq.service.audit import AuditResult
 from gradeq.service.dashboard.layer_page import CHECK, layer_page
-from gradeq.service.dashboard.overview import Check, Overview, ServiceFacts, Status, overview_of
-from gradeq.service.dashboard.sidebar import LAYER, LayerSummary, layer_list, onboarding_page, sidebar, summarize
+from gradeq.service.dashboard.overview import (
+    STATUS_WORDS,
+    Check,
+    Overview,
+    ServiceFacts,
+    Status,
+    StatusLevel,
+    overview_of,
+)
 from gradeq.service.desk import Desk
 from gradeq.service.problems import LayerStopped, NoSuchLayer
 from gradeq.service.runtime import LayerRuntime
@@ -115,6 +124,142 @@ def _html(title: str, body: Markup, token: str, updates_url: str) -> bytes:
     return template.substitute(title=join(clean(title)), script=script, style=style, body=whole).encode()
 
 
+class LayerSummary(NamedTuple):
+    """A layer in one line."""
+
+    name: str
+    status: Status
+    what: str = ""
+    figure: str = "–"
+    unit: str = ""
+    before: str = ""
+    loss: str = ""
+    labels: int = 0
+    open: int = 0
+    last_label: float | None = None
+    spark: Spark | None = None
+    target: float = 0.0
+
+
+def summarize(view: Overview) -> LayerSummary:
+    story, before, now, unit, target = view.story, "", "–", "no labels", 0.0
+    loss = story.loss if isinstance(story, EloStory) else story.verdict.loss if view.labels else None
+    if isinstance(story, EloStory):
+        now, unit = "–" if loss is None else number(loss.after, 3), "log loss"
+    elif view.labels:
+        bias, coverages = story.verdict.bias, story.verdict.coverage
+        if bias is not None:
+            places = decimals(bias.before, bias.after)
+            before, now, unit = number(bias.before, places, True), number(bias.after, places, True), "bias"
+        elif len(coverages) == 1:
+            before, now, unit = percent(coverages[0].before), percent(coverages[0].after), "coverage"
+            target = coverages[0].target
+        elif coverages:
+            now, unit = points(max((c.after - c.target for c in coverages), key=abs)), "points off"
+    losses = ""
+    if loss is not None:
+        places = decimals(loss.before, loss.after)
+        losses = f"{number(loss.before, places)} → {number(loss.after, places)}"
+    return LayerSummary(
+        view.name, view.light, view.brief, now, unit, before, losses, view.labels, view.flight.open,
+        view.last_label, None if isinstance(story, EloStory) else view.spark, target,
+    )  # fmt: skip
+
+
+def status_icon(level: StatusLevel) -> Markup:
+    """The icon of a status, and its word for screen readers."""
+    if level == "green":
+        return join(icon(CHECK, 18, 16, "green"), el("span", STATUS_WORDS[level], class_="hide"))
+    return NOTICE_ICONS[level]
+
+
+def sidebar(summaries: Sequence[LayerSummary], current: str | None) -> Markup:
+    rows = []
+    for one in sorted(summaries, key=lambda one: one.name):
+        drawn = charts.tiny(one.spark, one.target, one.status.level == "red") if one.spark else join()
+        link = el(
+            "a",
+            el("span", status_icon(one.status.level), class_="icon"),
+            el("span", el("b", name(one.name)), el("small", one.status.reason or one.what), class_="who"),
+            el("span", drawn, class_="trace"),
+            el("span", el("b", tidy(one.figure)), el("small", one.unit), class_="fig"),
+            href=f"/layers/{one.name}",
+            aria_current="page" if one.name == current else None,
+        )
+        rows.append(el("li", link))
+    legend = [el("span", status_icon(level), word) for level, word in STATUS_WORDS.items()]
+    return join(
+        el("div", el("h2", "Layers"), el("a", "New layer", href="/new", class_="button"), class_="head"),
+        el("ul", *rows, class_="layers"),
+        el("p", *legend, class_="legend"),
+    )
+
+
+def layer_list(summaries: Sequence[LayerSummary]) -> Markup:
+    order = {"red": 0, "amber": 1, "green": 2}
+    heads = ("Layer", "", "Labels", "Before", "Served", "Loss before → served", "In flight", "Last label")
+    head = [el("th", text, scope="col", class_="left" if text in ("Layer", "") else None) for text in heads]
+    rows = []
+    for one in sorted(summaries, key=lambda one: (order[one.status.level], one.name)):
+        link = el("a", name(one.name), href=f"/layers/{one.name}")
+        since = el("time", "", data_since=f"{one.last_label:.3f}") if one.last_label else join("–")
+        unit = f" {one.unit}" if one.unit in ("log loss", "points off") else ""
+        cells = (
+            el("th", el("span", status_icon(one.status.level), class_="icon"), link, scope="row"),
+            el("td", one.status.reason or one.what, class_="left", data_head=""),
+            el("td", count(one.labels), data_head="Labels"),
+            el("td", tidy(one.before or "–"), class_="was", data_head="Before"),
+            el("td", tidy(one.figure + unit), class_="now", data_head="Served"),
+            el("td", one.loss or "–", class_="nowrap cost", data_head="Loss"),
+            el("td", count(one.open), data_head="In flight"),
+            el("td", since, data_head="Last label"),
+        )
+        rows.append(el("tr", *cells))
+    amiss = sum(one.status.level != "green" for one in summaries)
+    about = f"{count(amiss)} of {count(len(summaries))} need a look." if amiss else "All layers are healthy."
+    return join(
+        el("div", el("div", el("h1", "Layers"), el("p", about, class_="about")), class_="title"),
+        el("table", el("thead", el("tr", *head)), el("tbody", *rows), class_="groups all"),
+    )
+
+
+LAYER = "demand"  # as in onboarding.html
+
+
+def onboarding_page(address: str, steps: int | None) -> Markup:
+    """The three calls; ``steps``: how many of them are done, None if there are other layers."""
+    values = {
+        "about": "Another layer" if steps is None else "No layers yet",
+        "layer": join(f"{address.removeprefix('http://')}/v1/layers/{LAYER}"),
+        "end": _progress_note(steps or 0),
+    }
+    if steps is None:
+        values["end"] = el("p", el("a", "Back to the layers", href="/"), class_="foot")
+    for k in (1, 2, 3):
+        done = k <= (steps or 0)
+        mark = icon(CHECK, 26, 16, "green") if done else str(k)
+        values[f"mark{k}"] = el("div", mark, class_="mark done" if done else "mark")
+        values[f"done{k}"] = el("span", " done", class_="hide") if done else ""
+    return Markup(Template(page.resource("static/onboarding.html", __package__)).substitute(values))
+
+
+def _progress_note(steps: int) -> Markup:
+    title, text = (
+        ("Waiting for the first call", "This page updates automatically."),
+        ("The layer is there. Waiting for a prediction", "This page updates automatically."),
+        ("The prediction was served. Waiting for its label", "It can come at any time."),
+        ("It works", "The layer has learned from its first label."),
+    )[steps]
+    reference = el("a", "API reference", href="/openapi.json")
+    beside = el("span", "No model at hand? ", el("code", "gradeq serve --demo"), " · ", reference)
+    if steps == 3:
+        beside = el("a", f"Open {LAYER}", href=f"/layers/{LAYER}", class_="button")
+    return el(
+        "div", el("span", "", class_="beat wait" if steps < 3 else "beat"),
+        el("div", el("b", title), el("p", text)), beside, class_="waiting", role="status",
+    )  # fmt: skip
+
+
 Audits = Mapping[tuple[str, str], tuple[float, AuditResult]]  # when and what, by tenant and name
 PAGE_SECONDS = 0.9  # how long the page of a layer is cached
 IDLE_FACTOR = 10.0  # times as long while nothing is written
@@ -141,8 +286,8 @@ class Viewer(NamedTuple):
 class PageCache:
     """The pages of a server, computed in threads and cached."""
 
-    def __init__(self, desk: Desk, audits: Audits, clock: Callable[[], float] = time.time) -> None:
-        self.desk, self.audits, self.clock = desk, audits, clock
+    def __init__(self, desk: Desk, audits: Audits) -> None:
+        self.desk, self.audits = desk, audits
         self._cache: dict[tuple[str, str], CachedOverview] = {}
         self._lock = Lock()
 
@@ -157,7 +302,7 @@ class PageCache:
                 if age < max(within, COST_FACTOR * cached.took) or (cached.seq == seq and age < within * IDLE_FACTOR):
                     return cached.view
             audited = self.audits.get((tenant, name))
-            view = overview_of(runtime.layer, service_facts(self.desk, runtime, audited, self.clock()))
+            view = overview_of(runtime.layer, service_facts(self.desk, runtime, audited, time.time()))
             self._cache[tenant, name] = CachedOverview(view, time.monotonic(), time.monotonic() - now, seq)
             return view
 
@@ -188,13 +333,13 @@ class PageCache:
             view = self.overview(viewer.tenant, LAYER)
             steps = 1 + (view.served > 0) + (view.labels > 0)
         main = onboarding_page(viewer.host, steps)
-        return DashboardPage("Start", self._bar(viewer), Markup(""), main, ChartSheet(), self.clock())
+        return DashboardPage("Start", self._bar(viewer), Markup(""), main, ChartSheet(), time.time())
 
     def _screen(
         self, viewer: Viewer, title: str, main: Markup, current: str | None = None, sheet: ChartSheet | None = None
     ) -> DashboardPage:
         listed = sidebar(self.summaries(viewer.tenant), current)
-        return DashboardPage(title, self._bar(viewer), listed, main, sheet or ChartSheet(), self.clock())
+        return DashboardPage(title, self._bar(viewer), listed, main, sheet or ChartSheet(), time.time())
 
     def _bar(self, viewer: Viewer) -> Markup:
         writable = self.desk.health.writable
@@ -206,13 +351,13 @@ class PageCache:
         names = self.desk.names(tenant)
         within = max(2.0, 0.2 * len(names))  # hundreds of layers are not computed every second
         summaries = []
-        for name in names:
+        for layer in names:
             try:
-                summaries.append(summarize(self.overview(tenant, name, within)))
+                summaries.append(summarize(self.overview(tenant, layer, within)))
             except NoSuchLayer:
                 continue
             except Exception:  # its own page explains what went wrong; the others are listed anyway
-                summaries.append(LayerSummary(name, Status("red", "Cannot be read")))
+                summaries.append(LayerSummary(layer, Status("red", "Cannot be read")))
         return summaries
 
 
