@@ -110,10 +110,10 @@ class RecentLabels:
     def __len__(self) -> int:
         return len(self.at)
 
-    def last(self) -> RecentMeans | None:
+    def last(self, labels: int = RECENT) -> RecentMeans | None:
         if not len(self):
             return None
-        part = slice(-RECENT, None)
+        part = slice(-labels, None)
         w = self.weight[part]
         means = [float(np.average(column[part], weights=w)) for column in (*self.errors[0], *self.losses)]
         return RecentMeans(len(w), BeforeAfter(*means[:2]), BeforeAfter(*means[2:]))
