@@ -112,7 +112,8 @@ def _preview_item(runtime: LayerRuntime, item: Prediction, store: Store, now: fl
         return ItemAnswer(id=id, status="rejected", detail=in_http_words(str(error)))
     if not runtime.signed:
         return runtime.answer(id, ticket, status="served", stored=False, detail=why or None)
-    mark = journal_mark(store.secret, runtime.number, runtime.head.seq, runtime.head.hash)
-    signed = SignedTicket(schemas.encode_id(id), now, schemas.payload_hash(item), ticket, runtime.head.seq, mark)
+    head = runtime.head  # read once: a commit replaces it
+    mark = journal_mark(store.secret, runtime.number, head.seq, head.hash)
+    signed = SignedTicket(schemas.encode_id(id), now, schemas.payload_hash(item), ticket, head.seq, mark)
     text = sign_ticket(store.secret, runtime.number, signed)
     return runtime.answer(id, ticket, status="served", ticket=text)
