@@ -209,14 +209,9 @@ class Elo(Standings, Layer):
         lock = self.lock
         try:
             lock.acquire()
-            tickets = self.internals.tickets
-            if id is not None:
-                if self.proximal is not None:
-                    raise BadInput(NOT_LATE)
-                id = tickets.check_new(id)
-            served_at = None if time is None else moment(time, tickets)
-            game = self._row_arguments(a, b, home, weight)
-            p: float = self._open(*game, id, served_at, self._serve(time))
+            if id is not None and self.proximal is not None:
+                raise BadInput(NOT_LATE)
+            p: float = self._open(*self._row_arguments(a, b, home, weight), id, time, self._serve(time))
             return p
         finally:
             lock.release()
@@ -367,7 +362,6 @@ class Elo(Standings, Layer):
         self.internals.end_rally()
         super().freeze()
 
-    @locked
     @overload
     def run(
         self,

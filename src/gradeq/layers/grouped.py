@@ -16,7 +16,7 @@ from gradeq.engine.names import ALONE, Roster, is_given, is_mapping
 from gradeq.errors import BadInput
 from gradeq.inputs.arguments import as_shown
 from gradeq.inputs.column_types import Column, ColumnLike, ColumnsByName, FloatArray, Forecast, OrArray
-from gradeq.layers.columns import Moment, moment
+from gradeq.layers.columns import Moment
 from gradeq.layers.layer import Id, RowArguments
 from gradeq.layers.locking import locked, set_attribute
 from gradeq.layers.options import refusal
@@ -153,10 +153,6 @@ class Grouped(Stepped[Served], Generic[Served, OrArray]):
         lock = self.lock
         try:
             lock.acquire()
-            if id is not None:
-                id = self.internals.tickets.check_new(id)
-            if time is not None:
-                time = moment(time, self.internals.tickets)
             row, place, f, w = self._row_arguments(f, groups, features, weight)
             served: Served = self._open(row, place, f, w, id, time)
             set_attribute(self, "_last", row)

@@ -18,7 +18,7 @@ from gradeq.errors import BadInput, warn_deprecated
 from gradeq.inputs.arguments import as_shown
 from gradeq.inputs.column_types import Column, ColumnLike, ColumnsByName, Forecast, OrArray
 from gradeq.kernels.account import PATH, STEPS, VARIATION
-from gradeq.layers.columns import Moment, moment
+from gradeq.layers.columns import Moment
 from gradeq.layers.grouped import Grouped
 from gradeq.layers.key_table import Key, Keys, KeyTable, key_table
 from gradeq.layers.layer import Id, Layer, RowArguments
@@ -169,12 +169,7 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
         lock = self.lock
         try:
             lock.acquire()
-            if id is not None:
-                id = self.internals.tickets.check_new(id)
-            if time is not None:
-                time = moment(time, self.internals.tickets)
-            arguments = self._row_arguments(f, key, groups, features, weight)
-            served: Served = self._open(*arguments, id, time)
+            served: Served = self._open(*self._row_arguments(f, key, groups, features, weight), id, time)
             return served
         finally:
             lock.release()

@@ -58,11 +58,9 @@ if TYPE_CHECKING:
 
 Id = str | int
 RowArguments = tuple[Row, Place | None, Any, float]  # a row, its place if known, the prediction, the weight
-ANY, NONE = (
-    (-LARGEST_FINITE, LARGEST_FINITE),
-    (LARGEST_FINITE, -LARGEST_FINITE),
-)  # ranges of floats that need no further look
-
+# Ranges of floats that need no further check: all finite ones, or none.
+ANY = (-LARGEST_FINITE, LARGEST_FINITE)
+NONE = (LARGEST_FINITE, -LARGEST_FINITE)
 
 # What gradeq's own modules call; not a public interface.
 INTERNAL = frozenset(
@@ -175,21 +173,24 @@ class Layer(Guarded, ABC):
     # The two verbs that everything rests on
 
     def _open(
-        self, row: Row, place: Place | None, f: object, weight: float, id: Id | None = None,
-        time: float | None = None, serve: Serve | None = None,
+        self, row: Row, place: Place | None, f: object, weight: float, id: Id | None, served_at: Moment | None,
+        serve: Serve | None = None,
     ) -> Any:  # fmt: skip
-        """Serve one row and keep its ticket: what the user sees.
+        """Serve one row and remember its ticket: what the user sees.
 
-        Without an id it replaces the ticket without an id that waits (of the same key), unless tickets queue.
+        Without an id it replaces the open ticket without an id (of the same key), unless tickets queue.
         """
         book = self.internals.tickets
+        if id is not None:
+            id = book.check_new(id)
+        time = None if served_at is None else moment(served_at, book)
         if book.maturity:
             advance(self, time, serving=True)
-        alone = id is None and not book.queue
-        if alone and book.singles and not book.replaced and book.single(row[2]) is not None:
+        replaces = id is None and not book.queue
+        if replaces and book.singles and not book.replaced and book.single(row[2]) is not None:
             warn_replaced(row[2])
         ticket, place = self.internals.issue(row, place, f, weight, serve)
-        if alone:
+        if replaces:
             book.replace(ticket, time, place)
         else:
             book.put(ticket, id, time, place)

@@ -16,7 +16,7 @@ from gradeq.errors import BadInput
 from gradeq.inputs.arguments import as_shown
 from gradeq.inputs.column_types import Column, ColumnLike, OrArray
 from gradeq.layers import columns, serialization
-from gradeq.layers.columns import Moment, moment
+from gradeq.layers.columns import Moment
 from gradeq.layers.layer import ANY, Id, Layer
 from gradeq.layers.locking import locked
 from gradeq.layers.options import Support, check_label, limits_of, outside
@@ -142,12 +142,7 @@ class SingleParameterLayer(Predicting[Served], Generic[Served, OrArray]):
     @locked
     def predict(self, f: object, weight: float = 1.0, id: Id | None = None, time: Moment | None = None) -> Served:
         """What is served of this prediction; a ticket stays open until its label comes."""
-        if id is not None:
-            id = self.internals.tickets.check_new(id)
-        if time is not None:
-            time = moment(time, self.internals.tickets)
-        f, w = self.validate_prediction(f), scalars.weight(weight)
-        served: Served = self._open(*ALONE, f, w, id, time)
+        served: Served = self._open(*ALONE, self.validate_prediction(f), scalars.weight(weight), id, time)
         return served
 
     @locked

@@ -21,7 +21,7 @@ from gradeq.errors import BadInput
 from gradeq.inputs.arguments import as_shown
 from gradeq.inputs.column_types import ColumnLike, FloatArray
 from gradeq.kernels.account import GRADIENT, WEIGHT
-from gradeq.layers.columns import Moment, moment
+from gradeq.layers.columns import Moment
 from gradeq.layers.layer import Id
 from gradeq.layers.locking import locked
 from gradeq.layers.options import LateCap, LateLabels
@@ -124,10 +124,6 @@ class RiskControl(Predicting[float]):
     def predict(self, weight: float = 1.0, id: Id | None = None, time: Moment | None = None) -> float:
         """The knob to use now; a ticket stays open until the label comes."""
         self._warn_reversed()
-        if id is not None:
-            id = self.internals.tickets.check_new(id)
-        if time is not None:
-            time = moment(time, self.internals.tickets)
         served: float = self._open(*ALONE, self.start, scalars.weight(weight), id, time)
         return served
 
