@@ -15,7 +15,7 @@ from gradeq.engine.tickets import TicketBook
 from gradeq.errors import BadInput
 from gradeq.inputs.arguments import as_float, as_shown
 from gradeq.inputs.durations import duration, format_span
-from gradeq.numerics import within
+from gradeq.numerics import SMALLEST, within
 
 if TYPE_CHECKING:
     from gradeq.ledger.batch import Floats
@@ -29,11 +29,11 @@ WATCHED = ("debias", "quantile", "quantiles", "interval")  # kinds whose labels 
 class LateLabels:
     """What a layer does about labels that come late, or never.
 
-    ``late_cap``: how strongly late labels shrink the step: "auto" (the layer's own strength), a number in (0, 1], or
-    None (not at all). ``in_flight``: how many rows are expected to wait for labels from the start. ``ttl``: how long
-    a ticket waits for its label: a number in the unit of times, or a duration such as "14d" (times are then dates).
+    ``late_cap``: how strongly late labels shrink the step: "auto" (the layer's default), a number in (0, 1], or None
+    (not at all). ``in_flight``: how many rows are expected to wait for labels from the start. ``ttl``: how long a
+    ticket waits for its label: a number in the unit of times, or a duration such as "14d" (times are then dates).
     ``maturity``: how old a row must be before its label is learned, a number or a duration; 0 learns every label as
-    it comes. ``missing_is``: the label of a mature row that got none. ``queue``: predictions without ids wait in a
+    it comes. ``missing_is``: the label of a mature row without one. ``queue``: predictions without ids wait in a
     queue; otherwise each one replaces the one before it.
     """
 
@@ -43,6 +43,17 @@ class LateLabels:
     maturity: float | str | None = None
     missing_is: object = None
     queue: bool = False
+
+    def strength(self, auto: float) -> float | None:
+        """How strongly late labels shrink the step, at most 1; None: not at all."""
+        if self.late_cap is None:
+            return None
+        if isinstance(self.late_cap, str) and self.late_cap == "auto":
+            return auto
+        limit = as_float(self.late_cap) if isinstance(self.late_cap, (int, float)) else None
+        if limit is None or not SMALLEST <= limit <= 1.0:
+            raise BadInput(f"late_cap={as_shown(self.late_cap)}: give 'auto', None, or a number in (0, 1]")
+        return limit
 
     def ticket_book(self, kind: str, validate_label: Callable[[object], object]) -> TicketBook:
         """An empty book of tickets with these options, checked; ``kind``: of the layer."""
@@ -196,6 +207,6 @@ def refusal(kind: str, options: set[str]) -> str | None:
 
 
 def check_together(kind: str, options: dict[str, bool]) -> None:
-    reason = refusal(kind, {name for name, there in options.items() if there})
+    reason = refusal(kind, {name for name, is_used in options.items() if is_used})
     if reason is not None:
         raise BadInput(reason)
