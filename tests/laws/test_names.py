@@ -178,7 +178,7 @@ def test_old_names_that_would_become_one_stay_two() -> None:
         layer.predict(1.0, key=key, groups={"g": group}, id=key)
     old = layer.to_json().replace('"x"', '"true"').replace('"y"', '"True"').replace("g=p", "g=1.0")
     loaded = gq.from_json(altered(old, lambda body: None))
-    assert loaded.keys == ["true", "True", "z"] and set(loaded.internals.names.own.names) == {"g=1", "g=q"}
+    assert loaded.keys == ["true", "True", "z"] and set(loaded.internals.names.roster.names) == {"g=1", "g=q"}
     assert loaded.update(2.0, "true" if "true" in loaded.ids else "x") == "applied"
 
     elo = gq.Elo()

@@ -71,7 +71,7 @@ def test_a_window_holds_its_own_labels_with_their_last_values(name, saved):
 def test_a_window_with_more_corrections_than_are_remembered_is_refused(monkeypatch):
     from gradeq.layers import replay
 
-    monkeypatch.setattr(replay, "KEPT", 4)
+    monkeypatch.setattr(replay, "REMEMBERED", 4)
     layer = gq.Debiaser(0.1)
     for id in range(9):
         layer.predict(1.0, id=id)

@@ -38,7 +38,7 @@ def test_a_score_of_ones_own_covers_and_is_saved_without_it():
     text = layer.to_json()
     again = Conformal.from_json(text, relative)
     assert again.predict(3.0) == layer.predict(3.0)
-    with pytest.raises(StateError, match="score of its own"):
+    with pytest.raises(StateError, match="custom score"):
         from_json(text)
     with pytest.raises(BadInput, match="no interval"):
         _ = layer.peek(1.0).interval

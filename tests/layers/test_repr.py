@@ -49,7 +49,7 @@ def test_pandas_columns_with_different_indexes_are_refused_and_nothing_is_learne
     turned = given | {other: given[other].iloc[::-1]}
     layer = gq.Debiaser()
     kept = layer.to_json()
-    with pytest.raises(gq.BadInput, match=f"predictions and {other} are of pandas") as refusal:
+    with pytest.raises(gq.BadInput, match=f"predictions and {other} are pandas columns") as refusal:
         layer.run(base, **turned)
     assert "\n" not in str(refusal.value) and layer.to_json() == kept
     layer.run(base, **given)

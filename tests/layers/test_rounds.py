@@ -144,7 +144,7 @@ def test_what_is_no_sum_over_disjoint_parameters_is_refused():
 def test_refused_rows_change_nothing():
     layer = gq.Debiaser(0.1)
     before = layer.to_json()
-    with pytest.raises(gq.BadInput, match="loss is no number"):
+    with pytest.raises(gq.BadInput, match="loss is not a number"):
         part_of(layer, np.zeros(2), np.array([1.0, 1e200]))
     with pytest.raises(gq.BadInput):
         part_of(layer, np.array([0.0, np.nan]), np.zeros(2))

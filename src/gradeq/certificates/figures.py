@@ -315,7 +315,7 @@ def learning_of(layer: LayerLike) -> Learning:
         experts = [(w, min(m, max(1.0, heard))) for w, m in pairs if m and heard]
         total = sum(w for w, _ in experts)
         memory = math.exp(sum(w * math.log(m) for w, m in experts) / total) if total else None
-    if layer.kind == "keyed" and (parts.names.own.scalar or parts.lateness.per == "key"):
+    if layer.kind == "keyed" and (parts.names.roster.scalar or parts.lateness.per == "key"):
         in_series = int(max(state.late[LATEST::LATENESS], default=1.0)) - 1
     eta = float(rule.schedule.step(int(served) + 1))
     return Learning(

@@ -24,8 +24,8 @@ from gradeq.cli.options import (
 
 if TYPE_CHECKING:
     from gradeq.cli.task import RunTask
-    from gradeq.layers.grouped import Grouped
     from gradeq.layers.layer import Layer
+    from gradeq.layers.predicting import Grouped
     from gradeq.layers.quantile import LinkName
 
 

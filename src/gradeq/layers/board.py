@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 FEW = 30  # games; with fewer a player has no rank
-UNSURE = 0.5  # players whose current variance is larger have no rank: that of an interval of +-WITHIN Elo
+UNSURE = 0.5  # players with a larger current variance have no rank
 START = 1000.0
 VIEWS = ("auto", "all-time", "now")
 
@@ -59,14 +59,14 @@ def board_of(elo: Elo, view: BoardView = "auto") -> Board:
     sums = state.view("sums").reshape(-1, STRIDE)
     played = (sums[:, ROWS] > 0.0) & (sums[:, WEIGHT] > 0.0)
     played[0] = False  # the first side is no player
-    known = elo.internals.names.names
-    own = sorted(np.flatnonzero(played).tolist(), key=known.__getitem__)
-    if not own:
+    all_names = elo.internals.names.names
+    places = sorted(np.flatnonzero(played).tolist(), key=all_names.__getitem__)
+    if not places:
         return Board([], ("No games yet.", ""), None, None, None, None, None, [])
-    names, players, games = [known[k] for k in own], len(own), sums[own, ROWS]
-    rank = np.zeros(len(known), dtype=np.int64)
-    rank[own] = np.arange(players)
-    cells, crowded = cells_of(state, rank), bool(state.crowded[0])
+    names, players, games = [all_names[k] for k in places], len(places), sums[places, ROWS]
+    index = np.zeros(len(all_names), dtype=np.int64)
+    index[places] = np.arange(players)
+    cells, crowded = cells_of(state, index), bool(state.crowded[0])
     sided = elo.internals.names.home and (crowded or bool(cells.h.any()))
     constant = float(drift.weights(state)[0])
     u, variances = drift.now(state)
@@ -75,78 +75,77 @@ def board_of(elo: Elo, view: BoardView = "auto") -> Board:
     groups = groups_of(group, names)
     joined = group == group[names.index(groups[0][0])]
     enough = games >= FEW
-    ranked = enough & joined & ((1.0 - weight) * variances[own] <= UNSURE)
+    ranked = enough & joined & ((1.0 - weight) * variances[places] <= UNSURE)
     share = fitting.centre_weights(ranked, joined)
-    now = View(u[own] - share @ u[own], variances[own])
+    now = View(u[places] - share @ u[places], variances[places])
     if crowded:
         past = AllTime(None, now, (float(u[0]), float(variances[0])))
     else:
         past = fitting.all_time(cells, players, sided, share)
-    shown = fitting.widen_unconnected(fitting.average_views(weight, past.view, now), group, joined)
-    leader, places = places_of(shown, ranked, names)
-    rows = rows_of(elo, state, own, names, (shown, past.view, now), places)
-    first = None
-    if ranked.any():
-        first = names[int(np.argmax(np.where(ranked, past.view.z, -np.inf)))]
+    average = fitting.widen_unconnected(fitting.average_views(weight, past.view, now), group, joined)
+    leader, rank_ranges = ranks_of(average, ranked, names)
+    rows = rows_of(elo, state, (places, names), (average, past.view, now), rank_ranges)
+    first = names[int(np.argmax(np.where(ranked, past.view.z, -np.inf)))] if ranked.any() else None
     total = round(float(games.sum()) / 2.0)
-    said = CROWDED if crowded else which_games(view, constant, total, first)
-    lines = headline(leader, FEW, int(enough.sum()), int((enough & joined).sum())), said
-    found, fitted = past.fit, None
-    if found is not None:
-        fitted = Fitted(found.residual, found.phi, found.steps, len(cells.W), len(groups))
+    note = CROWDED if crowded else which_games(view, constant, total, first)
+    lines = headline(leader, FEW, int(enough.sum()), int((enough & joined).sum())), note
+    fit, fitted = past.fit, None
+    if fit is not None:
+        fitted = Fitted(fit.residual, fit.phi, fit.steps, len(cells.W), len(groups))
     home = home_of(elo, state, sums[0], past, weight, float(u[0]), float(variances[0])) if sided else None
     speed = drift.speed(drift.drifting(state))
     return Board(rows, lines, leader, constant, speed, fitted, home, groups, weight)
 
 
-def places_of(shown: View, ranked: Bools, names: list[str]) -> tuple[Leader | None, Ints]:
-    """Who is first, and rank, lowest and highest open rank of each player (0: none)."""
-    places = np.zeros((len(ranked), 3), dtype=np.int64)
+def ranks_of(view: View, ranked: Bools, names: list[str]) -> tuple[Leader | None, Ints]:
+    """Who is first, and rank, lowest and highest open rank of each player (0: not ranked)."""
+    table = np.zeros((len(ranked), 3), dtype=np.int64)
     among = np.flatnonzero(ranked)
     if not len(among):
-        return None, places
-    found = ranks(shown.z[among], shown.variances[among], fitting.among(shown.covariance, among))
-    places[among] = np.stack([found.rank, found.low, found.high], axis=1)
-    lead = among[int(np.argmax(shown.z[among]))]
-    others = int(np.count_nonzero(found.low == 1)) - int(places[lead, 1] == 1)
-    return Leader(names[lead], p_value(found.least), found.verified, others), places
+        return None, table
+    order = ranks(view.z[among], view.variances[among], fitting.among(view.covariance, among))
+    table[among] = np.stack([order.rank, order.low, order.high], axis=1)
+    lead = among[int(np.argmax(view.z[among]))]
+    others = int(np.count_nonzero(order.low == 1)) - int(table[lead, 1] == 1)
+    return Leader(names[lead], p_value(order.least), order.verified, others), table
 
 
 def rows_of(
-    elo: Elo, state: State, own: list[int], names: list[str], shown: tuple[View, View, View], places: Ints
+    elo: Elo, state: State, players: tuple[list[int], list[str]], views: tuple[View, View, View], rank_ranges: Ints
 ) -> list[Standing]:
-    sums, (view, past, now) = state.view("sums").reshape(-1, STRIDE)[own], shown
+    """One row for each player, by its place in the state and its name; ``views``: average, all-time, now."""
+    (places, names), (view, past, now) = players, views
+    sums = state.view("sums").reshape(-1, STRIDE)[places]
     games, weight = sums[:, ROWS], sums[:, WEIGHT]
     won, bias = 0.5 * weight - sums[:, BEFORE], sums[:, GRADIENT] / weight
     win_rate = won / weight
     wins = np.where(weight == games, won, win_rate * games)
     bound, vacuous = player_bounds(elo, weight, win_rate)
     half = WIDTH * np.sqrt(np.maximum(view.variances, 0.0))
-    tracked = elo.internals.rule.tracked(state)[own]
+    tracked = elo.internals.rule.tracked(state)[places]
     points = [START + ELO_POINTS_PER_LOGIT * z for z in (view.z, view.z - half, view.z + half, past.z, now.z)]
     columns = (
         points[0], points[1], points[2], games.astype(np.int64), wins, win_rate, win_rate + bias, bias,
         bound, view.z, points[3], points[4], tracked, vacuous,
     )  # fmt: skip
-    order = np.lexsort((-view.z, places[:, 0] == 0))
-    lists = [column[order].tolist() for column in columns]
-    made = []
-    for k, (at, values) in enumerate(zip(order.tolist(), zip(*lists, strict=True), strict=True)):
-        rank = places[at].tolist() if places[at, 0] else (None,) * 3
-        made.append(new(Standing, (*rank, names[order[k]], *values)))
-    return made
+    order = np.lexsort((-view.z, rank_ranges[:, 0] == 0))
+    rows = []
+    for k, *values in zip(order.tolist(), *(column[order].tolist() for column in columns), strict=True):
+        rank = rank_ranges[k].tolist() if rank_ranges[k, 0] else (None,) * 3
+        rows.append(new(Standing, (*rank, names[k], *values)))
+    return rows
 
 
 def groups_of(first: Ints, names: list[str]) -> list[list[str]]:
-    """Players who are joined by games, the largest group first."""
-    found: dict[int, list[str]] = {}
+    """Players who are connected by games, the largest group first."""
+    groups: dict[int, list[str]] = {}
     for name, group in zip(names, first.tolist(), strict=True):
-        found.setdefault(group, []).append(name)
-    return sorted(found.values(), key=lambda group: (-len(group), group[0]))
+        groups.setdefault(group, []).append(name)
+    return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
 
 
 def home_of(elo: Elo, state: State, sums: Floats, past: AllTime, weight: float, u: float, variance: float) -> Home:
-    """The advantage of the first side, both views averaged as the players' are; its certificate."""
+    """The advantage of the first side, averaged over both views as for players, and its certificate."""
     scale = elo.internals.names.scale
     assert past.home is not None
     value, spread = past.home
@@ -176,7 +175,7 @@ class Standings(Guarded):
 
     @locked
     def board(self, view: BoardView = "auto") -> Board:
-        """The leaderboard with what is said about it: ``lines`` (who is first), ``leader``, ``fit``, ``groups``."""
+        """The leaderboard with its summary: ``lines`` (who is first), ``leader``, ``fit``, ``groups``."""
         return board_of(cast("Elo", self), view)
 
     @locked
@@ -198,7 +197,7 @@ class Standings(Guarded):
 
     @locked
     def labels_until(self, bound: float) -> int | None:
-        """How many more games until every player's proven bound is below this, if things go on as they were."""
+        """How many more games until every player's proven bound is below this, if games continue as before."""
         from gradeq.certificates.certificate import more_games
 
         return more_games(cast("Elo", self), scalars.bound(bound))
@@ -213,17 +212,18 @@ class Standings(Guarded):
     @property
     @locked
     def ratings(self) -> dict[str, float]:
-        """The strength of each player as it stands, in natural log-odds; without a step by the heaviest filter."""
+        """The current strength of each player, in natural log-odds; with ``auto`` that of the heaviest filter."""
         return self._read(self.internals.rule.ratings, 1)
 
     @property
     @locked
     def theta(self) -> dict[str, float]:
-        """The parameters that carry the certificate, by name; without a step the corrections of the final one."""
-        found = self._read(self.internals.rule.tracked, 0 if self.internals.names.home else 1)
-        if self.internals.names.home:
-            found[HOME] *= self.internals.names.scale
-        return found
+        """The parameters that carry the certificate, by name; with ``auto`` those of the final step."""
+        home = self.internals.names.home
+        parameters = self._read(self.internals.rule.tracked, 0 if home else 1)
+        if home:
+            parameters[HOME] *= self.internals.names.scale
+        return parameters
 
     def _read(self, column: Callable[[State], Floats], skip: int) -> dict[str, float]:
         values = column(self.internals.rule.written(self.internals.state))[skip:].tolist()

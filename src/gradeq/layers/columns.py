@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import numbers as abstract
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -49,7 +49,7 @@ class Codes(NamedTuple):
 
 
 class Clocks(NamedTuple):
-    """When rows are served, when their labels are known (None where that is not given), and which never are."""
+    """When rows are served and when their labels are known (None if not passed), and which labels never come."""
 
     times: Cells | None
     label_times: Cells | None
@@ -62,8 +62,8 @@ class Clocks(NamedTuple):
 def floats(column: object, name: str, *, missing: bool = False) -> Floats:
     """The column as float64; with ``missing`` (labels) an absent value is nan, else it is refused.
 
-    Integers and booleans are promoted before any arithmetic, Decimals converted once. Text, dates
-    and infinite values are refused, with the row (from 0, as in the caller's own indexing).
+    Integers and booleans are promoted before any arithmetic, Decimals converted once. Text, dates and infinite values
+    are refused, with the row (from 0).
 
     >>> floats([True, 2, None], "label", missing=True)
     array([ 1.,  2., nan])
@@ -101,11 +101,8 @@ def _float(cell: object, i: int, name: str) -> float:
 def weights(column: object, n: int) -> Floats:
     """A column of n weights, 0 or more."""
     values = floats(column, "weight")
-    if len(values) and values.min() < 0.0:
-        refuse(values < 0.0, values, "weight", "is negative; weights are 0 (do not learn) or more")
-    faint = (values > 0.0) & (values < SMALLEST)
-    if faint.any():
-        refuse(faint, values, "weight", FAINT)
+    refuse(values < 0.0, values, "weight", "is negative; weights are 0 (do not learn) or more")
+    refuse((values > 0.0) & (values < SMALLEST), values, "weight", FAINT)
     same_length(n, len(values), "weights")
     return values
 
@@ -153,11 +150,11 @@ def moments(column: object, name: str, *, missing: bool = False) -> Times:
 
 
 def times(column: object, n: int, what: str, book: TicketBook, missing: bool = False) -> Times:
-    """A column of times, of the kind that the layer's rows had so far."""
-    found = moments(column, what, missing=missing)
-    same_length(n, len(found.values), what)
-    book.check_clock(found.kind, what)
-    return found
+    """A column of times, of the same kind as the layer's times so far."""
+    checked = moments(column, what, missing=missing)
+    same_length(n, len(checked.values), what)
+    book.check_clock(checked.kind, what)
+    return checked
 
 
 def clocks(served_at: object, label_times: object, n: int, book: TicketBook, row: str = "row") -> Clocks:
@@ -180,7 +177,7 @@ def clocks(served_at: object, label_times: object, n: int, book: TicketBook, row
 
 
 def moment(value: object, book: TicketBook) -> float:
-    """One time: a number as it is, a date in nanoseconds since 1970; of the kind that the layer's rows had so far."""
+    """One time of the same kind as the layer's times so far: a number, or a date in nanoseconds since 1970."""
     if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
         date = moments([value], "time")
         book.check_clock(date.kind, "time")
@@ -191,39 +188,39 @@ def moment(value: object, book: TicketBook) -> float:
 
 
 def _datetimes(values: Cells, name: str) -> tuple[Cells, bool]:
-    """Python dates and datetimes, and whether they have a zone: all of them or none; zones are taken to UTC."""
+    """Python dates and datetimes in UTC, and whether they have a zone: all of them must, or none."""
     zones: set[bool] = set()
-    found = np.empty(len(values), np.int64)
+    nanoseconds = np.full(len(values), np.datetime64("NaT", "ns")).view(np.int64)
     for i, cell in enumerate(values):
         if is_absent(cell):  # NaT is a date to Python
-            found[i] = np.datetime64("NaT", "us").astype(np.int64)
             continue
         if not isinstance(cell, dt.date | np.datetime64):
             raise BadInput(f"{name}[{i}] is {_kind(cell)} among dates; use one kind of time")
         zoned = isinstance(cell, dt.datetime) and cell.utcoffset() is not None
         zones.add(zoned)
         if len(zones) > 1:
-            other = "with" if zoned else "without"
-            raise BadInput(f"{name}[{i}] is a time {other} a zone among others; use one kind")
+            raise BadInput(
+                f"{name}[{i}] is a time {'with' if zoned else 'without'} a zone among others; use one kind"
+            )
         if hasattr(cell, "to_datetime64"):  # pandas: nanoseconds, in UTC
             cell = cell.to_datetime64()
         elif isinstance(cell, dt.datetime) and zoned:
             cell = cell.astimezone(dt.UTC).replace(tzinfo=None)
-        found[i] = _nanoseconds(np.array([np.datetime64(cell)]), name)[0]
-    return found.view("datetime64[ns]"), True in zones
+        nanoseconds[i] = _nanoseconds(np.array([np.datetime64(cell)]), name)[0]
+    return nanoseconds.view("datetime64[ns]"), True in zones
 
 
 def _nanoseconds(values: Cells, name: str) -> Ints:
-    """Dates in nanoseconds since 1970; numpy itself would wrap what lies beyond."""
-    found = values.astype("datetime64[ns]")
-    wrong = (found.astype(values.dtype) != values) & ~np.isnat(values)
-    if wrong.any():
-        i = int(np.argmax(wrong))
+    """Dates in nanoseconds since 1970; numpy itself would wrap around beyond the range."""
+    exact = values.astype("datetime64[ns]")
+    wrapped = (exact.astype(values.dtype) != values) & ~np.isnat(values)
+    if wrapped.any():
+        i = int(np.argmax(wrapped))
         raise BadInput(
             f"{name}[{i}] is {values[i]}, outside 1677-09-22 to 2262-04-11, the range of 64-bit nanoseconds; "
             "use numbers for such times"
         )
-    return found.view(np.int64)
+    return exact.view(np.int64)
 
 
 # Groups, features, names
@@ -233,29 +230,31 @@ def grouped(
     layer: ColumnLayer, base: Floats, groups: ColumnsByName | None, features: ColumnsByName | None
 ) -> tuple[list[Codes], list[Floats]]:
     """Codes and names of every group column of a layer, the bins of ``base`` included, and the feature columns."""
-    wanted, bins, n = layer.internals.names, getattr(layer, "bins", None), len(base)
+    roster, bins, n = layer.internals.names, getattr(layer, "bins", None), len(base)
     if bins is not None:
-        groups = bins.added_columns(groups, wanted.groups, base)
+        groups = bins.added_columns(groups, roster.groups, base)
     group_codes: list[Codes] = []
     numbers: list[Floats] = []
-    for what, given, names in (("group", groups, wanted.groups), ("feature", features, wanted.features)):
-        if not names and is_given(given):
-            raise BadInput(f"this layer has no {what}s; name them when you make it")
-        if names and isinstance(given, Mapping):  # a data frame may have other columns
-            check_known(given, names, what)
-        for name in names:
-            try:
-                column = cast(ColumnsByName, given)[name]
-            except (KeyError, TypeError, IndexError):
-                raise BadInput(f"{what} {name!r} is missing; this layer needs {list(names)}") from None
-            if what == "group":
-                book = Codebook()
-                group_codes.append(Codes(coded(column, name, book), book.names))
-                same_length(n, len(group_codes[-1].codes), f"group {name!r}")
-            else:
-                numbers.append(floats(column, f"feature {name}"))
-                same_length(n, len(numbers[-1]), f"feature {name!r}")
+    for name, column in needed_columns("group", groups, roster.groups):
+        group_codes.append(codes(column, name))
+        same_length(n, len(group_codes[-1].codes), f"group {name!r}")
+    for name, column in needed_columns("feature", features, roster.features):
+        numbers.append(floats(column, f"feature {name}"))
+        same_length(n, len(numbers[-1]), f"feature {name!r}")
     return group_codes, numbers
+
+
+def needed_columns(what: str, columns: ColumnsByName | None, names: Sequence[str]) -> Iterator[tuple[str, object]]:
+    """The columns that a layer needs, in the order of its names."""
+    if not names and is_given(columns):
+        raise BadInput(f"this layer has no {what}s; name them when you make it")
+    if names and isinstance(columns, Mapping):  # a data frame may have other columns
+        check_known(columns, names, what)
+    for name in names:
+        try:
+            yield name, cast(ColumnsByName, columns)[name]
+        except (KeyError, TypeError, IndexError):
+            raise BadInput(f"{what} {name!r} is missing; this layer needs {list(names)}") from None
 
 
 def codes(column: object, name: str) -> Codes:
@@ -271,13 +270,13 @@ def codes(column: object, name: str) -> Codes:
 
 
 def coded(column: object, name: str, book: Codebook) -> Ints:
-    """The codes alone, which go on from those in ``book``: a million names are not spelled out for every batch."""
+    """The codes of a column in ``book``, which learns new names: a million names are not copied for every batch."""
     if isinstance(column, list | tuple):
-        found = book.of_texts(column)
-        if found is None:
-            _array(column, name)  # rows of several values are refused
-            found = book.of_cells(column)  # and not as numpy has them, to which True beside 1 is one
-        return found
+        texts = book.of_texts(column)
+        if texts is not None:
+            return texts
+        _array(column, name)  # rows of several values are refused
+        return book.of_cells(column)  # not the array: there, True beside 1 is 1
     if isinstance(column, np.ma.MaskedArray):
         _array(column, name)
         return book.of_cells(column.tolist())
@@ -303,18 +302,18 @@ def coded(column: object, name: str, book: Codebook) -> Ints:
 
 def player_codes(column: object, what: str) -> Codes:
     """The code of each row and the name of each code (some may have no row); an absent name is refused."""
-    found = None
+    players = None
     if isinstance(column, np.ndarray) and column.ndim == 1:
         if column.dtype.kind in "iu" and column.dtype != np.uint64:
-            found = _integer_codes(column)
+            players = _integer_codes(column)
     elif _module(column) == "pyarrow":
-        found = _dictionary_codes(column)
-    found = codes(column, what) if found is None else found
-    if MISSING_NAME in found.names:
-        absent = np.flatnonzero(found.codes == found.names.index(MISSING_NAME))
+        players = _dictionary_codes(column)
+    players = players or codes(column, what)
+    if MISSING_NAME in players.names:
+        absent = np.flatnonzero(players.codes == players.names.index(MISSING_NAME))
         if len(absent):
             raise BadInput(f"row {absent[0]}: {what} has no name; drop the game or name the player")
-    return found
+    return players
 
 
 def _integer_codes(column: Cells) -> Codes | None:
@@ -348,7 +347,7 @@ def _dictionary_codes(column: pa.Array) -> Codes | None:
 
 def cells(column: object, name: str) -> list[Any]:
     """The cells of a column as Python has them: text, whole numbers, floats, None."""
-    if isinstance(column, list | tuple) and type(column) in (list, tuple):
+    if isinstance(column, list | tuple):
         return list(column)
     plain = _module(column) in PLAIN and not isinstance(column, np.ma.MaskedArray)
     series = None if plain else _series(column)
@@ -360,20 +359,18 @@ def same_index(**columns: object) -> None:
 
     Columns of groups or features may come in a mapping.
     """
-    each: dict[str, object] = {}
-    for name, column in columns.items():
-        each |= (
-            {f"{name}[{of!r}]": own for of, own in column.items()} if isinstance(column, Mapping) else {name: column}
-        )
-    first: tuple[str, Any] | None = None
-    for name, column in each.items():
-        if _module(column) != "pandas" or not hasattr(column, "index"):
-            continue
-        first = first or (name, column.index)
-        if len(column.index) == len(first[1]) and not column.index.equals(first[1]):
+    indexes: dict[str, Any] = {}
+    for name, value in columns.items():
+        several = {f"{name}[{key!r}]": column for key, column in value.items()} if isinstance(value, Mapping) else {}
+        for each, column in (several or {name: value}).items():
+            if _module(column) == "pandas" and hasattr(column, "index"):
+                indexes[each] = column.index
+    first = next(iter(indexes), "")
+    for name, index in indexes.items():
+        if len(index) == len(indexes[first]) and not index.equals(indexes[first]):
             raise BadInput(
-                f"{first[0]} and {name} are of pandas with different indexes; give {name} the index of "
-                f"{first[0]} (reindex), or its .to_numpy() to join rows by position"
+                f"{first} and {name} are pandas columns with different indexes; give {name} the index of "
+                f"{first} (reindex), or its .to_numpy() to join rows by position"
             )
 
 
@@ -400,7 +397,7 @@ def _array(column: object, name: str) -> Cells:
         except (ValueError, OverflowError):
             raise BadInput(f"{name} holds rows of different lengths; one value per row") from None
         if values.dtype.kind in "US" and isinstance(column, list | tuple):
-            # numpy made text of everything because of one text among the numbers.
+            # numpy turns everything into text if there is one text among the numbers
             values = np.empty(len(column), object)
             values[:] = column
     if values.ndim != 1:
@@ -422,8 +419,8 @@ def _native_array(column: object) -> Cells | None:
     if series.dtype == nw.Date or series.dtype == nw.Datetime:
         if getattr(series.dtype, "time_zone", None):
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        found = np.asarray(series.to_numpy())
-        return found if found.dtype.kind == "M" else np.asarray(found, object)
+        values = np.asarray(series.to_numpy())
+        return values if values.dtype.kind == "M" else np.asarray(values, object)
     return np.asarray(series.to_list() or [], dtype=object)
 
 
@@ -443,12 +440,10 @@ def _series(column: object) -> nw.Series[Any] | None:
 
 
 def _kind(value: object) -> str:
-    text = repr(value)
-    short = text if len(text) <= 30 else text[:30] + "..."
-    return f"text ({short})" if isinstance(value, str) else f"{type(value).__name__} ({' '.join(short.split())})"
+    return f"{'text' if isinstance(value, str) else type(value).__name__} ({as_shown(value)})"
 
 
-# Several forecasts, and answers in the form of what was given
+# Several forecasts, and results in the type of the input
 
 
 def forecasts(predictions: object, count: int) -> Floats:
@@ -458,7 +453,7 @@ def forecasts(predictions: object, count: int) -> Floats:
     """
     table = predictions if isinstance(predictions, np.ndarray) and predictions.ndim == 2 else None
     if table is not None and table.dtype == np.float64 and table.shape[1] == count > 1 and np.isfinite(table).all():
-        return _sorted_rows(table)  # one look at all of it; what is wrong is told by column
+        return _sorted_rows(table)  # fast path; errors are reported by column below
     columns = split(predictions)
     if columns is None:
         one = floats(predictions, "prediction")
@@ -474,7 +469,7 @@ def forecasts(predictions: object, count: int) -> Floats:
 
 
 def _sorted_rows(table: Floats) -> Floats:
-    """Each row sorted: mostly it is already, and looking costs a fraction of sorting."""
+    """Each row sorted; most tables are already, and checking is much quicker than sorting."""
     return table if (table[:, 1:] >= table[:, :-1]).all() else np.sort(table, axis=1)
 
 
@@ -507,7 +502,7 @@ def with_columns(frame: nw.DataFrame[Any], new: Mapping[str, object]) -> object:
 
 
 def like(original: Column, values: Cells) -> Column:
-    """The values in the form of the column or columns they answer: a pandas Series keeps index and name.
+    """The values in the type of the original column or columns: a pandas Series keeps index and name.
 
     >>> like([1, 2], np.array([0.5, 1.5]))
     [0.5, 1.5]
@@ -520,7 +515,7 @@ def like(original: Column, values: Cells) -> Column:
             return cast(Column, values)
         if isinstance(column, (list, tuple)):
             each = zip(columns, values.T, strict=True)
-            return cast(Column, type(column)(like(cast(Any, one), own) for one, own in each))
+            return cast(Column, type(column)(like(cast(Any, one), part) for one, part in each))
         frame = as_frame(column)
         return cast(Column, with_columns(frame, dict(zip(frame.columns, values.T, strict=True))))
     if isinstance(column, list | tuple):

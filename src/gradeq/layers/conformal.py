@@ -1,4 +1,4 @@
-"""Online conformal prediction: any score s(x, y), and sets {y : s(x, y) <= threshold} that cover as asked."""
+"""Online conformal prediction: sets {y : s(x, y) <= threshold} with the desired coverage, for any score s(x, y)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WIDTHS = {"absolute": 1, "cqr": 2}
 
 @dataclass(frozen=True)
 class PredictionSet:
-    """The labels whose score is at most the threshold; ``y in prediction_set`` asks about one of them."""
+    """The labels whose score is at most the threshold; check one with ``y in prediction_set``."""
 
     x: Any
     threshold: float
@@ -74,11 +74,11 @@ class PredictionSet:
             return self.x - self.threshold, self.x + self.threshold
         if self.score is cqr:
             return self.x[0] - self.threshold, self.x[1] + self.threshold
-        raise BadInput("a set of your own score has no interval; ask `y in prediction_set`")
+        raise BadInput("the set of a custom score has no interval; use `y in prediction_set`")
 
 
 class Conformal(SingleParameterLayer[PredictionSet, FloatArray], Tracker[PredictionSet]):
-    """Sets {y : s(x, y) <= threshold} that hold the label with frequency ``coverage``, whatever the data.
+    """Sets {y : s(x, y) <= threshold} that contain the label with frequency ``coverage``, whatever the data.
 
     >>> layer = Conformal("absolute", coverage=0.8, eta=0.5)
     >>> for y in [1.0, 2.0, 1.5, 3.0]:
@@ -91,11 +91,11 @@ class Conformal(SingleParameterLayer[PredictionSet, FloatArray], Tracker[Predict
     function s(x, y). The threshold is a quantile tracker on the scores (link sinh, so eta has no unit);
     ``warm`` starts it as if scores were exponential, which suits nonnegative ones (default for "absolute").
     ``predict`` returns a set, with ``.interval`` for the built-in scores; ``run`` takes x as columns and serves
-    intervals for those, thresholds for your own (``run.values`` has the thresholds).
+    intervals for the built-in scores, thresholds for custom ones (``run.values`` has the thresholds).
 
     Guaranteed for any sequence: |coverage - target| = |u_1 - u| / (eta T), bounded as for ``QuantileTracker``
-    with scores for residuals (result 3.1); vacuous for short runs. A layer with a score of your own is saved
-    without it: ``Conformal.from_json(text, score)``. Paper: cor:quantile_loss_zero_curv.
+    with scores for residuals (result 3.1); vacuous for short runs. A custom score is not saved with the layer:
+    ``Conformal.from_json(text, score)``. Paper: cor:quantile_loss_zero_curv.
     """
 
     kind = "conformal"
@@ -114,7 +114,7 @@ class Conformal(SingleParameterLayer[PredictionSet, FloatArray], Tracker[Predict
         queue: bool = False,
     ) -> None:
         if isinstance(score, str) and not score:
-            raise BadInput("this layer has a score of its own: use Conformal.from_json(text, score)")
+            raise BadInput("this layer has a custom score: use Conformal.from_json(text, score)")
         if not callable(score) and not (isinstance(score, str) and score in SCORES):
             raise BadInput(f"score={as_shown(score)}: give 'absolute', 'cqr', or a function s(x, y)")
         self.score_name = score if isinstance(score, str) else None
@@ -133,7 +133,7 @@ class Conformal(SingleParameterLayer[PredictionSet, FloatArray], Tracker[Predict
 
     @classmethod
     def from_json(cls, text: str | bytes, score: ScoreName | Score) -> Conformal:
-        """A saved layer, with the score that it was made with."""
+        """Load a saved layer; ``score``: the score of that layer."""
         return cls._from_json(text, score=score)
 
     @locked
@@ -146,11 +146,11 @@ class Conformal(SingleParameterLayer[PredictionSet, FloatArray], Tracker[Predict
     @property
     @locked
     def coverage(self) -> Coverage:
-        """How often the set held the label (``before``: with threshold 0), beside the target and the bound."""
+        """How often the set contained the label (``before``: with threshold 0), with the target and the bound."""
         return coverages(self)[0]
 
     def validate_prediction(self, x: object) -> Any:
-        """x, checked for the built-in scores; your own takes what you give it."""
+        """x, checked for the built-in scores and passed unchanged to a custom one."""
         if self.score_name is None:
             return x
         if WIDTHS[self.score_name] == 1:
@@ -165,13 +165,13 @@ class Conformal(SingleParameterLayer[PredictionSet, FloatArray], Tracker[Predict
     def prediction_column(self, predictions: ColumnLike) -> Floats:
         parts = split(predictions) or [predictions]
         if self.score_name is not None and len(parts) != WIDTHS[self.score_name]:
-            wanted = WIDTHS[self.score_name]
-            raise BadInput(f"{len(parts)} columns for score {self.score_name!r}; give {wanted}")
+            width = WIDTHS[self.score_name]
+            raise BadInput(f"{len(parts)} columns for score {self.score_name!r}; give {width}")
         checked = [columns.floats(column, "prediction") for column in parts]
         return checked[0] if len(checked) == 1 else np.stack(checked, axis=1)
 
     def displayed(self, f: Any, served: Any) -> Any:
-        """One event: a set. Columns: intervals for the built-in scores, thresholds for your own."""
+        """One event: a set. Columns: intervals for the built-in scores, thresholds for custom ones."""
         if isinstance(served, float):
             return PredictionSet(f, served, self.score)
         if self.score_name == "absolute":

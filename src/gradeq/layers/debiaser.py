@@ -1,4 +1,4 @@
-"""Debiasing: the average of what was served equals the average label, overall and in every group."""
+"""Debiasing: the average served value equals the average label, overall and in every group."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gradeq.inputs.arguments import as_shown
 from gradeq.inputs.column_types import ColumnLike, ColumnsByName
 from gradeq.kernels.account import COLUMNS
 from gradeq.layers import columns
-from gradeq.layers.grouped import COLUMN, Bins, Grouped
 from gradeq.layers.locking import locked
 from gradeq.layers.options import LateCap, LateLabels, Support, check_label, limits_of
+from gradeq.layers.predicting import COLUMN, Bins, Grouped
 from gradeq.layers.run import InputColumns
 from gradeq.links import ClippedIdentity, ClippedLogit, ClippedShift, Identity, Link, Logit, Multiplicative, Shift
 from gradeq.losses import Squared
@@ -51,24 +51,24 @@ class Debiaser(Grouped[float, Never]):
     >>> layer.predict(10.0)
     11.0
 
-    ``outcome="real"``: squared error, link identity (f + z'theta) or exp (f exp(z'theta) for positive f; the error is
-    relative to f, so that the step has no unit, and so is the certificate).
+    ``outcome="real"``: squared error, link identity (f + z'theta) or exp (f exp(z'theta) for positive f; error and
+    certificate are relative to f, so that the step has no unit).
     ``outcome="binary"``: probabilities and labels in [0, 1], link logit (stays in [0, 1]; default) or shift (the
-    paper's). ``groups``: names of group columns; each value of each column is kept unbiased, columns may overlap.
-    A group without labels yet is served with what is known and named in ``layer.cold``. ``bins``: edges that make the
-    prediction itself one more group column. ``features``: numeric columns; the served error is made uncorrelated with
-    each (and with all linear functions of them: multiaccuracy). ``support=(lo, hi)``: the limits of the labels (None:
-    no limit on that side). What is served stays inside and is judged there, so certificate and bounds are about it; a
-    label outside is refused.
+    paper's). ``groups``: names of group columns; every value of every column becomes unbiased, columns may overlap.
+    A group without labels so far is named in ``layer.cold``. ``bins``: edges that make the prediction itself one more
+    group column. ``features``: numeric columns; the served error becomes uncorrelated with each (and with all linear
+    functions of them: multiaccuracy). ``support=(lo, hi)``: the limits of the labels (None: no limit on that side).
+    Served values are clipped to them, certificate and bounds hold for the clipped values, and labels outside are
+    refused.
 
-    ``eta`` left out: ``"auto"``, which mixes the raw prediction and running means of the residuals by their loss and
-    lets one small constant step carry the certificate (result B5); it follows drift and late labels, and needs about
+    ``eta`` defaults to ``"auto"``: it mixes the raw prediction and running means of the residuals by their loss, and
+    one small constant step carries the certificate (result B5); it follows drift and late labels, and needs about
     500 labels to pay off. ``eta="plain"``: that constant step alone, 0.01 / c^2 for real, 0.03 / c^2 for binary
     outcomes, c^2 the number of group columns. With labels known before the next prediction and link identity it can
     raise the squared error by at most 1.02 % (result B1), with link logit the log loss of 0/1 labels by at most
     0.62 % of that of the clipped prediction (result C4), whatever the data; clipping itself can cost -log(1 - clip).
-    ``harm_cap()`` says it for any step and clip, against the prediction as it came. With a penalty or the links shift
-    and exp a step left out is plain, with features it is required.
+    ``harm_cap()`` gives this for any step and clip, compared with the raw prediction. With a penalty or the links
+    shift and exp, ``eta`` defaults to plain; with features it is required.
 
     Late labels (``late_cap`` to ``queue``): see ``gradeq.layers.options.LateLabels``.
 
@@ -111,8 +111,8 @@ class Debiaser(Grouped[float, Never]):
         self.link_name = usual if link is None else link
         self.bins = None if bins is None else Bins(bins)
         self.penalty = penalty
-        own = groups if bins is None else [*as_names(groups), COLUMN]
-        names = Roster(own, features, together=penalty is not None)
+        group_columns = groups if bins is None else [*as_names(groups), COLUMN]
+        names = Roster(group_columns, features, together=penalty is not None)
         self._last = NO_GROUP
         self._sizing = SQUARED if self.link_name == "identity" else BOUNDED
         if outcome == "binary":
@@ -154,7 +154,7 @@ class Debiaser(Grouped[float, Never]):
     @property
     @locked
     def cold(self) -> tuple[str, ...]:
-        """The parameters of the last event that have seen no label yet: it was served without their correction."""
+        """The parameters of the last prediction that have no label yet: it was served without their correction."""
         sums, index = self.internals.state.sums, self.internals.names.index
         return tuple(name for name in self._last.names if not sums[index[name] * COLUMNS])
 
@@ -200,21 +200,13 @@ class Debiaser(Grouped[float, Never]):
 
 
 def link_of(outcome: str, name: str, clip: float, support: Support | None = None) -> Link:
-    """The link of this name, if it fits the outcome; clipped to the support."""
     if outcome not in DEFAULT_ETA:
         raise BadInput(f"outcome={outcome!r}: must be real or binary")
-    fitting: dict[str, dict[str, Link]] = {
-        "real": {"identity": Identity(), "exp": Multiplicative()},
-        "binary": {"logit": Logit(clip), "shift": Shift()},
-    }
-    if name not in fitting[outcome]:
-        raise BadInput(f"link={name!r} does not fit outcome={outcome!r}: use one of {', '.join(fitting[outcome])}")
-    if support is None or name == "exp":
-        return fitting[outcome][name]
     ends = limits_of(support)
-    inside: dict[str, Link] = {
-        "identity": ClippedIdentity(*ends),
-        "logit": ClippedLogit(clip, *ends),
-        "shift": ClippedShift(*ends),
+    links: dict[str, dict[str, tuple[Link, Link]]] = {  # each without a support and with one
+        "real": {"identity": (Identity(), ClippedIdentity(*ends)), "exp": (Multiplicative(), Multiplicative())},
+        "binary": {"logit": (Logit(clip), ClippedLogit(clip, *ends)), "shift": (Shift(), ClippedShift(*ends))},
     }
-    return inside[name]
+    if name not in links[outcome]:
+        raise BadInput(f"link={name!r} does not fit outcome={outcome!r}: use one of {', '.join(links[outcome])}")
+    return links[outcome][name][support is not None]

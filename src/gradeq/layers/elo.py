@@ -24,6 +24,7 @@ from gradeq.layers.layer import Id, Layer, RowArguments
 from gradeq.layers.locking import locked, together
 from gradeq.layers.merging import check_partition
 from gradeq.layers.options import LateCap, LateLabels, check_together
+from gradeq.layers.replay import row_counter
 from gradeq.layers.run import OUTSIDE, EloRun, GameColumns, checked_ids, run_elo
 from gradeq.layers.serialization import Saved
 from gradeq.ledger.pair_table import GamePairs
@@ -43,11 +44,9 @@ if TYPE_CHECKING:
 Ties = Literal["half", "drop"]
 Player = str | int
 
-CAP = 0.3
+CAP = 0.3  # c of the late-label cap
 FINITE = 1e6  # smaller steps keep ratings finite over any number of games
 PLAIN_ETA = 0.1  # the constant step of --eta plain
-
-__all__ = ["Elo"]
 
 
 class EloInternals(Internals):
@@ -60,7 +59,6 @@ class EloInternals(Internals):
 
     @property
     def state(self) -> State:
-        """The state, after entering the buffered games."""
         if self.rally is not None:
             self.end_rally()
         return self.ledger
@@ -185,11 +183,8 @@ class Elo(Standings, Layer):
         return row, self.internals.names.known(row), COIN, w
 
     def _serve(self, time: Moment | None) -> Serve:
-        """The function that serves a game at this time."""
         serve: Serve = self.internals.rule.serve
-        if time is None or not self.dates:
-            return serve
-        return partial(serve, time=moment(time, self.internals.tickets))
+        return partial(serve, time=moment(time, self.internals.tickets)) if self.dates and time is not None else serve
 
     def predict(
         self,
@@ -209,14 +204,9 @@ class Elo(Standings, Layer):
         lock = self.lock
         try:
             lock.acquire()
-            tickets = self.internals.tickets
-            if id is not None:
-                if self.proximal is not None:
-                    raise BadInput(NOT_LATE)
-                id = tickets.check_new(id)
-            served_at = None if time is None else moment(time, tickets)
-            game = self._row_arguments(a, b, home, weight)
-            p: float = self._open(*game, id, served_at, self._serve(time))
+            if id is not None and self.proximal is not None:
+                raise BadInput(NOT_LATE)
+            p: float = self._open(*self._row_arguments(a, b, home, weight), id, time, self._serve(time))
             return p
         finally:
             lock.release()
@@ -334,18 +324,16 @@ class Elo(Standings, Layer):
             lock.release()
 
     def _play_one(self, a: Player, b: Player, y: float, weight: float, home: float, time: Moment | None) -> str:
-        """Play a game with every option, and start a rally if the next games can be buffered."""
+        """Play a game with any options, and start a rally if the next games can be buffered."""
         parts = self.internals
-        mark, parts.lateness.before = parts.names.mark(), None
+        uncount = row_counter(parts)
         ticket, place = parts.issue(*self._row_arguments(a, b, home, weight), self._serve(time))
         if time is not None:
             parts.tickets.note_clock()
         try:
             parts.post(ticket, place, y)
         except Exception:
-            parts.lateness.unweigh(parts.state)
-            parts.lateness.unserve(parts.state, place.cells)
-            parts.forget(mark)
+            uncount(ticket[1])
             raise
         if self._plain and not parts.frozen and not parts.ledger.late and not parts.ledger.weighed:
             parts.rally = Rally(parts.ledger.u, self.step)
@@ -367,7 +355,6 @@ class Elo(Standings, Layer):
         self.internals.end_rally()
         super().freeze()
 
-    @locked
     @overload
     def run(
         self,
@@ -444,9 +431,10 @@ class Elo(Standings, Layer):
             raise BadInput(NOT_LATE)
         sides = [1.0] * n if home is None else columns.floats(home, "home").tolist()
         columns.same_length(n, len(sides), "home")
-        weigh = [1.0] * n if weights is None else columns.weights(weights, n).tolist()
-        when = None if times is None else columns.times(times, n, "times", book)
-        moments = [None] * n if when is None else [float(time) for time in when.values.tolist()]
+        row_weights = [1.0] * n if weights is None else columns.weights(weights, n).tolist()
+        moments: list[float | None] = [None] * n
+        if times is not None:
+            moments = [float(time) for time in columns.times(times, n, "times", book).values.tolist()]
         games, names = [], checked_ids(book, ids, n)
         for k, row in enumerate(zip(first, second, sides, strict=True)):
             try:  # check every game before serving the first
@@ -458,7 +446,7 @@ class Elo(Standings, Layer):
                 warn_replaced(None)
             book.replace_single(None)
         chances = []
-        for row, weight, id, time in zip(games, weigh, names, moments, strict=True):
+        for row, weight, id, time in zip(games, row_weights, names, moments, strict=True):
             serve = partial(parts.rule.serve, time=time) if self.dates and time is not None else parts.rule.serve
             ticket, place = parts.issue(row, parts.names.known(row), COIN, weight, serve)
             book.put(ticket, id, time, place)
@@ -471,7 +459,7 @@ class Elo(Standings, Layer):
     def sweep(
         etas: Sequence[float], a: ColumnLike, b: ColumnLike, score: ColumnLike, ties: Ties = "half"
     ) -> EloFrontier:
-        """Log loss and player bias of several constant steps on these games, in one pass."""
+        """Log loss and player bias of several constant steps on these games, in one pass (in hindsight)."""
         from gradeq.layers.sweep import sweep_elo
 
         return sweep_elo(etas, a, b, score, ties)
@@ -496,23 +484,8 @@ class Elo(Standings, Layer):
             self.__setstate__(mine.__getstate__())
 
     @property
-    @locked
-    def settings(self) -> Saved:
-        """The arguments that make an equal, untrained layer."""
-        return {
-            "eta": self.eta,
-            "ties": self.ties,
-            "schedule": None if self.eta is not None else self.schedule,
-            "penalty": self.penalty,
-            "proximal": self.proximal,
-            "home_advantage": self.internals.names.home,
-            "home_step": self.home_step,
-            "dates": self.dates,
-            "late_cap": self.late_cap,
-            "in_flight": self.internals.lateness.in_flight,
-            "ttl": self.internals.tickets.ttl,
-            "queue": self.internals.tickets.queue,
-        }
+    def _other_settings(self) -> Saved:
+        return super()._other_settings | {"home_advantage": self.internals.names.home}
 
     def validate_label(self, y: object) -> float:
         if type(y) is float and 0.0 <= y <= 1.0:
@@ -524,7 +497,6 @@ class Elo(Standings, Layer):
 
 
 def has_winner(score: object) -> bool:
-    """Whether a game has a winner."""
     return score != 0.5
 
 
@@ -538,13 +510,12 @@ def resolve_step(
     penalty: Penalty | None,
     proximal: float | None,
 ) -> tuple[float | str | None, Schedule | None]:
-    """The setting ``eta`` and the schedule (None for "auto"); raises for options that exclude each other."""
+    """The setting ``eta`` and the schedule (None for "auto")."""
     scalars.schedule(schedule)
     scalars.penalty(penalty)
     auto = (eta is None and k is None and schedule is None) or (isinstance(eta, str) and eta == "auto")
-    options = {"auto": auto, "eta": eta is not None and not auto, "k": k is not None}
-    options |= {"schedule": schedule is not None, "penalty": penalty is not None, "proximal": proximal is not None}
-    check_together("elo", options)
+    values = {"k": k, "schedule": schedule, "penalty": penalty, "proximal": proximal, "eta": None if auto else eta}
+    check_together("elo", {"auto": auto} | {name: value is not None for name, value in values.items()})
     if schedule is not None:
         schedule.step(1)
         return None, schedule
@@ -572,13 +543,12 @@ class Rally(dict[int, float]):
         return rating
 
     def play(self, a: int, b: int, y: float) -> bool:
-        """Move both ratings; return whether the buffer is full."""
+        """Move both ratings; returns whether the buffer is full."""
         move(self, a, b, 0, 0.0, self.eta, win_chance(self[a] - self[b]) - y, 1.0)
         self.games.append((a, b, y))
         return len(self.games) >= MANY
 
     def columns(self, names: Players) -> RowColumns:
-        """The buffered games as columns."""
         a, b, y = np.array(self.games).T.copy()
         pairs = GamePairs(a.astype(np.int64), b.astype(np.int64), np.zeros(names.count))
         np.add.at(pairs.counts, pairs.params, 1.0)

@@ -1,9 +1,9 @@
-"""Quantile ensembling: trackers with several steps, weighted by what they cost, and coverage restored at the end."""
+"""Quantile ensembling: trackers with several steps, weighted by their loss; a final tracker restores coverage."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Never
+from typing import Never
 
 from gradeq.certificates.certificate import Coverage, coverages
 from gradeq.certificates.reading import Terms
@@ -13,7 +13,7 @@ from gradeq.engine.names import Roster
 from gradeq.errors import BadInput, warn_deprecated
 from gradeq.kernels.account import ShownLimits
 from gradeq.layers.locking import locked
-from gradeq.layers.options import LateCap, LateLabels, Support, clipped, limits_of
+from gradeq.layers.options import LateCap, LateLabels, Support, limits_of
 from gradeq.layers.predicting import SingleParameterLayer
 from gradeq.layers.quantile import CAP, LinkName, checked_levels
 from gradeq.layers.serialization import Saved
@@ -72,7 +72,7 @@ class QuantileEnsemble(SingleParameterLayer[float, Never]):
     ) -> None:
         if support is not None:
             self._limit_labels(support)
-        self._sizing = LABELS  # the trackers have the unit of labels
+        self._sizing = LABELS  # the trackers' parameters have the unit of the labels
         self.levels = checked_levels([level])
         self.etas = [scalars.step(eta, "one of etas") for eta in scalars.several(etas, "etas", "steps")]
         if not self.etas or len(set(self.etas)) < len(self.etas):
@@ -93,9 +93,6 @@ class QuantileEnsemble(SingleParameterLayer[float, Never]):
         late = LateLabels(late_cap, in_flight, ttl, maturity, missing_is, queue)
         self._build(rule, Roster(), late, CAP)
 
-    def displayed(self, f: Any, served: Any) -> Any:
-        return f if self.shadow else clipped(served, self.support)
-
     @property
     @locked
     def tracker_weights(self) -> dict[str, float]:
@@ -105,14 +102,14 @@ class QuantileEnsemble(SingleParameterLayer[float, Never]):
     @property
     @locked
     def weights(self) -> dict[str, float]:
-        """The old name of ``tracker_weights``; it goes with the next version."""
+        """Deprecated: use ``tracker_weights``. It will be removed in the next version."""
         warn_deprecated("QuantileEnsemble.weights", "tracker_weights")
         return self.tracker_weights
 
     @property
     @locked
     def trackers(self) -> dict[str, float]:
-        """Where each tracker is, by its step."""
+        """The parameter of each tracker, by its step."""
         return self._by_step(self.internals.state.thetas)
 
     def _by_step(self, values: Iterable[float]) -> dict[str, float]:
@@ -127,7 +124,7 @@ class QuantileEnsemble(SingleParameterLayer[float, Never]):
     @property
     @locked
     def coverage(self) -> Coverage:
-        """How often y <= served, before and after, beside the level and the bound (None without a final tracker)."""
+        """How often y <= served, before and after, with the level and the bound (None without a final tracker)."""
         coverage = coverages(self)[0]
         return coverage if self.final_eta else copy_with(coverage, bound=None, vacuous=None)
 

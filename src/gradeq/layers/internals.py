@@ -40,13 +40,13 @@ Terms = tuple[tuple[int, ...], float, float, tuple[float, ...], ServedValue]
 
 @dataclass(eq=False)
 class Internals:
-    """What a layer is made of, and the two steps that every verb rests on: ``issue`` and ``post``.
+    """The parts of a layer, and the two steps that every verb rests on: ``issue`` and ``post``.
 
     ``names``: the parameters by name. ``lateness``: how late labels come, and the cap on their steps. ``sizing``:
     what makes a row too large for its step (``engine.lateness``). ``learns``: whether a label is learned from; None:
-    all are. ``as_served``: whether what is served is displayed as it is, shadow mode apart. ``supports_auto``:
-    whether ``eta="auto"`` goes with the other options. ``log``: what was done by hand, each with the predictions
-    served by then.
+    all are. ``as_served``: whether what is served is displayed unchanged, except in shadow mode. ``supports_auto``:
+    whether ``eta="auto"`` goes with the other options. ``log``: manual changes, each with the number of predictions
+    served before it.
     """
 
     kind: str
@@ -73,7 +73,7 @@ class Internals:
         self.ticking: bool = self.names.clocked == "clock"
 
     def __setstate__(self, parts: dict[str, object]) -> None:
-        """Set attributes one by one: those of a dictionary set as a whole are slower to read."""
+        """Set attributes one by one: reading them is slower if their dictionary is replaced as a whole."""
         for name, value in parts.items():
             setattr(self, name, value)
 
@@ -81,10 +81,9 @@ class Internals:
         self, row: Row, place: Place | None, f: object, weight: float, serve: Serve | None = None,
         relative: float | None = None,
     ) -> tuple[Fields, Place]:  # fmt: skip
-        """Serve one checked row and count it: its ticket and its place. Nothing has changed if this raises.
+        """Serve one checked row and count it: its ticket and its place. If this raises, nothing has changed.
 
-        ``place``: where the row belongs, if known. ``serve`` replaces ``Rule.serve``, ``relative`` the weight to
-        learn with.
+        ``serve`` replaces ``Rule.serve``, ``relative`` the weight to learn with.
         """
         state, mark, step = self.state, None, self.constant_step
         if place is None:
@@ -93,10 +92,7 @@ class Internals:
         try:
             if state.weighed:
                 self.warnings.weigh(self, place.key)
-            if serve is None:
-                served, memo, slopes = self.rule.serve(state, place, row[1], f)
-            else:
-                served, memo, slopes = serve(state, place, row[1], f)
+            served, memo, slopes = (serve or self.rule.serve)(state, place, row[1], f)
             if step is None:
                 t = int(getattr(state, self.names.clocked)[place.clock]) + 1
                 step = self.rule.schedule.step(t)
@@ -105,9 +101,9 @@ class Internals:
         except Exception:
             self.forget(mark)
             raise
-        given = weight
+        raw_weight = weight
         if weight != 1.0 or state.weighed:
-            weight = self.lateness.weigh(state, self.names, place.key, given)
+            weight = self.lateness.weigh(state, self.names, place.key, raw_weight)
             if relative is not None:
                 weight = relative
         if weight != 1.0 or not self.sized:
@@ -116,18 +112,18 @@ class Internals:
         if self.ticking:
             state.clock[place.clock] += 1.0
         number, counts = self.lateness.serve(state, place[1])
-        return (number, row, f, served, weight, step, counts, memo, slopes, given), place
+        return (number, row, f, served, weight, step, counts, memo, slopes, raw_weight), place
 
     def post(
         self, ticket: Fields, place: Place, y: object, late: tuple[int, ...] = (), before: Terms | None = None
     ) -> Any:
         """Learn from a label: the fields of its posting, not judged yet.
 
-        Without ``late`` the label is as late as the ticket says, which must be one of this layer. ``before``: the
-        terms and the error of a label that was posted before.
+        ``late`` defaults to the lateness that the ticket implies. ``before``: the terms and the error of a label
+        that was posted before.
         """
         state, flight = self.state, self.lateness
-        number, row, f, served, weight, step, _, memo, slopes, given = ticket[:10]
+        number, row, f, served, weight, step, _, memo, slopes, raw_weight = ticket[:10]
         now = state.number
         prompt = now == number and not late and not state.late  # at once, as all labels so far
         if before is not None:
@@ -140,7 +136,7 @@ class Internals:
             error, memo = self.rule.measure(served, f, y, memo)
             sign = 0.0 if self.frozen else 1.0
         posting: Any = (
-            number, row, f, served, weight, step, eta, late, y, (), (), memo, slopes, sign, given,
+            number, row, f, served, weight, step, eta, late, y, (), (), memo, slopes, sign, raw_weight,
         )  # fmt: skip
         if weight == 0.0:
             return posting
@@ -161,7 +157,7 @@ class Internals:
         return posting
 
     def post_ticket(self, ticket: Ticket, y: object) -> Posting:
-        """Learn from the label of a ticket that its caller kept; nothing has changed if this raises."""
+        """Learn from the label of a ticket of the caller; if this raises, nothing has changed."""
         row = ticket.row
         place, mark = self.names.known(row), None
         if place is None:  # a ticket of another replica may bring a new group
@@ -181,13 +177,13 @@ class Internals:
         return place
 
     def forget(self, mark: Any) -> None:
-        """Forget the names entered since ``mark``, and their room in the state."""
+        """Forget the names entered since ``mark``, and their parameters."""
         if mark is not None:
             self.names.forget(mark)
             self.state.shrink(self.names.count, self.names.keys)
 
     def run(self, columns: Callable[[], RowColumns]) -> tuple[Ran, RowColumns]:
-        """One pass over the columns that the function makes (entering new names); undone if anything raises."""
+        """One pass over the columns that the function returns (entering new names); undone if anything raises."""
         state, names, book = self.state, self.names, self.tickets
         mark, now, memory = names.mark(), book.now, None
         try:
@@ -218,7 +214,7 @@ class Internals:
         self.log.append((what, int(self.state.facts[fact.SERVED])))
 
 
-ENOUGH = 30  # labels
+ENOUGH = 30  # labels before the warning about probabilities
 LARGE_WEIGHT = "outweighs all others served so far"
 PROBABILITIES = (
     "these look like probabilities with 0/1 labels, corrected as plain numbers: every prediction lies in [0, 1] and "
@@ -228,13 +224,13 @@ PROBABILITIES = (
 
 @dataclass(eq=False)
 class InputWarnings:
-    """What the rows of a layer look like, and the warnings that were given; not part of its state."""
+    """What the rows of a layer look like, and the warnings issued so far; not part of its state."""
 
-    probable: bool  # plain numbers could be probabilities until a row says otherwise
+    probable: bool  # whether all predictions and labels so far could be probabilities and outcomes
     labels: int = 0
     evidence: set[str] = field(default_factory=set)
     silent: bool = False
-    said: set[str] = field(default_factory=set)
+    issued: set[str] = field(default_factory=set)
 
     def look(self, base: object, y: object) -> None:
         if not self.probable:
@@ -243,53 +239,56 @@ class InputWarnings:
         known = ~np.isnan(label)
         self.probable = bool(((f >= 0.0) & (f <= 1.0)).all() and np.isin(label[known], (0.0, 1.0)).all())
         self.labels += int(np.count_nonzero(known))
-        for name, there in (("0", label == 0.0), ("1", label == 1.0), ("between", (f > 0.0) & (f < 1.0))):
-            self.evidence |= {name} if there.any() else set()
+        for name, rows in (("0", label == 0.0), ("1", label == 1.0), ("between", (f > 0.0) & (f < 1.0))):
+            if rows.any():
+                self.evidence.add(name)
 
     def warn(self) -> None:
-        """Say once that these look like probabilities, if they do."""
+        """Warn once if plain numbers look like probabilities."""
         if self.probable and self.labels >= ENOUGH and len(self.evidence) == 3:
             self.say(PROBABILITIES)
 
     def weigh(self, internals: Internals, key: int | None = None) -> None:
-        """Say once that one weight outweighs all others, so that later rows are learned slowly."""
-        if self.silent or LARGE_WEIGHT in self.said:
+        """Warn once if one weight outweighs all others, so that later rows are learned slowly."""
+        if (
+            self.silent
+            or LARGE_WEIGHT in self.issued
+            or (key is not None and outweighs_no_half(internals.state, key))
+        ):
             return
-        if key is not None and outweighs_no_half(internals.state, key):
-            return
-        found = large_weight(internals, key)
-        if found is not None:
-            self.said.add(LARGE_WEIGHT)
+        large = large_weight(internals, key)
+        if large is not None:
+            self.issued.add(LARGE_WEIGHT)
             self.say(
-                f"the weight {found.named} {LARGE_WEIGHT} ({found.usual:.3g} on average), and weights are relative "
-                f"to the mean of those so far: rows after it are learned up to {found.slowest:,.3g} times as slowly, "
-                f"until about {found.rows:,.3g} rows were served. If it is a mistake, go back to the layer as it was "
+                f"the weight {large.named} {LARGE_WEIGHT} ({large.usual:.3g} on average), and weights are relative "
+                f"to the mean of those so far: rows after it are learned up to {large.slowest:,.3g} times as slowly, "
+                f"until about {large.rows:,.3g} rows were served. If it is a mistake, go back to the layer as it was "
                 "before that row; if it is right, cap weights, such as np.minimum(w, 20 * np.median(w))"
             )
 
     def say(self, text: str | None) -> None:
-        if text is None or self.silent or text in self.said:
-            return
-        self.said.add(text)
-        warnings.warn(text, GradeqWarning, stacklevel=calling_depth())
+        """Warn, but only once."""
+        if text is not None and not self.silent and text not in self.issued:
+            self.issued.add(text)
+            warnings.warn(text, GradeqWarning, stacklevel=calling_depth())
 
 
 def silenced(layer: Layer) -> Layer:
-    """The same layer without warnings, for callers that report them in their own way."""
+    """The same layer without warnings, for callers that report them themselves."""
     layer.internals.warnings.silent = True
     return layer
 
 
 def dated_before(times: Cells | None, due: Cells | None, y: Floats, kind: str | None) -> str | None:
-    """What is said of labels that are dated before their own rows, with an example; None without any."""
+    """The warning about labels that are dated before their own rows; None without any."""
     if times is None or due is None:
         return None
     known = ~np.isnan(y)
-    wrong = known & (due < times)
-    count = int(np.count_nonzero(wrong))
+    early = known & (due < times)
+    count = int(np.count_nonzero(early))
     if not count:
         return None
-    i, dates = int(np.argmax(wrong)), kind not in (None, NUMBERS)
+    i, dates = int(np.argmax(early)), kind not in (None, NUMBERS)
     first = f"row {i}, {shown_time(due[i], dates)} before {shown_time(times[i], dates)}"
     have, whose = agreeing(count, "has", "have"), agreeing(count, "its row", "their row")
     return (
@@ -300,7 +299,7 @@ def dated_before(times: Cells | None, due: Cells | None, y: Floats, kind: str | 
 
 
 def clocks_changed(times: Cells | None, kind: str | None) -> str | None:
-    """What is said of local times in which an hour comes twice; None of others."""
+    """The warning about local times in which an hour occurs twice; None for others."""
     if times is None or kind != NAIVE:
         return None
     from gradeq.files.times import ClockChanges

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 import numpy as np
@@ -33,27 +34,27 @@ SPAN = 1 << 31  # more parameters than any layer has
 
 
 class Keys:
-    """Keys, and for each the parameters of the layer's own names (``own``).
+    """Keys, and for each of them the parameters of the pattern's ``roster``.
 
-    Without groups and features a key is its parameter; else parameters are coded as key * SPAN + place in ``own``.
+    Without groups and features a key is its parameter; else parameters are coded as key * SPAN + place in ``roster``.
     """
 
     __slots__ = (
-        "alone", "book", "clock_per", "clocked", "features", "groups", "own", "pairs", "places", "size", "together",
+        "book", "clock_per", "clocked", "features", "groups", "pairs", "places", "roster", "size", "together",
+        "typed",
     )  # fmt: skip
 
-    def __init__(self, own: Roster) -> None:
-        self.own, self.book, self.pairs = own, Codebook(), Codebook()
-        self.groups, self.features, self.together = own.groups, own.features, own.together
-        self.clocked, self.clock_per, self.size = own.clocked, own.clock_per, own.size
-        # Of the key and names of a row, as they are asked for.
+    def __init__(self, roster: Roster) -> None:
+        self.roster, self.book, self.pairs = roster, Codebook(), Codebook()
+        self.groups, self.features, self.together = roster.groups, roster.features, roster.together
+        self.clocked, self.clock_per, self.size = roster.clocked, roster.clock_per, roster.size
+        # Caches: the place of a key and its groups; row and place of a key and its type, without groups and features.
         self.places: dict[tuple[str | None, tuple[str, ...]], Place] = {}
-        # Row and place of a key and its type, without groups and features.
-        self.alone: dict[tuple[Key, type], tuple[Row, Place]] = {}
+        self.typed: dict[tuple[Key, type], tuple[Row, Place]] = {}
 
     @property
     def count(self) -> int:
-        return len(self.book) if self.own.scalar else len(self.pairs)
+        return len(self.book) if self.roster.scalar else len(self.pairs)
 
     @property
     def keys(self) -> int:
@@ -62,9 +63,9 @@ class Keys:
     @property
     def names(self) -> list[str]:
         """The parameters by name: the key, with groups "key, group"."""
-        if self.own.scalar:
+        if self.roster.scalar:
             return self.book.names
-        groups, keys = self.own.names, self.book.names
+        groups, keys = self.roster.names, self.book.names
         return [f"{keys[k]}, {groups[j]}" for k, j in self.split()]
 
     def split(self) -> list[tuple[int, int]]:
@@ -73,19 +74,19 @@ class Keys:
     def row(
         self, key: Key, groups: Mapping[str, object] | None, features: Mapping[str, SupportsFloat] | None
     ) -> tuple[Row, Place | None]:
-        """Where one event belongs, by name and, if it is remembered, by place; nothing is entered."""
-        if not self.own.scalar or is_given(groups) or is_given(features):
-            (names, values, _), _ = self.own.row(groups, features)
-            own = name_of(key)
-            return new(Row, (names, values, own)), self.places.get((own, names))
+        """The row of one event and, if it is cached, its place; nothing is entered."""
+        if not self.roster.scalar or is_given(groups) or is_given(features):
+            (names, values, _), _ = self.roster.row(groups, features)
+            name = name_of(key)
+            return new(Row, (names, values, name)), self.places.get((name, names))
         kind = type(key)
-        found = self.alone.get((key, kind)) if kind in EXACT else None
-        if found is not None:
-            return found
+        cached = self.typed.get((key, kind)) if kind in EXACT else None
+        if cached is not None:
+            return cached
         row = copy_with(SCALAR, key=name_of(key))
-        place = self.places.get((row.key, row.names))
+        place = self.known(row)
         if place is not None and kind in EXACT:
-            remember(self.alone, (key, kind), (row, place))
+            remember(self.typed, (key, kind), (row, place))
         return row, place
 
     def known(self, row: Row) -> Place | None:
@@ -99,102 +100,96 @@ class Keys:
         assert row.key is not None
         k = self.book.code(row.key)
         params: tuple[int, ...] = (k,)
-        if not self.own.scalar:
-            own = self.own.place(row)
-            codes = self.pairs.of_keys(np.array([k * SPAN + j for j in own.params], dtype=np.int64))
-            params = tuple(codes.tolist())
-        clock = params[0] if self.own.disjoint else k
-        place = Place(params, (k,) if self.own.together else params, clock, k)
+        if not self.roster.scalar:
+            pairs = [k * SPAN + j for j in self.roster.place(row).params]
+            params = tuple(self.pairs.of_keys(np.array(pairs, dtype=np.int64)).tolist())
+        clock = params[0] if self.roster.disjoint else k
+        place = Place(params, (k,) if self.together else params, clock, k)
         remember(self.places, (row.key, row.names), place)
         return place
 
     def knows(self, row: Row) -> None:
         if row.key is None:
-            raise BadInput("a row without a key is not one of this layer's; post it where it was served")
-        self.own.knows(copy_with(row, key=None))
+            raise BadInput("a row without a key does not belong to this layer; post it where it was served")
+        self.roster.knows(copy_with(row, key=None))
 
     def code(self, key: Key) -> int:
-        found = self.book.find(name_of(key))
-        if found is None:
+        code = self.book.find(name_of(key))
+        if code is None:
             raise BadInput(f"key {key!r} was never seen here")
-        return found
+        return code
 
     def mark(self) -> tuple[int, int, Any]:
-        return len(self.book), len(self.pairs), self.own.mark()
+        return len(self.book), len(self.pairs), self.roster.mark()
 
     def forget(self, mark: tuple[int, int, Any]) -> None:
         """Forget the keys and groups entered since ``mark`` was taken."""
-        keys, pairs, own = mark
+        keys, pairs, groups = mark
         self.places.clear()
-        self.alone.clear()
+        self.typed.clear()
         if len(self.book) > keys:
             self.book = Codebook(self.book.names[:keys])
         if len(self.pairs) > pairs:
             self.pairs = Codebook(self.pairs.names[:pairs])
-        self.own.forget(own)
+        self.roster.forget(groups)
 
     def columns(self, key: ColumnLike, n: int, groups: Sequence[Codes], features: list[Floats]) -> Placed:
         """Whole columns in row order, never sorted by key; keys and groups not seen before are entered."""
         code = coded(key, "key", self.book)
         same_length(n, len(code), "key")
-        if self.own.scalar:
+        if self.roster.scalar:
             rows = single(code)
             return Placed(rows, rows, code, code, None)
-        own = self.own.columns(n, groups, features)
-        params = self.pairs.of_keys(np.repeat(code, np.diff(own.rows.starts)) * SPAN + own.rows.params)
-        rows = copy_with(own.rows, params=params)
+        placed = self.roster.columns(n, groups, features)
+        params = self.pairs.of_keys(np.repeat(code, np.diff(placed.rows.starts)) * SPAN + placed.rows.params)
+        rows = copy_with(placed.rows, params=params)
         first = np.ascontiguousarray(params.reshape(n, -1)[:, 0]) if n else params
-        clock = first if self.own.disjoint else code
-        return Placed(rows, single(code) if self.own.together else rows, clock, code, own.norms)
+        clock = first if self.roster.disjoint else code
+        return Placed(rows, single(code) if self.together else rows, clock, code, placed.norms)
 
     def row_at(self, params: Sequence[int], values: Sequence[float], key: int) -> Row:
-        name = self.book.names[key]
-        if self.own.scalar:
-            return copy_with(self.own.row_at([0], values, 0), key=name)
-        own = [int(self.pairs.names[j]) % SPAN for j in params]
-        return copy_with(self.own.row_at(own, values, 0), key=name)
+        places = [0] if self.roster.scalar else [int(self.pairs.names[j]) % SPAN for j in params]
+        return copy_with(self.roster.row_at(places, values, 0), key=self.book.names[key])
 
     def state(self) -> Saved:
         keys: Saved = {"keys": list(self.book.names)}
-        if self.own.scalar:
+        if self.roster.scalar:
             return keys
-        return keys | self.own.state() | {"pairs": [int(pair) for pair in self.pairs.names]}
+        return keys | self.roster.state() | {"pairs": [int(pair) for pair in self.pairs.names]}
 
     def restore(self, state: Saved) -> Renamed:
-        """Take up saved keys and names; those that were spelled otherwise by then, and how they are spelled now."""
+        """Restore saved keys and names; returns those that an earlier version spelled in another way."""
         keys = respelled(state["keys"], text_name)
         self.book = Codebook(keys.get(key, key) for key in state["keys"])
         self.places.clear()
-        self.alone.clear()
-        if self.own.scalar:
+        self.typed.clear()
+        if self.roster.scalar:
             return Renamed({}, keys)
-        renamed = copy_with(self.own.restore(state), keys=keys)
+        renamed = copy_with(self.roster.restore(state), keys=keys)
         pairs = [int(pair) for pair in state["pairs"]]
-        if any(k >= len(self.book) or j >= self.own.count or k < 0 for k, j in (divmod(p, SPAN) for p in pairs)):
+        if any(k >= len(self.book) or j >= self.roster.count or k < 0 for k, j in (divmod(p, SPAN) for p in pairs)):
             raise StateError("the state is damaged: a parameter belongs to no key or no group")
         self.pairs = Codebook(str(pair) for pair in pairs)
         return renamed
 
     def served_from(self, rows: Floats) -> NDArray[np.bool_]:
-        """Which parameters some row was served from, given the rows of every cell."""
-        if not self.together:
-            return rows > 0.0
-        return (rows > 0.0)[[k for k, _ in self.split()]]
+        """Which parameters served at least one row; ``rows``: of every cell."""
+        return (rows > 0.0)[[k for k, _ in self.split()]] if self.together else rows > 0.0
 
     def rows_by_key(self, rows: Floats, served: int) -> Floats:
-        """How many rows each key was served, given those of every cell: one row has a cell for each group column."""
-        if self.own.scalar or self.together:
+        """Rows served to each key, from those of every cell: one row has a cell for each group column."""
+        if self.roster.scalar or self.together:
             return np.array(rows)
         keys = np.array([k for k, _ in self.split()], dtype=np.int64)
         return np.bincount(keys, rows, self.keys) / len(self.groups)
 
     def merged(self, other: Keys) -> tuple[list[int], list[int]]:
         keys = self.book.of_cells(other.book.names).tolist()
-        if self.own.scalar:
+        if self.roster.scalar:
             return keys, keys
-        places, _ = self.own.merged(other.own)
-        own = [keys[k] * SPAN + places[j] for k, j in other.split()]
-        return self.pairs.of_keys(np.array(own, dtype=np.int64)).tolist(), keys
+        places, _ = self.roster.merged(other.roster)
+        pairs = [keys[k] * SPAN + places[j] for k, j in other.split()]
+        return self.pairs.of_keys(np.array(pairs, dtype=np.int64)).tolist(), keys
 
 
 SHOWN = 10  # series that a notebook shows
@@ -205,9 +200,9 @@ class KeyTable(NamedTuple):
 
     ``rows`` are labels learned from. For quantiles ``bias`` is the coverage less the level; ``target``: the coverage
     of an interval; ``more`` and ``more_loss``: what the limits of a support add to the coverage and to the loss (None
-    without one). ``relative``: with link exp errors are divided by the prediction, and bias and loss are of these.
-    ``replaced``: predictions of each key that were replaced before a label came; None where there are none, or keys
-    have groups of their own.
+    without one). ``relative``: with link exp, bias and loss are those of errors divided by the prediction.
+    ``replaced``: predictions of each key that were replaced before a label came; None without any, or if keys have
+    groups.
     """
 
     keys: Sequence[str]
@@ -227,74 +222,65 @@ class KeyTable(NamedTuple):
 
     @property
     def error(self) -> Floats:
-        """What is left of each key's error, with its sign; of several levels the one that is farthest off."""
-        return self._left(self.bias_after)
+        """The remaining error of each key, with its sign; of several levels the largest."""
+        return self._error(self.bias_after)
 
     @property
     def error_before(self) -> Floats:
-        return self._left(self.bias_before)
+        return self._error(self.bias_before)
 
     @property
     def loss(self) -> Floats:
         """The mean loss of each key as served, inside the limits of a support, over its levels."""
         loss = self.loss_after if self.more_loss is None else self.loss_after + self.more_loss
-        means: Floats = loss if loss.ndim == 1 else loss.mean(axis=1)
-        return means
+        return loss if loss.ndim == 1 else mean_of(loss)
 
-    def _left(self, bias: Floats) -> Floats:
+    def _error(self, bias: Floats) -> Floats:
         if bias.ndim == 1:
             return bias
-        if self.target is not None:
-            return np.subtract(bias[:, 1], bias[:, 0])
-        return bias[np.arange(len(bias)), self.farthest]
+        return bias[np.arange(len(bias)), self.farthest] if self.target is None else width_of(bias)
 
     @property
     def farthest(self) -> Ints:
-        """The place of each key's level that is farthest off as served."""
+        """The place of each key's level with the largest error."""
         places: Ints = np.argmax(np.abs(np.nan_to_num(self.bias_after)), axis=1)
         return places
 
     def columns(self) -> dict[str, Floats | Ints | list[str]]:
         """The table by the names of its columns: of several levels each has its own, of an interval the ends."""
-        found: dict[str, Floats | Ints | list[str]] = {"key": list(self.keys), "rows": self.rows}
+        table: dict[str, Floats | Ints | list[str]] = {"key": list(self.keys), "rows": self.rows}
         marks = [""] if self.theta.ndim == 1 else [f"_{tau:g}" for tau in self.levels]
-        if self.target is not None:
-            marks = ["_lower", "_upper"]
-            for when, bias in (("before", self.bias_before), ("after", self.bias_after)):
-                found[f"coverage_{when}"] = shares(bias[:, 1] - bias[:, 0], self.target)
-            if self.more is not None:
-                shift = self.bias_after + self.more
-                found["coverage_clipped"] = shares(shift[:, 1] - shift[:, 0], self.target)
-            found["loss_before"] = self.loss_before.mean(axis=1)
-            found["loss_after"] = self.loss_after.mean(axis=1)
-            if self.more_loss is not None:
-                found["loss_clipped"] = self.loss
+        if self.target is None:
+            for k, mark in enumerate(marks):
+                level = self.levels[k] if self.levels else None
+                table |= self._errors_and_losses(mark, level, partial(_level, k=k), partial(_level, k=k))
         else:
-            found |= self._by_level(marks)
+            marks = ["_lower", "_upper"]
+            table |= self._errors_and_losses("", self.target, width_of, mean_of)
         for name, column in (("theta", self.theta), ("from_state", self.from_state)):
-            found |= {f"{name}{mark}": _level(column, k) for k, mark in enumerate(marks)}
+            table |= {f"{name}{mark}": _level(column, k) for k, mark in enumerate(marks)}
         if self.replaced is not None:
-            found["replaced"] = self.replaced
-        return found
+            table["replaced"] = self.replaced
+        return table
 
-    def _by_level(self, marks: list[str]) -> dict[str, Floats]:
-        found: dict[str, Floats] = {}
+    def _errors_and_losses(
+        self, mark: str, target: float | None, error: Callable[[Floats], Floats], loss: Callable[[Floats], Floats]
+    ) -> dict[str, Floats]:
+        """Errors (or coverages of a target) and losses, before, after and clipped, of one level or of an interval."""
         kind = "relative_" if self.relative else ""
-        for k, mark in enumerate(marks):
-            before, after = (_level(bias, k) for bias in (self.bias_before, self.bias_after))
-            if not self.levels:
-                found |= {f"{kind}bias_before{mark}": before, f"{kind}bias_after{mark}": after}
+        table: dict[str, Floats] = {}
+        for when, bias in (("before", self.bias_before), ("after", self.bias_after)):
+            if target is None:
+                table[f"{kind}bias_{when}{mark}"] = error(bias)
             else:
-                tau = self.levels[k]
-                found[f"coverage_before{mark}"] = shares(before, tau)
-                found[f"coverage_after{mark}"] = shares(after, tau)
-                if self.more is not None:
-                    found[f"coverage_clipped{mark}"] = shares(after + _level(self.more, k), tau)
-            found[f"{kind}loss_before{mark}"] = _level(self.loss_before, k)
-            found[f"{kind}loss_after{mark}"] = _level(self.loss_after, k)
-            if self.more_loss is not None:
-                found[f"loss_clipped{mark}"] = _level(self.loss_after + self.more_loss, k)
-        return found
+                table[f"coverage_{when}{mark}"] = coverage_of(error(bias), target)
+        if target is not None and self.more is not None:
+            table[f"coverage_clipped{mark}"] = coverage_of(error(self.bias_after + self.more), target)
+        table[f"{kind}loss_before{mark}"] = loss(self.loss_before)
+        table[f"{kind}loss_after{mark}"] = loss(self.loss_after)
+        if self.more_loss is not None:
+            table[f"loss_clipped{mark}"] = loss(self.loss_after + self.more_loss)
+        return table
 
     def to_frame(self, kind: str | None = None) -> Any:
         """One row for each key, as a data frame of ``kind`` "pandas", "polars" or "pyarrow".
@@ -310,8 +296,8 @@ class KeyTable(NamedTuple):
 
     def _repr_html_(self) -> str:
         """The same for notebooks, with the series that are farthest off."""
-        left = np.nan_to_num(np.abs(self.error), nan=-1.0)
-        worst = np.argsort(-left, kind="stable")[:SHOWN].tolist()
+        sizes = np.nan_to_num(np.abs(self.error), nan=-1.0)
+        worst = np.argsort(-sizes, kind="stable")[:SHOWN].tolist()
         what = "coverage off by" if self.levels else "relative bias" if self.relative else "bias"
         before, after, loss = self.error_before, self.error, self.loss
         rows = [
@@ -324,17 +310,26 @@ class KeyTable(NamedTuple):
 
 def picked(sums: Floats) -> Floats:
     """The columns of the accounts that the table needs; each account is read once."""
-    table, wanted = (sums.reshape(-1, COLUMNS), (ROWS, WEIGHT, BEFORE, GRADIENT, LOSS_BEFORE, LOSS_AFTER))
-    found = np.empty((len(wanted), len(table)))
-    for first in range(0, len(table), CACHED):
+    accounts, places = sums.reshape(-1, COLUMNS), (ROWS, WEIGHT, BEFORE, GRADIENT, LOSS_BEFORE, LOSS_AFTER)
+    columns = np.empty((len(places), len(accounts)))
+    for first in range(0, len(accounts), CACHED):
         part = slice(first, first + CACHED)
-        for column, at in zip(found, wanted, strict=True):
-            column[part] = table[part, at]
-    return found
+        for column, at in zip(columns, places, strict=True):
+            column[part] = accounts[part, at]
+    return columns
 
 
-def shares(error: Floats | float, target: float) -> Floats:
-    """Coverages: errors and their target; what long sums lost in the last digits is rounded away."""
+def width_of(ends: Floats) -> Floats:
+    return np.subtract(ends[:, 1], ends[:, 0])
+
+
+def mean_of(levels: Floats) -> Floats:
+    means: Floats = levels.mean(axis=1)
+    return means
+
+
+def coverage_of(error: Floats, target: float) -> Floats:
+    """Coverages from their errors, rounded: long sums lose the last digits."""
     coverage: Floats = np.round(error + target, 10) + 0.0
     return coverage
 
@@ -344,10 +339,7 @@ def _level(column: Floats, k: int) -> Floats:
 
 
 def key_table(layer: Layer, keys: Sequence[str] | None = None) -> KeyTable:
-    """The table of a layer of many keys, read from its state: nothing is made key by key.
-
-    ``keys``: their names, if the layer's own need not be spelled out.
-    """
+    """The table of a layer of many keys, read from its state as columns; ``keys``: other names for the keys."""
     state, width, terms, pattern = layer.internals.state, layer.internals.rule.width, layer.terms, layer.pattern
     shape = (-1,) if width == 1 else (-1, width)
     u = state.view("u").copy()
@@ -366,7 +358,7 @@ def key_table(layer: Layer, keys: Sequence[str] | None = None) -> KeyTable:
     if hasattr(state, "limited"):
         more, more_loss = ((state.view("limited")[change::CHANGES] / weight).reshape(shape) for change in (0, 1))
     names, counts, replaced = layer.internals.names, layer.internals.tickets.replaced, None
-    if counts and names.own.scalar:
+    if counts and names.roster.scalar:
         replaced = np.array([counts.get(key, 0) for key in names.book.names], dtype=np.int64)
     return KeyTable(
         list(names.names) if keys is None else keys,

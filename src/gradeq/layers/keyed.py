@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, SupportsFloat, TypeVar, overload
 
 import numpy as np
@@ -18,13 +18,12 @@ from gradeq.errors import BadInput, warn_deprecated
 from gradeq.inputs.arguments import as_shown
 from gradeq.inputs.column_types import Column, ColumnLike, ColumnsByName, Forecast, OrArray
 from gradeq.kernels.account import PATH, STEPS, VARIATION
-from gradeq.layers.columns import Moment, moment
-from gradeq.layers.grouped import Grouped
+from gradeq.layers.columns import Moment
 from gradeq.layers.key_table import Key, Keys, KeyTable, key_table
 from gradeq.layers.layer import Id, Layer, RowArguments
 from gradeq.layers.locking import locked, set_attribute
 from gradeq.layers.options import LateLabels, check_together
-from gradeq.layers.predicting import Predicting, Served
+from gradeq.layers.predicting import Grouped, Predicting, Served
 from gradeq.layers.run import InputColumns, Run, answer_many, run_layer, serve_many
 from gradeq.layers.serialization import Saved
 from gradeq.ledger import facts as fact
@@ -32,9 +31,10 @@ from gradeq.ledger.state import State
 from gradeq.ledger.values import Ticket
 
 if TYPE_CHECKING:
-    from gradeq.equilibrium import Equilibrium
+    from gradeq.equilibrium import Coordinate, Equilibrium
     from gradeq.ledger.batch import Floats, Ints
 
+Averages = TypeVar("Averages", bound="Equilibrium | Coordinate")
 NO_KEY: Any = object()
 KINDS = ("debias", "quantile", "quantiles", "interval")
 Keyable = TypeVar("Keyable", bound=Grouped[Any, Any], covariant=True)
@@ -50,16 +50,15 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
     >>> many.predict(10.0, key="shop 1"), many.predict(10.0, key="shop 2")
     (11.0, 10.0)
 
-    The layer given is a pattern: one that has seen nothing, a ``Debiaser`` or a quantile tracker (its step left out:
-    plain).
-    Keys may be integers or text (7 and "7" are one key) and may appear at any time. Every key has the guarantee of
-    its own layer, over its own rows; for keys with few labels that bound is vacuous. Groups and features are each
-    key's own. A layer with a penalty cannot be keyed (name the key as one more group instead), nor one with
-    ``eta="auto"``, which needs more labels than a key has.
+    ``layer`` is the pattern of all keys: an untrained ``Debiaser`` or quantile tracker (its step defaults to plain).
+    Keys are integers or text (7 and "7" are one key) and may appear at any time. Every key has the guarantee of a
+    separate layer over the rows of that key; for keys with few labels the bound is vacuous. Groups and features are
+    separate for each key. A layer with a penalty cannot be keyed (name the key as one more group instead), nor one
+    with ``eta="auto"``, which needs more labels than a key has.
 
-    ``pool=True`` (quantile trackers without a step): keys share what they learn, so that short series gain. An offset
-    of all keys and one of each key, shrunk to it while the key has few labels, in units of the key's own scale, are
-    mixed by their loss as by ``auto``; then each key's own tracker, step 0.03, carries its certificate.
+    ``pool=True`` (quantile trackers without a step): keys share what they learn, which helps short series. It mixes,
+    as ``auto`` does, an offset of all keys and one of each key (shrunk to the common one while the key has few
+    labels), in units of the key's scale; then a tracker of each key, step 0.03, carries its certificate.
     """
 
     kind = "keyed"
@@ -68,27 +67,23 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
 
     def __init__(self, layer: Keyable, pool: bool = False) -> None:
         if not isinstance(layer, Grouped) or layer.kind not in KINDS:
-            shown = type(layer).__name__ if isinstance(layer, Layer) else f"layer={as_shown(layer)}"
-            raise BadInput(f"{shown} cannot be keyed; give a Debiaser or a quantile tracker")
+            what = type(layer).__name__ if isinstance(layer, Layer) else f"layer={as_shown(layer)}"
+            raise BadInput(f"{what} cannot be keyed; give a Debiaser or a quantile tracker")
         if layer.internals.state.facts[fact.SERVED]:
             raise BadInput("Keyed needs a fresh layer as its pattern, one that has served nothing")
-        self.pool = scalars.flag(pool, "pool")
+        self.pool, settings = scalars.flag(pool, "pool"), layer.settings
         if self.pool:
-            settings = layer.settings
-            options = {
-                name: bool(settings.get(name)) for name in ("groups", "features", "schedule", "penalty", "warm")
-            }
-            step = settings.get("eta") not in (None, "auto")
-            check_together(layer.kind, options | {"pool": True, "eta": step, f"link {layer.link_name}": True})
-        elif getattr(layer, "_left_out", False):  # a key has too few labels for auto
-            layer = type(layer)(**{**layer.settings, "eta": "plain"})
-        auto = getattr(layer, "eta", None) == "auto" and not self.pool
-        penalty = layer.internals.rule.penalty is not None
-        check_together(layer.kind, {"keyed": True, "penalty": penalty, "auto": auto})
+            options = {name: bool(settings.get(name)) for name in ("groups", "features", "schedule", "warm")}
+            options |= {"pool": True, "eta": layer.eta not in (None, "auto"), f"link {layer.link_name}": True}
+        else:
+            if layer.default_step:  # a key has too few labels for auto
+                layer = type(layer)(**{**settings, "eta": "plain"})
+            options = {"auto": layer.eta == "auto"}
+        check_together(layer.kind, options | {"keyed": not self.pool, "penalty": layer.penalty is not None})
         self.layer = layer.copy()
         self.shadow, self._sizing = layer.shadow, layer.internals.sizing
         self._bases, self._labels = layer._bases, layer._labels
-        self.bins = getattr(layer, "bins", None)
+        self.bins = layer.bins
         lateness, book = layer.internals.lateness, layer.internals.tickets
         rule = pooled(layer.internals.rule) if self.pool else layer.internals.rule
         self._as_served = layer.internals.as_served
@@ -113,7 +108,7 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
         features: Mapping[str, SupportsFloat] | None = None,
         weight: float = 1.0,
     ) -> Ticket:
-        """Serve a prediction of this key's own layer and leave its ticket with the caller."""
+        """Serve a prediction of this key and return its ticket to the caller."""
         if old or key is NO_KEY:
             return self.open(f, **by_name("open", ROW, old, key, groups, features, weight))
         return self._ticket(*self._row_arguments(f, key, groups, features, weight))
@@ -128,7 +123,7 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
         features: Mapping[str, SupportsFloat] | None = None,
         time: Moment | None = None,
     ) -> Served:
-        """What ``predict`` would serve for this key now, for a new key too; nothing is counted or kept."""
+        """What ``predict`` would serve for this key now, even for a new key; the layer does not change."""
         if old or key is NO_KEY:
             return self.peek(f, **by_name("peek", ROW, old, key, groups, features), time=time)
         row, place, f, _ = self._row_arguments(f, key, groups, features, 1.0)
@@ -137,7 +132,7 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
 
     def _row_arguments(
         self,
-        f: object,
+        f: Any,
         key: Key,
         groups: Mapping[str, object] | None,
         features: Mapping[str, SupportsFloat] | None,
@@ -162,19 +157,13 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
         id: Id | None = None,
         time: Moment | None = None,
     ) -> Served:
-        """The adjusted prediction of this key's own layer."""
+        """The adjusted prediction for this key."""
         if old or key is NO_KEY:
-            given = by_name("predict", ROW, old, key, groups, features, weight, id, time)
-            return self.predict(f, **given)
+            return self.predict(f, **by_name("predict", ROW, old, key, groups, features, weight, id, time))
         lock = self.lock
         try:
             lock.acquire()
-            if id is not None:
-                id = self.internals.tickets.check_new(id)
-            if time is not None:
-                time = moment(time, self.internals.tickets)
-            arguments = self._row_arguments(f, key, groups, features, weight)
-            served: Served = self._open(*arguments, id, time)
+            served: Served = self._open(*self._row_arguments(f, key, groups, features, weight), id, time)
             return served
         finally:
             lock.release()
@@ -195,15 +184,15 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
     ) -> Run[Column | OrArray]:
         """Serve and learn from whole columns in one pass, in row order, never sorted by key.
 
-        With ``ids`` (unique across keys) a row without a label keeps its ticket; ``update(y, id)`` brings its label.
+        With ``ids`` (unique across keys) the ticket of a row without a label stays open for ``update(y, id)``.
         """
         if old:
-            columns = (key, groups, features, times, label_times, weights, ids)
-            return self.run(predictions, labels, **by_name("run", RUN, old, *columns))
+            others = (key, groups, features, times, label_times, weights, ids)
+            return self.run(predictions, labels, **by_name("run", RUN, old, *others))
         if key is None:
             raise BadInput("Keyed.run needs key: the column that says to which series each row belongs")
-        given = InputColumns(predictions, labels, groups, features, times, label_times, weights, ids, key)
-        return run_layer(self, given)
+        inputs = InputColumns(predictions, labels, groups, features, times, label_times, weights, ids, key)
+        return run_layer(self, inputs)
 
     @locked
     def predict_many(
@@ -217,15 +206,15 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
         ids: ColumnLike | None = None,
         times: ColumnLike | None = None,
     ) -> Column | OrArray:
-        """The adjusted predictions of whole columns, as ``predict`` gives them one by one; every ticket stays open.
+        """The adjusted predictions of whole columns, as from ``predict``; every ticket stays open.
 
         ``key``: the column of series. A frame with columns ``prediction`` and ``key`` comes back with ``adjusted``.
         """
         if old:
-            columns = (key, groups, features, weights, ids, times)
-            return self.predict_many(predictions, **by_name("predict_many", ROWS, old, *columns))
-        given = InputColumns(predictions, None, groups, features, times, None, weights, ids, key)
-        return serve_many(self, given)
+            others = (key, groups, features, weights, ids, times)
+            return self.predict_many(predictions, **by_name("predict_many", ROWS, old, *others))
+        inputs = InputColumns(predictions, None, groups, features, times, None, weights, ids, key)
+        return serve_many(self, inputs)
 
     @overload
     def update_many(
@@ -267,25 +256,24 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
         return answer_many(self._answer, labels, {"id": ids, "key": key, "time": times})
 
     def _answer(self, y: object, id: Id | None = None, key: Key | None = None, *, time: Moment | None = None) -> str:
-        return super()._answer(y, id, None if key is None else self._key(key), time=time)
+        return super()._answer(y, id, self._key(key), time=time)
 
     def update(self, y: object, id: Id | None = None, key: Key | None = None, *, time: Moment | None = None) -> str:
-        """Learn from a label: of the prediction with this id, or of the one of this key without an id.
+        """Learn from the label of the prediction with this id, or of the open one of this key without an id.
 
-        ``key`` may be left out where only one key waits. ``None`` or nan: no label will come (see ``skip``).
+        ``key`` is optional if only one key is open. ``None`` or nan: no label will come (see ``skip``).
         """
         with self.lock:
-            own = None if key is None or id is not None else self._key(key)
-            return self._update(y, id, own, time=time)
+            return self._update(y, id, None if id is not None else self._key(key), time=time)
 
     @locked
     def skip(self, id: Id | None = None, key: Key | None = None) -> str:
-        """No label will come: close the prediction with this id, or that of this key without an id."""
-        return self._skip(id, None if key is None or id is not None else self._key(key))
+        """No label will come: close the prediction with this id, or the one of this key without an id."""
+        return self._skip(id, None if id is not None else self._key(key))
 
-    def _key(self, key: Key) -> str:
-        name: str = self.internals.names.book.names[self.internals.names.code(key)]
-        return name
+    def _key(self, key: Key | None) -> str | None:
+        names = self.internals.names
+        return None if key is None else names.book.names[names.code(key)]
 
     @locked
     def set_step(self, eta: float) -> None:
@@ -303,11 +291,10 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
     @locked
     def theta(self) -> Mapping[str, float | tuple[float, ...]]:
         """The parameters by name: the key, with groups "key, group"; a tuple where there are several levels."""
-        u, width = self.internals.state.u, self.internals.rule.width
+        u, width, names = self.internals.state.u, self.internals.rule.width, self.internals.names.names
         if width == 1:
-            return dict(zip(self.internals.names.names, u, strict=True))
-        rows = (tuple(u[j * width : (j + 1) * width]) for j in range(self.internals.names.count))
-        return dict(zip(self.internals.names.names, rows, strict=True))
+            return dict(zip(names, u, strict=True))
+        return {name: tuple(u[j * width : (j + 1) * width]) for j, name in enumerate(names)}
 
     @locked
     def table(self) -> KeyTable:
@@ -318,31 +305,26 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
     def equilibrium(self, key: Key | None = None) -> Equilibrium:
         """All keys together, or a single one; ``table()`` has each.
 
-        The sum of the errors of one key is at most its radius over eta; so the bound here is that of a single layer
-        which had all rows, times the number of keys.
+        The errors of one key add up to at most its radius over eta, so the bound of all keys together is that of a
+        single layer with all rows, times the number of keys.
         """
         reading = self._gathered(key)
-        one = dataclasses.replace(certificate(reading), learning=learning_of(self))
+        single = replace(certificate(reading), learning=learning_of(self))
         count = self.internals.names.keys
         if key is not None or count < 2:
-            return one
+            return single
 
-        def added(bound: float | None) -> float | None:
-            return None if bound is None else bound * count
+        def of_all_keys(result: Averages, raw: float) -> Averages:
+            bound = None if result.bound is None else result.bound * count
+            return replace(result, bound=bound, vacuous=is_vacuous(bound, raw))
 
-        raws = raw_errors(reading, reading.state.sums)
-        coordinates = []
-        for c, raw in zip(one.coordinates, raws.tolist(), strict=True):
-            own = added(c.bound)
-            coordinates.append(dataclasses.replace(c, bound=own, vacuous=is_vacuous(own, raw)))
-        bound, raw = added(one.bound), raw_error_of_all(reading)
-        vacuous = is_vacuous(bound, raw)
-        needed = labels_needed(setting_of(reading), one.bound, raw / count) if vacuous else None
-        source = one.bound_from if bound is None else f"{one.bound_from} for each of {count:,} keys"
-        return dataclasses.replace(
-            one, coordinates=tuple(coordinates), bound=bound, bound_from=source, vacuous=vacuous,
-            needed=needed,
-        )  # fmt: skip
+        raws = raw_errors(reading, reading.state.sums).tolist()
+        coordinates = tuple(map(of_all_keys, single.coordinates, raws))
+        raw = raw_error_of_all(reading)
+        total = of_all_keys(single, raw)
+        needed = labels_needed(setting_of(reading), single.bound, raw / count) if total.vacuous else None
+        source = single.bound_from if total.bound is None else f"{single.bound_from} for each of {count:,} keys"
+        return replace(total, coordinates=coordinates, bound_from=source, needed=needed)
 
     @locked
     def labels_until(self, bound: float) -> int | None:
@@ -350,45 +332,45 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
         return more_labels(self._gathered(None), scalars.bound(bound) / max(1, self.internals.names.keys))
 
     def _gathered(self, key: Key | None) -> Reading:
-        """What a certificate is read from: all keys added up, or one of them."""
-        own, places = self._places(key)
-        state = self.internals.state.gathered(own, places, self.internals.names.own.count)
-        if len(state.path):  # no key's steps varied more, or were smaller, than those that did most
-            paths = self.internals.state.view("path").reshape(-1, PATH)
-            most = (paths if own is None else paths[own]).max(axis=0, initial=0.0)
+        """The state that a certificate is computed from: all keys added up, or one of them."""
+        whole, names = self.internals.state, self.internals.names
+        chosen, places = self._places(key)
+        rows = slice(None) if chosen is None else chosen
+        state = whole.gathered(chosen, places, names.roster.count)
+        if len(state.path):  # of all keys the largest variation and smallest steps
+            most = whole.view("path").reshape(-1, PATH)[rows].max(axis=0, initial=0.0)
             state.view("path").reshape(-1, PATH)[:, VARIATION] = most[VARIATION]
             state.view("total_path")[:] = most
         if len(state.steps) and self.terms.structure not in ("scalar", "disjoint"):
-            # Of each parameter only its own labels are added up, but all of the key's move the others.
+            # The sums of a parameter cover its labels only, but all labels of the key move the others.
             state.steps, state.total_steps = array("d"), array("d")
-        elif len(state.steps):  # nor did they add up to more
-            sums = self.internals.state.view("steps").reshape(-1, STEPS)
-            sums = (sums if own is None else sums[own]).max(axis=0, initial=0.0)
-            state.view("steps").reshape(-1, STEPS)[:] = sums
-            state.view("total_steps")[:] = sums
-        if hasattr(state, "nums") and self.internals.names.keys:  # of all keys the largest scale
-            nums, dens = self.internals.state.view("nums"), self.internals.state.view("dens")
-            k = int(nums.argmax()) if key is None else self.internals.names.code(key)
+        elif len(state.steps):  # and the largest sums of steps
+            most = whole.view("steps").reshape(-1, STEPS)[rows].max(axis=0, initial=0.0)
+            state.view("steps").reshape(-1, STEPS)[:] = most
+            state.view("total_steps")[:] = most
+        if hasattr(state, "nums") and names.keys:  # and the largest scale
+            nums, dens = whole.view("nums"), whole.view("dens")
+            k = int(nums.argmax()) if key is None else names.code(key)
             state.nums[0], state.dens[0] = nums[k], dens[k]
         if key is not None and hasattr(state, "total"):
-            state.total = self._whole(state)
-        return dataclasses.replace(reading_of(self), names=self.internals.names.own.names, state=state)
+            state.total = self._account_of_key(state)
+        return replace(reading_of(self), names=names.roster.names, state=state)
 
     def _places(self, key: Key | None) -> tuple[Ints | None, Ints]:
-        """The parameters of one key (None: of all), and which parameter of the layer each one is."""
+        """The parameters of one key (None: of all), and which parameter of the pattern each one is."""
         names = self.internals.names
-        if names.own.scalar:
-            own = None if key is None else np.array([names.code(key)])
-            return own, np.zeros(names.keys if own is None else 1, dtype=np.int64)
+        if names.roster.scalar:
+            chosen = None if key is None else np.array([names.code(key)])
+            return chosen, np.zeros(names.keys if chosen is None else 1, dtype=np.int64)
         pairs = np.array(names.split(), dtype=np.int64).reshape(-1, 2)
         if key is None:
             return None, pairs[:, 1]
-        own = np.flatnonzero(pairs[:, 0] == names.code(key))
-        return own, pairs[own, 1]
+        chosen = np.flatnonzero(pairs[:, 0] == names.code(key))
+        return chosen, pairs[chosen, 1]
 
-    def _whole(self, state: State) -> array[float]:
-        """The account of all rows of one key: its groups in one column add up to it."""
-        names = self.internals.names.own
+    def _account_of_key(self, state: State) -> array[float]:
+        """The account of all rows of one key: the sum over its groups in one column."""
+        names = self.internals.names.roster
         if not names.groups:
             raise BadInput("the rows of one key are not counted apart with features alone; see table()")
         first = [j for name, j in names.index.items() if name.startswith(names.prefixes[0])]
@@ -425,10 +407,8 @@ class Keyed(Predicting[float | tuple[float, ...]], Generic[Keyable]):
 
 
 def pooled(rule: Any) -> Any:
-    """The rule of auto with the key as its group: an offset of all keys, and one of each, shrunk to it."""
-    if hasattr(rule, "inner"):
-        return dataclasses.replace(rule, inner=pooled(rule.inner))
-    return dataclasses.replace(rule, groups=1.0)
+    """The rule of auto with the key as its group: an offset of all keys, and one of each key, shrunk to it."""
+    return replace(rule, inner=pooled(rule.inner)) if hasattr(rule, "inner") else replace(rule, groups=1.0)
 
 
 ROW = ("key", "groups", "features", "weight", "id", "time")
@@ -436,10 +416,10 @@ ROWS = ("key", "groups", "features", "weights", "ids", "times")
 RUN = ("key", "groups", "features", "times", "label_times", "weights", "ids")
 
 
-def by_name(verb: str, names: tuple[str, ...], old: tuple[object, ...], *given: object) -> dict[str, Any]:
-    """The arguments of a verb by name, of which ``old`` were given by position, the key first."""
-    values = (*old, *given[len(old) :])
-    if len(values) > len(given) or values[0] is NO_KEY:
+def by_name(verb: str, names: tuple[str, ...], old: tuple[object, ...], *named: object) -> dict[str, Any]:
+    """The arguments of a verb by name; ``old``: those that were passed by position, the key first."""
+    values = (*old, *named[len(old) :])
+    if len(values) > len(named) or values[0] is NO_KEY:
         raise TypeError(f"Keyed.{verb} takes a prediction and key=; give everything else by name too")
     warn_deprecated(f"a key by position in Keyed.{verb}", f"Keyed.{verb}(..., key=...)")
     return dict(zip(names, values, strict=False))

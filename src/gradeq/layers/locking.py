@@ -23,17 +23,17 @@ WAIT = 0.05  # seconds until locks are released again when one of several cannot
 
 
 class Guarded:
-    """An object that several threads may call at once (``lock`` makes them take turns), with settings that are fixed.
+    """An object for several threads (``lock`` makes them take turns) whose settings are fixed once it is built.
 
     Hold the lock yourself (``with layer.lock:``) to make several calls one.
     """
 
     lock: RLock
-    _made: bool = False  # from then on settings are fixed
-    _keyed: bool = False  # whether it is the pattern of the keys of a ``Keyed``
+    _built: bool = False
+    _keyed: bool = False  # whether it is the pattern of a ``Keyed``
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        """An object with a lock of its own, also when it is copied or unpickled."""
+        """An object with its own lock, also when it is copied or unpickled."""
         self = super().__new__(cls)
         self.lock = RLock()
         return self
@@ -47,18 +47,18 @@ class Guarded:
         return twin
 
     def __getstate__(self) -> dict[str, object]:
-        """What is pickled, after this returns: a copy, so that others may go on."""
+        """A copy, so that other threads may go on while it is pickled."""
         contents = dict(vars(deepcopy(self)))
         del contents["lock"]
         return contents
 
     def __setstate__(self, contents: dict[str, object]) -> None:
-        """Set attributes one by one: those of a dictionary set as a whole are slower to read."""
+        """Set attributes one by one: reading them is slower if their dictionary is replaced as a whole."""
         for name, value in contents.items():
             set_attribute(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not name.startswith("_") and self._made:
+        if not name.startswith("_") and self._built:
             value = self._change(name, value)
         set_attribute(self, name, value)
 
@@ -68,11 +68,11 @@ class Guarded:
         super().__delattr__(name)
 
     def _change(self, name: str, value: object) -> object:
-        """The new value of a public attribute, checked, where it may change: ``shadow`` alone may."""
+        """The new value of a public attribute, checked; only ``shadow`` may change."""
         if name == "shadow" and "shadow" in signature(type(self)).parameters and not self._keyed:
             return scalars.flag(value, "shadow")
-        own = type(self).__module__.partition(".")[0] != "gradeq"  # a class of the user's
-        if name in vars(self) or hasattr(type(self), name) or not own:
+        user_defined = type(self).__module__.partition(".")[0] != "gradeq"
+        if name in vars(self) or hasattr(type(self), name) or not user_defined:
             self._refuse_change(name)
         return value
 
@@ -103,10 +103,10 @@ def locked(method: Method) -> Method:
 def together(*guarded: Guarded) -> ExitStack:
     """Hold the locks of several objects; all are released while one cannot be had, so there is no deadlock."""
     while True:
-        with ExitStack() as held:
-            for own in guarded:
-                if not own.lock.acquire(timeout=WAIT):
+        with ExitStack() as locks:
+            for each in guarded:
+                if not each.lock.acquire(timeout=WAIT):
                     break
-                held.callback(own.lock.release)
+                locks.callback(each.lock.release)
             else:
-                return held.pop_all()
+                return locks.pop_all()

@@ -30,7 +30,7 @@ def merge(layer: Layer, other: Layer) -> None:
     ids = set().union(book.by_id, book.closed, book.waiting_ids, book.lapsed)
     if any(tickets.knows(id) for id in ids):
         raise BadInput("both partitions have served the same id; ids are unique across partitions")
-    kinds = [own.desk.get("times", {}).get("kind") for own in (tickets, book)]
+    kinds = [each.desk.get("times", {}).get("kind") for each in (tickets, book)]
     if not comparable(*kinds):
         raise BadInput(f"the times of one partition are {kinds[0]}, those of the other {kinds[1]}; {remedy(*kinds)}")
     served = int(state.facts[fact.SERVED])
@@ -55,23 +55,20 @@ def merge(layer: Layer, other: Layer) -> None:
         return copy_with(ticket, number=number, counts=counts, slopes=tuple(slopes))
 
     for ticket, id, time in book.tickets():
-        own = moved(ticket)
-        tickets.put(own, id, time)
-        key = own.row.key
+        copied, key = moved(ticket), ticket.row.key
+        tickets.put(copied, id, time)
         if book.singles.get(key) == ticket.number and tickets.single(key) is None:
-            tickets.singles[key] = own.number
+            tickets.singles[key] = copied.number
     tickets.closed.update(book.closed)
     tickets.lapsed.update(book.lapsed)
-    waiting = book.waiting.values()
-    tickets.hold([copy_with(own, ticket=moved(own.ticket)) for own in waiting])
+    tickets.hold([copy_with(label, ticket=moved(label.ticket)) for label in book.waiting.values()])
     tickets.forgotten += book.forgotten
     tickets.branches.merge(book.branches)
     for key, count in book.replaced.items():
         tickets.replaced[key] = tickets.replaced.get(key, 0) + count
     if tickets.early is not None and book.early is not None:
         tickets.early.join(book.early, served, int(state.facts[fact.SERVED]))
-    times = [now for now in (tickets.now, book.now) if now is not None]
-    tickets.now = max(times, default=None)
+    tickets.now = max((now for now in (tickets.now, book.now) if now is not None), default=None)
     tickets.clock = min(kinds, key=lambda kind: (kind is None, kind == DATES))
     tickets.note_clock()
 
@@ -87,12 +84,12 @@ def check_partition(layer: Layer, other: object) -> None:
 def have_met(mine: Internals, theirs: Internals, parameters: Sequence[int]) -> bool:
     """Whether one partition has served from parameters that the other has learned about: no single run did that.
 
-    Also a row without a label counts: what was served did not know of the labels that the other had, however soon
-    its own comes after the merge. Of partitions that have not met, some single run over all rows did the same.
+    A row without a label counts too: it was served without the other's labels, however soon after the merge its own
+    label comes. If partitions have not met, a single run over all rows would have served the same.
     """
-    (learned, served), (taught, shown) = (learned_and_served(own) for own in (mine, theirs))
+    (learned, served), (learned_there, served_there) = (learned_and_served(each) for each in (mine, theirs))
     here = np.asarray(parameters, dtype=np.int64)
-    return bool((learned[here] & shown).any() or (served[here] & taught).any())
+    return bool((learned[here] & served_there).any() or (served[here] & learned_there).any())
 
 
 def learned_and_served(internals: Internals) -> tuple[Bools, Bools]:

@@ -15,7 +15,7 @@ from gradeq.engine.tickets import TicketBook
 from gradeq.errors import BadInput
 from gradeq.inputs.arguments import as_float, as_shown
 from gradeq.inputs.durations import duration, format_span
-from gradeq.numerics import within
+from gradeq.numerics import SMALLEST, within
 
 if TYPE_CHECKING:
     from gradeq.ledger.batch import Floats
@@ -29,11 +29,11 @@ WATCHED = ("debias", "quantile", "quantiles", "interval")  # kinds whose labels 
 class LateLabels:
     """What a layer does about labels that come late, or never.
 
-    ``late_cap``: how strongly late labels shrink the step: "auto" (the layer's own strength), a number in (0, 1], or
-    None (not at all). ``in_flight``: how many rows are expected to wait for labels from the start. ``ttl``: how long
-    a ticket waits for its label: a number in the unit of times, or a duration such as "14d" (times are then dates).
+    ``late_cap``: how strongly late labels shrink the step: "auto" (the layer's default), a number in (0, 1], or None
+    (not at all). ``in_flight``: how many rows are expected to wait for labels from the start. ``ttl``: how long a
+    ticket waits for its label: a number in the unit of times, or a duration such as "14d" (times are then dates).
     ``maturity``: how old a row must be before its label is learned, a number or a duration; 0 learns every label as
-    it comes. ``missing_is``: the label of a mature row that got none. ``queue``: predictions without ids wait in a
+    it comes. ``missing_is``: the label of a mature row without one. ``queue``: predictions without ids wait in a
     queue; otherwise each one replaces the one before it.
     """
 
@@ -43,6 +43,17 @@ class LateLabels:
     maturity: float | str | None = None
     missing_is: object = None
     queue: bool = False
+
+    def strength(self, auto: float) -> float | None:
+        """How strongly late labels shrink the step, at most 1; None: not at all."""
+        if self.late_cap is None:
+            return None
+        if isinstance(self.late_cap, str) and self.late_cap == "auto":
+            return auto
+        limit = as_float(self.late_cap) if isinstance(self.late_cap, (int, float)) else None
+        if limit is None or not SMALLEST <= limit <= 1.0:
+            raise BadInput(f"late_cap={as_shown(self.late_cap)}: give 'auto', None, or a number in (0, 1]")
+        return limit
 
     def ticket_book(self, kind: str, validate_label: Callable[[object], object]) -> TicketBook:
         """An empty book of tickets with these options, checked; ``kind``: of the layer."""
@@ -131,7 +142,7 @@ def clipped(served: ServedValues, support: Support | None) -> ServedValues:
     return np.clip(served, low, high)
 
 
-# Which options go together: one table, asked by every layer when it is made, walked whole by a test. What is not
+# Which options go together: every layer asks this table when it is made, and a test tries all of it. What is not
 # refused here is supported: events, columns, late labels, saving, merging, certificate and bound (or the reason why
 # there is none).
 
@@ -143,75 +154,51 @@ class Refusal(NamedTuple):
     reason: str
 
 
-def _refused(reason: str, *options: str) -> Refusal:
-    return Refusal(frozenset(options), reason)
+def _refusals(reasons: dict[str, str]) -> tuple[Refusal, ...]:
+    """``{"auto + penalty": why}``, or several pairs with one reason, separated by commas."""
+    return tuple(
+        Refusal(frozenset(pair.split(" + ")), reason)
+        for pairs, reason in reasons.items()
+        for pair in pairs.split(", ")
+    )
 
 
-_AUTO_PENALTY = "eta='auto' does not go with a penalty; give a number for eta"
-_AUTO_FEATURES = "eta='auto' does not go with features; give a number for eta"
-_FEATURES_STEP = "eta is required with features: their size is not known in advance; give a number"
-_BOTH = "give eta or a schedule, not both"
-_KEYED_PENALTY = "a layer with a penalty cannot be keyed; name the key as a group of a layer instead"
-_KEYED_AUTO = "eta='auto' cannot be keyed: a key has too few labels; give a number for eta"
-_POOL_STEP = "pool=True chooses its own steps; leave out eta, schedule, penalty and warm"
-_POOL_ROWS = "pool=True shares what is learned among keys, not among groups or features; leave them out"
-_POOL_MEAN = "pool=True is for quantile trackers; for means name the key as a group of one Debiaser instead"
-
-_COMMON = (
-    _refused(_BOTH, "eta", "schedule"),
-    _refused(_BOTH, "auto", "schedule"),
-    _refused(_AUTO_PENALTY, "auto", "penalty"),
-    _refused(_AUTO_FEATURES, "auto", "features"),
-    _refused(_FEATURES_STEP, "no step", "features"),
-    _refused(_KEYED_PENALTY, "keyed", "penalty"),
-    _refused(_KEYED_AUTO, "keyed", "auto"),
-)
-_QUANTILE = (
-    *_COMMON,
-    *(_refused(_POOL_STEP, "pool", own) for own in ("eta", "schedule", "penalty", "warm")),
-    *(_refused(_POOL_ROWS, "pool", own) for own in ("groups", "features")),
-    _refused("pool=True needs link='sinh', whose steps have no unit", "pool", "link linear"),
-    _refused("eta='auto' needs link='sinh'; give a number for eta", "auto", "link linear"),
-    _refused(
-        "eta is required with link='linear': it has the unit of the labels; give a number", "no step", "link linear"
-    ),
-    _refused("warm=True needs link='sinh'", "warm", "link linear"),
-    _refused("warm=True does not go with features", "warm", "features"),
-    _refused("warm=True does not go with a penalty, which pulls to zero", "warm", "penalty"),
-)
-_SEVERAL = (*_QUANTILE, _refused("a penalty goes with one level; leave it out, or track each level alone", "penalty"))
-
-TABLE: dict[str, tuple[Refusal, ...]] = {
-    "debias": (
-        *_COMMON,
-        _refused(_POOL_MEAN, "pool"),
-        _refused(
-            "eta='auto' is for the links identity and logit, not exp; give a number for eta", "auto", "link exp"
-        ),
-        _refused(
-            "eta='auto' is for the links identity and logit, not shift; give a number for eta", "auto", "link shift"
-        ),
-        _refused(
-            "support does not go with link exp, which stays above 0 by itself; use link identity",
-            "support",
-            "link exp",
-        ),
-    ),
-    "conformal": _QUANTILE,
-    "quantile": _QUANTILE,
-    "quantiles": _SEVERAL,
-    "interval": _SEVERAL,
-    "elo": (
-        _refused("give one of eta, k and a schedule", "eta", "schedule"),
-        _refused("give one of eta, k and a schedule", "auto", "schedule"),
-        _refused("give one of eta, k and a schedule", "k", "schedule"),
-        _refused("give one of eta, k and a schedule", "eta", "k"),
-        _refused("give one of eta, k and a schedule", "auto", "k"),
-        _refused("give a penalty or a proximal strength, not both", "penalty", "proximal"),
-        _refused(_AUTO_PENALTY, "auto", "penalty"),
-        _refused(_AUTO_PENALTY, "auto", "proximal"),
-    ),
+_NO_AUTO_PENALTY = "eta='auto' does not go with a penalty; give a number for eta"
+_COMMON = {
+    "eta + schedule, auto + schedule": "give eta or a schedule, not both",
+    "auto + penalty": _NO_AUTO_PENALTY,
+    "auto + features": "eta='auto' does not go with features; give a number for eta",
+    "no step + features": "eta is required with features: their size is not known in advance; give a number",
+    "keyed + penalty": "a layer with a penalty cannot be keyed; name the key as a group of a layer instead",
+    "keyed + auto": "eta='auto' cannot be keyed: a key has too few labels; give a number for eta",
 }
+_QUANTILE = _COMMON | {
+    "pool + eta, pool + schedule, pool + penalty, pool + warm": "pool=True chooses its own steps; leave out eta, "
+    "schedule, penalty and warm",
+    "pool + groups, pool + features": "pool=True shares what is learned among keys, not among groups or features; "
+    "leave them out",
+    "pool + link linear": "pool=True needs link='sinh', whose steps have no unit",
+    "auto + link linear": "eta='auto' needs link='sinh'; give a number for eta",
+    "no step + link linear": "eta is required with link='linear': it has the unit of the labels; give a number",
+    "warm + link linear": "warm=True needs link='sinh'",
+    "warm + features": "warm=True does not go with features",
+    "warm + penalty": "warm=True does not go with a penalty, which pulls to zero",
+}
+_LEVELS = _QUANTILE | {"penalty": "a penalty goes with one level; leave it out, or track each level alone"}
+_DEBIAS = _COMMON | {
+    "pool": "pool=True is for quantile trackers; for means name the key as a group of one Debiaser instead",
+    "auto + link exp": "eta='auto' is for the links identity and logit, not exp; give a number for eta",
+    "auto + link shift": "eta='auto' is for the links identity and logit, not shift; give a number for eta",
+    "support + link exp": "support does not go with link exp, which stays above 0 by itself; use link identity",
+}
+_ELO = {
+    "eta + schedule, auto + schedule, k + schedule, eta + k, auto + k": "give one of eta, k and a schedule",
+    "penalty + proximal": "give a penalty or a proximal strength, not both",
+    "auto + penalty, auto + proximal": _NO_AUTO_PENALTY,
+}
+_REASONS = {"debias": _DEBIAS, "elo": _ELO}
+_REASONS |= dict.fromkeys(("conformal", "quantile"), _QUANTILE) | dict.fromkeys(("quantiles", "interval"), _LEVELS)
+TABLE = {kind: _refusals(reasons) for kind, reasons in _REASONS.items()}
 
 
 def refusal(kind: str, options: set[str]) -> str | None:
@@ -220,6 +207,6 @@ def refusal(kind: str, options: set[str]) -> str | None:
 
 
 def check_together(kind: str, options: dict[str, bool]) -> None:
-    reason = refusal(kind, {name for name, there in options.items() if there})
+    reason = refusal(kind, {name for name, is_used in options.items() if is_used})
     if reason is not None:
         raise BadInput(reason)

@@ -1,4 +1,4 @@
-"""Quantile tracking: one level, several that never cross, or an interval, each covered as often as it says."""
+"""Quantile tracking: one level, several that never cross, or an interval, each with its nominal coverage."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from gradeq.errors import BadInput
 from gradeq.inputs.column_types import ColumnLike, ColumnsByName, FloatArray, OrArray
 from gradeq.kernels.account import ShownLimits
 from gradeq.layers import columns
-from gradeq.layers.grouped import Grouped, Stepped
 from gradeq.layers.layer import NONE
 from gradeq.layers.locking import locked
-from gradeq.layers.options import LateCap, LateLabels, Support, clipped, limits_of
-from gradeq.layers.predicting import Served
+from gradeq.layers.options import LateCap, LateLabels, Support, limits_of
+from gradeq.layers.predicting import Grouped, Served, Stepped
 from gradeq.layers.run import InputColumns
 from gradeq.layers.serialization import Saved
 from gradeq.links import Identity
@@ -46,11 +45,10 @@ CAP = 0.3  # c of the late-label cap
 
 
 class Tracker(Stepped[Served]):
-    """What tracks quantiles, of labels or of scores: levels, link, step, and how all that is certified.
+    """The base of layers that track quantiles, of labels or of scores.
 
-    ``_forecast``: whether the base is a forecast of the quantile, worth mixing by ``auto``; that of a score is 0.
-    ``warm``: start as if scores were exponential; set before the rest is made. ``_interval``: two levels are the ends
-    of an interval.
+    ``_forecast``: whether the prediction is a forecast of the quantile, which ``auto`` mixes in; for scores it is 0.
+    ``warm``: start as if scores were exponential. ``_interval``: whether two levels are the ends of an interval.
     """
 
     warm = False
@@ -89,7 +87,7 @@ class Tracker(Stepped[Served]):
         names = Roster(groups, features, together=penalty is not None)
         self.eta, self.schedule = self._chosen_step(eta, schedule, names, DEFAULT_ETA)
         rule = self._choose_rule(names)
-        if self.support is not None:  # judged before the limits, shown inside
+        if self.support is not None:  # coverage is judged before clipping
             limits = ShownLimits(tuple(self.levels), *limits_of(self.support), self._interval)
             rule = Clipped(rule, limits, not names.scalar)
         late = LateLabels(late_cap, in_flight, ttl, maturity, missing_is, queue)
@@ -103,23 +101,17 @@ class Tracker(Stepped[Served]):
         final = self._tracking(Constant(AUTO_FINAL), names, (0.0,) * len(self.levels))
         assert isinstance(final, Levels)
         start = tuple(warm_start(tau) for tau in self.levels) if self.warm else ()
-        raw = self._forecast and not self.warm
-        return MixedLevels(final, float(len(names.groups)), raw, start)
+        return MixedLevels(final, float(len(names.groups)), self._forecast and not self.warm, start)
 
     def _tracking(self, schedule: Schedule, names: Roster, start: tuple[float, ...]) -> Descent | Levels:
         totals = not names.scalar
         if self.link_name == "linear" and len(self.levels) == 1:
-            loss = Quantile(self.levels[0])
-            return Descent(Identity(), loss, schedule, self.penalty, totals)
-        curved = self.link_name == "sinh"
-        return Levels(tuple(self.levels), schedule, curved, start, self.penalty, totals)
+            return Descent(Identity(), Quantile(self.levels[0]), schedule, self.penalty, totals)
+        return Levels(tuple(self.levels), schedule, self.link_name == "sinh", start, self.penalty, totals)
 
     def _warm_start(self, names: Roster) -> tuple[float, ...]:
-        """u_1 of each level: 0, or "as if exponential" for scores without a base forecast (result B3)."""
+        """u_1 of each level: 0, or with ``warm`` as if scores were exponential (result B3)."""
         return tuple(warm_start(tau) / names.size if self.warm else 0.0 for tau in self.levels)
-
-    def displayed(self, f: Any, served: Any) -> Any:
-        return f if self.shadow else clipped(served, self.support)
 
     @property
     def terms(self) -> Terms:
@@ -132,7 +124,6 @@ class Tracker(Stepped[Served]):
 
 
 def checked_levels(levels: Sequence[float]) -> list[float]:
-    """Levels strictly between 0 and 1, in increasing order."""
     taus = [scalars.as_number(tau, "level") for tau in scalars.several(levels, "levels", "levels such as 0.1, 0.9")]
     if not taus:
         raise BadInput("levels is empty; give at least one level between 0 and 1")
@@ -145,7 +136,7 @@ def checked_levels(levels: Sequence[float]) -> list[float]:
 
 
 class ForecastTracker(Grouped[Served, OrArray], Tracker[Served]):
-    """A tracker of labels around their forecasts; the classes that users make say what is served."""
+    """The base of layers that track labels around forecasts."""
 
     @locked
     def sweep(
@@ -162,11 +153,11 @@ class ForecastTracker(Grouped[Served, OrArray], Tracker[Served]):
         """Coverage error and loss of many steps on the same rows, each from a fresh start (in hindsight)."""
         from gradeq.layers.sweep import sweep_runs
 
-        given = InputColumns(predictions, labels, groups, features, times, label_times, weights)
-        return sweep_runs(self, etas, given)
+        inputs = InputColumns(predictions, labels, groups, features, times, label_times, weights)
+        return sweep_runs(self, etas, inputs)
 
     def validate_prediction(self, f: object) -> Any:
-        """The base forecast, checked: one number for one level, else one for each level, sorted."""
+        """The forecast, checked: one number for one level, else one for each level, sorted."""
         count = len(self.levels)
         if count == 1:
             return scalars.as_number(f, "prediction")
@@ -183,7 +174,7 @@ class ForecastTracker(Grouped[Served, OrArray], Tracker[Served]):
 
 
 class QuantileTracker(ForecastTracker[float, Never]):
-    """Serves a quantile forecast that labels stay at or below with frequency ``level``, whatever the data.
+    """Serves a quantile: labels are at or below it with frequency ``level``, whatever the data.
 
     >>> tracker = QuantileTracker(0.9, eta=0.5)
     >>> for y in [1.0, 2.0, 1.5, 3.0]:
@@ -193,16 +184,15 @@ class QuantileTracker(ForecastTracker[float, Never]):
     2.494
 
     ``link="sinh"`` (default) serves f + s sinh(u), s the running mean of |y - f| (half-life 100 labels): the step has
-    no unit, and a jump by any factor is caught up with in logarithmic time (result B3). ``link="linear"`` is the
+    no unit, and the tracker adapts to a jump by any factor in logarithmic time (result B3). ``link="linear"`` is the
     paper's f + u, its step in the unit of the labels. ``groups`` and ``features`` give every group its coverage and
-    make misses uncorrelated with every feature. ``warm=True`` is for nonnegative scores without a base forecast:
-    predict(0.0), and u starts as if scores were exponential. ``eta`` left out: ``"auto"``, which mixes trackers of
+    make misses uncorrelated with every feature. ``warm=True`` is for nonnegative scores without a forecast: call
+    predict(0.0), and u starts as if scores were exponential. ``eta`` defaults to ``"auto"``: it mixes trackers of
     several rates and the raw forecast by their pinball loss, then one step of 0.03 carries the certificate (result
-    B5); it needs about 500 labels to pay off. ``eta="plain"``: one tracker with a step of 0.1 (also what a step left
-    out is with a penalty). With features or link linear the step is required. ``support=(lo, hi)``: the limits of the
-    labels (None: no limit on that side). What is served stays inside; whether it covers is judged by the value
-    before, as labels that tie at a limit would drive the state away, and ``coverage.clipped`` is that of what was
-    shown.
+    B5); it needs about 500 labels to pay off. ``eta="plain"``: one tracker with a step of 0.1 (the default with a
+    penalty). With features or link linear the step is required. ``support=(lo, hi)``: the limits of the labels (None:
+    no limit on that side). Served values stay inside. Coverage is judged before clipping, as labels that tie at a
+    limit would make the state drift; ``coverage.clipped`` is that of the clipped values.
 
     Late labels (``late_cap`` to ``queue``): see ``gradeq.layers.options.LateLabels``.
 
@@ -245,13 +235,13 @@ class QuantileTracker(ForecastTracker[float, Never]):
     @property
     @locked
     def level(self) -> float:
-        """The level that is tracked."""
+        """The tracked level."""
         return self.levels[0]
 
     @property
     @locked
     def coverage(self) -> Coverage:
-        """How often y <= served, before and after, beside the level and the bound."""
+        """How often y <= served, before and after, with the level and the bound."""
         return coverages(self)[0]
 
 
@@ -279,18 +269,18 @@ class MultiQuantileTracker(ForecastTracker[tuple[float, ...], FloatArray]):
     kind = "quantiles"
 
     def displayed(self, f: Any, served: Any) -> Any:
-        shown = super().displayed(f, served)
-        return (shown,) if isinstance(shown, float) else shown
+        values = super().displayed(f, served)
+        return (values,) if isinstance(values, float) else values
 
     @property
     @locked
     def coverage(self) -> list[Coverage]:
-        """How often y <= served at each level, before and after, beside the level and the bound."""
+        """How often y <= served at each level, before and after, with the level and the bound."""
         return coverages(self)
 
 
 class IntervalTracker(ForecastTracker[tuple[float, float], FloatArray]):
-    """Serves an interval that holds the label with frequency ``coverage``; covered means lower < y <= upper.
+    """Serves an interval that contains the label with frequency ``coverage``; covered means lower < y <= upper.
 
     >>> tracker = IntervalTracker(0.8, eta=0.5)
     >>> for y in [1.0, 2.0, 1.5, 3.0]:
@@ -299,10 +289,10 @@ class IntervalTracker(ForecastTracker[tuple[float, float], FloatArray]):
     >>> [round(end, 3) for end in tracker.predict((0.5, 1.5))]
     [0.049, 2.994]
 
-    Two levels, (1 - C) / 2 and (1 + C) / 2, tracked as by ``MultiQuantileTracker``: the ends never cross, so that the
+    It tracks two levels, (1 - C) / 2 and (1 + C) / 2, like ``MultiQuantileTracker``: the ends never cross, so the
     coverage of the interval is exactly the difference of the two. ``predict`` takes one forecast, or a lower and an
-    upper one. Arguments as for ``QuantileTracker`` (no penalty); where the lower end is held at a limit of the
-    ``support``, a label there is inside.
+    upper one. Arguments as for ``QuantileTracker`` (no penalty); if the lower end is clipped to a limit of the
+    ``support``, a label at that limit is inside.
 
     Guaranteed for any sequence without label delay: |coverage - C| is at most the sum of both ends' bounds
     (results 8.4, 8.6), in every group of disjoint ``groups``. Vacuous for short runs.
@@ -344,7 +334,7 @@ class IntervalTracker(ForecastTracker[tuple[float, float], FloatArray]):
     @property
     @locked
     def coverage(self) -> Coverage:
-        """How often lower < y <= upper, before and after, beside the target and the bound."""
+        """How often lower < y <= upper, before and after, with the target and the bound."""
         lower, upper = coverages(self)
         return interval_coverage(lower, upper, self.target)
 

@@ -33,12 +33,12 @@ def layer_class(kind: str) -> type[Layer]:
     if kind not in KINDS:
         raise StateError(f"the state is of kind {kind!r}, which this gradeq does not know: {', '.join(KINDS)}")
     module, name = KINDS[kind]
-    found: type[Layer] = getattr(import_module(module), name)
-    return found
+    cls: type[Layer] = getattr(import_module(module), name)
+    return cls
 
 
 def make(kind: str, settings: Saved) -> Layer:
-    """A fresh layer of this kind; the layer inside a keyed one is made first."""
+    """A fresh layer of this kind; for a keyed one, its pattern is made first."""
     if kind == "keyed":
         from gradeq.layers.keyed import Keyed
 
@@ -66,10 +66,10 @@ def from_json(text: str | bytes, layer_type: type[Layer] = Layer) -> Layer:
     """
     kind, settings, state = serialization.load(text)
     layer = restore_layer(partial(make, kind), kind, settings, state)
-    wanted = get_origin(layer_type) or layer_type  # Keyed[Debiaser] is checked as Keyed
-    if not isinstance(layer, wanted):
+    expected = get_origin(layer_type) or layer_type  # Keyed[Debiaser] is checked as Keyed
+    if not isinstance(layer, expected):
         raise StateError(
-            f"the state is of a {type(layer).__name__}, not of a {wanted.__name__}; give its own class, or none"
+            f"the state is of a {type(layer).__name__}, not of a {expected.__name__}; give its own class, or none"
         )
     return layer
 
@@ -85,7 +85,7 @@ def load(path: str | PathLike[str], layer_type: type[Layer] = Layer) -> Layer:
     except (TypeError, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):
             raise StateError(f"{path} cannot be read as a state: {error}") from None
-        raise BadInput(f"{path!r} is no name of a file; give a path") from None
+        raise BadInput(f"{path!r} is not the name of a file; give a path") from None
     except OSError as error:
         raise StateError(f"{path} cannot be read as a state: {error}") from None
     return from_json(text, layer_type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from gradeq.engine.lateness import FOREIGN
 from gradeq.engine.validation import check_entry, check_kind
 from gradeq.errors import BadInput, LabelConflict, StateError, UnknownTicket
 from gradeq.ledger import facts as fact
-from gradeq.ledger.values import Place, Posting, Ticket
+from gradeq.ledger.values import Place, Posting, Row, Ticket
 from gradeq.records import copy_with
 from gradeq.rules.rule import learn, posting_of
 from gradeq.tables import some
@@ -30,10 +31,7 @@ if TYPE_CHECKING:
 
 
 def repost(layer: Layer, posting: Posting, y: object) -> tuple[Posting, Posting]:
-    """Replace the label of a posting: the old one taken back (sign -1), and the one put in its place.
-
-    The new label gets the step of the old one, and teaches what was served and nothing else.
-    """
+    """Replace the label of a posting: the old posting reversed (sign -1), and the new one with the old step."""
     parts = layer.internals
     state, rule = parts.state, parts.rule
     check_entry(rule, posting)
@@ -49,13 +47,13 @@ def repost(layer: Layer, posting: Posting, y: object) -> tuple[Posting, Posting]
         place = revise(parts, posting, exchange)
         state.facts[fact.CORRECTED] += 1.0
         parts.lateness.correct(state, place, new)
-        for own in (old, new):
-            parts.revisions.add(own, place, rule.width)
+        parts.revisions.add(old, place, rule.width)
+        parts.revisions.add(new, place, rule.width)
     return old, new
 
 
 def withdraw(layer: Layer, posting: Posting) -> Posting:
-    """Take a posting back and put nothing in its place: what a journal has of that (sign -1)."""
+    """Reverse a posting without a new label; returns the reversal (sign -1) for the journal."""
     check_entry(layer.internals.rule, posting)
     old = copy_with(posting, sign=-posting.sign, late=(), slopes=())
     revise(layer.internals, posting, lambda _: replay(layer, old))
@@ -63,7 +61,7 @@ def withdraw(layer: Layer, posting: Posting) -> Posting:
 
 
 def revise(parts: Internals, posting: Posting, change: Callable[[Place], None]) -> Place:
-    """Change what was learned from a posting: all of it or, if anything raises, nothing; where its row belongs."""
+    """Change what was learned from a posting, undone if anything raises; returns the place of its row."""
     state = parts.state
     parts.names.knows(posting.row)
     place: Place = parts.names.place(posting.row)
@@ -82,29 +80,29 @@ def revise(parts: Internals, posting: Posting, change: Callable[[Place], None]) 
 
 
 def put_back(layer: Layer, posting: Posting, y: object) -> Posting:
-    """Enter a label where one was withdrawn, with the step of that one: what a journal has of it."""
+    """Enter a label where one was withdrawn, with the step of that one; returns its posting for the journal."""
     new = copy_with(posting_of(layer.internals.rule, posting, y, posting.eta, ()), slopes=())
     replay(layer, new)
     return new
 
 
 def relabel(layer: Layer, posting: Posting, y: object) -> Posting:
-    """Put a label in the place of that of a posting, which a service may have taken back (sign -1)."""
+    """Replace the label of a posting, which a service may have withdrawn before (sign -1)."""
     return put_back(layer, posting, y) if posting.sign < 0.0 else repost(layer, posting, y)[1]
 
 
 def replay(layer: Layer, entry: Ticket | Posting) -> None:
-    """Do again what one entry of a journal says was done, bit for bit."""
+    """Repeat one entry of a journal, bit for bit."""
     parts = layer.internals
-    state, names, flight = parts.state, parts.names, parts.lateness
-    check_entry(parts.rule, entry)
-    names.knows(entry.row)
+    state, rule = parts.state, parts.rule
+    check_entry(rule, entry)
+    parts.names.knows(entry.row)
     place = parts.enter(entry.row)
     if isinstance(entry, Ticket):
         served = (entry.served, entry.memo, entry.slopes)
         parts.issue(entry.row, place, entry.base, entry.given, lambda *_: served, relative=entry.weight)
         mark, branches = entry.branch, parts.tickets.branches
-        if mark[:1] in (PREVIEWED, CONTENT):  # whose the state before it was
+        if mark[:1] in (PREVIEWED, CONTENT):  # the branch of the state before this row
             branches.note(entry.number - 1, mark.removeprefix(PREVIEWED))
         else:
             branches.note(entry.number, mark)
@@ -112,56 +110,69 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
     if len(entry.late) not in (0, len(place.cells)):
         raise BadInput(FOREIGN)
     if entry.late:
-        error = entry.errors[0] if parts.rule.width == 1 else entry.errors[: parts.rule.width]
+        error = entry.errors[0] if rule.width == 1 else entry.errors[: rule.width]
         ticket = (*entry[:6], (), entry.memo, entry.slopes, entry.given)
         parts.post(ticket, place, entry.y, entry.late, (entry.late, entry.eta, entry.sign, entry.memo, error))
         parts.tickets.branches.note_label(entry.number, parts.tickets.branches.mark_of(entry.number))
         return
     state.catch_up()  # while a label is taken back, accounts have one less than facts
     if entry.sign != 0.0 and entry.weight > 0.0:
-        learn(parts.rule, state, place, entry)
+        learn(rule, state, place, entry)
         if entry.sign < 0.0:
-            state.clear_empty_accounts(place.params, parts.rule.stride // parts.rule.width)
-        parts.revisions.add(entry, place, parts.rule.width)
+            state.clear_empty_accounts(place.params, rule.stride // rule.width)
+        parts.revisions.add(entry, place, rule.width)
     state.facts[fact.CORRECTED] += float(entry.sign < 0.0 < entry.weight)
-    flight.correct(state, place, entry)
+    parts.lateness.correct(state, place, entry)
 
 
-def preview(layer: Layer, args: tuple[object, ...], given: dict[str, object]) -> Ticket:
-    """Serve a row without counting it: its ticket, and a layer that is as it was.
+def preview(layer: Layer, arguments: tuple[object, ...], options: dict[str, object]) -> Ticket:
+    """Serve a row without counting it: its ticket; the layer does not change.
 
-    The ticket has the layer's counts by then, this row included; the layer does not know it until ``adopt``.
+    The ticket has the layer's counts including this row, which the layer itself counts with ``adopt``.
     """
     parts = layer.internals
-    state, names = parts.state, parts.names
-    mark, known, resized = names.mark(), names.count + names.keys, state.raw_facts[fact.RESIZED]
-    parts.lateness.before = None
+    uncount = row_counter(parts)
     book, branches = parts.tickets, parts.tickets.branches
     book.branches = copy(branches)
     try:
-        ticket: Ticket = layer.open(*args, **given)
+        ticket: Ticket = layer.open(*arguments, **options)
     finally:
         book.branches = branches
-    parts.lateness.unweigh(state)
-    uncount(parts, names.place(ticket.row))
-    state.raw_facts[fact.RESIZED] = resized
-    if names.count + names.keys > known:
-        parts.forget(mark)
+    uncount(ticket.row)
     return copy_with(ticket, branch=mark_of_state(parts))
 
 
+def row_counter(parts: Internals) -> Callable[[Row], None]:
+    """The function that takes the next row out of all counts again, with the names that it brought."""
+    state, names = parts.state, parts.names
+    mark, known, resized = names.mark(), names.count + names.keys, state.raw_facts[fact.RESIZED]
+    parts.lateness.before = None
+
+    def uncount(row: Row) -> None:
+        place = names.place(row)
+        parts.lateness.unweigh(state)
+        parts.lateness.unserve(state, place.cells)
+        if parts.ticking:
+            state.clock[place.clock] -= 1.0
+        state.raw_facts[fact.RESIZED] = resized
+        if names.count + names.keys > known:
+            parts.forget(mark)
+
+    return uncount
+
+
 def mark_of_state(parts: Internals) -> str:
-    """What tells this state from another that has served as many rows: whose it is, or its content."""
+    """What distinguishes this state from others with as many rows: its branch, or a digest of its content."""
     branches, state = parts.tickets.branches, parts.state
     if branches.trusting:
         return ""
     mark: str = branches.mark_of(state.number)
     if mark:
         return mark if mark[0] == CONTENT else PREVIEWED + mark
-    own = blake2b(digest_size=8)
+    digest = blake2b(digest_size=8)
     for name, values in state.saved().items():
-        own.update(name.encode() + bytes(values))
-    return CONTENT + own.hexdigest()
+        digest.update(name.encode() + bytes(values))
+    return CONTENT + digest.hexdigest()
 
 
 def check_history(parts: Internals, ticket: Ticket, y: object) -> None:
@@ -196,10 +207,10 @@ def check_history(parts: Internals, ticket: Ticket, y: object) -> None:
 
 
 def adopt_known(layer: Layer, ticket: Ticket, y: object) -> Posting:
-    """The same as ``adopt`` for a ticket that a past of this layer has previewed; any other is refused."""
+    """``adopt`` for a ticket that an earlier state of this layer has previewed; any other is refused."""
     parts = layer.internals
     check_kind(ticket, Ticket)
-    branches, before, served = (parts.tickets.branches, ticket.number - 1, parts.state.number)
+    branches, before, served = parts.tickets.branches, ticket.number - 1, parts.state.number
     mark = ticket.branch
     if branches.trusting:
         return adopt(layer, ticket, y)
@@ -213,11 +224,11 @@ def adopt_known(layer: Layer, ticket: Ticket, y: object) -> Posting:
     known = branches.knows(before, mark.removeprefix(PREVIEWED))
     if not known and (before < served or mark != mark_of_state(parts)):
         raise UnknownTicket(f"This ticket was not previewed from a state of this layer: {LOST}")
-    given = list(branches.given)
+    issued = list(branches.given)
     try:
         posting = adopt(layer, ticket, y)
     except Exception:
-        branches.given = given
+        branches.given = issued
         raise
     branches.give(parts.state.number)
     return posting
@@ -233,29 +244,17 @@ def adopt(layer: Layer, ticket: Ticket, y: object) -> Posting:
     check_kind(ticket, Ticket)
     y = layer.validate_label(y)
     check_entry(parts.rule, ticket)
-    names, state = parts.names, parts.state
-    names.knows(ticket.row)
-    mark, known, resized = names.mark(), names.count + names.keys, state.raw_facts[fact.RESIZED]
-    parts.lateness.before = None
+    parts.names.knows(ticket.row)
+    uncount = row_counter(parts)
     replay(layer, ticket)
     try:
         return parts.post_ticket(ticket, y)
     except Exception:
-        parts.lateness.unweigh(state)
-        uncount(parts, names.place(ticket.row))
-        state.raw_facts[fact.RESIZED] = resized
-        if names.count + names.keys > known:
-            parts.forget(mark)
+        uncount(ticket.row)
         raise
 
 
-def uncount(parts: Internals, place: Place) -> None:
-    parts.lateness.unserve(parts.state, place.cells)
-    if parts.ticking:
-        parts.state.clock[place.clock] -= 1.0
-
-
-KEPT = 2_000  # two for each corrected label
+REMEMBERED = 2_000  # revisions, two for each corrected label
 
 
 @dataclass(eq=False)
@@ -272,15 +271,15 @@ class Revisions:
         row = (tuple(place.params), tuple(posting.row.values), tuple(posting.errors[:width]))
         self.count += 1
         self.last.append(Revision(posting.number, posting.sign, posting.weight, posting.eta, *row))
-        del self.last[:-KEPT]
+        del self.last[:-REMEMBERED]
 
     def merge(self, other: Revisions) -> None:
         self.count += other.count
-        self.last = [*self.last, *(copy_with(own, number=1 << 62) for own in other.last)][-KEPT:]
+        self.last = [*self.last, *(copy_with(revision, number=1 << 62) for revision in other.last)][-REMEMBERED:]
 
     def state(self) -> Saved:
         """Ready to be saved; nothing while nothing was revised."""
-        return {"revisions": [self.count, [list(own) for own in self.last]]} if self.count else {}
+        return {"revisions": [self.count, [list(revision) for revision in self.last]]} if self.count else {}
 
     def restore(self, state: Saved, parameters: int, width: int) -> None:
         self.count, last = state.get("revisions", (0, []))
@@ -288,13 +287,11 @@ class Revisions:
             Revision(number, sign, weight, eta, tuple(params), tuple(values), tuple(errors))
             for number, sign, weight, eta, params, values, errors in last
         ]
-        for own in self.last:
-            floats = (own.sign, own.weight, own.eta, *own.values, *own.errors)
-            known = all(type(j) is int and 0 <= j < parameters for j in own.params)
-            sized = len(own.params) == len(own.values) and len(own.errors) == width
-            if not (known and sized and type(own.number) is int) or any(
-                type(x) is not float or x - x != 0.0 for x in floats
-            ):
+        for row in self.last:
+            known = all(type(j) is int and 0 <= j < parameters for j in row.params) and type(row.number) is int
+            sized = len(row.params) == len(row.values) and len(row.errors) == width
+            floats = (row.sign, row.weight, row.eta, *row.values, *row.errors)
+            if not known or not sized or any(type(x) is not float or not math.isfinite(x) for x in floats):
                 raise StateError("the state is damaged: a revision is not one of this layer")
         if type(self.count) is not int or not len(self.last) <= self.count:
             raise StateError("the state is damaged: its revisions are not as many as they were")
@@ -303,17 +300,16 @@ class Revisions:
 def older(layer: Layer, earlier: Layer) -> list[Revision]:
     """What was revised since an earlier state of this layer, of labels that had been posted by then."""
     now, then = layer.internals, earlier.internals
-    made = now.revisions.count - then.revisions.count
-    since = now.revisions.last[-made:] if made > 0 else []
+    count = now.revisions.count - then.revisions.count
+    since = now.revisions.last[-count:] if count > 0 else []
     corrected = now.state.facts[fact.CORRECTED] - then.state.facts[fact.CORRECTED]
-    taken = sum(own.sign < 0.0 for own in since)
-    if len(since) < made or taken < corrected:
+    if len(since) < count or sum(revision.sign < 0.0 for revision in since) < corrected:
         changed = some(int(corrected), "label", "was", "were")
         raise BadInput(
-            f"since: {changed} corrected in between, and only the last {KEPT // 2:,} corrections "
+            f"since: {changed} corrected in between, and only the last {REMEMBERED // 2:,} corrections "
             "are remembered (none from before this version); compare with a later state"
         )
     served, book = then.state.facts[fact.SERVED], then.tickets
     opened = {ticket.number for ticket, _, _ in book.tickets()}
-    opened |= {own.ticket.number for own in book.waiting.values()}
-    return [own for own in since if own.number <= served and own.number not in opened]
+    opened |= {label.ticket.number for label in book.waiting.values()}
+    return [revision for revision in since if revision.number <= served and revision.number not in opened]

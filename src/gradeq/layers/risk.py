@@ -1,4 +1,4 @@
-"""Risk control: a threshold that moves until any bounded error averages to its target."""
+"""Risk control: a threshold that moves until a bounded error averages to its target."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradeq.errors import BadInput
 from gradeq.inputs.arguments import as_shown
 from gradeq.inputs.column_types import ColumnLike, FloatArray
 from gradeq.kernels.account import GRADIENT, WEIGHT
-from gradeq.layers.columns import Moment, moment
+from gradeq.layers.columns import Moment
 from gradeq.layers.layer import Id
 from gradeq.layers.locking import locked
 from gradeq.layers.options import LateCap, LateLabels
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
 
 
-MANY = 1e9  # rows at once
+MANY = 1e9  # rows in one call
 
 
 class RiskControl(Predicting[float]):
-    """Serves a knob theta such that error(theta, y) averages to ``target``, whatever the data.
+    """Serves a threshold theta such that error(theta, y) averages to ``target``, whatever the data.
 
     >>> missed = RiskControl(lambda theta, y: y > theta, target=0.25, eta=0.5)
     >>> for y in [1.0, 2.0, 1.5, 3.0] * 50:
@@ -51,17 +51,15 @@ class RiskControl(Predicting[float]):
     >>> round(missed.risk, 3), round(missed.predict(), 3)
     (0.275, 2.5)
 
-    ``error(theta, y)`` lies in [0, ``most``] and falls (not necessarily strictly) as theta grows: a larger knob is
-    the safer one. y is whatever ``update`` is given. theta starts at ``start``. Now and then the error is also asked
-    at two other knobs, to see that it falls: one that rises instead makes theta run away, and a warning says so.
-    The average is over ALL labelled rows, whatever was decided about them: of the rows that a threshold accepts a
-    larger share may be wrong. It ends near the target, on either side of it.
+    ``error(theta, y)`` lies in [0, ``most``] and never rises as theta grows: a larger theta is safer. y is the label
+    passed to ``update``. theta starts at ``start``. Now and then the error is also evaluated at two other thetas:
+    if it rises instead, theta runs away, and a warning says so. The average is over ALL labelled rows; among the rows
+    that a threshold accepts, a larger share may be wrong. It ends near the target, on either side of it.
 
-    Guaranteed if ``span`` = (low, high) is given and true, that is error >= target below low and <= target above
-    high for every y: |average error - target| = |theta_1 - theta| / (eta T), at most
-    (high - low + eta most) / (eta T) (result G1). Without it the average is still read off the state exactly, but
-    nothing is proven beforehand. Vacuous for short runs. The error is a function, so ``to_json`` saves everything
-    else: ``RiskControl.from_json(text, error)``. Paper: prop:gd_simple.
+    Guaranteed with a correct ``span`` = (low, high), that is error >= target below low and <= target above high for
+    every y: |average error - target| = |theta_1 - theta| / (eta T), at most (high - low + eta most) / (eta T)
+    (result G1). Without a span the average is still exact, but there is no bound in advance. Vacuous for short runs.
+    The error is a function, so it is not saved: ``RiskControl.from_json(text, error)``. Paper: prop:gd_simple.
     """
 
     kind = "risk"
@@ -106,28 +104,24 @@ class RiskControl(Predicting[float]):
 
     @classmethod
     def from_json(cls, text: str | bytes, error: Callable[[float, Any], float]) -> RiskControl:
-        """A saved layer, with the error that it was made with."""
+        """Load a saved layer; ``error``: the function that is not saved."""
         return cls._from_json(text, error=error)
 
     @locked
     def open(self, weight: float = 1.0) -> Ticket:
-        """Serve the knob and leave its ticket with the caller; ``ticket.served`` is the knob to use now."""
+        """Serve theta and return its ticket to the caller; ``ticket.served`` is the theta to use now."""
         return self._ticket(*ALONE, self.start, scalars.weight(weight))
 
     @locked
     def peek(self, time: Moment | None = None) -> float:
-        """The knob that ``predict`` would serve now, or at a ``time`` with ``maturity``; nothing is kept."""
+        """The theta that ``predict`` would serve now, or at a ``time`` with ``maturity``; nothing changes."""
         served: float = self._peek(*ALONE, self.start, time)
         return served
 
     @locked
     def predict(self, weight: float = 1.0, id: Id | None = None, time: Moment | None = None) -> float:
-        """The knob to use now; a ticket stays open until the label comes."""
+        """The theta to use now; a ticket stays open until the label comes."""
         self._warn_reversed()
-        if id is not None:
-            id = self.internals.tickets.check_new(id)
-        if time is not None:
-            time = moment(time, self.internals.tickets)
         served: float = self._open(*ALONE, self.start, scalars.weight(weight), id, time)
         return served
 
@@ -139,7 +133,7 @@ class RiskControl(Predicting[float]):
         ids: ColumnLike | None = None,
         times: ColumnLike | None = None,
     ) -> FloatArray:
-        """The knob for this many rows, as ``predict`` gives it one by one; every ticket stays open."""
+        """The theta for this many rows, as from ``predict``; every ticket stays open."""
         whole = scalars.as_number(count, "count")
         if int(whole) != whole or not 0.0 <= whole <= MANY:
             raise BadInput(f"count={as_shown(count)}: give a number of rows, 0 or more")
@@ -155,33 +149,33 @@ class RiskControl(Predicting[float]):
         weights: ColumnLike | None = None,
         ids: ColumnLike | None = None,
     ) -> Run[FloatArray]:
-        """Serve and learn from a column of numbers as labels; ``run.served`` has the knob of each row."""
+        """Serve and learn from a column of numbers as labels; ``run.served`` has the theta of each row."""
         start = np.full(len(scalars.floats(labels, "label", missing=True)), self.start)
-        given = InputColumns(start, labels, times=times, label_times=label_times, weights=weights, ids=ids)
-        run = run_layer(self, given)
+        inputs = InputColumns(start, labels, times=times, label_times=label_times, weights=weights, ids=ids)
+        run = run_layer(self, inputs)
         self._warn_reversed()
         return run
 
     def _warn_reversed(self) -> None:
         if self._direction.reversed:
-            self.internals.warnings.say(f"RiskControl: {NAMED}; {REMEDY}")
+            self.internals.warnings.say(f"RiskControl: {RISING}; {REMEDY}")
 
     @property
     @locked
     def risk(self) -> float:
-        """The average error so far, exactly; nan before there is any."""
-        own = self.internals.state.sums
-        return self.target - own[GRADIENT] / own[WEIGHT] if own[WEIGHT] else math.nan
+        """The exact average error so far; nan without labels."""
+        sums = self.internals.state.sums
+        return self.target - sums[GRADIENT] / sums[WEIGHT] if sums[WEIGHT] else math.nan
 
     @property
     @locked
     def theta(self) -> dict[str, float]:
-        """The knob."""
+        """The current theta."""
         return {"(all)": self.start + self.internals.state.u[0]}
 
     @locked
     def equilibrium(self) -> Equilibrium:
-        """The average of target - error, the same from the state, and the bound where ``span`` is known."""
+        """The average of target - error, its certificate, and the bound if ``span`` is known."""
         result, setting = certify(self), self._setting()
         value, source, needed = None, "", None
         raw = max(abs(result.coordinates[0].bias_before or 0.0), LEAST_RATE * self.most)
@@ -189,12 +183,12 @@ class RiskControl(Predicting[float]):
             bound = proven_bound(reading_of(self), setting)
             source = bound.result
             value = None if bound.value is None else bound.value * self.most
+            if value is not None and is_vacuous(value, raw):
+                needed = labels_needed(setting, value / self.most, raw / self.most)
         vacuous = is_vacuous(value, raw)
-        if setting is not None and value is not None and vacuous:
-            needed = labels_needed(setting, value / self.most, raw / self.most)
         one = replace(result.coordinates[0], bias_before=None, loss_before=None, bound=value, vacuous=vacuous)
         error = f"error {figure(self.risk)} against a target of {self.target:g}"
-        doubt = f"{NAMED}: {REMEDY}" if self._direction.reversed else ""
+        doubt = f"{RISING}: {REMEDY}" if self._direction.reversed else ""
         return replace(
             result, coordinates=(one,), loss_before=None, bound=value, bound_from=source, vacuous=vacuous,
             needed=needed, measured=error, doubt=doubt,
@@ -210,11 +204,10 @@ class RiskControl(Predicting[float]):
         return None if needed is None else max(0, needed - int(setting.n))
 
     def _setting(self) -> Setting | None:
-        """An error in [0, most] is a quantile's miss in units of most, its step then as many times larger."""
+        """The setting of a quantile tracker: its miss is error / most, and its step ``most`` times larger."""
         if self.span is None:
             return None
         setting, most = setting_of(reading_of(self)), self.most
-
         steps = ("eta", "eta_last", "eta_min", "eta_max", "heaviest_step", "step_mass", "square_changes", "cap")
         factors = dict.fromkeys(steps, most) | {"inverse_variation": 1.0 / most, "step_squares": most * most}
         scaled: dict[str, Any] = {
@@ -232,26 +225,24 @@ class RiskControl(Predicting[float]):
         return y
 
     @property
-    @locked
-    def settings(self) -> Saved:
-        """The arguments that make this layer anew; the error is not among them."""
-        return {name: value for name, value in super().settings.items() if name != "error"}
+    def _other_settings(self) -> Saved:
+        return super()._other_settings | {"error": None}
 
 
-FIRST, EVERY = 24, 32  # labels that are all asked about, then one in so many
-SURE = 5  # labels that must say so
-BLOCK, BLOCKS = 100, 4  # of labels whose errors do not depend on the knob by themselves
-NAMED = "the error does not fall as theta rises, so theta runs away from its target"
-REMEDY = "define the error so that a larger theta is the safer one, or give -theta to it"
+FIRST, EVERY = 24, 32  # the first labels are all checked, then one in 32
+SURE = 5  # labels with a rising error before the warning
+BLOCK, BLOCKS = 100, 4  # blocks of labels, for errors that do not depend on theta themselves
+RISING = "the error does not fall as theta rises, so theta runs away from its target"
+REMEDY = "define the error so that a larger theta is safer, or pass -theta to it"
 
 
 @dataclass
 class Direction:
-    """An error of the user's, and what was seen of it: how often it fell with a larger knob, and rose."""
+    """The user's error function, and how often it fell and rose with a larger theta."""
 
     error: Callable[[float, Any], float]
     target: float
-    reach: float  # knobs as far as this are asked about at least
+    reach: float  # the smallest distance of the thetas to compare
     start: float
     labels: int = 0
     fell: int = 0
@@ -261,7 +252,6 @@ class Direction:
     _errors: float = 0.0
 
     def __call__(self, theta: float, y: object) -> float:
-        """The error itself; now and then it is asked at two other knobs as well."""
         error = float(self.error(theta, y))
         self.labels += 1
         if self.labels <= FIRST or self.labels % EVERY == 0:
@@ -280,14 +270,14 @@ class Direction:
                     low, high = (float(self.error(theta + by, y)) for by in (-far, far))
                     if low != high:
                         break
-        except Exception:  # the user's own function: what it cannot answer is not asked
+        except Exception:  # the user's function may not be defined there
             return
         self.fell += high < low
         self.rose += high > low
 
     @property
     def reversed(self) -> bool:
-        """Whether the error rises, or does not depend on theta and stays above its target while theta runs off."""
+        """Whether the error rises, or does not depend on theta and stays above its target while theta grows."""
         if self.fell or self.rose:
             return self.rose >= SURE and self.rose > self.fell
         if len(self.blocks) < BLOCKS:

@@ -1,17 +1,18 @@
-"""Rounds: many rows served from one state, wherever they are, and what their labels add as exact sums.
+"""Rounds: many rows, on any number of machines, served from one state; their labels are learned as exact sums.
 
-A round is served from the state that all rounds before it left behind. ``served`` and ``part_of`` can be done piece
-by piece, in any order, on any machine: a part is whole numbers, parts add up exactly, and so the state after a round
-does not depend on how its rows were cut. To the theory a round is a run that serves all its rows and then hears all
-its labels: no label is later than the rows of its cell in the round, and the late-label cap and its bounds hold for
-that. Which row came first is not known, so every label counts as late as the first row's might be.
+A round is served from the state after all rounds before it. ``served`` and ``part_of`` may run piece by piece, in any
+order, on any machine: a part consists of integers and parts add up exactly, so the state after a round does not
+depend on how its rows were split. In the theory, a round serves all its rows and then learns all its labels: no label
+is later than the rows of its cell in the round, and the late-label cap and its bounds hold. The order of the rows is
+unknown, so every label counts as late as that of the first row.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from functools import reduce
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -35,10 +36,10 @@ ADDED = tuple(c for c in range(COLUMNS) if c not in (ROWS, MOVED, LOW, HIGH))
 
 
 class RoundSums(NamedTuple):
-    """What the rows of one parameter add: how many, how many of them with labels, and their account.
+    """The rows and labels of one parameter, and the sums of its account.
 
-    ``added``: the numbers of the account that add up, in units of 2^-1074; ``moved``: steps times gradients, in units
-    of 2^-2148, known only once the round is posted; ``low`` and ``high``: the range of residuals.
+    ``added``: the additive numbers of the account, in units of 2^-1074; ``moved``: steps times gradients, in units of
+    2^-2148, known once the round is posted; ``low`` and ``high``: the range of residuals.
     """
 
     rows: int = 0
@@ -49,9 +50,9 @@ class RoundSums(NamedTuple):
     high: float = -math.inf
 
     def plus(self, other: RoundSums) -> RoundSums:
-        both = tuple(a + b for a, b in zip(self.added, other.added, strict=True))
+        added = tuple(a + b for a, b in zip(self.added, other.added, strict=True))
         ends = (min(self.low, other.low), max(self.high, other.high))
-        return RoundSums(self.rows + other.rows, self.labels + other.labels, both, self.moved + other.moved, *ends)
+        return RoundSums(self.rows + other.rows, self.labels + other.labels, added, self.moved + other.moved, *ends)
 
     def state(self) -> list[object]:
         added = [written(units) for units in self.added]
@@ -67,7 +68,7 @@ Part = dict[str, RoundSums]  # by the name of the parameter
 
 
 class Round(NamedTuple):
-    """What a round was: rows, labels, the most rows of one cell, its largest and smallest step; the bound after."""
+    """Rows, labels, the most rows of one cell, the largest and smallest step, and the bound after the round."""
 
     rows: int
     labels: int
@@ -79,8 +80,8 @@ class Round(NamedTuple):
 
 def check_layer(layer: Any) -> None:
     """Refuse a layer whose postings are not sums over disjoint parameters with one step for a round."""
-    known = type(layer) is Debiaser and type(layer.internals.rule) is Descent
-    if not known or type(layer.internals.rule.schedule) is not Constant or layer.penalty is not None:
+    plain = type(layer) is Debiaser and type(layer.internals.rule) is Descent and layer.penalty is None
+    if not plain or type(layer.internals.rule.schedule) is not Constant:
         raise BadInput(
             "rounds are for a Debiaser with a given eta, link identity, logit or shift, and no penalty; "
             "give such as gradeq.Debiaser(eta=0.05)"
@@ -92,47 +93,42 @@ def check_layer(layer: Any) -> None:
 
 
 def served(layer: Debiaser, base: Floats, groups: Mapping[str, Iterable[object]] | None = None) -> Floats:
-    """What is served for rows from the state as it is; the layer stays as it was."""
-    own = layer.copy()
-    nothing = np.full(len(base), np.nan)
-    return np.asarray(own.run(base, nothing, **({} if groups is None else {"groups": groups})).served)
+    """What the layer serves for these rows; the layer does not change."""
+    return np.asarray(layer.copy().run(base, groups=cast(Any, groups)).served)
 
 
 def part_of(
     layer: Debiaser, base: Floats, labels: Floats, groups: Mapping[str, Iterable[object]] | None = None
 ) -> tuple[Floats, Part]:
-    """What is served for these rows, and what their labels add; a missing label is nan."""
-    shown = served(layer, base, groups)
+    """What is served for these rows, and the sums of their labels; a missing label is nan."""
+    values = served(layer, base, groups)
     y = layer.label_column(labels, len(base))
-    heard = np.flatnonzero(~np.isnan(y))
-    names, at = names_of(layer, len(base), groups)
-    table = accounts(layer, np.asarray(base, dtype=float)[heard], shown[heard], y[heard])
+    labelled = np.flatnonzero(~np.isnan(y))
+    names, codes = names_of(layer, len(base), groups)
+    table = accounts(layer, np.asarray(base, dtype=float)[labelled], values[labelled], y[labelled])
     if not np.isfinite(np.delete(table, (LOW, HIGH), axis=1)).all():
-        raise BadInput("a label is so far from its prediction that its loss is no number; leave it out")
-    rows, counts = (np.bincount(own, minlength=len(names)).tolist() for own in (at, at[heard]))
-    sums = [exact_sums(table[:, c], at[heard], len(names)) for c in ADDED]
-    low, high = np.full(len(names), math.inf), np.full(len(names), -math.inf)
-    np.minimum.at(low, at[heard], table[:, LOW])
-    np.maximum.at(high, at[heard], table[:, HIGH])
-    ends = zip(low.tolist(), high.tolist(), strict=True)
-    each = zip(names, rows, counts, zip(*sums, strict=True), ends, strict=True)
-    return shown, {name: RoundSums(n, m, own, 0, *end) for name, n, m, own, end in each}
+        raise BadInput("a label is so far from its prediction that its loss is not a number; leave it out")
+    places, count = codes[labelled], len(names)
+    sums = zip(*(exact_sums(table[:, c], places, count) for c in ADDED), strict=True)
+    low, high = np.full(count, math.inf), np.full(count, -math.inf)
+    np.minimum.at(low, places, table[:, LOW])
+    np.maximum.at(high, places, table[:, HIGH])
+    rows, counts = (np.bincount(column, minlength=count).tolist() for column in (codes, places))
+    each = zip(rows, counts, sums, [0] * count, low.tolist(), high.tolist(), strict=True)
+    return values, {name: RoundSums(*fields) for name, fields in zip(names, each, strict=True)}
 
 
 def names_of(layer: Debiaser, n: int, groups: Mapping[str, Iterable[object]] | None) -> tuple[list[str], Ints]:
     if not layer.internals.names.groups:
         return [layer.internals.names.row(None)[0].names[0]], np.zeros(n, dtype=np.int64)
     (column,) = layer.internals.names.groups
-    values = list((groups or {})[column])
-    found: dict[str, int] = {}
-    at = np.empty(n, dtype=np.int64)
-    for i, value in enumerate(values):
-        name = layer.internals.names.row({column: value})[0].names[0]
-        at[i] = found.setdefault(name, len(found))
-    return list(found), at
+    codes: dict[str, int] = {}
+    each = (layer.internals.names.row({column: value})[0].names[0] for value in (groups or {})[column])
+    at = np.fromiter((codes.setdefault(name, len(codes)) for name in each), np.int64, n)
+    return list(codes), at
 
 
-def accounts(layer: Debiaser, base: Floats, shown: Floats, y: Floats) -> Floats:
+def accounts(layer: Debiaser, base: Floats, values: Floats, y: Floats) -> Floats:
     """The account of each label alone, row by row, computed by the rule."""
     n = len(y)
     if not n:
@@ -141,65 +137,61 @@ def accounts(layer: Debiaser, base: Floats, shown: Floats, y: Floats) -> Floats:
     state.grow(n)
     places = [Place((i,), (i,), 0, 0) for i in range(n)]
     ones, row = np.ones(n), Row(("",), (1.0,))
-    own = Entries(
-        places, [row] * n, base, shown, base, y, [()] * n, ones, ones, ones, ones, ones, ones, [(1,)] * n
+    entries = Entries(
+        places, [row] * n, base, values, base, y, [()] * n, ones, ones, ones, ones, ones, ones, [(1,)] * n
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # of losses: squares of anything
-        layer.internals.rule.account(state, own)
+        layer.internals.rule.account(state, entries)
     table: Floats = state.view("sums").reshape(n, COLUMNS).copy()
     return table
 
 
 def together(one: Part, other: Part) -> Part:
-    found = dict(one)
-    for name, own in other.items():
-        found[name] = found[name].plus(own) if name in found else own
-    return found
+    nothing = RoundSums()
+    return {name: one.get(name, nothing).plus(other.get(name, nothing)) for name in {**one, **other}}
 
 
 def posted(layer: Debiaser, sums: Part, part: Part) -> tuple[Debiaser, Part, Round]:
-    """The layer and the sums of all rounds once a round is posted, and what it was; what was given stays as it was.
+    """The layer and the sums of all rounds after this round, and the round itself; the arguments do not change.
 
-    ``sums`` are those that the last round gave, none for a fresh layer. Names come in the order of the alphabet.
+    ``sums``: those after the last round, empty for a fresh layer. New names are entered in alphabetical order.
     """
     new = layer.copy()
     state, flight = new.internals.state, new.internals.lateness
-    total = sum(own.rows for own in part.values())
-    labels, steps, done = sum(own.labels for own in part.values()), [], dict(sums)
+    total, labels = sum(added.rows for added in part.values()), sum(added.labels for added in part.values())
+    steps, after = [], dict(sums)
     state.number += total
     for name in sorted(part):
-        own = part[name]
+        added = part[name]
+        count = float(added.labels)
         place = new.internals.enter(Row((name,), (1.0,)))
         (cell,) = place.cells
-        state.rows[cell] += own.rows
-        if not own.labels:
-            done[name] = done.get(name, RoundSums()).plus(own)
-            continue
-        eta = step_of(new, cell, own.rows)
-        flight.follow(state, place.params, eta, 1.0, float(own.labels))
-        held = float(own.labels) if eta < new.internals.rule.schedule.step(1) else 0.0
-        waited = (float(own.labels) * (total - 1.0), total - 1.0)
-        flight.record_stats(state, LabelStats(eta, eta, held, 1.0, float(own.rows), *waited, eta), 1.0, 1.0)
-        linger(new, cell, own.rows, own.labels)
-        moved = exact(eta) * own.added[ADDED.index(GRADIENT)]
-        done[name] = done.get(name, RoundSums()).plus(copy_with(own, moved=moved))
-        enter(new, cell, done[name], eta)
-        steps.append(eta)
+        state.rows[cell] += added.rows
+        if added.labels:
+            eta = step_of(new, cell, added.rows)
+            flight.follow(state, place.params, eta, 1.0, count)
+            capped_labels = count if eta < new.internals.rule.schedule.step(1) else 0.0
+            delays = (count * (total - 1.0), total - 1.0)
+            stats = LabelStats(eta, eta, capped_labels, 1.0, float(added.rows), *delays, eta)
+            flight.record_stats(state, stats, 1.0, 1.0)
+            note_lateness(new, cell, added.rows, added.labels)
+            added = copy_with(added, moved=exact(eta) * added.added[ADDED.index(GRADIENT)])
+        after[name] = after.get(name, RoundSums()).plus(added)
+        if added.labels:
+            enter(new, cell, after[name], eta)
+            steps.append(eta)
     if labels:
         if hasattr(state, "total"):
-            whole = RoundSums()
-            for own in done.values():
-                whole = whole.plus(own)
-            write(state.view("total"), whole)
+            write(state.view("total"), reduce(RoundSums.plus, after.values()))
         state.facts[fact.POSTED] += labels
         hear(state.silence, float(state.number))
-    most = max((own.rows for own in part.values()), default=0)
+    most = max((added.rows for added in part.values()), default=0)
     ends = (max(steps, default=0.0), min(steps, default=0.0))
-    return new, done, Round(total, labels, most, *ends, new.equilibrium().bound)
+    return new, after, Round(total, labels, most, *ends, new.equilibrium().bound)
 
 
 def step_of(layer: Debiaser, cell: int, late: int) -> float:
-    """The step of all labels of a cell in a round: none of them is later than its rows there."""
+    """The step of all labels of a cell in a round: no label is later than the rows of its cell."""
     known, eta = layer.internals.state.late, layer.internals.rule.schedule.step(1)
     if layer.internals.lateness.limit is None:
         return float(eta)
@@ -207,7 +199,7 @@ def step_of(layer: Debiaser, cell: int, late: int) -> float:
     return float(capped(eta, layer.internals.lateness.limit, 1.0, peak, peak, 1.0))
 
 
-def linger(layer: Debiaser, cell: int, late: int, labels: int) -> None:
+def note_lateness(layer: Debiaser, cell: int, late: int, labels: int) -> None:
     """Note the lateness of these labels, epoch by epoch."""
     state, at = layer.internals.state, cell * LATENESS
     if not len(state.late):
@@ -215,26 +207,24 @@ def linger(layer: Debiaser, cell: int, late: int, labels: int) -> None:
             return
         layer.internals.lateness.start_lateness(state, (cell,))
     while labels:
-        left = max(1, math.ceil(state.late[at + LENGTH] - state.late[at + COUNT]))
-        some = min(left, labels)
-        state.late[at + COUNT] += some - 1.0
+        in_epoch = min(labels, max(1, math.ceil(state.late[at + LENGTH] - state.late[at + COUNT])))
+        state.late[at + COUNT] += in_epoch - 1.0
         note(state.late, at, float(late))
-        labels -= some
+        labels -= in_epoch
 
 
-def enter(layer: Debiaser, cell: int, own: RoundSums, eta: float) -> None:
+def enter(layer: Debiaser, cell: int, sums: RoundSums, eta: float) -> None:
     account = layer.internals.state.view("sums")[cell * COLUMNS : (cell + 1) * COLUMNS]
-    write(account, own)
+    write(account, sums)
     u = -float(account[MOVED])
     rule = layer.internals.rule
-    if isinstance(rule, Descent) and rule.ranged and abs(u) > NEAR * max(abs(own.low), abs(own.high)):
+    if isinstance(rule, Descent) and rule.ranged and abs(u) > NEAR * max(abs(sums.low), abs(sums.high)):
         raise diverging(eta)
     layer.internals.state.u[cell] = u
 
 
-def write(account: Floats, own: RoundSums) -> None:
-    """The account that exact sums mean, each number rounded once."""
-    account[ROWS], account[LOW], account[HIGH] = own.labels, own.low, own.high
-    for c, units in zip(ADDED, own.added, strict=True):
-        account[c] = rounded(units)
-    account[MOVED] = own.moved / (1 << 2 * UNIT)
+def write(account: Floats, sums: RoundSums) -> None:
+    """Write exact sums to an account, each number rounded once."""
+    account[ROWS], account[LOW], account[HIGH] = sums.labels, sums.low, sums.high
+    account[list(ADDED)] = [rounded(units) for units in sums.added]
+    account[MOVED] = sums.moved / (1 << 2 * UNIT)

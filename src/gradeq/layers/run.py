@@ -1,10 +1,11 @@
-"""Whole columns through a layer: many predictions, many labels, or both in one pass; what such a pass gave."""
+"""Whole columns through a layer: many predictions, many labels, or both in one pass; and its result."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from gradeq.engine.players import Players
     from gradeq.layers.conformal import PredictionSet
     from gradeq.layers.elo import Elo
+    from gradeq.layers.internals import Internals
     from gradeq.layers.layer import Layer
     from gradeq.layers.predicting import Predicting
     from gradeq.ledger.pair_table import GamePairs
@@ -52,9 +54,10 @@ if TYPE_CHECKING:
     ColumnLayer = Predicting[float | tuple[float, ...] | PredictionSet]
 
 ServedColumn = TypeVar("ServedColumn", bound=ColumnLike, covariant=True)
+Reader = Callable[[Any], Mapping[str, float]]  # numbers of a layer by name
 POINTS = 200  # moments at which a trace reads the parameters
 HEAD = 5  # rows that a notebook shows
-TRACED = 10_000  # parameters; a longer state is not kept for a trace
+TRACED = 10_000  # parameters; a longer state is not copied for a trace
 OUTSIDE = "lies outside [0, 1]; a's score is 1 for a win, 0 for a loss, 0.5 for a tie"
 WORDS: dict[type[GradeqError], str] = {
     LabelConflict: "conflict",
@@ -82,24 +85,16 @@ class Run(Generic[ServedColumn]):
     """
 
     def __init__(
-        self,
-        served: ServedColumn,
-        values: FloatArray,
-        ran: Ran,
-        again: Callable[[Callable[[Any], Mapping[str, float]]], Trace],
-        columns: RowColumns | None = None,
+        self, served: ServedColumn, values: FloatArray, ran: Ran, path: Callable[[Reader], Trace], columns: RowColumns
     ) -> None:
-        self.served = served
-        self.values = values
+        self.served, self.values, self.columns = served, values, columns
         self.labelled, self.waiting, self.expired = len(ran.posts), ran.waiting, ran.expired
-        self.posts = ran.posts
-        self.weighed, self.capped = ran.weights, ran.capped
-        self.path = again  # any numbers of the layer over the run, read at the moments of ``trace``
-        self.columns = columns
+        self.posts, self.weighed, self.capped = ran.posts, ran.weights, ran.capped
+        self.path = path  # any numbers of the layer over the run, at the moments of ``trace``
         self._traces: dict[str, Trace] = {}
 
     def __repr__(self) -> str:
-        """How many rows, how many of them learned from, and what was served."""
+        """Number of rows and labels, and the type of what was served."""
         rows, kind = len(self.values), type(self.served).__name__
         late = f", {some(self.waiting, 'label')} waiting" if self.waiting else ""
         return f"Run of {some(rows, 'row')}, {self.labelled:,} labelled{late}; served: {kind}"
@@ -125,7 +120,7 @@ class Run(Generic[ServedColumn]):
 
     @property
     def weights(self) -> Trace:
-        """The old name of ``tracker_weights``; it goes with the next version."""
+        """Deprecated: use ``tracker_weights``. It will be removed in the next version."""
         warn_deprecated("Run.weights", "tracker_weights")
         return self.tracker_weights
 
@@ -153,8 +148,8 @@ class EloRun(Run[ServedColumn]):
 
 
 @dataclass(frozen=True)
-class Start:
-    """What a trace of a run starts from."""
+class StartOfRun:
+    """The parts of a layer before a run, for its trace."""
 
     state: State
     waiting: list[WaitingLabel]
@@ -162,17 +157,15 @@ class Start:
     rule: Rule
 
 
-def start_of(layer: Layer, times: Cells | None) -> Start | None:
+def start_of(layer: Layer, times: Cells | None) -> StartOfRun | None:
     parts = layer.internals
     if parts.names.count > TRACED:
         return None
-    return Start(parts.state.copy(), carried_over(parts.tickets, times), parts.frozen, parts.rule)
+    return StartOfRun(parts.state.copy(), carried_over(parts.tickets, times), parts.frozen, parts.rule)
 
 
-def traced(
-    layer: Layer, start: Start | None, columns: RowColumns, read: Callable[[Any], Mapping[str, float]]
-) -> Trace:
-    """Numbers of a layer at up to 200 moments of a run: it is run again in pieces, which are bit-for-bit the same."""
+def traced(layer: Layer, start: StartOfRun | None, columns: RowColumns, read: Reader) -> Trace:
+    """Numbers of a layer at up to 200 moments of a run, by running it again in pieces, bit for bit the same."""
     if layer.kind == "keyed":
         raise BadInput("a run over many keys keeps no trace; run one key by itself to see its path")
     if start is None:
@@ -190,8 +183,8 @@ def traced(
     for a, b in pairwise(cuts.tolist()):
         run_columns(parts.engine, in_order(columns, order[a:b])._replace(tickets=None))
         readings.append(dict(read(twin)))
-    named = list(readings[-1])
-    return Trace(cuts, named, np.array([[reading.get(name, 0.0) for name in named] for reading in readings]))
+    last = list(readings[-1])
+    return Trace(cuts, last, np.array([[reading.get(name, 0.0) for name in last] for reading in readings]))
 
 
 # Layers on top of a prediction
@@ -199,7 +192,7 @@ def traced(
 
 @dataclass(frozen=True)
 class InputColumns(Generic[Column]):
-    """The columns that a user gave to ``run`` or ``predict_many``; ``key``: the series of each row of a ``Keyed``."""
+    """The arguments of ``run`` or ``predict_many``; ``key``: the series of each row of a ``Keyed``."""
 
     predictions: Column
     labels: ColumnLike | None = None
@@ -222,51 +215,64 @@ class CheckedColumns(NamedTuple):
     label_times: Cells | None
 
 
-def checked(layer: ColumnLayer, given: InputColumns[Column]) -> CheckedColumns:
-    """Predictions, labels, weights, times and label times; a label that can never come is none."""
-    base = layer.prediction_column(given.predictions)
+def checked(layer: ColumnLayer, columns: InputColumns[Column]) -> CheckedColumns:
+    """Predictions, labels, weights, times and label times; a label that can never come is missing."""
+    base = layer.prediction_column(columns.predictions)
     n = len(base)
-    y = layer.label_column(given.labels, n)
+    y = layer.label_column(columns.labels, n)
     check.same_length(n, len(y), "labels")
-    w = None if given.weights is None else check.weights(given.weights, n)
-    when, due, never = check.clocks(given.times, given.label_times, n, layer.internals.tickets)
+    w = None if columns.weights is None else check.weights(columns.weights, n)
+    when, due, never = check.clocks(columns.times, columns.label_times, n, layer.internals.tickets)
     return CheckedColumns(base, np.where(never, np.nan, y) if never.any() else y, w, when, due)
 
 
-def run_layer(layer: ColumnLayer, given: InputColumns[Column]) -> Run[Column]:
-    """Check everything, then one pass; the layer is unchanged if anything is refused."""
-    parts, book, warnings = layer.internals, layer.internals.tickets, layer.internals.warnings
-    check.same_index(**vars(given))
-    base, y, w, when, due = checked(layer, given)
-    notices: list[str | None] = []
-    if not warnings.silent:
-        notices = [dated_before(when, due, y, book.clock), clocks_changed(when, book.clock)]
-    if book.maturity:
-        y, due = mature_columns(book, y, when, due, given.ids is not None)
-    rows = (len(base), *check.grouped(layer, base, given.groups, given.features))
-    series = () if given.key is None else (given.key,)
-    tickets = None if given.ids is None else RunTickets(checked_ids(book, given.ids, len(base)), y)
+def time_warnings(parts: Internals, when: Cells | None, due: Cells | None, y: Floats) -> list[str | None]:
+    kind = parts.tickets.clock
+    return [] if parts.warnings.silent else [dated_before(when, due, y, kind), clocks_changed(when, kind)]
+
+
+@contextmanager
+def counted_missing(book: TicketBook, when: Cells | None) -> Iterator[None]:
+    """Rows that are mature by the last of these times count as missing, unless the body raises."""
     missing = [] if when is None or not len(when) else book.count_missing(float(when.max()))
-    early, moved = copy(book.early), list[WaitingLabel]()
-    if when is not None:
-        due, moved = screen_columns(parts, base, y, w, when, due)
     try:
-        start = None if series else start_of(layer, when)
-        ran, columns = parts.run(
-            lambda: RowColumns(base, y, w, parts.names.columns(*series, *rows), when, due, tickets)
-        )
+        yield
     except Exception:
         book.reopen(missing)
-        book.hold(moved)
-        book.early = early
         raise
-    served = check.like(given.predictions, layer.displayed(base, ran.served))
+
+
+def run_layer(layer: ColumnLayer, inputs: InputColumns[Column]) -> Run[Column]:
+    """Check everything, then one pass; the layer is unchanged if anything is refused."""
+    parts, book, warnings = layer.internals, layer.internals.tickets, layer.internals.warnings
+    check.same_index(**vars(inputs))
+    base, y, w, when, due = checked(layer, inputs)
+    texts = time_warnings(parts, when, due, y)
+    if book.maturity:
+        y, due = mature_columns(book, y, when, due, inputs.ids is not None)
+    rows = (len(base), *check.grouped(layer, base, inputs.groups, inputs.features))
+    series = () if inputs.key is None else (inputs.key,)
+    tickets = None if inputs.ids is None else RunTickets(checked_ids(book, inputs.ids, len(base)), y)
+    with counted_missing(book, when):
+        early, moved = copy(book.early), list[WaitingLabel]()
+        if when is not None:
+            due, moved = screen_columns(parts, base, y, w, when, due)
+        start = None if series else start_of(layer, when)
+        try:
+            ran, columns = parts.run(
+                lambda: RowColumns(base, y, w, parts.names.columns(*series, *rows), when, due, tickets)
+            )
+        except Exception:
+            book.hold(moved)
+            book.early = early
+            raise
+    served = check.like(inputs.predictions, layer.displayed(base, ran.served))
     if not warnings.silent:
         warnings.say(None if book.early is None else book.early.warning)
         warnings.look(base, y)
         warnings.warn()
         warnings.weigh(parts)
-        for text in notices:
+        for text in texts:
             warnings.say(text)
     return Run(served, ran.served, ran, partial(traced, layer, start, columns), columns)
 
@@ -283,49 +289,45 @@ def checked_ids(book: TicketBook, ids: ColumnLike | None, n: int) -> list[Id | N
     return new_ids(book, cells)
 
 
-def serve_many(layer: ColumnLayer, given: InputColumns[Column]) -> Column:
-    """Check everything, then serve all rows in one pass; every ticket is kept. Refused means unchanged.
+def serve_many(layer: ColumnLayer, inputs: InputColumns[Column]) -> Column:
+    """Check everything, then serve all rows in one pass and keep every ticket; the layer is unchanged if refused.
 
-    A frame with a column ``prediction`` may hold all other columns under their own names (weight, id, time, key) and
+    A frame with a column ``prediction`` may have the other columns too (weight, id, time, key, groups, features) and
     comes back with what was served.
     """
     parts, book = layer.internals, layer.internals.tickets
-    frame = frame_with(given.predictions, "prediction")
+    frame = frame_with(inputs.predictions, "prediction")
     if frame is not None:
-        given = from_frame(layer, frame, given)
-    check.same_index(**vars(given))
-    base = layer.prediction_column(given.predictions)
+        inputs = from_frame(layer, frame, inputs)
+    check.same_index(**vars(inputs))
+    base = layer.prediction_column(inputs.predictions)
     n = len(base)
-    groups, features = check.grouped(layer, base, given.groups, given.features)
-    weights = None if given.weights is None else check.weights(given.weights, n)
-    series = () if given.key is None else (given.key,)
+    groups, features = check.grouped(layer, base, inputs.groups, inputs.features)
+    weights = None if inputs.weights is None else check.weights(inputs.weights, n)
+    series = () if inputs.key is None else (inputs.key,)
     if layer.kind == "keyed" and not series:
         raise BadInput("predict_many needs key: the column that says to which series a row belongs")
-    tickets = RunTickets(checked_ids(book, given.ids, n), np.full(n, math.nan))
+    tickets = RunTickets(checked_ids(book, inputs.ids, n), np.full(n, math.nan))
     when = None
-    if given.times is not None:
-        when = check.times(given.times, n, "times", book).values
+    if inputs.times is not None:
+        when = check.times(inputs.times, n, "times", book).values
         tickets = copy_with(tickets, times=[float(time) for time in when.tolist()])
     elif book.maturity:
         raise BadInput("a layer with maturity needs times: when each row was served")
     when = when if book.maturity else None  # labels become due between the rows
-    replaced = replaced_singles(book, tickets, given.key)
+    replaced = replaced_singles(book, tickets, inputs.key)
 
     def row_columns() -> RowColumns:
         placed = parts.names.columns(*series, n, groups, features)
         return RowColumns(base, tickets.labels, weights, placed, when, tickets=tickets)
 
-    missing = [] if when is None or not n else book.count_missing(float(when.max()))
-    try:
+    with counted_missing(book, when):
         ran, _ = parts.run(row_columns)
-    except Exception:
-        book.reopen(missing)
-        raise
     for key in replaced:
         book.replace_single(key)
     served = layer.displayed(base, ran.served)
     if frame is None:
-        return check.like(given.predictions, served)
+        return check.like(inputs.predictions, served)
     table = served[:, None] if served.ndim == 1 else served
     names = served_names(layer, table.shape[1])
     return cast(Column, check.with_columns(frame, dict(zip(names, table.T, strict=True))))
@@ -333,12 +335,12 @@ def serve_many(layer: ColumnLayer, given: InputColumns[Column]) -> Column:
 
 def replaced_singles(book: TicketBook, tickets: RunTickets, key: ColumnLike | None) -> list[str | None]:
     """The keys whose open prediction without an id a batch replaces; None for a layer without keys."""
-    waiting = [key for key in book.singles if book.single(key) is not None]
-    if not waiting:
+    replaced = [key for key in book.singles if book.single(key) is not None]
+    if not replaced:
         return []
     keys = [None] * len(tickets.ids) if key is None else map(name_of, check.cells(key, "key"))
-    coming = {key for key, id in zip(keys, tickets.ids, strict=False) if id is None}
-    replaced = [key for key in waiting if key in coming]
+    without_id = {key for key, id in zip(keys, tickets.ids, strict=False) if id is None}
+    replaced = [key for key in replaced if key in without_id]
     if replaced and not book.replaced:
         warn_replaced(replaced[0])
     return replaced
@@ -351,18 +353,18 @@ def frame_with(value: object, column: str) -> nw.DataFrame[Any] | None:
     return frame if column in frame.columns else None
 
 
-def from_frame(layer: ColumnLayer, frame: nw.DataFrame[Any], given: InputColumns[Column]) -> InputColumns[Any]:
-    """The columns of a frame; what was given beside it comes first."""
+def from_frame(layer: ColumnLayer, frame: nw.DataFrame[Any], inputs: InputColumns[Column]) -> InputColumns[Any]:
+    """The columns of a frame, except those that were passed as arguments."""
     columns: dict[str, object] = {"predictions": frame["prediction"].to_native()}
     names = {"weights": "weight", "ids": "id", "times": "time"} | ({"key": "key"} if layer.kind == "keyed" else {})
     for field, name in names.items():
-        if getattr(given, field) is None and name in frame.columns:
+        if getattr(inputs, field) is None and name in frame.columns:
             columns[field] = frame[name].to_native()
     for field in ("groups", "features"):
-        own = [name for name in getattr(layer.internals.names, field) if name in frame.columns]
-        if getattr(given, field) is None and own:
-            columns[field] = {name: frame[name].to_native() for name in own}
-    return dataclasses.replace(given, **cast(Any, columns))
+        present = [name for name in getattr(layer.internals.names, field) if name in frame.columns]
+        if getattr(inputs, field) is None and present:
+            columns[field] = {name: frame[name].to_native() for name in present}
+    return dataclasses.replace(inputs, **cast(Any, columns))
 
 
 def served_names(layer: Layer, width: int) -> list[str]:
@@ -373,9 +375,9 @@ def served_names(layer: Layer, width: int) -> list[str]:
     return names if width == len(names) and layer.pattern.kind != "interval" else ["lower", "upper"]
 
 
-def answer_many(verb: Callable[..., str], labels: Column, given: Mapping[str, ColumnLike | None]) -> Column:
-    """The outcome of every label, in the form of the labels; ``given``: columns of further arguments of the verb."""
-    frame, column, others = frame_with(labels, "label"), cast(object, labels), dict(given)
+def answer_many(verb: Callable[..., str], labels: Column, options: Mapping[str, ColumnLike | None]) -> Column:
+    """The outcome of every label, in the form of the labels; ``options``: columns of other arguments of the verb."""
+    frame, column, others = frame_with(labels, "label"), cast(object, labels), dict(options)
     if frame is not None:
         column = frame["label"].to_native()
         for name in others:
@@ -383,21 +385,20 @@ def answer_many(verb: Callable[..., str], labels: Column, given: Mapping[str, Co
                 others[name] = frame[name].to_native()
     check.same_index(labels=column, **others)
     rows = check.cells(column, "labels")
-    cells = {name: check.cells(own, name) for name, own in others.items() if own is not None}
-    for name, own in cells.items():
-        if len(own) != len(rows):
-            raise BadInput(f"{name} has {len(own)} rows, labels have {len(rows)}; give columns of one length")
+    cells = {name: check.cells(other, name) for name, other in others.items() if other is not None}
+    for name, other in cells.items():
+        if len(other) != len(rows):
+            raise BadInput(f"{name} has {len(other)} rows, labels have {len(rows)}; give columns of one length")
     outcomes = []
-    for k, y in enumerate(rows):
-        arguments = {name: own[k] for name, own in cells.items()}
-        outcomes.append(outcome_of(partial(verb, y, **arguments)))
+    for y, *values in zip(rows, *cells.values(), strict=True):
+        outcomes.append(outcome_of(partial(verb, y, **dict(zip(cells, values, strict=True)))))
     if frame is not None:
         return cast(Column, check.with_columns(frame, {"outcome": outcomes}))
     return check.like(labels, np.array(outcomes, dtype=object))
 
 
 def outcome_of(verb: Callable[[], str]) -> str:
-    """What became of a label: what the verb says, or the refusal as one word; others are raised."""
+    """The outcome of a label: that of the verb, or its refusal as one word; other errors are raised."""
     try:
         return verb()
     except (LabelConflict, UnknownTicket, ExpiredTicket, BadInput) as refusal:
@@ -409,7 +410,7 @@ def outcome_of(verb: Callable[[], str]) -> str:
 
 @dataclass(frozen=True)
 class GameColumns:
-    """The columns that a user gave to ``Elo.run``."""
+    """The arguments of ``Elo.run``."""
 
     a: ColumnLike
     b: ColumnLike
@@ -421,22 +422,20 @@ class GameColumns:
     ids: ColumnLike | None = None
 
 
-def run_elo(elo: Elo, given: GameColumns, skip_self: bool) -> EloRun[ColumnLike]:
+def run_elo(elo: Elo, inputs: GameColumns, skip_self: bool) -> EloRun[ColumnLike]:
     """Check everything, then one pass; the layer is unchanged if anything is refused."""
     parts, warnings, book = elo.internals, elo.internals.warnings, elo.internals.tickets
-    check.same_index(**vars(given))
-    players = two_columns(given.a, given.b)
+    check.same_index(**vars(inputs))
+    players = two_columns(inputs.a, inputs.b)
     n = len(players[0].codes)
-    y = scores(given.score, n)
-    w = None if given.weights is None else check.weights(given.weights, n)
-    h = sides(elo, given.home, n)
-    when, due, never = check.clocks(given.times, given.label_times, n, book, "game")
-    notices: list[str | None] = []
-    if not warnings.silent:
-        notices = [dated_before(when, due, y, book.clock), clocks_changed(when, book.clock)]
-    if (due is not None or given.ids is not None) and elo.proximal is not None:
+    y = scores(inputs.score, n)
+    w = None if inputs.weights is None else check.weights(inputs.weights, n)
+    h = sides(elo, inputs.home, n)
+    when, due, never = check.clocks(inputs.times, inputs.label_times, n, book, "game")
+    texts = time_warnings(parts, when, due, y)
+    if (due is not None or inputs.ids is not None) and elo.proximal is not None:
         raise BadInput(NOT_LATE)
-    ids = None if given.ids is None else checked_ids(book, given.ids, n)
+    ids = None if inputs.ids is None else checked_ids(book, inputs.ids, n)
     rows: Ints | None = None  # those that are games; None: all of them
     ties = 0
 
@@ -467,10 +466,10 @@ def run_elo(elo: Elo, given: GameColumns, skip_self: bool) -> EloRun[ColumnLike]
         values = np.full(n, np.nan)
         values[rows] = ran.served
         ran = copy_with(ran, posts=rows[ran.posts])
-    served = check.like(given.a if given.score is None else given.score, values)
-    run = EloRun(served, values, ran, partial(traced, elo, start, columns))
+    served = check.like(inputs.a if inputs.score is None else inputs.score, values)
+    run = EloRun(served, values, ran, partial(traced, elo, start, columns), columns)
     run.ties, run.skipped = ties, n - len(columns.base)
-    for text in notices:
+    for text in texts:
         warnings.say(text)
     warnings.weigh(parts)
     return run
@@ -478,9 +477,9 @@ def run_elo(elo: Elo, given: GameColumns, skip_self: bool) -> EloRun[ColumnLike]
 
 def two_columns(a: ColumnLike, b: ColumnLike) -> list[Codes]:
     players = [check.player_codes(column, f"player {what}") for column, what in ((a, "a"), (b, "b"))]
-    one, two = (len(own.codes) for own in players)
-    if one != two:
-        raise BadInput(f"a has {one} rows, b has {two}; give columns of one length")
+    first, second = (len(column.codes) for column in players)
+    if first != second:
+        raise BadInput(f"a has {first} rows, b has {second}; give columns of one length")
     return players
 
 
@@ -495,22 +494,22 @@ def games(names: Players, players: list[Codes], skip_self: bool) -> tuple[GamePa
     """The players of each game, entered if new, and which rows are games (None: all of them)."""
     mark = names.mark()
     pairs = names.entered(players)
-    alone = pairs.a == pairs.b
-    if not alone.any():
+    same = pairs.a == pairs.b
+    if not same.any():
         return pairs, None
-    row = int(np.argmax(alone))
+    row = int(np.argmax(same))
     if not skip_self:
         raise BadInput(
             f"row {row}: player {names.names[pairs.a[row]]!r} cannot play itself "
-            f"({int(alone.sum())} such rows); drop it, or use skip_self"
+            f"({int(same.sum())} such rows); drop it, or use skip_self"
         )
-    rows = np.flatnonzero(~alone)
-    names.forget(mark)  # who plays nobody else is no player
+    rows = np.flatnonzero(~same)
+    names.forget(mark)  # a player without other games is not entered
     return names.entered([(codes[rows], labels) for codes, labels in players]), rows
 
 
 def sides(elo: Elo, home: ColumnLike | None, n: int) -> Floats | None:
-    """Where the first side is in each game; None where it has no parameter."""
+    """The side of a in each game (1: at home, -1: away); None without a home advantage."""
     if not elo.internals.names.home:
         if home is not None:
             raise BadInput("this Elo has no advantage of the first side; use home_advantage=True")

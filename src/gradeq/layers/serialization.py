@@ -11,6 +11,8 @@ import re
 import sys
 from array import array
 from collections.abc import Callable, Iterator
+from functools import cache
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from gradeq import losses, penalties, schedules
@@ -43,18 +45,19 @@ _PARTS = {
 }
 
 
-def layer_json(layer: Layer) -> Iterator[str]:
-    """A layer as one line of canonical JSON with its checksum, yielded in pieces.
+@cache
+def arguments(layer_type: type[Layer]) -> tuple[str, ...]:
+    return tuple(signature(layer_type).parameters)
 
-    The full text is never in memory, even with a million keys.
-    """
+
+def layer_json(layer: Layer) -> Iterator[str]:
+    """A layer as one line of canonical JSON with its checksum, in pieces: even a million keys need little memory."""
     parts = layer.internals
     closed = parts.tickets.closed
     for id, posting in closed.items():
         closed[id] = judged(parts.rule, posting)
-    sums = {"columns": parts.state.saved(), "tickets": parts.tickets.state()}
-    history = {"frozen": parts.frozen, "log": parts.log} | parts.revisions.state()
-    state = parts.names.state() | sums | history
+    state = parts.names.state() | {"columns": parts.state.saved(), "tickets": parts.tickets.state()}
+    state |= {"frozen": parts.frozen, "log": parts.log} | parts.revisions.state()
     return dump(layer.kind, saved_settings(layer.settings), state)
 
 
@@ -90,12 +93,13 @@ def load(text: str | bytes) -> tuple[str, Saved, Saved]:
     form, version = body["format"], body.get("gradeq")
     if form != FORMAT or isinstance(form, bool):
         by = f"written by gradeq {version}, " if isinstance(version, str) else ""
-        earlier = isinstance(form, int) and not isinstance(form, bool) and 0 < form < FORMAT
+        if type(form) is int and 0 < form < FORMAT:
+            raise StateError(
+                f"the state was {by}format {form}; gradeq {__version__} reads only format {FORMAT}; "
+                "keep using that version, or start a new state"
+            )
         raise StateError(
-            f"the state was {by}format {form}; gradeq {__version__} reads only format {FORMAT}; "
-            "keep using that version, or start a new state"
-            if earlier
-            else f"the state was {by}format {form!r}, which gradeq {__version__} does not know ({FORMAT}); "
+            f"the state was {by}format {form!r}, which gradeq {__version__} does not know ({FORMAT}); "
             "upgrade gradeq to read it"
         )
     digest = body.pop("sha256")
@@ -109,7 +113,7 @@ def load(text: str | bytes) -> tuple[str, Saved, Saved]:
 
 
 def has_valid_checksum(text: str | bytes) -> bool:
-    """Whether the checksum matches the text as it stands, so that it can be parsed without encoding it again."""
+    """Whether the checksum matches the text itself, so that it need not be encoded again."""
     try:
         text = text if isinstance(text, str) else text.decode()
         stored = SHA256.search(text)
@@ -265,23 +269,24 @@ def saved_settings(settings: Saved) -> Saved:
 
 def restore(layer: Layer, state: Saved) -> None:
     """Restore a saved state into a new layer, and check that it is consistent."""
-    names, columns, book = layer.internals.names, layer.internals.state, layer.internals.tickets
+    parts = layer.internals
+    names, columns, book = parts.names, parts.state, parts.tickets
     renamed = names.restore(state)
     columns.restore(state["columns"], names.count, names.keys)
-    check_columns(columns, layer.internals.rule)
-    if weighed_otherwise(columns, layer.internals.rule.stride):
+    check_columns(columns, parts.rule)
+    if weighed_otherwise(columns, parts.rule.stride):
         columns.add_column("mean_weight")
         columns.add_column("weighed")
     book.restore(state["tickets"])
     book.branches.restore(state["tickets"], columns.number)
     if any(renamed):
         book.rename(renamed.row)
-    check_book(book, layer.internals.rule, names, columns, layer.validate_label)
+    check_book(book, parts.rule, names, columns, layer.validate_label)
     if not isinstance(state["frozen"], bool):
         raise StateError(f"the state is damaged: frozen is {state['frozen']!r}")
-    layer.internals.frozen = state["frozen"]
-    layer.internals.revisions.restore(state, names.count, layer.internals.rule.width)
-    layer.internals.log = [(str(what), int(at)) for what, at in state["log"]]
+    parts.frozen = state["frozen"]
+    parts.revisions.restore(state, names.count, parts.rule.width)
+    parts.log = [(str(what), int(at)) for what, at in state["log"]]
 
 
 def check_same_settings(layer: Layer, other: Layer) -> None:
@@ -291,10 +296,8 @@ def check_same_settings(layer: Layer, other: Layer) -> None:
     # A default step follows from the other settings, so those are compared first.
     for name in sorted(mine, key=lambda name: name in ("eta", "schedule")):
         if mine[name] != theirs.get(name):
-            was, now = (
-                format_span(value) if name in ("ttl", "maturity") else repr(value)
-                for value in (theirs.get(name), mine[name])
-            )
+            show = format_span if name in ("ttl", "maturity") else repr
+            was, now = show(theirs.get(name)), show(mine[name])
             raise OtherSettings(
                 f"the state was made with {name}={was}, this run has {now}; "
                 "use the same settings, or another state file",
@@ -305,14 +308,13 @@ def check_same_settings(layer: Layer, other: Layer) -> None:
 def constructor_call(layer: Layer) -> str:
     """The Python expression that makes the layer, without defaults: Keyed(Debiaser(eta=0.1))."""
     keyed = layer.pattern is not layer
-    settings = {"pool": layer.settings.get("pool", False)} if keyed else layer.settings
-    arguments = [constructor_call(layer.pattern)] if keyed else []
-    for name, value in settings.items():
-        if value in (None, [], (), False) or name in ("late_cap", "in_flight"):
+    texts = [constructor_call(layer.pattern)] if keyed else []
+    for name, value in layer.settings.items():
+        if value in (None, [], (), False) or name in ("late_cap", "in_flight") or (keyed and name != "pool"):
             continue
         span = as_span(value) if name in ("ttl", "maturity") else None  # spans of dates are stored in nanoseconds
-        arguments.append(f"{name}={(value if span is None else span)!r}")
-    return f"{type(layer).__name__}({', '.join(arguments)})"
+        texts.append(f"{name}={(value if span is None else span)!r}")
+    return f"{type(layer).__name__}({', '.join(texts)})"
 
 
 def layer_repr(layer: Layer) -> str:

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from gradeq.equilibrium import Equilibrium
     from gradeq.inputs.column_types import ColumnLike
     from gradeq.layers.debiaser import Debiaser
-    from gradeq.layers.grouped import Grouped
+    from gradeq.layers.predicting import Grouped
     from gradeq.ledger.batch import Floats, Ints
 
 
 class Point(NamedTuple):
-    """What one step would have given: overall bias, the largest |bias| of a parameter over its own rows, the loss."""
+    """The result of one step: overall bias, the largest |bias| of a parameter over its rows, and the loss."""
 
     eta: float
     bias: float
@@ -45,9 +45,9 @@ StepPoint = TypeVar("StepPoint", bound="Point | EloPoint")
 
 @dataclass(frozen=True)
 class StepFrontier(Generic[StepPoint]):
-    """One point for each step, smallest step first, and for comparison what came without a layer (``raw``).
+    """One point for each step, smallest step first, and for comparison the raw predictions (``raw``).
 
-    In hindsight, on these same rows: it says what would have been, not what will be.
+    In hindsight, on these same rows: what would have been, not what will be.
     """
 
     points: tuple[StepPoint, ...]
@@ -86,37 +86,35 @@ def sweep(layer: Debiaser, etas: Sequence[float], columns: InputColumns[ColumnLi
     if len(steps) == 0 or not (np.isfinite(steps).all() and steps[0] > 0.0):
         raise BadInput(f"etas {list(etas)}: give at least one step, each positive and finite")
     fresh = type(layer)(**{**layer.settings, "eta": float(steps[-1]), "schedule": None})
-    given = checked(fresh, columns)
-    n, names, base = len(given.base), fresh.internals.names, given.base
+    base, y, weights, _, _ = checked(fresh, columns)
+    n, names = len(base), fresh.internals.names
     placed = names.columns(n, *grouped(fresh, base, columns.groups, columns.features))
     rows = placed.rows
-    w = fresh.internals.lateness.weigh_many(fresh.internals.state, names, placed.keys, given.weights)
+    w = fresh.internals.lateness.weigh_many(fresh.internals.state, names, placed.keys, weights)
     w = np.ones(n) if w is None else w
     size = names.size if placed.norms is None else placed.norms
     resized = too_large(fresh.internals.sizing, steps[-1], w, size)
     if np.any(resized) or fresh.link_name == "exp":
-        # Rows have steps or units of their own, so every step has to be run by itself.
+        # The step or unit differs from row to row, so every step needs a run.
         return sweep_runs(layer, steps.tolist(), columns)
     count, k = names.count, len(steps)
     u, errors, losses = np.zeros((k, count)), np.zeros(k), np.zeros(k)
     sparse = (*unsigned(rows.starts, rows.params), np.ascontiguousarray(rows.values))
-    arrays = (steps, base, given.labels, w, *sparse, u, errors, losses)
-    run_loop(swept, (fresh.link, Squared()), arrays, n * k)
-    weight = np.where(np.isnan(given.labels), 0.0, w)
-    error = np.nan_to_num(base - given.labels)
+    run_loop(swept, (fresh.link, Squared()), (steps, base, y, w, *sparse, u, errors, losses), n * k)
+    weight = np.where(np.isnan(y), 0.0, w)
+    error = np.nan_to_num(base - y)
     entries = np.repeat(np.arange(n), np.diff(rows.starts))
-    own = np.bincount(rows.params, weight[entries], count).astype(np.float64)
+    masses = np.bincount(rows.params, weight[entries], count).astype(np.float64)
     raw = np.bincount(rows.params, (error * weight)[entries] * rows.values, count)
-    own, total = np.where(own > 0.0, own, 1.0), float(weight.sum()) or 1.0
+    masses, total = np.where(masses > 0.0, masses, 1.0), float(weight.sum()) or 1.0
     # The sum of a parameter's gradients is its displacement over eta: no second sum is needed (prop:gd_simple).
-    worst = np.abs(u / steps[:, None] / own).max(axis=1)
+    worst = np.abs(u / steps[:, None] / masses).max(axis=1)
     points = tuple(
         Point(float(eta), float(e) / total, float(x), 2.0 * float(q) / total)
         for eta, e, x, q in zip(steps, errors, worst, losses, strict=True)
     )
     bias, square = float((error * weight).sum()) / total, float((error * weight * error).sum())
-    unmoved = Point(0.0, bias, float(np.abs(raw / own).max()), square / total)
-    return Frontier(points, unmoved, "squared error")
+    return Frontier(points, Point(0.0, bias, float(np.abs(raw / masses).max()), square / total), "squared error")
 
 
 def steps_of(etas: Sequence[float]) -> list[float]:
@@ -125,13 +123,12 @@ def steps_of(etas: Sequence[float]) -> list[float]:
 
 def sweep_runs(layer: Grouped[Any, Any], etas: Sequence[float], columns: InputColumns[ColumnLike]) -> Frontier:
     """Every step from a fresh start over the same rows, one run each: bias is coverage less level."""
-    points = []
+    results = []
     for eta in sorted(steps_of(etas)):
         fresh = type(layer)(**{**layer.settings, "eta": eta, "schedule": None})
         run_layer(fresh, columns)
-        result = fresh.equilibrium()
-        points.append((eta, result))
-    if not points:
+        results.append((eta, fresh.equilibrium()))
+    if not results:
         raise BadInput("etas: give at least one step")
 
     def point(eta: float, result: Equilibrium, when: str) -> Point:
@@ -139,15 +136,16 @@ def sweep_runs(layer: Grouped[Any, Any], etas: Sequence[float], columns: InputCo
         largest = max(biases, key=abs, default=0.0)
         return Point(eta, largest, abs(largest), getattr(result, f"loss_{when}"))
 
-    raw = point(0.0, points[0][1], "before")
-    return Frontier(tuple(point(eta, r, "after") for eta, r in points), raw, points[0][1].loss_name)
+    first = results[0][1]
+    points = tuple(point(eta, result, "after") for eta, result in results)
+    return Frontier(points, point(0.0, first, "before"), first.loss_name)
 
 
 FEW, MANY = 30, 100
 
 
 class EloPoint(NamedTuple):
-    """What one step would have given: log loss, and the |bias| of players with at least 30 (or 100) games.
+    """The result of one step: log loss, and the |bias| of players with at least 30 (or 100) games.
 
     ``worst`` is the largest and ``mean`` the mean over players with 30 games, ``mean_100`` over those with 100.
     """
@@ -183,7 +181,7 @@ class EloFrontier(StepFrontier[EloPoint]):
 def sweep_elo(
     etas: Sequence[float], a: ColumnLike, b: ColumnLike, score: ColumnLike, ties: str = "half"
 ) -> EloFrontier:
-    """One pass over the games for all constant steps; games against oneself and without a score are left out."""
+    """One pass over the games for all constant steps, without games against oneself or without a score."""
     steps = np.array(sorted(steps_of(etas)))
     if not len(steps):
         raise BadInput("sweep needs at least one step")
@@ -206,10 +204,10 @@ def sweep_elo(
     games = np.bincount(j, minlength=count) + np.bincount(k, minlength=count)
     wins = np.bincount(j, y, count) + np.bincount(k, 1.0 - y, count)
     losses = losses - 0.5 * np.log(likely)
-    own = np.maximum(games, 1)[:, None]
+    counts = np.maximum(games, 1)[:, None]
     # The sum of a player's gradients is the displacement over eta: no second sum is needed (result 8.5).
-    bias = np.abs(u) / (steps * own)
-    coin = np.abs(0.5 * games - wins)[:, None] / own
+    bias = np.abs(u) / (steps * counts)
+    coin = np.abs(0.5 * games - wins)[:, None] / counts
     mean_loss = losses / max(len(j), 1)
     points = tuple(
         point(float(eta), float(loss), bias[:, s], games)

@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 
 
 def advance(layer: Layer, now: float | None, serving: bool = False) -> int:
-    """Move the clock of a layer on: labels of rows that are mature by now are learned; how many there were.
+    """Learn the labels of rows that are mature by now, in the order in which they became due; returns how many.
 
-    In the order in which they became due. ``serving``: rows of this very time may still be served. Those that become
-    mature at this time are then left out: with dates, labels that come on the last day come after that day's rows
-    were served, and those that came before must not be learned without them.
+    ``serving``: rows of this same time may still be served, so labels that become due at this time are left out.
+    With dates, labels of the last day come after that day's rows were served, and earlier ones must wait for them.
     """
     if now is None:
         raise BadInput(
@@ -42,7 +41,7 @@ def advance(layer: Layer, now: float | None, serving: bool = False) -> int:
 
 
 def arrive(layer: Layer, opened: Opened, y: object, time: Moment | None) -> str | None:
-    """What becomes of a label that has come: ``waiting``, ``duplicate``, or None: it is to be learned now."""
+    """The outcome of a new label: ``waiting``, ``duplicate``, or None if it is to be learned now."""
     ticket, _, id, served_at = opened
     book = layer.internals.tickets
     if served_at is None:
@@ -64,7 +63,7 @@ def arrive(layer: Layer, opened: Opened, y: object, time: Moment | None) -> str 
         )
     if now is not None:
         advance(layer, now, serving=True)
-    if ticket[0] not in book.opened:  # it counts as missing_is by now, which is the same
+    if ticket[0] not in book.opened:  # it already counts as missing_is, which is the same label
         return "duplicate"
     if mature:
         return None
@@ -77,8 +76,8 @@ def mature_columns(
 ) -> tuple[Floats, Cells | None]:
     """Labels, and when each is learned: not before its row is mature.
 
-    ``tickets``: rows without a label wait for it beyond this run, so that only those count as missing that are older
-    than the maturity before its end.
+    ``tickets``: rows without a label wait for it beyond this run, so they only count as missing if they are mature by
+    its end.
     """
     assert book.maturity
     if times is None:
@@ -98,7 +97,7 @@ def mature_columns(
 
 
 def later(times: Cells, span: float) -> Cells:
-    """Times plus a span; whole numbers stop at the last one that there is."""
+    """times + span; integers saturate at int64."""
     if times.dtype.kind == "i" and not float(span).is_integer():
         times = finer(times)
     if times.dtype.kind != "i":
@@ -108,17 +107,15 @@ def later(times: Cells, span: float) -> Cells:
 
 
 def settle(layer: Layer, now: float, until: float | None = None) -> int:
-    """Post the waiting labels that are due by ``until`` (or ``now``), in the order of their times; how many.
+    """Post the waiting labels that are due by ``until`` (or ``now``), in the order of their times; returns how many.
 
-    What a run does before it serves a row of this time, so that a partition of a stream can be where the whole is
-    though its own rows ended earlier. For layers without a time to live, whose tickets do not expire.
+    A run does this before it serves a row of this time. It brings a partition of a stream to the time of the whole,
+    even if its last row is older.
     """
-    parts = layer.internals
-    book = parts.tickets
-    until = now if until is None else until
-    due = [own for own in book.due_by(until) if own.due <= until]
-    for own in sorted(due, key=lambda own: (own.due, own.ticket.number)):
-        learn_waiting(parts, own)
+    book, until = layer.internals.tickets, now if until is None else until
+    due = [label for label in book.due_by(until) if label.due <= until]
+    for label in sorted(due, key=lambda label: (label.due, label.ticket.number)):
+        learn_waiting(layer.internals, label)
     book.expire(now)
     return len(due)
 
@@ -130,14 +127,14 @@ def learn_waiting(parts: Internals, waiting: WaitingLabel) -> None:
         parts.tickets.shut(waiting.id, new(Posting, posting))
 
 
-LARGEST = 2**52  # floats tell whole numbers up to this, and halves between, apart
-PREFIX = 4096  # rows that are looked at first: most streams are settled by then
+LARGEST = 2**52  # up to this, floats have room for halves between integers
+PREFIX = 4096  # rows of the first check, which settles most streams
 
 
 def screen(layer: Layer, opened: Opened, y: Any) -> str | None:
-    """What became of a label that is held back (``waiting``) or was learned with others; None: learn it now."""
+    """The outcome of a label that may be held back: ``waiting``, ``applied``, or None if it is to be learned now."""
     parts = layer.internals
-    book, state, early = (parts.tickets, parts.state, parts.tickets.early)
+    book, state, early = parts.tickets, parts.state, parts.tickets.early
     assert early is not None
     if early.settled:
         return None
@@ -156,18 +153,18 @@ def screen(layer: Layer, opened: Opened, y: Any) -> str | None:
 
 
 def middle(f: object) -> float:
-    """A forecast; of several levels the one in the middle."""
+    """A forecast, or the middle one of several levels."""
     return float(f[len(f) // 2] if isinstance(f, (tuple, list)) else cast(float, f))
 
 
 class Arrivals(NamedTuple):
-    """Labels in the order in which they come, as columns.
+    """Labels in the order of their arrival, as columns.
 
-    ``place``: the row, or a label that waited before; ``number``: of its row; ``moment``: when it comes; ``served``:
-    how many rows were served by then.
+    ``source``: the row in this run, or the waiting label of an earlier one; ``number``: of its row; ``moment``: when
+    it comes; ``served``: how many rows were served by then.
     """
 
-    place: Cells
+    source: Cells
     number: Ints
     label: Floats
     forecast: Floats
@@ -178,7 +175,7 @@ class Arrivals(NamedTuple):
 def screen_columns(
     parts: Internals, base: Floats, y: Floats, weights: Floats | None, times: Cells, due: Cells | None
 ) -> tuple[Cells | None, list[WaitingLabel]]:
-    """When labels of a run are learned; those that waited before and are moved, as they were."""
+    """When the labels of a run are learned, and those of earlier runs whose time changes, as they were before."""
     book, early = parts.tickets, parts.tickets.early
     late = due is not None or bool(book.waiting)
     if early is None or early.settled or parts.frozen or not late:
@@ -210,79 +207,74 @@ def arrivals(
     """All labels that come before the last of these rows is served; ``columns``: forecasts, labels, weights."""
     f, y, weights = columns
     book, first, n = parts.tickets, int(parts.state.number), len(rows)
-    clock, wanted, label = times[rows], due[rows], y[rows]
+    clock, due, label = times[rows], due[rows], y[rows]
     learns = ~np.isnan(label) & (True if weights is None else weights[rows] > 0.0)
-    turn = np.maximum(np.arange(1, n + 1), np.searchsorted(clock, wanted, side="left"))
-    earlier = [own for own in book.waiting.values() if own.due != HELD]
-    before = due_times(earlier, wanted.dtype)
-    turns = np.searchsorted(clock, before, side="left")
-    if book.ttl is not None:  # a label that comes after its ticket has expired is none
-        served = np.array([own.time for own in earlier], dtype=clock.dtype)
+    turn = np.maximum(np.arange(1, n + 1), np.searchsorted(clock, due, side="left"))
+    earlier = [waiting for waiting in book.waiting.values() if waiting.due != HELD]
+    earlier_due = due_times(earlier, due.dtype)
+    earlier_turn = np.searchsorted(clock, earlier_due, side="left")
+    if book.ttl is not None:  # no label after its ticket has expired
+        served = np.array([waiting.time for waiting in earlier], dtype=clock.dtype)
         turn[turn > np.searchsorted(clock, clock + book.ttl, side="right")] = n
-        turns[turns > np.searchsorted(clock, served + book.ttl, side="right")] = n
-    came, old = np.flatnonzero(learns & (turn < n)), np.flatnonzero(turns < n)
-    waited = [earlier[k] for k in old]
-    number = np.concatenate([[own.ticket.number for own in waited], first + came + 1]).astype(int)
-    moment = np.concatenate([before[old], wanted[came]])
-    when = np.concatenate([turns[old], turn[came]])
-    each = np.lexsort((number, moment, when))
-    place = np.empty(len(each), dtype=object)
-    place[:] = [*waited, *rows[came].tolist()]
-    return Arrivals(
-        place[each],
-        number[each],
-        np.concatenate([[own.y for own in waited], label[came]])[each],
-        np.concatenate([[middle(own.ticket.base) for own in waited], f[rows[came]]])[each],
-        moment[each],
-        (first + when)[each],
-    )
+        earlier_turn[earlier_turn > np.searchsorted(clock, served + book.ttl, side="right")] = n
+    new_rows, old_rows = np.flatnonzero(learns & (turn < n)), np.flatnonzero(earlier_turn < n)
+    old = [earlier[k] for k in old_rows]
+    source = np.empty(len(old) + len(new_rows), dtype=object)
+    source[:] = [*old, *rows[new_rows].tolist()]
+    number = np.concatenate([[waiting.ticket.number for waiting in old], first + new_rows + 1]).astype(int)
+    y = np.concatenate([[waiting.y for waiting in old], label[new_rows]])
+    forecast = np.concatenate([[middle(waiting.ticket.base) for waiting in old], f[rows[new_rows]]])
+    moment = np.concatenate([earlier_due[old_rows], due[new_rows]])
+    when = np.concatenate([earlier_turn[old_rows], turn[new_rows]])
+    order = np.lexsort((number, moment, when))
+    return new(Arrivals, [column[order] for column in (source, number, y, forecast, moment, first + when)])
 
 
 def held_columns(parts: Internals, due: Cells, labels: Arrivals) -> tuple[Cells, list[WaitingLabel]]:
-    """The same where labels are held back, one after the other."""
+    """``screen_columns`` where labels are held back, one after the other."""
     book, early = parts.tickets, parts.tickets.early
     assert early is not None
     posted = int(parts.state.facts[fact.POSTED])
     waiting: dict[int, WaitingLabel | int] = {k: book.waiting[k] for k in book.held_back}
-    learned: list[tuple[WaitingLabel | int, int, float]] = []  # in this order: place, number, and when
+    learned: list[tuple[WaitingLabel | int, int, float]] = []  # in this order: source, number, and when
     labels = copy_with(labels, moment=finer(labels.moment))
     each = zip(*(column.tolist() for column in labels), strict=True)
-    for k, (place, number, label, forecast, when, served) in enumerate(each):
+    for k, (source, number, label, forecast, when, served) in enumerate(each):
         if early.settled:
             break
         if served > number:
             early.count(label, forecast, served, number, (posted + k).__float__)
         if early.since is None or served == number:
-            learned.append((place, number, when))
+            learned.append((source, number, when))
             continue
-        waiting[number] = place
+        waiting[number] = source
         ready = early.ready(number, served, waiting.__contains__, lambda: sorted(waiting))
         learned += [(waiting.pop(number), number, when) for number in ready]
     moved: list[WaitingLabel] = []
 
-    def put(place: WaitingLabel | int, when: float) -> None:
-        if isinstance(place, WaitingLabel):
-            moved.append(copy_with(place, due=when))
+    def put(source: WaitingLabel | int, when: float) -> None:
+        if isinstance(source, WaitingLabel):
+            moved.append(copy_with(source, due=when))
         else:
-            due[place] = when
+            due[source] = when
 
-    for place in waiting.values():
-        put(place, HELD)
+    for source in waiting.values():
+        put(source, HELD)
     following, last, at = math.nan, 0, 0.0
-    for place, number, when in reversed(learned):
+    for source, number, when in reversed(learned):
         # Labels of one moment are learned in the order of their numbers: an earlier moment if that is another.
         if when != following:
             at = when
         elif number >= last:  # the last number before, or the last nanosecond
             at = at - 1 if isinstance(at, int) else math.nextafter(at, -math.inf)
         following, last = when, number
-        put(place, at)
-    before = [book.waiting[own.ticket.number] for own in moved]
+        put(source, at)
+    before = [book.waiting[label.ticket.number] for label in moved]
     book.hold(moved)
     return due, before
 
 
 def finer(times: Cells) -> Cells:
-    """A copy in which there are moments between whole numbers; nanoseconds are fine enough."""
+    """A copy with room for moments between integers; nanoseconds are fine enough."""
     whole = times.dtype.kind == "i" and np.abs(times).max(initial=0) > LARGEST
     return times.copy() if whole else times.astype(float)

@@ -143,7 +143,7 @@ def series_story(
     def group(j: int) -> Group:
         entry = ranked.entry(j)
         cells: Sequence[Coordinate] = ()
-        if layer.internals.names.own.scalar and not table.relative:  # a row of the table is a series, not a group
+        if layer.internals.names.roster.scalar and not table.relative:  # a row of the table is a series, not a group
             cells = layer.equilibrium(table.keys[j]).coordinates
         bound, vacuous = joint_bound(cells, table.target)
         return Group(

@@ -12,9 +12,8 @@ from gradeq.errors import BadInput, GradeqError
 from gradeq.inputs.durations import NUMBERS
 from gradeq.layers.keyed import Keyed
 from gradeq.layers.layer import Layer
-from gradeq.layers.predicting import arguments
 from gradeq.layers.registry import KINDS, from_json, layer_class
-from gradeq.layers.serialization import plain
+from gradeq.layers.serialization import arguments, plain
 from gradeq.penalties import Lasso, Ridge
 from gradeq.schedules import Power, check_decay
 from gradeq.service.problems import with_article

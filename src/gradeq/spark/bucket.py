@@ -196,7 +196,7 @@ class Bucket:
             return
         names = self.layer.internals.names
         rows = codes = sorted(names.code(key) for key in self.touched)
-        if not names.own.scalar:
+        if not names.roster.scalar:
             rows = [row for row, (key, _) in enumerate(names.split()) if key in set(codes)]
         columns = {name: list(column) for name, column in key_table(self.layer).columns().items()}
         keys = columns.pop("key")

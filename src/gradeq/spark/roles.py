@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradeq import errors
 from gradeq.errors import BadInput, missing_extra
-from gradeq.layers.grouped import COLUMN as BIN
 from gradeq.layers.keyed import KINDS, Keyed
 from gradeq.layers.layer import Layer
+from gradeq.layers.predicting import COLUMN as BIN
 from gradeq.layers.run import served_names
 from gradeq.ledger import facts as fact
 
