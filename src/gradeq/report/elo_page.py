@@ -3,7 +3,7 @@
 import math
 
 from gradeq.certificates.figures import NO_GUARANTEE
-from gradeq.leaderboard.ranks import WITHIN
+from gradeq.leaderboard.ranks import WITHIN, Standing
 from gradeq.report import charts, method
 from gradeq.report.charts import (
     ChartSheet,
@@ -39,7 +39,7 @@ from gradeq.report.components import (
 from gradeq.report.group_tables import FIRST, table_head
 from gradeq.report.numerals import count, decimals, gap, number, percent, plain, points
 from gradeq.report.sentences import FEW, elo_headline, elo_qualification, forecasts_matched
-from gradeq.report.story import EloStory, Player
+from gradeq.report.story import EloStory
 from gradeq.tables import some
 
 NO_RANK = (
@@ -169,17 +169,16 @@ def leaderboard(story: EloStory, most: int) -> Markup:
     return section("Leaderboard", intro, board, under, class_="long")
 
 
-def _row(row: Player, ratings: Scale, biases: Scale, hidden: bool) -> Markup:
+def _row(row: Standing, ratings: Scale, biases: Scale, hidden: bool) -> Markup:
     low, high = row.rank_low, row.rank_high
     around = "" if low is None or high is None else f"{low}–{high}" if low != high else f"{low}"
-    half = "" if row.elo_low is None or row.elo_high is None else f"±{number((row.elo_high - row.elo_low) / 2, 0)}"
     rank = el("b", "–" if row.rank is None else str(row.rank))
     return el(
         "tr",
         el("td", rank, " ", el("small", around, class_="mid"), class_="rank"),
         el("th", name(row.player), scope="row"),
         el("td", _elo(row.elo), class_="elo"),
-        el("td", half, class_="pm mid"),
+        el("td", f"±{number((row.elo_high - row.elo_low) / 2, 0)}", class_="pm mid"),
         el("td", charts.dot(row.elo, row.elo_low, row.elo_high, ratings), class_="dots"),
         el("td", count(row.games)),
         el("td", tidy(percent(row.win_rate)), class_="wide nowrap"),

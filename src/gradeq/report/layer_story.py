@@ -34,7 +34,6 @@ from gradeq.report.state_facts import (
     worst_group,
 )
 from gradeq.report.story import (
-    Advantage,
     BeforeAfter,
     CoverageFigures,
     EloStory,
@@ -45,7 +44,6 @@ from gradeq.report.story import (
     Method,
     NamedCurve,
     Notice,
-    Player,
     Provenance,
     Rolling,
     Story,
@@ -88,7 +86,7 @@ def elo_story(layer: EloLayer, standing: Board | None = None) -> EloStory:
         first, step = board.rows[0], layer.step if reached.exact else None
         line = Worked(first.player, first.games, first.tracked, first.bias, step, first.bias * first.games)
         method = replace(method, worked=(line,), exact=reached.exact)
-    home, after = board.home, reached.loss_after
+    after = reached.loss_after
     replaced = "" if reached.learning is None else reached.learning.replacements
     return EloStory(
         made=Provenance(type(layer).__name__, repr(layer)),
@@ -98,25 +96,18 @@ def elo_story(layer: EloLayer, standing: Board | None = None) -> EloStory:
         players=len(board.rows),
         loss=None if not reached.rows or after is None else LossFigures("log loss", math.log(2.0), after),
         certificate=replace(certificate_of(reached, []), rounding=0.0),
-        rows=tuple(
-            Player(
-                row.rank, row.rank_low, row.rank_high, row.player, row.elo, row.elo_low, row.elo_high, row.games,
-                row.win_rate, row.predicted_win_rate, row.bias, row.bound, bool(row.vacuous),
-            )
-            for row in board.rows
-        ),
+        rows=tuple(board.rows),
         k=layer.step / step_from_k(1.0),
         eta=layer.step,
         method=method,
         ties=None,
         lines=board.lines,
-        home=None
-        if home is None
-        else Advantage(home.elo, home.low, home.high, layer.step * layer.internals.names.scale**2),
+        home=board.home,
+        home_step=layer.step * layer.internals.names.scale**2,
         fitted=board.weight,
         residual=None if board.fit is None else board.fit.residual,
         notices=(predictions_replaced(replaced),) if replaced else (),
-    )  # fmt: skip
+    )
 
 
 def predictions_replaced(counted: str) -> Notice:
@@ -301,7 +292,7 @@ def _notices(
     if capped:
         found.append(
             say.steps_capped(
-                None, least, capped, late, weighted=bool(reached.weights), heavy=capped if by_weight else 0,
+                least, capped, late, weighted=bool(reached.weights), heavy=capped if by_weight else 0,
                 features=layer.internals.lateness.featured,
             )
         )  # fmt: skip

@@ -1,5 +1,7 @@
 """A report as data: a run fills in these values, a page formats them."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import math
@@ -14,6 +16,8 @@ from gradeq._version import __version__
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from gradeq.leaderboard.ranks import Home, Standing
 
 Values = tuple[float | None, ...]
 """A plotted series; None where nothing is drawn."""
@@ -45,12 +49,9 @@ class Span:
 class Rolling:
     """Trailing means over ``window`` labelled rows, at most 420 points, on one x axis.
 
-    before, after   mean raw and served value (of an interval: the lower end);
-    before_upper, after_upper   the upper end, empty otherwise;
-    labels          mean label (of a 0/1 label: the label rate);
-    tracked         rolling bias (target 0) or coverage; the first three are drawn;
-    width_before, width_after   mean width of an interval, empty otherwise;
-    begin           x of the first row, where the axis starts (the first window ends later).
+    ``before`` and ``after``: the raw and the served value (of an interval its lower end, and the upper end in
+    ``before_upper`` and ``after_upper``). ``tracked``: rolling biases (target 0) or coverages; three are drawn.
+    ``begin``: x of the first row, where the axis starts (the first window ends later).
     """
 
     axis: Axis
@@ -113,8 +114,7 @@ class ThetaPanel:
 class Histogram:
     """Counts of served values between consecutive ``edges``.
 
-    low, high      the allowed range, None for no limit;
-    below, above   how many values lie outside; minimum, maximum   the extremes served.
+    ``low`` and ``high``: the allowed range; ``below`` and ``above``: how many values lie outside.
     """
 
     edges: tuple[float, ...]
@@ -140,10 +140,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Reliability:
-    """Predicted against actual frequency for the raw and the served probabilities, and their scores.
-
-    ``brier`` and ``log``: mean squared error and mean log loss, before and after.
-    """
+    """Predicted against actual frequency, with the mean squared error and log loss, before and after."""
 
     before: tuple[Bin, ...]
     after: tuple[Bin, ...]
@@ -223,15 +220,11 @@ class Worst:
 class Certificate:
     """Average gradient (largest coordinate, absolute) and its worst case over data in the range seen.
 
-    gap      largest difference between the average from rows and the one from state.
-    exact    constant step: the bias itself follows from the state; False: steps varied, the sum of
-             step times gradient equals the move of theta and the bias is the stored sum.
-    bound    None where no theorem fits.
-    vacuous  the bound is not below the raw error.
-    loose    the bound is larger than the |bias| before.
-    rounding how much of the gap rounding alone may explain.
-    over     which labels it covers, if not those of the figures beside it.
-    coverage_bound  the bound on coverage less target, if it differs and is informative.
+    ``bound``: None where no theorem fits; ``vacuous``: it is not below the raw error; ``loose``: it is larger than the
+    |bias| before. ``gap``: the largest difference between the average from rows and the one from the state, of which
+    ``rounding`` may explain so much. ``exact``: the step was constant, so the bias follows from the state; otherwise
+    the bias is the stored sum of errors. ``over``: which labels it covers, if not those of the figures beside it.
+    ``coverage_bound``: the bound on coverage less target, if it differs and is informative.
     """
 
     value: float
@@ -432,29 +425,6 @@ class Story:
 
 
 @dataclass(frozen=True)
-class Player:
-    """A row of the leaderboard. Win rates and bias are fractions, from the player's own side.
-
-    ``rank``: position by Elo; ``rank_low`` to ``rank_high`` are left open (95 %); None with fewer
-    than 30 games.
-    """
-
-    rank: int | None
-    rank_low: int | None
-    rank_high: int | None
-    player: str
-    elo: float
-    elo_low: float | None
-    elo_high: float | None
-    games: int
-    win_rate: float
-    predicted_win_rate: float
-    bias: float
-    bound: float | None
-    vacuous: bool = False
-
-
-@dataclass(frozen=True)
 class Curves:
     """Elo over the games; the first three lines are coloured, the others grey."""
 
@@ -462,16 +432,6 @@ class Curves:
     axis_name: str
     x: tuple[float, ...]
     lines: tuple[NamedCurve, ...]
-
-
-@dataclass(frozen=True)
-class Advantage:
-    """What being at home is worth in Elo, its 95 % interval, and the step it was learned with."""
-
-    elo: float
-    low: float
-    high: float
-    step: float
 
 
 @dataclass(frozen=True)
@@ -491,7 +451,7 @@ class EloStory:
     players: int
     loss: LossFigures | None
     certificate: Certificate
-    rows: tuple[Player, ...]
+    rows: tuple[Standing, ...]
     k: float
     eta: float
     method: Method
@@ -501,7 +461,8 @@ class EloStory:
     skipped: int = 0
     timed: bool = False
     lines: tuple[str, ...] = ()  # who is first and how sure that is; which games count
-    home: Advantage | None = None
+    home: Home | None = None
+    home_step: float = 0.0  # that the home advantage was learned with
     fitted: float = 1.0
     residual: float | None = None
     notices: tuple[Notice, ...] = ()
@@ -511,7 +472,7 @@ class EloStory:
     added: int | None = None  # games of this run, where ``games`` and ``loss`` are since a state began
 
 
-def as_json(story: "DataclassInstance") -> str:
+def as_json(story: DataclassInstance) -> str:
     """Write a story, or anything made of such parts, as JSON text; a number that is not finite becomes null."""
     return json.dumps(finite(dataclasses.asdict(story)), allow_nan=False, ensure_ascii=False)
 
