@@ -1,14 +1,14 @@
 """Axes with round ticks, the data of interactive charts, and still charts as SVG."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from gradeq.report.components import Markup, chart_box, clean, el, tidy
-from gradeq.report.numerals import EPOCH, MONTHS, count, number, percent, plain
+from gradeq.report.components import Markup, chart_box, clean, el, section, table, tidy
+from gradeq.report.numerals import EPOCH, MONTHS, count, number, percent, plain, points
 from gradeq.report.rolling import POINTS, thin
 from gradeq.report.story import Axis, Bin, Histogram, NamedCurve, Span, Spark, StepPoint, Values
 
@@ -283,35 +283,62 @@ class Frame:
         return parts
 
 
+class SweepWords(NamedTuple):
+    """How a sweep of steps is described: the letter of the step, the error and the loss with their decimals."""
+
+    letter: str
+    error: str
+    loss: str
+    places: int
+    error_places: int | None  # None: errors are percentage points
+
+    def error_text(self, value: float) -> str:
+        return points(value, False) if self.error_places is None else number(value, self.error_places)
+
+
+def sweep_section(
+    title: str, intro: str, sweep: Sequence[StepPoint], words: SweepWords, x_title: str, sub: str = ""
+) -> Markup:
+    """Loss and worst error of each step in hindsight, as a chart and a table."""
+    in_points = words.error_places is None
+    best = min(sweep, key=lambda point: point.loss)
+    chosen, reads, rows = ("", ""), [], []
+    for point in sweep:
+        step, cost, off = plain(point.step), number(point.loss, words.places), words.error_text(point.worst)
+        distance = f"{off} points" if in_points else off
+        reads.append(f"{words.letter} = {step}: worst {words.error} {distance}, {words.loss} {cost}")
+        rows.append([step + (" (chosen)" if point.chosen else ""), off, cost])
+        if point.chosen and not chosen[0]:
+            lowest = f"{'lowest ' if point is best else ''}{words.loss.split()[-1]}"
+            chosen = (f"chosen: {words.letter} = {step}", f"off by {distance}, {lowest} {cost}")
+    worst = f"Worst {words.error}{', points' if in_points else ''}"
+    drawing = frontier(sweep, words, chosen, x_title, reads)
+    heads = (words.letter, worst, f"{words.loss[:1].upper()}{words.loss[1:]}")
+    return section(title, intro, chart_box(worst, sub, drawing), table("Show as a table", heads, rows))
+
+
 def frontier(
-    points: Sequence[StepPoint],
-    letter: str,
-    chosen: tuple[str, str],
-    x_title: str,
-    reads: Sequence[str],
-    percent_points: bool = False,
+    sweep: Sequence[StepPoint], words: SweepWords, chosen: tuple[str, str], x_title: str, reads: Sequence[str]
 ) -> Markup:
     """Loss (x) against worst |error| (y), one mark per step in order, the chosen one filled."""
-    factor = 100.0 if percent_points else 1.0
-    worst = [factor * point.worst for point in points]
-    xs = axis_scale([point.loss for point in points], most=5, pad=0.08)
+    worst = [(100.0 if words.error_places is None else 1.0) * point.worst for point in sweep]
+    xs = axis_scale([point.loss for point in sweep], most=5, pad=0.08)
     ys = axis_scale(worst, most=4, include=(0.0,), pad=0.06)
     ys = Scale(0.0, ys.high, ticks(0.0, ys.high, tick_step(max(worst) or 1.0, 4)))
     frame = Frame(xs, ys, 46.0, 278.0)
     parts = frame.axes(x_title)
-    at = [(frame.px(point.loss), frame.py(y)) for point, y in zip(points, worst, strict=True)]
+    at = [(frame.px(point.loss), frame.py(y)) for point, y in zip(sweep, worst, strict=True)]
     parts.append(el("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in at), class_="route"))
     labels: list[tuple[Point, Sequence[str]]] = []
-    for i, point in enumerate(points):
-        name = f"{letter} = {plain(point.step)}" if i == 0 else plain(point.step)
-        name = name if point.step else f"{letter} = 0, no layer"
+    for i, point in enumerate(sweep):
+        name = f"{words.letter} = {plain(point.step)}" if i == 0 else plain(point.step)
+        name = name if point.step else f"{words.letter} = 0, no layer"
         labels.append((at[i], chosen if point.chosen else (name,)))
     # The chosen one goes last: its two lines may stand far off, with a leader.
     labels.sort(key=lambda label: len(label[1]))
     parts += _labels((frame.left - 20, frame.top - 8, frame.right + 8, frame.bottom), at, labels)
-    for point, (x, y), read in zip(points, at, reads, strict=True):
-        size = 6 if point.chosen else 4.5
-        kind = "point chosen" if point.chosen else "point"
+    for point, (x, y), read in zip(sweep, at, reads, strict=True):
+        kind, size = ("point chosen", 6) if point.chosen else ("point", 4.5)
         parts.append(el("circle", cx=x, cy=y, r=size, class_=kind, data_read=read))
     return svg_element(WIDTH, 320.0, parts, class_="plotsvg")
 
@@ -370,6 +397,12 @@ def _cost(box: Box, frame: Box, taken: Sequence[Box], route: Sequence[Point]) ->
     return 3.0 * outside + 10.0 * covered + 2.0 * crossed
 
 
+def bin_rows(data: Histogram, write: Callable[[float], str]) -> list[list[str]]:
+    """The rows of a histogram's table. ``write``: an edge as text."""
+    bins = zip(data.edges[:-1], data.edges[1:], data.counts, strict=True)
+    return [[f"{write(low)} to {write(high)}", count(n)] for low, high, n in bins]
+
+
 def histogram(data: Histogram, noun: str = "served values") -> Markup:
     """Bars of served values; those outside the allowed range in the warning colour, and counted."""
     edges, top = data.edges, float(max(data.counts))
@@ -401,6 +434,20 @@ def histogram(data: Histogram, noun: str = "served values") -> Markup:
             el("text", extreme, x=near, y=frame.top + 17, text_anchor=anchor, class_="w"),
         ]
     return svg_element(WIDTH, 204.0, parts, class_="plotsvg")
+
+
+def calibration_section(
+    intro: str, head: tuple[str, str], x_title: str, noun: str, bins: Sequence[Bin], before: Sequence[Bin] = ()
+) -> Markup:
+    """Actual against predicted frequency as a chart and a table. ``head``: title of the chart, and its unit."""
+    rows = [
+        [when, percent(b.predicted), percent(b.actual), f"{percent(b.low)} to {percent(b.high)}", count(b.games)]
+        for when, side in (("before", before), ("after", bins))
+        for b in side
+    ]
+    heads, skip = ["", "Predicted", "Actual", "95 % interval", noun.capitalize()], 0 if before else 1
+    numbers = table("Show as a table", heads[skip:], [row[skip:] for row in rows])
+    return section("Calibration", intro, chart_box(*head, calibration(bins, x_title, noun, before)), numbers)
 
 
 def calibration(bins: Sequence[Bin], x_title: str, noun: str, before: Sequence[Bin] = ()) -> Markup:

@@ -10,6 +10,7 @@ from gradeq.report.charts import (
     LineChart,
     NumberFormat,
     Scale,
+    SweepWords,
     axis_scale,
     coloured,
     finite,
@@ -21,7 +22,6 @@ from gradeq.report.components import (
     Markup,
     arrow,
     bound_text,
-    chart_box,
     clean,
     command_section,
     el,
@@ -33,11 +33,10 @@ from gradeq.report.components import (
     section,
     series_table,
     show_all,
-    table,
     tidy,
 )
 from gradeq.report.group_tables import FIRST, table_head
-from gradeq.report.numerals import count, decimals, gap, number, percent, plain, points
+from gradeq.report.numerals import count, decimals, gap, number, percent, points
 from gradeq.report.sentences import FEW, elo_headline, elo_qualification, forecasts_matched
 from gradeq.report.story import EloStory
 from gradeq.tables import some
@@ -51,7 +50,7 @@ NO_RANK = (
 def elo_sections(story: EloStory, sheet: ChartSheet, most: int) -> Markup:
     """The whole column; the rating curves put their numbers on the sheet."""
     left = _calibration(story)
-    right = join(_frontier(story) if len(story.frontier) > 1 else "", command_section(story.made))
+    right = join(_step_section(story) if len(story.frontier) > 1 else "", command_section(story.made))
     since = ""
     if story.added is not None:
         since = f" since the state began, {count(story.added) if story.added else 'none'} in this run"
@@ -226,34 +225,13 @@ def _calibration(story: EloStory) -> Markup:
     if apart:
         off = max(apart, key=lambda b: abs(b.actual - b.predicted) / max(b.high - b.low, 1e-9))
         intro += f" Clearest departure: {percent(off.actual)} won where {percent(off.predicted)} was predicted."
-    rows = [
-        [percent(b.predicted), percent(b.actual), f"{percent(b.low)} to {percent(b.high)}", count(b.games)]
-        for b in bins
-    ]
-    drawing = charts.calibration(bins, "predicted win rate of side a →", "games")
-    return section(
-        "Calibration",
-        intro,
-        chart_box("Actual win rate", "of side a; dotted: as predicted", drawing),
-        table("Show as a table", ("Predicted", "Actual", "95 % interval", "Games"), rows),
-    )
+    head = ("Actual win rate", "of side a; dotted: as predicted")
+    return charts.calibration_section(intro, head, "predicted win rate of side a →", "games", bins)
 
 
-def _frontier(story: EloStory) -> Markup:
-    sweep = story.frontier
-    places = max(decimals(*(point.loss for point in sweep), 0.0), 4)
-    chosen, reads, rows = ("", ""), [], []
-    for point in sweep:
-        step, off, loss = plain(point.step), points(point.worst, False), number(point.loss, places)
-        reads.append(f"K = {step}: worst |bias| {off} points, log loss {loss}")
-        rows.append([step + (" (chosen)" if point.chosen else ""), off, loss])
-        if point.chosen and not chosen[0]:
-            chosen = (f"chosen: K = {step}", f"worst bias {off} points, log loss {loss}")
+def _step_section(story: EloStory) -> Markup:
+    words = SweepWords("K", "|bias|", "log loss", max(decimals(*(p.loss for p in story.frontier), 0.0), 4), None)
     coin = f"log loss → (coin flip: {number(math.log(2.0), 3)})"
-    drawing = charts.frontier(sweep, "K", chosen, coin, reads, percent_points=True)
-    return section(
-        "Choice of K",
-        "In hindsight, on these same games: not a forecast. Lower left is better.",
-        chart_box("Worst |bias|, points", f"{story.noun}s with {FEW} games or more", drawing),
-        table("Show as a table", ("K", "Worst |bias|, points", "Log loss"), rows),
-    )
+    intro = "In hindsight, on these same games: not a forecast. Lower left is better."
+    who = f"{story.noun}s with {FEW} games or more"
+    return charts.sweep_section("Choice of K", intro, story.frontier, words, coin, who)

@@ -146,26 +146,31 @@ class GroupTable:
         words = f"{before} before, {after} after"
         drawing = charts.bars(group.before - middle, group.after - middle, bound, self.axis, words)
         limit = bound_cell(group.bound, group.vacuous, is_loose(group), self.covers)
-        cells = [
-            el("th", name(group.name), scope="row"),
-            table_cell(count(group.rows), "Rows"),
-            *([table_cell(self.mean(group.label_mean), self.mean_head)] if self.has_mean else []),
-            table_cell(before, "Before", "was"),
-            table_cell(after, "After", "now"),
-            table_cell(drawing, "", "bars"),
-            table_cell(limit, "Bound", "limit"),
-            table_cell(loss_change_cell(group.loss, self.loss_places), self.loss, "left nowrap cost"),
-        ]
-        if self.spark:
-            spark = charts.spark(group.spark, self.spark, self.span, middle) if group.spark and with_spark else ""
-            cells.append(table_cell(spark, "", "spark"))
-        return el("tr", *cells, class_="more" if hidden else None)
+        spark = join()
+        if self.spark and group.spark and with_spark:
+            spark = charts.spark(group.spark, self.spark, self.span, middle)
+        figures = [count(group.rows), self.mean(group.label_mean), before, after]
+        cells = self._cells(figures, drawing, limit, group.loss, spark)
+        return el("tr", el("th", name(group.name), scope="row"), *cells, class_="more" if hidden else None)
+
+    def _cells(
+        self, figures: list[str], drawing: Markup, limit: Markup, loss: BeforeAfter, spark: Markup
+    ) -> list[Markup]:
+        """The cells of a row after its name. ``figures``: rows, mean label, error before and after."""
+        heads = (("Rows", None), (self.mean_head, None), ("Before", "was"), ("After", "now"))
+        cells = [table_cell(text, *head) for text, head in zip(figures, heads, strict=True)]
+        if not self.has_mean:
+            del cells[1]
+        cells += [table_cell(drawing, "", "bars"), table_cell(limit, "Bound" if limit else "", "limit")]
+        cells.append(table_cell(loss_change_cell(loss, self.loss_places), self.loss, "left nowrap cost"))
+        return [*cells, table_cell(spark, "", "spark")] if self.spark else cells
 
     def all_rows(self, story: Story) -> Markup:
         """The last row: all labelled rows, and the axes of the drawings above."""
         verdict = story.verdict
         only = verdict.coverage[0] if len(verdict.coverage) == 1 else None
         whole = verdict.bias or (None if only is None else only.held or only)
+        errors = [self.error(whole.before), self.error(whole.after)] if whole else ["", ""]
         same = [g for g in story.groups if g.by == story.groups[0].by]
         mean = ""
         if sum(g.rows for g in same) == story.labelled:
@@ -173,21 +178,11 @@ class GroupTable:
             total = sum(s * g.label_mean for s, g in zip(shares, same, strict=True))
             mean = self.mean(total / sum(shares) if story.labelled else 0.0)
         loss = BeforeAfter(verdict.loss.before, verdict.loss.after)
-        cells = [
-            el("th", "All rows", scope="row"),
-            table_cell(count(story.labelled), "Rows"),
-            *([table_cell(mean, self.mean_head)] if self.has_mean else []),
-            table_cell(self.error(whole.before) if whole else "", "Before", "was"),
-            table_cell(self.error(whole.after) if whole else "", "After", "now"),
-            table_cell(charts.axis(self.axis), "", "bars"),
-            table_cell("", ""),
-            table_cell(loss_change_cell(loss, self.loss_places), self.loss, "left nowrap cost"),
-        ]
-        if self.spark:
-            first, last = (month(x) if self.dated else count(int(x)) for x in self.span)
-            texts = (el("text", first, x=0, y=13), el("text", last, x=132, y=13, text_anchor="end"))
-            cells.append(table_cell(el("svg", *texts, viewBox="0 0 132 18", width=132, height=18), "", "spark"))
-        return el("tr", *cells, class_="all")
+        first, last = (month(x) if self.dated else count(int(x)) for x in self.span)
+        texts = (el("text", first, x=0, y=13), el("text", last, x=132, y=13, text_anchor="end"))
+        span = el("svg", *texts, viewBox="0 0 132 18", width=132, height=18)
+        cells = self._cells([count(story.labelled), mean, *errors], charts.axis(self.axis), join(), loss, span)
+        return el("tr", el("th", "All rows", scope="row"), *cells, class_="all")
 
 
 _BOX = {"x": 2, "y": 1, "width": 18, "height": 8}
@@ -390,10 +385,7 @@ def _series_histogram(story: Story, many: ManySeries) -> Markup:
     title, places = ("Relative bias" if many.relative else "Bias") + " as served", 3
     if story.kind == "quantile":
         title, places = "Coverage less target, points", 1
-    rows = [
-        [f"{number(low, places)} to {number(high, places)}", count(n)]
-        for low, high, n in zip(data.edges[:-1], data.edges[1:], data.counts, strict=True)
-    ]
+    rows = charts.bin_rows(data, partial(number, decimals=places))
     drawing = chart_box(title, "how many series", charts.histogram(data, "series"))
     return el("div", drawing, table("Show as a table", (title, "Series"), rows))
 

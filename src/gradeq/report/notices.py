@@ -218,7 +218,7 @@ def judged_before_limits(coverage: Sequence[Coverage]) -> Notice | None:
         return None
     return note(
         "Coverage on this page is judged before the limits of the support.",
-        f"Inside them, what was served covers {', '.join(apart[:9])}. A state keeps no such figure of the raw forecast.",
+        f"Inside them, what was served covers {', '.join(apart[:9])}. A state has no such figure of the raw ones.",
     )
 
 
@@ -384,9 +384,9 @@ def labels_held_back(labels: int, why: str) -> Notice:
         )
     return amber(
         f"Labels of one value seem to come earlier: {held}.",
-        f"{why[:1].upper()}{why[1:]}. Learning from them would shift every prediction towards the early ones. A label "
-        "is learned once nine in ten of the rows served with its own have one, or once its row is older than any row "
-        "was when its label came.",
+        f"{why[:1].upper()}{why[1:]}. Learning from them would shift every prediction towards the early ones. A "
+        "label is learned once nine in ten of the rows served with its own have one, or once its row is older than "
+        "any row was when its label came.",
         "Begin a state with `--maturity SPAN`, the age at which every label is known (and `--missing-is 0` if "
         "those that did not come count as 0); `--maturity 0` if the delay does not depend on the value.",
     )

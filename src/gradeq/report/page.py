@@ -130,7 +130,7 @@ def run_sections(story: Story, sheet: ChartSheet, most: int) -> Markup:
         series_section(story, series) if series is not None and series.worst else none,
         level_section(story) if story.levels else none,
         pair(
-            _frontier(story) if len(story.frontier) > 1 else none,
+            _step_section(story) if len(story.frontier) > 1 else none,
             parameter_section(story, panels, sheet) if panels else none,
         ),
     ]
@@ -303,60 +303,37 @@ def reliability_section(reliability: Reliability) -> Markup:
     ):
         places = decimals(before, after)
         scores.append(f"{name} {number(before, places)} → {number(after, places)}")
-    rows = [
-        [when, percent(b.predicted), percent(b.actual), f"{percent(b.low)} to {percent(b.high)}", count(b.games)]
-        for when, bins in (("before", reliability.before), ("after", reliability.after))
-        for b in bins
-    ]
-    drawing = charts.calibration(reliability.after, "predicted probability →", "rows", reliability.before)
-    return section(
-        "Calibration",
+    intro = (
         f"{'; '.join(scores)}. Grey is before, blue after; bins of 5 points, area is the number of rows, bars are "
-        "95 % intervals.",
-        chart_box("Actual frequency", "of a label 1; dotted: as predicted", drawing),
-        table("Show as a table", ("", "Predicted", "Actual", "95 % interval", "Rows"), rows),
+        "95 % intervals."
+    )
+    head = ("Actual frequency", "of a label 1; dotted: as predicted")
+    return charts.calibration_section(
+        intro, head, "predicted probability →", "rows", reliability.after, reliability.before
     )
 
 
-def _frontier(story: Story) -> Markup:
-    sweep, covers, loss = story.frontier, story.kind == "quantile", story.verdict.loss.name
-    group = "group " if story.groups else ""
+def _step_section(story: Story) -> Markup:
+    sweep, loss = story.frontier, story.verdict.loss.name
     best = min(sweep, key=lambda point: point.loss)
     larger = any(point.step > best.step for point in sweep)
     intro = "In hindsight, on these same rows: not a forecast. Lower left is better"
     intro += f"; past η = {plain(best.step)} larger steps cost accuracy." if larger and best.step else "."
-    places = decimals(*(point.loss for point in sweep), 0.0)
-    worst_places = decimals(*(point.worst for point in sweep), 0.0)
-    what = "coverage off by" if covers else "|bias|"
-    chosen, reads, rows = ("", ""), [], []
-    for point in sweep:
-        step, cost = plain(point.step), number(point.loss, places)
-        off = f"{points(point.worst, False)} points" if covers else number(point.worst, worst_places)
-        reads.append(f"η = {step}: worst {group}{what} {off}, {loss} {cost}")
-        rows.append([step + (" (chosen)" if point.chosen else ""), off, cost])
-        if point.chosen and not chosen[0]:
-            lowest = "lowest " if point is best else ""
-            words = f"{'off by' if covers else 'bias'} {off}, {lowest}{loss.split()[-1]} {cost}"
-            chosen = (f"chosen: η = {step}", words)
-    title = f"Worst {group}{'miscoverage, points' if covers else '|bias|'}"
-    return section(
-        "Step size",
-        intro,
-        chart_box(title, "", charts.frontier(sweep, "η", chosen, f"{loss} →", reads, covers)),
-        table("Show as a table", ("η", title, loss.capitalize()), rows),
+    places, error_places = (
+        decimals(*values, 0.0) for values in zip(*((point.loss, point.worst) for point in sweep), strict=True)
     )
+    covers = story.kind == "quantile"
+    error = f"{'group ' if story.groups else ''}{'miscoverage' if covers else '|bias|'}"
+    words = charts.SweepWords("η", error, loss, places, None if covers else error_places)
+    return charts.sweep_section("Step size", intro, sweep, words, f"{loss} →")
 
 
 def _histogram(story: Story, data: Histogram) -> Markup:
     width = round(data.edges[1] - data.edges[0], 12)
     unit = f" {clean(story.unit, 20)}" if story.unit else ""
-    rows = [
-        [f"{edge(low)} to {edge(high)}", count(n)]
-        for low, high, n in zip(data.edges[:-1], data.edges[1:], data.counts, strict=True)
-    ]
     return section(
         "Served values",
         f"{count(sum(data.counts))} adjusted values, in bins of {edge(width)}{unit}.",
         chart_box("", "", charts.histogram(data)),
-        table("Show as a table", ("Served value", "Rows"), rows),
+        table("Show as a table", ("Served value", "Rows"), charts.bin_rows(data, edge)),
     )

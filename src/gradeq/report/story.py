@@ -220,8 +220,8 @@ class Worst:
 class Certificate:
     """Average gradient (largest coordinate, absolute) and its worst case over data in the range seen.
 
-    ``bound``: None where no theorem fits; ``vacuous``: it is not below the raw error; ``loose``: it is larger than the
-    |bias| before. ``gap``: the largest difference between the average from rows and the one from the state, of which
+    ``bound``: None where no theorem fits; ``vacuous``: it is not below the raw error; ``loose``: above the |bias|
+    before. ``gap``: the largest difference between the average from rows and the one from the state, of which
     ``rounding`` may explain so much. ``exact``: the step was constant, so the bias follows from the state; otherwise
     the bias is the stored sum of errors. ``over``: which labels it covers, if not those of the figures beside it.
     ``coverage_bound``: the bound on coverage less target, if it differs and is informative.
