@@ -50,7 +50,6 @@ PROBABLE = 1e-15  # of a probability: what rounding may hide of it
 
 
 def certify(layer: LayerLike) -> Equilibrium:
-    """The equilibrium of a layer so far."""
     return replace(certificate(reading_of(layer)), learning=learning_of(layer))
 
 
@@ -244,7 +243,6 @@ def total_bounds(reading: Reading, setting: Setting | None = None) -> list[Bound
 
 
 def level_bounds(setting: Setting, width: int) -> list[Bound]:
-    """The bound of each level of one parameter."""
     if setting.structure == "isotonic":
         return list(group_bounds(setting))
     return [best_bound(setting)] * width
@@ -259,11 +257,11 @@ def labels_needed(setting: Setting, bound: float | None, raw: float) -> int | No
     return labels_until(setting, raw)
 
 
-def more_labels(reading: Reading, bound: float) -> int | None:
+def more_labels(reading: Reading, bound: float, setting: Setting | None = None) -> int | None:
     """How many more labels until the proven bound falls below this, if the data stay alike."""
-    setting = setting_of(reading)
     if reading.refusal is not None:
         return None
+    setting = setting or setting_of(reading)
     needed = labels_until(setting, bound)
     return None if needed is None else max(0, needed - int(setting.n))
 
@@ -282,7 +280,6 @@ def harm_cap_of(layer: LayerLike, auto: str) -> HarmCap:
 
 
 def certify_elo(elo: EloLayer) -> Equilibrium:
-    """The equilibrium of a leaderboard so far."""
     found = certificate(elo_reading(elo))
     coordinates = [replace(c, loss_before=None, loss_after=None) for c in found.coordinates]
     if elo.proximal is not None:
@@ -312,11 +309,8 @@ def more_games(elo: EloLayer, target: float) -> int | None:
     reading = elo_reading(elo)
     setting = setting_of(reading)
     shares = [own / setting.weights for own in setting.counts[int(elo.internals.names.home) :] if own]
-    if not shares or reading.refusal is not None:
-        return None
     # A player's bound is the whole's divided by the player's share of the games.
-    needed = labels_until(replace(setting, counts=()), target * min(shares))
-    return None if needed is None else max(0, needed - int(setting.n))
+    return more_labels(reading, target * min(shares), replace(setting, counts=())) if shares else None
 
 
 def elo_harm_cap(elo: EloLayer) -> HarmCap:

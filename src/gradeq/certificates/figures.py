@@ -287,7 +287,6 @@ class Learning:
 
     @property
     def replacements(self) -> str:
-        """How many predictions were replaced; empty if none was."""
         were = agreeing(self.replaced, "was", "were")
         return f"{some(self.replaced, 'prediction')} {were} replaced before a label came" if self.replaced else ""
 
@@ -301,7 +300,6 @@ class Learning:
 
 
 def learning_of(layer: LayerLike) -> Learning:
-    """How a layer learns now."""
     parts, state, facts = layer.internals, layer.internals.state, layer.internals.state.facts
     rule = getattr(parts.rule, "inner", parts.rule)
     served, posted, waiting = facts[fact.SERVED], facts[fact.POSTED], len(parts.tickets.waiting)
@@ -395,7 +393,6 @@ class LargeWeight(NamedTuple):
 
     @property
     def named(self) -> str:
-        """The weight and its row."""
         row = f" of row {self.row:,}" if self.row else ""
         of = "" if self.key is None else f" of key {self.key!r}"
         return f"{self.weight:.6g}{row}{of}"

@@ -80,13 +80,11 @@ class Reading:
         return len(self.terms.start)
 
     def account(self, c: int) -> Account:
-        """The account of coordinate c."""
         sums: Account = self.state.sums[c * col.COLUMNS : (c + 1) * col.COLUMNS]
         return sums
 
     @property
     def totals(self) -> list[Account]:
-        """The account of each level over all rows."""
         whole: Sequence[float] | None = getattr(self.state, "total", None)
         if whole is None and len(self.names) == 1:
             whole = self.state.sums
@@ -116,17 +114,15 @@ class Reading:
         if self.of_players and facts[fact.LATEST] > 1.0 and self.terms.task != "elo":
             # The lateness of players is not what a theorem needs: that of all games.
             return "no bound is proven for late scores with a home advantage, a penalty or auto"
-        if facts[fact.CORRECTED]:
-            return "labels were corrected after others had been served"
-        if not self.terms.certified:
-            return "weights in equilibrium say nothing about coverage; add a final tracker"
-        if facts[fact.MERGED]:
-            return "partitions that had learned about the same parameters were merged"
-        return None
+        reasons = (
+            (facts[fact.CORRECTED], "labels were corrected after others had been served"),
+            (not self.terms.certified, "weights in equilibrium say nothing about coverage; add a final tracker"),
+            (facts[fact.MERGED], "partitions that had learned about the same parameters were merged"),
+        )
+        return next((reason for holds, reason in reasons if holds), None)
 
 
 def reading_of(layer: LayerLike) -> Reading:
-    """The reading of a layer."""
     if layer.kind == "elo":
         return elo_reading(cast("EloLayer", layer))
     parts = layer.internals

@@ -267,7 +267,6 @@ class Frame:
         return self.bottom - (value - self.y.low) / (self.y.high - self.y.low) * (self.bottom - self.top)
 
     def axes(self, x_title: str) -> list[Markup]:
-        """Horizontal grid, x axis with ticks, both axes' words; no rotated text."""
         parts = []
         for value, label in self.y.ticks:
             y = self.py(value)
@@ -299,7 +298,6 @@ class SweepWords(NamedTuple):
 def sweep_section(
     title: str, intro: str, sweep: Sequence[StepPoint], words: SweepWords, x_title: str, sub: str = ""
 ) -> Markup:
-    """Loss and worst error of each step in hindsight, as a chart and a table."""
     in_points = words.error_places is None
     best = min(sweep, key=lambda point: point.loss)
     chosen, reads, rows = ("", ""), [], []
@@ -398,7 +396,6 @@ def _cost(box: Box, frame: Box, taken: Sequence[Box], route: Sequence[Point]) ->
 
 
 def bin_rows(data: Histogram, write: Callable[[float], str]) -> list[list[str]]:
-    """The rows of a histogram's table. ``write``: an edge as text."""
     bins = zip(data.edges[:-1], data.edges[1:], data.counts, strict=True)
     return [[f"{write(low)} to {write(high)}", count(n)] for low, high, n in bins]
 
@@ -582,7 +579,6 @@ def dumbbell(before: float, after: float, target: float, scale: Scale, words: st
 
 
 def dot(value: float, low: float | None, high: float | None, scale: Scale) -> Markup:
-    """A rating with its interval on the shared axis."""
     width, height = 164.0, 22.0
     lines = [scale.place(value, width) for value, _ in scale.ticks]
     parts = [el("line", x1=x, x2=x, y1=0, y2=height, class_="grid") for x in lines]

@@ -48,7 +48,6 @@ NO_RANK = (
 
 
 def elo_sections(story: EloStory, sheet: ChartSheet, most: int) -> Markup:
-    """The whole column; the rating curves put their numbers on the sheet."""
     left = _calibration(story)
     right = join(_step_section(story) if len(story.frontier) > 1 else "", command_section(story.made))
     since = ""
@@ -69,7 +68,6 @@ def elo_sections(story: EloStory, sheet: ChartSheet, most: int) -> Markup:
 
 
 def elo_figures(story: EloStory) -> list[Markup]:
-    """Log loss, home advantage and games."""
     figures, loss, home = [], story.loss, story.home
     if loss is not None:
         figures.append(figure("Log loss", arrow(loss.before, loss.after), "equal ratings, then Elo"))

@@ -73,7 +73,6 @@ def _png(figure: Figure) -> bytes:
 
 
 def _draw_board(axes: Axes, rows: Sequence[Standing]) -> None:
-    """Players with their Elo and its interval."""
     for place, row in enumerate(reversed(rows)):
         if row.elo_low is not None and row.elo_high is not None:
             axes.plot([row.elo_low, row.elo_high], [place, place], color=AFTER, linewidth=1.4)

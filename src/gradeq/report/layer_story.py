@@ -71,7 +71,6 @@ AVERAGED = {
 
 
 def page_of(layer: LayerLike, run: LayerRun | None = None) -> str:
-    """The page of a layer as text."""
     return html(elo_story(cast("EloLayer", layer)) if layer.kind == "elo" else story_of(layer, run))
 
 
@@ -146,7 +145,6 @@ def with_charts(story: Story, layer: LayerLike, run: LayerRun, targets: list[flo
 
 
 def rolling_means(kind: str, base: Floats, served: Floats, labels: Floats, targets: list[float]) -> Rolling | None:
-    """Trailing means over the labelled rows."""
     known = ~np.isnan(labels)
     base, served, y = base[known], served[known], labels[known]
     measures = {
@@ -172,7 +170,6 @@ def rolling_means(kind: str, base: Floats, served: Floats, labels: Floats, targe
 
 
 def has_page(layer: LayerLike) -> bool:
-    """Whether a page can be made of a layer's state alone."""
     return not hasattr(getattr(layer, "layer", layer), "coverage") or bool(coverages_of(layer, layer.equilibrium()))
 
 

@@ -122,7 +122,6 @@ def _formulas(story: Story, letter: str) -> tuple[Markup, Markup]:
 
 
 def method_section(story: Story) -> Markup:
-    """The section for debias and quantile: formulas, identity and worked examples."""
     method = story.method
     quantile, grouped = story.kind == "quantile", bool(story.by or story.features)
     letter = "m" if method.auto else "p" if method.link in ("shift", "logit") else "f"
@@ -169,7 +168,6 @@ def method_section(story: Story) -> Markup:
 
 
 def _with_symbols(text: str) -> Markup:
-    """The text with its one-letter symbols in italics."""
     pieces: list[str] = []
     for i, piece in enumerate(text.split(" ")):
         bare = piece.rstrip(".,")
@@ -186,7 +184,6 @@ def _with_symbols(text: str) -> Markup:
 
 
 def elo_method_section(story: EloStory) -> Markup:
-    """The section for Elo: forecast, step, leaderboard and worked examples."""
     method = story.method
     a, b, home = (f"<msub><mi>θ</mi>{i}</msub>" for i in ("<mi>a</mi>", "<mi>b</mi>", "<mtext>home</mtext>"))
     off, gap = "<mo>(</mo><mi>y</mi><mo>−</mo><mi>p</mi><mo>)</mo>", "<mspace width='1.2em'/>"

@@ -81,7 +81,6 @@ def error_from_change(change: LabelChange, loss: LossFigures) -> Notice:
 
 
 def outside_range(outside: int, served: int, minimum: float, maximum: float, link: str) -> Notice:
-    """Served values outside [0, 1], which the shift link allows."""
     are = agreeing(outside, "is not a probability", "are not probabilities")
     return amber(
         f"{some(outside, 'served value')} ({percent(outside / max(served, 1))}) {are}.",
@@ -158,7 +157,6 @@ def loose_bounds(loose: int, groups: int) -> Notice:
 
 
 def vacuous_bounds(vacuous: int, total: int, noun: str, why: str) -> Notice:
-    """Some groups or players have a vacuous bound. ``why``: a sentence."""
     return vacuous_bound(f"There is no worst-case guarantee for {count(vacuous)} of {some(total, noun)}.", why)
 
 
@@ -364,7 +362,6 @@ def no_label(rows: int, later: bool | None = None, waiting: int = 0) -> Notice:
 
 
 def immature(rows: int, maturity: str, keeps: bool) -> Notice:
-    """Rows younger than --maturity: their labels are not in the figures yet."""
     return note(
         f"{some(rows, 'row', 'is', 'are')} younger than --maturity {maturity}: nothing is claimed about "
         f"{agreeing(rows, 'it', 'them')} yet.",
@@ -464,7 +461,6 @@ def clocks_changed(where: str) -> Notice:
 
 
 def figures_not_known(figures: Sequence[str]) -> Notice | None:
-    """Figures lost to rounding; None if there are none."""
     if not figures:
         return None
     named = " and ".join(figures)

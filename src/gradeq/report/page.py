@@ -105,7 +105,6 @@ def resource(path: str, package: str = "gradeq.report") -> str:
 
 
 def run_sections(story: Story, sheet: ChartSheet, most: int) -> Markup:
-    """The whole column; charts put their numbers on the sheet."""
     more, names = len(story.prediction) - 4, (*story.by, *story.features)
     about: list[str] = []
     for i, column in enumerate(story.prediction[:4]):
@@ -194,7 +193,6 @@ def _figures(story: Story) -> list[Markup]:
 
 
 def time_section(story: Story, rolling: Rolling, sheet: ChartSheet) -> Markup:
-    """Trailing means of predictions and labels, of errors, and of widths."""
     axis, unit = (rolling.axis, rolling.axis_name, "row"), clean(story.unit, 20)
     binary = story.outcome == "binary"
     who = subject(story.prediction).removeprefix("the ")
@@ -254,7 +252,6 @@ def _error_chart(story: Story, rolling: Rolling, sheet: ChartSheet) -> Markup:
 
 
 def parameter_section(story: Story, panels: list[ThetaPanel], sheet: ChartSheet) -> Markup:
-    """The parameters over time, and the step in force where it changed."""
     y = axis_scale(finite(*(line.values for panel in panels for line in panel.lines)), 4, "sign", (0.0,))
     how = NumberFormat(1.0, max(decimals(y.low, y.high, 0.0), 2), True)
     auto, rolling, steps = story.method.auto, story.rolling, story.steps
@@ -295,7 +292,6 @@ def parameter_section(story: Story, panels: list[ThetaPanel], sheet: ChartSheet)
 
 
 def reliability_section(reliability: Reliability) -> Markup:
-    """Actual against predicted frequency, and the scores of probabilities."""
     scores = []
     for name, (before, after) in (
         ("Brier score (mean squared error)", reliability.brier),

@@ -171,7 +171,6 @@ def ordered(notices: Iterable[Notice | None]) -> tuple[Notice, ...]:
 
 
 def limits_changed(coverage: Sequence[CoverageFigures]) -> bool:
-    """Whether limits changed any coverage of what was served."""
     return any(c.held is not None and c.held.after != c.after for c in coverage)
 
 
@@ -240,7 +239,6 @@ def not_counted(paused: int, taken_back: int, immature: int = 0, held_back: int 
 
 
 def headline(story: Story) -> Sentence:
-    """The verdict of a debias or quantile run."""
     if story.labelled < FEW:
         return (too_few(story.labelled),)
     who, stop = subject(story.prediction), any(notice.level == "red" for notice in story.notices)
@@ -295,14 +293,12 @@ def qualification(story: Story) -> Sentence:
 
 
 def elo_headline(story: EloStory) -> Sentence:
-    """The first line of an Elo page: who is first, and how sure that is."""
     if not story.lines:
         return (f"Too few games to judge ({count(story.games)}).",)
     return (TextRun(story.lines[0], "strong"),)
 
 
 def forecasts_matched(worst: float, judged: int, noun: str = "player") -> str:
-    """What is exact about the forecasts."""
     who = f"the {noun}" if judged == 1 else f"each of {count(judged)} {noun}s"
     return (
         f"Each forecast was made before its game: over all games of {who} with {FEW} games or more "

@@ -116,7 +116,6 @@ def rank_series(
 
 
 def label_requirement(fewest: int) -> str:
-    """Which series are compared, in words. ``fewest``: the smallest number of labels among them."""
     return f"with {ENOUGH} labels or more" if fewest >= ENOUGH else "with a label"
 
 
@@ -242,7 +241,6 @@ def with_coverage_bound(reached: Equilibrium, covered: list[Coverage]) -> Equili
 
 
 def coverage_bound(covered: list[Coverage]) -> tuple[float | None, bool | None]:
-    """The bound on coverage, and whether it is vacuous."""
     bounds = [c.bound for c in covered if c.bound is not None]
     if len(bounds) < len(covered):
         return None, None
@@ -250,7 +248,6 @@ def coverage_bound(covered: list[Coverage]) -> tuple[float | None, bool | None]:
 
 
 def certificate_of(reached: Equilibrium, covered: list[Coverage], loose: bool = False, over: str = "") -> Certificate:
-    """The certificate of a page. ``loose`` and ``over`` as there."""
     shown = with_coverage_bound(reached, covered)
     return Certificate(
         abs(reached.largest), reached.bound, reached.gap, reached.exact, bool(reached.vacuous), loose,
@@ -426,7 +423,6 @@ def _worse_groups(pairs: Sequence[tuple[str, BeforeAfter | LossFigures]]) -> str
 
 
 def gentler_option(layer: LayerLike, weighted: bool) -> str:
-    """An option that costs less accuracy."""
     settings = getattr(layer, "layer", layer).settings
     logit = settings.get("outcome") == "binary" and settings.get("link") != "shift"
     clipped = logit and settings["clip"] > JUDGED
