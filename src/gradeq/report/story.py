@@ -81,10 +81,7 @@ class Spark:
 
 @dataclass(frozen=True)
 class StepPoint:
-    """One step of the sweep: loss and worst |error| had it been used on these same rows.
-
-    ``step`` is eta (K for Elo); 0 means no layer.
-    """
+    """Loss and worst |error| if this step had been used on the same rows: eta (K for Elo), 0 for no layer."""
 
     step: float
     loss: float
@@ -179,7 +176,7 @@ class BeforeAfter:
 class CoverageFigures:
     """Share of labels covered; ``name`` is the level as typed ("0.9") or "interval".
 
-    ``held``: the same for the clipped values (a field of HTTP answers), where coverage is judged before the limits.
+    ``held``: the share that the clipped values cover, if there are limits; coverage is judged before them.
     """
 
     name: str
@@ -205,10 +202,7 @@ class LossFigures:
 
 @dataclass(frozen=True)
 class Worst:
-    """The group with the largest error before, and the one after, with their signed errors.
-
-    For a quantile the errors are coverage minus target.
-    """
+    """The groups with the largest error before and after, and these errors (of quantiles: coverage - target)."""
 
     group_before: str
     before: float
@@ -256,10 +250,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Notice:
-    """A warning: a claim with a number, the evidence, and what to do (may be empty).
+    """A warning: a claim with a number, the evidence, and what to do (may be empty); backticks set code.
 
-    ``red``: learning stopped or the result cannot be trusted; ``amber``: the result holds but must
-    be qualified; ``note``: good to know. Text between backticks is set as code.
+    ``red``: learning stopped or the result cannot be trusted; ``amber``: the result holds with a reservation.
     """
 
     level: Literal["red", "amber", "note"]
@@ -272,8 +265,7 @@ class Notice:
 class Group:
     """One group's row. ``before`` and ``after`` are biases, or coverages when ``target`` is given.
 
-    ``by`` is the column, ``name`` the value without it ("Caucasian"). ``vacuous`` as in
-    :class:`Certificate`; a bound larger than the error before is marked loose by the page.
+    ``by`` is the column, ``name`` the value without it ("Caucasian"). ``vacuous`` as for :class:`Certificate`.
     """
 
     by: str
@@ -303,13 +295,18 @@ class LevelRow:
 
 
 @dataclass(frozen=True)
-class WideSeries:
-    """A series with a wide interval, or (``width`` None) with a large loss; ``after``: its bias or coverage."""
+class SeriesEntry:
+    """One series: its bias, or its coverage if there is a ``target``, its loss, and the mean width of its intervals.
+
+    With several levels the error is that of the ``level`` farthest off, and ``name`` says which.
+    """
 
     name: str
     rows: int
-    after: float
+    error: BeforeAfter
     loss: BeforeAfter
+    target: float | None = None
+    level: int | None = None
     width: float | None = None
 
 
@@ -317,9 +314,9 @@ class WideSeries:
 class ManySeries:
     """The series of ``--key``: how many, how far they are off, the worst and the widest.
 
-    ``mean`` and ``far`` (a tenth is farther off) are of the ``judged``; ``histogram`` is of their errors with the
-    sign, for coverage in points. ``relative``: errors are divided by the prediction (link exp). ``fewest``:
-    labels that each of the ``judged`` has at least.
+    ``mean`` size of error and ``far`` (a tenth is farther off) are of the ``judged`` series, which have at least
+    ``fewest`` labels each. ``histogram``: their signed errors, in points for coverage. ``relative``: errors are
+    divided by the prediction (link exp).
     """
 
     total: int
@@ -328,7 +325,7 @@ class ManySeries:
     far: float
     histogram: Histogram | None
     worst: tuple[Group, ...]
-    widest: tuple[WideSeries, ...]
+    widest: tuple[SeriesEntry, ...]
     pooled: bool = False
     relative: bool = False
     fewest: int = 1
@@ -346,9 +343,9 @@ class Fact:
 class Worked:
     """The arithmetic behind one average: (0 - u) / (eta n) = average, worked through for ``name``.
 
-    ``eta`` None: the step varied, and the stored sum of errors ``total`` stands in for the move.
-    ``penalty``: the average slope of a penalty, which moves u too; the average is then over all
-    ``n`` rows; ``own`` counts the rows of ``name``. ``tail`` says what the average is.
+    ``eta`` None: the step varied, and the stored sum of errors ``total`` is used in place of the move. ``penalty``:
+    the average slope of a penalty, which moves u too; the average is then over all ``n`` rows, of which ``own`` are
+    those of ``name``. ``tail`` says what the average is.
     """
 
     name: str
@@ -364,9 +361,11 @@ class Worked:
 
 @dataclass(frozen=True)
 class Method:
-    """How values were served (``link``: identity, shift, logit, exp, sinh, linear, elo) and the
-    identity in the page's own numbers; ``exact``: one constant step; ``auto``: what is moved is a
-    mix; ``interval``: levels whose two worked lines give the coverage; ``extra`` adds a sentence."""
+    """How values were served (``link``: identity, shift, logit, exp, sinh, linear, elo) and the worked identity.
+
+    ``exact``: one constant step; ``auto``: the correction is added to a mix; ``interval``: the levels whose two
+    worked lines give the coverage; ``extra``: one more sentence.
+    """
 
     link: str
     worked: tuple[Worked, ...] = ()
@@ -390,8 +389,10 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Story:
-    """A debias or quantile run. ``unit`` is the label's unit ("minutes") or empty; ``weight`` the
-    column that averages are weighted by: ``labelled`` then counts weights above 0 only."""
+    """A debias or quantile run. ``unit``: that of the label ("minutes").
+
+    ``weight``: the column that averages are weighted by; ``labelled`` then counts weights above 0 only.
+    """
 
     kind: Literal["debias", "quantile"]
     made: Provenance
@@ -438,10 +439,9 @@ class Curves:
 class EloStory:
     """An Elo run. ``noun`` is what plays ("model", "team", "player").
 
-    ``loss`` before is a coin flip's (ln 2), after the pre-game predictions'; None without results.
-    ``ties``: None if the state does not record them. ``fitted``: the weight
-    of the fit of all games in the board; the rest are current strengths. ``residual``: what the
-    solver left of the fit's equations, in games; None without a fit.
+    ``loss``: of a coin flip (ln 2), then of the pre-game predictions; None without results. ``ties``: None if the
+    state does not record them. ``fitted``: the weight of the fit of all games in the board; the rest are current
+    strengths. ``residual``: what the solver left of the fit's equations, in games; None without a fit.
     """
 
     made: Provenance
@@ -473,16 +473,14 @@ class EloStory:
 
 
 def as_json(story: DataclassInstance) -> str:
-    """Write a story, or anything made of such parts, as JSON text; a number that is not finite becomes null."""
-    return json.dumps(finite(dataclasses.asdict(story)), allow_nan=False, ensure_ascii=False)
+    """A story, or anything made of such parts, as JSON text; a number that is not finite becomes null."""
+    return json.dumps(jsonable(dataclasses.asdict(story)), allow_nan=False, ensure_ascii=False)
 
 
-def finite(value: object) -> object:
-    """A value as JSON can write it: a number that is not finite becomes None."""
+def jsonable(value: object) -> object:
+    """The value with None for every number that is not finite."""
     if isinstance(value, dict):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+        return [jsonable(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
