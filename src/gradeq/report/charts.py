@@ -191,39 +191,19 @@ class ChartSheet:
         low, high = (xs[0], xs[-1]) if len(xs) > 1 else (xs[0] - 0.5, xs[0] + 0.5)
         # The axis begins where the data does, not at the first full window.
         low = low if chart.begin is None else min(low, chart.begin)
-        shaded: list[object] | None = None
-        if span is not None:
-            shaded = [span.start, high if span.end is None else span.end, clean(span.text, 80)]
+        shaded = None if span is None else [span.start, high if span.end is None else span.end, clean(span.text, 80)]
         lines: list[dict[str, object]] = []
         for line, role, values in chart.lines:
             drawn = [values[i] for i in points]
             short = [None if v is None or not math.isfinite(v) else _short(v, 5) for v in drawn]
-            lines.append({"name": clean(line, 40), "role": role, "v": short})
-            if chart.filled:
-                lines[-1]["filled"] = True
+            filled = {"filled": True} if chart.filled else {}
+            lines.append({"name": clean(line, 40), "role": role, "v": short, **filled})
+        x_axis = {"axis": kind, "xname": clean(name), "unit": unit, "x": key, "xmin": low, "xmax": high}
+        y_axis = {"ymin": chart.y.low, "ymax": chart.y.high, "yticks": chart.y.ticks, "how": chart.how}
+        look = {"height": chart.height, "showx": chart.show_x, "left": chart.left, "sync": chart.sync or chart.id}
+        marks = {"xticks": x_ticks(kind, low, high), "marks": list(chart.marks), "span": shaded}
         self.charts.append(
-            {
-                "id": chart.id,
-                "title": chart.title,
-                "axis": kind,
-                "xname": clean(name),
-                "unit": unit,
-                "x": key,
-                "xmin": low,
-                "xmax": high,
-                "xticks": x_ticks(kind, low, high),
-                "ymin": chart.y.low,
-                "ymax": chart.y.high,
-                "yticks": chart.y.ticks,
-                "lines": lines,
-                "how": chart.how,
-                "marks": list(chart.marks),
-                "span": shaded,
-                "height": chart.height,
-                "showx": chart.show_x,
-                "sync": chart.sync or chart.id,
-                "left": chart.left,
-            }
+            {"id": chart.id, "title": chart.title, **x_axis, **y_axis, **marks, **look, "lines": lines}
         )
         return chart_box(heading or chart.title, sub, el("div", class_="plot"), chart.id)
 
