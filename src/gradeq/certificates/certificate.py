@@ -280,13 +280,13 @@ def harm_cap_of(layer: LayerLike, auto: str) -> HarmCap:
 
 
 def certify_elo(elo: EloLayer) -> Equilibrium:
-    found = certificate(elo_reading(elo))
-    coordinates = [replace(c, loss_before=None, loss_after=None) for c in found.coordinates]
+    reached = certificate(elo_reading(elo))
+    coordinates = [replace(c, loss_before=None, loss_after=None) for c in reached.coordinates]
     if elo.proximal is not None:
         coordinates = [replace(c, average_penalty=0.0, average_normal=c.average_penalty) for c in coordinates]
-    before = LN2 if found.rows else 0.0
+    before = LN2 if reached.rows else 0.0
     return replace(
-        found, coordinates=tuple(coordinates), bias_name="bias of the first side", loss_before=before,
+        reached, coordinates=tuple(coordinates), bias_name="bias of the first side", loss_before=before,
         learning=learning_of(elo),
     )  # fmt: skip
 
@@ -308,7 +308,7 @@ def more_games(elo: EloLayer, target: float) -> int | None:
     """More games until the bound of the player with the fewest is below ``target``; None if that is never."""
     reading = elo_reading(elo)
     setting = setting_of(reading)
-    shares = [own / setting.weights for own in setting.counts[int(elo.internals.names.home) :] if own]
+    shares = [weight / setting.weights for weight in setting.counts[int(elo.internals.names.home) :] if weight]
     # A player's bound is the whole's divided by the player's share of the games.
     return more_labels(reading, target * min(shares), replace(setting, counts=())) if shares else None
 
@@ -338,16 +338,16 @@ class Coverage(NamedTuple):
 def coverages(layer: LayerLike) -> list[Coverage]:
     """The coverage of each level over all labelled rows; nan before there are any."""
     reading = reading_of(layer)
-    totals, found = reading.totals, []
-    for k, (tau, bound) in enumerate(zip(reading.terms.levels, total_bounds(reading), strict=True)):
-        own = totals[k]
-        weight = own[WEIGHT] if own[WEIGHT] > 0.0 else math.nan
-        before, after = (add_shares(tau, own[BEFORE] / weight), add_shares(tau, own[GRADIENT] / weight))
+    shares = []
+    parts = zip(reading.terms.levels, reading.totals, total_bounds(reading), strict=True)
+    for k, (tau, account, bound) in enumerate(parts):
+        weight = account[WEIGHT] if account[WEIGHT] > 0.0 else math.nan
+        before, after = (add_shares(tau, account[column] / weight) for column in (BEFORE, GRADIENT))
         more = reading.limited(k)
         clipped = None if more is None else add_shares(after, more / weight)
         vacuous = is_vacuous(bound.value, float(rate_error(before - tau)))
-        found.append(Coverage(tau, before, after, bound.value, vacuous, clipped))
-    return found
+        shares.append(Coverage(tau, before, after, bound.value, vacuous, clipped))
+    return shares
 
 
 def interval_coverage(lower: Coverage, upper: Coverage, target: float) -> Coverage:
@@ -367,11 +367,11 @@ def joint_bound(
 
     With a ``target`` they are the ends of an interval: their bounds add up.
     """
-    known = [own.bound for own in parts if own.bound is not None]
+    known = [part.bound for part in parts if part.bound is not None]
     if not known or len(known) < len(parts):
         return None, None
     if target is None:
-        return max(known), any(own.vacuous for own in parts)
+        return max(known), any(part.vacuous for part in parts)
     off = [p.before - p.target if isinstance(p, Coverage) else float(p.bias_before or 0.0) for p in parts]  # when raw
     bound = math.fsum(known)
     return bound, is_vacuous(bound, float(rate_error(off[-1] - off[0])))
@@ -449,8 +449,8 @@ def window(first: Reading, last: Reading, older: Sequence[Revision] = (), skippe
             heavier, error, moved = revised[c]
             weight, gradient, applied = weight - heavier, gradient - error, applied - moved
             u -= moved
-        own = averages_from_sums(gradient, pulled, 0.0, applied, u - last.state.u[c], divisor, eta)
-        average[name], state[name], gap = own.gradient, own.from_state, max(gap, own.gap)
+        means = averages_from_sums(gradient, pulled, 0.0, applied, u - last.state.u[c], divisor, eta)
+        average[name], state[name], gap = means.gradient, means.from_state, max(gap, means.gap)
         bias[name] = over(gradient, weight)
     return Window(int(rows), average, state, bias, gap)
 
@@ -476,17 +476,14 @@ def check_prefix(first: Reading, last: Reading, revised: bool) -> None:
         raise BadInput(f"{UNRELATED} it has served or learned from more rows; {REMEDY}")
 
 
-def revision_sums(revisions: Sequence[Revision], width: int, skipped: int) -> dict[int, tuple[float, float, float]]:
+def revision_sums(revisions: Sequence[Revision], width: int, skipped: int) -> dict[int, list[float]]:
     """What revisions added to each coordinate: to its weight, its gradients, and its gradients times the step."""
-    found: dict[int, list[tuple[float, float, float]]] = {}
-    for own in revisions:
-        heavy = own.sign * own.weight
-        for j, z in zip(own.params, own.values, strict=True):
-            for k, error in enumerate(own.errors):
-                gradient = heavy * error * z
-                at = found.setdefault((j - skipped) * width + k, [])
-                at.append((heavy, gradient, own.eta * gradient))
-    return {
-        c: (fsum(t[0] for t in terms), fsum(t[1] for t in terms), fsum(t[2] for t in terms))
-        for c, terms in found.items()
-    }
+    terms: dict[int, list[tuple[float, float, float]]] = {}
+    for revision in revisions:
+        weight = revision.sign * revision.weight
+        for j, z in zip(revision.params, revision.values, strict=True):
+            for k, error in enumerate(revision.errors):
+                gradient = weight * error * z
+                of_coordinate = terms.setdefault((j - skipped) * width + k, [])
+                of_coordinate.append((weight, gradient, revision.eta * gradient))
+    return {c: [fsum(column) for column in zip(*rows, strict=True)] for c, rows in terms.items()}

@@ -25,7 +25,7 @@ from gradeq.report.components import (
 from gradeq.report.numerals import count, decimals, month, number, percent, points, target, word
 from gradeq.report.sentences import limits_changed
 from gradeq.report.state_facts import ENOUGH, YOUNG, label_requirement
-from gradeq.report.story import BeforeAfter, Group, HeatMap, ManySeries, Story
+from gradeq.report.story import BeforeAfter, Group, HeatMap, ManySeries, Story, Verdict
 from gradeq.tables import some
 
 FIRST = 20
@@ -86,6 +86,13 @@ def table_cell(inside: str, head: str, class_: str | None = None) -> Markup:
     text = inside if isinstance(inside, Markup) else tidy(inside)
     class_ = f"{class_ or ''} huge".strip() if "×10" in inside else class_
     return el("td", *([text] if inside else []), class_=class_, data_head=head or None)
+
+
+def bound_notes(verdict: Verdict) -> str:
+    """Which averages the bounds of a table are on, if not those that it shows."""
+    over = verdict.certificate.over
+    note = f" Bounds are on averages {over}, not on those of this table." if over else ""
+    return note + (f" {BEFORE_LIMITS}" if limits_changed(verdict.coverage) else "")
 
 
 # Groups
@@ -224,9 +231,7 @@ def group_section(story: Story, most: int) -> Markup:
         intro += f" The {count(len(rows))} groups with most rows, of {count(total)}."
     foot = "* loose: the bound is larger than the error before. " if any(map(is_loose, rows)) else ""
     foot += BOUND_MEANS.format("coverage − target" if look.covers else "bias")
-    over = story.verdict.certificate.over
-    foot += f" It is on averages {over}, not on those of this table." if over else ""
-    foot += f" {BEFORE_LIMITS}" if limits_changed(story.verdict.coverage) else ""
+    foot += bound_notes(story.verdict)
     under = el("p", foot, class_="foot")
     if folded:
         under = el("div", show_all("groups", f"all {count(len(rows))} groups", FIRST), under, class_="under")
@@ -254,10 +259,7 @@ def level_section(story: Story) -> Markup:
         )
         for row in rows[:100]
     ]
-    intro = "A level covers a label that lies at or below its served value."
-    over = verdict.certificate.over
-    intro += f" Bounds are on averages {over}, not on those of this table." if over else ""
-    intro += f" {BEFORE_LIMITS}" if limits_changed(verdict.coverage) else ""
+    intro = f"A level covers a label that lies at or below its served value.{bound_notes(verdict)}"
     return section("Levels", intro, el("table", head, el("tbody", *body), class_="losses"))
 
 

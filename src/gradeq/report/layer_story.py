@@ -65,7 +65,7 @@ UNDRAWN = {  # they have no raw prediction to compare with
 }
 AVERAGED = {
     RELATIVE: "averages, certificate and bounds are by relative weight: each weight divided by the mean of the "
-    "positive ones served so far (of its key), its own included",
+    "positive ones served so far (of its key), itself included",
     MIXED: f"averages, certificate and bounds are by weight, {MIXED}",
 }
 
@@ -274,12 +274,12 @@ def _method(layer: LayerLike, reached: Equilibrium) -> Method:
 def _notices(
     layer: LayerLike, reached: Equilibrium, coverage: list[Coverage], groups: tuple[Group, ...]
 ) -> tuple[Notice, ...]:
-    found: list[Notice | None] = [say.judged_before_limits(coverage)]
+    warnings: list[Notice | None] = [say.judged_before_limits(coverage)]
     if reached.rows < FEW:
-        found += [held_back_notice(layer), say.few_labels(reached.rows)]
+        warnings += [held_back_notice(layer), say.few_labels(reached.rows)]
     else:
-        found += state_harm_notices(layer, reached, groups if len(coverage) < 2 else None)
-    found.append(say.figures_not_known(reached.hidden))
+        warnings += state_harm_notices(layer, reached, groups if len(coverage) < 2 else None)
+    warnings.append(say.figures_not_known(reached.hidden))
     steps, late = layer.steps, learning_of(layer).lateness
     # The smallest step of all is one that was capped where nothing else made steps smaller.
     capped, by_weight = int(steps["capped"]), capped_by_weight_alone(layer)
@@ -287,22 +287,22 @@ def _notices(
     other = reached.weights or steps["resized"] or layer.log or type(rule.schedule) is not Constant
     least = None if other else float(f"{steps['smallest']:.3g}")
     if capped:
-        found.append(
-            say.steps_capped(
-                least, capped, late, weighted=bool(reached.weights), heavy=capped if by_weight else 0,
-                features=layer.internals.lateness.featured,
-            )
-        )  # fmt: skip
+        heavy, weighted, features = (
+            capped if by_weight else 0,
+            bool(reached.weights),
+            layer.internals.lateness.featured,
+        )
+        warnings.append(say.steps_capped(least, capped, late, heavy=heavy, weighted=weighted, features=features))
     shown = with_coverage_bound(reached, coverage)
     if reached.rows and shown.vacuous and shown.bound is not None:
         several = len(reached.coordinates) > 1
         smallest = None if by_weight or not capped else least or 0.0
         why = say.vacuous_because(reached.rows, layer.step, smallest, late, several)
-        found.append(say.layer_bound_vacuous(shown.needed, why, shown.bounded))
+        warnings.append(say.layer_bound_vacuous(shown.needed, why, shown.bounded))
     if reached.learning is not None and reached.learning.replaced:
-        found.append(predictions_replaced(reached.learning.replacements))
+        warnings.append(predictions_replaced(reached.learning.replacements))
     waiting = 0 if reached.learning is None else reached.learning.not_due
     missing = int(layer.traffic["served"]) - reached.rows - waiting
     if missing > 0:
-        found.append(say.no_label(missing, waiting=min(missing, len(layer.internals.tickets.opened))))
-    return ordered(found)
+        warnings.append(say.no_label(missing, waiting=min(missing, len(layer.internals.tickets.opened))))
+    return ordered(warnings)

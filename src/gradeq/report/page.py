@@ -31,7 +31,15 @@ from gradeq.report.components import (
 )
 from gradeq.report.group_tables import group_section, heat_map_section, level_section, series_section
 from gradeq.report.numerals import count, decimals, edge, moment, number, percent, plain, points, target, word
-from gradeq.report.sentences import SHADOWED, coverage_inside_limits, headline, improved, qualification, subject
+from gradeq.report.sentences import (
+    SHADOWED,
+    coverage_inside_limits,
+    farthest,
+    headline,
+    improved,
+    qualification,
+    subject,
+)
 from gradeq.report.story import EloStory, Histogram, NamedCurve, Reliability, Rolling, Story, ThetaPanel
 from gradeq.tables import some
 
@@ -164,9 +172,7 @@ def _figures(story: Story) -> list[Markup]:
             gloss += ", by weight" if story.weight else ""
             figures.append(figure("Coverage", arrow(percent(level.before), percent(level.after)), gloss))
         else:
-            before = max((level.before - level.target for level in covered), key=abs)
-            after = max((level.after - level.target for level in covered), key=abs)
-            value = arrow(points(before), points(after), "points")
+            value = arrow(points(farthest(covered, "before")), points(farthest(covered, "after")), "points")
             figures.append(figure("Farthest from its level", value, f"{count(len(covered))} levels{served}"))
     figures.append(loss_figure(verdict.loss, verdict.shadow))
     if width is not None:

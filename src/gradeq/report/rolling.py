@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -107,12 +107,12 @@ class Blocks:
         stack = [np.asarray(columns[name], dtype=np.float64) for name in self.names]
         if any(len(column) != length for column in (*stack, places)):
             raise BadInput(f"columns of different lengths: all must have {length} rows")
-        kinds, room, capacity = self._sums.shape
+        kinds, followed_groups, capacity = self._sums.shape
         needed = 1 if codes is None else min(int(codes.max(initial=-1)) + 1, self.groups)
-        if needed > room:
-            grown = np.zeros((kinds, min(max(needed, 2 * room), self.groups), capacity))
-            grown[:, :room] = self._sums
-            self._sums = grown
+        if needed > followed_groups:
+            larger = np.zeros((kinds, min(max(needed, 2 * followed_groups), self.groups), capacity))
+            larger[:, :followed_groups] = self._sums
+            self._sums = larger
         start = 0
         while start < length:
             if self.rows == self.size * capacity:  # full: neighbours are merged
@@ -194,11 +194,16 @@ def rolling_chart(
     mean = series.means
     errors = tuple(RollingError(name, aim, numbers(b), numbers(a)) for name, aim, b, a in tracked)
     before, after, labels = (numbers(mean[name]) for name in ("before", "after", "label"))
-    more = {f"{when}_upper": numbers(mean[f"upper_{when}"]) for when in ("before", "after") if ends}
-    if ends == "interval":
-        more |= {f"width_{when}": numbers(mean[f"upper_{when}"] - mean[when]) for when in ("before", "after")}
     x = tuple(series.x.tolist())
-    return Rolling(*axis, series.window, x, before, after, labels, errors, begin=begin, span=span, **more)
+    chart = Rolling(*axis, series.window, x, before, after, labels, errors, begin=begin, span=span)
+    if not ends:
+        return chart
+    before, after = (numbers(mean[f"upper_{when}"]) for when in ("before", "after"))
+    chart = replace(chart, before_upper=before, after_upper=after)
+    if ends == "levels":
+        return chart
+    before, after = (numbers(mean[f"upper_{when}"] - mean[when]) for when in ("before", "after"))
+    return replace(chart, width_before=before, width_after=after)
 
 
 def corrections(layer: "LayerLike", base: Floats, served: Floats) -> Floats:

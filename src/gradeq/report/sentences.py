@@ -151,8 +151,7 @@ def gain(bias: BeforeAfter | None, coverage: Sequence[CoverageFigures] = (), sca
         first = bias_opening(bias.before, bias.after, scale)
         return f"bias was {first[5:-1]}" if first in ("Bias removed.", "Bias reduced.") else ""
     shares = coverage_inside_limits(coverage) or coverage
-    off = [[abs(getattr(c, side) - c.target) for c in shares] for side in ("before", "after")]
-    nearer = bool(coverage) and error_change(max(off[0]), max(off[1]), 1.0) == "better"
+    nearer = shares and error_change(farthest(shares, "before"), farthest(shares, "after"), 1.0) == "better"
     return "coverage improved" if nearer else ""
 
 
@@ -184,6 +183,11 @@ def coverage_inside_limits(coverage: Sequence[CoverageFigures]) -> list[Coverage
     return clipped if apart > NOTABLE else []
 
 
+def farthest(coverage: Sequence[CoverageFigures], when: Literal["before", "after"]) -> float:
+    """Coverage less target of the level that is farthest off."""
+    return max(((c.before if when == "before" else c.after) - c.target for c in coverage), key=abs)
+
+
 def coverage_sentence(
     coverage: Sequence[CoverageFigures], labels: int, shadow: bool = False, weighted: bool = False
 ) -> Sentence:
@@ -199,10 +203,8 @@ def coverage_sentence(
     if len(shares) > 1:
         every = "both" if len(shares) == 2 else f"all {count(len(shares))}"
         first = f"{served}{every} levels {would}cover their share of {labelled} within ".capitalize()
-        after, before, judged = (
-            f"{_points(max((getattr(c, when) - c.target for c in levels), key=abs))} points"
-            for levels, when in ((shares, "after"), (shares, "before"), (coverage, "after"))
-        )
+        off = (farthest(shares, "after"), farthest(shares, "before"), farthest(coverage, "after"))
+        after, before, judged = (f"{_points(distance)} points" for distance in off)
         sentence = (first, TextRun(after, "after"), f"; before{raw} within ", TextRun(before, "before"), ".")
         judged, differs = f"within {judged}", judged != after
     else:

@@ -129,9 +129,9 @@ def series_story(
         return None
 
     def group(j: int) -> Group:
-        entry, cells = ranked.entry(j), ()
+        entry, cells = ranked.entry(j), []
         if layer.internals.names.own.scalar and not table.relative:  # a row of the table is a series, not a group
-            cells = layer.equilibrium(table.keys[j]).coordinates
+            cells = list(layer.equilibrium(table.keys[j]).coordinates)
         bound, vacuous = joint_bound(cells, table.target)
         mean, error = math.nan if label_means is None else float(label_means[j]), entry.error
         drawn = None if entry.level else spark(j)
@@ -162,17 +162,15 @@ PARTS = "what is proven is about each parameter, not about the coverage of all r
 def coverages_of(layer: LayerLike, reached: Equilibrium) -> list[Coverage]:
     """Coverages by level, or of the interval; none for a Debiaser."""
     if layer.kind != "keyed":
-        found = getattr(layer, "coverage", None)
-        return found if isinstance(found, list) else [] if found is None else [found]
+        coverage = getattr(layer, "coverage", None)
+        return coverage if isinstance(coverage, list) else [] if coverage is None else [coverage]
     taus, target = layer.terms.levels, getattr(cast("KeyedLayer", layer).layer, "target", None)
     if not taus or len(reached.coordinates) != len(taus):
         return []  # series with groups or features of their own: there is no sum over all of them
-    levels = [
-        Coverage(
-            tau, *(add_shares(tau, or_nan(off)) for off in (c.bias_before, c.bias_after)), c.bound, bool(c.vacuous)
-        )
-        for tau, c in zip(taus, reached.coordinates, strict=True)
-    ]
+    levels = []
+    for tau, cell in zip(taus, reached.coordinates, strict=True):
+        before, after = (add_shares(tau, or_nan(off)) for off in (cell.bias_before, cell.bias_after))
+        levels.append(Coverage(tau, before, after, cell.bound, bool(cell.vacuous)))
     return levels if target is None else [interval_coverage(levels[0], levels[-1], target)]
 
 
@@ -263,11 +261,11 @@ def state_harm_notices(
     ]  # fmt: skip
     heavy = layer.internals.state.facts[fact.HEAVIEST] != 1.0
     weighted = bool(heavy) or column_of(reached.coordinates, "rows") != column_of(reached.coordinates, "weight")
-    found = worse_notices(layer, loss, reached.rows, groups, weighted)
+    worse = worse_notices(layer, loss, reached.rows, groups, weighted)
     if layer.shadow:
-        found = [replace(n, evidence=f"In shadow: none of it was served. {n.evidence}") for n in found]
+        worse = [replace(n, evidence=f"In shadow: none of it was served. {n.evidence}") for n in worse]
     waiting = held_back_notice(layer)
-    return [*([] if waiting is None else [waiting]), *outweighed, *found]
+    return [*([] if waiting is None else [waiting]), *outweighed, *worse]
 
 
 def groups_of(layer: LayerLike, reached: Equilibrium, most: int | None = None) -> tuple[Group, ...]:
@@ -287,7 +285,7 @@ def groups_of(layer: LayerLike, reached: Equilibrium, most: int | None = None) -
     for cell in coordinates:
         name = cell.name.rpartition(" @ ")[0] if interval or isinstance(covered, list) else cell.name
         cells.setdefault(name, []).append(cell)
-    found = []
+    groups = []
     for name, parts in cells.items():
         by, value = split_name(name)
         if not value or not parts[0].rows:
@@ -295,12 +293,12 @@ def groups_of(layer: LayerLike, reached: Equilibrium, most: int | None = None) -
         ends = parts if interval else parts[:1]
         pairs = [[or_nan(getattr(c, f"bias_{when}")) for c in ends] for when in BEFORE_AFTER]
         errors = [pair[-1] - pair[0] if len(pair) > 1 else pair[0] for pair in pairs]  # upper less lower end
-        errors = errors if target is None else [add_shares(target, off) for off in errors]
+        before, after = errors if target is None else [add_shares(target, off) for off in errors]
         loss = BeforeAfter(*(sum(or_nan(getattr(c, f"loss_{w}")) for c in parts) / len(parts) for w in BEFORE_AFTER))
         bound, vacuous = joint_bound(ends, target if interval else None)
-        found.append(Group(by, value, parts[0].rows, math.nan, *errors, loss, bound, bool(vacuous), target))
-    columns = list(dict.fromkeys(group.by for group in found))  # bins of the prediction are one too
-    return tuple(sorted(found, key=lambda group: columns.index(group.by)))  # each column's together
+        groups.append(Group(by, value, parts[0].rows, math.nan, before, after, loss, bound, bool(vacuous), target))
+    columns = list(dict.fromkeys(group.by for group in groups))  # bins of the prediction are one too
+    return tuple(sorted(groups, key=lambda group: columns.index(group.by)))  # each column's together
 
 
 def coverage_as_json(layer: LayerLike, reached: Equilibrium) -> dict[str, Shares | list[Shares]]:
@@ -316,8 +314,8 @@ def coverage_as_json(layer: LayerLike, reached: Equilibrium) -> dict[str, Shares
 
 def groups_as_json(layer: LayerLike, reached: Equilibrium) -> list[dict[str, object]]:
     """The groups of a layer over all its labels, largest remaining error first; none for games."""
-    found = [] if layer.kind == "elo" else list(groups_of(layer, reached))
-    found.sort(key=lambda g: -abs(g.after - (g.target or 0.0)))
+    groups = [] if layer.kind == "elo" else list(groups_of(layer, reached))
+    groups.sort(key=lambda g: -abs(g.after - (g.target or 0.0)))
     return [
         {
             "name": f"{column_name(g.by)}={g.name}",
@@ -327,7 +325,7 @@ def groups_as_json(layer: LayerLike, reached: Equilibrium) -> list[dict[str, obj
             "bound": g.bound,
             "vacuous": None if g.bound is None else g.vacuous,
         }
-        for g in found
+        for g in groups
     ]
 
 
@@ -361,29 +359,31 @@ def worse_notices(
     """Warnings that the loss or groups got worse; none with too few labels to tell."""
     if labels < FEW:
         return []
-    found: list[Notice | None] = []
+    warnings: list[Notice | None] = []
     if not math.isnan(loss.before + loss.after) and loss_change(loss) == "rose":
-        found.append(say.loss_worse(loss, gentler_option(layer, weighted)))
+        warnings.append(say.loss_worse(loss, gentler_option(layer, weighted)))
     known = [g for g in groups if not math.isnan(g.error.before + g.error.after + g.loss.before + g.loss.after)]
-    dearer = [g for g in known if loss_change(g.loss) == "rose"]
-    grown: list[tuple[float, GroupFigures]] = []
-    serious = bool(dearer)
+    costlier = [g for g in known if loss_change(g.loss) == "rose"]
+    biased: list[tuple[float, GroupFigures]] = []
+    serious = bool(costlier)
     for g in known:
         before, after = (abs(value - (g.target or 0.0)) for value in (g.error.before, g.error.after))
         if error_change(before, after, 1.0 if g.target else typical_error(g.loss)) == "worse":
-            grown.append((before - after, g))
+            biased.append((before - after, g))
             spread = g.target * (1.0 - g.target) if g.target else g.loss.after
             serious |= after > 2.0 * math.sqrt(spread / g.rows)
-    if len(known) > 1 and (grown or dearer):
-        errors = [(g.name, g.error) for _, g in sorted(grown, key=lambda pair: pair[0])]
+    if len(known) > 1 and (biased or costlier):
+        errors = [(g.name, g.error) for _, g in sorted(biased, key=lambda pair: pair[0])]
         what = "Bias" if groups[0].target is None else "Coverage"
         parts = [f"{what}: {_worse_groups(errors)}."] if errors else []
-        parts += [f"{loss.name.capitalize()}: {_worse_groups([(g.name, g.loss) for g in dearer])}."] if dearer else []
+        parts += (
+            [f"{loss.name.capitalize()}: {_worse_groups([(g.name, g.loss) for g in costlier])}."] if costlier else []
+        )
         parts += [] if serious else ["The remaining errors are within twice their standard errors."]
-        names = {g.name for g in (*dearer, *(g for _, g in grown))}
+        names = {g.name for g in (*costlier, *(g for _, g in biased))}
         claim = f"{count(len(names))} of {some(len(known), 'group')} got worse."
-        found.append(Notice("amber" if serious else "note", claim, " ".join(parts)))
-    return [notice for notice in found if notice is not None]
+        warnings.append(Notice("amber" if serious else "note", claim, " ".join(parts)))
+    return [notice for notice in warnings if notice is not None]
 
 
 def _worse_groups(pairs: Sequence[tuple[str, BeforeAfter | LossFigures]]) -> str:
