@@ -12,18 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradeq.certificates.figures import (
-    MANY_PARAMETERS,
-    ResidualUnit,
-    is_vacuous,
-    learning_of,
-    mean_figures,
-    mean_gradient,
-    rate_error,
-    raw_error_of_all,
-    raw_errors,
-    rounding_loss,
-)
+from gradeq.certificates import figures
 from gradeq.certificates.reading import LN2, MANY, Reading, elo_reading, reading_of, setting_of
 from gradeq.equilibrium import MIXED, RELATIVE, Average, Coordinate, Coordinates, Equilibrium, averages_from_sums
 from gradeq.errors import BadInput
@@ -50,7 +39,7 @@ PROBABLE = 1e-15  # of a probability: what rounding may hide of it
 
 
 def certify(layer: LayerLike) -> Equilibrium:
-    return replace(certificate(reading_of(layer)), learning=learning_of(layer))
+    return replace(certificate(reading_of(layer)), learning=figures.learning_of(layer))
 
 
 def certificate(reading: Reading) -> Equilibrium:
@@ -64,15 +53,15 @@ def certificate(reading: Reading) -> Equilibrium:
     if terms.sinh and facts[fact.CORRECTED] and hasattr(state, "nums"):
         nums, dens = (np.asarray(getattr(state, name), dtype=float) for name in ("nums", "dens"))
         scales = np.divide(nums, dens, out=np.zeros_like(nums), where=dens > 0.0)
-        unit = ResidualUnit(float(scales.max(initial=0.0)), float(nums.max(initial=0.0)))
+        unit = figures.ResidualUnit(float(scales.max(initial=0.0)), float(nums.max(initial=0.0)))
     setting = setting_of(reading)
     whole = proven_bound(reading, setting)
     coordinates, gap = coordinates_of(reading, coordinate_bounds(reading, setting), divisor, unit)
-    raw = raw_error_of_all(reading)
-    vacuous = is_vacuous(whole.value, raw)
-    means = mean_figures(totals, facts, single, terms.loss_scale, unit)
+    raw = figures.raw_error_of_all(reading)
+    vacuous = figures.is_vacuous(whole.value, raw)
+    means = figures.mean_figures(totals, facts, single, terms.loss_scale, unit)
     unknown = {"bias": means.bias_after, terms.loss_name: means.loss_after}
-    lost = max(rounding_loss(account, facts, single)[0] for account in totals)
+    lost = max(figures.rounding_loss(account, facts, single)[0] for account in totals)
     weights = ""  # all were 1
     if not (facts[fact.HEAVIEST] <= 1.0 and divisor == rows):
         counts = getattr(state, "weighed", ())  # earlier versions did not make them relative
@@ -115,7 +104,7 @@ def negligible_rise(reading: Reading) -> float:
 
 
 def coordinates_of(
-    reading: Reading, bounds: Sequence[Bound], divisor: float, unit: ResidualUnit | None
+    reading: Reading, bounds: Sequence[Bound], divisor: float, unit: figures.ResidualUnit | None
 ) -> tuple[Sequence[Coordinate], float]:
     """All coordinates (lazily if there are many) and the largest gap."""
     names, terms, facts = coordinate_names(reading), reading.terms, reading.state.facts
@@ -123,7 +112,7 @@ def coordinates_of(
     def one(c: int) -> tuple[Coordinate, float]:
         account, bound = reading.account(c), bounds[c].value
         average = averages(reading, account, divisor, reading.terms.start[c % reading.width], itemgetter(c))
-        means = mean_figures([account], facts, not terms.levels, terms.loss_scale, unit)
+        means = figures.mean_figures([account], facts, not terms.levels, terms.loss_scale, unit)
         destroyed = means.bias_after is None
         coordinate = Coordinate(
             name=names[c],
@@ -133,7 +122,7 @@ def coordinates_of(
             from_state=math.nan if destroyed else average.from_state,
             **vars(means),
             bound=bound,
-            vacuous=is_vacuous(bound, float(raw_errors(reading, account)[0])),
+            vacuous=figures.is_vacuous(bound, float(figures.raw_errors(reading, account)[0])),
             weight=account[WEIGHT],
             moved=average.moved,
         )
@@ -180,7 +169,7 @@ def averages(
     average = averages_from_sums(account[GRADIENT], pull, 0.0, account[MOVED] + drag, moved, divisor, eta)
     if np.all(np.isfinite(account[GRADIENT])):
         return average
-    mean = mean_gradient(account, divisor, eta)
+    mean = figures.mean_gradient(account, divisor, eta)
     return replace(average, gradient=mean, gap=abs(mean + average.penalty - average.from_state))
 
 
@@ -252,7 +241,7 @@ def labels_needed(setting: Setting, bound: float | None, raw: float) -> int | No
     """About how many labels it takes until a vacuous bound is below the raw error, if the data stay alike."""
     if bound is None or not raw > 0.0 or not math.isfinite(bound):
         return None
-    if len(setting.groups) > MANY_PARAMETERS:
+    if len(setting.groups) > figures.MANY_PARAMETERS:
         return math.ceil(setting.n * bound / raw)
     return labels_until(setting, raw)
 
@@ -287,7 +276,7 @@ def certify_elo(elo: EloLayer) -> Equilibrium:
     before = LN2 if reached.rows else 0.0
     return replace(
         reached, coordinates=tuple(coordinates), bias_name="bias of the first side", loss_before=before,
-        learning=learning_of(elo),
+        learning=figures.learning_of(elo),
     )  # fmt: skip
 
 
@@ -301,7 +290,7 @@ def player_bounds(
     if one.value is None:
         return np.full(len(weights), None), np.full(len(weights), None)
     values = one.value / weights
-    return values, ~(values < rate_error(win_rates - 0.5))
+    return values, ~(values < figures.rate_error(win_rates - 0.5))
 
 
 def more_games(elo: EloLayer, target: float) -> int | None:
@@ -345,7 +334,7 @@ def coverages(layer: LayerLike) -> list[Coverage]:
         before, after = (add_shares(tau, account[column] / weight) for column in (BEFORE, GRADIENT))
         more = reading.limited(k)
         clipped = None if more is None else add_shares(after, more / weight)
-        vacuous = is_vacuous(bound.value, float(rate_error(before - tau)))
+        vacuous = figures.is_vacuous(bound.value, float(figures.rate_error(before - tau)))
         shares.append(Coverage(tau, before, after, bound.value, vacuous, clipped))
     return shares
 
@@ -374,7 +363,7 @@ def joint_bound(
         return max(known), any(part.vacuous for part in parts)
     off = [p.before - p.target if isinstance(p, Coverage) else float(p.bias_before or 0.0) for p in parts]  # when raw
     bound = math.fsum(known)
-    return bound, is_vacuous(bound, float(rate_error(off[-1] - off[0])))
+    return bound, figures.is_vacuous(bound, float(figures.rate_error(off[-1] - off[0])))
 
 
 def add_shares(a: float, b: float) -> float:

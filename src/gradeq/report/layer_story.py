@@ -13,26 +13,13 @@ from gradeq.certificates.figures import capped_by_weight_alone, learning_of
 from gradeq.equilibrium import MIXED, RELATIVE, Equilibrium, column_of
 from gradeq.errors import BadInput
 from gradeq.report import notices as say
+from gradeq.report import state_facts
 from gradeq.report.method import identity_line
 from gradeq.report.numerals import count
 from gradeq.report.page import html
 from gradeq.report.rolling import Blocks, Floats, StreamHistogram, corrections, numbers, rolling_chart, window
 from gradeq.report.sentences import FEW, ordered
-from gradeq.report.state_facts import (
-    WORST,
-    certificate_of,
-    coverages_of,
-    groups_of,
-    held_back_notice,
-    levels_per_group,
-    loss_of,
-    or_nan,
-    rank_series,
-    series_story,
-    state_harm_notices,
-    with_coverage_bound,
-    worst_group,
-)
+from gradeq.report.state_facts import WORST, certificate_of, coverages_of, loss_of, or_nan, worst_group
 from gradeq.report.story import (
     BeforeAfter,
     CoverageFigures,
@@ -201,10 +188,10 @@ def state_story(layer: LayerLike, reached: Equilibrium, most: int | None = None)
     settings, coverage = single.settings, coverages_of(layer, reached)
     interval = single.kind in ("interval", "conformal")
     covered = [CoverageFigures("interval" if interval else f"{c.target:g}", *c[:3]) for c in coverage]
-    groups = groups_of(layer, reached, most) if len(coverage) < 2 else ()
+    groups = state_facts.groups_of(layer, reached, most) if len(coverage) < 2 else ()
     total = len(groups)
     if most is not None and len(groups) >= most:
-        total = len(reached.coordinates) // levels_per_group(single)
+        total = len(reached.coordinates) // state_facts.levels_per_group(single)
     known = groups if total == len(groups) else ()
     worst = worst_group((g.name, g.before - (g.target or 0.0), g.after - (g.target or 0.0)) for g in known)
     bias = None if covered else BeforeAfter(or_nan(reached.bias_before), or_nan(reached.bias_after))
@@ -213,7 +200,8 @@ def state_story(layer: LayerLike, reached: Equilibrium, most: int | None = None)
     series = None
     if layer.kind == "keyed":
         keyed = cast("KeyedLayer", layer)
-        series = series_story(keyed, rank_series(keyed.table(), WORST if most is None else min(most, KEYS)))
+        ranked = state_facts.rank_series(keyed.table(), WORST if most is None else min(most, KEYS))
+        series = state_facts.series_story(keyed, ranked)
     served = int(layer.traffic["served"])
     return Story(
         kind="quantile" if covered else "debias",
@@ -243,16 +231,16 @@ def state_story(layer: LayerLike, reached: Equilibrium, most: int | None = None)
 
 
 def _levels(covered: list[Coverage], reached: Equilibrium) -> tuple[LevelRow, ...]:
-    if len(covered) < 2:
+    if len(covered) < 2 or len(reached.coordinates) != len(covered):
         return ()
-    cells = reached.coordinates if len(reached.coordinates) == len(covered) else ()
-    return tuple(
-        LevelRow(
-            f"{c.target:g}", c.target, BeforeAfter(c.before, c.after),
-            BeforeAfter(or_nan(cell.loss_before), or_nan(cell.loss_after)), c.bound, bool(c.vacuous),
+    rows = []
+    for c, cell in zip(covered, reached.coordinates, strict=True):
+        coverage, loss = (
+            BeforeAfter(c.before, c.after),
+            BeforeAfter(or_nan(cell.loss_before), or_nan(cell.loss_after)),
         )
-        for c, cell in zip(covered, cells, strict=False)
-    )  # fmt: skip
+        rows.append(LevelRow(f"{c.target:g}", c.target, coverage, loss, c.bound, bool(c.vacuous)))
+    return tuple(rows)
 
 
 def _method(layer: LayerLike, reached: Equilibrium) -> Method:
@@ -276,9 +264,9 @@ def _notices(
 ) -> tuple[Notice, ...]:
     warnings: list[Notice | None] = [say.judged_before_limits(coverage)]
     if reached.rows < FEW:
-        warnings += [held_back_notice(layer), say.few_labels(reached.rows)]
+        warnings += [state_facts.held_back_notice(layer), say.few_labels(reached.rows)]
     else:
-        warnings += state_harm_notices(layer, reached, groups if len(coverage) < 2 else None)
+        warnings += state_facts.state_harm_notices(layer, reached, groups if len(coverage) < 2 else None)
     warnings.append(say.figures_not_known(reached.hidden))
     steps, late = layer.steps, learning_of(layer).lateness
     # The smallest step of all is one that was capped where nothing else made steps smaller.
@@ -293,7 +281,7 @@ def _notices(
             layer.internals.lateness.featured,
         )
         warnings.append(say.steps_capped(least, capped, late, heavy=heavy, weighted=weighted, features=features))
-    shown = with_coverage_bound(reached, coverage)
+    shown = state_facts.with_coverage_bound(reached, coverage)
     if reached.rows and shown.vacuous and shown.bound is not None:
         several = len(reached.coordinates) > 1
         smallest = None if by_weight or not capped else least or 0.0
