@@ -18,12 +18,12 @@ from gradeq.report.story import (
     Provenance,
     Rolling,
     RollingError,
-    SeriesEntry,
     Spark,
     StepPoint,
     Story,
     ThetaPanel,
     Verdict,
+    WideSeries,
     Worked,
     Worst,
 )
@@ -111,10 +111,7 @@ def made_up(rows: int = 3000, groups: int = 2, hostile: str = "", seed: int = 1)
 
 def many(made: list[Group], tally: StreamHistogram) -> ManySeries:
     """Series of a key, with the names and numbers of groups."""
-    wide = tuple(
-        SeriesEntry(g.name, g.rows, BeforeAfter(g.before, g.after), g.loss, width=10.0 * g.loss.after)
-        for g in made[:8]
-    )
+    wide = tuple(WideSeries(g.name, g.rows, g.after, g.loss, 10.0 * g.loss.after) for g in made[:8])
     return ManySeries(4000, len(made), 0.7, 1.9, tally.histogram(), tuple(made[:10]), wide)
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradeq.leaderboard.ranks import Standing
 from gradeq.report import notices as elo_say
 from gradeq.report import notices as say
 from gradeq.report.rolling import POINTS, Blocks, StreamHistogram, label_change, numbers, thin, window
@@ -25,6 +24,7 @@ from gradeq.report.story import (
     LossFigures,
     Method,
     NamedCurve,
+    Player,
     Provenance,
     Rolling,
     RollingError,
@@ -276,7 +276,7 @@ def arena(data: Path, hostile: str | None = None) -> EloStory:
         above = int((low > high[i]).sum())
         below = int((high < low[i]).sum())
         rows.append(
-            standing(
+            player(
                 1 + above if ranked else None,
                 hostile if hostile and i == order[1] else names[i],
                 float(elo[i]),
@@ -330,11 +330,11 @@ def arena(data: Path, hostile: str | None = None) -> EloStory:
     )  # fmt: skip
 
 
-def standing(rank, player, elo, games, win_rate, bias, bound, rank_high=None, half=20.0, vacuous=False) -> Standing:
+def player(rank, name, elo, games, win_rate, bias, bound, rank_high=None, half=20.0, vacuous=False) -> Player:
     """A row of a leaderboard; its interval is ``elo`` and ``half`` on both sides."""
-    return Standing(
-        rank, rank, rank_high or rank, player, elo, elo - half, elo + half, games, win_rate * games, win_rate,
-        win_rate + bias, bias, bound, 0.0, elo, elo, 0.0, vacuous,
+    return Player(
+        rank, rank, rank_high or rank, name, elo, elo - half, elo + half, games, win_rate, win_rate + bias, bias,
+        bound, vacuous,
     )  # fmt: skip
 
 

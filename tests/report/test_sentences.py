@@ -21,8 +21,8 @@ from gradeq.report.story import (
     Verdict,
     Worst,
 )
+from report import samples
 from report.inventions import interval, made_up
-from report.samples import standing
 
 
 @pytest.mark.parametrize("huge", [math.nan, math.inf])
@@ -189,7 +189,7 @@ def test_the_raw_prediction_is_named_only_when_its_column_is_a_noun():
 
 
 def player(name, rank, bias, games=100):
-    return standing(rank, name, 1000.0, games, 0.5, bias, 0.2)
+    return samples.player(rank, name, 1000.0, games, 0.5, bias, 0.2)
 
 
 def elo(rows, after=0.67):

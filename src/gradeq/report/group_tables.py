@@ -402,7 +402,7 @@ def _widest(many: ManySeries) -> Markup:
     body = []
     for row in many.widest:
         cells = [el("th", name(clean(row.name, 24)), scope="row"), el("td", count(row.rows))]
-        cells += [el("td", percent(row.error.after))] if wide else []
+        cells += [el("td", percent(row.after))] if wide else []
         cells.append(el("td", loss_change_cell(row.loss, places), class_="nowrap"))
         if row.width is not None:
             cells.append(el("td", number(row.width, decimals(row.width)), class_="now"))

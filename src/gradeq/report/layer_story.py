@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -21,6 +21,7 @@ from gradeq.report.rolling import Blocks, Floats, StreamHistogram, corrections, 
 from gradeq.report.sentences import FEW, ordered
 from gradeq.report.state_facts import WORST, certificate_of, coverages_of, loss_of, or_nan, worst_group
 from gradeq.report.story import (
+    Advantage,
     BeforeAfter,
     CoverageFigures,
     EloStory,
@@ -31,6 +32,7 @@ from gradeq.report.story import (
     Method,
     NamedCurve,
     Notice,
+    Player,
     Provenance,
     Rolling,
     Story,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from gradeq.certificates.contracts import EloLayer, KeyedLayer, LayerLike, LayerRun
     from gradeq.leaderboard.ranks import Board
 
+PLAYER_FIELDS = [field.name for field in fields(Player) if field.name != "vacuous"]
 KEYS = 20  # series farthest off, on the page of a layer at work
 UNDRAWN = {  # they have no raw prediction to compare with
     "risk": "a knob; layer.risk and print(layer.equilibrium()) say how far its error is from the target",
@@ -72,7 +75,7 @@ def elo_story(layer: EloLayer, standing: Board | None = None) -> EloStory:
         first, step = board.rows[0], layer.step if reached.exact else None
         line = Worked(first.player, first.games, first.tracked, first.bias, step, first.bias * first.games)
         method = replace(method, worked=(line,), exact=reached.exact)
-    after = reached.loss_after
+    home, after = board.home, reached.loss_after
     replaced = "" if reached.learning is None else reached.learning.replacements
     return EloStory(
         made=Provenance(type(layer).__name__, repr(layer)),
@@ -82,14 +85,16 @@ def elo_story(layer: EloLayer, standing: Board | None = None) -> EloStory:
         players=len(board.rows),
         loss=None if not reached.rows or after is None else LossFigures("log loss", math.log(2.0), after),
         certificate=replace(certificate_of(reached, []), rounding=0.0),
-        rows=tuple(board.rows),
+        rows=tuple(
+            Player(**{field: getattr(row, field) for field in PLAYER_FIELDS}, vacuous=bool(row.vacuous))
+            for row in board.rows
+        ),
         k=layer.step / step_from_k(1.0),
         eta=layer.step,
         method=method,
         ties=None,
         lines=board.lines,
-        home=board.home,
-        home_step=layer.step * layer.internals.names.scale**2,
+        home=home and Advantage(home.elo, home.low, home.high, layer.step * layer.internals.names.scale**2),
         fitted=board.weight,
         residual=None if board.fit is None else board.fit.residual,
         notices=(predictions_replaced(replaced),) if replaced else (),

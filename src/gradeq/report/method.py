@@ -219,7 +219,7 @@ def _forecast(story: EloStory) -> str:
     if story.home is not None:
         text += (
             " h is 1 where a is at home, 0 on neutral ground, \u22121 where b is; the home advantage has "
-            f"its own step, {plain(float(f'{story.home_step:.3g}'))}."
+            f"its own step, {plain(float(f'{story.home.step:.3g}'))}."
         )
     return text
 

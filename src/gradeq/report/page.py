@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from gradeq.certificates.figures import NO_GUARANTEE
-from gradeq.leaderboard.ranks import WITHIN, Standing
+from gradeq.leaderboard.ranks import WITHIN
 from gradeq.report import charts, group_tables, method, sentences
 from gradeq.report.charts import ChartSheet, LineChart, NumberFormat, Scale, axis_scale, coloured, finite
 from gradeq.report.components import (
@@ -38,7 +38,7 @@ from gradeq.report.components import (
     tidy,
 )
 from gradeq.report.numerals import count, decimals, edge, gap, moment, number, percent, plain, points, target, word
-from gradeq.report.story import EloStory, Histogram, NamedCurve, Reliability, Rolling, Story, ThetaPanel
+from gradeq.report.story import EloStory, Histogram, NamedCurve, Player, Reliability, Rolling, Story, ThetaPanel
 from gradeq.tables import some
 
 LARGEST = 300_000
@@ -467,7 +467,7 @@ def leaderboard(story: EloStory, most: int) -> Markup:
     return section("Leaderboard", intro, board, under, class_="long")
 
 
-def _player_row(row: Standing, ratings: Scale, biases: Scale, hidden: bool) -> Markup:
+def _player_row(row: Player, ratings: Scale, biases: Scale, hidden: bool) -> Markup:
     low, high = row.rank_low, row.rank_high
     around = "" if low is None or high is None else f"{low}–{high}" if low != high else f"{low}"
     rank = el("b", "–" if row.rank is None else str(row.rank))

@@ -27,8 +27,8 @@ from gradeq.report.story import (
     LossFigures,
     ManySeries,
     Notice,
-    SeriesEntry,
     Spark,
+    WideSeries,
     Worst,
 )
 from gradeq.tables import some
@@ -47,6 +47,21 @@ WORST = 10  # farthest off, and as many with the largest loss
 YOUNG = f"Too few series have {ENOUGH} labels, so those with fewer are compared too."
 BEFORE_AFTER = ("before", "after")
 Shares = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class SeriesEntry:
+    """One series: its bias, or its coverage if there is a ``target``, and its loss.
+
+    With several levels the error is that of the ``level`` farthest off, and ``name`` says which.
+    """
+
+    name: str
+    rows: int
+    error: BeforeAfter
+    loss: BeforeAfter
+    target: float | None
+    level: int | None
 
 
 @dataclass(frozen=True)
@@ -86,8 +101,7 @@ class RankedSeries:
             off = [float(np.round(value, self.decimals) + 0.0) for value in off]
         name = str(table.keys[j]) if level is None else f"{table.keys[j]} at {target:g}"
         loss = BeforeAfter(float(np.mean(table.loss_before[j])), float(table.loss[j]))
-        width = None if self.widths is None else float(self.widths[j])
-        return SeriesEntry(name, int(table.rows[j]), BeforeAfter(*off), loss, target, level, width)
+        return SeriesEntry(name, int(table.rows[j]), BeforeAfter(*off), loss, target, level)
 
 
 def rank_series(
@@ -140,6 +154,11 @@ def series_story(
             entry.target, drawn,
         )  # fmt: skip
 
+    def wide(j: int) -> WideSeries:
+        entry, widths = ranked.entry(j), ranked.widths
+        width = None if widths is None else float(widths[j])
+        return WideSeries(entry.name, entry.rows, entry.error.after, entry.loss, width)
+
     tally, spread = StreamHistogram(), ranked.spread
     tally.add((100.0 if table.levels else 1.0) * table.error[ranked.judged])
     return ManySeries(
@@ -149,7 +168,7 @@ def series_story(
         far=spread["farthest_tenth"],
         histogram=tally.histogram(),
         worst=tuple(map(group, ranked.worst)),
-        widest=tuple(map(ranked.entry, ranked.widest)),
+        widest=tuple(map(wide, ranked.widest)),
         pooled=layer.pool,
         relative=table.relative,
         fewest=ranked.fewest,

@@ -1,4 +1,7 @@
-"""A report as data: a run fills in these values, a page formats them."""
+"""A report as data: a run fills in these values, a page formats them.
+
+The dashboard answers with these fields as JSON, so their names are part of the HTTP interface.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,6 @@ from gradeq._version import __version__
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-    from gradeq.leaderboard.ranks import Home, Standing
 
 Values = tuple[float | None, ...]
 """A plotted series; None where nothing is drawn."""
@@ -295,18 +296,13 @@ class LevelRow:
 
 
 @dataclass(frozen=True)
-class SeriesEntry:
-    """One series: its bias, or its coverage if there is a ``target``, its loss, and the mean width of its intervals.
-
-    With several levels the error is that of the ``level`` farthest off, and ``name`` says which.
-    """
+class WideSeries:
+    """A series with a wide interval, or (``width`` None) with a large loss; ``after``: its bias or coverage."""
 
     name: str
     rows: int
-    error: BeforeAfter
+    after: float
     loss: BeforeAfter
-    target: float | None = None
-    level: int | None = None
     width: float | None = None
 
 
@@ -325,7 +321,7 @@ class ManySeries:
     far: float
     histogram: Histogram | None
     worst: tuple[Group, ...]
-    widest: tuple[SeriesEntry, ...]
+    widest: tuple[WideSeries, ...]
     pooled: bool = False
     relative: bool = False
     fewest: int = 1
@@ -426,6 +422,25 @@ class Story:
 
 
 @dataclass(frozen=True)
+class Player:
+    """A row of the leaderboard, with the fields of :class:`~gradeq.leaderboard.ranks.Standing` that a page shows."""
+
+    rank: int | None
+    rank_low: int | None
+    rank_high: int | None
+    player: str
+    elo: float
+    elo_low: float
+    elo_high: float
+    games: int
+    win_rate: float
+    predicted_win_rate: float
+    bias: float
+    bound: float | None
+    vacuous: bool = False
+
+
+@dataclass(frozen=True)
 class Curves:
     """Elo over the games; the first three lines are coloured, the others grey."""
 
@@ -433,6 +448,16 @@ class Curves:
     axis_name: str
     x: tuple[float, ...]
     lines: tuple[NamedCurve, ...]
+
+
+@dataclass(frozen=True)
+class Advantage:
+    """What being at home is worth in Elo, its 95 % interval, and the step it was learned with."""
+
+    elo: float
+    low: float
+    high: float
+    step: float
 
 
 @dataclass(frozen=True)
@@ -451,7 +476,7 @@ class EloStory:
     players: int
     loss: LossFigures | None
     certificate: Certificate
-    rows: tuple[Standing, ...]
+    rows: tuple[Player, ...]
     k: float
     eta: float
     method: Method
@@ -461,8 +486,7 @@ class EloStory:
     skipped: int = 0
     timed: bool = False
     lines: tuple[str, ...] = ()  # who is first and how sure that is; which games count
-    home: Home | None = None
-    home_step: float = 0.0  # that the home advantage was learned with
+    home: Advantage | None = None
     fitted: float = 1.0
     residual: float | None = None
     notices: tuple[Notice, ...] = ()
