@@ -280,10 +280,10 @@ class Learning:
         late += f", {self.gaps}" if self.gaps else ""
         late += f"; {some(self.not_due, 'label', 'waits', 'wait')} for a later row" if self.not_due else ""
         rest = f"; {self.replacements}" if self.replaced else ""
-        labelled = (
+        missing = (
             f"{100 * self.unlabelled:.3g} % of rows had no label" if self.unlabelled else "every row had a label"
         )
-        return f"{step}; {late}; {labelled}{rest}"
+        return f"{step}; {late}; {missing}{rest}"
 
     @property
     def replacements(self) -> str:
@@ -316,10 +316,9 @@ def learning_of(layer: LayerLike) -> Learning:
     if layer.kind == "keyed" and (parts.names.own.scalar or parts.lateness.per == "key"):
         in_series = int(max(state.late[LATEST::LATENESS], default=1.0)) - 1
     eta = float(rule.schedule.step(int(served) + 1))
+    auto = memories is not None or (layer.kind == "elo" and layer.settings["eta"] == "auto")
     return Learning(
-        method="auto"
-        if memories is not None or (layer.kind == "elo" and layer.settings["eta"] == "auto")
-        else "plain",
+        method="auto" if auto else "plain",
         eta=eta,
         step=step_in_force(layer, eta),
         late=facts[fact.DELAY_SUM] / posted if posted else 0.0,
@@ -442,11 +441,8 @@ class GroupLateness(NamedTuple):
 
 def group_lateness(layer: LayerLike, names: Iterable[str]) -> dict[str, GroupLateness]:
     """The groups of these names; none where lateness is not counted by group."""
-    flight, state, index = (
-        layer.internals.lateness,
-        layer.internals.state,
-        getattr(layer.internals.names, "index", {}),
-    )
+    flight, state = layer.internals.lateness, layer.internals.state
+    index = getattr(layer.internals.names, "index", {})
     if flight.per != "parameter":
         return {}
     rule = getattr(layer.internals.rule, "inner", layer.internals.rule)

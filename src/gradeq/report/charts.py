@@ -1,10 +1,10 @@
 """Axes with round ticks, the data of interactive charts, and still charts as SVG."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import NamedTuple
 
 from gradeq.report.components import Markup, chart_box, clean, el, section, table, tidy
@@ -108,22 +108,19 @@ def date_ticks(low: float, high: float, most: int = 8) -> tuple[Tick, ...]:
     marks: list[Tick] = []
     seconds = next((seconds for seconds in _SECONDS if (high - low) / seconds < most - 1), None)
     if seconds is not None:
-        at = math.ceil(low / seconds) * seconds
-        while at <= high:
+        for at in range(math.ceil(low / seconds) * seconds, math.floor(high) + 1, seconds):
             when = EPOCH + timedelta(seconds=at)
             day = f"{when.day} {MONTHS[when.month - 1][:3]}"
             # Within an hour the day goes without saying; else it stands at the first mark and at midnight.
             clock = seconds < 3600 or (seconds < 86400 and (when.hour or when.minute) and marks)
             time = f"{when:%H:%M:%S}" if seconds < 60 else f"{when:%H:%M}"
             marks.append((float(at), time if clock else day))
-            at += seconds
         return tuple(marks)
     start = EPOCH + timedelta(seconds=low)
     for months in _MONTH_STEPS:
         marks = []
-        index = start.year * 12 + start.month - 1
-        index -= index % months
-        while True:
+        first_month = (start.year * 12 + start.month - 1) // months * months
+        for index in itertools.count(first_month, months):
             year, month = divmod(index, 12)
             first = datetime(min(max(year, 1), 9999), month + 1, 1, tzinfo=UTC)
             position = (first - EPOCH).total_seconds()
@@ -133,7 +130,6 @@ def date_ticks(low: float, high: float, most: int = 8) -> tuple[Tick, ...]:
                 name = MONTHS[month][:3]
                 name = str(year) if months >= 12 else f"{name} {year}" if not marks or month == 0 else name
                 marks.append((max(position, low), name))
-            index += months
         if len(marks) <= most:
             return tuple(marks)
     return ()
@@ -335,7 +331,7 @@ def _labels(frame: Box, marks: Sequence[Point], labels: Iterable[tuple[Point, Se
     """
     taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in marks]
     route: list[Point] = []
-    for (x0, y0), (x1, y1) in pairwise(marks):
+    for (x0, y0), (x1, y1) in itertools.pairwise(marks):
         pieces = max(int(max(abs(x1 - x0), abs(y1 - y0)) / 3), 1)
         route += [(x0 + (x1 - x0) * i / pieces, y0 + (y1 - y0) * i / pieces) for i in range(pieces + 1)]
     parts = []
@@ -558,12 +554,11 @@ def dumbbell(before: float, after: float, target: float, scale: Scale, words: st
     return svg_element(width, height, parts, words)
 
 
-def dot(value: float, low: float | None, high: float | None, scale: Scale) -> Markup:
+def dot(value: float, low: float, high: float, scale: Scale) -> Markup:
     width, height = 164.0, 22.0
-    lines = [scale.place(value, width) for value, _ in scale.ticks]
+    left, middle, right = (scale.place(v, width) for v in (low, value, high))
+    lines = [scale.place(v, width) for v, _ in scale.ticks]
     parts = [el("line", x1=x, x2=x, y1=0, y2=height, class_="grid") for x in lines]
-    if low is not None and high is not None:
-        ends = scale.place(low, width), scale.place(high, width)
-        parts.append(el("line", x1=ends[0], x2=ends[1], y1=11, y2=11, class_="soft"))
-    parts.append(el("circle", cx=scale.place(value, width), cy=11, r=4, class_="a"))
+    parts.append(el("line", x1=left, x2=right, y1=11, y2=11, class_="soft"))
+    parts.append(el("circle", cx=middle, cy=11, r=4, class_="a"))
     return svg_element(width, height, parts)

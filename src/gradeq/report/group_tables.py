@@ -316,17 +316,11 @@ def _heat_map(heat: HeatMap, after: bool, reach: float, places: int | None) -> M
             if error is None:
                 continue
             strength = 0.06 + 0.94 * min(abs(error) / reach, 1.0)
-            words = f"{clean(row.name, 30)}, {heat.periods[j]}: {_error_words(error, places)}"
+            words = f"{clean(row.name, 30)}, {heat.periods[j]}: {_error_words(error, places)}, "
+            words += some(row.rows[j], "label")
             box = {"x": _LEFT + j * width, "y": y + 1, "width": max(width - 1.0, 0.8), "height": _ROW - 2}
-            parts.append(
-                el(
-                    "rect",
-                    **box,
-                    fill_opacity=round(strength, 2),
-                    class_="high" if error > 0 else "low",
-                    data_read=f"{words}, {some(row.rows[j], 'label')}",
-                )
-            )
+            side = "high" if error > 0 else "low"
+            parts.append(el("rect", **box, fill_opacity=round(strength, 2), class_=side, data_read=words))
     height = len(heat.rows) * _ROW
     for j in range(0, len(heat.periods), -(-len(heat.periods) // 5)):
         parts.append(el("text", tidy(heat.periods[j]), x=_LEFT + j * width, y=height + 15))
