@@ -397,8 +397,8 @@ class LargeWeight(NamedTuple):
         return f"{self.weight:.6g}{row}{of}"
 
 
-def outweighs_no_half(state: State, key: int) -> bool:
-    """Whether the largest weight of a key is at most half of their sum: a quick test before ``large_weight``."""
+def no_weight_dominates(state: State, key: int) -> bool:
+    """Whether the largest weight of a key is at most half of the sum: a quick test before ``large_weight``."""
     if not state.largest_weight:
         return True
     most = state.largest_weight[key * LARGEST]

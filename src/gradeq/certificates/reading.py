@@ -88,7 +88,7 @@ class Reading:
         whole: Sequence[float] | None = getattr(self.state, "total", None)
         if whole is None and len(self.names) == 1:
             whole = self.state.sums
-        if whole is None:
+        elif whole is None:
             table = self.state.view("sums").reshape(len(self.names), -1)
             sums = table.sum(axis=0)
             sums[col.LOW :: col.COLUMNS] = table[:, col.LOW :: col.COLUMNS].min(axis=0, initial=math.inf)
@@ -199,23 +199,19 @@ def setting_of(reading: Reading) -> Setting:
         latest, gaps, steps = int(rest[0]), tuple(rest[1:width]), rest[width:]
         squares = steps.pop() if hasattr(state, "mix_squares") else None
         structure = "scalar" if width == 1 else "isotonic"
-        changing = {
-            **steps_of(reading, steps[: col.PATH], steps[col.PATH :]),
-            **ranges_of(reading, ends, numbers, gaps, squares),
-        }
-        return Setting(structure=structure, lateness=latest, **common, **changing)
+        path, ranges = steps_of(reading, steps[: col.PATH], steps[col.PATH :]), (ends, numbers, gaps, squares)
+        return Setting(structure=structure, lateness=latest, **common, **path, **ranges_of(reading, *ranges))
 
     if terms.structure == "scalar" and count == 1:
         return one(group_facts(reading)[0][0].tolist())
     squares, totals = None, reading.totals
     if hasattr(state, "mix_squares"):
         squares = math.fsum(getattr(state, "total_mix_squares", state.mix_squares))
+    ends, numbers = [(t[col.LOW], t[col.HIGH]) for t in totals], [totals[0][c] for c in NUMBERS]
     layer: Arguments = {
         **common,
         **steps_of(reading, state.total_path, state.total_steps),
-        **ranges_of(
-            reading, [(t[col.LOW], t[col.HIGH]) for t in totals], [totals[0][c] for c in NUMBERS], (), squares
-        ),
+        **ranges_of(reading, ends, numbers, (), squares),
         "lateness": int(facts[fact.LATEST]),
         "dimension": count * width,
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradeq.certificates.figures import large_weight, outweighs_no_half
+from gradeq.certificates.figures import large_weight, no_weight_dominates
 from gradeq.engine.columns import Engine, Ran, RowColumns, carried_over, run_columns
 from gradeq.engine.lateness import ONE, SQUARED, Lateness, lateness, norm_of
 from gradeq.errors import GradeqWarning, calling_depth
@@ -255,7 +255,7 @@ class InputWarnings:
         """Say once that one weight outweighs all others, so that later rows are learned slowly."""
         if self.silent or LARGE_WEIGHT in self.said:
             return
-        if key is not None and outweighs_no_half(internals.state, key):
+        if key is not None and no_weight_dominates(internals.state, key):
             return
         found = large_weight(internals, key)
         if found is not None:

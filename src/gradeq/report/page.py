@@ -83,15 +83,12 @@ def html(story: Story | EloStory) -> str:
     text = ""
     for most in (200, 60, 30, 12, 5):
         sheet = ChartSheet()
-        if isinstance(story, EloStory):
-            main = el("main", elo_sections(story, sheet, most))
-        else:
-            main = el("main", run_sections(story, sheet, most))
+        column = elo_sections(story, sheet, most) if isinstance(story, EloStory) else run_sections(story, sheet, most)
         # No character of the data can end or open a tag.
         data = json.dumps({"x": sheet.x, "charts": sheet.charts}, separators=(",", ":"))
         data = data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
         data = f'<script type="application/json" id="data">{data}</script>'
-        text = f"{top}{main}{footer}{data}<script>{script}</script></body></html>\n"
+        text = f"{top}{el('main', column)}{footer}{data}<script>{script}</script></body></html>\n"
         if len(text.encode()) < LARGEST:
             break
     return text
@@ -125,9 +122,8 @@ def run_sections(story: Story, sheet: ChartSheet, most: int) -> Markup:
         first = ", debiased by " if story.kind == "debias" else ", corrected by "
         about += [first if i == 0 else " and " if i == len(names) - 1 else ", ", el("code", clean(column))]
     about += [", one layer for each ", el("code", clean(story.key))] if story.key else []
-    rolling, heat, series, reliability, data = (
-        story.rolling, story.heat, story.series, story.reliability, story.histogram
-    )  # fmt: skip
+    rolling, heat, series = story.rolling, story.heat, story.series
+    reliability, data = story.reliability, story.histogram
     panels = [panel for panel in story.theta[:4] if len(panel.x) > 1 and panel.lines]
     none = join()
     parts = [
