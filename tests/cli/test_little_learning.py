@@ -20,7 +20,7 @@ def warnings(*call: object) -> list[str]:
 
 def test_labels_that_are_never_due_are_a_warning(tmp_path):
     file = write(tmp_path / "late.csv", late(300, 1000))
-    claim = "None of the 300 labels was due before the last row: nothing was learned."
+    claim = "300 labels were not due before the last row: nothing was learned."
     call = ("debias", file, *COLUMNS, *LATE)
     assert f"amber: {claim} Use a longer file, or `--state`" in "\n".join(warnings(*call))
     assert f"Warning: {claim}" in ok(here(*call)).out
@@ -52,7 +52,7 @@ def test_games_whose_score_is_never_due_are_a_warning(tmp_path):
     file = write(tmp_path / "games.csv", rows)
     call = ("elo", file, "--a", "home", "--b", "away", "--winner", "winner")
     said = "\n".join(warnings(*call, "--time", "day", "--label-time", "known"))
-    assert "amber: None of the 300 labels was due before the last row: nothing was" in said
+    assert "amber: 300 labels were not due before the last row: nothing was" in said
     assert "None of 300 labels was learned from" in "\n".join(warnings(*call, "--weight", "w"))
 
 

@@ -34,10 +34,10 @@ def test_a_label_dated_before_its_row_is_not_called_early_or_late_but_last(tmp_p
     call = ("debias", file, "--prediction", "f", "--label", "y", "--time", "t", "--label-time")
     said = ok(here(*call, "known")).out
     assert "not due" not in said and "1 label waits for a later row" in said
-    assert "No row follows that of the one label: nothing was learned." in said
+    assert "No row follows the row of 1 label: nothing was learned." in said
     rows = [{"f": 0.5, "y": 1.0, "t": 10, "known": 30}]
     said = ok(here(*call[:1], write(tmp_path / "late.csv", rows), *call[2:], "known")).out
-    assert "The one label was not due before the last row: nothing was learned." in said
+    assert "1 label was not due before the last row: nothing was learned." in said
 
 
 WRONG = [

@@ -47,18 +47,17 @@ def test_the_verb_goes_with_the_count_and_not_with_the_total(tmp_path):
 def test_notices_agree_with_their_counts(n):
     # Every sentence about n things: after 1 no plural, after 2 no singular.
     pair, loss = BeforeAfter(0.5, 0.25), LossFigures("squared error", 0.5, 0.25)
+    jumps = [say.LabelChange("row", 5.0, n, BeforeAfter(0.5, after)) for after in (0.0, 1.0, 7.0)]
     made = [
-        say.steps_capped(0.1, 0.01, n, "3 rows"), say.dated_before(n, 600, "row 1"),
+        say.steps_capped(0.01, n, "3 rows"), say.dated_before(n, 600, "row 1"),
         say.no_label(n), say.no_label(n, True, n), say.immature(n, "30d", True),
         say.labels_held_back(n, ""), say.labels_held_back(n, "why"),
         say.not_due(n, 600, True), say.not_due(0, n, True),
         say.not_due(600 - n, 600, False, n), say.not_learned(n, 600, "", ""),
         say.too_late(n, "5d"), say.unknown_ids(n, True, "a", None), say.conflicting(n),
-        say.error_from_change("row", 5.0, n, loss), say.outside_range(n, 600, -1.0, 2.0, "shift"),
+        say.error_from_change(jumps[0], loss), say.outside_range(n, 600, -1.0, 2.0, "shift"),
         say.rows_too_large(n, True, False, True), say.loose_bounds(n, 600),
-        say.labels_changed("row", 5.0, n, BeforeAfter(0.5, 0.0), pair, "it", True, (pair, loss)),
-        say.labels_changed("row", 5.0, n, BeforeAfter(0.5, 1.0), pair, "it", True, (pair, loss)),
-        say.labels_changed("row", 5.0, n, BeforeAfter(0.5, 7.0), pair, "it", False, (pair, loss)),
+        *(say.labels_changed(jump, pair, "it", jump.mean.after <= 1.0, (pair, loss)) for jump in jumps),
         say.far_value("label", n, 1e9, "row 1"), say.served_out_of_range(n, 1e9, "row 1"),
         say.means_remember(n, "a", 1.0, 2.0),
     ]  # fmt: skip

@@ -88,7 +88,7 @@ def made_up(rows: int = 3000, groups: int = 2, hostile: str = "", seed: int = 1)
         ),
         method=Method("identity", (Worked(now.name, now.rows, -4.0, now.after, None,
                                           now.after * now.rows),), exact=False),
-        notices=(say.steps_capped(0.05, 0.0025, 12_000, "409 rows"),
+        notices=(say.steps_capped(0.0025, 12_000, "409 rows", "you asked for 0.05"),
                  Notice("red", f"Learning stopped: {HOSTILE}.", HOSTILE, f"`{HOSTILE}`")),
         rolling=Rolling(
             "row", "row", series.window, tuple(series.x), numbers(series.means["before"]),

@@ -145,17 +145,18 @@ def compas(data: Path, hostile: str | None = None) -> Story:
     shown = tally.histogram()
     largest = max(abs(g.after) * g.rows for g in groups) / n
     before = LossFigures("squared error", change.before["loss_before"], change.before["loss_after"])
+    mean = BeforeAfter(change.before["label"], change.after["label"])
+    jump = say.LabelChange("date", change.x, change.rows_after, mean)
     warnings = [
         say.labels_changed(
-            "date", change.x, change.rows_after,
-            BeforeAfter(change.before["label"], change.after["label"]),
+            jump,
             BeforeAfter(change.after["before"] - change.after["label"],
                  change.after["after"] - change.after["label"]),
             "the score", True,
             (BeforeAfter(change.before["before"] - change.before["label"],
                   change.before["after"] - change.before["label"]), before),
         ),
-        say.error_from_change("date", change.x, change.rows_after, before),
+        say.error_from_change(jump, before),
         say.outside_range(
             shown.below + shown.above, n, shown.minimum, shown.maximum, "shift",
         ),
@@ -275,19 +276,16 @@ def arena(data: Path, hostile: str | None = None) -> EloStory:
         above = int((low > high[i]).sum())
         below = int((high < low[i]).sum())
         rows.append(
-            Player(
+            player(
                 1 + above if ranked else None,
-                1 + above if ranked else None,
-                count - below if ranked else None,
                 hostile if hostile and i == order[1] else names[i],
                 float(elo[i]),
-                float(low[i]) if ranked else None,
-                float(high[i]) if ranked else None,
                 int(games[i]),
                 float(wins[i] / games[i]),
-                float(expected[i] / games[i]),
                 float(bias[i]),
                 float(bound[i]),
+                count - below if ranked else None,
+                half,
                 bool(bound[i] >= 1.0),
             )
         )
@@ -329,6 +327,14 @@ def arena(data: Path, hostile: str | None = None) -> EloStory:
         ),
         bins=tuple(bins(p, y)),
         frontier=tuple(frontier),
+    )  # fmt: skip
+
+
+def player(rank, name, elo, games, win_rate, bias, bound, rank_high=None, half=20.0, vacuous=False) -> Player:
+    """A row of a leaderboard; its interval is ``elo`` and ``half`` on both sides."""
+    return Player(
+        rank, rank, rank_high or rank, name, elo, elo - half, elo + half, games, win_rate, win_rate + bias, bias,
+        bound, vacuous,
     )  # fmt: skip
 
 

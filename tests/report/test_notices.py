@@ -10,24 +10,23 @@ from gradeq.report.story import BeforeAfter, LossFigures, Notice
 
 APRIL = 1396396800.0  # 2 April 2014
 EARLIER = (BeforeAfter(-0.04, -0.001), LossFigures("squared error", 0.2297, 0.2304))
-JUMP = n.labels_changed(
-    "date", APRIL, 953, BeforeAfter(0.403, 1.0), BeforeAfter(-0.561, -0.055), "the score", True, EARLIER
-)
+CHANGE = n.LabelChange("date", APRIL, 953, BeforeAfter(0.403, 1.0))
+JUMP = n.labels_changed(CHANGE, BeforeAfter(-0.561, -0.055), "the score", True, EARLIER)
 
 
 @pytest.mark.parametrize(
     ("notice", "claim"),
     [
         (JUMP, "The labels changed on 2 April 2014."),
-        (n.error_from_change("date", APRIL, 953, EARLIER[1]),
+        (n.error_from_change(CHANGE, EARLIER[1]),
          "The lower error comes from those 953 rows."),
         (n.outside_range(522, 6787, -0.05, 1.62, "shift"),
          "522 served values (7.7 %) are not probabilities."),
         (n.loss_worse(LossFigures("squared error", 0.2, 0.25)), "Squared error got worse by 25.0 %."),
-        (n.steps_capped(0.05, 0.0025, 12_000, "409 rows"),
+        (n.steps_capped(0.0025, 12_000, "409 rows", "you asked for 0.05"),
          "Labels arrived up to 409 rows late: steps were capped, down to 0.0025, for 12,000 labels "
          "(you asked for 0.05)."),
-        (n.steps_capped(None, 0.05, 1, ""), "Steps were capped, down to 0.05, for 1 label."),
+        (n.steps_capped(0.05, 1, ""), "Steps were capped, down to 0.05, for 1 label."),
         (n.no_cap_with_late_labels(0.1, "1 row"),
          "Labels arrived up to 1 row late and steps were not capped."),
         (n.rows_too_large(3, True, False, True), "3 rows were too large for the step and got a smaller one."),
@@ -49,13 +48,13 @@ def test_a_claim_says_what_happened_with_its_number(notice, claim):
     assert notice.evidence.endswith(".")
 
 
-@pytest.mark.parametrize("text", [JUMP.evidence, n.steps_capped(0.1, 0.01, 50, "9 rows").evidence])
+@pytest.mark.parametrize("text", [JUMP.evidence, n.steps_capped(0.01, 50, "9 rows").evidence])
 def test_no_warning_uses_an_adjective_of_praise(text):
     assert not re.search("significant|robust|powerful", text)
 
 
 def test_late_labels_never_bring_the_advice_of_a_smaller_step():
-    for notice in (n.steps_capped(0.1, 0.01, 50, "9 rows"), n.no_cap_with_late_labels(0.1, "9 rows")):
+    for notice in (n.steps_capped(0.01, 50, "9 rows"), n.no_cap_with_late_labels(0.1, "9 rows")):
         assert "--eta" not in notice.remedy
 
 
@@ -69,7 +68,7 @@ def test_a_jump_to_one_constant_says_that_every_label_has_it():
 
 def test_a_jump_of_real_labels_gives_their_means():
     notice = n.labels_changed(
-        "row", 5835, 100, BeforeAfter(10.0, 25.0), BeforeAfter(-3.0, 0.5), "the forecast", False,
+        n.LabelChange("row", 5835, 100, BeforeAfter(10.0, 25.0)), BeforeAfter(-3.0, 0.5), "the forecast", False,
         (BeforeAfter(-1.0, 0.1), LossFigures("squared error", 4.0, 3.5)),
     )  # fmt: skip
     assert notice.claim == "The labels changed at row 5,835."

@@ -15,7 +15,8 @@ from gradeq import Debiaser
 from gradeq.report.charts import axis_scale, date_ticks, x_ticks
 from gradeq.report.components import clean, el, join, prose
 from gradeq.report.page import LARGEST, html
-from gradeq.report.story import BeforeAfter, Certificate, LevelRow, Player, Story, Verdict, as_json
+from gradeq.report.story import BeforeAfter, Certificate, LevelRow, Story, Verdict, as_json
+from report import samples
 from report.inventions import interval, made_up
 from report.samples import HOSTILE, arena, compas
 from report.test_sentences import elo, player
@@ -116,10 +117,7 @@ def test_a_page_stays_below_300_kb_whatever_comes_in(rows, groups, name):
 
 
 def test_a_page_of_many_players_stays_below_300_kb():
-    rows = tuple(
-        Player(i + 1, i, i + 2, "&" * 500, 1000.0 - i, 980.0 - i, 1020.0 - i, 99, 0.5, 0.5, 0.0, 1)
-        for i in range(5000)
-    )
+    rows = tuple(samples.player(i + 1, "&" * 500, 1000.0 - i, 99, 0.5, 0.0, 1) for i in range(5000))
     assert len(html(elo_of(rows)).encode()) < LARGEST
 
 

@@ -17,11 +17,11 @@ from gradeq.report.story import (
     LossFigures,
     Method,
     Notice,
-    Player,
     Provenance,
     Verdict,
     Worst,
 )
+from report import samples
 from report.inventions import interval, made_up
 
 
@@ -189,7 +189,7 @@ def test_the_raw_prediction_is_named_only_when_its_column_is_a_noun():
 
 
 def player(name, rank, bias, games=100):
-    return Player(rank, rank, rank, name, 1000.0, 990.0, 1010.0, games, 0.5, 0.5 + bias, bias, 0.2)
+    return samples.player(rank, name, 1000.0, games, 0.5, bias, 0.2)
 
 
 def elo(rows, after=0.67):

@@ -12,18 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradeq.certificates.figures import (
-    MANY_PARAMETERS,
-    ResidualUnit,
-    is_vacuous,
-    learning_of,
-    mean_figures,
-    mean_gradient,
-    rate_error,
-    raw_error_of_all,
-    raw_errors,
-    rounding_loss,
-)
+from gradeq.certificates import figures
 from gradeq.certificates.reading import LN2, MANY, Reading, elo_reading, reading_of, setting_of
 from gradeq.equilibrium import MIXED, RELATIVE, Average, Coordinate, Coordinates, Equilibrium, averages_from_sums
 from gradeq.errors import BadInput
@@ -50,8 +39,7 @@ PROBABLE = 1e-15  # of a probability: what rounding may hide of it
 
 
 def certify(layer: LayerLike) -> Equilibrium:
-    """The equilibrium of a layer so far."""
-    return replace(certificate(reading_of(layer)), learning=learning_of(layer))
+    return replace(certificate(reading_of(layer)), learning=figures.learning_of(layer))
 
 
 def certificate(reading: Reading) -> Equilibrium:
@@ -65,15 +53,15 @@ def certificate(reading: Reading) -> Equilibrium:
     if terms.sinh and facts[fact.CORRECTED] and hasattr(state, "nums"):
         nums, dens = (np.asarray(getattr(state, name), dtype=float) for name in ("nums", "dens"))
         scales = np.divide(nums, dens, out=np.zeros_like(nums), where=dens > 0.0)
-        unit = ResidualUnit(float(scales.max(initial=0.0)), float(nums.max(initial=0.0)))
+        unit = figures.ResidualUnit(float(scales.max(initial=0.0)), float(nums.max(initial=0.0)))
     setting = setting_of(reading)
     whole = proven_bound(reading, setting)
     coordinates, gap = coordinates_of(reading, coordinate_bounds(reading, setting), divisor, unit)
-    raw = raw_error_of_all(reading)
-    vacuous = is_vacuous(whole.value, raw)
-    means = mean_figures(totals, facts, single, terms.loss_scale, unit)
+    raw = figures.raw_error_of_all(reading)
+    vacuous = figures.is_vacuous(whole.value, raw)
+    means = figures.mean_figures(totals, facts, single, terms.loss_scale, unit)
     unknown = {"bias": means.bias_after, terms.loss_name: means.loss_after}
-    lost = max(rounding_loss(account, facts, single)[0] for account in totals)
+    lost = max(figures.rounding_loss(account, facts, single)[0] for account in totals)
     weights = ""  # all were 1
     if not (facts[fact.HEAVIEST] <= 1.0 and divisor == rows):
         counts = getattr(state, "weighed", ())  # earlier versions did not make them relative
@@ -116,7 +104,7 @@ def negligible_rise(reading: Reading) -> float:
 
 
 def coordinates_of(
-    reading: Reading, bounds: Sequence[Bound], divisor: float, unit: ResidualUnit | None
+    reading: Reading, bounds: Sequence[Bound], divisor: float, unit: figures.ResidualUnit | None
 ) -> tuple[Sequence[Coordinate], float]:
     """All coordinates (lazily if there are many) and the largest gap."""
     names, terms, facts = coordinate_names(reading), reading.terms, reading.state.facts
@@ -124,7 +112,7 @@ def coordinates_of(
     def one(c: int) -> tuple[Coordinate, float]:
         account, bound = reading.account(c), bounds[c].value
         average = averages(reading, account, divisor, reading.terms.start[c % reading.width], itemgetter(c))
-        means = mean_figures([account], facts, not terms.levels, terms.loss_scale, unit)
+        means = figures.mean_figures([account], facts, not terms.levels, terms.loss_scale, unit)
         destroyed = means.bias_after is None
         coordinate = Coordinate(
             name=names[c],
@@ -134,7 +122,7 @@ def coordinates_of(
             from_state=math.nan if destroyed else average.from_state,
             **vars(means),
             bound=bound,
-            vacuous=is_vacuous(bound, float(raw_errors(reading, account)[0])),
+            vacuous=figures.is_vacuous(bound, float(figures.raw_errors(reading, account)[0])),
             weight=account[WEIGHT],
             moved=average.moved,
         )
@@ -181,7 +169,7 @@ def averages(
     average = averages_from_sums(account[GRADIENT], pull, 0.0, account[MOVED] + drag, moved, divisor, eta)
     if np.all(np.isfinite(account[GRADIENT])):
         return average
-    mean = mean_gradient(account, divisor, eta)
+    mean = figures.mean_gradient(account, divisor, eta)
     return replace(average, gradient=mean, gap=abs(mean + average.penalty - average.from_state))
 
 
@@ -244,7 +232,6 @@ def total_bounds(reading: Reading, setting: Setting | None = None) -> list[Bound
 
 
 def level_bounds(setting: Setting, width: int) -> list[Bound]:
-    """The bound of each level of one parameter."""
     if setting.structure == "isotonic":
         return list(group_bounds(setting))
     return [best_bound(setting)] * width
@@ -254,16 +241,16 @@ def labels_needed(setting: Setting, bound: float | None, raw: float) -> int | No
     """About how many labels it takes until a vacuous bound is below the raw error, if the data stay alike."""
     if bound is None or not raw > 0.0 or not math.isfinite(bound):
         return None
-    if len(setting.groups) > MANY_PARAMETERS:
+    if len(setting.groups) > figures.MANY_PARAMETERS:
         return math.ceil(setting.n * bound / raw)
     return labels_until(setting, raw)
 
 
-def more_labels(reading: Reading, bound: float) -> int | None:
+def more_labels(reading: Reading, bound: float, setting: Setting | None = None) -> int | None:
     """How many more labels until the proven bound falls below this, if the data stay alike."""
-    setting = setting_of(reading)
     if reading.refusal is not None:
         return None
+    setting = setting or setting_of(reading)
     needed = labels_until(setting, bound)
     return None if needed is None else max(0, needed - int(setting.n))
 
@@ -282,15 +269,14 @@ def harm_cap_of(layer: LayerLike, auto: str) -> HarmCap:
 
 
 def certify_elo(elo: EloLayer) -> Equilibrium:
-    """The equilibrium of a leaderboard so far."""
-    found = certificate(elo_reading(elo))
-    coordinates = [replace(c, loss_before=None, loss_after=None) for c in found.coordinates]
+    reached = certificate(elo_reading(elo))
+    coordinates = [replace(c, loss_before=None, loss_after=None) for c in reached.coordinates]
     if elo.proximal is not None:
         coordinates = [replace(c, average_penalty=0.0, average_normal=c.average_penalty) for c in coordinates]
-    before = LN2 if found.rows else 0.0
+    before = LN2 if reached.rows else 0.0
     return replace(
-        found, coordinates=tuple(coordinates), bias_name="bias of the first side", loss_before=before,
-        learning=learning_of(elo),
+        reached, coordinates=tuple(coordinates), bias_name="bias of the first side", loss_before=before,
+        learning=figures.learning_of(elo),
     )  # fmt: skip
 
 
@@ -304,19 +290,16 @@ def player_bounds(
     if one.value is None:
         return np.full(len(weights), None), np.full(len(weights), None)
     values = one.value / weights
-    return values, ~(values < rate_error(win_rates - 0.5))
+    return values, ~(values < figures.rate_error(win_rates - 0.5))
 
 
 def more_games(elo: EloLayer, target: float) -> int | None:
     """More games until the bound of the player with the fewest is below ``target``; None if that is never."""
     reading = elo_reading(elo)
     setting = setting_of(reading)
-    shares = [own / setting.weights for own in setting.counts[int(elo.internals.names.home) :] if own]
-    if not shares or reading.refusal is not None:
-        return None
+    shares = [weight / setting.weights for weight in setting.counts[int(elo.internals.names.home) :] if weight]
     # A player's bound is the whole's divided by the player's share of the games.
-    needed = labels_until(replace(setting, counts=()), target * min(shares))
-    return None if needed is None else max(0, needed - int(setting.n))
+    return more_labels(reading, target * min(shares), replace(setting, counts=())) if shares else None
 
 
 def elo_harm_cap(elo: EloLayer) -> HarmCap:
@@ -344,16 +327,16 @@ class Coverage(NamedTuple):
 def coverages(layer: LayerLike) -> list[Coverage]:
     """The coverage of each level over all labelled rows; nan before there are any."""
     reading = reading_of(layer)
-    totals, found = reading.totals, []
-    for k, (tau, bound) in enumerate(zip(reading.terms.levels, total_bounds(reading), strict=True)):
-        own = totals[k]
-        weight = own[WEIGHT] if own[WEIGHT] > 0.0 else math.nan
-        before, after = (add_shares(tau, own[BEFORE] / weight), add_shares(tau, own[GRADIENT] / weight))
+    shares = []
+    parts = zip(reading.terms.levels, reading.totals, total_bounds(reading), strict=True)
+    for k, (tau, account, bound) in enumerate(parts):
+        weight = account[WEIGHT] if account[WEIGHT] > 0.0 else math.nan
+        before, after = (add_shares(tau, account[column] / weight) for column in (BEFORE, GRADIENT))
         more = reading.limited(k)
         clipped = None if more is None else add_shares(after, more / weight)
-        vacuous = is_vacuous(bound.value, float(rate_error(before - tau)))
-        found.append(Coverage(tau, before, after, bound.value, vacuous, clipped))
-    return found
+        vacuous = figures.is_vacuous(bound.value, float(figures.rate_error(before - tau)))
+        shares.append(Coverage(tau, before, after, bound.value, vacuous, clipped))
+    return shares
 
 
 def interval_coverage(lower: Coverage, upper: Coverage, target: float) -> Coverage:
@@ -373,14 +356,14 @@ def joint_bound(
 
     With a ``target`` they are the ends of an interval: their bounds add up.
     """
-    known = [own.bound for own in parts if own.bound is not None]
+    known = [part.bound for part in parts if part.bound is not None]
     if not known or len(known) < len(parts):
         return None, None
     if target is None:
-        return max(known), any(own.vacuous for own in parts)
+        return max(known), any(part.vacuous for part in parts)
     off = [p.before - p.target if isinstance(p, Coverage) else float(p.bias_before or 0.0) for p in parts]  # when raw
     bound = math.fsum(known)
-    return bound, is_vacuous(bound, float(rate_error(off[-1] - off[0])))
+    return bound, figures.is_vacuous(bound, float(figures.rate_error(off[-1] - off[0])))
 
 
 def add_shares(a: float, b: float) -> float:
@@ -455,8 +438,8 @@ def window(first: Reading, last: Reading, older: Sequence[Revision] = (), skippe
             heavier, error, moved = revised[c]
             weight, gradient, applied = weight - heavier, gradient - error, applied - moved
             u -= moved
-        own = averages_from_sums(gradient, pulled, 0.0, applied, u - last.state.u[c], divisor, eta)
-        average[name], state[name], gap = own.gradient, own.from_state, max(gap, own.gap)
+        means = averages_from_sums(gradient, pulled, 0.0, applied, u - last.state.u[c], divisor, eta)
+        average[name], state[name], gap = means.gradient, means.from_state, max(gap, means.gap)
         bias[name] = over(gradient, weight)
     return Window(int(rows), average, state, bias, gap)
 
@@ -482,17 +465,14 @@ def check_prefix(first: Reading, last: Reading, revised: bool) -> None:
         raise BadInput(f"{UNRELATED} it has served or learned from more rows; {REMEDY}")
 
 
-def revision_sums(revisions: Sequence[Revision], width: int, skipped: int) -> dict[int, tuple[float, float, float]]:
+def revision_sums(revisions: Sequence[Revision], width: int, skipped: int) -> dict[int, list[float]]:
     """What revisions added to each coordinate: to its weight, its gradients, and its gradients times the step."""
-    found: dict[int, list[tuple[float, float, float]]] = {}
-    for own in revisions:
-        heavy = own.sign * own.weight
-        for j, z in zip(own.params, own.values, strict=True):
-            for k, error in enumerate(own.errors):
-                gradient = heavy * error * z
-                at = found.setdefault((j - skipped) * width + k, [])
-                at.append((heavy, gradient, own.eta * gradient))
-    return {
-        c: (fsum(t[0] for t in terms), fsum(t[1] for t in terms), fsum(t[2] for t in terms))
-        for c, terms in found.items()
-    }
+    terms: dict[int, list[tuple[float, float, float]]] = {}
+    for revision in revisions:
+        weight = revision.sign * revision.weight
+        for j, z in zip(revision.params, revision.values, strict=True):
+            for k, error in enumerate(revision.errors):
+                gradient = weight * error * z
+                of_coordinate = terms.setdefault((j - skipped) * width + k, [])
+                of_coordinate.append((weight, gradient, revision.eta * gradient))
+    return {c: [fsum(column) for column in zip(*rows, strict=True)] for c, rows in terms.items()}

@@ -57,13 +57,6 @@ class LayerLike(Protocol):
     def equilibrium(self) -> Equilibrium: ...
 
 
-class ClippedLayer(LayerLike, Protocol):
-    """A layer that keeps probabilities away from 0 and 1."""
-
-    @property
-    def clip(self) -> float: ...
-
-
 class EloLayer(LayerLike, Protocol):
     """A layer that rates players."""
 

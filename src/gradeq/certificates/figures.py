@@ -280,14 +280,13 @@ class Learning:
         late += f", {self.gaps}" if self.gaps else ""
         late += f"; {some(self.not_due, 'label', 'waits', 'wait')} for a later row" if self.not_due else ""
         rest = f"; {self.replacements}" if self.replaced else ""
-        labelled = (
+        missing = (
             f"{100 * self.unlabelled:.3g} % of rows had no label" if self.unlabelled else "every row had a label"
         )
-        return f"{step}; {late}; {labelled}{rest}"
+        return f"{step}; {late}; {missing}{rest}"
 
     @property
     def replacements(self) -> str:
-        """How many predictions were replaced; empty if none was."""
         were = agreeing(self.replaced, "was", "were")
         return f"{some(self.replaced, 'prediction')} {were} replaced before a label came" if self.replaced else ""
 
@@ -301,27 +300,25 @@ class Learning:
 
 
 def learning_of(layer: LayerLike) -> Learning:
-    """How a layer learns now."""
     parts, state, facts = layer.internals, layer.internals.state, layer.internals.state.facts
     rule = getattr(parts.rule, "inner", parts.rule)
     served, posted, waiting = facts[fact.SERVED], facts[fact.POSTED], len(parts.tickets.waiting)
     held_back = len(parts.tickets.held_back) if parts.tickets.early is not None else 0
-    heard_at, longest = state.silence
+    last_label, longest = state.silence
     memory = raw = in_series = None
     if (memories := getattr(rule, "memories", None)) is not None:
-        weights, heard = weights_of(state), state.heard[0]
+        weights, labels = weights_of(state), state.heard[0]
         pairs = list(zip(weights, memories, strict=True))
         raw = sum(w for w, m in pairs if not m)
-        experts = [(w, min(m, max(1.0, heard))) for w, m in pairs if m and heard]
+        experts = [(w, min(m, max(1.0, labels))) for w, m in pairs if m and labels]
         total = sum(w for w, _ in experts)
         memory = math.exp(sum(w * math.log(m) for w, m in experts) / total) if total else None
     if layer.kind == "keyed" and (parts.names.roster.scalar or parts.lateness.per == "key"):
         in_series = int(max(state.late[LATEST::LATENESS], default=1.0)) - 1
     eta = float(rule.schedule.step(int(served) + 1))
+    auto = memories is not None or (layer.kind == "elo" and layer.settings["eta"] == "auto")
     return Learning(
-        method="auto"
-        if memories is not None or (layer.kind == "elo" and layer.settings["eta"] == "auto")
-        else "plain",
+        method="auto" if auto else "plain",
         eta=eta,
         step=step_in_force(layer, eta),
         late=facts[fact.DELAY_SUM] / posted if posted else 0.0,
@@ -329,7 +326,7 @@ def learning_of(layer: LayerLike) -> Learning:
         memory=memory,
         raw=raw,
         unlabelled=max(0.0, 1.0 - (posted + waiting) / served) if served else 0.0,
-        silent=int(max(0.0, served - heard_at)) if heard_at else 0,
+        silent=int(max(0.0, served - last_label)) if last_label else 0,
         silence=int(longest),
         learned=int(posted - facts[fact.SKIPPED]),
         not_due=waiting - held_back,
@@ -348,8 +345,8 @@ def step_in_force(layer: LayerLike, eta: float) -> float:
         return eta
     columns = getattr(layer.internals.names, "groups", ()) if flight.per == "parameter" else ()
     if len(columns) > 1:
-        own = list(zip(layer.internals.names.names, peaks, strict=True))
-        peak = sum(max(p for name, p in own if f"{column_name(column)}=" in name) for column in columns)
+        by_name = list(zip(layer.internals.names.names, peaks, strict=True))
+        peak = sum(max(p for name, p in by_name if f"{column_name(column)}=" in name) for column in columns)
     size = max(state.norms, default=1.0) if flight.featured else 1.0
     return min(eta, float(flight.limit / (peak * size))) if size > 0.0 else eta
 
@@ -395,14 +392,13 @@ class LargeWeight(NamedTuple):
 
     @property
     def named(self) -> str:
-        """The weight and its row."""
         row = f" of row {self.row:,}" if self.row else ""
         of = "" if self.key is None else f" of key {self.key!r}"
         return f"{self.weight:.6g}{row}{of}"
 
 
-def outweighs_no_half(state: State, key: int) -> bool:
-    """Whether the largest weight of a key is at most half of their sum: a quick test before ``large_weight``."""
+def no_weight_dominates(state: State, key: int) -> bool:
+    """Whether the largest weight of a key is at most half of the sum: a quick test before ``large_weight``."""
     if not state.largest_weight:
         return True
     most = state.largest_weight[key * LARGEST]
@@ -416,9 +412,9 @@ def large_weight(internals: LayerParts, key: int | None = None) -> LargeWeight |
         return None
     if key is not None and state.weighed[key] < MANY_WEIGHTS + AFTER:
         return None
-    own = slice(None) if key is None else slice(key, key + 1)
-    count, mean = state.view("weighed")[own], state.view("mean_weight")[own]
-    weight, row, place = state.view("largest_weight").reshape(-1, LARGEST)[own].T
+    rows = slice(None) if key is None else slice(key, key + 1)
+    count, mean = state.view("weighed")[rows], state.view("mean_weight")[rows]
+    weight, row, place = state.view("largest_weight").reshape(-1, LARGEST)[rows].T
     with np.errstate(all="ignore"):
         # What rounding leaves of the others: one part in 1e15 of their sum with the largest.
         usual = np.maximum(count * mean - weight, 1e-15 * weight) / (count - 1.0)
@@ -430,7 +426,7 @@ def large_weight(internals: LayerParts, key: int | None = None) -> LargeWeight |
     k = int(np.argmax(np.where(large, mean / usual, 0.0)))
     names = internals.names.book.names if internals.kind == "keyed" else None
     named = None if names is None else str(names[k if key is None else key])
-    figures = (float(own[k]) for own in (usual, slowest, mean / usual))
+    figures = (float(column[k]) for column in (usual, slowest, mean / usual))
     return LargeWeight(float(weight[k]), int(row[k]), named, *figures)
 
 
@@ -445,21 +441,18 @@ class GroupLateness(NamedTuple):
 
 def group_lateness(layer: LayerLike, names: Iterable[str]) -> dict[str, GroupLateness]:
     """The groups of these names; none where lateness is not counted by group."""
-    flight, state, index = (
-        layer.internals.lateness,
-        layer.internals.state,
-        getattr(layer.internals.names, "index", {}),
-    )
+    flight, state = layer.internals.lateness, layer.internals.state
+    index = getattr(layer.internals.names, "index", {})
     if flight.per != "parameter":
         return {}
     rule = getattr(layer.internals.rule, "inner", layer.internals.rule)
     eta = float(rule.schedule.step(int(state.facts[fact.SERVED]) + 1))
     single = len(getattr(layer.internals.names, "groups", ())) == 1
-    found = {}
+    groups = {}
     for name in filter(index.__contains__, names):
         at = index[name]
         peak = state.late[at * LATENESS + PEAK] if len(state.late) else 1.0
         limit = math.inf if flight.limit is None else flight.limit
         step = capped(eta, limit, 1.0, peak, peak, 1.0) if single else None
-        found[name] = GroupLateness(int(state.rows[at]), int(peak), step)
-    return found
+        groups[name] = GroupLateness(int(state.rows[at]), int(peak), step)
+    return groups

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gradeq import geometries, theory
+from gradeq.certificates.reading import Arguments
 from gradeq.engine import learner_state as seen_at
 from gradeq.engine.learner import Learner
 from gradeq.engine.learner_state import LearnerState, LossTask
@@ -210,6 +211,7 @@ def _setting(learner: Learner, state: LearnerState) -> tuple[Setting | None, flo
         return None, 1.0
     low, high, reach = facts[seen_at.LOW], facts[seen_at.HIGH], facts[seen_at.REACH]
     span, unit, factor = task.high - task.low, 1.0, 1.0
+    more: Arguments
     if task.name == "mean":
         more = {"task": "mean", "low": low, "high": high}
         factor = task.factor
@@ -217,29 +219,21 @@ def _setting(learner: Learner, state: LearnerState) -> tuple[Setting | None, flo
         more = {"task": "quantile", "level": task.level, "low": low, "high": high}
         unit = task.factor
     elif task.name == "count":
-        more = {
-            "task": "multiplicative", "ratio_low": low, "ratio_high": high,
-            "forecast_max": math.exp(reach), "label_max": facts[seen_at.LARGEST_LABEL],
-        }  # fmt: skip
+        more = {"task": "multiplicative", "ratio_low": low, "ratio_high": high}
+        more |= {"forecast_max": math.exp(reach), "label_max": facts[seen_at.LARGEST_LABEL]}
     elif low < task.low or high > task.high:
         return None, 1.0
     elif reach:
-        more = {
-            "task": "probability_logit", "odds_sum": facts[seen_at.ODDS], "clip": sigmoid(-reach) or None,
-            "label_low": (low - task.low) / span, "label_high": (high - task.low) / span,
-        }  # fmt: skip
+        more = {"task": "probability_logit", "odds_sum": facts[seen_at.ODDS], "clip": sigmoid(-reach) or None}
+        more |= {"label_low": (low - task.low) / span, "label_high": (high - task.low) / span}
         unit = span
     else:
-        more = {
-            "task": "glm", "span_low": task.low, "span_high": task.high, "low": low, "high": high,
-        }  # fmt: skip
+        more = {"task": "glm", "span_low": task.low, "span_high": task.high, "low": low, "high": high}
     if isinstance(learner.penalty, (Lasso, Ridge)):
         more["penalty"] = "lasso" if isinstance(learner.penalty, Lasso) else "ridge"
         more["strength"] = learner.penalty.strength / unit
     if facts[seen_at.OVERLAPPING]:
-        more |= {
-            "structure": "features", "size": facts[seen_at.ROW_SIZE], "largest": facts[seen_at.LARGEST_ENTRY],
-        }  # fmt: skip
+        more |= {"structure": "features", "size": facts[seen_at.ROW_SIZE], "largest": facts[seen_at.LARGEST_ENTRY]}
     elif d > 1:
         more |= {"structure": "disjoint", "counts": (state.n,)}
     return Setting(

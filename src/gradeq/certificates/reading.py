@@ -80,17 +80,15 @@ class Reading:
         return len(self.terms.start)
 
     def account(self, c: int) -> Account:
-        """The account of coordinate c."""
         sums: Account = self.state.sums[c * col.COLUMNS : (c + 1) * col.COLUMNS]
         return sums
 
     @property
     def totals(self) -> list[Account]:
-        """The account of each level over all rows."""
         whole: Sequence[float] | None = getattr(self.state, "total", None)
         if whole is None and len(self.names) == 1:
             whole = self.state.sums
-        if whole is None:
+        elif whole is None:
             table = self.state.view("sums").reshape(len(self.names), -1)
             sums = table.sum(axis=0)
             sums[col.LOW :: col.COLUMNS] = table[:, col.LOW :: col.COLUMNS].min(axis=0, initial=math.inf)
@@ -116,17 +114,15 @@ class Reading:
         if self.of_players and facts[fact.LATEST] > 1.0 and self.terms.task != "elo":
             # The lateness of players is not what a theorem needs: that of all games.
             return "no bound is proven for late scores with a home advantage, a penalty or auto"
-        if facts[fact.CORRECTED]:
-            return "labels were corrected after others had been served"
-        if not self.terms.certified:
-            return "weights in equilibrium say nothing about coverage; add a final tracker"
-        if facts[fact.MERGED]:
-            return "partitions that had learned about the same parameters were merged"
-        return None
+        reasons = (
+            (facts[fact.CORRECTED], "labels were corrected after others had been served"),
+            (not self.terms.certified, "weights in equilibrium say nothing about coverage; add a final tracker"),
+            (facts[fact.MERGED], "partitions that had learned about the same parameters were merged"),
+        )
+        return next((reason for holds, reason in reasons if holds), None)
 
 
 def reading_of(layer: LayerLike) -> Reading:
-    """The reading of a layer."""
     if layer.kind == "elo":
         return elo_reading(cast("EloLayer", layer))
     parts = layer.internals
@@ -198,30 +194,24 @@ def setting_of(reading: Reading) -> Setting:
 
     def one(row: list[float]) -> Setting:
         """The setting of one group, from its row of ``group_facts``."""
-        ends, numbers, rest = row[: 2 * width], row[2 * width :], row[2 * width + len(NUMBERS) :]
-        accounts = [[0.0] * col.COLUMNS for _ in range(width)]
-        for k, account in enumerate(accounts):
-            account[col.LOW], account[col.HIGH] = -ends[k], ends[width + k]
-        for column, number in zip(NUMBERS, numbers, strict=False):
-            accounts[0][column] = number
+        ends = [(-low, high) for low, high in zip(row[:width], row[width : 2 * width], strict=True)]
+        numbers, rest = row[2 * width : 2 * width + len(NUMBERS)], row[2 * width + len(NUMBERS) :]
         latest, gaps, steps = int(rest[0]), tuple(rest[1:width]), rest[width:]
         squares = steps.pop() if hasattr(state, "mix_squares") else None
         structure = "scalar" if width == 1 else "isotonic"
-        changing = {
-            **steps_of(reading, steps[: col.PATH], steps[col.PATH :]),
-            **ranges_of(reading, accounts, gaps, squares),
-        }
-        return Setting(structure=structure, lateness=latest, **common, **changing)
+        path, ranges = steps_of(reading, steps[: col.PATH], steps[col.PATH :]), (ends, numbers, gaps, squares)
+        return Setting(structure=structure, lateness=latest, **common, **path, **ranges_of(reading, *ranges))
 
     if terms.structure == "scalar" and count == 1:
         return one(group_facts(reading)[0][0].tolist())
-    squares = None
+    squares, totals = None, reading.totals
     if hasattr(state, "mix_squares"):
         squares = math.fsum(getattr(state, "total_mix_squares", state.mix_squares))
+    ends, numbers = [(t[col.LOW], t[col.HIGH]) for t in totals], [totals[0][c] for c in NUMBERS]
     layer: Arguments = {
         **common,
         **steps_of(reading, state.total_path, state.total_steps),
-        **ranges_of(reading, reading.totals, (), squares),
+        **ranges_of(reading, ends, numbers, (), squares),
         "lateness": int(facts[fact.LATEST]),
         "dimension": count * width,
     }
@@ -317,24 +307,25 @@ def steps_of(reading: Reading, path: Sequence[float], sums: Sequence[float]) -> 
 
 
 def ranges_of(
-    reading: Reading, accounts: Sequence[Account], gaps: tuple[float, ...], mix_squares: float | None
+    reading: Reading,
+    ends: Sequence[tuple[float, float]],
+    numbers: Sequence[float],
+    gaps: tuple[float, ...],
+    mix_squares: float | None,
 ) -> Arguments:
-    """Counts and ranges in the accounts of one parameter (or of all rows), one for each level, measured from u_1.
+    """Counts and ranges of one parameter or of all rows, measured from u_1.
 
-    ``gaps``: between the levels, which bound them (8.6).
+    ``ends``: the range of the residuals of each level. ``numbers``: NUMBERS of the first level. ``gaps``: between the
+    levels, which bound them (8.6).
     """
-    terms, first = reading.terms, accounts[0]
-    lows, highs = [], []
-    for account, start in zip(accounts, terms.start, strict=True):
-        ranged = account[col.LOW] <= account[col.HIGH]
-        origin = start * terms.size - terms.centre
-        lows.append(account[col.LOW] - origin if ranged else 0.0)
-        highs.append(account[col.HIGH] - origin if ranged else 0.0)
+    terms, (rows, weight, loss, reach) = reading.terms, numbers
+    origins = [start * terms.size - terms.centre for start in terms.start]
+    lows = [low - at if low <= high else 0.0 for (low, high), at in zip(ends, origins, strict=True)]
+    highs = [high - at if low <= high else 0.0 for (low, high), at in zip(ends, origins, strict=True)]
     low, high = min(lows), max(highs)
-    facts: Arguments = {"n": first[col.ROWS], "weight_sum": first[col.WEIGHT]}
+    facts: Arguments = {"n": rows, "weight_sum": weight}
     if terms.task == "probability_logit":  # its accounts hold the range of labels
-        ends = (max(0.0, low), min(1.0, high)) if first[col.ROWS] else (0.0, 1.0)
-        facts |= {"label_low": ends[0], "label_high": ends[1]}
+        facts |= {"label_low": max(0.0, low) if rows else 0.0, "label_high": min(1.0, high) if rows else 1.0}
     # Ranges are widened by rounding; some ends are known exactly.
     if terms.task == "poisson" and -1e-9 < low < 0.0:
         low = 0.0
@@ -344,13 +335,9 @@ def ranges_of(
     if not terms.levels:
         # Under auto the final layer moves a mix: the losses here are those of the raw prediction.
         auto = hasattr(reading.state, "losses")
-        return {
-            **facts,
-            "square_sum": mix_squares if auto else 2.0 * first[col.LOSS_BEFORE],
-            "odds_sum": first[col.REACH],
-        }
+        return {**facts, "square_sum": mix_squares if auto else 2.0 * loss, "odds_sum": reach}
     if terms.sinh:
-        facts["zero_scale_rounds"] = first[col.REACH]
-    if len(accounts) > 1:
+        facts["zero_scale_rounds"] = reach
+    if len(ends) > 1:
         facts |= {"lows": tuple(lows), "highs": tuple(highs), "gaps": gaps}
     return facts

@@ -117,18 +117,14 @@ def label_change_notices(outcome: RunOutcome, pass_: Pass) -> list[Notice]:
     if change is None or outcome.task.command != "debias":
         return []
     before, after = weighted_means(change.before), weighted_means(change.after)
-    axis, binary, loss = pass_.session.reading.axis, outcome.task.outcome == "binary", outcome.verdict.loss
+    binary, loss = outcome.task.outcome == "binary", outcome.verdict.loss
+    mean = BeforeAfter(change.before["label"], change.after["label"])
+    jump = say.LabelChange(pass_.session.reading.axis, change.x, change.rows_after, mean)
     was, now = (BeforeAfter(means["bias_before"], means["bias_after"]) for means in (before, after))
     earlier = LossFigures(loss.name, before["loss_before"], before["loss_after"])
-    found = [
-        say.labels_changed(
-            axis, change.x, change.rows_after,
-            BeforeAfter(change.before["label"], change.after["label"]),
-            now, subject(outcome.task.prediction), binary, (was, earlier),
-        )
-    ]  # fmt: skip
+    found = [say.labels_changed(jump, now, subject(outcome.task.prediction), binary, (was, earlier))]
     if loss.after < loss.before and earlier.after >= earlier.before:
-        found.append(say.error_from_change(axis, change.x, change.rows_after, earlier))
+        found.append(say.error_from_change(jump, earlier))
     return found
 
 
@@ -193,9 +189,10 @@ def step_notices(outcome: RunOutcome | EloOutcome, options: CommonOptions, asked
     found = []
     if capped is not None:
         whose = "you asked for" if asked else "the state has" if outcome.continued else "the default is"
+        before = "" if eta is None else f"{whose} {plain(eta)}"
         found.append(
             say.steps_capped(
-                eta, float(f"{capped.least:.3g}"), capped.rows, late, whose,
+                float(f"{capped.least:.3g}"), capped.rows, late, before,
                 weighted=bool(outcome.equilibrium.weights), heavy=capped.heavy, features=parts.lateness.featured,
             )
         )  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from gradeq.certificates.certificate import joint_bound
 from gradeq.certificates.figures import NO_GUARANTEE, agreement_in_words, learning_of
 from gradeq.cli.outcome import PLAIN_MEANS, GroupLine, RunOutcome, relative_weights
 from gradeq.cli.row_reader import label_timing
@@ -17,14 +18,8 @@ from gradeq.equilibrium import BoundFormat
 from gradeq.report.components import clean
 from gradeq.report.numerals import short
 from gradeq.report.sentences import FEW, subject, text, verdict_sentence
-from gradeq.report.state_facts import (
-    coverage_as_json,
-    coverage_bound,
-    coverages_of,
-    state_sentence,
-    with_coverage_bound,
-)
-from gradeq.report.story import Notice, finite
+from gradeq.report.state_facts import coverage_as_json, coverages_of, state_sentence, with_coverage_bound
+from gradeq.report.story import Notice, jsonable
 from gradeq.tables import aligned_table, some
 
 if TYPE_CHECKING:
@@ -298,7 +293,7 @@ def closing_json(outcome: RunOutcome | EloOutcome) -> dict[str, object]:
     certificate: dict[str, object] = {**reached.certificate}
     covered = coverages_of(layer, reached)
     if covered:  # of an interval that is the bounds of both ends together
-        bound, vacuous = coverage_bound(covered)
+        bound, vacuous = joint_bound(covered)
         certificate |= {"coverage_bound": bound, "coverage_vacuous": vacuous}
     runs = layer.internals.tickets.desk.get("runs")
     found: dict[str, object] = {"certificate": certificate, "warnings": notices_json(outcome.notices)}
@@ -310,4 +305,4 @@ def notices_json(notices: Iterable[Notice]) -> list[dict[str, str]]:
 
 
 def to_json(value: object) -> str:
-    return json.dumps(finite(value), allow_nan=False, ensure_ascii=True)
+    return json.dumps(jsonable(value), allow_nan=False, ensure_ascii=True)

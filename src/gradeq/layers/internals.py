@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradeq.certificates.figures import large_weight, outweighs_no_half
+from gradeq.certificates.figures import large_weight, no_weight_dominates
 from gradeq.engine.columns import Engine, Ran, RowColumns, carried_over, run_columns
 from gradeq.engine.lateness import ONE, SQUARED, Lateness, lateness, norm_of
 from gradeq.errors import GradeqWarning, calling_depth
@@ -253,7 +253,7 @@ class InputWarnings:
         if (
             self.silent
             or LARGE_WEIGHT in self.issued
-            or (key is not None and outweighs_no_half(internals.state, key))
+            or (key is not None and no_weight_dominates(internals.state, key))
         ):
             return
         large = large_weight(internals, key)

@@ -1,14 +1,14 @@
 """Axes with round ticks, the data of interactive charts, and still charts as SVG."""
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import NamedTuple
 
-from gradeq.report.components import Markup, chart_box, clean, el, tidy
-from gradeq.report.numerals import EPOCH, MONTHS, count, number, percent, plain
+from gradeq.report.components import Markup, chart_box, clean, el, section, table, tidy
+from gradeq.report.numerals import EPOCH, MONTHS, count, number, percent, plain, points
 from gradeq.report.rolling import POINTS, thin
 from gradeq.report.story import Axis, Bin, Histogram, NamedCurve, Span, Spark, StepPoint, Values
 
@@ -108,22 +108,19 @@ def date_ticks(low: float, high: float, most: int = 8) -> tuple[Tick, ...]:
     marks: list[Tick] = []
     seconds = next((seconds for seconds in _SECONDS if (high - low) / seconds < most - 1), None)
     if seconds is not None:
-        at = math.ceil(low / seconds) * seconds
-        while at <= high:
+        for at in range(math.ceil(low / seconds) * seconds, math.floor(high) + 1, seconds):
             when = EPOCH + timedelta(seconds=at)
             day = f"{when.day} {MONTHS[when.month - 1][:3]}"
             # Within an hour the day goes without saying; else it stands at the first mark and at midnight.
             clock = seconds < 3600 or (seconds < 86400 and (when.hour or when.minute) and marks)
             time = f"{when:%H:%M:%S}" if seconds < 60 else f"{when:%H:%M}"
             marks.append((float(at), time if clock else day))
-            at += seconds
         return tuple(marks)
     start = EPOCH + timedelta(seconds=low)
     for months in _MONTH_STEPS:
         marks = []
-        index = start.year * 12 + start.month - 1
-        index -= index % months
-        while True:
+        first_month = (start.year * 12 + start.month - 1) // months * months
+        for index in itertools.count(first_month, months):
             year, month = divmod(index, 12)
             first = datetime(min(max(year, 1), 9999), month + 1, 1, tzinfo=UTC)
             position = (first - EPOCH).total_seconds()
@@ -133,7 +130,6 @@ def date_ticks(low: float, high: float, most: int = 8) -> tuple[Tick, ...]:
                 name = MONTHS[month][:3]
                 name = str(year) if months >= 12 else f"{name} {year}" if not marks or month == 0 else name
                 marks.append((max(position, low), name))
-            index += months
         if len(marks) <= most:
             return tuple(marks)
     return ()
@@ -191,39 +187,19 @@ class ChartSheet:
         low, high = (xs[0], xs[-1]) if len(xs) > 1 else (xs[0] - 0.5, xs[0] + 0.5)
         # The axis begins where the data does, not at the first full window.
         low = low if chart.begin is None else min(low, chart.begin)
-        shaded: list[object] | None = None
-        if span is not None:
-            shaded = [span.start, high if span.end is None else span.end, clean(span.text, 80)]
+        shaded = None if span is None else [span.start, high if span.end is None else span.end, clean(span.text, 80)]
         lines: list[dict[str, object]] = []
         for line, role, values in chart.lines:
             drawn = [values[i] for i in points]
             short = [None if v is None or not math.isfinite(v) else _short(v, 5) for v in drawn]
-            lines.append({"name": clean(line, 40), "role": role, "v": short})
-            if chart.filled:
-                lines[-1]["filled"] = True
+            filled = {"filled": True} if chart.filled else {}
+            lines.append({"name": clean(line, 40), "role": role, "v": short, **filled})
+        x_axis = {"axis": kind, "xname": clean(name), "unit": unit, "x": key, "xmin": low, "xmax": high}
+        y_axis = {"ymin": chart.y.low, "ymax": chart.y.high, "yticks": chart.y.ticks, "how": chart.how}
+        look = {"height": chart.height, "showx": chart.show_x, "left": chart.left, "sync": chart.sync or chart.id}
+        marks = {"xticks": x_ticks(kind, low, high), "marks": list(chart.marks), "span": shaded}
         self.charts.append(
-            {
-                "id": chart.id,
-                "title": chart.title,
-                "axis": kind,
-                "xname": clean(name),
-                "unit": unit,
-                "x": key,
-                "xmin": low,
-                "xmax": high,
-                "xticks": x_ticks(kind, low, high),
-                "ymin": chart.y.low,
-                "ymax": chart.y.high,
-                "yticks": chart.y.ticks,
-                "lines": lines,
-                "how": chart.how,
-                "marks": list(chart.marks),
-                "span": shaded,
-                "height": chart.height,
-                "showx": chart.show_x,
-                "sync": chart.sync or chart.id,
-                "left": chart.left,
-            }
+            {"id": chart.id, "title": chart.title, **x_axis, **y_axis, **marks, **look, "lines": lines}
         )
         return chart_box(heading or chart.title, sub, el("div", class_="plot"), chart.id)
 
@@ -267,7 +243,6 @@ class Frame:
         return self.bottom - (value - self.y.low) / (self.y.high - self.y.low) * (self.bottom - self.top)
 
     def axes(self, x_title: str) -> list[Markup]:
-        """Horizontal grid, x axis with ticks, both axes' words; no rotated text."""
         parts = []
         for value, label in self.y.ticks:
             y = self.py(value)
@@ -283,35 +258,61 @@ class Frame:
         return parts
 
 
+class SweepWords(NamedTuple):
+    """How a sweep of steps is described: the letter of the step, the error and the loss with their decimals."""
+
+    letter: str
+    error: str
+    loss: str
+    places: int
+    error_places: int | None  # None: errors are percentage points
+
+    def error_text(self, value: float) -> str:
+        return points(value, False) if self.error_places is None else number(value, self.error_places)
+
+
+def sweep_section(
+    title: str, intro: str, sweep: Sequence[StepPoint], words: SweepWords, x_title: str, sub: str = ""
+) -> Markup:
+    in_points = words.error_places is None
+    best = min(sweep, key=lambda point: point.loss)
+    chosen, reads, rows = ("", ""), [], []
+    for point in sweep:
+        step, cost, off = plain(point.step), number(point.loss, words.places), words.error_text(point.worst)
+        distance = f"{off} points" if in_points else off
+        reads.append(f"{words.letter} = {step}: worst {words.error} {distance}, {words.loss} {cost}")
+        rows.append([step + (" (chosen)" if point.chosen else ""), off, cost])
+        if point.chosen and not chosen[0]:
+            lowest = f"{'lowest ' if point is best else ''}{words.loss.split()[-1]}"
+            chosen = (f"chosen: {words.letter} = {step}", f"off by {distance}, {lowest} {cost}")
+    worst = f"Worst {words.error}{', points' if in_points else ''}"
+    drawing = frontier(sweep, words, chosen, x_title, reads)
+    heads = (words.letter, worst, f"{words.loss[:1].upper()}{words.loss[1:]}")
+    return section(title, intro, chart_box(worst, sub, drawing), table("Show as a table", heads, rows))
+
+
 def frontier(
-    points: Sequence[StepPoint],
-    letter: str,
-    chosen: tuple[str, str],
-    x_title: str,
-    reads: Sequence[str],
-    percent_points: bool = False,
+    sweep: Sequence[StepPoint], words: SweepWords, chosen: tuple[str, str], x_title: str, reads: Sequence[str]
 ) -> Markup:
     """Loss (x) against worst |error| (y), one mark per step in order, the chosen one filled."""
-    factor = 100.0 if percent_points else 1.0
-    worst = [factor * point.worst for point in points]
-    xs = axis_scale([point.loss for point in points], most=5, pad=0.08)
+    worst = [(100.0 if words.error_places is None else 1.0) * point.worst for point in sweep]
+    xs = axis_scale([point.loss for point in sweep], most=5, pad=0.08)
     ys = axis_scale(worst, most=4, include=(0.0,), pad=0.06)
     ys = Scale(0.0, ys.high, ticks(0.0, ys.high, tick_step(max(worst) or 1.0, 4)))
     frame = Frame(xs, ys, 46.0, 278.0)
     parts = frame.axes(x_title)
-    at = [(frame.px(point.loss), frame.py(y)) for point, y in zip(points, worst, strict=True)]
+    at = [(frame.px(point.loss), frame.py(y)) for point, y in zip(sweep, worst, strict=True)]
     parts.append(el("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in at), class_="route"))
     labels: list[tuple[Point, Sequence[str]]] = []
-    for i, point in enumerate(points):
-        name = f"{letter} = {plain(point.step)}" if i == 0 else plain(point.step)
-        name = name if point.step else f"{letter} = 0, no layer"
+    for i, point in enumerate(sweep):
+        name = f"{words.letter} = {plain(point.step)}" if i == 0 else plain(point.step)
+        name = name if point.step else f"{words.letter} = 0, no layer"
         labels.append((at[i], chosen if point.chosen else (name,)))
     # The chosen one goes last: its two lines may stand far off, with a leader.
     labels.sort(key=lambda label: len(label[1]))
     parts += _labels((frame.left - 20, frame.top - 8, frame.right + 8, frame.bottom), at, labels)
-    for point, (x, y), read in zip(points, at, reads, strict=True):
-        size = 6 if point.chosen else 4.5
-        kind = "point chosen" if point.chosen else "point"
+    for point, (x, y), read in zip(sweep, at, reads, strict=True):
+        kind, size = ("point chosen", 6) if point.chosen else ("point", 4.5)
         parts.append(el("circle", cx=x, cy=y, r=size, class_=kind, data_read=read))
     return svg_element(WIDTH, 320.0, parts, class_="plotsvg")
 
@@ -330,7 +331,7 @@ def _labels(frame: Box, marks: Sequence[Point], labels: Iterable[tuple[Point, Se
     """
     taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in marks]
     route: list[Point] = []
-    for (x0, y0), (x1, y1) in pairwise(marks):
+    for (x0, y0), (x1, y1) in itertools.pairwise(marks):
         pieces = max(int(max(abs(x1 - x0), abs(y1 - y0)) / 3), 1)
         route += [(x0 + (x1 - x0) * i / pieces, y0 + (y1 - y0) * i / pieces) for i in range(pieces + 1)]
     parts = []
@@ -370,6 +371,11 @@ def _cost(box: Box, frame: Box, taken: Sequence[Box], route: Sequence[Point]) ->
     return 3.0 * outside + 10.0 * covered + 2.0 * crossed
 
 
+def bin_rows(data: Histogram, write: Callable[[float], str]) -> list[list[str]]:
+    bins = zip(data.edges[:-1], data.edges[1:], data.counts, strict=True)
+    return [[f"{write(low)} to {write(high)}", count(n)] for low, high, n in bins]
+
+
 def histogram(data: Histogram, noun: str = "served values") -> Markup:
     """Bars of served values; those outside the allowed range in the warning colour, and counted."""
     edges, top = data.edges, float(max(data.counts))
@@ -401,6 +407,20 @@ def histogram(data: Histogram, noun: str = "served values") -> Markup:
             el("text", extreme, x=near, y=frame.top + 17, text_anchor=anchor, class_="w"),
         ]
     return svg_element(WIDTH, 204.0, parts, class_="plotsvg")
+
+
+def calibration_section(
+    intro: str, head: tuple[str, str], x_title: str, noun: str, bins: Sequence[Bin], before: Sequence[Bin] = ()
+) -> Markup:
+    """Actual against predicted frequency as a chart and a table. ``head``: title of the chart, and its unit."""
+    rows = [
+        [when, percent(b.predicted), percent(b.actual), f"{percent(b.low)} to {percent(b.high)}", count(b.games)]
+        for when, side in (("before", before), ("after", bins))
+        for b in side
+    ]
+    heads, skip = ["", "Predicted", "Actual", "95 % interval", noun.capitalize()], 0 if before else 1
+    numbers = table("Show as a table", heads[skip:], [row[skip:] for row in rows])
+    return section("Calibration", intro, chart_box(*head, calibration(bins, x_title, noun, before)), numbers)
 
 
 def calibration(bins: Sequence[Bin], x_title: str, noun: str, before: Sequence[Bin] = ()) -> Markup:
@@ -534,13 +554,11 @@ def dumbbell(before: float, after: float, target: float, scale: Scale, words: st
     return svg_element(width, height, parts, words)
 
 
-def dot(value: float, low: float | None, high: float | None, scale: Scale) -> Markup:
-    """A rating with its interval on the shared axis."""
+def dot(value: float, low: float, high: float, scale: Scale) -> Markup:
     width, height = 164.0, 22.0
-    lines = [scale.place(value, width) for value, _ in scale.ticks]
+    left, middle, right = (scale.place(v, width) for v in (low, value, high))
+    lines = [scale.place(v, width) for v, _ in scale.ticks]
     parts = [el("line", x1=x, x2=x, y1=0, y2=height, class_="grid") for x in lines]
-    if low is not None and high is not None:
-        ends = scale.place(low, width), scale.place(high, width)
-        parts.append(el("line", x1=ends[0], x2=ends[1], y1=11, y2=11, class_="soft"))
-    parts.append(el("circle", cx=scale.place(value, width), cy=11, r=4, class_="a"))
+    parts.append(el("line", x1=left, x2=right, y1=11, y2=11, class_="soft"))
+    parts.append(el("circle", cx=middle, cy=11, r=4, class_="a"))
     return svg_element(width, height, parts)

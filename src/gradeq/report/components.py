@@ -224,7 +224,6 @@ def notices(notices: Sequence[Notice], title: str = "Read this first") -> Markup
 
 
 def lede(about: Sequence[str], headline: Sentence, qualification: Sentence, figures: Iterable[Markup]) -> Markup:
-    """The top of a page: what it is about, the verdict and its figures."""
     return el(
         "div",
         el("p", *about, class_="about"),

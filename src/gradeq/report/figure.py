@@ -73,10 +73,8 @@ def _png(figure: Figure) -> bytes:
 
 
 def _draw_board(axes: Axes, rows: Sequence[Standing]) -> None:
-    """Players with their Elo and its interval."""
     for place, row in enumerate(reversed(rows)):
-        if row.elo_low is not None and row.elo_high is not None:
-            axes.plot([row.elo_low, row.elo_high], [place, place], color=AFTER, linewidth=1.4)
+        axes.plot([row.elo_low, row.elo_high], [place, place], color=AFTER, linewidth=1.4)
         axes.plot([row.elo], [place], color=AFTER, marker="o", markersize=4)
     axes.set_yticks(range(len(rows)), [clean(row.player, 32).replace("$", r"\$") for row in reversed(rows)])
     axes.set_title("Elo with 95 % interval", loc="left", fontsize=9)

@@ -25,7 +25,7 @@ from gradeq.report.components import (
 from gradeq.report.numerals import count, decimals, month, number, percent, points, target, word
 from gradeq.report.sentences import limits_changed
 from gradeq.report.state_facts import ENOUGH, YOUNG, label_requirement
-from gradeq.report.story import BeforeAfter, Group, HeatMap, ManySeries, Story
+from gradeq.report.story import BeforeAfter, Group, HeatMap, ManySeries, Story, Verdict
 from gradeq.tables import some
 
 FIRST = 20
@@ -88,6 +88,13 @@ def table_cell(inside: str, head: str, class_: str | None = None) -> Markup:
     return el("td", *([text] if inside else []), class_=class_, data_head=head or None)
 
 
+def bound_notes(verdict: Verdict) -> str:
+    """Which averages the bounds of a table are on, if not those that it shows."""
+    over = verdict.certificate.over
+    note = f" Bounds are on averages {over}, not on those of this table." if over else ""
+    return note + (f" {BEFORE_LIMITS}" if limits_changed(verdict.coverage) else "")
+
+
 # Groups
 
 
@@ -146,26 +153,31 @@ class GroupTable:
         words = f"{before} before, {after} after"
         drawing = charts.bars(group.before - middle, group.after - middle, bound, self.axis, words)
         limit = bound_cell(group.bound, group.vacuous, is_loose(group), self.covers)
-        cells = [
-            el("th", name(group.name), scope="row"),
-            table_cell(count(group.rows), "Rows"),
-            *([table_cell(self.mean(group.label_mean), self.mean_head)] if self.has_mean else []),
-            table_cell(before, "Before", "was"),
-            table_cell(after, "After", "now"),
-            table_cell(drawing, "", "bars"),
-            table_cell(limit, "Bound", "limit"),
-            table_cell(loss_change_cell(group.loss, self.loss_places), self.loss, "left nowrap cost"),
-        ]
-        if self.spark:
-            spark = charts.spark(group.spark, self.spark, self.span, middle) if group.spark and with_spark else ""
-            cells.append(table_cell(spark, "", "spark"))
-        return el("tr", *cells, class_="more" if hidden else None)
+        spark = join()
+        if self.spark and group.spark and with_spark:
+            spark = charts.spark(group.spark, self.spark, self.span, middle)
+        figures = [count(group.rows), self.mean(group.label_mean), before, after]
+        cells = self._cells(figures, drawing, limit, group.loss, spark)
+        return el("tr", el("th", name(group.name), scope="row"), *cells, class_="more" if hidden else None)
+
+    def _cells(
+        self, figures: list[str], drawing: Markup, limit: Markup, loss: BeforeAfter, spark: Markup
+    ) -> list[Markup]:
+        """The cells of a row after its name. ``figures``: rows, mean label, error before and after."""
+        heads = (("Rows", None), (self.mean_head, None), ("Before", "was"), ("After", "now"))
+        cells = [table_cell(text, *head) for text, head in zip(figures, heads, strict=True)]
+        if not self.has_mean:
+            del cells[1]
+        cells += [table_cell(drawing, "", "bars"), table_cell(limit, "Bound" if limit else "", "limit")]
+        cells.append(table_cell(loss_change_cell(loss, self.loss_places), self.loss, "left nowrap cost"))
+        return [*cells, table_cell(spark, "", "spark")] if self.spark else cells
 
     def all_rows(self, story: Story) -> Markup:
         """The last row: all labelled rows, and the axes of the drawings above."""
         verdict = story.verdict
         only = verdict.coverage[0] if len(verdict.coverage) == 1 else None
         whole = verdict.bias or (None if only is None else only.held or only)
+        errors = [self.error(whole.before), self.error(whole.after)] if whole else ["", ""]
         same = [g for g in story.groups if g.by == story.groups[0].by]
         mean = ""
         if sum(g.rows for g in same) == story.labelled:
@@ -173,21 +185,11 @@ class GroupTable:
             total = sum(s * g.label_mean for s, g in zip(shares, same, strict=True))
             mean = self.mean(total / sum(shares) if story.labelled else 0.0)
         loss = BeforeAfter(verdict.loss.before, verdict.loss.after)
-        cells = [
-            el("th", "All rows", scope="row"),
-            table_cell(count(story.labelled), "Rows"),
-            *([table_cell(mean, self.mean_head)] if self.has_mean else []),
-            table_cell(self.error(whole.before) if whole else "", "Before", "was"),
-            table_cell(self.error(whole.after) if whole else "", "After", "now"),
-            table_cell(charts.axis(self.axis), "", "bars"),
-            table_cell("", ""),
-            table_cell(loss_change_cell(loss, self.loss_places), self.loss, "left nowrap cost"),
-        ]
-        if self.spark:
-            first, last = (month(x) if self.dated else count(int(x)) for x in self.span)
-            texts = (el("text", first, x=0, y=13), el("text", last, x=132, y=13, text_anchor="end"))
-            cells.append(table_cell(el("svg", *texts, viewBox="0 0 132 18", width=132, height=18), "", "spark"))
-        return el("tr", *cells, class_="all")
+        first, last = (month(x) if self.dated else count(int(x)) for x in self.span)
+        texts = (el("text", first, x=0, y=13), el("text", last, x=132, y=13, text_anchor="end"))
+        span = el("svg", *texts, viewBox="0 0 132 18", width=132, height=18)
+        cells = self._cells([count(story.labelled), mean, *errors], charts.axis(self.axis), join(), loss, span)
+        return el("tr", el("th", "All rows", scope="row"), *cells, class_="all")
 
 
 _BOX = {"x": 2, "y": 1, "width": 18, "height": 8}
@@ -229,9 +231,7 @@ def group_section(story: Story, most: int) -> Markup:
         intro += f" The {count(len(rows))} groups with most rows, of {count(total)}."
     foot = "* loose: the bound is larger than the error before. " if any(map(is_loose, rows)) else ""
     foot += BOUND_MEANS.format("coverage − target" if look.covers else "bias")
-    over = story.verdict.certificate.over
-    foot += f" It is on averages {over}, not on those of this table." if over else ""
-    foot += f" {BEFORE_LIMITS}" if limits_changed(story.verdict.coverage) else ""
+    foot += bound_notes(story.verdict)
     under = el("p", foot, class_="foot")
     if folded:
         under = el("div", show_all("groups", f"all {count(len(rows))} groups", FIRST), under, class_="under")
@@ -259,10 +259,7 @@ def level_section(story: Story) -> Markup:
         )
         for row in rows[:100]
     ]
-    intro = "A level covers a label that lies at or below its served value."
-    over = verdict.certificate.over
-    intro += f" Bounds are on averages {over}, not on those of this table." if over else ""
-    intro += f" {BEFORE_LIMITS}" if limits_changed(verdict.coverage) else ""
+    intro = f"A level covers a label that lies at or below its served value.{bound_notes(verdict)}"
     return section("Levels", intro, el("table", head, el("tbody", *body), class_="losses"))
 
 
@@ -319,17 +316,11 @@ def _heat_map(heat: HeatMap, after: bool, reach: float, places: int | None) -> M
             if error is None:
                 continue
             strength = 0.06 + 0.94 * min(abs(error) / reach, 1.0)
-            words = f"{clean(row.name, 30)}, {heat.periods[j]}: {_error_words(error, places)}"
+            words = f"{clean(row.name, 30)}, {heat.periods[j]}: {_error_words(error, places)}, "
+            words += some(row.rows[j], "label")
             box = {"x": _LEFT + j * width, "y": y + 1, "width": max(width - 1.0, 0.8), "height": _ROW - 2}
-            parts.append(
-                el(
-                    "rect",
-                    **box,
-                    fill_opacity=round(strength, 2),
-                    class_="high" if error > 0 else "low",
-                    data_read=f"{words}, {some(row.rows[j], 'label')}",
-                )
-            )
+            side = "high" if error > 0 else "low"
+            parts.append(el("rect", **box, fill_opacity=round(strength, 2), class_=side, data_read=words))
     height = len(heat.rows) * _ROW
     for j in range(0, len(heat.periods), -(-len(heat.periods) // 5)):
         parts.append(el("text", tidy(heat.periods[j]), x=_LEFT + j * width, y=height + 15))
@@ -390,10 +381,7 @@ def _series_histogram(story: Story, many: ManySeries) -> Markup:
     title, places = ("Relative bias" if many.relative else "Bias") + " as served", 3
     if story.kind == "quantile":
         title, places = "Coverage less target, points", 1
-    rows = [
-        [f"{number(low, places)} to {number(high, places)}", count(n)]
-        for low, high, n in zip(data.edges[:-1], data.edges[1:], data.counts, strict=True)
-    ]
+    rows = charts.bin_rows(data, partial(number, decimals=places))
     drawing = chart_box(title, "how many series", charts.histogram(data, "series"))
     return el("div", drawing, table("Show as a table", (title, "Series"), rows))
 

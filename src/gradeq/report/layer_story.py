@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -13,46 +13,14 @@ from gradeq.certificates.figures import capped_by_weight_alone, learning_of
 from gradeq.equilibrium import MIXED, RELATIVE, Equilibrium, column_of
 from gradeq.errors import BadInput
 from gradeq.report import notices as say
+from gradeq.report import state_facts, story
 from gradeq.report.method import identity_line
 from gradeq.report.numerals import count
 from gradeq.report.page import html
 from gradeq.report.rolling import Blocks, Floats, StreamHistogram, corrections, numbers, rolling_chart, window
 from gradeq.report.sentences import FEW, ordered
-from gradeq.report.state_facts import (
-    WORST,
-    certificate_of,
-    coverages_of,
-    groups_of,
-    held_back_notice,
-    levels_per_group,
-    loss_of,
-    or_nan,
-    rank_series,
-    series_story,
-    state_harm_notices,
-    with_coverage_bound,
-    worst_group,
-)
-from gradeq.report.story import (
-    Advantage,
-    BeforeAfter,
-    CoverageFigures,
-    EloStory,
-    Fact,
-    Group,
-    LevelRow,
-    LossFigures,
-    Method,
-    NamedCurve,
-    Notice,
-    Player,
-    Provenance,
-    Rolling,
-    Story,
-    ThetaPanel,
-    Verdict,
-    Worked,
-)
+from gradeq.report.state_facts import WORST, certificate_of, coverages_of, loss_of, or_nan, worst_group
+from gradeq.report.story import Rolling
 from gradeq.schedules import Constant
 from gradeq.theory.features import step_from_k
 
@@ -60,6 +28,7 @@ if TYPE_CHECKING:
     from gradeq.certificates.contracts import EloLayer, KeyedLayer, LayerLike, LayerRun
     from gradeq.leaderboard.ranks import Board
 
+PLAYER_FIELDS = [field.name for field in fields(story.Player) if field.name != "vacuous"]
 KEYS = 20  # series farthest off, on the page of a layer at work
 UNDRAWN = {  # they have no raw prediction to compare with
     "risk": "a knob; layer.risk and print(layer.equilibrium()) say how far its error is from the target",
@@ -67,42 +36,38 @@ UNDRAWN = {  # they have no raw prediction to compare with
 }
 AVERAGED = {
     RELATIVE: "averages, certificate and bounds are by relative weight: each weight divided by the mean of the "
-    "positive ones served so far (of its key), its own included",
+    "positive ones served so far (of its key), itself included",
     MIXED: f"averages, certificate and bounds are by weight, {MIXED}",
 }
 
 
 def page_of(layer: LayerLike, run: LayerRun | None = None) -> str:
-    """The page of a layer as text."""
     return html(elo_story(cast("EloLayer", layer)) if layer.kind == "elo" else story_of(layer, run))
 
 
-def elo_story(layer: EloLayer, standing: Board | None = None) -> EloStory:
+def elo_story(layer: EloLayer, standing: Board | None = None) -> story.EloStory:
     """The story of an Elo layer from its state: the board (default: that of the layer), and what is certified."""
     board, reached = layer.board() if standing is None else standing, layer.equilibrium()
     pulled = layer.penalty is not None or layer.proximal is not None
-    method = Method(
+    method = story.Method(
         "elo", auto=layer.eta == "auto", extra="A penalty also pulls ratings towards 0." if pulled else ""
     )
     if board.rows:  # the identity worked through for the first player
         first, step = board.rows[0], layer.step if reached.exact else None
-        line = Worked(first.player, first.games, first.tracked, first.bias, step, first.bias * first.games)
+        line = story.Worked(first.player, first.games, first.tracked, first.bias, step, first.bias * first.games)
         method = replace(method, worked=(line,), exact=reached.exact)
     home, after = board.home, reached.loss_after
     replaced = "" if reached.learning is None else reached.learning.replacements
-    return EloStory(
-        made=Provenance(type(layer).__name__, repr(layer)),
+    return story.EloStory(
+        made=story.Provenance(type(layer).__name__, repr(layer)),
         a="first player",
         b="second player",
         games=reached.rows,
         players=len(board.rows),
-        loss=None if not reached.rows or after is None else LossFigures("log loss", math.log(2.0), after),
+        loss=None if not reached.rows or after is None else story.LossFigures("log loss", math.log(2.0), after),
         certificate=replace(certificate_of(reached, []), rounding=0.0),
         rows=tuple(
-            Player(
-                row.rank, row.rank_low, row.rank_high, row.player, row.elo, row.elo_low, row.elo_high, row.games,
-                row.win_rate, row.predicted_win_rate, row.bias, row.bound, bool(row.vacuous),
-            )
+            story.Player(**{field: getattr(row, field) for field in PLAYER_FIELDS}, vacuous=bool(row.vacuous))
             for row in board.rows
         ),
         k=layer.step / step_from_k(1.0),
@@ -110,23 +75,21 @@ def elo_story(layer: EloLayer, standing: Board | None = None) -> EloStory:
         method=method,
         ties=None,
         lines=board.lines,
-        home=None
-        if home is None
-        else Advantage(home.elo, home.low, home.high, layer.step * layer.internals.names.scale**2),
+        home=home and story.Advantage(home.elo, home.low, home.high, layer.step * layer.internals.names.scale**2),
         fitted=board.weight,
         residual=None if board.fit is None else board.fit.residual,
         notices=(predictions_replaced(replaced),) if replaced else (),
-    )  # fmt: skip
+    )
 
 
-def predictions_replaced(counted: str) -> Notice:
+def predictions_replaced(counted: str) -> story.Notice:
     """Predictions without ids were replaced before their label came. ``counted``: how many, in words."""
     evidence = "Without ids a layer waits for one label at a time. Nothing is claimed about these rows."
     how = "Give each prediction an `id`; call `layer.skip()` where no label will come, `layer.peek()` to look only."
-    return Notice("amber", f"{counted}.", evidence, how)
+    return story.Notice("amber", f"{counted}.", evidence, how)
 
 
-def with_charts(story: Story, layer: LayerLike, run: LayerRun, targets: list[float]) -> Story:
+def with_charts(summary: story.Story, layer: LayerLike, run: LayerRun, targets: list[float]) -> story.Story:
     """The story with the charts of a run, rows in the order of serving. ``targets``: those of the coverages."""
     columns, single = run.columns, getattr(layer, "layer", layer)
     assert columns is not None
@@ -136,7 +99,7 @@ def with_charts(story: Story, layer: LayerLike, run: LayerRun, targets: list[flo
     order = np.arange(n) if columns.times is None else np.argsort(columns.times, kind="stable")
     base, served = (np.asarray(values)[order].reshape(n, -1) for values in (columns.base, run.values))
     labels = np.asarray(columns.labels)[order]
-    panels = story.theta
+    panels = summary.theta
     if layer.kind in ("debias", "quantile", "interval", "quantiles"):
         if getattr(layer, "eta", None) == "auto":
             levels = [f"{tau:g}" for tau in getattr(layer, "levels", ())]
@@ -148,14 +111,13 @@ def with_charts(story: Story, layer: LayerLike, run: LayerRun, targets: list[flo
         else:
             names, x = list(run.trace.names), np.asarray(run.trace.rows, dtype=float)
             curves = list(np.asarray(run.trace.theta).T)
-        lines = (NamedCurve(name, numbers(curve)) for name, curve in zip(names[:8], curves, strict=False))
-        panels = (ThetaPanel("", "row", tuple(x.tolist()), tuple(lines)),)
+        lines = (story.NamedCurve(name, numbers(curve)) for name, curve in zip(names[:8], curves, strict=False))
+        panels = (story.ThetaPanel("", "row", tuple(x.tolist()), tuple(lines)),)
     rolled = rolling_means(single.kind, base, served, labels, targets)
-    return replace(story, histogram=tally.histogram(), rolling=rolled, theta=panels)
+    return replace(summary, histogram=tally.histogram(), rolling=rolled, theta=panels)
 
 
 def rolling_means(kind: str, base: Floats, served: Floats, labels: Floats, targets: list[float]) -> Rolling | None:
-    """Trailing means over the labelled rows."""
     known = ~np.isnan(labels)
     base, served, y = base[known], served[known], labels[known]
     measures = {
@@ -181,12 +143,11 @@ def rolling_means(kind: str, base: Floats, served: Floats, labels: Floats, targe
 
 
 def has_page(layer: LayerLike) -> bool:
-    """Whether a page can be made of a layer's state alone."""
     return not hasattr(getattr(layer, "layer", layer), "coverage") or bool(coverages_of(layer, layer.equilibrium()))
 
 
-def story_of(layer: LayerLike, run: LayerRun | None = None) -> Story:
-    """A layer's story; ``run`` adds what only its rows can show."""
+def story_of(layer: LayerLike, run: LayerRun | None = None) -> story.Story:
+    """The story of a layer; ``run`` adds what only its rows can show."""
     if layer.kind in UNDRAWN:
         raise BadInput(
             f"{type(layer).__name__} has no page or figure: pages compare a raw prediction with what was served, and "
@@ -198,38 +159,39 @@ def story_of(layer: LayerLike, run: LayerRun | None = None) -> Story:
         raise BadInput(
             "series with groups or features of their own have no page; layer.table() has the figures of every series"
         )
-    story = state_story(layer, reached)
+    summary = state_story(layer, reached)
     if run is None:
-        return story
+        return summary
     if reached.weights:
-        alike = Fact("Charts over time", "every row counts alike, whatever its weight")
-        story = replace(story, data=(*story.data, alike))
-    return with_charts(story, layer, run, [c.target for c in coverage])
+        alike = story.Fact("Charts over time", "every row counts alike, whatever its weight")
+        summary = replace(summary, data=(*summary.data, alike))
+    return with_charts(summary, layer, run, [c.target for c in coverage])
 
 
-def state_story(layer: LayerLike, reached: Equilibrium, most: int | None = None) -> Story:
+def state_story(layer: LayerLike, reached: Equilibrium, most: int | None = None) -> story.Story:
     """The story of a state. ``most``: at most this many groups; the worst group is then unknown."""
     single = getattr(layer, "layer", layer)  # of many keys: the one that they share
     settings, coverage = single.settings, coverages_of(layer, reached)
     interval = single.kind in ("interval", "conformal")
-    covered = [CoverageFigures("interval" if interval else f"{c.target:g}", *c[:3]) for c in coverage]
-    groups = groups_of(layer, reached, most) if len(coverage) < 2 else ()
+    covered = [story.CoverageFigures("interval" if interval else f"{c.target:g}", *c[:3]) for c in coverage]
+    groups = state_facts.groups_of(layer, reached, most) if len(coverage) < 2 else ()
     total = len(groups)
     if most is not None and len(groups) >= most:
-        total = len(reached.coordinates) // levels_per_group(single)
+        total = len(reached.coordinates) // state_facts.levels_per_group(single)
     known = groups if total == len(groups) else ()
     worst = worst_group((g.name, g.before - (g.target or 0.0), g.after - (g.target or 0.0)) for g in known)
-    bias = None if covered else BeforeAfter(or_nan(reached.bias_before), or_nan(reached.bias_after))
+    bias = None if covered else story.BeforeAfter(or_nan(reached.bias_before), or_nan(reached.bias_after))
     certificate = certificate_of(reached, coverage)
-    verdict = Verdict(loss_of(reached), certificate, bias, tuple(covered), worst, shadow=bool(layer.shadow))
+    verdict = story.Verdict(loss_of(reached), certificate, bias, tuple(covered), worst, shadow=bool(layer.shadow))
     series = None
     if layer.kind == "keyed":
         keyed = cast("KeyedLayer", layer)
-        series = series_story(keyed, rank_series(keyed.table(), WORST if most is None else min(most, KEYS)))
+        ranked = state_facts.rank_series(keyed.table(), WORST if most is None else min(most, KEYS))
+        series = state_facts.series_story(keyed, ranked)
     served = int(layer.traffic["served"])
-    return Story(
+    return story.Story(
         kind="quantile" if covered else "debias",
-        made=Provenance(type(layer).__name__, repr(layer)),
+        made=story.Provenance(type(layer).__name__, repr(layer)),
         prediction=("prediction",),
         label="label",
         weight=reached.weights,
@@ -247,51 +209,49 @@ def state_story(layer: LayerLike, reached: Equilibrium, most: int | None = None)
         levels=_levels(coverage, reached),
         series=series,
         data=(
-            Fact("Rows", f"{count(served)} served, {count(reached.rows)} learned from"),
-            Fact("Learning", str(reached.learning)),
-            *([Fact("Weights", AVERAGED[reached.weights])] if reached.weights else []),
+            story.Fact("Rows", f"{count(served)} served, {count(reached.rows)} learned from"),
+            story.Fact("Learning", str(reached.learning)),
+            *([story.Fact("Weights", AVERAGED[reached.weights])] if reached.weights else []),
         ),
     )
 
 
-def _levels(covered: list[Coverage], reached: Equilibrium) -> tuple[LevelRow, ...]:
-    if len(covered) < 2:
+def _levels(covered: list[Coverage], reached: Equilibrium) -> tuple[story.LevelRow, ...]:
+    if len(covered) < 2 or len(reached.coordinates) != len(covered):
         return ()
-    cells = reached.coordinates if len(reached.coordinates) == len(covered) else ()
-    return tuple(
-        LevelRow(
-            f"{c.target:g}", c.target, BeforeAfter(c.before, c.after),
-            BeforeAfter(or_nan(cell.loss_before), or_nan(cell.loss_after)), c.bound, bool(c.vacuous),
-        )
-        for c, cell in zip(covered, cells, strict=False)
-    )  # fmt: skip
+    rows = []
+    for c, cell in zip(covered, reached.coordinates, strict=True):
+        loss = story.BeforeAfter(or_nan(cell.loss_before), or_nan(cell.loss_after))
+        coverage = story.BeforeAfter(c.before, c.after)
+        rows.append(story.LevelRow(f"{c.target:g}", c.target, coverage, loss, c.bound, bool(c.vacuous)))
+    return tuple(rows)
 
 
-def _method(layer: LayerLike, reached: Equilibrium) -> Method:
+def _method(layer: LayerLike, reached: Equilibrium) -> story.Method:
     single = getattr(layer, "layer", layer)
     settings, covers = single.settings, hasattr(single, "coverage")
     link = settings.get("link") or ("sinh" if covers else "identity")
     auto = settings.get("eta") == "auto"
     if not reached.rows:
-        return Method(link, exact=reached.exact, auto=auto)
+        return story.Method(link, exact=reached.exact, auto=auto)
     rows = column_of(reached.coordinates, "rows")
     first = reached.coordinates[rows.index(max(rows))]
     tail = f"coverage minus level{reached.by_weight}" if covers else f"the bias over its rows{reached.by_weight}"
     tail = f"the mean of error × {first.name}" if first.name in settings.get("features", ()) else tail
     tail = "the relative bias" if link == "exp" else tail
     worked = identity_line(reached, first, layer.steps["largest"], tail)
-    return Method(link, (worked,), reached.exact, auto)
+    return story.Method(link, (worked,), reached.exact, auto)
 
 
 def _notices(
-    layer: LayerLike, reached: Equilibrium, coverage: list[Coverage], groups: tuple[Group, ...]
-) -> tuple[Notice, ...]:
-    found: list[Notice | None] = [say.judged_before_limits(coverage)]
+    layer: LayerLike, reached: Equilibrium, coverage: list[Coverage], groups: tuple[story.Group, ...]
+) -> tuple[story.Notice, ...]:
+    warnings: list[story.Notice | None] = [say.judged_before_limits(coverage)]
     if reached.rows < FEW:
-        found += [held_back_notice(layer), say.few_labels(reached.rows)]
+        warnings += [state_facts.held_back_notice(layer), say.few_labels(reached.rows)]
     else:
-        found += state_harm_notices(layer, reached, groups if len(coverage) < 2 else None)
-    found.append(say.figures_not_known(reached.hidden))
+        warnings += state_facts.state_harm_notices(layer, reached, groups if len(coverage) < 2 else None)
+    warnings.append(say.figures_not_known(reached.hidden))
     steps, late = layer.steps, learning_of(layer).lateness
     # The smallest step of all is one that was capped where nothing else made steps smaller.
     capped, by_weight = int(steps["capped"]), capped_by_weight_alone(layer)
@@ -299,22 +259,22 @@ def _notices(
     other = reached.weights or steps["resized"] or layer.log or type(rule.schedule) is not Constant
     least = None if other else float(f"{steps['smallest']:.3g}")
     if capped:
-        found.append(
-            say.steps_capped(
-                None, least, capped, late, weighted=bool(reached.weights), heavy=capped if by_weight else 0,
-                features=layer.internals.lateness.featured,
-            )
-        )  # fmt: skip
-    shown = with_coverage_bound(reached, coverage)
+        heavy, weighted, features = (
+            capped if by_weight else 0,
+            bool(reached.weights),
+            layer.internals.lateness.featured,
+        )
+        warnings.append(say.steps_capped(least, capped, late, heavy=heavy, weighted=weighted, features=features))
+    shown = state_facts.with_coverage_bound(reached, coverage)
     if reached.rows and shown.vacuous and shown.bound is not None:
         several = len(reached.coordinates) > 1
         smallest = None if by_weight or not capped else least or 0.0
         why = say.vacuous_because(reached.rows, layer.step, smallest, late, several)
-        found.append(say.layer_bound_vacuous(shown.needed, why, shown.bounded))
+        warnings.append(say.layer_bound_vacuous(shown.needed, why, shown.bounded))
     if reached.learning is not None and reached.learning.replaced:
-        found.append(predictions_replaced(reached.learning.replacements))
+        warnings.append(predictions_replaced(reached.learning.replacements))
     waiting = 0 if reached.learning is None else reached.learning.not_due
     missing = int(layer.traffic["served"]) - reached.rows - waiting
     if missing > 0:
-        found.append(say.no_label(missing, waiting=min(missing, len(layer.internals.tickets.opened))))
-    return ordered(found)
+        warnings.append(say.no_label(missing, waiting=min(missing, len(layer.internals.tickets.opened))))
+    return ordered(warnings)

@@ -1,7 +1,9 @@
 """The method section of a report: the formulas, and the identity with the page's numbers."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
 from gradeq.equilibrium import Coordinate, Equilibrium
 from gradeq.inputs.arguments import split_name
@@ -122,7 +124,6 @@ def _formulas(story: Story, letter: str) -> tuple[Markup, Markup]:
 
 
 def method_section(story: Story) -> Markup:
-    """The section for debias and quantile: formulas, identity and worked examples."""
     method = story.method
     quantile, grouped = story.kind == "quantile", bool(story.by or story.features)
     letter = "m" if method.auto else "p" if method.link in ("shift", "logit") else "f"
@@ -169,24 +170,15 @@ def method_section(story: Story) -> Markup:
 
 
 def _with_symbols(text: str) -> Markup:
-    """The text with its one-letter symbols in italics."""
-    pieces: list[str] = []
-    for i, piece in enumerate(text.split(" ")):
-        bare = piece.rstrip(".,")
-        symbol: str = bare
-        if bare == "n_j":
-            symbol = el("i", "n", el("sub", "j"))
-        elif bare in {"j", "m", "p", "f", "k", "T"}:
-            symbol = el("i", bare)
-        pieces += [" " if i else "", symbol, piece[len(bare) :]]
-    return join(*pieces)
+    pieces = re.split(r"\b(n_j|[jmpfkT])\b", text)  # the symbols, in italics, are at odd places
+    symbols = [el("i", "n", el("sub", "j")) if piece == "n_j" else el("i", piece) for piece in pieces[1::2]]
+    return join(*(part for pair in zip_longest(pieces[::2], symbols, fillvalue="") for part in pair))
 
 
 # Elo
 
 
 def elo_method_section(story: EloStory) -> Markup:
-    """The section for Elo: forecast, step, leaderboard and worked examples."""
     method = story.method
     a, b, home = (f"<msub><mi>θ</mi>{i}</msub>" for i in ("<mi>a</mi>", "<mi>b</mi>", "<mtext>home</mtext>"))
     off, gap = "<mo>(</mo><mi>y</mi><mo>−</mo><mi>p</mi><mo>)</mo>", "<mspace width='1.2em'/>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradeq.certificates.figures import HIDDEN, LargeWeight, no_guarantee
@@ -23,27 +24,30 @@ FORGIVEN = 0.01  # of the labels: clocks may differ
 POINT = 0.01  # a win rate predicted better than that is not reported
 CLEARLY_OFF_PLAYER = 3.0  # standard errors of a win rate: there are many players, and the worst of them is named
 
+amber, note, red = (partial(Notice, level) for level in ("amber", "note", "red"))
 
-def position(axis: str, x: float) -> str:
-    """A position on the x axis: 2 April 2014, row 5,835, or 17.5."""
-    if axis == "date":
-        return date(x)
-    return f"row {count(int(x))}" if axis == "row" else plain(x)
+
+class LabelChange(NamedTuple):
+    """A jump of the mean label: the first row after it, how many labels follow, and the mean on both sides."""
+
+    axis: str
+    x: float
+    labels: int
+    mean: BeforeAfter
+
+    @property
+    def position(self) -> str:
+        """A position on the x axis: 2 April 2014, row 5,835, or 17.5."""
+        if self.axis == "date":
+            return date(self.x)
+        return f"row {count(int(self.x))}" if self.axis == "row" else plain(self.x)
 
 
 def labels_changed(
-    axis: str,
-    x: float,
-    labels: int,
-    mean: BeforeAfter,
-    bias: BeforeAfter,
-    who: str,
-    binary: bool,
-    earlier: tuple[BeforeAfter, LossFigures],
+    change: LabelChange, bias: BeforeAfter, who: str, binary: bool, earlier: tuple[BeforeAfter, LossFigures]
 ) -> Notice:
-    """The mean label jumped at x: ``mean`` on both sides, ``bias`` after it, ``earlier`` bias and loss before it."""
-    where = ("on " if axis == "date" else "at ") + position(axis, x)
-    start = "From that day" if axis == "date" else "From there"
+    """The mean label jumped. ``bias``: after the jump; ``earlier``: bias and loss before it."""
+    labels, mean, dated = change.labels, change.mean, change.axis == "date"
     if binary:
         every = "the one label is" if labels == 1 else f"all {count(labels)} labels are"
         share = f"{percent(mean.after)} of {some(labels, 'label')} are 1"
@@ -53,36 +57,32 @@ def labels_changed(
         was, now = (number(value, decimals(mean.before, mean.after)) for value in (mean.before, mean.after))
         rates = f"{some(labels, 'label', 'is', 'average')} {now}; before it, {was}"
     places = decimals(bias.before, bias.after)
-    changes = []
-    for pair in earlier:
-        digits = decimals(pair.before, pair.after) + 1
-        changes.append(f"from {number(pair.before, digits)} to {number(pair.after, digits)}")
-    return Notice(
-        "amber",
-        f"The labels changed {where}.",
-        f"{start} {rates}. There {who} was {bias_side(bias.before, places)} and the served value "
-        f"{bias_side(bias.after, places)}. Without these rows the bias went {changes[0]} and {earlier[1].name} "
-        f"{changes[1]}.",
-        f"Check how the later labels were collected. If they are wrong, end the file before {position(axis, x)}.",
+    bias_moved, loss_moved = (
+        " to ".join(number(value, decimals(pair.before, pair.after) + 1) for value in (pair.before, pair.after))
+        for pair in earlier
+    )
+    return amber(
+        f"The labels changed {'on' if dated else 'at'} {change.position}.",
+        f"From {'that day' if dated else 'there'} {rates}. There {who} was {bias_side(bias.before, places)} and the "
+        f"served value {bias_side(bias.after, places)}. Without these rows the bias went from {bias_moved} and "
+        f"{earlier[1].name} from {loss_moved}.",
+        f"Check how the later labels were collected. If they are wrong, end the file before {change.position}.",
     )
 
 
-def error_from_change(axis: str, x: float, labels: int, loss: LossFigures) -> Notice:
-    """The loss fell only after the labels changed: ``loss`` is that up to x."""
+def error_from_change(change: LabelChange, loss: LossFigures) -> Notice:
+    """The loss fell only after the labels changed. ``loss``: before the change."""
     was, now = (number(v, decimals(loss.before, loss.after) + 1) for v in (loss.before, loss.after))
-    return Notice(
-        "amber",
-        f"The lower error comes from {agreeing(labels, 'that', 'those')} {some(labels, 'row')}.",
-        f"Before {position(axis, x)} {loss.name} did not improve: {was} before, {now} after.",
+    return amber(
+        f"The lower error comes from {agreeing(change.labels, 'that', 'those')} {some(change.labels, 'row')}.",
+        f"Before {change.position} {loss.name} did not improve: {was} before, {now} after.",
         "On stable data, expect less bias but not better accuracy. A smaller `--eta` costs less.",
     )
 
 
 def outside_range(outside: int, served: int, minimum: float, maximum: float, link: str) -> Notice:
-    """Served values outside [0, 1], which the shift link allows."""
     are = agreeing(outside, "is not a probability", "are not probabilities")
-    return Notice(
-        "amber",
+    return amber(
         f"{some(outside, 'served value')} ({percent(outside / max(served, 1))}) {are}.",
         f"{agreeing(outside, 'It lies', 'They lie')} outside [0, 1], from {number(minimum, 2)} to "
         f"{number(maximum, 2)}. The {link} link allows this.",
@@ -94,23 +94,16 @@ def loss_worse(loss: LossFigures, remedy: str = "") -> Notice | None:
     """The loss got worse by more than 0.5 %; None when it did not."""
     if loss_change(loss) != "rose":
         return None
-    name = loss.name[:1].upper() + loss.name[1:]
     share = loss.after / loss.before - 1.0 if loss.before > 0 else math.nan
     more = f" by {percent(share)}" if math.isfinite(share) else ""
-    return Notice(
-        "amber",
-        f"{name} got worse{more}.",
-        text(loss_sentence(loss)),
-        remedy or "Try a smaller `--eta`, or `--eta auto`, which also weighs the raw prediction.",
-    )
+    remedy = remedy or "Try a smaller `--eta`, or `--eta auto`, which also weighs the raw prediction."
+    return amber(f"{loss.name[:1].upper()}{loss.name[1:]} got worse{more}.", text(loss_sentence(loss)), remedy)
 
 
 def rows_too_large(rows: int, weights: bool, features: bool, squared: bool, unit: bool = False) -> Notice:
-    """Rows too large for the step. ``squared``: of squared error. ``unit``: parameters have that of the labels."""
-    sizes = (("weights", "relative weight", weights), ("features", "squared size", features))
-    what = [word for word, _, there in sizes if there]
-    size = " times ".join(measure for _, measure, there in sizes if there)
-    if squared and what:
+    """Rows too large for the step. ``squared``: with squared error. ``unit``: parameters have the labels' unit."""
+    size = " times ".join(["relative weight"] * weights + ["squared size"] * features)
+    if squared and size:
         why = f"The squared error is stable while step times {size} is below 2; such a row has 1 / ({size}) instead."
     elif squared:
         why = "The squared error is stable while the step is below 2; such a row has a step of 1 instead."
@@ -118,32 +111,29 @@ def rows_too_large(rows: int, weights: bool, features: bool, squared: bool, unit
         why = "A row of 20 times the mean weight or more moves the correction as far as ten rows of the mean weight."
     else:
         why = f"Where step times {size} is 2 or more, a heavy row moves the correction by about 1 and no more."
-    remedy = {
-        (): "Use a schedule whose steps stay below 2.",
-        ("weights",): "If a weight is a mistake, correct it; only ratios of weights matter.",
-        ("features",): "Scale features to about 1.",
-    }.get(tuple(what), "Scale features to about 1; of weights only ratios matter.")
-    return Notice(
-        "note", f"{some(rows, 'row', 'was', 'were')} too large for the step and got a smaller one.", why, remedy
+    remedy = "Scale features to about 1" if features else "Use a schedule whose steps stay below 2"
+    if weights:
+        remedy = f"{remedy}; only" if features else "If a weight is a mistake, correct it; only"
+        remedy += " ratios of weights matter"
+    return note(
+        f"{some(rows, 'row', 'was', 'were')} too large for the step and got a smaller one.", why, f"{remedy}."
     )
 
 
 def large_weight(found: LargeWeight) -> Notice:
     usual = plain(float(f"{found.usual:.3g}"))
     slowest, rows = (count(round(value)) for value in (found.slowest, min(found.rows, 1e15)))
-    return Notice(
-        "amber",
+    return amber(
         f"The weight {found.named} outweighs all others, which are {usual} on average.",
-        f"Weights are relative to the mean of those so far: rows after it are learned up to {slowest} times as "
-        f"slowly, until about {rows} rows were served.",
+        f"Weights are relative to the mean so far: later rows are learned up to {slowest} times as slowly, until "
+        f"about {rows} rows were served.",
         "If it is a mistake, correct it and start again from the state before it; if it is right, cap the weights, "
         "for example at 20 times their median.",
     )
 
 
 def few_labels(labels: int) -> Notice:
-    return Notice(
-        "amber",
+    return amber(
         too_few(labels),
         "Averages over so few labels reflect chance more than the prediction.",
         "Run again with `--state` as labels arrive; the layer continues where it stopped.",
@@ -151,8 +141,7 @@ def few_labels(labels: int) -> Notice:
 
 
 def identity_broken(gap: float) -> Notice:
-    return Notice(
-        "red",
+    return red(
         f"Rows and state differ by {power_of_ten(gap)}.",
         "The state is not the sum of the rows it has counted: the averages on this page cannot be trusted.",
         "Run `gradeq audit` on the state, then rerun from the files.",
@@ -160,8 +149,7 @@ def identity_broken(gap: float) -> Notice:
 
 
 def loose_bounds(loose: int, groups: int) -> Notice:
-    return Notice(
-        "note",
+    return note(
         f"The worst-case bound is loose for {count(loose)} of {some(groups, 'group')}.",
         f"It is larger than the bias {agreeing(loose, 'it', 'they')} started with. "
         "The measured biases are exact regardless.",
@@ -169,7 +157,6 @@ def loose_bounds(loose: int, groups: int) -> Notice:
 
 
 def vacuous_bounds(vacuous: int, total: int, noun: str, why: str) -> Notice:
-    """Some groups or players have a vacuous bound. ``why``: a sentence."""
     return vacuous_bound(f"There is no worst-case guarantee for {count(vacuous)} of {some(total, noun)}.", why)
 
 
@@ -181,7 +168,7 @@ def layer_bound_vacuous(needed: int | None, why: str, of: str = "") -> Notice:
 
 def vacuous_bound(claim: str, why: str) -> Notice:
     first = "The bound proven in advance is no smaller than the raw error."
-    return Notice("note", claim, " ".join(filter(None, (first, why, "The measured averages are exact regardless."))))
+    return note(claim, " ".join(filter(None, (first, why, "The measured averages are exact regardless."))))
 
 
 def vacuous_because(
@@ -209,13 +196,12 @@ def vacuous_because(
 
 def many_groups(column: str, groups: int, rows: int, series: bool = False) -> Notice:
     """A column with so many groups or series that each has few rows."""
-    remedy = "Bin the column, or drop this `--by`."
-    return Notice(
-        "amber",
+    remedy = "Give `--key` a column whose values come back, or drop it."
+    return amber(
         f"{count(groups)} {'series' if series else 'groups'} in `{column}`.",
         f"That is {number(rows / max(groups, 1), 1)} rows a {'series' if series else 'group'}; most corrections have "
         "barely started to learn.",
-        "Give `--key` a column whose values come back, or drop it." if series else remedy,
+        remedy if series else "Bin the column, or drop this `--by`.",
     )
 
 
@@ -228,11 +214,9 @@ def judged_before_limits(coverage: Sequence[Coverage]) -> Notice | None:
     ]
     if not apart:
         return None
-    listed = ", ".join(apart[:9])
-    return Notice(
-        "note",
+    return note(
         "Coverage on this page is judged before the limits of the support.",
-        f"Inside them, what was served covers {listed}. A state keeps no such figure of the raw forecast.",
+        f"Inside them, what was served covers {', '.join(apart[:9])}. A state has no such figure of the raw ones.",
     )
 
 
@@ -254,32 +238,31 @@ def tied_labels(
     elif limited and interval:
         fact += f". A lower end held at {shown} is inclusive there, so the interval keeps its meaning."
     elif limited:
-        fact += f": held at {shown}, what is served covers more than the {each} you ask for."
+        fact += f": clipped to {shown}, what is served covers more than the {each} you ask for."
         remedy = f"Read it as “{shown} is all you can expect at this level”."
     else:
         fact += f", so no single value covers {each}: it is met on average, by values on both sides."
         if below == 0.0:
             remedy = f"If labels are never below {shown}, say so with `--min {shown}`."
-    return Notice("note", f"{percent(equal, 0)} of the labels are exactly {shown}.", fact, remedy)
+    return note(f"{percent(equal, 0)} of the labels are exactly {shown}.", fact, remedy)
 
 
 def crossing(crossed: int, rows: int) -> Notice:
     claim = f"{count(crossed)} of {some(rows, 'row')} had crossing forecasts; they were sorted."
     evidence = "The forecast of a higher level was below that of a lower one."
     if 2 * crossed <= rows:
-        return Notice("note", claim, evidence)
+        return note(claim, evidence)
     remedy = "Give `--prediction` in the order of `--level`, for an interval the lower end first."
-    return Notice("amber", claim, f"{evidence} The columns may be given in the wrong order.", remedy)
+    return amber(claim, f"{evidence} The columns may be given in the wrong order.", remedy)
 
 
 def clearly_off(rows: Iterable[Standing]) -> list[Standing]:
     """The players whose predicted win rate is off by more than a point, and by more than chance."""
-    return [
-        row
-        for row in rows
-        if abs(row.bias) > POINT
-        and abs(row.bias) > CLEARLY_OFF_PLAYER * math.sqrt(row.win_rate * (1.0 - row.win_rate) / row.games)
-    ]
+
+    def chance(row: Standing) -> float:
+        return CLEARLY_OFF_PLAYER * math.sqrt(row.win_rate * (1.0 - row.win_rate) / row.games)
+
+    return [row for row in rows if abs(row.bias) > max(POINT, chance(row))]
 
 
 def predicted_off(player: str, bias: float, games: int, off: int, total: int, noun: str) -> Notice:
@@ -288,53 +271,45 @@ def predicted_off(player: str, bias: float, games: int, off: int, total: int, no
     others = f"No other {noun} with {FEW} games or more is {beyond}."
     if off > 1:
         others = f"{count(off)} of {count(total)} {noun}s with {FEW} games or more are {beyond}."
-    return Notice(
-        "amber",
+    return amber(
         f"{player} is predicted {points(abs(bias), sign=False)} points too {direction}.",
-        f"That is over {some(games, 'game')}. {others} Forecasts lag while a strength moves; once it "
-        "stands still, what is left shrinks as 1 / (step × games).",
+        f"That is over {some(games, 'game')}. {others} Forecasts lag while a strength moves; once it stands still, "
+        "what is left shrinks as 1 / (step × games).",
     )
 
 
 def no_time(ordered: bool = True) -> Notice:
     """Games were read in file order. ``ordered``: the leaderboard depends on the order."""
     board = "recent games are those at its end" if ordered else "the all-time board ignores it"
-    return Notice(
-        "note",
+    return note(
         "No time column was given.",
-        f"The order of the file counts as time: {board}. If it is shuffled, rating curves show "
-        "convergence, not progress.",
+        f"The order of the file counts as time: {board}. If it is shuffled, rating curves show convergence, not "
+        "progress.",
         "Give `--time` if the games have dates" + ("; `--view all-time` ignores the order." if ordered else "."),
     )
 
 
 def steps_capped(
-    asked: float | None,
     least: float | None,
     labels: int,
     late: str,
-    whose: str = "you asked for",
+    before: str = "",
     *,
     weighted: bool = False,
     heavy: int = 0,
     features: bool = False,
 ) -> Notice:
-    """Labels came ``late`` (for example 24 rows), so their steps were capped. ``whose``: who chose the step before.
+    """Labels came ``late`` (for example 24 rows), so steps were capped. ``before``: for example you asked for 0.05.
 
     ``least``: the smallest capped step, None if unknown. ``weighted``, ``features``: whether rows have them.
     ``heavy``: how many labels were capped only because of their weight.
     """
-    before = "" if asked is None else f" ({whose} {plain(asked)})"
-    down = "" if least is None else f", down to {plain(least)},"
-    came = f"Labels arrived up to {late} late: steps" if late else "Steps"
-    grow = "Steps grow again once labels arrive with less delay."
+    down = "" if least is None else f", down to {plain(least)}"
+    cause = f"Labels arrived up to {late} late: steps" if late else "Steps"
+    before = before and f" ({before})"
     if heavy == labels:
-        rows = "a heavy row was" if labels == 1 else f"{count(labels)} heavy rows were"
-        step = "the step" if labels == 1 else "steps"
-        came = f"Labels arrived up to {late} late: {step}" if late else step.capitalize()
-        return Notice(
-            "note",
-            f"{came} of {rows} capped{down.rstrip(',')}{before}.",
+        return note(
+            f"{cause} of {some(labels, 'heavy row')} were capped{down}{before}.",
             "The cap is on step times relative weight. Labels this late would not have capped a row of the mean "
             "weight: the weights did.",
             "If a weight is a mistake, correct it.",
@@ -345,7 +320,8 @@ def steps_capped(
         why += f"; {count(heavy)} of these labels it would not have capped at the mean weight." if heavy else "."
     if features:
         why += " With features the cap is divided by the largest squared size of a row."
-    return Notice("note", f"{came} were capped{down} for {some(labels, 'label')}{before}.", f"{why} {grow}")
+    claim = f"{cause} were capped{down}{',' if down else ''} for {some(labels, 'label')}{before}."
+    return note(claim, f"{why} Steps grow again once labels arrive with less delay.")
 
 
 def dated_before(early: int, labels: int, first: str) -> Notice:
@@ -360,8 +336,7 @@ def dated_before(early: int, labels: int, first: str) -> Notice:
 
 
 def no_cap_with_late_labels(eta: float, late: str) -> Notice:
-    return Notice(
-        "amber",
+    return amber(
         f"Labels arrived up to {late} late and steps were not capped.",
         f"With a step of {plain(eta)} and labels this late, corrections can oscillate or diverge.",
         "Remove `--no-cap`.",
@@ -370,30 +345,26 @@ def no_cap_with_late_labels(eta: float, late: str) -> Notice:
 
 def no_label(rows: int, later: bool | None = None, waiting: int = 0) -> Notice:
     """Rows without a label. ``later``: whether `gradeq label` can add it. ``waiting``: how many have a ticket."""
-    have, them = agreeing(rows, "has", "have"), agreeing(rows, "it", "them")
-    claim = f"{some(rows, 'row')} {have} no label: nothing is claimed about {them}."
+    them = agreeing(rows, "it", "them")
+    claim = f"{some(rows, 'row', 'has', 'have')} no label: nothing is claimed about {them}."
     if waiting:
-        wait = agreeing(waiting, "waits for its label", "wait for their label")
+        wait = some(waiting, "row", "waits for its label", "wait for their label")
         rest = f", {count(rows - waiting)} more will have none" if rows > waiting else ""
-        claim = f"{some(waiting, 'row')} {wait}{rest}: nothing is claimed about {them} yet."
+        claim = f"{wait}{rest}: nothing is claimed about {them} yet."
     were, are = agreeing(rows, "It was", "They were"), agreeing(rows, "is", "are")
-    how = "`gradeq label` with the same `--state` and `--id` brings the labels later."
-    if not later:
-        how = "With `--id` and `--state` such rows wait, and `gradeq label` brings their labels later."
-    return Notice(
-        "note",
-        claim,
-        f"{were} served with the corrections learned so far and {are} excluded from every average.",
-        "" if later is None else how,
-    )
+    how = {
+        None: "",
+        True: "`gradeq label` with the same `--state` and `--id` brings the labels later.",
+        False: "With `--id` and `--state` such rows wait, and `gradeq label` brings their labels later.",
+    }
+    evidence = f"{were} served with the corrections learned so far and {are} excluded from every average."
+    return note(claim, evidence, how[later])
 
 
 def immature(rows: int, maturity: str, keeps: bool) -> Notice:
-    """Rows younger than --maturity: their labels are not in the figures yet."""
-    are, them = agreeing(rows, "is", "are"), agreeing(rows, "it", "them")
-    return Notice(
-        "note",
-        f"{some(rows, 'row')} {are} younger than --maturity {maturity}: nothing is claimed about {them} yet.",
+    return note(
+        f"{some(rows, 'row', 'is', 'are')} younger than --maturity {maturity}: nothing is claimed about "
+        f"{agreeing(rows, 'it', 'them')} yet.",
         "Every average is over rows that are mature; among younger ones labels of one value may be known earlier.",
         "The state keeps their labels until then." if keeps else "",
     )
@@ -401,20 +372,18 @@ def immature(rows: int, maturity: str, keeps: bool) -> Notice:
 
 def labels_held_back(labels: int, why: str) -> Notice:
     """Labels are held back: their delay seems to depend on their value. ``why``: the evidence, empty if weak."""
-    are = agreeing(labels, "is", "are")
+    held = f"{some(labels, 'label', 'is', 'are')} held back"
     if not why:
-        return Notice(
-            "note",
-            f"{some(labels, 'label')} {are} held back until more come.",
+        return note(
+            f"{held} until more come.",
             "They contradict the predictions, and most older rows still wait for theirs.",
             "If the delay of a label does not depend on its value, give `--maturity 0` when the state begins.",
         )
-    return Notice(
-        "amber",
-        f"Labels of one value seem to come earlier: {some(labels, 'label')} {are} held back.",
-        f"{why[:1].upper()}{why[1:]}. To learn from them would shift every prediction to the early ones, so a "
-        "label is learned only when nine in ten of the rows served with its own have one, or its row is older than "
-        "any was when its label came.",
+    return amber(
+        f"Labels of one value seem to come earlier: {held}.",
+        f"{why[:1].upper()}{why[1:]}. Learning from them would shift every prediction towards the early ones. A "
+        "label is learned once nine in ten of the rows served with its own have one, or once its row is older than "
+        "any row was when its label came.",
         "Begin a state with `--maturity SPAN`, the age at which every label is known (and `--missing-is 0` if "
         "those that did not come count as 0); `--maturity 0` if the delay does not depend on the value.",
     )
@@ -428,17 +397,12 @@ def not_due(learned: int, labels: int, keeps: bool, early: int = 0) -> Notice:
     wait = labels - learned
     if early >= wait:
         claim = f"No row follows {agreeing(wait, 'the row of', 'the rows of')} {some(wait, 'label')}"
-        if not learned:
-            claim = f"No row follows {agreeing(wait, 'that of the one label', 'those of the labels')}"
     elif learned:
-        was = agreeing(learned, "was", "were")
-        claim = f"Only {count(learned)} of {some(labels, 'label')} {was} due before the last row"
-    elif labels == 1:
-        claim = "The one label was not due before the last row"
+        due = agreeing(learned, "was due", "were due")
+        claim = f"Only {count(learned)} of {some(labels, 'label')} {due} before the last row"
     else:
-        claim = f"None of the {count(labels)} labels was due before the last row"
-    return Notice(
-        "amber",
+        claim = f"{some(labels, 'label', 'was', 'were')} not due before the last row"
+    return amber(
         f"{claim}{'.' if learned else ': nothing was learned.'}",
         "A label is learned from before the first later row whose time has reached it; "
         f"{count(wait)} {agreeing(wait, 'has', 'have')} no such row.",
@@ -448,18 +412,16 @@ def not_due(learned: int, labels: int, keeps: bool, early: int = 0) -> Notice:
 
 def not_learned(learned: int, labels: int, reason: str, remedy: str) -> Notice:
     only = f"Only {count(learned)}" if learned else "None"
-    was = "were" if learned > 1 else "was"
-    claim = f"{only} of {some(labels, 'label')} {was} learned from."
-    return Notice("amber", claim, reason, remedy)
+    return amber(
+        f"{only} of {some(labels, 'label')} {'were' if learned > 1 else 'was'} learned from.", reason, remedy
+    )
 
 
 def too_late(labels: int, ttl: str) -> Notice:
-    return Notice(
-        "note",
-        f"{some(labels, 'label')} came later than --ttl {ttl} allows and "
-        f"{agreeing(labels, 'was', 'were')} not learned from.",
-        f"Averages over labelled rows include {agreeing(labels, 'it', 'them')}; "
-        "what was learned, and the certificate, do not.",
+    were, them = agreeing(labels, "was", "were"), agreeing(labels, "it", "them")
+    return note(
+        f"{some(labels, 'label')} came later than --ttl {ttl} allows and {were} not learned from.",
+        f"Averages over labelled rows include {them}; what was learned, and the certificate, do not.",
     )
 
 
@@ -470,36 +432,28 @@ def unknown_ids(labels: int, none_known: bool, stranger: str, waiting: str | Non
     """
     claim = f"The state does not know the {agreeing(labels, 'id', 'ids')} of {some(labels, 'label')}"
     beside = "no row waits" if waiting is None else f"a row waits under {clean(waiting, 40)!r}"
-    return Notice(
-        "amber" if none_known else "note",
-        f"{claim}, and no other label came." if none_known else f"{claim}.",
-        f"{agreeing(labels, 'It is', 'One of them is')} {clean(stranger, 40)!r}; {beside}. "
-        "Such rows were served elsewhere, or so long ago that their ids are forgotten "
-        "(the last 10,000 with a label are kept).",
-        "See that `--id` names the column with the ids that rows were served under." if none_known else "",
+    evidence = (
+        f"{agreeing(labels, 'It is', 'One of them is')} {clean(stranger, 40)!r}; {beside}. Such rows were served "
+        "elsewhere, or so long ago that their ids are forgotten (the last 10,000 with a label are kept)."
     )
+    if not none_known:
+        return note(f"{claim}.", evidence)
+    remedy = "See that `--id` names the column with the ids that rows were served under."
+    return amber(f"{claim}, and no other label came.", evidence, remedy)
 
 
 def conflicting(labels: int) -> Notice:
-    return Notice(
-        "note",
-        f"{some(labels, 'label')} had another value than the one already learned from.",
-        "The first value stays.",
-        "`--correct` replaces the old value by the new one.",
-    )
+    claim = f"{some(labels, 'label')} had another value than the one already learned from."
+    return note(claim, "The first value stays.", "`--correct` replaces the old value by the new one.")
 
 
 def rows_repeated(what: str) -> Notice:
-    return Notice(
-        "note",
-        "Rows that the state had seen were taken again (--again).",
-        f"It was so because {what}. What they taught the first time stays learned.",
-    )
+    evidence = f"Reason: {what}. What was learned from them the first time stays."
+    return note("Rows that the state had seen were taken again (--again).", evidence)
 
 
 def clocks_changed(where: str) -> Notice:
-    return Notice(
-        "amber",
+    return amber(
         f"Times without a zone go back by {where}: were clocks changed?",
         "Rows were served in the order of the written times, so rows of that hour may be in the wrong order.",
         "Write times with a zone (2024-01-31T17:05:00+01:00) or in UTC.",
@@ -507,12 +461,10 @@ def clocks_changed(where: str) -> Notice:
 
 
 def figures_not_known(figures: Sequence[str]) -> Notice | None:
-    """Figures lost to rounding; None if there are none."""
     if not figures:
         return None
     named = " and ".join(figures)
-    return Notice(
-        "amber",
+    return amber(
         f"{named[0].upper()}{named[1:]} since the state began: not known.",
         f"The sums cannot be read: {HIDDEN}.",
         "Go back to the state saved before that label; `--min` and `--max` refuse such values.",
@@ -521,10 +473,8 @@ def figures_not_known(figures: Sequence[str]) -> Notice | None:
 
 def far_value(noun: str, many: int, value: float, where: str) -> Notice:
     """Predictions or labels far outside the range seen before. ``value``: the largest."""
-    lie = f"{some(many, noun)} {agreeing(many, 'lies', 'lie')}"
-    return Notice(
-        "amber",
-        f"{lie} far outside everything seen before: {clean(where, 80)} has {value:.6g}.",
+    return amber(
+        f"{some(many, noun, 'lies', 'lie')} far outside everything seen before: {clean(where, 80)} has {value:.6g}.",
         "It is over 100,000 times as large as 99 % of the values; what is served from now on may be far off.",
         "If it is wrong, go back to the state saved before this run; "
         "`--min` and `--max`, given from the first day, refuse such values.",
@@ -561,8 +511,7 @@ UNKNOWN = Cause(
 
 def served_out_of_range(many: int, value: float, where: str, cause: Cause = UNKNOWN) -> Notice:
     """Served values far larger than the forecasts and labels. ``value``: the largest."""
-    return Notice(
-        "red",
+    return red(
         f"{some(many, 'served value', 'is', 'are')} out of all proportion: "
         f"{clean(where, 80)} was served {value:.6g}.",
         f"{agreeing(many, 'It is', 'Each is')} over 1,000 times as large as its prediction and as all usual "
@@ -573,12 +522,10 @@ def served_out_of_range(many: int, value: float, where: str, cause: Cause = UNKN
 
 def means_remember(many: int, id: str, old: float, new: float) -> Notice:
     labels, were = "A label" if many == 1 else some(many, "label"), agreeing(many, "was", "were")
-    return Notice(
-        "amber",
+    return amber(
         f"{labels} that {were} far off {were} corrected: id {clean(id, 80)!r} from {old:.6g} to {new:.6g}.",
-        "Bias, loss, certificate and the final step are corrected exactly, rounding apart. "
-        "The running means of the automatic step heard the old label too, and forget it only as they forget "
-        "everything, over 10 to 30,000 labels.",
-        "If what is served is off, go back to the state saved before that label and bring the right one; "
-        "with `--eta plain` a correction undoes all that a label taught.",
+        "Bias, loss, certificate and the final step are corrected exactly, apart from rounding. The running means of "
+        "the automatic step also include the old label, and forget it over 10 to 30,000 labels, like every other.",
+        "If what is served is off, go back to the state saved before that label and post the right one; with "
+        "`--eta plain` a correction undoes everything learned from a label.",
     )

@@ -72,7 +72,6 @@ def short(value: float, up: bool = False) -> str:
 
 
 def count(n: int) -> str:
-    """Write a whole number with thousands: 6,787."""
     return number(n, 0)
 
 

@@ -1,18 +1,23 @@
-"""A story as one self-contained HTML file: the sections of a debias or quantile report in reading order."""
+"""A story as one self-contained HTML file: the sections of a report in reading order."""
 
 import base64
 import hashlib
 import json
+import math
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
-from gradeq.report import charts, elo_page, method
-from gradeq.report.charts import ChartSheet, Line, LineChart, NumberFormat, axis_scale, coloured, finite
+from gradeq.certificates.figures import NO_GUARANTEE
+from gradeq.leaderboard.ranks import WITHIN
+from gradeq.report import charts, group_tables, method, sentences
+from gradeq.report.charts import ChartSheet, LineChart, NumberFormat, Scale, axis_scale, coloured, finite
 from gradeq.report.components import (
     BRAND,
+    TICK,
     Markup,
     arrow,
+    bound_text,
     certificate_figure,
     chart_box,
     clean,
@@ -22,23 +27,28 @@ from gradeq.report.components import (
     join,
     lede,
     loss_figure,
+    name,
     notices,
     pair,
     prose,
     section,
     series_table,
+    show_all,
     table,
+    tidy,
 )
-from gradeq.report.group_tables import group_section, heat_map_section, level_section, series_section
-from gradeq.report.numerals import count, decimals, edge, moment, number, percent, plain, points, target, word
-from gradeq.report.sentences import SHADOWED, coverage_inside_limits, headline, improved, qualification, subject
-from gradeq.report.story import EloStory, Histogram, NamedCurve, Reliability, Rolling, Story, ThetaPanel
+from gradeq.report.numerals import count, decimals, edge, gap, moment, number, percent, plain, points, target, word
+from gradeq.report.story import EloStory, Histogram, NamedCurve, Player, Reliability, Rolling, Story, ThetaPanel
 from gradeq.tables import some
 
 LARGEST = 300_000
 """A page is smaller than this many bytes, whatever the input."""
 
 PERCENT = NumberFormat(100.0, 1, False, "\u00a0%")
+NO_RANK = (
+    f"No rank: fewer than {sentences.FEW} games, a current strength not known within {WITHIN} Elo, or no "
+    "chain of games to the largest group."
+)
 
 
 def html(story: Story | EloStory) -> str:
@@ -73,15 +83,12 @@ def html(story: Story | EloStory) -> str:
     text = ""
     for most in (200, 60, 30, 12, 5):
         sheet = ChartSheet()
-        if isinstance(story, EloStory):
-            main = el("main", elo_page.elo_sections(story, sheet, most))
-        else:
-            main = el("main", run_sections(story, sheet, most))
+        column = elo_sections(story, sheet, most) if isinstance(story, EloStory) else run_sections(story, sheet, most)
         # No character of the data can end or open a tag.
         data = json.dumps({"x": sheet.x, "charts": sheet.charts}, separators=(",", ":"))
         data = data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
         data = f'<script type="application/json" id="data">{data}</script>'
-        text = f"{top}{main}{footer}{data}<script>{script}</script></body></html>\n"
+        text = f"{top}{el('main', column)}{footer}{data}<script>{script}</script></body></html>\n"
         if len(text.encode()) < LARGEST:
             break
     return text
@@ -105,7 +112,6 @@ def resource(path: str, package: str = "gradeq.report") -> str:
 
 
 def run_sections(story: Story, sheet: ChartSheet, most: int) -> Markup:
-    """The whole column; charts put their numbers on the sheet."""
     more, names = len(story.prediction) - 4, (*story.by, *story.features)
     about: list[str] = []
     for i, column in enumerate(story.prediction[:4]):
@@ -116,21 +122,20 @@ def run_sections(story: Story, sheet: ChartSheet, most: int) -> Markup:
         first = ", debiased by " if story.kind == "debias" else ", corrected by "
         about += [first if i == 0 else " and " if i == len(names) - 1 else ", ", el("code", clean(column))]
     about += [", one layer for each ", el("code", clean(story.key))] if story.key else []
-    rolling, heat, series, reliability, data = (
-        story.rolling, story.heat, story.series, story.reliability, story.histogram
-    )  # fmt: skip
+    rolling, heat, series = story.rolling, story.heat, story.series
+    reliability, data = story.reliability, story.histogram
     panels = [panel for panel in story.theta[:4] if len(panel.x) > 1 and panel.lines]
     none = join()
     parts = [
-        lede(about, headline(story), qualification(story), _figures(story)),
+        lede(about, sentences.headline(story), sentences.qualification(story), _figures(story)),
         notices(story.notices),
         time_section(story, rolling, sheet) if rolling is not None and len(rolling.x) > 1 else none,
-        group_section(story, most) if story.groups else none,
-        heat_map_section(story, heat) if heat is not None else none,
-        series_section(story, series) if series is not None and series.worst else none,
-        level_section(story) if story.levels else none,
+        group_tables.group_section(story, most) if story.groups else none,
+        group_tables.heat_map_section(story, heat) if heat is not None else none,
+        group_tables.series_section(story, series) if series is not None and series.worst else none,
+        group_tables.level_section(story) if story.levels else none,
         pair(
-            _frontier(story) if len(story.frontier) > 1 else none,
+            _step_section(story) if len(story.frontier) > 1 else none,
             parameter_section(story, panels, sheet) if panels else none,
         ),
     ]
@@ -148,7 +153,7 @@ def run_sections(story: Story, sheet: ChartSheet, most: int) -> Markup:
 
 def _figures(story: Story) -> list[Markup]:
     verdict, unit, width, worst = story.verdict, story.unit, story.width, story.verdict.worst
-    figures, would = [], SHADOWED if verdict.shadow else ""
+    figures, would = [], sentences.SHADOWED if verdict.shadow else ""
     if not story.labelled:  # nothing was measured in this file
         gloss = f"{some(story.rows, 'row')} served; labels come later"
         return [figure("Labelled rows", el("span", "0"), gloss)]
@@ -157,7 +162,7 @@ def _figures(story: Story) -> list[Markup]:
         gloss = f"{'weighted ' if story.weight else ''}mean of served − label{would}"
         figures.append(figure("Bias, all labels", value, gloss))
     elif verdict.coverage:
-        inside = coverage_inside_limits(verdict.coverage)
+        inside = sentences.coverage_inside_limits(verdict.coverage)
         covered, served = inside or verdict.coverage, (", as served" if inside else "") + would
         if len(covered) == 1:
             level = covered[0]
@@ -165,8 +170,7 @@ def _figures(story: Story) -> list[Markup]:
             gloss += ", by weight" if story.weight else ""
             figures.append(figure("Coverage", arrow(percent(level.before), percent(level.after)), gloss))
         else:
-            before = max((level.before - level.target for level in covered), key=abs)
-            after = max((level.after - level.target for level in covered), key=abs)
+            before, after = sentences.farthest(covered, "before"), sentences.farthest(covered, "after")
             value = arrow(points(before), points(after), "points")
             figures.append(figure("Farthest from its level", value, f"{count(len(covered))} levels{served}"))
     figures.append(loss_figure(verdict.loss, verdict.shadow))
@@ -190,15 +194,14 @@ def _figures(story: Story) -> list[Markup]:
         figures.append(figure("Labelled rows", el("span", count(story.labelled)), gloss))
     if verdict.nothing:
         return [*figures, figure("Certificate", el("span", "–"), "no label learned from: nothing to certify")]
-    return [*figures, certificate_figure(verdict.certificate, improved(story))]
+    return [*figures, certificate_figure(verdict.certificate, sentences.improved(story))]
 
 
 def time_section(story: Story, rolling: Rolling, sheet: ChartSheet) -> Markup:
-    """Trailing means of predictions and labels, of errors, and of widths."""
     axis, unit = (rolling.axis, rolling.axis_name, "row"), clean(story.unit, 20)
     binary = story.outcome == "binary"
-    who = subject(story.prediction).removeprefix("the ")
-    means: list[Line] = [
+    who = sentences.subject(story.prediction).removeprefix("the ")
+    means: list[charts.Line] = [
         (f"{who} (before)", "before", rolling.before),
         ("", "before", rolling.before_upper),
         ("label rate" if binary else "label", "truth", rolling.labels),
@@ -254,7 +257,6 @@ def _error_chart(story: Story, rolling: Rolling, sheet: ChartSheet) -> Markup:
 
 
 def parameter_section(story: Story, panels: list[ThetaPanel], sheet: ChartSheet) -> Markup:
-    """The parameters over time, and the step in force where it changed."""
     y = axis_scale(finite(*(line.values for panel in panels for line in panel.lines)), 4, "sign", (0.0,))
     how = NumberFormat(1.0, max(decimals(y.low, y.high, 0.0), 2), True)
     auto, rolling, steps = story.method.auto, story.rolling, story.steps
@@ -295,68 +297,237 @@ def parameter_section(story: Story, panels: list[ThetaPanel], sheet: ChartSheet)
 
 
 def reliability_section(reliability: Reliability) -> Markup:
-    """Actual against predicted frequency, and the scores of probabilities."""
     scores = []
-    for name, (before, after) in (
+    for score, (before, after) in (
         ("Brier score (mean squared error)", reliability.brier),
         ("log loss", reliability.log),
     ):
         places = decimals(before, after)
-        scores.append(f"{name} {number(before, places)} → {number(after, places)}")
-    rows = [
-        [when, percent(b.predicted), percent(b.actual), f"{percent(b.low)} to {percent(b.high)}", count(b.games)]
-        for when, bins in (("before", reliability.before), ("after", reliability.after))
-        for b in bins
-    ]
-    drawing = charts.calibration(reliability.after, "predicted probability →", "rows", reliability.before)
-    return section(
-        "Calibration",
+        scores.append(f"{score} {number(before, places)} → {number(after, places)}")
+    intro = (
         f"{'; '.join(scores)}. Grey is before, blue after; bins of 5 points, area is the number of rows, bars are "
-        "95 % intervals.",
-        chart_box("Actual frequency", "of a label 1; dotted: as predicted", drawing),
-        table("Show as a table", ("", "Predicted", "Actual", "95 % interval", "Rows"), rows),
+        "95 % intervals."
+    )
+    head = ("Actual frequency", "of a label 1; dotted: as predicted")
+    return charts.calibration_section(
+        intro, head, "predicted probability →", "rows", reliability.after, reliability.before
     )
 
 
-def _frontier(story: Story) -> Markup:
-    sweep, covers, loss = story.frontier, story.kind == "quantile", story.verdict.loss.name
-    group = "group " if story.groups else ""
+def _step_section(story: Story) -> Markup:
+    sweep, loss = story.frontier, story.verdict.loss.name
     best = min(sweep, key=lambda point: point.loss)
     larger = any(point.step > best.step for point in sweep)
     intro = "In hindsight, on these same rows: not a forecast. Lower left is better"
     intro += f"; past η = {plain(best.step)} larger steps cost accuracy." if larger and best.step else "."
-    places = decimals(*(point.loss for point in sweep), 0.0)
-    worst_places = decimals(*(point.worst for point in sweep), 0.0)
-    what = "coverage off by" if covers else "|bias|"
-    chosen, reads, rows = ("", ""), [], []
-    for point in sweep:
-        step, cost = plain(point.step), number(point.loss, places)
-        off = f"{points(point.worst, False)} points" if covers else number(point.worst, worst_places)
-        reads.append(f"η = {step}: worst {group}{what} {off}, {loss} {cost}")
-        rows.append([step + (" (chosen)" if point.chosen else ""), off, cost])
-        if point.chosen and not chosen[0]:
-            lowest = "lowest " if point is best else ""
-            words = f"{'off by' if covers else 'bias'} {off}, {lowest}{loss.split()[-1]} {cost}"
-            chosen = (f"chosen: η = {step}", words)
-    title = f"Worst {group}{'miscoverage, points' if covers else '|bias|'}"
-    return section(
-        "Step size",
-        intro,
-        chart_box(title, "", charts.frontier(sweep, "η", chosen, f"{loss} →", reads, covers)),
-        table("Show as a table", ("η", title, loss.capitalize()), rows),
+    places, error_places = (
+        decimals(*values, 0.0) for values in zip(*((point.loss, point.worst) for point in sweep), strict=True)
     )
+    covers = story.kind == "quantile"
+    error = f"{'group ' if story.groups else ''}{'miscoverage' if covers else '|bias|'}"
+    words = charts.SweepWords("η", error, loss, places, None if covers else error_places)
+    return charts.sweep_section("Step size", intro, sweep, words, f"{loss} →")
 
 
 def _histogram(story: Story, data: Histogram) -> Markup:
     width = round(data.edges[1] - data.edges[0], 12)
     unit = f" {clean(story.unit, 20)}" if story.unit else ""
-    rows = [
-        [f"{edge(low)} to {edge(high)}", count(n)]
-        for low, high, n in zip(data.edges[:-1], data.edges[1:], data.counts, strict=True)
-    ]
     return section(
         "Served values",
         f"{count(sum(data.counts))} adjusted values, in bins of {edge(width)}{unit}.",
         chart_box("", "", charts.histogram(data)),
-        table("Show as a table", ("Served value", "Rows"), rows),
+        table("Show as a table", ("Served value", "Rows"), charts.bin_rows(data, edge)),
     )
+
+
+# Elo
+
+
+def elo_sections(story: EloStory, sheet: ChartSheet, most: int) -> Markup:
+    left = _elo_calibration(story)
+    right = join(_elo_step_section(story) if len(story.frontier) > 1 else "", command_section(story.made))
+    since = ""
+    if story.added is not None:
+        since = f" since the state began, {count(story.added) if story.added else 'none'} in this run"
+    games = f", {some(story.games, 'game')}{since}, {some(story.players, story.noun)}"
+    about = [el("code", clean(story.a)), " against ", el("code", clean(story.b)), games]
+    return join(
+        lede(about, sentences.elo_headline(story), sentences.elo_qualification(story), elo_figures(story)),
+        notices([notice for notice in story.notices if notice.level != "note"]),
+        leaderboard(story, most),
+        certificate_section(story),
+        notices([notice for notice in story.notices if notice.level == "note"], "Good to know"),
+        _curves(story, sheet),
+        el("div", left, el("div", right), class_="pair") if left else right,
+        method.elo_method_section(story),
+    )
+
+
+def elo_figures(story: EloStory) -> list[Markup]:
+    figures, loss, home = [], story.loss, story.home
+    if loss is not None:
+        figures.append(figure("Log loss", arrow(loss.before, loss.after), "equal ratings, then Elo"))
+    if home is not None:
+        interval = f"95 % interval {number(home.low, 0)} to {number(home.high, 0)}"
+        figures.append(figure("Home advantage", el("span", f"{number(home.elo, 0)} Elo"), interval))
+    facts = []
+    if story.added is not None:
+        facts.append(f"since the state began; {count(story.added)} in this run")
+    if story.ties:
+        facts.append(f"{some(story.ties, 'tie')} ({'half a win' if story.ties_rule == 'half' else 'dropped'})")
+    elif story.ties == 0 and story.games:
+        facts.append("no ties")
+    if story.skipped:
+        facts.append(f"{some(story.skipped, 'game')} of a {story.noun} against itself skipped")
+    return [*figures, figure("Games", el("span", count(story.games)), "; ".join(facts))]
+
+
+def certificate_section(story: EloStory) -> Markup:
+    """What holds for any sequence of games: bias, bound and certificate."""
+    judged = [row for row in story.rows if row.games >= sentences.FEW]
+    figures, intro = [], "Exact, whatever the games; Elo, intervals and ranks above are statistics."
+    if judged:
+        worst = max(judged, key=lambda row: abs(row.bias))
+        intro = f"{sentences.forecasts_matched(abs(worst.bias), len(judged), story.noun)} {intro}"
+        term = f"Worst bias, {some(len(judged), story.noun)} with {sentences.FEW} games or more"
+        value = el("span", f"{points(worst.bias)} points", class_="after")
+        figures.append(figure(term, value, f"{clean(worst.player, 40)}, {some(worst.games, 'game')}"))
+        if worst.bound is not None:
+            bound = NO_GUARANTEE if worst.vacuous else f"{bound_text(100.0 * worst.bound, 1)} points"
+            gloss = (
+                "the largest |bias| that any results of as many games, as late as these, could have caused, for "
+                f"{clean(worst.player, 40)}; below the raw error for "
+                f"{count(sum(not row.vacuous for row in judged))} of {some(len(judged), story.noun)}"
+            )
+            figures.append(figure("Bound", el("span", bound), gloss))
+    certificate = story.certificate
+    trusted = certificate.gap <= 1e-6
+    tag = el("span", TICK, "exact", class_="tag ok") if trusted else el("span", "broken", class_="tag bad")
+    words = "the sum of step times error equals the move of the ratings"
+    if certificate.exact:
+        words = "bias from the games equals bias from the ratings"
+    close = ", exactly" if certificate.gap == 0 else f", to {gap(certificate.gap)}"
+    figures.append(figure("Certificate", el("span", "Holds" if trusted else "Does not hold"), words + close, tag))
+    if story.residual is not None:
+        left = "0" if story.residual == 0.0 else gap(story.residual)
+        gloss = f"the most that expected and actual wins of a {story.noun} differ in the fit, beyond its drawn game"
+        figures.append(figure("Fit residual", el("span", f"{left} games"), gloss))
+    return section("What is certified", intro, el("div", *figures, class_="figures"))
+
+
+def leaderboard(story: EloStory, most: int) -> Markup:
+    """The table of players, the first rank first; no more than ``most``."""
+    order = sorted(story.rows, key=lambda row: (row.rank is None, row.rank or 0, -row.elo))
+    rows = order[:most]
+    if not rows:
+        return join()
+    # Intervals of players without a rank may be wider than the whole board: they end at its edge.
+    ranked = [row for row in rows if row.rank is not None] or rows
+    ratings = axis_scale(
+        finite([r.elo for r in ranked], (v for r in ranked for v in (r.elo_low, r.elo_high))), most=4
+    )
+    ratings = Scale(ratings.low, ratings.high, tuple((v, _elo(v)) for v, _ in ratings.ticks))
+    sizes = sorted(abs(100.0 * row.bias) for row in rows)
+    # The axis holds nine rows in ten, of a few all; those beyond end in an arrow head.
+    reach = max(sizes[math.ceil(0.9 * (len(sizes) - 1))], 1.0) * 1.15
+    width = charts.tick_step(reach, 1)
+    inner = charts.ticks(-reach, reach, width if width <= reach else width / 2, "sign")
+    biases = Scale(-reach, reach, inner)
+    heads = [
+        (join("Rank ", el("span", "range", class_="mid")), "rank"),
+        (story.noun.capitalize(), "who"),
+        ("Elo", ""),
+        ("±", "pm mid"),
+        (charts.axis(ratings, 164.0), "dots"),
+        ("Games", ""),
+        ("Win rate actual", "wide"),
+        ("Win rate predicted", "wide"),
+        ("Bias, points", ""),
+        (charts.axis(biases, 94.0), "biasbar"),
+    ]
+    long = len(rows) > group_tables.FIRST + 3
+    body = [_player_row(row, ratings, biases, hidden=long and i >= group_tables.FIRST) for i, row in enumerate(rows)]
+    board = el("table", group_tables.table_head(heads), el("tbody", *body), class_="board", id="board")
+    intro = (
+        "Rank is the position by Elo; the range beside it is what the differences to all other "
+        f"{story.noun}s leave open (95 %). 1000 is the mean of the ranked. Bias = predicted − actual "
+        "win rate, in percentage points."
+    )
+    foot = "± is half of a 95 % interval."
+    foot += f" {NO_RANK}" if any(row.rank is None for row in rows) else ""
+    which = f"all {count(len(rows))}"
+    if len(rows) < len(order):
+        which = f"the first {count(len(rows))} of {count(len(order))}"
+    button = show_all("board", f"{which} {story.noun}s", group_tables.FIRST) if long else ""
+    under = el("div", button, el("p", tidy(foot), class_="foot"), class_="under")
+    return section("Leaderboard", intro, board, under, class_="long")
+
+
+def _player_row(row: Player, ratings: Scale, biases: Scale, hidden: bool) -> Markup:
+    low, high = row.rank_low, row.rank_high
+    around = "" if low is None or high is None else f"{low}–{high}" if low != high else f"{low}"
+    rank = el("b", "–" if row.rank is None else str(row.rank))
+    return el(
+        "tr",
+        el("td", rank, " ", el("small", around, class_="mid"), class_="rank"),
+        el("th", name(row.player), scope="row"),
+        el("td", _elo(row.elo), class_="elo"),
+        el("td", f"±{number((row.elo_high - row.elo_low) / 2, 0)}", class_="pm mid"),
+        el("td", charts.dot(row.elo, row.elo_low, row.elo_high, ratings), class_="dots"),
+        el("td", count(row.games)),
+        el("td", tidy(percent(row.win_rate)), class_="wide nowrap"),
+        el("td", tidy(percent(row.predicted_win_rate)), class_="wide nowrap"),
+        el("td", points(row.bias), class_="bias"),
+        el("td", charts.bar(100.0 * row.bias, biases), class_="biasbar"),
+        class_="more" if hidden else None,
+    )
+
+
+def _elo(value: float) -> str:
+    """A rating without decimals and, as is usual, without a comma."""
+    return number(value, 0).replace(",", "")
+
+
+def _curves(story: EloStory, sheet: ChartSheet) -> Markup:
+    curves = story.curves
+    if curves is None or len(curves.x) < 2 or not curves.lines:
+        return join()
+    y = axis_scale(finite(*(line.values for line in curves.lines)), most=8, include=(1000.0,))
+    y = Scale(y.low, y.high, tuple((v, _elo(v)) for v, _ in y.ticks))
+    unit, begin = ("game", 1.0) if curves.axis == "row" else ("", None)
+    chart = LineChart(
+        "curves", "Elo", (curves.axis, curves.axis_name, unit), curves.x, coloured(curves.lines),
+        y, NumberFormat(1.0, 0), marks=(1000.0,), height=340, begin=begin,
+    )  # fmt: skip
+    grey = len(curves.lines) - 3
+    others = f" and, in grey, {count(grey)} others" if grey > 0 else ""
+    intro = (
+        f"Strength as it stood after each game, for the {story.noun}s with the highest Elo{others}. "
+        "1000 is where everyone starts."
+    )
+    sub = "by number of games played in the file" if not story.timed else f"by {curves.axis_name}"
+    numbers = series_table("Show these numbers as a table", ("curves",))
+    return section("Rating curves", intro, sheet.add(chart, sub), numbers)
+
+
+def _elo_calibration(story: EloStory) -> Markup:
+    bins = [b for b in story.bins if b.games > 0]
+    if not bins:
+        return join()
+    width = "bins of 5 points; " if len(bins) > 1 else ""
+    intro = f"All games in {width}area is the number of games, bars are 95 % intervals."
+    apart = [b for b in bins if b.games >= sentences.FEW and not b.low <= b.predicted <= b.high]
+    if apart:
+        off = max(apart, key=lambda b: abs(b.actual - b.predicted) / max(b.high - b.low, 1e-9))
+        intro += f" Clearest departure: {percent(off.actual)} won where {percent(off.predicted)} was predicted."
+    head = ("Actual win rate", "of side a; dotted: as predicted")
+    return charts.calibration_section(intro, head, "predicted win rate of side a →", "games", bins)
+
+
+def _elo_step_section(story: EloStory) -> Markup:
+    places = max(decimals(*(point.loss for point in story.frontier), 0.0), 4)
+    words = charts.SweepWords("K", "|bias|", "log loss", places, None)
+    coin = f"log loss → (coin flip: {number(math.log(2.0), 3)})"
+    intro = "In hindsight, on these same games: not a forecast. Lower left is better."
+    who = f"{story.noun}s with {sentences.FEW} games or more"
+    return charts.sweep_section("Choice of K", intro, story.frontier, words, coin, who)

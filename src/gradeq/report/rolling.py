@@ -3,17 +3,17 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradeq.errors import BadInput
-from gradeq.report.story import Axis, Histogram, Rolling, RollingError, Span, Values
+from gradeq.report.story import Axis, Histogram, Rolling, RollingError, Span
 
 if TYPE_CHECKING:
-    from gradeq.certificates.contracts import ClippedLayer, LayerLike
+    from gradeq.certificates.contracts import LayerLike
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -107,12 +107,12 @@ class Blocks:
         stack = [np.asarray(columns[name], dtype=np.float64) for name in self.names]
         if any(len(column) != length for column in (*stack, places)):
             raise BadInput(f"columns of different lengths: all must have {length} rows")
-        kinds, room, capacity = self._sums.shape
+        kinds, followed_groups, capacity = self._sums.shape
         needed = 1 if codes is None else min(int(codes.max(initial=-1)) + 1, self.groups)
-        if needed > room:
-            grown = np.zeros((kinds, min(max(needed, 2 * room), self.groups), capacity))
-            grown[:, :room] = self._sums
-            self._sums = grown
+        if needed > followed_groups:
+            larger = np.zeros((kinds, min(max(needed, 2 * followed_groups), self.groups), capacity))
+            larger[:, :followed_groups] = self._sums
+            self._sums = larger
         start = 0
         while start < length:
             if self.rows == self.size * capacity:  # full: neighbours are merged
@@ -192,25 +192,25 @@ def rolling_chart(
 ) -> Rolling:
     """Trailing means as a chart. ``tracked``: name, target, errors before and after. ``ends``: levels, interval."""
     mean = series.means
-    upper: list[Values] = [(), ()]
-    width: list[Values] = [(), ()]
-    if ends:
-        upper = [numbers(mean[f"upper_{when}"]) for when in ("before", "after")]
-    if ends == "interval":
-        width = [numbers(mean[f"upper_{when}"] - mean[when]) for when in ("before", "after")]
     errors = tuple(RollingError(name, aim, numbers(b), numbers(a)) for name, aim, b, a in tracked)
     before, after, labels = (numbers(mean[name]) for name in ("before", "after", "label"))
-    return Rolling(
-        *axis, series.window, tuple(series.x.tolist()), before, after, labels, errors, upper[0], upper[1],
-        begin, span, width[0], width[1],
-    )  # fmt: skip
+    x = tuple(series.x.tolist())
+    chart = Rolling(*axis, series.window, x, before, after, labels, errors, begin=begin, span=span)
+    if not ends:
+        return chart
+    before, after = (numbers(mean[f"upper_{when}"]) for when in ("before", "after"))
+    chart = replace(chart, before_upper=before, after_upper=after)
+    if ends == "levels":
+        return chart
+    before, after = (numbers(mean[f"upper_{when}"] - mean[when]) for when in ("before", "after"))
+    return replace(chart, width_before=before, width_after=after)
 
 
 def corrections(layer: "LayerLike", base: Floats, served: Floats) -> Floats:
     """What was added to the predictions: in log-odds for probabilities, otherwise in the unit of the labels."""
-    if getattr(layer, "link_name", "") != "logit":
+    clip = layer.terms.clip if layer.kind == "debias" else None  # None: not in log-odds
+    if clip is None:
         return served - base
-    clip = cast("ClippedLayer", layer).clip
     raw, now = np.clip(base, clip, 1.0 - clip), np.clip(served, SURE, 1.0 - SURE)
     added: Floats = np.log(now / (1.0 - now)) - np.log(raw / (1.0 - raw))
     return added
@@ -297,16 +297,8 @@ class StreamHistogram:
         bars = np.bincount(index, weights=counts, minlength=stop - start)
         # An edge is the decimal's nearest float: 3 with exponent -1 is 0.3, not 0.30000000000000004.
         edges = tuple(float(f"{i * _WIDTHS[level]}e{self._exponent}") for i in range(start, stop + 1))
-        return Histogram(
-            edges,
-            tuple(int(n) for n in bars),
-            self.minimum,
-            self.maximum,
-            self.low,
-            self.high,
-            self.below,
-            self.above,
-        )
+        extremes = (self.minimum, self.maximum, self.low, self.high, self.below, self.above)
+        return Histogram(edges, tuple(int(n) for n in bars), *extremes)
 
 
 class Change(NamedTuple):

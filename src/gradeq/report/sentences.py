@@ -151,8 +151,7 @@ def gain(bias: BeforeAfter | None, coverage: Sequence[CoverageFigures] = (), sca
         first = bias_opening(bias.before, bias.after, scale)
         return f"bias was {first[5:-1]}" if first in ("Bias removed.", "Bias reduced.") else ""
     shares = coverage_inside_limits(coverage) or coverage
-    off = [[abs(getattr(c, side) - c.target) for c in shares] for side in ("before", "after")]
-    nearer = bool(coverage) and error_change(max(off[0]), max(off[1]), 1.0) == "better"
+    nearer = shares and error_change(farthest(shares, "before"), farthest(shares, "after"), 1.0) == "better"
     return "coverage improved" if nearer else ""
 
 
@@ -171,7 +170,6 @@ def ordered(notices: Iterable[Notice | None]) -> tuple[Notice, ...]:
 
 
 def limits_changed(coverage: Sequence[CoverageFigures]) -> bool:
-    """Whether limits changed any coverage of what was served."""
     return any(c.held is not None and c.held.after != c.after for c in coverage)
 
 
@@ -183,6 +181,11 @@ def coverage_inside_limits(coverage: Sequence[CoverageFigures]) -> list[Coverage
         clipped.append(now)
         apart = max(apart, abs(now.before - c.before), abs(now.after - c.after))
     return clipped if apart > NOTABLE else []
+
+
+def farthest(coverage: Sequence[CoverageFigures], when: Literal["before", "after"]) -> float:
+    """Coverage less target of the level that is farthest off."""
+    return max(((c.before if when == "before" else c.after) - c.target for c in coverage), key=abs)
 
 
 def coverage_sentence(
@@ -200,10 +203,8 @@ def coverage_sentence(
     if len(shares) > 1:
         every = "both" if len(shares) == 2 else f"all {count(len(shares))}"
         first = f"{served}{every} levels {would}cover their share of {labelled} within ".capitalize()
-        after, before, judged = (
-            f"{_points(max((getattr(c, when) - c.target for c in levels), key=abs))} points"
-            for levels, when in ((shares, "after"), (shares, "before"), (coverage, "after"))
-        )
+        off = (farthest(shares, "after"), farthest(shares, "before"), farthest(coverage, "after"))
+        after, before, judged = (f"{_points(distance)} points" for distance in off)
         sentence = (first, TextRun(after, "after"), f"; before{raw} within ", TextRun(before, "before"), ".")
         judged, differs = f"within {judged}", judged != after
     else:
@@ -240,7 +241,6 @@ def not_counted(paused: int, taken_back: int, immature: int = 0, held_back: int 
 
 
 def headline(story: Story) -> Sentence:
-    """The verdict of a debias or quantile run."""
     if story.labelled < FEW:
         return (too_few(story.labelled),)
     who, stop = subject(story.prediction), any(notice.level == "red" for notice in story.notices)
@@ -295,14 +295,12 @@ def qualification(story: Story) -> Sentence:
 
 
 def elo_headline(story: EloStory) -> Sentence:
-    """The first line of an Elo page: who is first, and how sure that is."""
     if not story.lines:
         return (f"Too few games to judge ({count(story.games)}).",)
     return (TextRun(story.lines[0], "strong"),)
 
 
 def forecasts_matched(worst: float, judged: int, noun: str = "player") -> str:
-    """What is exact about the forecasts."""
     who = f"the {noun}" if judged == 1 else f"each of {count(judged)} {noun}s"
     return (
         f"Each forecast was made before its game: over all games of {who} with {FEW} games or more "

@@ -51,11 +51,14 @@ Shares = dict[str, float | None]
 
 @dataclass(frozen=True)
 class SeriesEntry:
-    """One series; with several levels its error is that of the ``level`` farthest off, and ``name`` says which."""
+    """One series: its bias, or its coverage if there is a ``target``, and its loss.
+
+    With several levels the error is that of the ``level`` farthest off, and ``name`` says which.
+    """
 
     name: str
     rows: int
-    error: BeforeAfter  # bias, or coverage where there is a target
+    error: BeforeAfter
     loss: BeforeAfter
     target: float | None
     level: int | None
@@ -116,7 +119,6 @@ def rank_series(
 
 
 def label_requirement(fewest: int) -> str:
-    """Which series are compared, in words. ``fewest``: the smallest number of labels among them."""
     return f"with {ENOUGH} labels or more" if fewest >= ENOUGH else "with a label"
 
 
@@ -141,15 +143,15 @@ def series_story(
         return None
 
     def group(j: int) -> Group:
-        entry = ranked.entry(j)
-        cells: Sequence[Coordinate] = ()
+        entry, cells = ranked.entry(j), []
         if layer.internals.names.roster.scalar and not table.relative:  # a row of the table is a series, not a group
-            cells = layer.equilibrium(table.keys[j]).coordinates
+            cells = list(layer.equilibrium(table.keys[j]).coordinates)
         bound, vacuous = joint_bound(cells, table.target)
+        mean, error = math.nan if label_means is None else float(label_means[j]), entry.error
+        drawn = None if entry.level else spark(j)
         return Group(
-            key, entry.name, entry.rows, math.nan if label_means is None else float(label_means[j]),
-            entry.error.before, entry.error.after, entry.loss, bound, bool(vacuous), entry.target,
-            None if entry.level else spark(j),
+            key, entry.name, entry.rows, mean, error.before, error.after, entry.loss, bound, bool(vacuous),
+            entry.target, drawn,
         )  # fmt: skip
 
     def wide(j: int) -> WideSeries:
@@ -160,23 +162,30 @@ def series_story(
     tally, spread = StreamHistogram(), ranked.spread
     tally.add((100.0 if table.levels else 1.0) * table.error[ranked.judged])
     return ManySeries(
-        len(table.rows), len(ranked.judged), spread["mean"], spread["farthest_tenth"], tally.histogram(),
-        tuple(map(group, ranked.worst)), tuple(map(wide, ranked.widest)), layer.pool, table.relative, ranked.fewest,
-    )  # fmt: skip
+        total=len(table.rows),
+        judged=len(ranked.judged),
+        mean=spread["mean"],
+        far=spread["farthest_tenth"],
+        histogram=tally.histogram(),
+        worst=tuple(map(group, ranked.worst)),
+        widest=tuple(map(wide, ranked.widest)),
+        pooled=layer.pool,
+        relative=table.relative,
+        fewest=ranked.fewest,
+    )
 
 
-COVERAGE = "coverage"
 PARTS = "what is proven is about each parameter, not about the coverage of all rows"
 
 
 def coverages_of(layer: LayerLike, reached: Equilibrium) -> list[Coverage]:
     """Coverages by level, or of the interval; none for a Debiaser."""
     if layer.kind != "keyed":
-        found = getattr(layer, "coverage", None)
-        return found if isinstance(found, list) else [] if found is None else [found]
+        coverage = getattr(layer, "coverage", None)
+        return coverage if isinstance(coverage, list) else [] if coverage is None else [coverage]
     taus, target = layer.terms.levels, getattr(cast("KeyedLayer", layer).layer, "target", None)
     if not taus or len(reached.coordinates) != len(taus):
-        return []  # series with groups or features of their own: no sum is kept over all of them
+        return []  # series with groups or features of their own: there is no sum over all of them
     levels = []
     for tau, cell in zip(taus, reached.coordinates, strict=True):
         before, after = (add_shares(tau, or_nan(off)) for off in (cell.bias_before, cell.bias_after))
@@ -192,17 +201,13 @@ def state_sentence(layer: LayerLike, reached: Equilibrium) -> str:
         clipped = c.clipped is not None and c.clipped != c.after
         limits = f" (judged before the limits; as served, inside them, {c.clipped:.3g})" if clipped else ""
         parts.append(f"coverage {c.before:.3g} -> {c.after:.3g}, target {c.target:g}{limits}")
-    shown = with_coverage_bound(reached, covered)
-    verdict = shown.verdict("; ".join(parts))
-    if shown.bounded:
-        verdict += f"; {reached.largest_in_words()}"
-    book = layer.internals.tickets
+    shown, book = with_coverage_bound(reached, covered), layer.internals.tickets
+    verdict = shown.verdict("; ".join(parts)) + (f"; {reached.largest_in_words()}" if shown.bounded else "")
     waiting = len(book.held_back) if book.early is not None else 0
     immature = len(book.waiting) if book.maturity else 0
     beside = not_counted(labels_while_paused(layer), labels_withdrawn(layer, reached), immature, waiting)
     if beside:
-        verdict = verdict if reached.rows else "no label to learn from: nothing to certify"
-        verdict += f"; {beside}"
+        verdict = f"{verdict if reached.rows else 'no label to learn from: nothing to certify'}; {beside}"
     return f"in shadow, raw values are served; would be: {verdict}" if layer.shadow and reached.rows else verdict
 
 
@@ -228,29 +233,19 @@ def with_coverage_bound(reached: Equilibrium, covered: list[Coverage]) -> Equili
     """The equilibrium with the bound on coverage in place of the bound on its parameters, if there is coverage."""
     if not covered:
         return reached
-    value, vacuous = coverage_bound(covered)
-    none = reached.bound is None or not math.isfinite(reached.bound)
-    source = reached.bound_from if none or value == reached.bound else ""
-    source = PARTS if value is None and not none else source
+    value, vacuous = joint_bound(covered)
+    same = reached.bound is None or not math.isfinite(reached.bound) or value == reached.bound
+    source = reached.bound_from if same else PARTS if value is None else ""
     needed = None
     if vacuous:  # bounds shrink as 1/n
         ratios = [c.bound / float(rate_error(c.before - c.target)) for c in covered if c.vacuous and c.bound]
         labels = reached.rows * max(ratios, default=0.0)
         needed = math.ceil(labels) if reached.rows and math.isfinite(labels) else None
-    of = "" if none or value == reached.bound else COVERAGE
+    of = "" if same else "coverage"
     return replace(reached, bound=value, vacuous=vacuous, bound_from=source, needed=needed, bounded=of)
 
 
-def coverage_bound(covered: list[Coverage]) -> tuple[float | None, bool | None]:
-    """The bound on coverage, and whether it is vacuous."""
-    bounds = [c.bound for c in covered if c.bound is not None]
-    if len(bounds) < len(covered):
-        return None, None
-    return max(bounds), any(c.vacuous for c in covered)
-
-
 def certificate_of(reached: Equilibrium, covered: list[Coverage], loose: bool = False, over: str = "") -> Certificate:
-    """The certificate of a page. ``loose`` and ``over`` as there."""
     shown = with_coverage_bound(reached, covered)
     return Certificate(
         abs(reached.largest), reached.bound, reached.gap, reached.exact, bool(reached.vacuous), loose,
@@ -285,11 +280,11 @@ def state_harm_notices(
     ]  # fmt: skip
     heavy = layer.internals.state.facts[fact.HEAVIEST] != 1.0
     weighted = bool(heavy) or column_of(reached.coordinates, "rows") != column_of(reached.coordinates, "weight")
-    found = worse_notices(layer, loss, reached.rows, groups, weighted)
+    worse = worse_notices(layer, loss, reached.rows, groups, weighted)
     if layer.shadow:
-        found = [replace(n, evidence=f"In shadow: none of it was served. {n.evidence}") for n in found]
+        worse = [replace(n, evidence=f"In shadow: none of it was served. {n.evidence}") for n in worse]
     waiting = held_back_notice(layer)
-    return [*([] if waiting is None else [waiting]), *outweighed, *found]
+    return [*([] if waiting is None else [waiting]), *outweighed, *worse]
 
 
 def groups_of(layer: LayerLike, reached: Equilibrium, most: int | None = None) -> tuple[Group, ...]:
@@ -309,27 +304,20 @@ def groups_of(layer: LayerLike, reached: Equilibrium, most: int | None = None) -
     for cell in coordinates:
         name = cell.name.rpartition(" @ ")[0] if interval or isinstance(covered, list) else cell.name
         cells.setdefault(name, []).append(cell)
-    found = []
+    groups = []
     for name, parts in cells.items():
         by, value = split_name(name)
         if not value or not parts[0].rows:
             continue
         ends = parts if interval else parts[:1]
-        errors = []
-        for when in ("bias_before", "bias_after"):
-            known = [or_nan(getattr(c, when)) for c in ends]
-            off = known[-1] - known[0] if len(known) > 1 else known[0]  # of an interval: upper less lower end
-            errors.append(off if target is None else add_shares(target, off))
-        loss = [sum(or_nan(getattr(c, f"loss_{w}")) for c in parts) / len(parts) for w in BEFORE_AFTER]
+        pairs = [[or_nan(getattr(c, f"bias_{when}")) for c in ends] for when in BEFORE_AFTER]
+        errors = [pair[-1] - pair[0] if len(pair) > 1 else pair[0] for pair in pairs]  # upper less lower end
+        before, after = errors if target is None else [add_shares(target, off) for off in errors]
+        loss = BeforeAfter(*(sum(or_nan(getattr(c, f"loss_{w}")) for c in parts) / len(parts) for w in BEFORE_AFTER))
         bound, vacuous = joint_bound(ends, target if interval else None)
-        found.append(
-            Group(
-                by, value, parts[0].rows, math.nan, errors[0], errors[1], BeforeAfter(*loss),
-                bound, bool(vacuous), target,
-            )
-        )  # fmt: skip
-    columns = list(dict.fromkeys(group.by for group in found))  # bins of the prediction are one too
-    return tuple(sorted(found, key=lambda group: columns.index(group.by)))  # each column's together
+        groups.append(Group(by, value, parts[0].rows, math.nan, before, after, loss, bound, bool(vacuous), target))
+    columns = list(dict.fromkeys(group.by for group in groups))  # bins of the prediction are one too
+    return tuple(sorted(groups, key=lambda group: columns.index(group.by)))  # each column's together
 
 
 def coverage_as_json(layer: LayerLike, reached: Equilibrium) -> dict[str, Shares | list[Shares]]:
@@ -345,8 +333,8 @@ def coverage_as_json(layer: LayerLike, reached: Equilibrium) -> dict[str, Shares
 
 def groups_as_json(layer: LayerLike, reached: Equilibrium) -> list[dict[str, object]]:
     """The groups of a layer over all its labels, largest remaining error first; none for games."""
-    found = [] if layer.kind == "elo" else list(groups_of(layer, reached))
-    found.sort(key=lambda g: -abs(g.after - (g.target or 0.0)))
+    groups = [] if layer.kind == "elo" else list(groups_of(layer, reached))
+    groups.sort(key=lambda g: -abs(g.after - (g.target or 0.0)))
     return [
         {
             "name": f"{column_name(g.by)}={g.name}",
@@ -356,7 +344,7 @@ def groups_as_json(layer: LayerLike, reached: Equilibrium) -> list[dict[str, obj
             "bound": g.bound,
             "vacuous": None if g.bound is None else g.vacuous,
         }
-        for g in found
+        for g in groups
     ]
 
 
@@ -388,35 +376,33 @@ def worse_notices(
     layer: LayerLike, loss: LossFigures, labels: int, groups: Sequence[GroupFigures], weighted: bool
 ) -> list[Notice]:
     """Warnings that the loss or groups got worse; none with too few labels to tell."""
-    found: list[Notice | None] = []
     if labels < FEW:
         return []
-    if not math.isnan(loss.before) and not math.isnan(loss.after) and loss_change(loss) == "rose":
-        found.append(say.loss_worse(loss, gentler_option(layer, weighted)))
-    grown: list[tuple[float, GroupFigures]] = []
-    dearer, compared, serious = [], 0, False
-    for g in groups:
-        if any(map(math.isnan, (g.error.before, g.error.after, g.loss.before, g.loss.after))):
-            continue
-        compared += 1
+    warnings: list[Notice | None] = []
+    if not math.isnan(loss.before + loss.after) and loss_change(loss) == "rose":
+        warnings.append(say.loss_worse(loss, gentler_option(layer, weighted)))
+    known = [g for g in groups if not math.isnan(g.error.before + g.error.after + g.loss.before + g.loss.after)]
+    costlier = [g for g in known if loss_change(g.loss) == "rose"]
+    biased: list[tuple[float, GroupFigures]] = []
+    serious = bool(costlier)
+    for g in known:
         before, after = (abs(value - (g.target or 0.0)) for value in (g.error.before, g.error.after))
         if error_change(before, after, 1.0 if g.target else typical_error(g.loss)) == "worse":
-            grown.append((before - after, g))
+            biased.append((before - after, g))
             spread = g.target * (1.0 - g.target) if g.target else g.loss.after
             serious |= after > 2.0 * math.sqrt(spread / g.rows)
-        if loss_change(g.loss) == "rose":
-            dearer.append(g)
-            serious = True
-    if compared > 1 and (grown or dearer):
-        errors = [(g.name, g.error) for _, g in sorted(grown, key=lambda pair: pair[0])]
+    if len(known) > 1 and (biased or costlier):
+        errors = [(g.name, g.error) for _, g in sorted(biased, key=lambda pair: pair[0])]
         what = "Bias" if groups[0].target is None else "Coverage"
         parts = [f"{what}: {_worse_groups(errors)}."] if errors else []
-        parts += [f"{loss.name.capitalize()}: {_worse_groups([(g.name, g.loss) for g in dearer])}."] if dearer else []
+        parts += (
+            [f"{loss.name.capitalize()}: {_worse_groups([(g.name, g.loss) for g in costlier])}."] if costlier else []
+        )
         parts += [] if serious else ["The remaining errors are within twice their standard errors."]
-        names = {g.name for g in (*dearer, *(g for _, g in grown))}
-        claim = f"{count(len(names))} of {some(compared, 'group')} got worse."
-        found.append(Notice("amber" if serious else "note", claim, " ".join(parts)))
-    return [notice for notice in found if notice is not None]
+        names = {g.name for g in (*costlier, *(g for _, g in biased))}
+        claim = f"{count(len(names))} of {some(len(known), 'group')} got worse."
+        warnings.append(Notice("amber" if serious else "note", claim, " ".join(parts)))
+    return [notice for notice in warnings if notice is not None]
 
 
 def _worse_groups(pairs: Sequence[tuple[str, BeforeAfter | LossFigures]]) -> str:
@@ -426,7 +412,6 @@ def _worse_groups(pairs: Sequence[tuple[str, BeforeAfter | LossFigures]]) -> str
 
 
 def gentler_option(layer: LayerLike, weighted: bool) -> str:
-    """An option that costs less accuracy."""
     settings = getattr(layer, "layer", layer).settings
     logit = settings.get("outcome") == "binary" and settings.get("link") != "shift"
     clipped = logit and settings["clip"] > JUDGED

@@ -1,4 +1,9 @@
-"""A report as data: a run fills in these values, a page formats them."""
+"""A report as data: a run fills in these values, a page formats them.
+
+The dashboard answers with these fields as JSON, so their names are part of the HTTP interface.
+"""
+
+from __future__ import annotations
 
 import dataclasses
 import json
@@ -45,12 +50,9 @@ class Span:
 class Rolling:
     """Trailing means over ``window`` labelled rows, at most 420 points, on one x axis.
 
-    before, after   mean raw and served value (of an interval: the lower end);
-    before_upper, after_upper   the upper end, empty otherwise;
-    labels          mean label (of a 0/1 label: the label rate);
-    tracked         rolling bias (target 0) or coverage; the first three are drawn;
-    width_before, width_after   mean width of an interval, empty otherwise;
-    begin           x of the first row, where the axis starts (the first window ends later).
+    ``before`` and ``after``: the raw and the served value (of an interval its lower end, and the upper end in
+    ``before_upper`` and ``after_upper``). ``tracked``: rolling biases (target 0) or coverages; three are drawn.
+    ``begin``: x of the first row, where the axis starts (the first window ends later).
     """
 
     axis: Axis
@@ -80,10 +82,7 @@ class Spark:
 
 @dataclass(frozen=True)
 class StepPoint:
-    """One step of the sweep: loss and worst |error| had it been used on these same rows.
-
-    ``step`` is eta (K for Elo); 0 means no layer.
-    """
+    """Loss and worst |error| if this step had been used on the same rows: eta (K for Elo), 0 for no layer."""
 
     step: float
     loss: float
@@ -113,8 +112,7 @@ class ThetaPanel:
 class Histogram:
     """Counts of served values between consecutive ``edges``.
 
-    low, high      the allowed range, None for no limit;
-    below, above   how many values lie outside; minimum, maximum   the extremes served.
+    ``low`` and ``high``: the allowed range; ``below`` and ``above``: how many values lie outside.
     """
 
     edges: tuple[float, ...]
@@ -140,10 +138,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Reliability:
-    """Predicted against actual frequency for the raw and the served probabilities, and their scores.
-
-    ``brier`` and ``log``: mean squared error and mean log loss, before and after.
-    """
+    """Predicted against actual frequency, with the mean squared error and log loss, before and after."""
 
     before: tuple[Bin, ...]
     after: tuple[Bin, ...]
@@ -182,7 +177,7 @@ class BeforeAfter:
 class CoverageFigures:
     """Share of labels covered; ``name`` is the level as typed ("0.9") or "interval".
 
-    ``held``: the same for the clipped values (a field of HTTP answers), where coverage is judged before the limits.
+    ``held``: the share that the clipped values cover, if there are limits; coverage is judged before them.
     """
 
     name: str
@@ -208,10 +203,7 @@ class LossFigures:
 
 @dataclass(frozen=True)
 class Worst:
-    """The group with the largest error before, and the one after, with their signed errors.
-
-    For a quantile the errors are coverage minus target.
-    """
+    """The groups with the largest error before and after, and these errors (of quantiles: coverage - target)."""
 
     group_before: str
     before: float
@@ -223,15 +215,11 @@ class Worst:
 class Certificate:
     """Average gradient (largest coordinate, absolute) and its worst case over data in the range seen.
 
-    gap      largest difference between the average from rows and the one from state.
-    exact    constant step: the bias itself follows from the state; False: steps varied, the sum of
-             step times gradient equals the move of theta and the bias is the stored sum.
-    bound    None where no theorem fits.
-    vacuous  the bound is not below the raw error.
-    loose    the bound is larger than the |bias| before.
-    rounding how much of the gap rounding alone may explain.
-    over     which labels it covers, if not those of the figures beside it.
-    coverage_bound  the bound on coverage less target, if it differs and is informative.
+    ``bound``: None where no theorem fits; ``vacuous``: it is not below the raw error; ``loose``: above the |bias|
+    before. ``gap``: the largest difference between the average from rows and the one from the state, of which
+    ``rounding`` may explain so much. ``exact``: the step was constant, so the bias follows from the state; otherwise
+    the bias is the stored sum of errors. ``over``: which labels it covers, if not those of the figures beside it.
+    ``coverage_bound``: the bound on coverage less target, if it differs and is informative.
     """
 
     value: float
@@ -263,10 +251,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Notice:
-    """A warning: a claim with a number, the evidence, and what to do (may be empty).
+    """A warning: a claim with a number, the evidence, and what to do (may be empty); backticks set code.
 
-    ``red``: learning stopped or the result cannot be trusted; ``amber``: the result holds but must
-    be qualified; ``note``: good to know. Text between backticks is set as code.
+    ``red``: learning stopped or the result cannot be trusted; ``amber``: the result holds with a reservation.
     """
 
     level: Literal["red", "amber", "note"]
@@ -279,8 +266,7 @@ class Notice:
 class Group:
     """One group's row. ``before`` and ``after`` are biases, or coverages when ``target`` is given.
 
-    ``by`` is the column, ``name`` the value without it ("Caucasian"). ``vacuous`` as in
-    :class:`Certificate`; a bound larger than the error before is marked loose by the page.
+    ``by`` is the column, ``name`` the value without it ("Caucasian"). ``vacuous`` as for :class:`Certificate`.
     """
 
     by: str
@@ -324,9 +310,9 @@ class WideSeries:
 class ManySeries:
     """The series of ``--key``: how many, how far they are off, the worst and the widest.
 
-    ``mean`` and ``far`` (a tenth is farther off) are of the ``judged``; ``histogram`` is of their errors with the
-    sign, for coverage in points. ``relative``: errors are divided by the prediction (link exp). ``fewest``:
-    labels that each of the ``judged`` has at least.
+    ``mean`` size of error and ``far`` (a tenth is farther off) are of the ``judged`` series, which have at least
+    ``fewest`` labels each. ``histogram``: their signed errors, in points for coverage. ``relative``: errors are
+    divided by the prediction (link exp).
     """
 
     total: int
@@ -353,9 +339,9 @@ class Fact:
 class Worked:
     """The arithmetic behind one average: (0 - u) / (eta n) = average, worked through for ``name``.
 
-    ``eta`` None: the step varied, and the stored sum of errors ``total`` stands in for the move.
-    ``penalty``: the average slope of a penalty, which moves u too; the average is then over all
-    ``n`` rows; ``own`` counts the rows of ``name``. ``tail`` says what the average is.
+    ``eta`` None: the step varied, and the stored sum of errors ``total`` is used in place of the move. ``penalty``:
+    the average slope of a penalty, which moves u too; the average is then over all ``n`` rows, of which ``own`` are
+    those of ``name``. ``tail`` says what the average is.
     """
 
     name: str
@@ -371,9 +357,11 @@ class Worked:
 
 @dataclass(frozen=True)
 class Method:
-    """How values were served (``link``: identity, shift, logit, exp, sinh, linear, elo) and the
-    identity in the page's own numbers; ``exact``: one constant step; ``auto``: what is moved is a
-    mix; ``interval``: levels whose two worked lines give the coverage; ``extra`` adds a sentence."""
+    """How values were served (``link``: identity, shift, logit, exp, sinh, linear, elo) and the worked identity.
+
+    ``exact``: one constant step; ``auto``: the correction is added to a mix; ``interval``: the levels whose two
+    worked lines give the coverage; ``extra``: one more sentence.
+    """
 
     link: str
     worked: tuple[Worked, ...] = ()
@@ -397,8 +385,10 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Story:
-    """A debias or quantile run. ``unit`` is the label's unit ("minutes") or empty; ``weight`` the
-    column that averages are weighted by: ``labelled`` then counts weights above 0 only."""
+    """A debias or quantile run. ``unit``: that of the label ("minutes").
+
+    ``weight``: the column that averages are weighted by; ``labelled`` then counts weights above 0 only.
+    """
 
     kind: Literal["debias", "quantile"]
     made: Provenance
@@ -433,19 +423,15 @@ class Story:
 
 @dataclass(frozen=True)
 class Player:
-    """A row of the leaderboard. Win rates and bias are fractions, from the player's own side.
-
-    ``rank``: position by Elo; ``rank_low`` to ``rank_high`` are left open (95 %); None with fewer
-    than 30 games.
-    """
+    """A row of the leaderboard, with the fields of :class:`~gradeq.leaderboard.ranks.Standing` that a page shows."""
 
     rank: int | None
     rank_low: int | None
     rank_high: int | None
     player: str
     elo: float
-    elo_low: float | None
-    elo_high: float | None
+    elo_low: float
+    elo_high: float
     games: int
     win_rate: float
     predicted_win_rate: float
@@ -478,10 +464,9 @@ class Advantage:
 class EloStory:
     """An Elo run. ``noun`` is what plays ("model", "team", "player").
 
-    ``loss`` before is a coin flip's (ln 2), after the pre-game predictions'; None without results.
-    ``ties``: None if the state does not record them. ``fitted``: the weight
-    of the fit of all games in the board; the rest are current strengths. ``residual``: what the
-    solver left of the fit's equations, in games; None without a fit.
+    ``loss``: of a coin flip (ln 2), then of the pre-game predictions; None without results. ``ties``: None if the
+    state does not record them. ``fitted``: the weight of the fit of all games in the board; the rest are current
+    strengths. ``residual``: what the solver left of the fit's equations, in games; None without a fit.
     """
 
     made: Provenance
@@ -511,17 +496,15 @@ class EloStory:
     added: int | None = None  # games of this run, where ``games`` and ``loss`` are since a state began
 
 
-def as_json(story: "DataclassInstance") -> str:
-    """Write a story, or anything made of such parts, as JSON text; a number that is not finite becomes null."""
-    return json.dumps(finite(dataclasses.asdict(story)), allow_nan=False, ensure_ascii=False)
+def as_json(story: DataclassInstance) -> str:
+    """A story, or anything made of such parts, as JSON text; a number that is not finite becomes null."""
+    return json.dumps(jsonable(dataclasses.asdict(story)), allow_nan=False, ensure_ascii=False)
 
 
-def finite(value: object) -> object:
-    """A value as JSON can write it: a number that is not finite becomes None."""
+def jsonable(value: object) -> object:
+    """The value with None for every number that is not finite."""
     if isinstance(value, dict):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+        return [jsonable(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

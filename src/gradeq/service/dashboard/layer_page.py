@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from gradeq.certificates.figures import NO_GUARANTEE
-from gradeq.report import charts, elo_page
+from gradeq.report import charts
 from gradeq.report.charts import ChartSheet, LineChart, NumberFormat, Scale, axis_scale, coloured, finite
 from gradeq.report.components import (
     BOUND_MEANS,
@@ -35,6 +35,7 @@ from gradeq.report.components import (
 )
 from gradeq.report.group_tables import bound_cell, is_loose, loss_change_cell, places_of, table_cell, table_head
 from gradeq.report.numerals import count, decimals, moment, number, percent, plain, points, target
+from gradeq.report.page import certificate_section, elo_figures, leaderboard
 from gradeq.report.sentences import (
     FEW,
     SHADOWED,
@@ -65,7 +66,7 @@ def layer_page(view: Overview, sheet: ChartSheet, admin: bool) -> Markup:
     """The main column; charts put their numbers on the sheet."""
     board = []
     if isinstance(view.story, EloStory):
-        board = [elo_page.leaderboard(view.story, 200), elo_page.certificate_section(view.story)]
+        board = [leaderboard(view.story, 200), certificate_section(view.story)]
     return join(
         _title(view, admin),
         el("p", runs(verdict_sentence(view)), class_="verdict"),
@@ -126,7 +127,7 @@ def _warning_bar(notice: Notice) -> Markup:
 def _figures(view: Overview) -> list[Markup]:
     story, flight = view.story, _in_flight(view.flight)
     if isinstance(story, EloStory):
-        return [*elo_page.elo_figures(story), *_recent_figures(view), flight]
+        return [*elo_figures(story), *_recent_figures(view), flight]
     if not view.labels:
         gloss = f"{some(view.served, 'prediction')} served"
         gloss += f", {some(view.paused, 'label')} received" if view.paused else ""

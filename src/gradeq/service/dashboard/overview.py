@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from gradeq.certificates.certificate import joint_bound
 from gradeq.certificates.figures import GroupLateness, group_lateness
 from gradeq.equilibrium import Equilibrium
 from gradeq.inputs.arguments import column_name
@@ -13,7 +14,7 @@ from gradeq.layers.elo import Elo
 from gradeq.report.layer_story import elo_story, state_story
 from gradeq.report.numerals import count, date, gap, target
 from gradeq.report.sentences import FEW
-from gradeq.report.state_facts import coverage_bound, coverages_of, labels_while_paused, labels_withdrawn
+from gradeq.report.state_facts import coverages_of, labels_while_paused, labels_withdrawn
 from gradeq.report.story import EloStory, Notice, Spark, Story
 from gradeq.service.dashboard.trends import (
     Delays,
@@ -246,7 +247,7 @@ def story_of(layer: Layer, equilibrium: Equilibrium, coverages: list[Coverage]) 
     story = replace(story, groups=tuple(groups))
     if not coverages or not equilibrium.rows:
         return story
-    bound, vacuous = coverage_bound(coverages)  # the verdict is about coverage
+    bound, vacuous = joint_bound(coverages)  # the verdict is about coverage
     farthest = max(abs(c.after - c.target) for c in coverages)
     certificate = replace(story.verdict.certificate, value=farthest, bound=bound, vacuous=bool(vacuous))
     return replace(story, verdict=replace(story.verdict, certificate=certificate))
