@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -57,8 +58,18 @@ class PlottedSeries(NamedTuple):
     y: Values
 
 
+class Mark(ABC):
+    """Something drawn on a panel."""
+
+    label: str = ""
+    look: Look = AFTER
+
+    @abstractmethod
+    def series(self) -> Iterator[PlottedSeries]: ...
+
+
 @dataclass(frozen=True, eq=False)
-class _Points:
+class _Points(Mark):
     x: Values
     y: Values
     label: str = ""
@@ -93,7 +104,7 @@ class Bars(_Points):
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
+class Band(Mark):
     """The area between two lines."""
 
     x: Values
@@ -108,7 +119,7 @@ class Band:
 
 
 @dataclass(frozen=True, eq=False)
-class Stack:
+class Stack(Mark):
     """Stacked areas; one column of ``table`` per label."""
 
     x: Values
@@ -122,7 +133,7 @@ class Stack:
 
 
 @dataclass(frozen=True, eq=False)
-class Arrows:
+class Arrows(Mark):
     """Arrows from (x, y) along (dx, dy)."""
 
     x: Values
@@ -138,7 +149,7 @@ class Arrows:
 
 
 @dataclass(frozen=True, eq=False)
-class Heat:
+class Heat(Mark):
     """A table of coloured cells, each with its number unless it is nan."""
 
     rows: tuple[str, ...]
@@ -153,7 +164,7 @@ class Heat:
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class Level(Mark):
     """A horizontal line across the panel: zero, a target."""
 
     y: float
@@ -164,7 +175,6 @@ class Level:
         yield PlottedSeries(self.label or "level", np.array([np.nan]), np.array([self.y]))
 
 
-Mark = Line | Band | Dots | Bars | Stack | Arrows | Heat | Level
 Limits = tuple[float | None, float | None]
 
 
