@@ -152,9 +152,8 @@ def compas_groups(source: Source) -> Result:
 
 
 def compas_multigroup(source: Source) -> Result:
-    _, _, y, name, _ = stream(source)
-    rows, groups, runs = group_runs(source)
-    n, numbers = len(y), []
+    people, (rows, groups, runs) = stream(source), group_runs(source)
+    n, numbers = len(people.y), []
     for step, run in zip(STEPS, runs, strict=True):
         average = np.abs((run.errors[:, None] * rows).mean(axis=0)).max()
         numbers.append(Number(f"largest coordinate of the average gradient, η = {step:g}", float(average)))
@@ -162,7 +161,7 @@ def compas_multigroup(source: Source) -> Result:
         if step:
             thetas = zip(groups, run.theta.tolist(), strict=True)
             numbers += [Number(f"θ of {group}, η = {step:g}", theta) for group, theta in thetas]
-    sheet = three_panels(zip(LABELS, runs, plot.RATES, strict=True), y, AXES, rows)
+    sheet = three_panels(zip(LABELS, runs, plot.RATES, strict=True), people.y, AXES, rows)
     last = bias_norm(runs[-1], rows)[-1]
     bound = feature_average(0.0, logistic_growth(2.0, 2.0, STEPS[-1], STEPS[-1] * n), STEPS[-1], n)
     summary = (
@@ -170,7 +169,7 @@ def compas_multigroup(source: Source) -> Result:
         f"at η = 0.025, against a proven bound of {bound:.4f} that needs no penalty (result 5.1); the loss "
         f"falls from {runs[0].loss:.4f} to {runs[-1].loss:.4f}."
     )
-    return Result(summary, tuple(numbers), {"": sheet}, name)
+    return Result(summary, tuple(numbers), {"": sheet}, people.name)
 
 
 WINDOW = 100
@@ -377,8 +376,8 @@ def course(variant: Variant, f: Floats, y: Floats, eta: float) -> CalibrationCou
 
 
 def compas_calibration(source: Source) -> Result:
-    _, p, label, name, _ = stream(source)
-    f, y = p[:PEOPLE], label[:PEOPLE]
+    people = stream(source)
+    f, y = people.p[:PEOPLE], people.y[:PEOPLE]
     panels: list[plot.Panel] = []
     numbers: list[Number] = []
     ends: dict[tuple[str, float], CalibrationCourse] = {}
@@ -416,7 +415,7 @@ def compas_calibration(source: Source) -> Result:
         "is read in one cell and moved in another need not settle."
     )
     sheet = plot.Sheet(panels, (3, 3), (13.0, 10.0))
-    return Result(summary, tuple(numbers), {"": sheet}, f"{name}, the first {PEOPLE:,}")
+    return Result(summary, tuple(numbers), {"": sheet}, f"{people.name}, the first {PEOPLE:,}")
 
 
 def _line_or_band(values: Floats, label: str, look: plot.Look) -> plot.Mark:

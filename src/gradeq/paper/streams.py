@@ -85,7 +85,7 @@ def flights_delayed(source: Source) -> Result:
     # Flights that wait for their label when each row is served.
     waiting = np.arange(1.0, len(y) + 1.0) - np.searchsorted(np.sort(data.landed), data.served, side="right")
     base, error = data.prediction - y, capped.served - y
-    values = {
+    ends = {
         "most labels in flight": waiting.max(),
         "bias before, minutes": base.mean(),
         "bias after, capped, minutes": error.mean(),
@@ -95,7 +95,7 @@ def flights_delayed(source: Source) -> Result:
         "largest |θ|, not capped, minutes": np.abs(free.thetas).max(),
         "flights until it diverged, not capped": free.rows[-1],
     }
-    numbers = tuple(Number(name, float(value)) for name, value in values.items())
+    numbers = tuple(Number(name, float(value)) for name, value in ends.items())
     text = (
         f"Up to {waiting.max():.0f} labels are in flight. Without a cap a step of {ETA:g} diverges: |θ| is "
         f"{abs(free.thetas[-1]):,.0f} minutes after {free.rows[-1]:,} flights, where the layer stops. With the cap, "
