@@ -94,7 +94,10 @@ elec2 = CsvTable(
         about="45,312 half-hours; all numbers scaled to [0, 1]; day is the weekday, 1 to 7.",
     ),
     lambda columns: Elec2(
-        columns.numbers("date"), columns.integers("day"), *map(columns.numbers, _SCALED), columns.texts("class")
+        columns.numbers("date"),
+        columns.integers("day"),
+        **{name: columns.numbers(name) for name in _SCALED},
+        trend=columns.texts("class"),
     ),
 )
 

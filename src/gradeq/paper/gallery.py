@@ -256,5 +256,8 @@ def _table(numbers: Sequence[Number], labels: str) -> str:
     compared = any(number.authors is not None for number in numbers)
     columns = 3 if compared else 1
     head = ("ours", "the authors&#x27;", "theirs, corrected")[:columns]
-    rows = ((labelled(number.name, labels), *map(numeral, number[1 : columns + 1])) for number in numbers)
+    rows = []
+    for number in numbers:
+        cells = (number.ours, number.authors, number.corrected)[:columns]
+        rows.append((labelled(number.name, labels), *map(numeral, cells)))
     return html_table(("", *head), rows)
