@@ -5,12 +5,12 @@ import pytest
 from gradeq.errors import BadInput
 from gradeq.paper import choose, experiments, listing
 from gradeq.paper.experiment import CHAPTERS
-from gradeq.paper.running import TEXTS
+from gradeq.paper.running import TEXT_FIGURES
 
 
 def test_every_figure_of_the_paper_that_is_no_text_has_an_experiment() -> None:
     figures = {e.figure for e in experiments().values() if e.chapter == "paper"}
-    assert figures | set(TEXTS) == {f"Figure {k}" for k in range(1, 19)}
+    assert figures | set(TEXT_FIGURES) == {f"Figure {k}" for k in range(1, 19)}
 
 
 def test_names_tell_what_the_figures_are_about() -> None:
@@ -21,7 +21,7 @@ def test_names_tell_what_the_figures_are_about() -> None:
 
 def test_each_is_listed_in_one_line_by_its_name() -> None:
     lines = listing()
-    assert [name for name, _ in lines] == [*experiments(), *("-" for _ in TEXTS)]
+    assert [name for name, _ in lines] == [*experiments(), *("-" for _ in TEXT_FIGURES)]
     assert all("\n" not in line and 20 < len(line) < 120 for _, line in lines)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradeq.datasets.catalog import CsvColumns, Dataset, Days, File, Folder, Texts, find
+from gradeq.datasets.catalog import Dataset, Days, File, Folder, Texts, find, read_csv
 from gradeq.errors import BadInput
 
 DATASET = Dataset(
@@ -52,9 +53,8 @@ class TimedBattles(NamedTuple):
 
 def load(folder: Folder = None) -> Battles:
     """All votes of the 140k release, in file order."""
-    (path,) = find(DATASET, folder)
-    columns = CsvColumns(path, DATASET.columns)
-    return Battles(*(columns.texts(name) for name in ("model_a", "model_b", "winner")))
+    columns = read_csv(DATASET, folder)
+    return Battles(*map(columns.texts, ("model_a", "model_b", "winner")))
 
 
 def load_paper(folder: Folder = None, last: int = 50_000) -> TimedBattles:
@@ -69,17 +69,16 @@ def load_paper(folder: Folder = None, last: int = 50_000) -> TimedBattles:
     ]
     if not counted:
         raise BadInput(f"{path} has no battle that counts (anonymous, sampled, not a tie)")
-    stamps = np.array([battle[0] for battle in counted])
-    order = np.argsort(stamps, kind="stable")[-last:]
-    a, b, winner = (np.array([counted[i][k] for i in order], str) for k in (1, 2, 3))
-    return TimedBattles(a, b, winner, (stamps[order] * 1e6).astype("datetime64[us]"))
+    stamps, *names = zip(*sorted(counted, key=itemgetter(0))[-last:], strict=True)
+    a, b, winner = (np.array(column, str) for column in names)
+    return TimedBattles(a, b, winner, (np.array(stamps) * 1e6).astype("datetime64[us]"))
 
 
 _BLOCK = 1 << 20
 
 
 def _battles(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of the file's JSON array, read block by block; each has the columns of the data set."""
+    """The objects of the file's JSON array, read in blocks, with their keys checked."""
     decoder = json.JSONDecoder()
     with path.open(encoding="utf-8") as file:
         text = file.read(_BLOCK).lstrip()
@@ -101,9 +100,8 @@ def _battles(path: Path) -> Iterator[dict[str, Any]]:
                 text, at = text[at:] + more, 0
                 continue
             number += 1
-            if not isinstance(record, dict):
-                raise BadInput(f"{path}: record {number} is not an object; is it the battles file?")
-            lacking = next((name for name in PAPER.columns if name not in record), None)
-            if lacking is not None:
-                raise BadInput(f"{path}: record {number} has no {lacking!r}; is it the battles file?")
+            missing = [name for name in PAPER.columns if name not in record] if isinstance(record, dict) else None
+            if missing is None or missing:
+                problem = f"has no {missing[0]!r}" if missing else "is not an object"
+                raise BadInput(f"{path}: record {number} {problem}; is it the battles file?")
             yield record

@@ -161,9 +161,14 @@ def find(dataset: Dataset, folder: Folder = None, *, progress: Progress = on_ter
     return [_find(dataset, file, folder, progress) for file in dataset.files]
 
 
+def read_csv(dataset: Dataset, folder: Folder = None) -> CsvColumns:
+    """The columns of a data set of one CSV file."""
+    (path,) = find(dataset, folder)
+    return CsvColumns(path, dataset.columns)
+
+
 def _find(dataset: Dataset, file: File, folder: Folder, progress: Progress) -> Path:
-    for place in search_folders(folder):
-        path = place / file.name
+    for path in (place / file.name for place in search_folders(folder)):
         if path.is_file():
             _check_digest(dataset, file, path)
             return path
@@ -180,10 +185,7 @@ def _find(dataset: Dataset, file: File, folder: Folder, progress: Progress) -> P
         reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise BadInput(f"{dataset.name}: {file.name} could not be downloaded ({reason}); {advice}") from None
     if file.sha256 and hashlib.sha256(text).hexdigest() not in file.sha256:
-        raise BadInput(
-            f"{dataset.name}: {file.url} is not the known {file.name} any more: "
-            "its SHA-256 differs, so it is not used"
-        )
+        raise BadInput(f"{dataset.name}: {file.url} has changed: its SHA-256 differs, so it is not used")
     path = cache_folder() / file.name
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)

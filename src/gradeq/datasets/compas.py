@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gradeq.datasets.catalog import CsvColumns, Dataset, Days, File, Floats, Folder, Texts, find
+from gradeq.datasets.catalog import Dataset, Days, File, Floats, Folder, Texts, read_csv
 from gradeq.errors import BadInput
 
 _USED = ("row", "compas_screening_date", "sex", "race", "decile_score", "v_decile_score", "is_recid")
 
 
 def _reduced(data: bytes) -> bytes:
-    """Of the original file only the columns that are used; names, birth dates and all stay out."""
+    """The columns that are used, without names, birth dates and the like."""
     rows = csv.reader(io.StringIO(data.decode("utf-8"), newline=""))
     header = next(rows)
     places = [header.index(name) for name in _USED[1:]]
@@ -70,8 +70,7 @@ class Compas(NamedTuple):
 
 def load(folder: Folder = None) -> Compas:
     """All rows in the order of the file."""
-    (path,) = find(DATASET, folder)
-    columns = CsvColumns(path, _USED)
+    columns = read_csv(DATASET, folder)
     return Compas(
         row=columns.integers("row"),
         date=columns.moments("compas_screening_date"),
@@ -86,9 +85,9 @@ def load(folder: Folder = None) -> Compas:
 def load_paper(folder: Folder = None, order: str | os.PathLike[str] | None = None) -> Compas:
     """The paper's 6,787 rows: three races, by screening date.
 
-    The authors' sort leaves the order of equal dates to the machine. ``order`` is a file with the
-    row numbers in the order they had; without it equal dates stay in file order, which moves their
-    final theta by less than 1e-3 at a constant step.
+    In the authors' sort the order of equal dates depends on the machine. ``order`` is a file with their order of row
+    numbers. Without it equal dates stay in file order, which changes the last theta by less than 1e-3 at a constant
+    step.
     """
     every = load(folder)
     if order is None:

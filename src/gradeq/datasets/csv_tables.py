@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from gradeq.datasets.catalog import CsvColumns, Dataset, Days, File, Floats, Folder, Texts, find
+from gradeq.datasets.catalog import CsvColumns, Dataset, Days, File, Floats, Folder, Texts, read_csv
 
 T = TypeVar("T")
 Ints = npt.NDArray[np.int64]
@@ -25,8 +25,7 @@ class CsvTable(Generic[T]):
 
     def load(self, folder: Folder = None) -> T:
         """All rows in file order."""
-        (path,) = find(self.DATASET, folder)
-        return self.read(CsvColumns(path, self.DATASET.columns))
+        return self.read(read_csv(self.DATASET, folder))
 
 
 class Climate(NamedTuple):
@@ -78,15 +77,6 @@ class Elec2(NamedTuple):
 _SCALED = ("period", "nswprice", "nswdemand", "vicprice", "vicdemand", "transfer")
 
 
-def _elec2(columns: CsvColumns) -> Elec2:
-    return Elec2(
-        columns.numbers("date"),
-        columns.integers("day"),
-        **{name: columns.numbers(name) for name in _SCALED},
-        trend=columns.texts("class"),
-    )
-
-
 elec2 = CsvTable(
     Dataset(
         name="elec2",
@@ -103,7 +93,12 @@ elec2 = CsvTable(
         columns=("date", "day", *_SCALED, "class"),
         about="45,312 half-hours; all numbers scaled to [0, 1]; day is the weekday, 1 to 7.",
     ),
-    _elec2,
+    lambda columns: Elec2(
+        columns.numbers("date"),
+        columns.integers("day"),
+        **{name: columns.numbers(name) for name in _SCALED},
+        trend=columns.texts("class"),
+    ),
 )
 
 
@@ -124,18 +119,6 @@ _DAY_BEFORE = tuple(f"lag_24_{k}" for k in range(24))
 _WEEK_BEFORE = tuple(f"lag_168_{k}" for k in range(24))
 
 
-def _french(columns: CsvColumns) -> Prices:
-    return Prices(
-        time=columns.moments("Date", "s"),
-        spot=columns.numbers("Spot"),
-        hour=columns.integers("hour"),
-        weekday=np.argmax(columns.matrix(_WEEKDAYS), axis=1),
-        day_before=columns.matrix(_DAY_BEFORE),
-        week_before=columns.matrix(_WEEK_BEFORE),
-        demand=columns.numbers("conso"),
-    )
-
-
 french = CsvTable(
     Dataset(
         name="french_prices",
@@ -153,7 +136,15 @@ french = CsvTable(
         columns=("Date", "Spot", "hour", *_WEEKDAYS, *_DAY_BEFORE, *_WEEK_BEFORE, "conso"),
         about="34,896 hours: the price, the 24 prices of the day before and of the week before, demand.",
     ),
-    _french,
+    lambda columns: Prices(
+        time=columns.moments("Date", "s"),
+        spot=columns.numbers("Spot"),
+        hour=columns.integers("hour"),
+        weekday=np.argmax(columns.matrix(_WEEKDAYS), axis=1),
+        day_before=columns.matrix(_DAY_BEFORE),
+        week_before=columns.matrix(_WEEK_BEFORE),
+        demand=columns.numbers("conso"),
+    ),
 )
 
 
@@ -172,7 +163,7 @@ _RATINGS = ("helpfulness", "correctness", "coherence", "complexity", "verbosity"
 
 
 def _without_text(data: bytes) -> bytes:
-    """The ratings and the score of each answer; prompts and answers stay out."""
+    """The ratings and the score of each answer, without prompts and answers."""
     lines = [",".join((*_RATINGS, "rm_reward"))]
     for record in json.loads(data, parse_float=str):
         reward = record.get("rm_reward", record.get("rm_rewards"))

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gradeq.datasets.catalog import CsvColumns, Dataset, Days, File, Folder, Texts, find
+from gradeq.datasets.catalog import CsvColumns, Dataset, Days, File, Folder, Texts, read_csv
 
 _COLUMNS = ("date", "home_team", "away_team", "winner", "neutral")
 
 
 def _with_winner(data: bytes) -> bytes:
-    """The public file with a column ``winner``; matches not played yet stay out."""
+    """The public file with a column ``winner``, without matches that were not played yet."""
     rows = csv.DictReader(io.StringIO(data.decode("utf-8"), newline=""))
     out = io.StringIO()
     names = [*(rows.fieldnames or []), "winner"]
@@ -64,8 +64,7 @@ class Matches(NamedTuple):
 
 def load(folder: Folder = None) -> Matches:
     """All matches by date."""
-    (path,) = find(DATASET, folder)
-    return _matches(CsvColumns(path, _COLUMNS))
+    return _matches(read_csv(DATASET, folder))
 
 
 def sample() -> Matches:

@@ -26,7 +26,7 @@ DATASET = Dataset(
     about="The last 10,000 stays by date of admission. Fig. 1, 13, 16 of the paper.",
 )
 
-# The last of these is never found: MIMIC-IV writes HISPANIC/LATINO. Kept as the authors have it.
+# MIMIC-IV writes HISPANIC/LATINO, so the authors' last name matches no stay.
 ETHNICITIES = ("ASIAN", "WHITE", "BLACK/AFRICAN AMERICAN", "HISPANIC OR LATINO")
 CHUNKS = 12
 
@@ -49,10 +49,10 @@ class Stays(NamedTuple):
 
 
 def load(folder: Folder = None, *, last: int = 10_000) -> Stays:
-    """The paper's stream of stays: features, predictions of a refitted model, whole days stayed.
+    """The paper's stream of stays: predictions of a refitted model, and whole days stayed.
 
-    The authors' features tell which of 50 common diagnoses and 50 common procedures a person ever
-    has, later stays included, so the base model sees the future.
+    As in the paper, features include the common diagnoses and procedures of all stays of a person, also later ones,
+    so the base model sees the future.
     """
     import pandas as pd
 
@@ -100,9 +100,9 @@ def read_stays(folder: Path) -> pd.DataFrame:
 
 
 def refitted(features: Floats, target: Floats, chunks: int = CHUNKS) -> Floats:
-    """Predictions of a model that is fitted anew on all stays before each chunk; 0 in the first.
+    """Predictions of a model that is refitted before each chunk on all earlier stays; 0 in the first chunk.
 
-    The last chunk runs to the end, so it is up to twice as long.
+    The last chunk is up to twice as long.
     """
     try:
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -111,7 +111,7 @@ def refitted(features: Floats, target: Floats, chunks: int = CHUNKS) -> Floats:
     edges = [len(target) // chunks * i for i in range(1, chunks - 1)]
     prediction = np.zeros(len(target))
     for start, stop in zip(edges, [*edges[1:], len(target)], strict=True):
-        # Scaling is left out: trees do not see it.
+        # Trees need no scaled features.
         model = HistGradientBoostingRegressor(max_depth=20, random_state=0)
         model.fit(features[:start], target[:start])
         prediction[start:stop] = model.predict(features[start:stop])
@@ -119,7 +119,7 @@ def refitted(features: Floats, target: Floats, chunks: int = CHUNKS) -> Floats:
 
 
 def _codes(table: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Each stay's list of codes, cut to their category: three signs, four for ICD-9 E codes."""
+    """Each stay's list of codes, cut to their category: three characters, four for ICD-9 E codes."""
     table = table.dropna().drop_duplicates().sort_values(["subject_id", "hadm_id", "seq_num"])
     code, version = table["icd_code"].astype(str).str.strip(), table["icd_version"].astype(int)
     long = (version == 9) & code.str.startswith("E") & (name == "diagnoses")
@@ -169,10 +169,7 @@ COMMON = 50
 
 
 def code_columns(stays: pd.DataFrame) -> Floats:
-    """One row per stay, one column per common code of the person, and one each for all other codes.
-
-    A person's codes are those of all stays, also later ones, as in the paper.
-    """
+    """One row per stay: a column per common code of the person in any stay, and one each for all other codes."""
     diagnoses = _common(stays, "diagnoses", "procedures")
     procedures = [code for code in _common(stays, "procedures", "diagnoses") if code not in diagnoses]
     here = np.hstack([_indicators(stays, "diagnoses", diagnoses), _indicators(stays, "procedures", procedures)])
@@ -183,10 +180,7 @@ def code_columns(stays: pd.DataFrame) -> Floats:
 
 
 def _common(stays: pd.DataFrame, name: str, other: str) -> list[str]:
-    """The most frequent codes. A stay's codes count once per code of the other kind.
-
-    That is how the authors count: their table has one row per pair of the two kinds.
-    """
+    """The most frequent codes. As in the authors' table of pairs, a code counts once per code of the other kind."""
     counts: Counter[str] = Counter()
     for codes, pairs in zip(stays[name], stays[other], strict=True):
         for code in codes:

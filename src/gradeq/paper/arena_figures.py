@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import chain, permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -30,16 +30,16 @@ FIVE = (
     "gemini-1.5-pro-exp-0827",
     "llama-3.1-8b-instruct",
 )
-OTHER = "theirs: other battles"  # beside a number of the authors' that these games cannot meet
-SHUFFLED = "The release is shuffled and has no times, so the wobble of a rating is noise of the step, not drift."
+OTHER = "theirs: other battles"  # next to numbers of the authors that these games cannot equal
+SHUFFLED = "The release is shuffled and has no times, so ratings move by the noise of the step, not by drift."
 STAND_IN = "in place of the paper's battles of August 2024, which are not available"
 
 
 @dataclass(frozen=True, eq=False)
 class GameStream:
-    """Games in order: players a and b by index, y = 1 where b won; ``five`` players are drawn one by one.
+    """Games in order: players a and b by index, y = 1 where b won; the ``five`` players have lines of their own.
 
-    ``when`` is None where the order is arbitrary, and ``note`` says so.
+    If the order is arbitrary, ``when`` is None and ``note`` says so.
     """
 
     data: str
@@ -65,7 +65,7 @@ class GameStream:
 
 
 def streams(source: Source) -> dict[str, GameStream]:
-    """The paper's 50,000 battles, or else the 140k release and, as a second sheet, football."""
+    """The paper's 50,000 battles, or the 140k release and, on a second sheet, football."""
 
     def read() -> dict[str, GameStream]:
         if source.has(arena.PAPER):
@@ -79,10 +79,7 @@ def streams(source: Source) -> dict[str, GameStream]:
         rows = matches.winner != "draw"
         name = f"Men's football internationals since 1872, a at home and b away, draws left out, {STAND_IN}"
         home, away, won = matches.home[rows], matches.away[rows], matches.winner[rows] == "away"
-        return {
-            "": replace(release, note=SHUFFLED),
-            "football": _games(name, home, away, won, matches.date[rows]),
-        }  # fmt: skip
+        return {"": replace(release, note=SHUFFLED), "football": _games(name, home, away, won, matches.date[rows])}
 
     return source.once("games", read)
 
@@ -92,25 +89,24 @@ def _games(
 ) -> GameStream:
     names, codes = np.unique(np.concatenate((a, b)), return_inverse=True)
     players = tuple(str(name) for name in names)
-    if set(five) <= set(players) and five:
-        drawn = tuple(players.index(name) for name in five)
-    else:  # the five with most games
-        drawn = tuple(np.argsort(-np.bincount(codes), kind="stable")[:5].tolist())
+    drawn = np.argsort(-np.bincount(codes), kind="stable")[:5].tolist()  # those with most games
+    if five and set(five) <= set(players):
+        drawn = [players.index(name) for name in five]
     first, second = codes[: len(a)], codes[len(a) :]
     label = f"{data}; {len(a):,} games, {len(players)} players"
     y = b_won.astype(np.float64)
-    return GameStream(label, players, first, second, y, when, drawn, bool(five))
+    return GameStream(label, players, first, second, y, when, tuple(drawn), bool(five))
 
 
 WINDOW = 1000
-FEW = 10  # games before the first norm that is drawn
+FEW = 10  # games before the first drawn norm
 EARLY = 50  # averages and ratings are drawn after 1/EARLY of all games
 MIN_GAMES = 50  # a player's average is drawn after this many of its games
-GAP = np.timedelta64(2 * 365, "D")  # no line is drawn over more than this
+GAP = np.timedelta64(2 * 365, "D")  # lines break over longer gaps
 
 
 class Season(NamedTuple):
-    """One run over all games: chances of b, errors, log losses, ratings before the games ``at``, and at the end."""
+    """One run: chances of b, errors, log losses, ratings before the games ``at``, and final ratings."""
 
     chances: Floats
     errors: Floats
@@ -121,7 +117,7 @@ class Season(NamedTuple):
 
 
 def play(games: GameStream, step: float | Schedule | None, penalty: Penalty | None = None) -> Season:
-    """Elo as descent on the log loss of theta_b - theta_a; without a step all stay equal."""
+    """Elo as descent on the log loss of theta_b - theta_a; without a step all ratings stay 0."""
     n, m = len(games.y), len(games.players)
     every = max(1, n // 500)
     at = np.arange(0, n, every)
@@ -152,14 +148,14 @@ def bias_norm(games: GameStream, season: Season) -> tuple[Values, Floats]:
 
 
 def player_bias(games: GameStream, season: Season, player: int) -> tuple[Values, Floats]:
-    """Games of a player, and its mean predicted win chance less its win rate after each of them."""
+    """A player's games, and after each of them its mean predicted chance minus its win rate."""
     as_b, as_a = games.b == player, games.a == player
     steps = np.flatnonzero(as_a | as_b)
     return steps, running_mean(np.where(as_b, season.errors, -season.errors)[steps])
 
 
 def broken(x: Values, y: Floats) -> tuple[Values, Floats]:
-    """The points of a line, with a break wherever two dates are farther apart than GAP."""
+    """The points of a line, with a break between dates that are more than GAP apart."""
     if x.dtype.kind != "M":
         return x, y
     after = np.flatnonzero(np.diff(x) > GAP) + 1
@@ -169,7 +165,7 @@ def broken(x: Values, y: Floats) -> tuple[Values, Floats]:
 def elo_sheet(
     games: GameStream, seasons: Sequence[tuple[str, Season, plot.Look]], detail: tuple[str, Season]
 ) -> plot.Sheet:
-    """Three panels over all steps, and two over five players at the step of ``detail``."""
+    """Three panels with all steps, and two with five players at the step of ``detail``."""
 
     def line(steps: Values, y: Floats, label: str, look: plot.Look) -> plot.Line:
         some = plot.thinned(len(steps), most=400)
@@ -179,9 +175,7 @@ def elo_sheet(
     first = len(games.y) // EARLY
     drawn = np.arange(first, len(games.y))
     middle, truth = centred_mean(games.y, WINDOW)
-    rates: list[plot.Mark] = []
-    biases: list[plot.Mark] = []
-    losses: list[plot.Mark] = []
+    rates, biases, losses = [], [], []
     for label, season, look in seasons:
         chances = centred_mean(season.chances, WINDOW)[1]
         rates.append(replace(line(middle - 1, chances, label, look), quiet=True))
@@ -199,22 +193,17 @@ def elo_sheet(
         enough = (steps >= first) & (np.arange(len(steps)) >= MIN_GAMES)
         players.append(line(steps[enough], np.abs(bias)[enough], name, look))
     since = f"from game {first + 1:,} on"
+    time = games.time_axis
+    norm = plot.Panel("Norm of bias so far", "games", "largest |mean of z(p − y)|", biases, legend="lower left")
+    title = f"Bias of each player so far, {label}, {since}, after {MIN_GAMES} games of its own"
+    single = plot.Panel(title, time, "|mean chance − win rate|", players, legend="", cells=(2, 0, 1, 3))
     panels = [
-        plot.Panel(f"Mean of {WINDOW:,} around each game", games.time_axis, "chance that b wins", rates),
-        plot.Panel(
-            "Norm of bias so far", "games", "largest |mean of z(p − y)|", biases,
-            x_scale="log", y_scale="log", legend="lower left",
-        ),
-        plot.Panel(f"Average log loss so far, {since}", games.time_axis, "log loss", losses, legend=""),
-        plot.Panel(
-            f"Ratings, {label}, {since}", games.time_axis, "θ, log-odds", ratings,
-            legend="outside", cells=(1, 0, 1, 3),
-        ),
-        plot.Panel(
-            f"Bias of each player so far, {label}, {since}, after {MIN_GAMES} games of its own", games.time_axis,
-            "|mean chance − win rate|", players, y_limits=(0.0, None), legend="", cells=(2, 0, 1, 3),
-        ),
-    ]  # fmt: skip
+        plot.Panel(f"Mean of {WINDOW:,} around each game", time, "chance that b wins", rates),
+        replace(norm, x_scale="log", y_scale="log"),
+        plot.Panel(f"Average log loss so far, {since}", time, "log loss", losses, legend=""),
+        plot.Panel(f"Ratings, {label}, {since}", time, "θ, log-odds", ratings, legend="outside", cells=(1, 0, 1, 3)),
+        replace(single, y_limits=(0.0, None)),
+    ]
     return plot.Sheet(panels, (3, 3), (13.5, 9.6))
 
 
@@ -223,24 +212,23 @@ CONSTANT = {f"η = {step:g}": step or None for step in STEPS}
 FIRST = 0.5  # the paper's eta_1; the authors have 1 on half the loss
 RATES_OF_DECAY = (0.0, 0.4, 0.5, 0.6)
 DETAIL = 2  # the step whose ratings are drawn
-VISIBLE = 0.02  # a player's bias in win rate that is worth a sentence
+VISIBLE = 0.02  # smallest bias in win rate that is worth a sentence
 STRENGTH = 0.002  # of the lasso on the paper's loss; the authors have 0.001 on half of it
 Outcome = tuple[list[Number], plot.Sheet, str]  # of one stream of games
 
 
 class Published(NamedTuple):
-    """The authors' norm of bias and loss at the end of each curve, on half the paper's scale; ratings of the five."""
+    """The authors' last norms of bias and losses, on half the paper's scale, and the ratings of the five."""
 
     ends: tuple[tuple[float, float], ...]
     ratings: tuple[float, ...]
 
 
 def _by_stream(source: Source, run: Callable[[str, GameStream], Outcome]) -> Result:
-    found = {suffix: run(suffix, games) for suffix, games in streams(source).items()}
-    numbers, sheets, texts = zip(*found.values(), strict=True)
-    data = ". ".join(games.data for games in streams(source).values())
-    joined = tuple(number for part in numbers for number in part)
-    return Result(" ".join(texts), joined, dict(zip(found, sheets, strict=True)), data)
+    games = streams(source)
+    numbers, sheets, texts = zip(*(run(suffix, stream) for suffix, stream in games.items()), strict=True)
+    data = ". ".join(stream.data for stream in games.values())
+    return Result(" ".join(texts), tuple(chain(*numbers)), dict(zip(games, sheets, strict=True)), data)
 
 
 def _rating_figure(
@@ -252,7 +240,7 @@ def _rating_figure(
     penalty: Penalty | None = None,
     note: str = "",
 ) -> Result:
-    """Games played with each of the steps, given by name; ``text`` says what was found."""
+    """Ratings with each of the named steps; ``text`` describes them."""
 
     def run(suffix: str, games: GameStream) -> Outcome:
         seasons = [play(games, step, penalty) for step in steps.values()]
@@ -269,16 +257,15 @@ def _numbers(
 ) -> list[Number]:
     """Norm of bias and loss of every season, then ratings and bias of the five players."""
     numbers = []
-    # The authors' averages miss the last game and count a zero; other battles cannot agree at all.
+    # The authors' averages omit the last game and count a zero; other battles cannot agree at all.
     near, other = (1e-4, "") if games.is_paper else (math.inf, f" ({OTHER})")
     for name, season, ends in zip(names, seasons, authors.ends, strict=True):
         ours = _final_norm(games, season), float(season.losses.mean())
         for what, value, theirs in zip(("norm of bias", "log loss"), ours, ends, strict=True):
-            numbers.append(
-                Number(f"{what}, {name}, {suffix}", value)
-                if suffix
-                else Number(f"{what}, {name}{other}", value, theirs, 2 * theirs, near)
-            )
+            if suffix:
+                numbers.append(Number(f"{what}, {name}, {suffix}", value))
+            else:
+                numbers.append(Number(f"{what}, {name}{other}", value, theirs, 2 * theirs, near))
     known = dict(zip(FIVE, authors.ratings, strict=True)) if games.is_paper else {}
     for player, bias in zip(games.five, _final_biases(games, seasons[DETAIL]), strict=True):
         name, rating = games.players[player], known.get(games.players[player])
@@ -292,7 +279,6 @@ def _final_norm(games: GameStream, season: Season) -> float:
 
 
 def _final_biases(games: GameStream, season: Season) -> list[float]:
-    """The bias of each of the five players after the last game."""
     return [float(player_bias(games, season, player)[1][-1]) for player in games.five]
 
 
@@ -308,15 +294,15 @@ def arena_elo(source: Source) -> Result:
         counts = [int(((games.a == p) | (games.b == p)).sum()) for p in games.five]
         radius = elo_radius(len(games.players), step, step * len(games.y))
         bound = max(elo_player_bias(0.0, radius, step, count) for count in counts)
-        home = (
-            f" The seat is not a player, so its advantage stays: b wins {100 * games.y.mean():.1f} % of the "
-            f"games, predicted are {100 * season.chances.mean():.1f} %."
-            if abs(float(season.errors.mean())) > 0.02
-            else ""
+        found = (
+            f"at η = {step:g} none of the five players is off by more than {worst:.4f} in win rate (proven: "
+            f"{bound:.3f}), at a log loss of {season.losses.mean():.4f} (all equal: {math.log(2):.4f})."
         )
+        if abs(float(season.errors.mean())) <= VISIBLE:
+            return found
         return (
-            f"at η = {step:g} no player of the five is off by more than {worst:.4f} in win rate (proven: "
-            f"{bound:.3f}), at a log loss of {season.losses.mean():.4f} (all equal: {math.log(2):.4f}).{home}"
+            f"{found} The seat is not a player, so its advantage remains: b wins {100 * games.y.mean():.1f} % of the "
+            f"games, the predicted share is {100 * season.chances.mean():.1f} %."
         )
 
     return _rating_figure(source, CONSTANT, plot.RATES, authors, text)
@@ -333,16 +319,16 @@ def arena_decaying(source: Source) -> Result:
         norms = ", ".join(f"{_final_norm(games, season):.5f}" for season in seasons)
         losses = ", ".join(f"{season.losses.mean():.4f}" for season in seasons)
         finals, quick = ([abs(b) for b in _final_biases(games, seasons[k])] for k in (DETAIL, 0))
-        found = (
+        ends = (
             f"norm of bias {norms} and log loss {losses} for α = 0, 0.4, 0.5, 0.6. "
             f"At α = {decay:g} the five players are off by {min(finals):.3f} to {max(finals):.3f} in win rate "
             f"at the end, with the constant step by at most {max(quick):.3f}"
         )
         if max(finals) < VISIBLE:
-            return f"{found}."
-        return (  # the norm over all games does not show it
-            f"{found}: the bias of a player has not gone to zero here, for steps that have fallen to "
-            f"{FIRST * len(games.y) ** -decay:.4f} move ratings slowly. The norm is small all the same: it divides "
+            return f"{ends}."
+        return (
+            f"{ends}: the bias of a player has not gone to zero here, because steps that have fallen to "
+            f"{FIRST * len(games.y) ** -decay:.4f} move ratings slowly. The norm is still small, because it divides "
             "by all games, not by the player's."
         )
 
@@ -359,15 +345,15 @@ def arena_lasso(source: Source) -> Result:
     def text(games: GameStream, seasons: list[Season]) -> str:
         first, second, third = (_final_norm(games, season) for season in seasons[1:])
         return (
-            f"the norm of the average gradient ends at {first:.4f}, {second:.4f} and {third:.4f} at "
-            f"the three steps: with the larger ones it settles near λ = {STRENGTH:g}, the price of the penalty."
+            f"the norm of the average gradient ends at {first:.4f}, {second:.4f} and {third:.4f} at the three steps; "
+            f"with the larger steps it settles near λ = {STRENGTH:g}, the price of the penalty."
         )
 
     note = f", λ = {STRENGTH:g}"
     return _rating_figure(source, CONSTANT, plot.RATES, authors, text, Lasso(STRENGTH), note)
 
 
-# The published cells, in the order of FIVE: how often the row was preferred to the column.
+# The published shares, in the order of FIVE: how often the row was preferred to the column.
 PUBLISHED_WINS = (
     (None, 0.52, 0.49, 0.38, 0.69),
     (0.48, None, 0.45, 0.41, 0.62),

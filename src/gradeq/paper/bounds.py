@@ -1,10 +1,12 @@
-"""The proven bounds against their worst sequences, result by result; ladders of players; limits of delay."""
+"""Every proven bound against its worst sequence; the growth of Elo ratings; how large a step late labels allow."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,26 +23,27 @@ from gradeq.numerics import LAMBERT_W, sigmoid
 from gradeq.paper import plot
 from gradeq.paper.experiment import Number, Result, Source
 from gradeq.paper.panels import running_mean
-from gradeq.paper.plot import Floats, Values
+from gradeq.paper.plot import Floats, Ints
 from gradeq.penalties import Lasso, Ridge
 from gradeq.schedules import Power
 from gradeq.theory import average_from_radius, feature_average, squared_radius
 
 ETA, ROUNDS, MANY = 0.1, 3000, 20_000
 SLACK = 1e-9  # rounding
-FLOOR = 1e-4  # a run below it is drawn there: a logarithmic axis has no zero
+FLOOR = 1e-4  # smaller values are drawn here: a logarithmic axis has no zero
 LEVEL = 0.9
 COVERAGE = "|coverage − 0.9|"
 STRENGTH = 0.02  # of a penalty
-# A player sees theta and the round, and chooses the row (None: one parameter) and the label.
-Player = Callable[[Floats, int], tuple[Floats | None, float]]
+# Sees theta and the round; chooses the row (None: one parameter) and the label.
+Adversary = Callable[[Floats, int], tuple[Floats | None, float]]
+Bound = Callable[[int], float]  # of the number of rounds
 
 
 class Trial(NamedTuple):
-    """The size of the average gradient after ``at`` rounds, its proven bound, and further lines for the panel."""
+    """The size of the average gradient after ``at`` rounds, its proven bound, and other lines of the panel."""
 
     title: str
-    at: Values
+    at: Ints
     run: Floats
     bound: Floats
     unit: str
@@ -48,44 +51,38 @@ class Trial(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The nearest that the run comes to its bound; never above 1."""
+        """How close the run comes to its bound: at most 1."""
         return float((self.run / self.bound).max())
 
     @property
     def panel(self) -> plot.Panel:
-        """Run and bound on logarithmic axes; a run below the floor is drawn there, as the unit says."""
-        low = self.run.min() < FLOOR
-        marks: list[plot.Mark] = [
-            plot.Line(self.at, np.maximum(self.run, FLOOR) if low else self.run, "run", plot.AFTER),
-            plot.Line(self.at, self.bound, "bound", plot.BOUND),
-            *self.more,
-        ]
-        unit = f"{self.unit}, at least {FLOOR:g}" if low else self.unit
+        run = plot.Line(self.at, np.maximum(self.run, FLOOR), "run", plot.AFTER)
+        marks = [run, plot.Line(self.at, self.bound, "bound", plot.BOUND), *self.more]
+        unit = f"{self.unit}, at least {FLOOR:g}" if self.run.min() < FLOOR else self.unit
         return plot.Panel(self.title, "rounds T", unit, marks, x_scale="log", y_scale="log")
 
 
 def trial(
     title: str,
     run: Floats,
-    bound: Callable[[int], float],
+    bound: Bound,
     unit: str = "|average gradient|",
     beside: Mapping[str, Floats] | None = None,
     look: plot.Look = plot.BEFORE,
 ) -> Trial:
-    """What a run has after each round, against its bound; ``beside`` has further lines by label."""
+    """A run against its bound, round by round; ``beside`` holds other lines by label."""
     at = plot.thinned(len(run), log=True, most=80) + 1
     more = tuple(plot.Line(at, values[at - 1], label, look) for label, values in (beside or {}).items())
     return Trial(title, at, run[at - 1], np.array([bound(t) for t in at.tolist()]), unit, more)
 
 
-def descend(learner: Learner, player: Player, rounds: int = ROUNDS, start: int = 1, normal: bool = False) -> Floats:
-    """The norm of the average gradient after each round, of gradient plus normal part where a set constrains.
-
-    Every label is known before the next row.
-    """
+def descend(
+    learner: Learner, adversary: Adversary, rounds: int = ROUNDS, start: int = 1, normal: bool = False
+) -> Floats:
+    """The norm of the average gradient (plus normal part) after each round; every label is known at once."""
     state, path = learner.start(start), []
     for t in range(1, rounds + 1):
-        row, y = player(state.theta, t)
+        row, y = adversary(state.theta, t)
         state, ticket = learner.ticket(state, row)
         state = learner.update(state, ticket, y)
         path.append(_size(state, normal))
@@ -96,21 +93,25 @@ def _size(state: LearnerState, normal: bool = False) -> float:
     return float(np.linalg.norm(state.gradients + (state.normals if normal else 0.0)) / state.n)
 
 
-def constant(y: float) -> Player:
+def within(radius: float, eta: float = ETA) -> Bound:
+    return lambda t: average_from_radius(0.0, radius, eta, t)
+
+
+def constant(y: float) -> Adversary:
     return lambda theta, t: (None, y)
 
 
-def spiral(y: float, margin: float, c: float = 1.0) -> Player:
-    """Rows of norm c in the plane with this margin, the rest at right angles to theta: the norm grows most."""
+def spiral(y: float, margin: float) -> Adversary:
+    """Unit rows in the plane with this margin, otherwise at right angles to theta: its norm grows most."""
 
     def play(theta: Floats, t: int) -> tuple[Floats, float]:
         length = float(np.linalg.norm(theta))
-        if length * c <= abs(margin):
-            return np.array([c, 0.0]) if t == 1 or length == 0.0 else c * theta / length, y
-        along = margin / (c * length)
+        if length <= abs(margin):
+            return np.array([1.0, 0.0]) if t == 1 or length == 0.0 else theta / length, y
+        along = margin / length
         across = math.sqrt(1.0 - along * along)
         turned = np.array([-theta[1], theta[0]])
-        return c * (along * theta + across * turned) / length, y
+        return (along * theta + across * turned) / length, y
 
     return play
 
@@ -122,24 +123,23 @@ SQUARED_SPIRAL = spiral(1.0, (1.0 - ETA) / (2.0 - ETA))
 
 
 def result(*trials: Trial, columns: int = 4) -> Result:
-    """One panel per trial, and how near each run comes to its bound."""
     rows = math.ceil(len(trials) / columns)
     panels = [trial.panel for trial in trials]
     sheet = plot.Sheet(panels, (rows, columns), (3.7 * columns, 3.1 * rows))
     numbers = tuple(Number(f"{trial.title}: run / bound", trial.ratio) for trial in trials)
-    near = [trial for trial in trials if trial.ratio > 0.9]
-    far = min(trials, key=lambda trial: trial.ratio)
+    near = sum(trial.ratio > 0.9 for trial in trials)
+    loosest = min(trials, key=lambda trial: trial.ratio)
     above = [trial.title for trial in trials if trial.ratio > 1.0 + SLACK]
-    first = f"ABOVE THEIR BOUND: {', '.join(above)}." if above else "No run exceeds its bound."
+    verdict = f"ABOVE THEIR BOUND: {', '.join(above)}." if above else "No run exceeds its bound."
     text = (
-        f"{first} {len(near)} of {len(trials)} come within a tenth of it at some horizon; the loosest "
-        f"here is {far.title} ({far.ratio:.2f} of its bound)."
+        f"{verdict} {near} of {len(trials)} come within a tenth of it at some horizon; the loosest is "
+        f"{loosest.title} ({loosest.ratio:.2f} of its bound)."
     )
     return Result(text, numbers, {"": sheet})
 
 
 def bounds_one(source: Source) -> Result:
-    """One parameter: labels at the end of their range push theta to the edge of its own."""
+    """One parameter: labels at the end of their range push theta to the end of its range."""
     one, jump, counts = Learner(Squared(), ETA), 1.5, (0.05, 5.0)
     radius, wide, first = (squared_radius(0.0, 1.0, eta) for eta in (ETA, jump, 1.0))
     printed = [theory.squared_bias_printed(0.0, 1.0, 0.5, ETA, n) for n in range(1, ROUNDS + 1)]
@@ -147,7 +147,7 @@ def bounds_one(source: Source) -> Result:
     soft = theory.logistic_soft_radius(0.0, 1.0, gap, ETA)
     soft_printed = np.asarray((ETA + math.log(1.0 / (2.0 * gap))) / (ETA * np.arange(1, MANY + 1)))
     poisson = theory.exponential_range(0.0, *counts, 1.0, counts[1], ETA, ETA * ROUNDS)
-    # A group with one row in twenty, judged by its own count.
+    # A group with one row in twenty; its bound depends on its own count.
     rare = (np.arange(60_000) % 20 == 0).astype(np.int64)
     labels = np.where(rare == 1, 1.0, -1.0)
     errors = (one.run(one.start(2), rare, labels).served - labels)[rare == 1]
@@ -157,13 +157,13 @@ def bounds_one(source: Source) -> Result:
             lambda t: theory.quantile_coverage_gap(0.0, -1.0, 1.0, LEVEL, ETA, t), COVERAGE,
         ),
         trial(
-            "3.2 squared error", descend(one, constant(1.0)), lambda t: average_from_radius(0.0, radius, ETA, t),
+            "3.2 squared error", descend(one, constant(1.0)), within(radius),
             beside={"printed, δ = 1/2": np.array(printed)}, look=plot.PRINTED,
         ),
         trial(  # theta jumps from side to side, the labels with it
             "3.2 squared error, η = 1.5",
             descend(Learner(Squared(), jump), lambda u, t: (None, 1.0 if u[0] <= 0.0 else -1.0), 300),
-            lambda t: average_from_radius(0.0, wide, jump, t),
+            within(wide, jump),
         ),
         trial(  # also result 1.2: labels change sides after ever longer stretches
             "3.2 decaying, α = 1/2",
@@ -174,33 +174,27 @@ def bounds_one(source: Source) -> Result:
             lambda t: theory.average_with_power_steps(first, 1.0, 0.5, t),
         ),
         trial(
-            "3.3 logistic, ε = 0.01", _growth(1.0 - gap), lambda t: average_from_radius(0.0, soft, ETA, t),
+            "3.3 logistic, ε = 0.01", _growth(1.0 - gap), within(soft),
             beside={"printed": soft_printed}, look=plot.PRINTED,
         ),
         trial(  # every label is 1, and theta grows like log T
             "3.4 logistic, hard labels", _growth(1.0),
             lambda t: theory.logistic_hard_radius(0.0, 1.0, ETA, ETA * t) / (ETA * t),
         ),
-        trial(
-            "3.5 Poisson", descend(Learner(Poisson(), ETA), constant(counts[0])),
-            lambda t: average_from_radius(0.0, poisson.radius(0.0), ETA, t),
-        ),
-        trial(
-            "4 disjoint groups, the rare one", np.abs(np.cumsum(errors)) / np.arange(1, len(errors) + 1),
-            lambda t: average_from_radius(0.0, radius, ETA, t), "|bias| in the group",
-        ),
+        trial("3.5 Poisson", descend(Learner(Poisson(), ETA), constant(counts[0])), within(poisson.radius(0.0))),
+        trial("4 disjoint groups, the rare one", np.abs(running_mean(errors)), within(radius), "|bias| in the group"),
     )  # fmt: skip
 
 
 def _growth(label: float) -> Floats:
     """theta over eta T on the logistic loss, for many equal labels."""
     learner = Learner(Logistic(), ETA)
-    found = learner.run(learner.start(), None, np.full(MANY, label))
-    return np.asarray(np.append(found.served[1:], found.state.theta) / (ETA * np.arange(1, MANY + 1)))
+    run = learner.run(learner.start(), None, np.full(MANY, label))
+    return np.asarray(np.append(run.served[1:], run.state.theta) / (ETA * np.arange(1, MANY + 1)))
 
 
 def bounds_many(source: Source) -> Result:
-    """Rows are chosen so that theta is pushed outward as hard as the loss allows."""
+    """Rows push theta outward as hard as the loss allows."""
     radius = theory.ridge_radius(0.0, 1.0, 1.0, STRENGTH, ETA)
     box = Learner(Squared(), ETA, geometry=Box(-0.5, 0.5))
     inside = theory.radius_1d(0.0, 0.5, 1.5, ETA)
@@ -253,7 +247,7 @@ def _floored() -> Trial:
 
 
 def _ensemble() -> Trial:
-    """Result 7.5: labels just above the ensemble hold its coverage off the level; a final tracker restores it."""
+    """Result 7.5: labels just above the ensemble ruin its coverage; a final tracker restores it."""
     etas, final = (0.05, 0.0501), 0.05
     plain = QuantileEnsemble(LEVEL, etas, 0.01, final_eta=None)
     tracked = QuantileEnsemble(LEVEL, etas, 0.01, final_eta=final, link="linear")
@@ -273,11 +267,11 @@ def _ensemble() -> Trial:
 
 
 def bounds_more(source: Source) -> Result:
-    """Each adversary uses what the extension allows it: delay, silence, a wider range."""
+    """Each adversary uses what the extension allows: late labels, missing ones, a wider range."""
     reach = np.sqrt(np.arange(1, ROUNDS + 1)) / 10.0  # the range of labels grows like sqrt(t)
     lows, highs, etas = (-reach).tolist(), reach.tolist(), [ETA] * ROUNDS
     games = np.arange(1, MANY)
-    # The plain sum of steps, projected onto what is >= 0 when it is served; labels of either sign.
+    # The sum of steps, projected onto the nonnegative numbers only to serve.
     lazy = Learner(Quantile(0.5), ETA, geometry=NonNegative(), lazy=True)
     return result(
         _late_quantile(),
@@ -302,45 +296,55 @@ def bounds_more(source: Source) -> Result:
     )  # fmt: skip
 
 
-def _late_quantile() -> Trial:
-    """Result 8.1: every label is 1 and comes 20 rounds late, so that theta overshoots by what is open."""
-    delay, waiting, path = 20, list[Ticket](), []
-    learner = Learner(Quantile(LEVEL), ETA)
-    state = learner.start()
-    for _ in range(ROUNDS):
+def with_delay(learner: Learner, state: LearnerState, y: float, delay: int, rounds: int) -> Iterator[LearnerState]:
+    """The state after each round, if every label is y and comes ``delay`` rounds late."""
+    waiting = deque[Ticket]()
+    for _ in range(rounds):
         state, ticket = learner.ticket(state)
         waiting.append(ticket)
         if len(waiting) > delay:
-            state = learner.update(state, waiting.pop(0), 1.0)
-            path.append(_size(state))
+            state = learner.update(state, waiting.popleft(), y)
+        yield state
+
+
+def with_release(learner: Learner, state: LearnerState, y: float, late: int, prompt: int) -> Iterator[LearnerState]:
+    """The state after each label y: ``late`` tickets wait until ``prompt`` others have been labelled at once."""
+    waiting = []
+    for _ in range(late):
+        state, ticket = learner.ticket(state)
+        waiting.append(ticket)
+    for _ in range(prompt):
+        state, ticket = learner.ticket(state)
+        state = learner.update(state, ticket, y)
+        yield state
+    for ticket in waiting:
+        state = learner.update(state, ticket, y)
+        yield state
+
+
+def _late_quantile() -> Trial:
+    """Result 8.1: every label is 1 and comes 20 rounds late, so theta overshoots by the open steps."""
+    delay, learner = 20, Learner(Quantile(LEVEL), ETA)
+    states = with_delay(learner, learner.start(), 1.0, delay, ROUNDS)
+    path = np.array([_size(state) for state in states if state.n])
     radius = theory.late_quantile_range(0.0, -1.0, 1.0, LEVEL, (delay + 1) * ETA).radius(0.0)
-    return trial("8.1 late labels, quantile", np.array(path), lambda t: radius / (ETA * t), COVERAGE)
+    return trial("8.1 late labels, quantile", path, within(radius), COVERAGE)
 
 
 def _late_squared() -> Trial:
-    """Results 8.1 and A1: five tickets are held back while the others flow, then released together."""
-    late, b, sign, path = 5, 1.0, 1.0, list[float]()
-    learner = Learner(Squared(), ETA)
-    state = learner.start()
-    while len(path) < ROUNDS:
-        waiting = []
-        for _ in range(late):
-            state, ticket = learner.ticket(state)
-            waiting.append(ticket)
-        for _ in range(80):
-            state, ticket = learner.ticket(state)
-            state = learner.update(state, ticket, sign * b)
-            path.append(_size(state))
-        for ticket in waiting:  # served when theta was on the other side
-            state = learner.update(state, ticket, sign * b)
-            path.append(_size(state))
-        sign = -sign
-    radius = theory.late_squared_radius(0.0, b, (late + 1) * ETA, late * ETA)
-    return trial("8.1 late labels, squared", np.array(path[:ROUNDS]), lambda t: radius / (ETA * t))
+    """Results 8.1 and A1: tickets are released when theta has moved to the other side."""
+    late, y, learner = 5, 1.0, Learner(Squared(), ETA)
+    states = [learner.start()]
+    while len(states) <= ROUNDS:
+        states += with_release(learner, states[-1], y, late, 80)
+        y = -y
+    path = np.array([_size(state) for state in states[1 : ROUNDS + 1]])
+    radius = theory.late_squared_radius(0.0, 1.0, (late + 1) * ETA, late * ETA)
+    return trial("8.1 late labels, squared", path, within(radius))
 
 
 def _missing() -> Trial:
-    """Result 8.2: labels of 1 arrive, labels of -1 do not: the promise is about what arrived."""
+    """Result 8.2: labels of 1 arrive, labels of -1 do not. The bound is on the rows whose label arrived."""
     arrived = np.arange(ROUNDS) % 2 == 0
     labels = np.where(arrived, 1.0, -1.0)
     learner = Learner(Squared(), ETA)
@@ -354,7 +358,7 @@ def _missing() -> Trial:
 
 
 def _two_sided() -> Trial:
-    """Result 8.4: an interval of two trackers; labels first high, then low, so that both ends run late."""
+    """Result 8.4: an interval of two trackers; labels are first high, then low, so both ends lag behind."""
     level = 0.95
     labels = np.where(np.arange(ROUNDS) < 12, 1.0, -1.0)
     learner = Learner(Quantile(level), ETA)
@@ -371,7 +375,7 @@ def _two_sided() -> Trial:
 
 
 def _levels() -> Trial:
-    """Result 8.6: three levels that never cross; the worst of them."""
+    """Result 8.6: the worst of three levels that never cross."""
     wanted, labels = (0.1, 0.5, 0.9), np.ones(ROUNDS)
     tracker = MultiQuantileTracker(wanted, ETA, link="linear")
     served = np.asarray(tracker.run(np.zeros(ROUNDS), labels).served)
@@ -382,7 +386,7 @@ def _levels() -> Trial:
         return trial(f"8.6 three levels, τ = {level:g}", gap, lambda t: top / t, "|coverage − τ|")
 
     tops = [where.radius(0.0) / ETA for where in ranges]
-    return max(map(each, wanted, gaps.T, tops), key=lambda found: found.ratio)
+    return max(map(each, wanted, gaps.T, tops), key=lambda one: one.ratio)
 
 
 GAMES = 60_000
@@ -390,10 +394,7 @@ PLAYERS = (2, 4, 6)
 
 
 def ladder(players: int, rounds: int = GAMES) -> Floats:
-    """The largest centred rating before every game, when neighbours meet where they are nearest and the better wins.
-
-    Plain scalar steps of the Elo update: each game is chosen by the ratings that it will move.
-    """
+    """The largest rating before every game, if the two closest neighbours play and the better one wins."""
     theta = [0.0] * players
     tops = np.empty(rounds)
     for t in range(rounds):
@@ -406,7 +407,6 @@ def ladder(players: int, rounds: int = GAMES) -> Floats:
 
 
 def elo_growth(source: Source) -> Result:
-    """Growth per decade of games, run and bound."""
     at = plot.thinned(GAMES, log=True, most=120)[10:]
     marks, biases, numbers = [], [], []
     for players, look in zip(PLAYERS, plot.SERIES, strict=False):
@@ -429,14 +429,13 @@ def elo_growth(source: Source) -> Result:
             "Largest |Σ z(p − y)| / T", "games T", "", biases, x_scale="log", y_scale="log", legend=""
         ),
     ]  # fmt: skip
-    found = (
-        "The largest rating of a ladder of players grows by "
-        + ", ".join(f"{numbers[3 * k].ours:.2f}" for k in range(3))
-        + " while the games grow tenfold, for 2, 4 and 6 players, against (M − 1)/2 · ln 10 = "
-        + ", ".join(f"{numbers[3 * k + 1].ours:.2f}" for k in range(3))
-        + ": ratings are not bounded, and log T is the right rate. The bias of a player still falls like log T / T."
+    growths, rates = (", ".join(f"{number.ours:.2f}" for number in numbers[k::3]) for k in (0, 1))
+    text = (
+        f"The largest rating of a ladder of players grows by {growths} while the games grow tenfold, for 2, 4 and 6 "
+        f"players, against (M − 1)/2 · ln 10 = {rates}: ratings are not bounded, and log T is the right rate. The "
+        "bias of a player still falls like log T / T."
     )
-    return Result(found, tuple(numbers), {"": plot.Sheet(panels, (1, 2), (11.0, 4.0))})
+    return Result(text, tuple(numbers), {"": plot.Sheet(panels, (1, 2), (11.0, 4.0))})
 
 
 DELAYS = (0, 1, 2, 3, 5, 10, 20)
@@ -444,39 +443,24 @@ SHOWN = 5
 
 
 def constant_delay(eta: float, delay: int, rounds: int) -> Floats:
-    """|theta| when every label (all are 0) comes ``delay`` rounds late, from theta_1 = 1."""
+    """|theta| from theta_1 = 1, if every label is 0 and comes ``delay`` rounds late."""
     learner = Learner(Squared(), eta)
-    state, waiting, path = learner.start([1.0]), list[Ticket](), []
-    for _ in range(rounds):
-        path.append(abs(float(state.theta[0])))
-        state, ticket = learner.ticket(state)
-        waiting.append(ticket)
-        if len(waiting) > delay:
-            state = learner.update(state, waiting.pop(0), 0.0)
-    return np.array(path)
+    start = learner.start([1.0])
+    return np.array([abs(state.theta[0]) for state in (start, *with_delay(learner, start, 0.0, delay, rounds - 1))])
 
 
 def hold_and_release(mass: float, late: int, cycles: int) -> Floats:
-    """|theta| after each half cycle: ``late`` tickets wait while others bring theta to zero, then all come."""
-    eta = mass / late
-    learner = Learner(Squared(), eta)
-    state, path = learner.start([1.0]), [1.0]
+    """|theta| after each cycle: ``late`` tickets wait while others bring theta to zero, then follow."""
+    learner = Learner(Squared(), mass / late)
+    states = [learner.start([1.0])]
     for _ in range(cycles):
-        waiting = []
-        for _ in range(late):
-            state, ticket = learner.ticket(state)
-            waiting.append(ticket)
-        for _ in range(math.ceil(8.0 / eta)):  # meanwhile the others flow, each posted at once
-            state, ticket = learner.ticket(state)
-            state = learner.update(state, ticket, 0.0)
-        for ticket in waiting:
-            state = learner.update(state, ticket, 0.0)
-        path.append(abs(float(state.theta[0])))
-    return np.array(path)
+        *_, last = with_release(learner, states[-1], 0.0, late, math.ceil(8.0 * late / mass))
+        states.append(last)
+    return np.array([abs(state.theta[0]) for state in states])
 
 
 def largest_stable_step(delay: int) -> float:
-    """The step at which a long run with this delay neither grows nor shrinks, by bisection."""
+    """The step at which a long run with this delay neither grows nor shrinks."""
     low, high, rounds = 0.0, 2.5, 60 * (2 * delay + 1)
     for _ in range(14):
         middle = 0.5 * (low + high)
@@ -487,13 +471,12 @@ def largest_stable_step(delay: int) -> float:
 
 
 def delay_limits(source: Source) -> Result:
-    """Both limits, measured and proven."""
     delays = np.array(DELAYS)
     limits = np.array([theory.fifo_step_limit(delay) for delay in DELAYS])
     measured = np.array([largest_stable_step(delay) for delay in DELAYS])
     numbers = [
-        Number(f"largest stable step, delay {delay}", float(found), None, float(limit), 0.02)
-        for delay, found, limit in zip(DELAYS, measured, limits, strict=True)
+        Number(f"largest stable step, delay {delay}", float(step), None, float(limit), 0.02)
+        for delay, step, limit in zip(DELAYS, measured, limits, strict=True)
     ]
     limit = theory.fifo_step_limit(SHOWN)
     rounds = np.arange(400) + 1
@@ -510,25 +493,21 @@ def delay_limits(source: Source) -> Result:
         Number(f"|θ| after 12 releases, {line.label}", float(line.y[-1]), None, mass**12, 0.01)
         for line, mass in zip(released, (0.9, 1.0, 1.1), strict=True)
     ]
+    steps = [
+        plot.Line(delays, limits, "2 sin(π / (2(2D + 1)))", plot.BOUND),
+        plot.Line(delays, measured, "measured", replace(plot.AFTER, dash="none", marker="o")),
+    ]
+    ticks, cycled = (DELAYS, tuple(map(str, DELAYS))), [plot.Level(1.0), *released]
+    growing = partial(plot.Panel, y="|θ|", y_scale="log", legend="upper left")
     panels = [
-        plot.Panel(
-            "Constant delay D: limit of the step", "delay D", "η",
-            [
-                plot.Line(delays, limits, "2 sin(π / (2(2D + 1)))", plot.BOUND),
-                plot.Line(delays, measured, "measured", replace(plot.AFTER, dash="none", marker="o")),
-            ],
-            y_scale="log", ticks=(DELAYS, tuple(str(delay) for delay in DELAYS)),
-        ),
-        plot.Panel(f"Constant delay {SHOWN}", "rounds", "|θ|", runs, y_scale="log", legend="upper left"),
-        plot.Panel(
-            "Labels held back, then released", "releases", "|θ|", [plot.Level(1.0), *released],
-            y_scale="log", legend="upper left",
-        ),
-    ]  # fmt: skip
-    found = (
+        plot.Panel("Constant delay D: limit of the step", "delay D", "η", steps, y_scale="log", ticks=ticks),
+        growing(f"Constant delay {SHOWN}", "rounds", marks=runs),
+        growing("Labels held back, then released", "releases", marks=cycled),
+    ]
+    ends = [f"{line.y[-1]:.3f}" for line in released]
+    text = (
         f"With a constant delay the limit is 2 sin(π/(2(2D + 1))): measured {measured[4]:.4f} for D = 5, formula "
-        f"{limits[4]:.4f}. When labels may be held back at will, |θ| is multiplied by the open step mass at each "
-        f"release: {released[0].y[-1]:.3f}, {released[1].y[-1]:.3f} and {released[2].y[-1]:.3f} after twelve, so "
-        "mass below 1 is safe and mass above 1 is not."
+        f"{limits[4]:.4f}. If labels may come in any order, |θ| can be multiplied by the open step mass at each "
+        f"release: {ends[0]}, {ends[1]} and {ends[2]} after twelve, so mass below 1 is safe and mass above 1 is not."
     )
-    return Result(found, tuple(numbers), {"": plot.Sheet(panels, (1, 3), (13.5, 3.6))})
+    return Result(text, tuple(numbers), {"": plot.Sheet(panels, (1, 3), (13.5, 3.6))})

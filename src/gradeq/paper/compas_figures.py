@@ -32,7 +32,7 @@ from gradeq.paper.plot import Floats, Ints
 from gradeq.schedules import Power
 from gradeq.theory import feature_average, logistic_growth
 
-STABLE = 1.5e-2  # largest effect of the order of equal dates on a final theta (authors' note: 1.4e-2, decaying)
+STABLE = 1.5e-2  # largest effect of the order of equal dates on the last theta (authors' note: 1.4e-2, decaying)
 
 # Every figure draws each race and sex in the same style.
 RACE_LOOKS = dict(zip(compas.RACES, (plot.SERIES[0], plot.SERIES[1], plot.SERIES[3]), strict=True))
@@ -40,9 +40,11 @@ SEX_LOOKS = {"Female": plot.SERIES[4], "Male": plot.SERIES[6]}
 
 
 class CompasStream(NamedTuple):
-    """The rows, their description, and the tolerance for the authors' numbers."""
+    """The rows, score and label, a description, and the tolerance for the authors' numbers."""
 
     data: compas.Compas
+    p: Floats
+    y: Floats
     name: str
     tolerance: float
 
@@ -51,9 +53,8 @@ def stream(source: Source) -> CompasStream:
     """6,787 people of three races by screening date; equal dates are in the authors' order if it is available."""
     order = source.compas_order()
     data = source.load(compas.load_paper, order=order)
-    where, tolerance = ("file order", STABLE) if order is None else ("the authors' row order", 1e-6)
-    name = f"COMPAS, 6,787 people, {'equal dates ' if order is None else ''}in {where}"
-    return CompasStream(data, name, tolerance)
+    where, tolerance = ("equal dates in file order", STABLE) if order is None else ("in the authors' row order", 1e-6)
+    return CompasStream(data, data.violent_score, data.is_recid, f"COMPAS, 6,787 people, {where}", tolerance)
 
 
 # The paper's eta: half the authors' learning rates, because their loss is half the paper's.
@@ -70,17 +71,15 @@ PUBLISHED = (
 
 
 def compas_debias(source: Source) -> Result:
-    """Figure: the violent-recidivism score divided by ten predicts re-arrest, corrected by one parameter."""
-    data, name, tolerance = stream(source)
-    p, y = data.violent_score, data.is_recid
+    data, p, y, name, tolerance = stream(source)
     runs = [debias_probabilities(p, y, step or None) for step in STEPS]
     numbers = []
-    for step, done, authors in zip(STEPS, runs, PUBLISHED, strict=True):
+    for step, run, authors in zip(STEPS, runs, PUBLISHED, strict=True):
         at = f"η = {step:g}"
-        numbers += published_numbers(at, done, authors[:5], 0.5, tolerance)
-        for race, group in zip(RACES, authors[5:], strict=True):
-            ours = float(done.errors[data.race == race].mean())
-            numbers.append(Number(f"bias of {race}, {at}", ours, group, group, tolerance))
+        numbers += published_numbers(at, run, authors[:5], 0.5, tolerance)
+        for race, theirs in zip(RACES, authors[5:], strict=True):
+            ours = float(run.errors[data.race == race].mean())
+            numbers.append(Number(f"bias of {race}, {at}", ours, theirs, theirs, tolerance))
     sheet = three_panels(zip(LABELS, runs, plot.RATES, strict=True), y, AXES)
     tail = int(y[::-1].argmin())  # people after the last one who was not arrested again
     outside = int(((runs[3].served < 0) | (runs[3].served > 1)).sum())
@@ -101,13 +100,11 @@ DECAYS = (0.0, 0.25, 0.5, 0.6)
 
 
 def compas_decaying(source: Source) -> Result:
-    """Figure: the same stream with decaying steps, eta_t = 0.25 t^-alpha."""
-    data, name, _ = stream(source)
-    p, y = data.violent_score, data.is_recid
+    _, p, y, name, _ = stream(source)
     runs = [debias_probabilities(p, y, Power(FIRST, decay)) for decay in DECAYS]
     labels, numbers = [f"α = {decay:g}" for decay in DECAYS], []
-    for label, done in zip(labels, runs, strict=True):
-        ends = {"θ": float(done.theta[0]), "bias": done.bias, "average loss": done.loss}
+    for label, run in zip(labels, runs, strict=True):
+        ends = {"θ": float(run.theta[0]), "bias": run.bias, "average loss": run.loss}
         numbers += [Number(f"{what}, {label}", value) for what, value in ends.items()]
     sheet = three_panels(zip(labels, runs, plot.DECAYS, strict=True), y, AXES)
     best = min(range(len(runs)), key=lambda k: runs[k].loss)
@@ -122,59 +119,49 @@ def compas_decaying(source: Source) -> Result:
 
 def group_runs(source: Source) -> tuple[Floats, list[str], list[DescentRun]]:
     """Indicators of race and sex, their names, and a run for each step."""
-    data = stream(source).data
+    data, p, y, *_ = stream(source)
     rows, groups = indicators(data.race, data.sex)
-    p, y = data.violent_score, data.is_recid
     return rows, groups, [debias_probabilities(p, y, step or None, rows) for step in STEPS]
 
 
 def compas_groups(source: Source) -> Result:
-    """Figure: the runs of Figure 14 within each group."""
-    name = stream(source).name
     rows, groups, runs = group_runs(source)
     members = {group: rows[:, j] > 0 for j, group in enumerate(groups)}
     # The published lower row pairs the members of each sex with the gradients of the first two races.
     mistaken = {groups[len(RACES) + k]: rows[:, k] > 0 for k in range(2)}
     numbers = []
-    for step, done in zip(STEPS, runs, strict=True):
+    for step, run in zip(STEPS, runs, strict=True):
         for group, who in members.items():
-            numbers.append(Number(f"bias of {group}, η = {step:g}", float(done.errors[who].mean())))
+            numbers.append(Number(f"bias of {group}, η = {step:g}", float(run.errors[who].mean())))
         for group, whose in mistaken.items():
-            wrong = (done.errors * whose)[members[group]].mean()
+            wrong = (run.errors * whose)[members[group]].mean()
             numbers.append(Number(f"what Figure 15 shows for {group}, η = {step:g}", abs(float(wrong)) / 2))
-    kinds = {
-        "race": {group: members[group] for group in groups[: len(RACES)]},
-        "sex": {group: members[group] for group in groups[len(RACES) :]},
-    }
+    named = list(members.items())
+    kinds = {"race": dict(named[: len(RACES)]), "sex": dict(named[len(RACES) :])}
     panels = group_panels(["Base model", *LABELS[1:]], runs, kinds, "probability", 0.2, RACE_LOOKS | SEX_LOOKS)
-    worst = [max(abs(done.errors[who].mean()) for who in members.values()) for done in runs]
+    worst = [max(abs(run.errors[who].mean()) for who in members.values()) for run in runs]
+    sexes = (
+        f"{sex}: {runs[0].errors[members[sex]].mean():+.3f} to {runs[3].errors[members[sex]].mean():+.4f}"
+        for sex in ("Female", "Male")
+    )
     summary = (
         f"The worst of the five groups is off by {worst[0]:.3f} in the base model, {worst[1]:.3f}, {worst[2]:.3f} "
-        f"and {worst[3]:.4f} as the step grows. Female: {runs[0].errors[members['Female']].mean():+.3f} to "
-        f"{runs[3].errors[members['Female']].mean():+.4f}; Male: {runs[0].errors[members['Male']].mean():+.3f} to "
-        f"{runs[3].errors[members['Male']].mean():+.4f}."
+        f"and {worst[3]:.4f} as the step grows. {'; '.join(sexes)}."
     )
-    return Result(summary, tuple(numbers), {"": plot.Sheet(panels, (2, 4), (14.5, 6.2))}, name)
+    return Result(summary, tuple(numbers), {"": plot.Sheet(panels, (2, 4), (14.5, 6.2))}, stream(source).name)
 
 
 def compas_multigroup(source: Source) -> Result:
-    """Figure: race and sex overlap, with five indicators, five parameters and one step."""
-    data, name, _ = stream(source)
-    rows, groups, runs = group_runs(source)
-    n = len(data.row)
-    numbers = []
-    for step, done in zip(STEPS, runs, strict=True):
-        average = np.abs((done.errors[:, None] * rows).mean(axis=0)).max()
-        numbers += [
-            Number(f"largest coordinate of the average gradient, η = {step:g}", float(average)),
-            Number(f"average loss, η = {step:g}", done.loss),
-        ]
-        numbers += [
-            Number(f"θ of {group}, η = {step:g}", float(theta))
-            for group, theta in zip(groups, done.theta, strict=True)
-            if step
-        ]
-    sheet = three_panels(zip(LABELS, runs, plot.RATES, strict=True), data.is_recid, AXES, rows)
+    people, (rows, groups, runs) = stream(source), group_runs(source)
+    n, numbers = len(people.y), []
+    for step, run in zip(STEPS, runs, strict=True):
+        average = np.abs((run.errors[:, None] * rows).mean(axis=0)).max()
+        numbers.append(Number(f"largest coordinate of the average gradient, η = {step:g}", float(average)))
+        numbers.append(Number(f"average loss, η = {step:g}", run.loss))
+        if step:
+            thetas = zip(groups, run.theta.tolist(), strict=True)
+            numbers += [Number(f"θ of {group}, η = {step:g}", theta) for group, theta in thetas]
+    sheet = three_panels(zip(LABELS, runs, plot.RATES, strict=True), people.y, AXES, rows)
     last = bias_norm(runs[-1], rows)[-1]
     bound = feature_average(0.0, logistic_growth(2.0, 2.0, STEPS[-1], STEPS[-1] * n), STEPS[-1], n)
     summary = (
@@ -182,14 +169,17 @@ def compas_multigroup(source: Source) -> Result:
         f"at η = 0.025, against a proven bound of {bound:.4f} that needs no penalty (result 5.1); the loss "
         f"falls from {runs[0].loss:.4f} to {runs[-1].loss:.4f}."
     )
-    return Result(summary, tuple(numbers), {"": sheet}, name)
+    return Result(summary, tuple(numbers), {"": sheet}, people.name)
 
 
 WINDOW = 100
 DECILES = np.arange(1, 11)
-HIGH = 6  # scores from this decile on are called high
-COUNTS = {"African-American": 3696, "Caucasian": 2454, "Hispanic": 637}
-BIASES = {"African-American": -0.111742, "Caucasian": -0.122820, "Hispanic": -0.081162}
+HIGH = 6  # lowest decile that is called high
+PUBLISHED_RACES = {  # people and bias
+    "African-American": (3696, -0.111742),
+    "Caucasian": (2454, -0.122820),
+    "Hispanic": (637, -0.081162),
+}
 
 
 class ScoreCheck(NamedTuple):
@@ -203,25 +193,28 @@ class ScoreCheck(NamedTuple):
     @property
     def numbers(self) -> list[Number]:
         rates = [
-            Number(f"re-arrested, {race}, {self.kind} score {decile / 10:g}", float(rate))
-            for race, row in zip(RACES, self.rates, strict=True)
-            for decile, rate in zip(DECILES, row, strict=True)
+            Number(f"re-arrested, {race}, {self.kind} score {decile / 10:g}", float(self.rates[i, j]))
+            for i, race in enumerate(RACES)
+            for j, decile in enumerate(DECILES)
         ]
         what = f"overprediction at {self.kind} scores of {HIGH / 10:g} or more"
         return rates + [Number(f"{what}, {race}", value) for race, value in zip(RACES, self.over, strict=True)]
 
-    @property
-    def marks(self) -> list[plot.Mark]:
+    def panel(self, row: int) -> plot.Panel:
         """A bar for each race and decile, and a dashed line at the rate of a calibrated score."""
-        marks: list[plot.Mark] = [
+        bars = [
             plot.Bars(DECILES + 0.27 * (k - 1), self.rates[k], name, RACE_LOOKS[name], 0.25)
             for k, name in enumerate(RACES)
         ]
         dashed = replace(plot.TRUTH, dash="--")
-        for d in DECILES:
-            ends, rate = np.array([d - 0.42, d + 0.42]), np.array([d, d]) / 10
-            marks.append(plot.Line(ends, rate, f"calibrated, {d / 10:g}", dashed, quiet=True))
-        return marks
+        ends = np.array([-0.42, 0.42])
+        calibrated = [
+            plot.Line(d + ends, np.array([d, d]) / 10, f"calibrated, {d / 10:g}", dashed, quiet=True) for d in DECILES
+        ]
+        title, score = f"Re-arrest rate by {self.kind} score; dashed: calibrated", f"{self.kind} score / 10"
+        panel = plot.Panel(title, score, "share re-arrested", [*bars, *calibrated], y_limits=(0.0, 1.04))
+        ticks = (tuple(range(1, 11)), tuple(f"{k / 10:g}" for k in range(1, 11)))
+        return replace(panel, legend="" if row else "best", ticks=ticks, cells=(row, 0, 1, 2))
 
     @property
     def excess(self) -> str:
@@ -237,33 +230,8 @@ def _check_score(kind: str, score: Floats, data: compas.Compas) -> ScoreCheck:
     return ScoreCheck(kind, rates, [float((score - y)[who].mean()) for who in high], int(high[-1].sum()))
 
 
-def _statistics(data: compas.Compas, last: int, rolling: Floats, daily: Floats) -> list[Number]:
-    p, y = data.violent_score, data.is_recid
-    numbers = [
-        Number("people", float(len(y)), 6787, 6787),
-        Number("mean prediction", float(p.mean()), 0.374230, 0.374230),
-        Number("mean label", float(y.mean()), 0.487108, 0.487108),
-        Number("bias", float((p - y).mean()), -0.112878, -0.112878),
-        Number("row after which all are re-arrested", float(last), 5833, 5833),
-    ]
-    for race in RACES:
-        who = data.race == race
-        numbers += [
-            Number(f"people, {race}", float(who.sum()), COUNTS[race], COUNTS[race]),
-            Number(f"bias, {race}", float((p - y)[who].mean()), BIASES[race], BIASES[race]),
-        ]
-    return [
-        *numbers,
-        Number("bias of the last 100", float(rolling[-1]), -0.56, -0.56),
-        Number("lowest daily bias", float(daily.min()), -0.6106666667, -0.6106666667),
-        *(Number(f"bias of the 100 up to {t}", float(rolling[t - 1])) for t in range(500, 6501, 500)),
-    ]
-
-
 def compas_statistics(source: Source) -> Result:
-    """Figure: calibration by score and race, the mix of races over time, and the bias over time."""
-    data, name, _ = stream(source)
-    p, y = data.violent_score, data.is_recid
+    data, p, y, name, _ = stream(source)
     last = int(np.flatnonzero(y == 0)[-1]) + 1
     rolling = trailing_mean(p - y, WINDOW)
     shares = np.column_stack([trailing_mean(data.race == race, WINDOW) for race in RACES])
@@ -271,29 +239,19 @@ def compas_statistics(source: Source) -> Result:
     days, first = np.unique(data.date, return_index=True)
     daily = np.add.reduceat(rolling, first) / np.diff([*first, len(rolling)])
     violent, general = _check_score("violent", p, data), _check_score("general", data.score, data)
-    panels = [
-        plot.Panel(
-            f"Re-arrest rate by {check.kind} score; dashed: calibrated", f"{check.kind} score / 10",
-            "share re-arrested", check.marks, y_limits=(0.0, 1.04), legend="" if place else "best",
-            ticks=(tuple(range(1, 11)), tuple(f"{k / 10:g}" for k in range(1, 11))), cells=(place, 0, 1, 2),
-        )
-        for place, check in enumerate((violent, general))
-    ]  # fmt: skip
     # At the same score, a lower rate means a larger overprediction.
     larger = [k for k in DECILES[HIGH - 1 :].tolist() if general.rates[0, k - 1] < general.rates[1, k - 1]]
     places = plot.thinned(len(y))
     when = data.date[places].astype("datetime64[D]")
     areas = plot.Stack(when, shares[places], RACES, tuple(RACE_LOOKS[race] for race in RACES))
-    panels += [
-        plot.Panel(
-            f"Share of each race among the last {WINDOW}", "", "share", [areas],
-            y_limits=(0.0, 1.0), legend="outside", cells=(0, 2, 1, 3),
-        ),
-        plot.Panel(
-            f"Bias of the last {WINDOW}, violent score", "screening date", "mean prediction − mean label",
-            [plot.Level(0.0), plot.Line(days, daily, "bias", plot.AFTER)], legend="", cells=(1, 2, 1, 3),
-        ),
-    ]  # fmt: skip
+    mix = plot.Panel(f"Share of each race among the last {WINDOW}", "", "share", [areas], legend="outside")
+    bias = [plot.Level(0.0), plot.Line(days, daily, "bias", plot.AFTER)]
+    axes = ("screening date", "mean prediction − mean label")
+    panels = [
+        *(check.panel(row) for row, check in enumerate((violent, general))),
+        replace(mix, y_limits=(0.0, 1.0), cells=(0, 2, 1, 3)),
+        plot.Panel(f"Bias of the last {WINDOW}, violent score", *axes, bias, legend="", cells=(1, 2, 1, 3)),
+    ]
     summary = (
         f"At scores of {HIGH / 10:g} or more the general score exceeds the re-arrest rate by {general.excess} "
         f"defendants: on average the caption holds against Caucasian and not against Hispanic defendants "
@@ -305,8 +263,25 @@ def compas_statistics(source: Source) -> Result:
         f"was re-arrested, and there it is {(p - y)[last:].mean():+.3f}: this looks like an artefact of how the "
         f"file was collected."
     )
-    numbers = (*_statistics(data, last, rolling, daily), *violent.numbers, *general.numbers)
-    return Result(summary, numbers, {"": plot.Sheet(panels, (2, 5), (13.5, 5.6))}, name)
+    numbers = [
+        Number("people", float(len(y)), 6787, 6787),
+        Number("mean prediction", float(p.mean()), 0.374230, 0.374230),
+        Number("mean label", float(y.mean()), 0.487108, 0.487108),
+        Number("bias", float((p - y).mean()), -0.112878, -0.112878),
+        Number("row after which all are re-arrested", float(last), 5833, 5833),
+    ]
+    for race, (count, their_bias) in PUBLISHED_RACES.items():
+        who = data.race == race
+        numbers.append(Number(f"people, {race}", float(who.sum()), count, count))
+        numbers.append(Number(f"bias, {race}", float((p - y)[who].mean()), their_bias, their_bias))
+    numbers += [
+        Number("bias of the last 100", float(rolling[-1]), -0.56, -0.56),
+        Number("lowest daily bias", float(daily.min()), -0.6106666667, -0.6106666667),
+        *(Number(f"bias of the 100 up to {t}", float(rolling[t - 1])) for t in range(500, 6501, 500)),
+        *violent.numbers,
+        *general.numbers,
+    ]
+    return Result(summary, tuple(numbers), {"": plot.Sheet(panels, (2, 5), (13.5, 5.6))}, name)
 
 
 GRID = np.linspace(0.0, 1.0, 20)
@@ -321,13 +296,13 @@ class CalibrationRun(NamedTuple):
 
 
 def cell(x: float) -> int:
-    """The index of the first grid point at or above x, and of the last one for x above 1."""
+    """The index of the first grid point at or above x; the last one if x is above 1."""
     return min(bisect_left(GRID.tolist(), x), TOP)
 
 
 def per_raw_bin(f: Floats, y: Floats, eta: float) -> CalibrationRun:
     """Debias each raw cell separately, without rounding: unbiased for each raw score, but not calibrated."""
-    cells = np.array([cell(x) for x in f.tolist()])
+    cells = np.array(list(map(cell, f.tolist())))
     base = GRID[cells]
     if not eta:
         return CalibrationRun(base, cells)
@@ -353,11 +328,11 @@ def on_grid(f: Floats, y: Floats, eta: float, block: bool) -> CalibrationRun:
     return CalibrationRun(served, cells)
 
 
-def calibration_error(done: CalibrationRun, y: Floats) -> Floats:
+def calibration_error(run: CalibrationRun, y: Floats) -> Floats:
     """The calibration error after every row: sum over cells of (n_v/n) |mean served - mean label|."""
     gap = np.zeros(len(GRID))
     total, errors = 0.0, np.empty(len(y))
-    for t, (k, error) in enumerate(zip(done.cells.tolist(), (done.served - y).tolist(), strict=True)):
+    for t, (k, error) in enumerate(zip(run.cells.tolist(), (run.served - y).tolist(), strict=True)):
         total -= abs(gap[k])
         gap[k] += error
         total += abs(gap[k])
@@ -370,7 +345,7 @@ Variant = Callable[[Floats, Floats, float], CalibrationRun]
 PEOPLE = 5000  # rows before the tail in which everyone is re-arrested
 THEIRS = (0.0, 0.001, 0.01, 0.05)
 TRIES, TINY = 8, 1e-12  # steps tried on either side, and their relative distance
-ROUNDING, VISIBLE = 1e-9, 1e-3  # a smaller spread is rounding; a smaller one is thinner than a line
+ROUNDING, VISIBLE = 1e-9, 1e-3  # smaller spreads are rounding, or thinner than a line
 SKIPPED = 99  # first rows, whose averages are too noisy to draw
 # The last variant descends on the squared error without the 1/2, so its eta is twice their rate.
 VARIANTS: tuple[tuple[str, Variant, float], ...] = (
@@ -395,43 +370,40 @@ class CalibrationCourse(NamedTuple):
 def course(variant: Variant, f: Floats, y: Floats, eta: float) -> CalibrationCourse:
     """Run the variant at eta and at steps that differ from it only by rounding; ``run`` is the one at eta."""
     runs = [variant(f, y, eta * (1.0 + k * TINY)) for k in range(-TRIES, TRIES + 1)]
-    errors = np.array([calibration_error(done, y) for done in runs])
-    scores = np.array([running_mean((done.served - y) ** 2) for done in runs])
+    errors = np.array([calibration_error(run, y) for run in runs])
+    scores = np.array([running_mean((run.served - y) ** 2) for run in runs])
     return CalibrationCourse(errors, scores, runs[TRIES])
 
 
 def compas_calibration(source: Source) -> Result:
-    """Figure: each variant at four steps on the first 5,000 people, with twenty grid points."""
-    data, name, _ = stream(source)
-    f, y = data.violent_score[:PEOPLE], data.is_recid[:PEOPLE]
+    people = stream(source)
+    f, y = people.p[:PEOPLE], people.y[:PEOPLE]
     panels: list[plot.Panel] = []
     numbers: list[Number] = []
     ends: dict[tuple[str, float], CalibrationCourse] = {}
     for title, variant, factor in VARIANTS:
-        errors: list[plot.Mark] = []
-        scores: list[plot.Mark] = []
+        marks: dict[str, list[plot.Mark]] = {"calibration error": [], "Brier score": []}
         for rate, look in zip(THEIRS, plot.RATES, strict=True):
-            done = ends[title, rate] = course(variant, f, y, factor * rate)
-            label = f"η = {factor * rate:g}" if rate else "no step"
-            for what, of, marks in (("calibration error", done.errors, errors), ("Brier score", done.scores, scores)):
-                marks.append(_line_or_band(of, label, look))
-                low, high = float(of[:, -1].min()), float(of[:, -1].max())
+            end = ends[title, rate] = course(variant, f, y, factor * rate)
+            step = f"η = {factor * rate:g}" if rate else "no step"
+            for what, values in zip(marks, (end.errors, end.scores), strict=True):
+                marks[what].append(_line_or_band(values, step, look))
+                low, high = float(values[:, -1].min()), float(values[:, -1].max())
                 which = f"{what}, {title}, their rate {rate:g}"
                 if high - low < ROUNDING:
                     numbers.append(Number(which, low))
                 else:
                     numbers += [Number(f"{which}, least", low), Number(f"{which}, most", high)]
+        errors, scores = marks.values()
+        reliability = _reliability(ends[title, THEIRS[0]].run, ends[title, THEIRS[2]].run, y)
+        middle = f"Reliability, {title}, η = {factor * THEIRS[2]:g}"
+        square = plot.Panel(middle, "served", "share re-arrested", reliability, square=True)
+        error = plot.Panel(f"Calibration error, {title}", "people", "|served − rate| so far", errors)
         panels += [
-            plot.Panel(
-                f"Calibration error, {title}", "people", "|served − rate| so far", errors, y_limits=(0.0, None)
-            ),
+            replace(error, y_limits=(0.0, None)),
             plot.Panel(f"Brier score, {title}", "people", "mean squared error so far", scores, legend=""),
-            plot.Panel(
-                f"Reliability, {title}, η = {factor * THEIRS[2]:g}", "served", "share re-arrested",
-                _reliability(ends[title, THEIRS[0]].run, ends[title, THEIRS[2]].run, y),
-                x_limits=(0.0, 1.02), y_limits=(0.0, 1.02), square=True,
-            ),
-        ]  # fmt: skip
+            replace(square, x_limits=(0.0, 1.02), y_limits=(0.0, 1.02)),
+        ]
     summary = (
         "Calibration error after 5,000 people, without a step and at their rate 0.01: "
         + "; ".join(f"{title} {ends[title, 0.0]} and {ends[title, 0.01]}" for title, _, _ in VARIANTS)
@@ -443,12 +415,12 @@ def compas_calibration(source: Source) -> Result:
         "is read in one cell and moved in another need not settle."
     )
     sheet = plot.Sheet(panels, (3, 3), (13.0, 10.0))
-    return Result(summary, tuple(numbers), {"": sheet}, f"{name}, the first {PEOPLE:,}")
+    return Result(summary, tuple(numbers), {"": sheet}, f"{people.name}, the first {PEOPLE:,}")
 
 
-def _line_or_band(of: Floats, label: str, look: plot.Look) -> plot.Mark:
-    """A line if all steps agree, else a band from the least to the most."""
-    later = of[:, SKIPPED:]
+def _line_or_band(values: Floats, label: str, look: plot.Look) -> plot.Mark:
+    """A line if all steps agree, otherwise a band from the least to the most."""
+    later = values[:, SKIPPED:]
     places = plot.thinned(later.shape[1])
     x, low, high = places + 1 + SKIPPED, later.min(axis=0)[places], later.max(axis=0)[places]
     if (high - low).max() < VISIBLE:
@@ -456,24 +428,22 @@ def _line_or_band(of: Floats, label: str, look: plot.Look) -> plot.Mark:
     return plot.Band(x, low, high, label, look)
 
 
-def _between(of: Floats, digits: int) -> str:
-    low, high = (f"{end:.{digits}f}" for end in (of[:, -1].min(), of[:, -1].max()))
+def _between(values: Floats, digits: int) -> str:
+    low, high = (f"{end:.{digits}f}" for end in (values[:, -1].min(), values[:, -1].max()))
     return low if low == high else f"{low} to {high}"
 
 
 def _reliability(before: CalibrationRun, after: CalibrationRun, y: Floats) -> list[plot.Mark]:
     marks: list[plot.Mark] = [plot.Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "calibrated", plot.TRUTH)]
-    for label, done, look in (
-        ("no step", before, replace(plot.RATES[0], marker="s")),
-        ("served", after, replace(plot.RATES[3], marker="o")),
-    ):
-        cells = [done.cells == k for k in range(len(GRID)) if (done.cells == k).sum() >= 25]
-        x, rate = (np.array([of[cell].mean() for cell in cells]) for of in (done.served, y))
+    looks = (replace(plot.RATES[0], marker="s"), replace(plot.RATES[3], marker="o"))
+    for label, run, look in zip(("no step", "served"), (before, after), looks, strict=True):
+        cells = [run.cells == k for k in range(len(GRID)) if (run.cells == k).sum() >= 25]
+        x, rate = (np.array([values[cell].mean() for cell in cells]) for values in (run.served, y))
         marks.append(plot.Dots(x, rate, label, look))
     return marks
 
 
-ROOM = 0.007  # space at the left for the names of the steps
+MARGIN = 0.007  # space at the left for the names of the steps
 FRONTIER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 LINKS: dict[LinkName, plot.Look] = {
     "logit": replace(plot.AFTER, marker="o"),
@@ -493,9 +463,7 @@ class FrontierPoint(NamedTuple):
 
 
 def compas_frontier(source: Source) -> Result:
-    """Figure: bias against loss for seven steps and two links, and for the automatic step."""
-    data, name, _ = stream(source)
-    p, y = data.violent_score, data.is_recid
+    _, p, y, name, _ = stream(source)
     last = int(np.flatnonzero(y == 0)[-1]) + 1
     panels, numbers, sentences = [], [], []
     for title, rows in (("all 6,787 people", len(y)), (f"the first {last:,} people, before the artefact", last)):
@@ -509,11 +477,9 @@ def compas_frontier(source: Source) -> Result:
             marks.append(plot.Line(x, height, f"link {link}", look, quiet=True))
             names = tuple(f"{eta:g}" for eta in FRONTIER) if link == "logit" else ()
             marks.append(plot.Dots(x, height, f"link {link}, η = {FRONTIER[0]:g} to {FRONTIER[-1]:g}", look, names))
-            numbers += [
-                Number(f"{quantity}, {link}, η = {eta:g}, {title}", value)
-                for eta, end in zip(FRONTIER, ends, strict=True)
-                for quantity, value in (("squared error", end.loss), ("|bias|", end.bias))
-            ]
+            for eta, end in zip(FRONTIER, ends, strict=True):
+                where = f"{link}, η = {eta:g}, {title}"
+                numbers += [Number(f"squared error, {where}", end.loss), Number(f"|bias|, {where}", end.bias)]
             if link == "logit":
                 cheapest = min(ends, key=lambda end: end.loss)
                 sentences.append(
@@ -526,11 +492,8 @@ def compas_frontier(source: Source) -> Result:
         marks += [
             plot.Dots(np.array([auto.loss]), np.array([auto.bias]), "auto", replace(plot.THIRD, marker="D")),
             plot.Dots(np.array([base.loss]), np.array([base.bias]), "base model", replace(plot.BEFORE, marker="X")),
-        ]  # fmt: skip
-        low = min(float(mark.x.min()) for mark in marks) - ROOM
-        panels.append(
-            plot.Panel(
-                f"In hindsight, {title}", "mean squared error", "|bias|", marks, y_scale="log", x_limits=(low, None)
-            )
-        )  # fmt: skip
+        ]
+        low = min(float(mark.x.min()) for mark in marks) - MARGIN
+        panel = plot.Panel(f"In hindsight, {title}", "mean squared error", "|bias|", marks, y_scale="log")
+        panels.append(replace(panel, x_limits=(low, None)))
     return Result(" ".join(sentences), tuple(numbers), {"": plot.Sheet(panels, (1, 2), (11.5, 4.3))}, name)

@@ -1,4 +1,4 @@
-"""Sheets as pictures: the one place that knows matplotlib, imported when the first figure is drawn."""
+"""Sheets as pictures. Only this module uses matplotlib, and imports it when the first figure is drawn."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 Style = dict[str, Any]  # keyword arguments of matplotlib
 STYLE = Path(__file__).with_name("figures.mplstyle")
-FINE, COARSE = 200, 100  # dots per inch of the picture beside the page, and of the one on it
-LONGEST = 40  # of a label in a legend
-SHORT = 60.0  # times its beginning: a logarithmic axis that ends before has plain numbers, not powers of ten
+FINE, COARSE = 200, 100  # dots per inch of the picture files, and of the pictures on the page
+LONGEST = 40  # label in a legend
+SHORT = 60.0  # logarithmic axes with a smaller ratio of their ends have plain numbers, not powers of ten
 
 
 def require_matplotlib() -> None:
-    """Refuse in one line where figures cannot be drawn."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -32,10 +31,7 @@ def require_matplotlib() -> None:
 
 
 def pictures(sheet: plot.Sheet) -> dict[str, bytes]:
-    """The sheet as the bytes of a png, an svg and a pdf file, and of a smaller png for a page, under "page".
-
-    The same sheet always gives the same bytes.
-    """
+    """The bytes of a png, an svg and a pdf file, and of a smaller png as "page"; always equal for equal sheets."""
     require_matplotlib()
     from matplotlib import rc_context
 
@@ -56,7 +52,6 @@ def pictures(sheet: plot.Sheet) -> dict[str, bytes]:
 
 
 def figure_of(sheet: plot.Sheet) -> Figure:
-    """The sheet as a figure of matplotlib, everything in its place."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -66,8 +61,8 @@ def figure_of(sheet: plot.Sheet) -> Figure:
     if sheet.title:
         figure.suptitle(_plain(sheet.title), x=0.01, ha="left", fontsize=11)
     grid = figure.add_gridspec(*sheet.grid)
-    for place, panel in enumerate(sheet.panels):
-        row, column, rows, columns = panel.cells or (*divmod(place, sheet.grid[1]), 1, 1)
+    for number, panel in enumerate(sheet.panels):
+        row, column, rows, columns = panel.cells or (*divmod(number, sheet.grid[1]), 1, 1)
         axes = figure.add_subplot(grid[row : row + rows, column : column + columns])
         draw(axes, panel)
     figure.draw_without_rendering()
@@ -76,7 +71,6 @@ def figure_of(sheet: plot.Sheet) -> Figure:
 
 
 def draw(axes: Axes, panel: plot.Panel) -> None:
-    """One panel with its marks, scales, limits and legend."""
     from matplotlib import dates
 
     untyped: Any = dates
@@ -111,7 +105,6 @@ def draw(axes: Axes, panel: plot.Panel) -> None:
 
 
 def put(axes: Axes, mark: plot.Mark) -> None:
-    """Draw one mark."""
     if isinstance(mark, plot.Heat):
         _heat(axes, mark)
         return
@@ -146,12 +139,10 @@ def put(axes: Axes, mark: plot.Mark) -> None:
 
 
 def _set_ticks(axis: Axis, most: int) -> None:
-    """Ticks as one writes numbers: thousands with commas, and on a short logarithmic axis no powers of ten."""
+    """Commas in thousands, and no powers of ten on a short logarithmic axis."""
     from matplotlib import ticker
 
-    def numeral(value: float, place: int) -> str:
-        return f"{value:,g}".replace("-", "−")
-
+    numerals = ticker.StrMethodFormatter("{x:,g}")
     if isinstance(axis.get_major_formatter(), ticker.FixedFormatter):
         return
     low, high = sorted(axis.get_view_interval())
@@ -159,20 +150,19 @@ def _set_ticks(axis: Axis, most: int) -> None:
         if high / low < SHORT:
             steps = (1, 1.5, 2, 3, 5, 7) if high / low < SHORT**0.5 else (1, 2, 5)
             axis.set_major_locator(ticker.LogLocator(subs=steps))
-            axis.set_major_formatter(ticker.FuncFormatter(numeral))
+            axis.set_major_formatter(numerals)
             axis.set_minor_formatter(ticker.NullFormatter())
     elif max(-low, high) >= 1000.0:
-        axis.set_major_formatter(ticker.FuncFormatter(numeral))
+        axis.set_major_formatter(numerals)
         axis.set_major_locator(ticker.MaxNLocator(most, steps=(1, 2, 2.5, 5, 10)))
 
 
 def _short(label: str) -> str:
-    """A label that leaves room for the picture; the table has it whole."""
     return _plain(label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…")
 
 
 def _plain(text: str) -> str:
-    """Text as it is: a dollar sign does not begin a formula."""
+    """Text in which a dollar sign does not begin a formula."""
     return text.replace("$", r"\$")
 
 

@@ -1,13 +1,13 @@
 """The paper's claims that a number refutes, as printed and as corrected.
 
-Each run checks the conditions of the statement that it speaks against; the parameters are there for tests, which
-break one condition at a time. The number of a row is that of the list of errata.
+Each run checks the conditions of the statement that it refutes. The parameters are for tests, which break one
+condition at a time. Rows are numbered as in the list of errata.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,11 +30,11 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Erratum:
-    """A panel and its verdict: ``happens`` exceeds what the print ``allows``; ``holds`` is the corrected value.
+    """A panel and its verdict: ``happens`` exceeds what the paper ``allows``; ``holds`` is the corrected value.
 
-    ``place`` is the label of the statement in the paper, or its section. ``assumes`` has the conditions of the
-    statement, in the words of the page on errata, and whether the run meets them. ``limit``: the paper prints no
-    number for the run, only that the quantity tends to what it ``allows``.
+    ``place`` is the label or the section of the statement in the paper. ``assumes`` maps its conditions, worded as on
+    the page of errata, to whether the run meets them. ``limit``: the paper has no number for this run, only the limit
+    that it ``allows``.
     """
 
     panel: plot.Panel
@@ -47,12 +47,9 @@ class Erratum:
 
     @property
     def numbers(self) -> tuple[Number, ...]:
-        title = self.panel.title
-        return (
-            Number(f"{title}: happens", self.happens),
-            Number(f"{title}: printed{' limit' if self.limit else ''}", self.allows),
-            Number(f"{title}: corrected", self.holds),
-        )
+        printed = "printed limit" if self.limit else "printed"
+        values = {"happens": self.happens, printed: self.allows, "corrected": self.holds}
+        return tuple(Number(f"{self.panel.title}: {what}", value) for what, value in values.items())
 
     @property
     def is_fair(self) -> bool:
@@ -66,11 +63,22 @@ class Erratum:
         return verdict if self.is_fair else f"not a counterexample: {verdict}"
 
 
+LOOKS = (plot.PRINTED, plot.AFTER, plot.BOUND)  # as printed, corrected, its bound
+
+
 def _over_rounds(
-    title: str, unit: str, *lines: tuple[Floats, str, plot.Look], scale: str = "log", floor: float = 0.0
+    title: str,
+    unit: str,
+    lines: Mapping[str, Floats],
+    looks: Sequence[plot.Look] = LOOKS,
+    scale: str = "log",
+    floor: float = 0.0,
 ) -> plot.Panel:
-    """Lines over rounds on a logarithmic axis; values below the floor are drawn there, as the unit says."""
-    marks = [plot.course(np.maximum(values, floor), name, look, log=True) for values, name, look in lines]
+    """Lines over rounds on a logarithmic axis; values below the floor are drawn at it, as the unit says."""
+    marks = [
+        plot.course(np.maximum(values, floor), name, look, log=True)
+        for (name, values), look in zip(lines.items(), looks, strict=False)
+    ]
     axis = f"{unit}, at least {floor:g}" if floor else unit
     return plot.Panel(title, "rounds T", axis, marks, x_scale="log", y_scale=scale)
 
@@ -82,10 +90,8 @@ def introduction(eta: float = 0.1, residual: float = 1.0) -> Erratum:
     right = debias_reals(np.zeros(rounds), np.full(rounds, residual), eta)
     mean = np.abs(running_mean(right.errors))
     bound = np.array([theory.average_from_radius(0.0, 1.0, eta, t) for t in range(1, rounds + 1)])
-    panel = _over_rounds(
-        "1 update of the introduction", "|bias|", (printed, "as printed", plot.PRINTED),
-        (mean, "with − θ", plot.AFTER), (bound, "bound", plot.BOUND), floor=1e-3,
-    )  # fmt: skip
+    lines = {"as printed": printed, "with − θ": mean, "bound": bound}
+    panel = _over_rounds("1 update of the introduction", "|bias|", lines, floor=1e-3)
     assumes = {"|y − f| ≤ 1": abs(residual) <= 1.0, "0 < η < 2": 0.0 < eta < 2.0}
     return Erratum(panel, "introduction", assumes, printed[-1], 0.0, float(mean[-1]), limit=True)
 
@@ -93,16 +99,14 @@ def introduction(eta: float = 0.1, residual: float = 1.0) -> Erratum:
 def bounded_iterates(eta: float = 0.01, b: float = 1.0) -> Erratum:
     """Row 2: ||theta|| <= b gives 2b/(eta T); the eta is missing."""
     rounds = 3000
-    done = debias_reals(np.zeros(rounds), np.ones(rounds), eta)
-    run = np.abs(running_mean(done.errors))
+    descent = debias_reals(np.zeros(rounds), np.ones(rounds), eta)
+    run = np.abs(running_mean(descent.errors))
     printed = np.asarray(2.0 * b / np.arange(1, rounds + 1))
     right = np.asarray(2.0 * b / (eta * np.arange(1, rounds + 1)))
-    panel = _over_rounds(
-        "2 bounded iterates", "|average gradient|", (printed, "2b/T, as printed", plot.PRINTED),
-        (run, "run", plot.AFTER), (right, "2b/(ηT)", plot.BOUND),
-    )  # fmt: skip
-    largest = max(float(np.abs(done.served).max()), float(np.abs(done.theta).max()))
-    assumes = {"a constant step": eta > 0.0, "|θₜ| ≤ b = 1 for all t": largest <= b}
+    lines = {"2b/T, as printed": printed, "run": run, "2b/(ηT)": right}
+    panel = _over_rounds("2 bounded iterates", "|average gradient|", lines)
+    largest = max(np.abs(descent.served).max(), np.abs(descent.theta).max())
+    assumes = {"a constant step": eta > 0.0, "|θₜ| ≤ b = 1 for all t": bool(largest <= b)}
     return Erratum(panel, "prop:gd_simple", assumes, run[-1], printed[-1], right[-1])
 
 
@@ -118,16 +122,14 @@ def converging_iterates(step: Power | None = None) -> Erratum:
         theta = np.asarray(debias_reals(np.zeros(rounds), y, step).served)
     average = np.abs(running_mean(theta - y))
     descent = np.abs(running_mean(debias_reals(np.zeros(rounds), y, 0.1).errors))
-    panel = _over_rounds(
-        "3 iterates that tend to the minimiser", "|average gradient|",
-        (average, "η = 1/t: claimed → 0", plot.PRINTED), (descent, "descent, η = 0.1", plot.AFTER), scale="linear",
-    )  # fmt: skip
+    lines = {"η = 1/t: claimed → 0": average, "descent, η = 0.1": descent}
+    panel = _over_rounds("3 iterates that tend to the minimiser", "|average gradient|", lines, scale="linear")
     assumes = {"|θ_T − θ*_T| ≤ 2/T for all T": bool(np.all(np.abs(theta - least) <= 2.0 / t + ROUNDING))}
     return Erratum(panel, "eq:iterate_conv", assumes, average[1000:].max(), 0.0, descent[-1], limit=True)
 
 
 def ties(label: float = 0.0, b: float = 0.0) -> Erratum:
-    """Row 7: at a tie the slope is 1 - tau; with - tau a constant series is covered always."""
+    """Row 7: at a tie the slope is 1 - tau; with - tau a constant series is always covered."""
     level, eta, rounds = 0.5, 1.0, 1000
     labels = np.full(rounds, label)
     learner = Learner(Quantile(level), eta)
@@ -138,10 +140,8 @@ def ties(label: float = 0.0, b: float = 0.0) -> Erratum:
         theta -= eta * ((1.0 - level) if theta > label else -level)
     wrong, t = running_mean(covered), np.arange(1, rounds + 1)
     gaps = [theory.quantile_coverage_gap(0.0, -b, b, level, eta, n) for n in t.tolist()]
-    panel = _over_rounds(
-        "7 slope at a tie", "coverage, target 0.5", (wrong, "−τ, as printed", plot.PRINTED),
-        (right, "1 − τ", plot.AFTER), (level + np.array(gaps), "bound", plot.BOUND), scale="linear",
-    )  # fmt: skip
+    lines = {"−τ, as printed": wrong, "1 − τ": right, "bound": level + np.array(gaps)}
+    panel = _over_rounds("7 slope at a tie", "coverage, target 0.5", lines, scale="linear")
     assumes = {
         "|yₜ| ≤ b = 0": bool(np.all(np.abs(labels) <= b)),
         "0 ≤ τ ≤ 1, a constant step": 0.0 <= level <= 1.0 and eta > 0.0,
@@ -174,17 +174,15 @@ def _numerator(
     title: str, place: str, assumes: Mapping[str, bool], learner: Learner, label: float, printed: float, right: float
 ) -> Erratum:
     """Both sides of a bound on the average times eta T: on the left this is |theta|, because theta_1 = 0."""
-    done = learner.run(learner.start(), None, np.full(20_000, label))
-    run = np.append(done.served[1:], done.state.theta)
-    panel = _over_rounds(
-        title, "ηT·|average gradient|", (np.full(len(run), printed), "printed bound", plot.PRINTED),
-        (run, "run", plot.AFTER), (np.full(len(run), right), "corrected bound", plot.BOUND), scale="linear",
-    )  # fmt: skip
+    descent = learner.run(learner.start(), None, np.full(20_000, label))
+    run = np.append(descent.served[1:], descent.state.theta)
+    lines = {"printed bound": np.full(len(run), printed), "run": run, "corrected bound": np.full(len(run), right)}
+    panel = _over_rounds(title, "ηT·|average gradient|", lines, scale="linear")
     return Erratum(panel, place, assumes, run[-1], printed, right)
 
 
 def strong_monotonicity(b: float = 1.0, curvature: float = 4.0, side: float = 1.0) -> Erratum:
-    """Row 12: beyond the printed horizon the pull is still less than positive curvature asks for.
+    """Row 12: beyond the printed horizon the pull is still smaller than positive curvature requires.
 
     The loss 2 theta^2 - theta on [-1, 1], where its gradients 4 theta - 1 are at most L = 5 in size.
     """
@@ -196,23 +194,20 @@ def strong_monotonicity(b: float = 1.0, curvature: float = 4.0, side: float = 1.
     right = theory.monotone_horizon_positive(b, alpha, eta, lipschitz)
     pull = (curvature * printed - 1.0) * printed
     near = (theta >= 0.0) & (theta <= 0.6)
-    panel = plot.Panel(
-        "12 horizon from monotonicity", "θ", "g(θ)θ",
-        [
-            plot.Line(theta[near], (gradient * theta)[near], "(4θ − 1)θ", plot.AFTER),
-            plot.Level(needed, "needed: ηL²/2"),
-            plot.Dots(np.array([printed]), np.array([pull]), "printed h", replace(plot.PRINTED, marker="s")),
-            plot.Dots(np.array([right]), np.array([needed]), "corrected h", plot.BOUND),
-        ],
-    )  # fmt: skip
+    marks = [
+        plot.Line(theta[near], (gradient * theta)[near], "(4θ − 1)θ", plot.AFTER),
+        plot.Level(needed, "needed: ηL²/2"),
+        plot.Dots(np.array([printed]), np.array([pull]), "printed h", replace(plot.PRINTED, marker="s")),
+        plot.Dots(np.array([right]), np.array([needed]), "corrected h", plot.BOUND),
+    ]
+    panel = plot.Panel("12 horizon from monotonicity", "θ", "g(θ)θ", marks)
     pulls = (gradient + 1.0) * theta
-    bounded = bool(np.abs(gradient).max() <= lipschitz) and printed < side
     assumes = {
         "(g(θ) − g(0))θ ≥ αθ² with α = 4": bool(np.all(pulls >= alpha * theta**2 - ROUNDING)),
         "|g(0)| ≤ b = 1": b >= 1.0,
-        "|g(θ)| ≤ L = 5 on [−1, 1]": bounded,
+        "|g(θ)| ≤ L = 5 on [−1, 1]": bool(np.abs(gradient).max() <= lipschitz) and printed < side,
     }
-    # At the corrected horizon nothing is lacking; what the subtraction leaves is rounding.
+    # At the corrected horizon nothing is lacking, except for rounding.
     lacking = round(needed - (alpha * right - 1.0) * right, 12) + 0.0
     return Erratum(panel, "prop:restricted_strongly_monotone", assumes, needed - pull, 0.0, lacking)
 
@@ -227,10 +222,8 @@ def vanishing_steps(power: float = 0.5) -> Erratum:
     explode = np.abs(running_mean(moves))
     y = np.cos(np.log(t))
     slow = np.abs(running_mean(debias_reals(np.zeros(rounds), y, Power(1.0, 0.5)).errors))
-    panel = _over_rounds(
-        "27 steps that vanish too fast", "|average gradient|",
-        (explode, "η = exp(−t): claimed → 0", plot.PRINTED), (slow, "η = 1/√t", plot.AFTER), floor=1e-3,
-    )  # fmt: skip
+    lines = {"η = exp(−t): claimed → 0": explode, "η = 1/√t": slow}
+    panel = _over_rounds("27 steps that vanish too fast", "|average gradient|", lines, floor=1e-3)
     share = t**power / t  # theta_{t+1} over eta_t t
     falling = bool(np.all(np.diff(steps) <= 0.0) and np.all(np.diff(steps * t) <= 0.0))
     assumes = {
@@ -257,10 +250,8 @@ def root_term(alpha: float = 0.5, size: float = 1.0) -> Erratum:
     radius = np.array([theory.radius_zero_curvature(0.0, 1.0, s, 0.0) for s in squares])
     run, printed = np.array(norms), radius / (eta * t)
     worst = int((run / printed).argmax())
-    panel = _over_rounds(
-        "28 decaying steps, factor of the root", "‖average gradient‖", (printed, "printed bound", plot.PRINTED),
-        (run, "run", plot.AFTER), (2.0 * printed, "twice that", plot.BOUND),
-    )  # fmt: skip
+    lines = {"printed bound": printed, "run": run, "twice that": 2.0 * printed}
+    panel = _over_rounds("28 decaying steps, factor of the root", "‖average gradient‖", lines)
     assumes = {
         "ηₜ = t^−α with 0 < α < 1": 0.0 < alpha < 1.0,
         "ℓₜ = |vₜ'θ| with ‖vₜ‖ = L = 1": max(lengths) <= 1.0 + ROUNDING,
@@ -271,20 +262,17 @@ def root_term(alpha: float = 0.5, size: float = 1.0) -> Erratum:
 
 
 def squared_step(eta: float = 0.1) -> Erratum:
-    """Row 29: with eta^2 in the condition a parabola of curvature 100 passes, and explodes at step 0.1."""
+    """Row 29: with eta^2 in the condition a parabola of curvature 100 meets it, and diverges at step 0.1."""
     path, horizon, curvature = [1.0], 0.001, 100.0
     for _ in range(6):
         path.append(abs(path[-1] - eta * curvature * path[-1]))
     claimed = max(path[0], horizon) + eta * curvature * horizon
     t, theta = np.arange(1, 8), np.array(path)
-    panel = plot.Panel(
-        "29 quadratic curvature with η²", "rounds T", "|θ|",
-        [
-            plot.Line(t, theta, "run, condition as printed holds", plot.AFTER),
-            plot.Line(t, np.full(7, claimed), "printed bound", plot.PRINTED),
-        ],
-        y_scale="log",
-    )  # fmt: skip
+    marks = [
+        plot.Line(t, theta, "run, condition as printed holds", plot.AFTER),
+        plot.Line(t, np.full(7, claimed), "printed bound", plot.PRINTED),
+    ]
+    panel = plot.Panel("29 quadratic curvature with η²", "rounds T", "|θ|", marks, y_scale="log")
     gradients = curvature * theta
     assumes = {
         "|g| ≤ L = 0.1 within h = 0.001": curvature * horizon <= 0.1,
@@ -303,22 +291,20 @@ def unsigned_elo(rounds: int = 4000) -> Erratum:
     signed = np.abs(running_mean(np.where(a == 1, errors, -errors)))
     bound = np.array([theory.elo_radius(2, eta, eta * t) / (eta * t) for t in range(1, rounds + 1)])
     printed = np.abs(running_mean(errors))
-    panel = _over_rounds(
-        "31 bias of a player", "|mean over its games|", (printed, "as printed: claimed → 0", plot.PRINTED),
-        (signed, "signed by seat", plot.AFTER), (bound, "bound, signed", plot.BOUND),
-    )  # fmt: skip
+    lines = {"as printed: claimed → 0": printed, "signed by seat": signed, "bound, signed": bound}
+    panel = _over_rounds("31 bias of a player", "|mean over its games|", lines)
     assumes = {
-        "gradient equilibrium": float(signed[-1]) < 1e-3,
+        "gradient equilibrium": bool(signed[-1] < 1e-3),
         "both players are in every game": bool(np.all(a != 1 - a)),
     }
     return Erratum(panel, "sec:pairwise_preference", assumes, printed[-1], 0.0, signed[-1], limit=True)
 
 
 def algorithm_5(reach: float = 1.0) -> Erratum:
-    """Row 38: as printed every tracker starts from the ensemble's iterate, and one loses the bound of a tracker.
+    """Row 38: as printed, every tracker starts from the ensemble's iterate, and one exceeds the bound of a tracker.
 
-    The signed error is printed without the tracker's index on one side and with it on the other, so both readings
-    are run; the milder one counts.
+    The signed error is printed without the tracker's index on one side and with it on the other. Both readings run,
+    and the milder one counts.
     """
     level, rates, weight_rate, rounds, b = 0.9, (0.01, 0.5), 0.05, 20_000, 1.0
     labels = np.random.RandomState(11).uniform(-reach, reach, rounds)
@@ -330,11 +316,14 @@ def algorithm_5(reach: float = 1.0) -> Erratum:
     )
     # cor:quantile_loss_zero_curv from theta_1 = 0
     printed = np.asarray((rates[1] + b) / (rates[1] * np.arange(1, rounds + 1)))
-    panel = _over_rounds(
-        "38 Algorithm 5, its quick tracker", "|coverage − 0.9|", (single, "as printed, σ of each", plot.PRINTED),
-        (shared, "as printed, σ of the ensemble", replace(plot.PRINTED, dash="--")),
-        (right, "own iterate, own miss", plot.AFTER), (printed, "bound of a tracker", plot.BOUND), floor=1e-4,
-    )  # fmt: skip
+    lines = {
+        "as printed, σ of each": single,
+        "as printed, σ of the ensemble": shared,
+        "own iterate, own miss": right,
+        "bound of a tracker": printed,
+    }
+    looks = (plot.PRINTED, replace(plot.PRINTED, dash="--"), *LOOKS[1:])
+    panel = _over_rounds("38 Algorithm 5, its quick tracker", "|coverage − 0.9|", lines, looks, floor=1e-4)
     assumes = {
         "|yₜ − fₜ| ≤ b = 1": bool(np.abs(labels).max() <= b),
         "no label ties with a tracker": bool(np.all(labels != served)),
@@ -344,7 +333,10 @@ def algorithm_5(reach: float = 1.0) -> Erratum:
 
 
 def _covered(labels: Floats, level: float, rates: tuple[float, float], weight_rate: float, each: bool) -> Floats:
-    """Which labels the quick tracker of Algorithm 5 as printed covers; ``each`` tracker's miss, or the ensemble's."""
+    """Whether the fast tracker of the printed Algorithm 5 covers each label.
+
+    Trackers move by ``each`` one's miss, or by the ensemble's.
+    """
     loss, geometry = Quantile(level), EntropicSimplex()
     theta, w, covered = [0.0, 0.0], [0.5, 0.5], np.empty(len(labels))
     for t, y in enumerate(labels.tolist()):
@@ -365,14 +357,13 @@ def simplex_cone(corner: tuple[float, float] = (1.0, 0.0)) -> Erratum:
     moves = np.column_stack((-share, share))  # from the corner along the edge
     printed, right = np.array([0.0, 1.0]), np.array([1.0, 0.5])
     assert not theory.in_simplex_normal_cone(printed.tolist(), list(corner))
-    panel = plot.Panel(
-        "46 normal cone of the simplex", "distance along the edge", "v'(z − θ), must be ≤ 0",
-        [
-            plot.Level(0.0),
-            plot.Line(share, moves @ printed, "v = (0, 1), as printed", plot.PRINTED),
-            plot.Line(share, moves @ right, "v = (1, ½), normal", plot.AFTER),
-        ],
-    )  # fmt: skip
+    marks = [
+        plot.Level(0.0),
+        plot.Line(share, moves @ printed, "v = (0, 1), as printed", plot.PRINTED),
+        plot.Line(share, moves @ right, "v = (1, ½), normal", plot.AFTER),
+    ]
+    axes = ("distance along the edge", "v'(z − θ), must be ≤ 0")
+    panel = plot.Panel("46 normal cone of the simplex", *axes, marks)
     support = [j for j in range(2) if corner[j] > 0.0]
     assumes = {
         "θ lies in the simplex": min(corner) >= 0.0 and sum(corner) == 1.0,
@@ -396,20 +387,16 @@ def simplex_support(off: float = 3.0) -> Erratum:
         state = learner.descend(state, gradients[t])
     means = running_mean(gradients)
     spread = np.abs(means[:, 0] - means[:, 1])
-    panel = plot.Panel(
-        "47 gradients on the support", "rounds T", "average gradient",
-        [
-            *(plot.course(means[:, i], f"weight {i + 1}", plot.SERIES[3 * i], log=True) for i in range(2)),
-            plot.course(spread, "their difference", plot.BOUND, log=True),
-            plot.Level(0.0, "claimed limit", plot.PRINTED),
-        ],
-        x_scale="log",
-    )  # fmt: skip
-    average = float(np.linalg.norm((state.gradients + state.normals) / rounds))
-    inside = bool(np.all(path[:, 2] == 0.0) and np.all(path[:, :2] > 0.0))
+    marks = [
+        *(plot.course(means[:, i], f"weight {i + 1}", plot.SERIES[3 * i], log=True) for i in range(2)),
+        plot.course(spread, "their difference", plot.BOUND, log=True),
+        plot.Level(0.0, "claimed limit", plot.PRINTED),
+    ]
+    panel = plot.Panel("47 gradients on the support", "rounds T", "average gradient", marks, x_scale="log")
+    average = np.linalg.norm((state.gradients + state.normals) / rounds)
     assumes = {
-        "every θₜ lies inside the edge θ₃ = 0": inside,
-        "equilibrium: the average of g + n vanishes": average < 1e-2,
+        "every θₜ lies inside the edge θ₃ = 0": bool(np.all(path[:, 2] == 0.0) and np.all(path[:, :2] > 0.0)),
+        "equilibrium: the average of g + n vanishes": bool(average < 1e-2),
     }
     happens, holds = float(means[-1, :2].min()), float(spread[-1])
     return Erratum(panel, "eq:grad_eq_simplex2", assumes, happens, 0.0, holds, limit=True)
@@ -420,20 +407,17 @@ def cone_test(low: float = -1.0) -> Erratum:
     right = np.linspace(0.01, 1.0, 40)
     z = np.concatenate((-right[::-1], right)) if low < 0.0 else right
     ratio: Floats = z / np.abs(z)
-    panel = plot.Panel(
-        "52 test for a normal vector", "z − θ", "v(z − θ)/|z − θ|, v = 1",
-        [
-            plot.Line(z[z < 0.0], ratio[z < 0.0], "liminf −1 ≤ 0: passes as printed", plot.PRINTED),
-            plot.Line(z[z > 0.0], ratio[z > 0.0], "limsup 1 > 0: fails", plot.AFTER),
-            plot.Level(0.0),
-        ],
-    )  # fmt: skip
+    marks = [
+        plot.Line(z[z < 0.0], ratio[z < 0.0], "liminf −1 ≤ 0: passes as printed", plot.PRINTED),
+        plot.Line(z[z > 0.0], ratio[z > 0.0], "limsup 1 > 0: fails", plot.AFTER),
+        plot.Level(0.0),
+    ]
+    panel = plot.Panel("52 test for a normal vector", "z − θ", "v(z − θ)/|z − θ|, v = 1", marks)
     assumes = {"lim inf of v(z − θ)/|z − θ| ≤ 0": float(ratio.min()) <= 0.0, "θ is inside the set": low < 0.0}
-    # With lim sup the one vector that passes on the whole line is 0, whose ratio is 0.
+    # With lim sup only the vector 0 passes on the whole line, and its ratio is 0.
     return Erratum(panel, "eq:normal_cone1", assumes, float(ratio.max()), 0.0, 0.0)
 
 
-COLUMNS = 3
 ERRATA = (
     introduction, bounded_iterates, converging_iterates, ties, logistic_range, classifier, strong_monotonicity,
     vanishing_steps, root_term, squared_step, unsigned_elo, algorithm_5, simplex_cone, simplex_support, cone_test,
@@ -441,15 +425,14 @@ ERRATA = (
 
 
 def errata(source: Source) -> Result:
-    """One panel each; the number in a title is that of the erratum."""
-    found = [erratum() for erratum in ERRATA]
-    rows = -(-len(found) // COLUMNS)
-    sheet = plot.Sheet([item.panel for item in found], (rows, COLUMNS), (12.5, 3.1 * rows))
-    refuted = sum(item.happens > item.allows for item in found)
+    items = [erratum() for erratum in ERRATA]
+    rows = math.ceil(len(items) / 3)
+    sheet = plot.Sheet([item.panel for item in items], (rows, 3), (12.5, 3.1 * rows))
+    refuted = sum(item.happens > item.allows for item in items)
     text = (
-        f"{len(found)} panels. Grey is what is printed, or a run of it; blue is a run of the method; orange and "
-        f"dashed is what holds. In {'all' if refuted == len(found) else refuted} of them a run leaves what the print "
-        f"allows, and {sum(item.is_fair for item in found)} of the {len(found)} runs meet every condition of the "
-        "statement that they speak against."
+        f"{len(items)} panels. Grey: what is printed, or a run of it; blue: a run of the method; dashed orange: what "
+        f"holds. In {'all' if refuted == len(items) else refuted} of them a run exceeds what the paper allows, and "
+        f"{sum(item.is_fair for item in items)} of the {len(items)} runs meet every condition of the statement that "
+        "they refute."
     )
-    return Result(text, tuple(number for item in found for number in item.numbers), {"": sheet})
+    return Result(text, tuple(number for item in items for number in item.numbers), {"": sheet})

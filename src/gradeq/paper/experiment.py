@@ -18,7 +18,7 @@ RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def numeral(value: float | None) -> str:
-    """Up to six significant digits, thousands with commas, a real minus sign, nothing for a number that there is not.
+    """Up to six significant digits, commas in thousands, a real minus sign; empty for None.
 
     >>> numeral(-0.112877555), numeral(6787.0), numeral(None), numeral(3.5e-5)
     ('\u22120.112878', '6,787', '', '3.5 × 10⁻⁵')
@@ -46,7 +46,7 @@ class Source:
         self._cache: dict[object, object] = {}
 
     def load(self, loader: Callable[..., T], **settings: object) -> T:
-        """The loader's data, read once; a failure is cached as well."""
+        """The loader's data, read once; an error is cached and raised again."""
 
         def read() -> T | GradeqError:
             try:
@@ -60,35 +60,32 @@ class Source:
         return data
 
     def once(self, key: object, compute: Callable[[], T]) -> T:
-        """A cached result that several figures share."""
+        """The result of ``compute``, cached under ``key`` for other figures."""
         if key not in self._cache:
             self._cache[key] = compute()
         return cast(T, self._cache[key])
 
     def has(self, dataset: Dataset) -> bool:
-        """Whether any file of the data set is there, good or bad; nothing is downloaded."""
-        names = [name for file in dataset.files for name in (file.name, f"{file.name}.gz")]
-        places = [place / inner for place in search_folders(self.folder) for inner in ("", "hosp", "mimic")]
-        return any((place / name).is_file() for place in places for name in names)
+        """Whether any file of the data set exists, valid or not; downloads nothing."""
+        folders = [folder / inner for folder in search_folders(self.folder) for inner in ("", "hosp", "mimic")]
+        names = [file.name + suffix for file in dataset.files for suffix in ("", ".gz")]
+        return any((folder / name).is_file() for folder in folders for name in names)
 
     def compas_order(self) -> Path | None:
-        """The file with the authors' order of the COMPAS rows, in the data folder or in reference beside it."""
-        for place in search_folders(self.folder):
-            for path in (place / ORDER, place.parent / "reference" / ORDER):
-                if path.is_file():
-                    return path
-        return None
+        """The file with the authors' order of the COMPAS rows, in the data folder or in ``reference`` next to it."""
+        folders = [place for data in search_folders(self.folder) for place in (data, data.parent / "reference")]
+        return next((folder / ORDER for folder in folders if (folder / ORDER).is_file()), None)
 
 
 CHAPTERS = {"paper": "The figures of the paper", "theory": "The theory as experiments", "beyond": "Beyond the paper"}
 
 
 class Number(NamedTuple):
-    """One figure of ours beside the authors'.
+    """One of our numbers next to the authors'.
 
-    ``ours`` is computed on the paper's definitions of step, bias and loss. ``authors`` is what their figure or code
-    gives, on its own scale. ``corrected`` is what that becomes on the paper's definitions, with its error mended, and
-    ours lies ``within`` that distance of it.
+    ``ours`` follows the paper's definitions of step, bias and loss. ``authors`` is the number in their figure or
+    code, on its own scale. ``corrected`` is that number on the paper's definitions, with its error fixed; ours
+    differs from it by at most ``within``.
     """
 
     name: str
@@ -101,8 +98,8 @@ class Number(NamedTuple):
 class Result(NamedTuple):
     """The result of one experiment.
 
-    ``summary`` is the text. ``data`` names the data, and whether they are a stand-in. ``sheets`` has the figures: the
-    main one under "", others under the suffix of their file name.
+    ``data`` names the data, and says if they replace the paper's. ``sheets`` holds the figures: the main one under
+    "", others under the suffix of their file name.
     """
 
     summary: str
@@ -111,7 +108,6 @@ class Result(NamedTuple):
     data: str = ""
 
     def number(self, name: str) -> Number:
-        """The number of this name."""
         return next(number for number in self.numbers if number.name == name)
 
 
@@ -119,7 +115,7 @@ class Result(NamedTuple):
 class Experiment:
     """One figure: its name on the command line, what the paper shows, what was corrected, and how to run it.
 
-    ``labels`` is the page ("bounds", "errata") whose labels its panels and numbers begin with.
+    ``labels`` names the page ("bounds", "errata") whose labels its panels and numbers begin with.
     """
 
     name: str
@@ -134,18 +130,16 @@ class Experiment:
 
     @property
     def line(self) -> str:
-        """The line of ``gradeq reproduce --list``."""
         needs = f"; needs {', '.join(self.needs)}" if self.needs else ""
         return f"{self.title} ({self.figure}{needs})"
 
 
 @dataclass(frozen=True)
 class ExperimentOutcome:
-    """What became of one experiment: its result, files and pictures for the page, or why it was skipped."""
+    """One experiment's result, files and pictures for the page, or why it was skipped."""
 
     experiment: Experiment
     result: Result | None = None
     skipped: str = ""
     files: tuple[Path, ...] = ()
     images: Mapping[str, bytes] = field(default_factory=dict)
-    seconds: float = 0.0

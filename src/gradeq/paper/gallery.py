@@ -1,11 +1,11 @@
-"""The gallery: one HTML page with every figure, and the pages on bounds and errata beside it."""
+"""The gallery: one HTML page with every figure, and pages on the bounds and the errata."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -20,13 +20,13 @@ _LABELS = re.compile(rf"{LABEL}(?:(?:, ){LABEL})*(?= |\.|$)")
 
 
 def to_html(text: str, link: Callable[[str], str], words: Words = escape) -> str:
-    """The body of a page: ``link`` says where a link leads ("": nowhere), ``words`` turns plain text into HTML."""
-    known: set[str] = set()  # labels that have their anchor
+    """Markdown as HTML: ``link`` maps the target of a link to its href, if any; ``words`` converts plain text."""
+    known: set[str] = set()  # labels that have an anchor
 
     def names(text: str) -> list[str]:
-        """The labels that a heading or a row begins with, each the first time it does."""
-        found = _LABELS.match(text)
-        new = [name for name in re.findall(LABEL, found[0] if found else "") if name not in known]
+        """The labels at the beginning of the text that have no anchor yet."""
+        match = _LABELS.match(text)
+        new = [name for name in re.findall(LABEL, match[0] if match else "") if name not in known]
         known.update(new)
         return new
 
@@ -43,20 +43,28 @@ def to_html(text: str, link: Callable[[str], str], words: Words = escape) -> str
             name = (names(title) or [re.sub(r"[^\w]+", "-", title.lower()).strip("-")])[0]
             return f'<h{level} id="{escape(name)}">{_inline(title, link, words)}</h{level}>'
         if first.startswith("|"):
-            head, _, *rows = ([_inline(cell, link, words) for cell in row] for row in map(_cells, lines))
-            marks = [anchored(_cells(line)[0]) for line in lines[2:]]
-            body = "".join(
-                f'<tr><th scope="row">{mark}{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>'
-                for mark, row in zip(marks, rows, strict=True)
-            )
-            heads = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-            table = f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>"
-            return f'<div class="scroll"><table class="text">{table}</table></div>'
+            head, _, *rows = map(_cells, lines)
+            body = [
+                (anchored(first) + _inline(first, link, words), *(_inline(cell, link, words) for cell in rest))
+                for first, *rest in rows
+            ]
+            return html_table([_inline(cell, link, words) for cell in head], body, "text")
         text = " ".join(lines)
         mark = anchored(text.removeprefix("**")) if text.startswith("**") else ""
         return f"<p>{mark}{_inline(text, link, words)}</p>"
 
     return "\n".join(map(block, _blocks(text)))
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
+    """A table of HTML cells that scrolls; the first cell of each row is its heading."""
+    heads = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>'
+        for first, *rest in rows
+    )
+    opening = f'<table class="{kind}">' if kind else "<table>"
+    return f'<div class="scroll">{opening}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
@@ -83,9 +91,9 @@ def _cells(line: str) -> list[str]:
 
 def _inline(text: str, link: Callable[[str], str], words: Words) -> str:
     parts, at = [], 0
-    for found in _INLINE.finditer(text):
-        parts.append(words(text[at : found.start()]))
-        code, strong, slanted, label, target = found.groups()
+    for match in _INLINE.finditer(text):
+        parts.append(words(text[at : match.start()]))
+        code, strong, slanted, label, target = match.groups()
         if code is not None:
             parts.append(f"<code>{escape(code)}</code>")
         elif label is not None:
@@ -94,7 +102,7 @@ def _inline(text: str, link: Callable[[str], str], words: Words) -> str:
         else:
             tag, inner = ("strong", strong) if strong is not None else ("em", slanted)
             parts.append(f"<{tag}>{_inline(inner, link, words)}</{tag}>")
-        at = found.end()
+        at = match.end()
     return "".join([*parts, words(text[at:])])
 
 
@@ -120,7 +128,7 @@ _MINUS = re.compile(r"(?<![\w.])-(?=\d)")
 
 @cache
 def source_of(name: str) -> str:
-    """The text of a page of the documentation: in the package as installed, or in a checkout."""
+    """The Markdown of a page of the documentation, from the installed package or from a checkout."""
     here = Path(__file__)
     for folder in (here.parent / "documents", here.parents[3] / "docs"):
         if (folder / f"{name}.md").is_file():
@@ -130,18 +138,17 @@ def source_of(name: str) -> str:
 
 @cache
 def anchors(name: str) -> frozenset[str]:
-    """Every label that a page explains, and its headings."""
+    """The anchors of a page: its labels and headings."""
     return frozenset(re.findall(r'\bid="([^"]+)"', to_html(source_of(name), lambda target: "")))
 
 
 def page(name: str) -> str:
-    """The page as HTML, linked with the other one."""
-    body = to_html(source_of(name), _beside, linked)
+    body = to_html(source_of(name), _href, linked)
     return html_page(TITLES[name], f'<p><a href="index.html">All figures</a></p>\n{body}')
 
 
 def linked(text: str, figures: Mapping[str, str] | None = None) -> str:
-    """Plain text as HTML: labels of results, severities and figures on the page lead to where they are explained."""
+    """Plain text as HTML, with links to results, to severity A and to ``figures`` of the page."""
 
     def label(match: re.Match[str]) -> str:
         known = match[0] in anchors("bounds")
@@ -158,15 +165,15 @@ def linked(text: str, figures: Mapping[str, str] | None = None) -> str:
 
 
 def labelled(text: str, which: str) -> str:
-    """Text that begins with a label of a page, such as "3.1 quantile", with the label as a link; else as it is."""
-    found = re.match(rf"{LABEL}(?= )", text)
-    if not which or not found or found[0] not in anchors(which):
+    """Text such as "3.1 quantile" as HTML, with a link if it begins with a label of the page ``which``."""
+    match = re.match(rf"{LABEL}(?= )", text)
+    if not which or not match or match[0] not in anchors(which):
         return escape(text)
-    return f'<a href="{which}.html#{found[0]}">{found[0]}</a>{escape(text[found.end() :])}'
+    return f'<a href="{which}.html#{match[0]}">{match[0]}</a>{escape(text[match.end() :])}'
 
 
-def _beside(target: str) -> str:
-    """Where a link of a page leads beside the gallery: pages that are not there lead nowhere."""
+def _href(target: str) -> str:
+    """The href of a link on a page next to the gallery; none to pages that are not there."""
     name, _, anchor = target.removesuffix(".md").partition("#")
     if "://" in target or target.startswith("#"):
         return target
@@ -174,11 +181,11 @@ def _beside(target: str) -> str:
 
 
 FORMS = ("png", "svg", "pdf", "csv")  # the files of a figure
-MOST = 12  # numbers shown at once; the rest unfold
+MOST = 12  # numbers shown at first; the rest unfolds
 
 
 def gallery(outcomes: Sequence[ExperimentOutcome], texts: Mapping[str, str] | None = None) -> str:
-    """The whole page; ``texts`` names figures of the paper that are text, with what they are."""
+    """The page of all figures; ``texts`` describes the figures of the paper that are only text."""
     drawn = [item.experiment for item in outcomes if item.result is not None]
     figures = {experiment.figure: experiment.name for experiment in drawn}
     contents = [
@@ -195,10 +202,10 @@ def gallery(outcomes: Sequence[ExperimentOutcome], texts: Mapping[str, str] | No
     count = len(drawn)
     parts = [
         "<h1>Gradient equilibrium in online learning: the figures, reproduced and corrected</h1>",
-        f"<p>{count} figure{'' if count == 1 else 's'}. "
-        "Steps, bias and loss are those that the paper defines; where the authors' code has "
-        "another scale or a slip, the caption says so and the table has their number, that number on the paper's "
-        "definitions, and ours. Beside this page lie a PNG, an SVG, a PDF and a CSV of every plotted series, "
+        f"<p>{count} figure{'' if count == 1 else 's'}. Steps, bias and loss follow the definitions of the paper. If "
+        "the authors' code has another scale or an error, the caption says so, and the table has their number, that "
+        "number on the paper's definitions, and ours. Next to this page are a PNG, an SVG, a PDF and a CSV of every "
+        "plotted series, "
         '<a href="bounds.html">the bounds</a> by their labels, and <a href="errata.html">the errata</a>.</p>',
         "<nav><ul>\n" + "\n".join(contents) + "\n</ul></nav>",
     ]
@@ -247,12 +254,10 @@ def _figure(experiment: Experiment, result: Result, pictures: Mapping[str, bytes
 
 def _table(numbers: Sequence[Number], labels: str) -> str:
     compared = any(number.authors is not None for number in numbers)
-    heads = ["", "ours", *(["the authors'", "theirs, corrected"] if compared else [])]
+    columns = 3 if compared else 1
+    head = ("ours", "the authors&#x27;", "theirs, corrected")[:columns]
     rows = []
     for number in numbers:
-        cells = [number.ours, *([number.authors, number.corrected] if compared else [])]
-        row = "".join(f"<td>{numeral(value)}</td>" for value in cells)
-        rows.append(f'<tr><th scope="row">{labelled(number.name, labels)}</th>{row}</tr>')
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
-    body = "".join(rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        cells = (number.ours, number.authors, number.corrected)[:columns]
+        rows.append((labelled(number.name, labels), *map(numeral, cells)))
+    return html_table(("", *head), rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from gradeq.paper.plot import Floats, Values
 
 STEPS = (0.0, 0.001, 0.01, 0.05)
 LAST = 10_000
-DRAWN = 4  # groups of one kind that are drawn, the largest ones
+DRAWN = 4  # the largest groups of each kind
 
 
 class StayStream(NamedTuple):
@@ -46,16 +47,16 @@ class StayStream(NamedTuple):
     @property
     def members(self) -> dict[str, dict[str, Values]]:
         """For each kind the largest groups, largest first, with their members."""
-        chosen: dict[str, dict[str, Values]] = {}
-        for kind, column in self.kinds.items():
+
+        def largest(column: Values) -> dict[str, Values]:
             names, counts = np.unique(column, return_counts=True)
-            largest = names[np.argsort(-counts, kind="stable")][:DRAWN]
-            chosen[kind] = {str(name): column == name for name in largest}
-        return chosen
+            return {str(name): column == name for name in names[np.argsort(-counts, kind="stable")][:DRAWN]}
+
+        return {kind: largest(column) for kind, column in self.kinds.items()}
 
 
 def stays(source: Source) -> StayStream:
-    """The last 10,000 stays of MIMIC-IV, or else all flights of 2013 from April on, without label delay."""
+    """The last 10,000 stays of MIMIC-IV, or all flights of 2013 from April on, without label delay."""
     if source.has(mimic.DATASET):
         data = source.load(mimic.load)
         kinds = {"ethnicity": data.ethnicity, "marital status": data.marital_status}
@@ -97,60 +98,51 @@ PUBLISHED_BIAS = {
 
 
 def mimic_groups(source: Source) -> Result:
-    """Groups of two kinds overlap; each is one indicator, and f + z'theta is served."""
     stream, _, runs = debiased(source)
     members = {name: who for groups in stream.members.values() for name, who in groups.items()}
     numbers = []
-    for k, (step, done) in enumerate(zip(STEPS, runs, strict=True)):
+    for k, (step, run) in enumerate(zip(STEPS, runs, strict=True)):
         for name, who in members.items():
             theirs = PUBLISHED_BIAS.get(name, (None,) * 4)[k]
-            ours = abs(float(done.errors[who].mean()))
-            what = f"|bias| of {name}, η = {step:g}"
-            numbers.append(Number(what, ours, theirs, theirs, math.inf))
+            ours = abs(float(run.errors[who].mean()))
+            numbers.append(Number(f"|bias| of {name}, η = {step:g}", ours, theirs, theirs, math.inf))
     titles = ["Base model", *(f"η = {step:g}" for step in STEPS[1:])]
-    base = max(abs(float(runs[0].errors[who].mean())) for who in members.values())
-    worst = [max(abs(done.errors[who].mean()) for who in members.values()) for done in runs]
-    panels = group_panels(titles, runs, stream.members, stream.unit, 2.0 if stream.is_paper else 1.4 * base)
-    found = (
+    worst = [max(abs(float(run.errors[who].mean())) for who in members.values()) for run in runs]
+    panels = group_panels(titles, runs, stream.members, stream.unit, 2.0 if stream.is_paper else 1.4 * worst[0])
+    text = (
         f"The worst of the groups drawn is off by {worst[0]:.2f} {stream.unit} in the base model and by "
         f"{worst[1]:.3f}, {worst[2]:.4f} and {worst[3]:.4f} at η = 0.001, 0.01 and 0.05; half the squared error is "
-        + ", ".join(f"{done.loss:.1f}" for done in runs)
-        + "."
+        f"{', '.join(f'{run.loss:.1f}' for run in runs)}."
     )
-    return Result(found, tuple(numbers), {"": plot.Sheet(panels, (2, 4), (14.5, 6.2))}, stream.data)
+    return Result(text, tuple(numbers), {"": plot.Sheet(panels, (2, 4), (14.5, 6.2))}, stream.data)
 
 
-PUBLISHED_SERIES = (
-    (0.354841, 28.918642), (0.032598, 28.856606), (0.008619, 29.137444), (0.005210, 30.445985),
-)  # fmt: skip
+PUBLISHED_SERIES = ((0.354841, 28.918642), (0.032598, 28.856606), (0.008619, 29.137444), (0.005210, 30.445985))
 
 
 def mimic_series(source: Source) -> Result:
-    """The runs of Figure 1, all groups at once."""
     stream, rows, runs = debiased(source)
     numbers = []
     other = "" if stream.is_paper else " (theirs: MIMIC, days)"
-    for step, done, (norm, loss) in zip(STEPS, runs, PUBLISHED_SERIES, strict=True):
-        ours = float(bias_norm(done, rows)[-1])
-        numbers += [
-            Number(f"largest coordinate of the average gradient, η = {step:g}{other}", ours, norm, norm, math.inf),
-            Number(f"average loss, η = {step:g}{other}", done.loss, loss, loss, math.inf),
-        ]  # fmt: skip
+    for step, run, (norm, loss) in zip(STEPS, runs, PUBLISHED_SERIES, strict=True):
+        ours, at = float(bias_norm(run, rows)[-1]), f"η = {step:g}{other}"
+        numbers.append(Number(f"largest coordinate of the average gradient, {at}", ours, norm, norm, math.inf))
+        numbers.append(Number(f"average loss, {at}", run.loss, loss, loss, math.inf))
     labels = ["base model", *(f"η = {step:g}" for step in STEPS[1:])]
     curves = zip(labels, runs, plot.RATES, strict=True)
     window = 100 if stream.is_paper else 10_000
     axes = (stream.unit, "date", "half the squared error")
     sheet = three_panels(curves, stream.label, axes, rows, window, stream.when)
     best = min(range(4), key=lambda k: runs[k].loss)
-    norms = ", ".join(f"{bias_norm(done, rows)[-1]:.4f}" for done in runs)
-    found = (
+    norms = ", ".join(f"{bias_norm(run, rows)[-1]:.4f}" for run in runs)
+    text = (
         f"Largest coordinate of the average gradient {norms} {stream.unit} and loss "
-        f"{', '.join(f'{done.loss:.1f}' for done in runs)} for the base model and the three steps. "
+        f"{', '.join(f'{run.loss:.1f}' for run in runs)} for the base model and the three steps. "
         f"The loss is lowest at η = {STEPS[best]:g}."
     )
     if not stream.is_paper:
-        found += " Neighbouring flights share their delay, so a quick step also predicts; on stays it costs loss."
-    return Result(found, tuple(numbers), {"": sheet}, stream.data)
+        text += " Neighbouring flights share their delay, so a large step also predicts; on stays it costs loss."
+    return Result(text, tuple(numbers), {"": sheet}, stream.data)
 
 
 LEVEL = 0.9
@@ -158,7 +150,7 @@ ENSEMBLE_STEPS = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 RATES_OF_WEIGHTS = (0.001, 0.01, 0.1, 1.0)
 SHOWN = 2
 WINDOW = 500
-WILD = 199  # rows before the first average loss that is drawn
+SKIPPED = 199  # first rows, whose average losses are too noisy to draw
 FLOOR = 1e-4  # smaller coverage gaps are drawn here: a logarithmic axis has no zero
 TENTH_OF_AN_HOUR = 6.0  # minutes: flights then have residuals as wide as those of stays in days
 MIXED = ((0.0088, 1.455689), (0.0075, 1.450884), (0.0047, 1.453510), (0.0051, 1.457585))
@@ -180,7 +172,7 @@ def track(f: Floats, y: Floats, eta: float) -> tuple[TrackedQuantiles, Floats]:
     """One quantile tracker, and its theta before every row."""
     learner = Learner(Quantile(LEVEL), eta)
     run = learner.run(learner.start(), None, y, offsets=f)
-    return judged(run.served, y), run.served - f
+    return tracked_quantiles(run.served, y), run.served - f
 
 
 def mix(f: Floats, y: Floats, thetas: Floats, eta: float) -> tuple[TrackedQuantiles, Floats]:
@@ -191,57 +183,54 @@ def mix(f: Floats, y: Floats, thetas: Floats, eta: float) -> tuple[TrackedQuanti
     learner = Learner(Quantile(LEVEL), eta, geometry=EntropicSimplex())
     run = learner.run(learner.start(thetas.shape[1]), thetas, y, offsets=f, trace=1)
     assert run.trace is not None
-    return judged(run.served, y), run.trace
+    return tracked_quantiles(run.served, y), run.trace
 
 
-def judged(served: Floats, y: Floats) -> TrackedQuantiles:
-    """Coverage counts y <= served, as the update does."""
+def tracked_quantiles(served: Floats, y: Floats) -> TrackedQuantiles:
+    """A tie counts as covered, as in the update."""
     return TrackedQuantiles(served, (y <= served).astype(float), values(Quantile(LEVEL), served, y))
 
 
 def mimic_ensemble(source: Source) -> Result:
-    """Eight trackers run by themselves; their thetas are mixed at four rates of the weights."""
+    """Eight independent trackers; their thetas are mixed at four rates of the weights."""
     stream = stays(source)
     scale, unit = (1.0, "days") if stream.is_paper else (TENTH_OF_AN_HOUR, "tenths of an hour")
     f, y = stream.prediction[-LAST:] / scale, stream.label[-LAST:] / scale
     single, paths = zip(*(track(f, y, eta) for eta in ENSEMBLE_STEPS), strict=True)
     thetas = np.column_stack(paths)
     mixed, weights = zip(*(mix(f, y, thetas, eta) for eta in RATES_OF_WEIGHTS), strict=True)
+    last = weights[SHOWN][-1]
     numbers = [
         *_ends("ensemble", RATES_OF_WEIGHTS, mixed, MIXED),
         *_ends("tracker", ENSEMBLE_STEPS, single, SINGLE),
-        *(
-            Number(f"final weight of tracker {eta:g}", float(w))
-            for eta, w in zip(ENSEMBLE_STEPS, weights[SHOWN][-1], strict=True)
-        ),
+        *(Number(f"final weight of tracker {eta:g}", float(w)) for eta, w in zip(ENSEMBLE_STEPS, last, strict=True)),
     ]
     ensembles = {f"ensemble, ν = {eta:g}": run for eta, run in zip(RATES_OF_WEIGHTS, mixed, strict=True)}
     trackers = {f"tracker, η = {eta:g}": run for eta, run in zip(ENSEMBLE_STEPS, single, strict=True)}
-    # The error of the ensemble times each tracker's theta: what the weights learn from.
+    # The weights learn from the error of the ensemble times each tracker's theta.
     gradients = (mixed[SHOWN].covered - LEVEL)[:, None] * thetas
     panels = [
         *_rows(0, "Ensembles", ensembles, y, unit),
         *_rows(2, "Single trackers", trackers, y, unit),
         *_weights(weights[SHOWN], gradients),
     ]
-    gaps = [abs(t.covered.mean() - LEVEL) for t in mixed]
-    best = min(range(len(ENSEMBLE_STEPS)), key=lambda k: float(single[k].losses.mean()))
-    found = (
+    gaps, means = [abs(t.covered.mean() - LEVEL) for t in mixed], [t.losses.mean() for t in mixed]
+    loss, step = min((t.losses.mean(), eta) for t, eta in zip(single, ENSEMBLE_STEPS, strict=True))
+    text = (
         f"The ensembles miss the level by {min(gaps):.4f} to {max(gaps):.4f} with a pinball loss of "
-        f"{min(t.losses.mean() for t in mixed):.4f} to {max(t.losses.mean() for t in mixed):.4f}; the best single "
-        f"tracker in hindsight (η = {ENSEMBLE_STEPS[best]:g}) has {single[best].losses.mean():.4f}."
+        f"{min(means):.4f} to {max(means):.4f}; the best single tracker in hindsight (η = {step:g}) has {loss:.4f}."
     )
-    data = f"{stream.data}; the last {LAST:,}" + (
-        "" if stream.is_paper else f", in {unit}, in which errors are about as wide as those of stays in days"
-    )
-    return Result(found, tuple(numbers), {"": plot.Sheet(panels, (7, 4), (14.0, 20.0))}, data)
+    data = f"{stream.data}; the last {LAST:,}"
+    if not stream.is_paper:
+        data += f", in {unit}, in which errors are about as wide as those of stays in days"
+    return Result(text, tuple(numbers), {"": plot.Sheet(panels, (7, 4), (14.0, 20.0))}, data)
 
 
 def _ends(
-    kind: str, etas: tuple[float, ...], done: tuple[TrackedQuantiles, ...], theirs: tuple[tuple[float, float], ...]
+    kind: str, etas: tuple[float, ...], runs: tuple[TrackedQuantiles, ...], authors: tuple[tuple[float, float], ...]
 ) -> list[Number]:
     numbers = []
-    for eta, tracked, (gap, loss) in zip(etas, done, theirs, strict=True):
+    for eta, tracked, (gap, loss) in zip(etas, runs, authors, strict=True):
         ours, which = abs(float(tracked.covered.mean()) - LEVEL), f"{kind} {eta:g} (theirs: MIMIC)"
         numbers += [
             Number(f"coverage gap, {which}", ours, gap, gap, math.inf),
@@ -250,39 +239,33 @@ def _ends(
     return numbers
 
 
-def _rows(row: int, title: str, done: Mapping[str, TrackedQuantiles], y: Floats, unit: str) -> list[plot.Panel]:
-    """Two rows of panels over the quantiles by label: what was served, then coverage gap and loss so far."""
+def _rows(row: int, title: str, runs: Mapping[str, TrackedQuantiles], y: Floats, unit: str) -> list[plot.Panel]:
+    """Two rows of panels: above, the served quantiles; below, coverage gap and loss so far."""
     count = len(y)
     width = min(WINDOW, count)
     starts = np.unique(np.linspace(0, count - width, 400).astype(int))  # of the windows, at most 400
     truth = np.array([float(np.quantile(y[i : i + width], LEVEL)) for i in starts])
-    rows, some = np.arange(WILD + 1, count + 1), plot.thinned(count, log=True, most=150)
-    served: list[plot.Mark] = [plot.Line(starts + 1 + width // 2, truth, f"{LEVEL:g} quantile of labels", plot.UNDER)]
-    gaps: list[plot.Mark] = []
-    losses: list[plot.Mark] = []
-    for (label, tracked), look in zip(done.items(), plot.SERIES, strict=False):
+    rows, some = np.arange(SKIPPED + 1, count + 1), plot.thinned(count, log=True, most=150)
+    served = [plot.Line(starts + 1 + width // 2, truth, f"{LEVEL:g} quantile of labels", plot.UNDER)]
+    gaps, losses = [], []
+    for (label, tracked), look in zip(runs.items(), plot.SERIES, strict=False):
         x, means = centred_mean(tracked.served, WINDOW)
         served.append(plot.course(means, label, look, x))
         gap = np.abs(running_mean(tracked.covered) - LEVEL)
         gaps.append(plot.Line(some + 1, np.maximum(gap, FLOOR)[some], label, look))
-        losses.append(plot.course(running_mean(tracked.losses)[WILD:], label, look, rows))
+        losses.append(plot.course(running_mean(tracked.losses)[SKIPPED:], label, look, rows))
+    gap_title = f"Coverage gap so far (below {FLOOR:g}: drawn there)"
+    gap_panel = plot.Panel(gap_title, "rows", "|coverage − 0.9|", gaps, x_scale="log", y_scale="log", legend="")
+    loss_panel = plot.Panel(f"Pinball loss so far, from row {SKIPPED + 1} on", "rows", unit, losses, legend="")
     return [
-        plot.Panel(
-            f"{title}: mean of {WINDOW} rows", "rows", unit, served, legend="outside", cells=(row, 0, 1, 4)
-        ),
-        plot.Panel(
-            f"Coverage gap so far (below {FLOOR:g}: drawn there)", "rows", "|coverage − 0.9|", gaps,
-            x_scale="log", y_scale="log", legend="", cells=(row + 1, 0, 1, 2),
-        ),
-        plot.Panel(
-            f"Pinball loss so far, from row {WILD + 1} on", "rows", unit, losses, legend="",
-            cells=(row + 1, 2, 1, 2),
-        ),
-    ]  # fmt: skip
+        plot.Panel(f"{title}: mean of {WINDOW} rows", "rows", unit, served, legend="outside", cells=(row, 0, 1, 4)),
+        replace(gap_panel, cells=(row + 1, 0, 1, 2)),
+        replace(loss_panel, cells=(row + 1, 2, 1, 2)),
+    ]
 
 
 def _weights(weights: Floats, gradients: Floats) -> list[plot.Panel]:
-    """Weights and their gradients as tables, a row for each tracker, a column for each window or horizon."""
+    """Weights and their gradients as tables with a row per tracker and a column per window or horizon."""
     stops = np.arange(WINDOW, len(weights) + 1, WINDOW)
     ends = tuple(f"{stop / 1000:g}k" for stop in stops)
     trackers = tuple(f"η = {eta:g}" for eta in ENSEMBLE_STEPS)
@@ -292,10 +275,8 @@ def _weights(weights: Floats, gradients: Floats) -> list[plot.Panel]:
         (f"Gradient of the weights: mean of {WINDOW} rows", means[1], 2),
         ("Gradient of the weights: mean of all rows so far", running_mean(gradients)[stops - 1].T, 3),
     )
-    return [
-        plot.Panel(
-            title, "rows up to", "tracker", [plot.Heat(trackers, ends, table, digits, float(np.abs(table).max()))],
-            cells=(4 + k, 0, 1, 4),
-        )
-        for k, (title, table, digits) in enumerate(tables)
-    ]  # fmt: skip
+    panels = []
+    for row, (title, table, digits) in enumerate(tables, 4):
+        heat = plot.Heat(trackers, ends, table, digits, float(np.abs(table).max()))
+        panels.append(plot.Panel(title, "rows up to", "tracker", [heat], cells=(row, 0, 1, 4)))
+    return panels

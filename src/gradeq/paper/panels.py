@@ -19,7 +19,7 @@ from gradeq.schedules import Schedule
 
 
 def running_mean(x: npt.ArrayLike) -> Floats:
-    """(x_1 + ... + x_t)/t for every t; a table is averaged down its columns.
+    """(x_1 + ... + x_t)/t for every t, for each column of a table.
 
     >>> running_mean([1.0, 3.0]).tolist()
     [1.0, 2.0]
@@ -29,22 +29,13 @@ def running_mean(x: npt.ArrayLike) -> Floats:
     return np.asarray(np.cumsum(values, axis=0) / steps)
 
 
-def plotted_mean(x: npt.ArrayLike) -> float:
-    """The last average of the authors' plots: a dummy zero comes in first, the last step is left out.
-
-    >>> plotted_mean([1.0, 3.0])
-    0.5
-    """
-    values = np.asarray(x, dtype=np.float64)
-    return float(values[:-1].sum() / len(values))
-
-
 def published_numbers(
     at: str, run: DescentRun, authors: Sequence[float], scale: float, within: float = 1e-6
 ) -> list[Number]:
     """theta, bias, loss and the ends of the authors' two curves, whose loss is ``scale`` times the paper's."""
     theta, bias, loss, bias_end, loss_end = authors
-    ends = scale * abs(plotted_mean(run.errors)), scale * plotted_mean(run.losses)
+    # The authors' averages begin with a dummy zero and omit the last step.
+    ends = [scale * abs(float(x[:-1].sum() / len(x))) for x in (run.errors, run.losses)]
     return [
         Number(f"θ, {at}", float(run.theta[0]), theta, theta, within),
         Number(f"bias, {at}", run.bias, bias, bias, within),
@@ -84,7 +75,7 @@ Step = float | Schedule | None
 
 
 class DescentRun(NamedTuple):
-    """One run: the adjusted predictions, their errors served - y, the paper's loss, theta after the last update."""
+    """Served predictions, their errors served - y, the paper's losses, and the last theta of one run."""
 
     served: Floats
     errors: Floats
@@ -103,8 +94,8 @@ class DescentRun(NamedTuple):
 def debias_probabilities(p: Floats, y: Floats, step: Step, rows: Values | None = None) -> DescentRun:
     """alg:simple-debias-logistic, and with rows of groups alg:multigroup-debias-logistic (corrected).
 
-    Descent on the logistic loss on [-1, 1] of the residual y - p; p + 2 sigma(z'theta) - 1 is served. No step: the
-    base model.
+    Descent on the logistic loss on [-1, 1] of the residual y - p; p + 2 sigma(z'theta) - 1 is served. Without a step,
+    the base model.
     """
     return _descend(Logistic(-1.0, 1.0), Shift(), p, y - p, y, step, rows)
 
@@ -115,21 +106,22 @@ def debias_reals(f: Floats, y: Floats, step: Step, rows: Values | None = None) -
 
 
 def values(loss: Loss, u: Floats, y: Floats) -> Floats:
-    return np.array([loss.value(*row) for row in zip(u.tolist(), y.tolist(), strict=True)])
+    return np.array(list(map(loss.value, u.tolist(), y.tolist())))
+
+
+def slopes(loss: Loss, u: Floats, y: Floats) -> Floats:
+    return np.array(list(map(loss.slope, u.tolist(), y.tolist())))
 
 
 def serve(link: Link, f: Floats, margins: Floats) -> Floats:
-    return np.array([link.serve(*row) for row in zip(f.tolist(), margins.tolist(), strict=True)])
+    return np.array(list(map(link.serve, f.tolist(), margins.tolist())))
 
 
 def indicators(*columns: Values) -> tuple[Floats, list[str]]:
-    """One indicator per value of every column, values in alphabetical order, and their names."""
-    parts, names = [], []
-    for column in columns:
-        found = np.unique(column)
-        parts.append((np.asarray(column)[:, None] == found[None, :]).astype(np.float64))
-        names += [str(name) for name in found]
-    return np.hstack(parts), names
+    """One indicator per value of every column, in alphabetical order, and the names of the values."""
+    names = [np.unique(column) for column in columns]
+    rows = np.hstack([column[:, None] == known for column, known in zip(columns, names, strict=True)])
+    return rows.astype(np.float64), [str(name) for known in names for name in known]
 
 
 def _descend(
@@ -146,11 +138,11 @@ def _descend(
     return DescentRun(served, served - y, values(loss, margins, residuals), theta)
 
 
-EARLY, EARLY_GROUPS = (50, 20)  # averages are drawn after 1/EARLY of all rows, 1/EARLY_GROUPS of a group
+EARLY, EARLY_GROUPS = (50, 20)  # averages are drawn after 1/EARLY of all rows, or 1/EARLY_GROUPS of a group
 
 
 def bias_norm(run: DescentRun, rows: Values | None = None) -> Floats:
-    """The largest coordinate of the average gradient at every t, in absolute value; without rows the |bias|."""
+    """The largest |coordinate of the average gradient| at every t; without rows the |bias|."""
     if rows is None:
         return np.abs(running_mean(run.errors))
     return np.asarray(np.abs(running_mean(run.errors[:, None] * rows)).max(axis=1))
@@ -164,19 +156,18 @@ def three_panels(
     window: int = 100,
     x: Values | None = None,
 ) -> plot.Sheet:
-    """Above the centred mean of predictions and labels, below the bias and the loss so far.
+    """Above, the centred mean of predictions and labels; below, the bias and the loss so far.
 
-    ``axes`` names the unit, the steps and the loss. With ``rows`` of features the panel of the bias has what the
-    paper calls its norm: the largest coordinate of the average gradient, an average over all rows and not within a
-    group.
+    ``axes`` names the unit, the steps and the loss. With ``rows`` of features, the panel of the bias shows what the
+    paper calls its norm: the largest coordinate of the average gradient over all rows, not within a group.
     """
     middle, truth = centred_mean(y, window)
 
     def line(values: Floats, label: str, look: plot.Look, at: Values) -> plot.Line:
-        found = plot.course(values, label, look, at)
-        return found if x is None else replace(found, x=np.asarray(x)[found.x - 1])
+        course = plot.course(values, label, look, at)
+        return course if x is None else replace(course, x=x[course.x - 1])
 
-    # The first averages are wild and would hide what follows.
+    # The first averages vary so much that they would hide the rest.
     start = len(y) // EARLY
     later = np.arange(start + 1, len(y) + 1)
     means, bias, losses = [line(truth, "labels", plot.UNDER, middle)], [], []
@@ -186,14 +177,12 @@ def three_panels(
         losses.append(line(running_mean(run.losses)[start:], label, look, later))
     unit, steps, loss = axes
     since = f"so far, from row {start + 1:,} on"
-    what = "Absolute bias" if rows is None else "Largest coordinate of the average gradient"
+    title = f"{'Absolute bias' if rows is None else 'Largest coordinate of the average gradient'} {since}"
     panels = [
         plot.Panel(f"Mean of {window:,} around each step", steps, unit, means, legend="outside", cells=(0, 0, 1, 4)),
-        plot.Panel(
-            f"{what} {since}", steps, unit, bias, y_limits=(0.0, None), legend="", cells=(1, 0, 1, 2)
-        ),
+        plot.Panel(title, steps, unit, bias, y_limits=(0.0, None), legend="", cells=(1, 0, 1, 2)),
         plot.Panel(f"Average loss {since}", steps, loss, losses, legend="", cells=(1, 2, 1, 2)),
-    ]  # fmt: skip
+    ]
     return plot.Sheet(panels, (2, 4), (13.0, 6.2))
 
 
@@ -205,28 +194,24 @@ def group_panels(
     top: float,
     looks: Mapping[str, plot.Look] | None = None,
 ) -> list[plot.Panel]:
-    """``kinds`` has, for each kind of group, who the members of each group are; ``looks`` how groups are drawn.
+    """One row of panels per kind of group; ``kinds`` holds the members of each group of each kind.
 
-    All panels have one axis, up to ``top`` at least.
+    All panels share one axis, which ends at ``top`` or higher.
     """
     panels: list[plot.Panel] = []
+    members_so_far = f"members so far, the first {100 // EARLY_GROUPS} % left out"
     for kind, groups in kinds.items():
         drawn = looks or dict(zip(groups, plot.SERIES, strict=False))
         for title, run in zip(titles, runs, strict=True):
             lines = []
             for name, members in groups.items():
-                # The absolute average error after each of its members, without the first wild ones.
                 count = int(members.sum())
                 start = count // EARLY_GROUPS
                 bias = np.abs(running_mean(run.errors[members]))[start:]
                 so_far = np.arange(start + 1, count + 1)
                 lines.append(plot.course(bias, f"{name} ({count:,})", drawn[name], so_far))
             top = max(top, *(1.03 * float(line.y.max()) for line in lines))
-            panels.append(
-                plot.Panel(
-                    f"{title}: {kind}", f"members so far, the first {100 // EARLY_GROUPS} % left out",
-                    f"absolute bias, {unit}" if run is runs[0] else "", lines,
-                    legend="outside" if run is runs[-1] else "",
-                )
-            )  # fmt: skip
+            y = f"absolute bias, {unit}" if run is runs[0] else ""
+            legend = "outside" if run is runs[-1] else ""
+            panels.append(plot.Panel(f"{title}: {kind}", members_so_far, y, lines, legend=legend))
     return [replace(panel, y_limits=(0.0, top)) for panel in panels]

@@ -1,9 +1,10 @@
-"""Figures as data: marks on panels on sheets, and their points as CSV."""
+"""Figures as data: sheets of panels with marks, and their points as CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-POINTS = 700  # most points of a line: more cannot be seen and make large files
+POINTS = 700  # most points per line: more cannot be seen and make large files
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Values = npt.NDArray[Any]  # numbers, dates or texts
@@ -50,15 +51,25 @@ SERIES = (
 
 
 class PlottedSeries(NamedTuple):
-    """One plotted series as it goes into the CSV."""
+    """One plotted series of the CSV."""
 
     name: str
     x: Values
     y: Values
 
 
+class Mark(ABC):
+    """Something drawn on a panel."""
+
+    label: str = ""
+    look: Look = AFTER
+
+    @abstractmethod
+    def series(self) -> Iterator[PlottedSeries]: ...
+
+
 @dataclass(frozen=True, eq=False)
-class _Points:
+class _Points(Mark):
     x: Values
     y: Values
     label: str = ""
@@ -71,14 +82,14 @@ class _Points:
 
 @dataclass(frozen=True, eq=False)
 class Line(_Points):
-    """A line through points; the legend leaves out a quiet one."""
+    """A line through points; the legend omits it if ``quiet``."""
 
     quiet: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Dots(_Points):
-    """Single points, with names beside them if given."""
+    """Single points, optionally with a name next to each."""
 
     names: tuple[str, ...] = ()
     kind: ClassVar[str] = "points"
@@ -86,14 +97,14 @@ class Dots(_Points):
 
 @dataclass(frozen=True, eq=False)
 class Bars(_Points):
-    """Upright bars centred on x."""
+    """Vertical bars centred on x."""
 
     width: float = 1.0
     kind: ClassVar[str] = "bars"
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
+class Band(Mark):
     """The area between two lines."""
 
     x: Values
@@ -108,8 +119,8 @@ class Band:
 
 
 @dataclass(frozen=True, eq=False)
-class Stack:
-    """Areas on top of each other; one column of ``table`` per label."""
+class Stack(Mark):
+    """Stacked areas; one column of ``table`` per label."""
 
     x: Values
     table: Values
@@ -117,12 +128,12 @@ class Stack:
     looks: tuple[Look, ...]
 
     def series(self) -> Iterator[PlottedSeries]:
-        for j, label in enumerate(self.labels):
-            yield PlottedSeries(label, self.x, self.table[:, j])
+        for label, column in zip(self.labels, self.table.T, strict=True):
+            yield PlottedSeries(label, self.x, column)
 
 
 @dataclass(frozen=True, eq=False)
-class Arrows:
+class Arrows(Mark):
     """Arrows from (x, y) along (dx, dy)."""
 
     x: Values
@@ -138,14 +149,14 @@ class Arrows:
 
 
 @dataclass(frozen=True, eq=False)
-class Heat:
-    """A table of coloured cells, with a number in each that is not nan."""
+class Heat(Mark):
+    """A table of coloured cells, each with its number unless it is nan."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     table: Values
     digits: int = 2
-    top: float = 1.0  # the number of the darkest cell
+    top: float = 1.0  # of the darkest colour
 
     def series(self) -> Iterator[PlottedSeries]:
         for name, values in zip(self.rows, self.table, strict=True):
@@ -153,7 +164,7 @@ class Heat:
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class Level(Mark):
     """A horizontal line across the panel: zero, a target."""
 
     y: float
@@ -164,13 +175,12 @@ class Level:
         yield PlottedSeries(self.label or "level", np.array([np.nan]), np.array([self.y]))
 
 
-Mark = Line | Band | Dots | Bars | Stack | Arrows | Heat | Level
 Limits = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Axes with marks; ``cells`` = (row, column, rows, columns) on the sheet's grid, else the next free cell."""
+    """Axes with marks; ``cells`` = (row, column, rows, columns) on the sheet's grid, by default the next cell."""
 
     title: str
     x: str
@@ -197,37 +207,34 @@ class Sheet:
 
 
 def course(y: Values, label: str, look: Look, x: Values | None = None, log: bool = False) -> Line:
-    """A series over steps 1, 2, ... (or x) as a line, thinned evenly, or evenly on a logarithmic axis."""
+    """A thinned line over x (by default 1, 2, ...); ``log``: points are evenly spaced on a logarithmic axis."""
     places = thinned(len(y), log)
     steps = np.arange(1, len(y) + 1) if x is None else x
     return Line(steps[places], y[places], label, look)
 
 
 def before_after(x: Values, pair: Sequence[Values], labels: tuple[str, str], marked: bool = False) -> list[Mark]:
-    """Two lines, one before and one after what a figure is about, with markers where points are few."""
+    """A line for before and one for after, with markers if ``marked``."""
     looks = replace(BEFORE, marker="s" if marked else ""), replace(AFTER, marker="o" if marked else "")
     return [Line(x, y, label, look) for y, label, look in zip(pair, labels, looks, strict=True)]
 
 
 def thinned(count: int, log: bool = False, most: int = POINTS) -> Values:
-    """Up to ``most`` places among ``count``, with the first and the last."""
+    """Up to ``most`` indices below ``count``, with the first and the last."""
     if count <= most:
         return np.arange(count)
-    if log:
-        return np.unique(np.geomspace(1, count, most).round().astype(int) - 1)
-    return np.unique(np.linspace(0, count - 1, most).round().astype(int))
+    places = np.geomspace(1, count, most).round() - 1 if log else np.linspace(0, count - 1, most).round()
+    return np.unique(places.astype(int))
 
 
 def csv_of(sheet: Sheet) -> str:
-    """One row per plotted point: panel, series, x, y; floats with all their digits, nan as an empty cell."""
+    """One row per plotted point: panel, series, x, y; floats with all digits, nan as an empty cell."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("panel", "series", "x", "y"))
     for panel in sheet.panels:
-        for mark in panel.marks:
-            for name, *columns in mark.series():
-                xs, ys = (np.asarray(c) for c in columns)
-                points = zip(xs.tolist() if xs.dtype.kind != "M" else xs.astype(str), ys.tolist(), strict=True)
-                for point in points:
-                    writer.writerow((panel.title, name, *("" if value != value else value for value in point)))
+        for series in (series for mark in panel.marks for series in mark.series()):
+            x = series.x.astype(str) if series.x.dtype.kind == "M" else series.x
+            for point in zip(x.tolist(), series.y.tolist(), strict=True):
+                writer.writerow((panel.title, series.name, *("" if value != value else value for value in point)))
     return out.getvalue()

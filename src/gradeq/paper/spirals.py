@@ -20,7 +20,6 @@ GRID, REACH, LENGTH = 20, 4.0, 0.4
 
 
 def restorative_field(source: Source) -> Result:
-    """Negative gradients of unit size that point to the origin, on a grid, outside the horizon."""
     ticks = np.linspace(-REACH, REACH, GRID)
     x, y = (part.ravel() for part in np.meshgrid(ticks, ticks))
     radius = np.hypot(x, y)
@@ -28,20 +27,18 @@ def restorative_field(source: Source) -> Result:
     x, y, radius = x[outside], y[outside], radius[outside]
     size = np.minimum(LENGTH, radius - HORIZON)  # heads stop at the horizon
     turn = np.linspace(0.0, 2.0 * np.pi, 200)
-    marks: list[plot.Mark] = [
+    marks = [
         plot.Arrows(x, y, -x / radius * size, -y / radius * size, "negative gradient"),
         plot.Line(HORIZON * np.cos(turn), HORIZON * np.sin(turn), f"horizon h = {HORIZON:g}", plot.TRUTH),
     ]
-    panel = plot.Panel(
-        "−g(θ) outside the horizon", "θ₁", "θ₂", marks, x_limits=(-3.5, 3.5), y_limits=(-3.5, 3.5),
-        square=True, legend="center",
-    )  # fmt: skip
+    panel = plot.Panel("−g(θ) outside the horizon", "θ₁", "θ₂", marks, square=True, legend="center")
+    panel = replace(panel, x_limits=(-3.5, 3.5), y_limits=(-3.5, 3.5))
     number = Number("arrows", float(len(x)), 320, 320)
-    found = (
+    text = (
         "All 320 arrows outside the horizon have g(θ)'θ > 0. The circle stands at 2.15, where the arrows end; the "
         "authors' script draws it at 2."
     )
-    return Result(found, (number,), {"": plot.Sheet([panel], (1, 1), (5.6, 5.4))})
+    return Result(text, (number,), {"": plot.Sheet([panel], (1, 1), (5.6, 5.4))})
 
 
 ETA, ROUNDS, START = 0.8, 30, (0.1, 0.1)
@@ -50,7 +47,7 @@ PALE = plot.Look("#b9bec6")
 
 
 def zero_curvature(x: float, y: float) -> tuple[float, float]:
-    """A gradient of length 1 at right angles to theta: g'theta = 0."""
+    """A unit gradient at right angles to theta: g'theta = 0."""
     r = max(math.hypot(x, y), 0.01)
     return y / r, -x / r
 
@@ -88,7 +85,6 @@ def trajectory(field: Field, rounds: int = ROUNDS, eta: float = ETA) -> Floats:
 
 
 def spirals(source: Source) -> Result:
-    """Thirty steps of size 0.8 in either field."""
     outward, bounded = trajectory(zero_curvature), trajectory(positive_curvature)
     bounds = (zero_radius(ROUNDS), positive_radius(ROUNDS))
     radii = [float(np.hypot(*path[-1])) for path in (outward, bounded)]
@@ -102,34 +98,31 @@ def spirals(source: Source) -> Result:
         _panel("Zero curvature: g'θ = 0", zero_curvature, outward),
         _panel("Positive curvature: g'θ ≥ ηL²/2 beyond h", positive_curvature, bounded),
     ]
-    found = (
+    text = (
         f"After 30 steps the first is at radius {radii[0]:.4f}, exactly its bound √(‖θ₁‖² + η²T) = {bounds[0]:.4f}; "
-        f"the second at {radii[1]:.4f}, near which it stays (bound {bounds[1]:.4f})."
+        f"the second is at {radii[1]:.4f}, and stays near it (bound {bounds[1]:.4f})."
     )
-    return Result(found, numbers, {"": plot.Sheet(panels, (1, 2), (10.4, 5.4))})
+    return Result(text, numbers, {"": plot.Sheet(panels, (1, 2), (10.4, 5.4))})
 
 
 def _panel(title: str, field: Field, path: Floats) -> plot.Panel:
     ticks = np.linspace(-4.0, 4.0, 15)
     x, y = (part.ravel() for part in np.meshgrid(ticks, ticks))
     moves = -0.35 * np.array([field(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)])
-    marks: list[plot.Mark] = [
+    marks = [
         plot.Arrows(x, y, moves[:, 0], moves[:, 1], "field", PALE),
         plot.Line(path[:, 0], path[:, 1], "path", replace(plot.SECOND, dash=":"), quiet=True),
         plot.Dots(path[:, 0], path[:, 1], "iterates", plot.SECOND),
         plot.Dots(path[:1, 0], path[:1, 1], "start", replace(plot.AFTER, marker="s")),
     ]
-    return plot.Panel(
-        title, "first coordinate", "second coordinate", marks, x_limits=(-4.9, 4.9), y_limits=(-4.9, 5.6),
-        square=True, legend="upper right",
-    )  # fmt: skip
+    panel = plot.Panel(title, "first coordinate", "second coordinate", marks, square=True, legend="upper right")
+    return replace(panel, x_limits=(-4.9, 4.9), y_limits=(-4.9, 5.6))
 
 
 LONG = 10_000  # rounds
 
 
 def spiral_bounds(source: Source) -> Result:
-    """Radius and average gradient of either spiral on logarithmic axes."""
     panels, numbers = [], []
     at = plot.thinned(LONG, log=True, most=120) + 1
     for name, field, radius in (
@@ -142,23 +135,24 @@ def spiral_bounds(source: Source) -> Result:
         averages = np.hypot(*(path[0] - path[at]).T) / (ETA * at)
         caps = np.array([radius(t) for t in at.tolist()])
         allowed = np.array([average_from_radius(ORIGIN, radius(t), ETA, t) for t in at.tolist()])
-        numbers += [
-            Number(f"{name}: radius after {LONG:,}", float(radii[-1])),
-            Number(f"{name}: its bound", float(caps[-1])),
-            Number(f"{name}: |average gradient|", float(averages[-1])),
-            Number(f"{name}: its bound on that", float(allowed[-1])),
-            Number(f"{name}: largest radius / bound", float((radii / caps).max())),
-        ]
+        ends = {
+            f"radius after {LONG:,}": radii[-1],
+            "its bound": caps[-1],
+            "|average gradient|": averages[-1],
+            "its bound on that": allowed[-1],
+            "largest radius / bound": (radii / caps).max(),
+        }
+        numbers += [Number(f"{name}: {what}", float(end)) for what, end in ends.items()]
         for title, unit, run, bound in (
             ("Radius", "‖θ‖", radii, caps),
             ("Average gradient", "‖mean g‖", averages, allowed),
         ):
             lines = [plot.Line(at, run, "run", plot.AFTER), plot.Line(at, bound, "bound", plot.BOUND)]
             panels.append(plot.Panel(f"{title}, {name}", "rounds T", unit, lines, x_scale="log", y_scale="log"))
-    found = (
+    text = (
         f"Without curvature the radius follows its bound exactly (ratio {numbers[4].ours:.6f}) and grows like √T, so "
         f"the average gradient falls like 1/√T to {numbers[2].ours:.4f}. With positive curvature the radius stays at "
         f"{numbers[5].ours:.4f} under {numbers[6].ours:.4f}, and the average gradient falls like 1/T to "
         f"{numbers[7].ours:.5f}."
     )
-    return Result(found, tuple(numbers), {"": plot.Sheet(panels, (1, 4), (14.5, 3.3))})
+    return Result(text, tuple(numbers), {"": plot.Sheet(panels, (1, 4), (14.5, 3.3))})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from gradeq.paper.plot import Floats, Ints
 
 # Their learning rate L steps along 2 (theta - (y - f)), so it is the paper's eta = 2 L.
 THEIRS = (0.0, 0.001, 0.01, 0.05)
-# For each L: theta, bias, squared error, and the two values that end the published curves.
+# For each L: theta, bias, squared error, and the last values of the two published curves.
 PUBLISHED = {
     0.0: (0.0, -0.44976590, 1.53857207, 0.89841956, 1.53825104),
     0.001: (0.4242973, -0.20438218, 1.38142277, 0.40846914, 1.38140023),
@@ -30,86 +31,83 @@ PUBLISHED = {
 
 
 def helpsteer_debias(source: Source) -> Result:
-    """A reward model predicts how helpful people find an answer; theta learns from each rating."""
     data = source.load(helpsteer.load)
     runs = [debias_reals(data.reward, data.helpfulness, 2 * rate or None) for rate in THEIRS]
     labels = ["base model", *(f"η = {2 * rate:g} (their {rate:g})" for rate in THEIRS[1:])]
     numbers = []
-    for rate, done in zip(THEIRS, runs, strict=True):
-        numbers += published_numbers(f"η = {2 * rate:g}", done, PUBLISHED[rate], 2.0)
+    for rate, run in zip(THEIRS, runs, strict=True):
+        numbers += published_numbers(f"η = {2 * rate:g}", run, PUBLISHED[rate], 2.0)
     axes = ("helpfulness, 0 to 4", "prompts", "half the squared error")
     sheet = three_panels(zip(labels, runs, plot.RATES, strict=True), data.helpfulness, axes)
-    found = (
-        f"The bias of {runs[0].bias:+.3f} shrinks to {runs[2].bias:+.3f} at η = 0.02, and the loss "
-        f"with it, from {runs[0].loss:.3f} to {runs[2].loss:.3f}; at η = 0.1 the bias is "
-        f"{runs[3].bias:+.3f} and the loss {runs[3].loss:.3f}: a larger step "
-        "buys bias with accuracy."
+    text = (
+        f"The bias of {runs[0].bias:+.3f} shrinks to {runs[2].bias:+.3f} at η = 0.02, and the loss from "
+        f"{runs[0].loss:.3f} to {runs[2].loss:.3f}; at η = 0.1 the bias is {runs[3].bias:+.3f} and the loss "
+        f"{runs[3].loss:.3f}: a larger step trades accuracy for less bias."
     )
-    return Result(found, tuple(numbers), {"": sheet}, "HelpSteer2 validation, 1,038 prompts")
+    return Result(text, tuple(numbers), {"": sheet}, "HelpSteer2 validation, 1,038 prompts")
 
 
 ETA = 0.01
 PIECE = 2000
-ENOUGH = 1e9  # minutes; beyond this the picture says no more
+LARGEST_THETA = 1e9  # minutes; the run stops here
 
 
-class Flown(NamedTuple):
-    """What was served (up to a divergence), and theta after each piece of rows."""
+class FlightRun(NamedTuple):
+    """The served predictions (up to a divergence), and theta after each piece of rows."""
 
     served: Floats
     rows: list[int]
     thetas: list[float]
 
 
-def fly(data: flights.Flights, late_cap: LateCap) -> Flown:
-    """Debias the delay with labels at landing, piece by piece, until the end or until it diverges."""
+def debias_flights(data: flights.Flights, late_cap: LateCap) -> FlightRun:
+    """Debias the delay with labels at landing, piece by piece, to the end or until it diverges."""
     layer = Debiaser(ETA, late_cap=late_cap)
     parts, rows, thetas = [np.empty(0)], [0], [0.0]
     for start in range(0, len(data.delay), PIECE):
         cut = slice(start, start + PIECE)
         f, y, served, landed = (c[cut] for c in (data.prediction, data.delay, data.served, data.landed))
         try:
-            done = layer.run(f, y, times=served, label_times=landed)
+            parts.append(np.asarray(layer.run(f, y, times=served, label_times=landed).served))
         except Diverging:
             break
-        parts.append(np.asarray(done.served))
         rows.append(start + len(parts[-1]))
         thetas.append(layer.theta["(all)"])
-        if abs(thetas[-1]) > ENOUGH:
+        if abs(thetas[-1]) > LARGEST_THETA:
             break
-    return Flown(np.concatenate(parts), rows, thetas)
+    return FlightRun(np.concatenate(parts), rows, thetas)
 
 
 def flights_delayed(source: Source) -> Result:
-    """The same step with and without the late-label cap."""
     data = source.load(flights.load)
-    capped, free = fly(data, "auto"), fly(data, None)
+    capped, free = debias_flights(data, "auto"), debias_flights(data, None)
     y, when = data.delay, data.served.astype("datetime64[m]")
-    # How many flights wait for their label at the moment of each row.
+    # Flights that wait for their label when each row is served.
     waiting = np.arange(1.0, len(y) + 1.0) - np.searchsorted(np.sort(data.landed), data.served, side="right")
     base, error = data.prediction - y, capped.served - y
-    numbers = [
-        Number("most labels in flight", float(waiting.max())),
-        Number("bias before, minutes", float(base.mean())),
-        Number("bias after, capped, minutes", float(error.mean())),
-        Number("root mean squared error before, minutes", float(np.sqrt((base**2).mean()))),
-        Number("root mean squared error after, capped, minutes", float(np.sqrt((error**2).mean()))),
-        Number("largest |θ|, capped, minutes", float(np.abs(capped.thetas).max())),
-        Number("largest |θ|, not capped, minutes", float(np.abs(free.thetas).max())),
-        Number("flights until it diverged, not capped", float(free.rows[-1])),
-    ]
-    found = (
+    ends = {
+        "most labels in flight": waiting.max(),
+        "bias before, minutes": base.mean(),
+        "bias after, capped, minutes": error.mean(),
+        "root mean squared error before, minutes": np.sqrt((base**2).mean()),
+        "root mean squared error after, capped, minutes": np.sqrt((error**2).mean()),
+        "largest |θ|, capped, minutes": np.abs(capped.thetas).max(),
+        "largest |θ|, not capped, minutes": np.abs(free.thetas).max(),
+        "flights until it diverged, not capped": free.rows[-1],
+    }
+    numbers = tuple(Number(name, float(value)) for name, value in ends.items())
+    text = (
         f"Up to {waiting.max():.0f} labels are in flight. Without a cap a step of {ETA:g} diverges: |θ| is "
-        f"{abs(free.thetas[-1]):,.0f} minutes after {free.rows[-1]:,} flights, and there the layer stops itself; "
-        f"with the cap, 0.1 over the flights served until a label came, the bias falls from {base.mean():+.2f} to "
+        f"{abs(free.thetas[-1]):,.0f} minutes after {free.rows[-1]:,} flights, where the layer stops. With the cap, "
+        f"0.1 over the number of flights served until a label came, the bias falls from {base.mean():+.2f} to "
         f"{error.mean():+.3f} minutes and the root mean squared error from {numbers[3].ours:.2f} to "
         f"{numbers[4].ours:.2f}."
     )
     days, first = np.unique(data.served.astype("datetime64[D]"), return_index=True)
     most = plot.Line(days, np.maximum.reduceat(waiting, first), "in flight", plot.AFTER)
     thetas = [
-        plot.Line(when[np.minimum(np.array(flown.rows), len(y) - 1)], np.maximum(np.abs(flown.thetas), 1e-2), *look)
-        for flown, look in ((free, ("no cap", plot.SECOND)), (capped, ("capped", plot.AFTER)))
+        plot.Line(when[np.minimum(np.array(run.rows), len(y) - 1)], np.maximum(np.abs(run.thetas), 1e-2), label, look)
+        for run, label, look in ((free, "no cap", plot.SECOND), (capped, "capped", plot.AFTER))
     ]
     month, names = data.served.astype("datetime64[M]"), ("base model", "served, capped")
     months = np.unique(month)
@@ -117,17 +115,15 @@ def flights_delayed(source: Source) -> Result:
     monthly = [np.array([e[month == m].mean() for m in months]) for e in (base, error)]
     some = plot.thinned(len(y))
     so_far = [np.abs(running_mean(e))[some] for e in (base, error)]
+    bias = plot.before_after(when[some], so_far, names)
     panels = [
         plot.Panel("Most labels in flight, by day", "date", "flights", [most], legend="", y_limits=(0.0, None)),
         plot.Panel(f"Correction θ, η = {ETA:g}", "date", "minutes, absolute", thetas, y_scale="log"),
         plot.Panel("Bias by month", "date", "minutes", plot.before_after(middles, monthly, names, marked=True)),
-        plot.Panel(
-            "Absolute bias so far", "date", "minutes", plot.before_after(when[some], so_far, names),
-            y_limits=(0.0, None),
-        ),
-    ]  # fmt: skip
+        plot.Panel("Absolute bias so far", "date", "minutes", bias, y_limits=(0.0, None)),
+    ]
     data_name = f"{len(y):,} flights out of New York from April to December 2013, label known at landing"
-    return Result(found, tuple(numbers), {"": plot.Sheet(panels, (1, 4), (15.5, 3.4))}, data_name)
+    return Result(text, numbers, {"": plot.Sheet(panels, (1, 4), (15.5, 3.4))}, data_name)
 
 
 HORIZONS = (1, 2, 3, 4)
@@ -135,7 +131,7 @@ LEVELS = covid.LEVELS
 
 
 def covid_quantiles(source: Source) -> Result:
-    """Forecasts for all states are one stream per horizon; a label counts from its target date on."""
+    """Forecasts for all states are one stream per horizon; a label is known from its target date on."""
     data = source.load(covid.load)
     levels = np.array(LEVELS)
     above, below, numbers, texts, crossed = [], [], [], [], 0
@@ -162,31 +158,29 @@ def covid_quantiles(source: Source) -> Result:
             Number(f"mean pinball loss, {ahead}, tracked", means[1]),
             Number(f"rows where levels cross, {ahead}", float(crossing)),
         ]
-        texts.append(
-            f"{ahead}: {gaps[0]:.3f} to {gaps[1]:.3f} (pinball loss {means[0]:.2f} to {means[1]:.2f})"
-        )  # fmt: skip
+        texts.append(f"{ahead}: {gaps[0]:.3f} to {gaps[1]:.3f} (pinball loss {means[0]:.2f} to {means[1]:.2f})")
         lines, loss_lines = (
             plot.before_after(levels, pair, ("raw", "tracked"), marked=True) for pair in (covered, losses)
         )
         target, title = plot.Line(levels, levels, "target", plot.TRUTH), f"{ahead} ahead, {len(y):,} forecasts"
         above.append(plot.Panel(title, "level", "coverage", [target, *lines], square=True))
         below.append(plot.Panel("Loss by level", "level", "pinball loss, deaths", loss_lines))
-    found = (
+    text = (
         f"Mean coverage error over the 23 levels, raw to tracked: {'; '.join(texts)}. "
         f"Rows in which levels cross: {crossed}."
     )
     name = "Forecasts of CMU-TimeSeries for the states, July 2020 on, labels at the target date"
-    return Result(found, tuple(numbers), {"": plot.Sheet([*above, *below], (2, 4), (14.5, 6.8))}, name)
+    return Result(text, tuple(numbers), {"": plot.Sheet([*above, *below], (2, 4), (14.5, 6.8))}, name)
 
 
 WEEK = 336  # half-hours
-EARLY = 20  # one part in so many of all half-hours comes before the first gap that is drawn
+EARLY = 20  # gaps are drawn after 1/EARLY of all half-hours
 COVERAGE = 0.9
 DAYS = tuple("1234567")  # as the file numbers them
 
 
 class Intervals(NamedTuple):
-    """Whether each label was covered, how wide the interval was, and its pinball loss, both ends together."""
+    """Whether each label was covered, the width of its interval, and the pinball loss of both ends."""
 
     covered: Floats
     width: Floats
@@ -194,7 +188,7 @@ class Intervals(NamedTuple):
 
 
 def elec2_groups(source: Source) -> Result:
-    """The forecast of a half-hour is the demand a week before; intervals learn from every half-hour."""
+    """The forecast of a half-hour is the demand a week before."""
     data = source.load(elec2.load)
     f, y, day = data.nswdemand[:-WEEK], data.nswdemand[WEEK:], data.day[WEEK:]
     names = ("marginal", "by weekday")
@@ -214,34 +208,26 @@ def elec2_groups(source: Source) -> Result:
     x, start = np.arange(7), len(y) // EARLY
     later = np.arange(start + 1, len(y) + 1)
     widths = [np.array([run.width[day == d].mean() for d in range(1, 8)]) for run in runs]
-    ticks = (tuple(range(7)), DAYS)
+    coverage = [
+        plot.Dots(x, covered[0], names[0], replace(plot.BEFORE, marker="s")),
+        plot.Dots(x, covered[1], names[1], plot.AFTER),
+        plot.Level(COVERAGE, "target"),
+    ]
+    gaps = [
+        plot.course(worst(run, day)[start:], name, look, later)
+        for run, name, look in zip(runs, names, (plot.BEFORE, plot.AFTER), strict=True)
+    ]
+    bars = [
+        plot.Bars(x - 0.2, widths[0], names[0], replace(plot.BEFORE, dash="--"), 0.36),
+        plot.Bars(x + 0.2, widths[1], names[1], plot.AFTER, 0.36),
+    ]
+    since = f"Worst weekday so far, from half-hour {start + 1:,} on"
+    days = partial(plot.Panel, x="day, as the file numbers it", ticks=(tuple(range(7)), DAYS))
     panels = [
-        plot.Panel(
-            "Coverage by weekday", "day, as the file numbers it", "coverage",
-            [
-                plot.Dots(x, covered[0], names[0], replace(plot.BEFORE, marker="s")),
-                plot.Dots(x, covered[1], names[1], plot.AFTER),
-                plot.Level(COVERAGE, "target"),
-            ],
-            y_limits=(0.8, 0.96), ticks=ticks, legend="upper right",
-        ),
-        plot.Panel(
-            f"Worst weekday so far, from half-hour {start + 1:,} on", "half-hours", "|coverage − 0.9|",
-            [
-                plot.course(worst(run, day)[start:], name, look, later)
-                for run, name, look in zip(runs, names, (plot.BEFORE, plot.AFTER), strict=True)
-            ],
-            y_limits=(0.0, None),
-        ),
-        plot.Panel(
-            "Mean width by weekday", "day, as the file numbers it", "demand, scaled to [0, 1]",
-            [
-                plot.Bars(x - 0.2, widths[0], names[0], replace(plot.BEFORE, dash="--"), 0.36),
-                plot.Bars(x + 0.2, widths[1], names[1], plot.AFTER, 0.36),
-            ],
-            ticks=ticks, legend="",
-        ),
-    ]  # fmt: skip
+        days("Coverage by weekday", y="coverage", marks=coverage, y_limits=(0.8, 0.96), legend="upper right"),
+        plot.Panel(since, "half-hours", "|coverage − 0.9|", gaps, y_limits=(0.0, None)),
+        days("Mean width by weekday", y="demand, scaled to [0, 1]", marks=bars, legend=""),
+    ]
     marginal, grouped = runs
     text = (
         f"Tracked as a whole, the interval covers {100 * marginal.covered.mean():.1f} %, but the worst weekday is "
@@ -259,12 +245,12 @@ def track(layer: IntervalTracker, f: Floats, y: Floats, groups: dict[str, Ints] 
     return Intervals(((lower < y) & (y <= upper)).astype(float), upper - lower, ends[0] + ends[1])
 
 
-def worst(found: Intervals, day: Ints) -> Floats:
+def worst(run: Intervals, day: Ints) -> Floats:
     """The largest coverage gap of a weekday so far, at every step."""
     gaps = np.zeros(len(day))
     for d in range(1, 8):
         rows = np.flatnonzero(day == d)
-        average = np.abs(running_mean(found.covered[rows]) - COVERAGE)
+        average = np.abs(running_mean(run.covered[rows]) - COVERAGE)
         seen = np.searchsorted(rows, np.arange(len(day)), side="right")
         gaps = np.maximum(gaps, np.where(seen > 0, average[np.maximum(seen - 1, 0)], 0.0))
     return gaps
