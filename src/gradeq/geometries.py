@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradeq.errors import BadInput
-from gradeq.inputs.arguments import take_floats
+from gradeq.inputs.arguments import take_float_between, take_floats
 
 Floats = Any  # a list of floats when interpreted, a float64 array when compiled
 
@@ -55,6 +55,9 @@ def copy(source: Floats, out: Floats) -> None:
 class _EuclideanMap:
     """The mirror map of the Euclidean distance, theta itself; any number of parameters fits."""
 
+    lazy_is_sound: ClassVar[bool]
+    lazy_because: ClassVar[str]
+
     def check(self, dimension: int) -> None:
         """Any number of parameters fits."""
 
@@ -72,8 +75,8 @@ class Euclidean(_EuclideanMap):
     [3.0, -1.0]
     """
 
-    lazy_is_sound: ClassVar[bool] = True
-    lazy_because: ClassVar[str] = "there is nothing to project: lazy and greedy are the same"
+    lazy_is_sound = True
+    lazy_because = "there is nothing to project: lazy and greedy are the same"
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         copy(z, out)
@@ -93,10 +96,8 @@ class Box(_EuclideanMap):
 
     low: float
     high: float
-    lazy_is_sound: ClassVar[bool] = True
-    lazy_because: ClassVar[str] = (
-        "sound when the flow points inward at the ends, as with labels inside the box (result 8.7)"
-    )
+    lazy_is_sound = True
+    lazy_because = "sound when the flow points inward at the ends, as with labels inside the box (result 8.7)"
 
     def __post_init__(self) -> None:
         take_floats(self, "low", "high")  # 0 and 0.0 must compile alike
@@ -118,10 +119,8 @@ class NonNegative(_EuclideanMap):
     [3.0, 0.0]
     """
 
-    lazy_is_sound: ClassVar[bool] = True
-    lazy_because: ClassVar[str] = (
-        "sound when the flow points inward at zero, as with labels that are not negative (result 8.7)"
-    )
+    lazy_is_sound = True
+    lazy_because = "sound when the flow points inward at zero, as with labels that are not negative (result 8.7)"
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         for j in range(len(z)):
@@ -141,15 +140,13 @@ class Ball(_EuclideanMap):
     """
 
     radius: float
-    lazy_is_sound: ClassVar[bool] = True
-    lazy_because: ClassVar[str] = (
+    lazy_is_sound = True
+    lazy_because = (
         "sound when the loss is restorative at the sphere, as with a radius beyond its horizon (result 8.7)"
     )
 
     def __post_init__(self) -> None:
-        take_floats(self, "radius")
-        if not 0.0 < self.radius < math.inf:
-            raise BadInput(f"Ball(radius={self.radius}): radius must be positive and finite")
+        take_float_between(self, "radius", 0.0, math.inf)
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         """z, scaled to the sphere where it lies outside."""
@@ -181,10 +178,8 @@ class Affine(_EuclideanMap):
     b: tuple[float, ...]
     projector: Matrix = field(init=False, repr=False, compare=False)
     origin: tuple[float, ...] = field(init=False, repr=False, compare=False)
-    lazy_is_sound: ClassVar[bool] = False
-    lazy_because: ClassVar[str] = (
-        "the sum may grow without limit across the constraint: nothing there turns it back (result 8.7)"
-    )
+    lazy_is_sound = False
+    lazy_because = "the sum may grow without limit across the constraint: nothing there turns it back (result 8.7)"
 
     def __post_init__(self) -> None:
         matrix = _finite("A", self.A)
@@ -247,8 +242,8 @@ class Isotonic(_EuclideanMap):
     [1.0, 2.5, 2.5]
     """
 
-    lazy_is_sound: ClassVar[bool] = True
-    lazy_because: ClassVar[str] = (
+    lazy_is_sound = True
+    lazy_because = (
         "sound for quantile levels in increasing order, every level then keeps its own coverage (result 8.6)"
     )
 
@@ -290,11 +285,20 @@ def pool_within(z: Floats, out: Floats) -> None:
             j = j - 1
 
 
-LAZY_BECAUSE = "the penalty belongs to each step: taken once on the sum it would hardly count"
+@dataclass(frozen=True)
+class _Proximal(_EuclideanMap):
+    """A penalty taken at the end of each step."""
+
+    strength: float
+    lazy_is_sound = False
+    lazy_because = "the penalty belongs to each step: taken once on the sum it would hardly count"
+
+    def __post_init__(self) -> None:
+        take_float_between(self, "strength", 0.0, math.inf)
 
 
 @dataclass(frozen=True)
-class SoftThreshold(_EuclideanMap):
+class SoftThreshold(_Proximal):
     """The lasso in proximal form, r = strength ||theta||_1: each step ends with a threshold of eta strength.
 
     >>> out = [0.0, 0.0]
@@ -302,14 +306,6 @@ class SoftThreshold(_EuclideanMap):
     >>> out
     [2.5, 0.0]
     """
-
-    strength: float
-    lazy_is_sound: ClassVar[bool] = False
-    lazy_because: ClassVar[str] = LAZY_BECAUSE
-
-    def __post_init__(self) -> None:
-        take_floats(self, "strength")
-        _check_strength("SoftThreshold", self.strength)
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         """z moved towards zero by eta strength, and to zero if it is nearer."""
@@ -319,7 +315,7 @@ class SoftThreshold(_EuclideanMap):
 
 
 @dataclass(frozen=True)
-class Shrink(_EuclideanMap):
+class Shrink(_Proximal):
     """The ridge in proximal form, r = (strength / 2) ||theta||^2: each step ends divided by 1 + eta strength.
 
     >>> out = [0.0]
@@ -328,22 +324,9 @@ class Shrink(_EuclideanMap):
     [2.0]
     """
 
-    strength: float
-    lazy_is_sound: ClassVar[bool] = False
-    lazy_because: ClassVar[str] = LAZY_BECAUSE
-
-    def __post_init__(self) -> None:
-        take_floats(self, "strength")
-        _check_strength("Shrink", self.strength)
-
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         for j in range(len(z)):
             out[j] = z[j] / (1.0 + eta * self.strength)
-
-
-def _check_strength(name: str, strength: float) -> None:
-    if not 0.0 < strength < math.inf:
-        raise BadInput(f"{name}(strength={strength}): strength must be positive and finite; use Euclidean() for none")
 
 
 SMALLEST = 1e-300  # a weight below this would lose its digits, and at 0 could never return
@@ -361,8 +344,8 @@ class Simplex(_EuclideanMap):
     [0.75, 0.25, 0.0]
     """
 
-    lazy_is_sound: ClassVar[bool] = False
-    lazy_because: ClassVar[str] = "the sum drifts across the simplex with every gradient that has a mean (result 8.7)"
+    lazy_is_sound = False
+    lazy_because = "the sum drifts across the simplex with every gradient that has a mean (result 8.7)"
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         top = z[0]

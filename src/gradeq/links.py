@@ -14,8 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradeq.errors import BadInput
-from gradeq.inputs.arguments import take_floats
+from gradeq.inputs.arguments import take_float_between, take_range
 from gradeq.numerics import bounded_exp, bounded_sinh, logit, sigmoid, within
 
 
@@ -108,9 +107,7 @@ class Logit(_Odds):
     clip: float = 1e-6
 
     def __post_init__(self) -> None:
-        take_floats(self, "clip")
-        if not 0.0 < self.clip < 0.5:
-            raise BadInput(f"Logit(clip={self.clip}): clip must lie strictly between 0 and 0.5")
+        take_float_between(self, "clip", 0.0, 0.5)
 
     def serve(self, f: float, m: float) -> float:
         """sigmoid(logit f + m); while m is 0, f clipped and no digit of it rounded."""
@@ -178,9 +175,7 @@ class Sigmoid(_Margin):
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        take_floats(self, "low", "high")
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise BadInput(f"Sigmoid(low={self.low}, high={self.high}): needs finite low < high")
+        take_range(self)
 
     def serve(self, f: float, m: float) -> float:
         return self.low + (self.high - self.low) * sigmoid(f + m)

@@ -11,8 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradeq.errors import BadInput
-from gradeq.inputs.arguments import take_floats
+from gradeq.inputs.arguments import take_float_between, take_range
 from gradeq.numerics import bounded_exp, log1pexp, sigmoid
 
 
@@ -84,9 +83,7 @@ class Quantile:
     level: float
 
     def __post_init__(self) -> None:
-        take_floats(self, "level")
-        if not 0.0 < self.level < 1.0:
-            raise BadInput(f"Quantile(level={self.level}): level must lie strictly between 0 and 1")
+        take_float_between(self, "level", 0.0, 1.0)
 
     def value(self, u: float, y: float) -> float:
         return pinball(self.level, u, y)
@@ -124,9 +121,7 @@ class Logistic:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        take_floats(self, "low", "high")
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise BadInput(f"Logistic(low={self.low}, high={self.high}): needs finite low < high")
+        take_range(self)
 
     def value(self, u: float, y: float) -> float:
         return (self.high - self.low) * log1pexp(u) - (y - self.low) * u
@@ -167,9 +162,7 @@ class Huber:
     width: float
 
     def __post_init__(self) -> None:
-        take_floats(self, "width")
-        if not 0.0 < self.width < math.inf:
-            raise BadInput(f"Huber(width={self.width}): width must be positive and finite")
+        take_float_between(self, "width", 0.0, math.inf)
 
     def value(self, u: float, y: float) -> float:
         """r^2 / 2 for |r| <= width, else width (|r| - width / 2)."""
@@ -195,9 +188,7 @@ class Expectile:
     tilt: float
 
     def __post_init__(self) -> None:
-        take_floats(self, "tilt")
-        if not 0.0 < self.tilt < 1.0:
-            raise BadInput(f"Expectile(tilt={self.tilt}): tilt must lie strictly between 0 and 1")
+        take_float_between(self, "tilt", 0.0, 1.0)
 
     def value(self, u: float, y: float) -> float:
         weight = 1.0 - self.tilt if y <= u else self.tilt
@@ -238,9 +229,7 @@ class LogLoss:
     clip: float = 1e-6
 
     def __post_init__(self) -> None:
-        take_floats(self, "clip")
-        if not 0.0 < self.clip < 0.5:
-            raise BadInput(f"LogLoss(clip={self.clip}): clip must lie strictly between 0 and 0.5")
+        take_float_between(self, "clip", 0.0, 0.5)
 
     def value(self, u: float, y: float) -> float:
         p = min(1.0 - self.clip, max(self.clip, u))

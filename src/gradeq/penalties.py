@@ -6,13 +6,11 @@ average separately. The guarantees hold without a penalty (results 5.1 to 5.3).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradeq.errors import BadInput
-from gradeq.inputs.arguments import take_floats
-from gradeq.numerics import SMALLEST, sign
+from gradeq.inputs.arguments import check_magnitude, take_floats
+from gradeq.numerics import sign
 
 
 class Penalty(Protocol):
@@ -71,12 +69,4 @@ class Lasso:
 
 def check_strength(name: str, strength: float) -> None:
     """Raise unless strength is positive, finite and of usable size."""
-    if not (math.isfinite(strength) and strength > 0.0):
-        raise BadInput(
-            f"{name}(strength={strength}): strength must be positive and finite; omit the penalty to use none"
-        )
-    if not SMALLEST <= strength <= 1.0 / SMALLEST:
-        raise BadInput(
-            f"{name}(strength={strength}): a strength below {SMALLEST:g} or above {1.0 / SMALLEST:g} is lost in "
-            "rounding; give one nearer to 1"
-        )
+    check_magnitude(f"{name}(strength=", strength, "strength", "; omit the penalty to use none")

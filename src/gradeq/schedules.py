@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gradeq.errors import BadInput
-from gradeq.inputs.arguments import as_float, as_shown, checked_float, take_floats, take_tuple
-from gradeq.numerics import SMALLEST
+from gradeq.inputs.arguments import as_float, as_shown, check_magnitude, checked_float, take_floats, take_tuple
 
 
 class Schedule(Protocol):
@@ -163,12 +162,6 @@ def check_decay(option: str, alpha: float) -> None:
         )
 
 
-def check_step(name: str, eta: float) -> None:
-    """Refuse a step that is not positive and finite, or whose products with errors would vanish."""
-    if not (math.isfinite(eta) and eta > 0.0):
-        raise BadInput(f"{name}{eta}): a step must be positive and finite")
-    if not SMALLEST <= eta <= 1.0 / SMALLEST:
-        raise BadInput(
-            f"{name}{eta}): a step below {SMALLEST:g} or above {1.0 / SMALLEST:g} is lost in rounding; "
-            "give one nearer to 1"
-        )
+def check_step(call: str, eta: float) -> None:
+    """Raise unless a step is positive, finite and of usable size; ``call`` precedes it, as in ``Power(eta=``."""
+    check_magnitude(call, eta, "step")

@@ -7,6 +7,7 @@ is its own name: "007" is not 7, and the version "1.10" is not "1.1".
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from gradeq.errors import BadInput
+from gradeq.numerics import SMALLEST
 
 
 def as_shown(value: object) -> str:
@@ -53,6 +55,31 @@ def take_floats(part: Any, *names: str) -> None:
     for name in names:
         typed = f"{type(part).__name__}({name}="
         object.__setattr__(part, name, checked_float(typed, getattr(part, name)))
+
+
+def take_float_between(part: Any, name: str, low: float, high: float) -> None:
+    """Convert this field of a frozen part to a float; raise unless it lies strictly between low and high."""
+    take_floats(part, name)
+    value = getattr(part, name)
+    if not low < value < high:
+        rule = "be positive and finite" if high == math.inf else f"lie strictly between {low:g} and {high:g}"
+        raise BadInput(f"{type(part).__name__}({name}={value}): {name} must {rule}")
+
+
+def take_range(part: Any) -> None:
+    """Convert the fields ``low`` and ``high`` of a frozen part to floats; raise unless they are a finite range."""
+    take_floats(part, "low", "high")
+    if not -math.inf < part.low < part.high < math.inf:
+        raise BadInput(f"{type(part).__name__}(low={part.low}, high={part.high}): needs finite low < high")
+
+
+def check_magnitude(call: str, value: float, noun: str, remedy: str = "") -> None:
+    """Raise unless a step or a strength is positive, finite, and keeps its digits when multiplied by errors."""
+    if not 0.0 < value < math.inf:
+        raise BadInput(f"{call}{value}): a {noun} must be positive and finite{remedy}")
+    if not SMALLEST <= value <= 1.0 / SMALLEST:
+        limits = f"below {SMALLEST:g} or above {1.0 / SMALLEST:g}"
+        raise BadInput(f"{call}{value}): a {noun} {limits} is lost in rounding; give one nearer to 1")
 
 
 def take_tuple(part: Any, name: str, items: str) -> None:
