@@ -1,15 +1,15 @@
-"""Geometries: where the parameters live, and how a step that leaves the set comes back (paper Appendix B).
+"""Geometries: constraint sets, and how a step that leaves the set is taken back (paper Appendix B).
 
-A geometry is a frozen value with two methods that fill an output, on lists as on arrays:
-``dual(theta, out)``, the mirror map, and ``primal(z, eta, out)``, the proximal step that takes a dual point
-back to parameters. With r the indicator of the set, or the penalty of a proximal form,
+A geometry is a frozen value with two methods that fill a list or an array: ``dual(theta, out)``, the mirror map, and
+``primal(z, eta, out)``, the proximal step from a dual point to parameters. With r the indicator of the set, or the
+penalty of a proximal form,
 
     primal(z, eta) = argmin over x of  D(x, dual^-1(z)) + eta r(x)
 
 where D is the Bregman distance of the mirror map: half the squared distance, or Kullback-Leibler.
 The greedy form applies it after each step, and then the average of gradient plus normal part is a displacement
-(prop:pmd_simple). The lazy form keeps the plain sum of steps and serves its projection; it is offered where
-``lazy_is_sound``, and ``lazy_because`` says why or why not.
+(prop:pmd_simple). The lazy form stores the plain sum of steps and serves its projection; it is available if
+``lazy_is_sound``, for the reason in ``lazy_because``.
 """
 
 from __future__ import annotations
@@ -34,16 +34,13 @@ class Geometry(Protocol):
     lazy_because: ClassVar[str]
 
     def check(self, dimension: int) -> None:
-        """Refuse a number of parameters that this geometry cannot have."""
-        ...
+        """Raise if this geometry cannot have so many parameters."""
 
     def dual(self, theta: Floats, out: Floats) -> None:
         """Fill ``out`` with the mirror map of theta."""
-        ...
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         """Fill ``out`` with the parameters of the dual point z after a step of size eta."""
-        ...
 
 
 def copy(source: Floats, out: Floats) -> None:
@@ -166,7 +163,7 @@ class Affine(_EuclideanMap):
     """{theta : A theta = b}; in equilibrium the average gradient vanishes along the null space of A.
 
     Projection: z -> P z + x_0, P the projector onto the null space and x_0 the least solution. The normal cone
-    is the row space of A (result 7.4). A and b may be given as any arrays; they are kept as tuples.
+    is the row space of A (result 7.4). A and b may be any arrays; they become tuples.
 
     >>> out = [0.0, 0.0]
     >>> Affine([[1.0, 1.0]], [1.0]).primal([0.5, 0.25], 0.1, out)
@@ -259,13 +256,13 @@ def pool(z: Floats, out: Floats) -> None:
     >>> out
     [1.5, 1.5]
     """
-    own = [0.0] * len(z)
-    copy(z, own)
-    pool_within(own, out)
+    sizes = [0.0] * len(z)
+    copy(z, sizes)
+    pool_within(sizes, out)
 
 
 def pool_within(z: Floats, out: Floats) -> None:
-    """As ``pool``, without room of its own: z is used up (it comes to hold the sizes of the pooled blocks)."""
+    """As ``pool``, without a buffer: z is overwritten with the sizes of the pooled blocks."""
     blocks = 0
     for j in range(len(z)):
         level, size = z[j], 1.0
@@ -355,8 +352,8 @@ class Simplex(_EuclideanMap):
         for j in range(len(z)):  # measured from the largest, so that no digits are lost far away
             out[j] = z[j] - top
             total = total + out[j]
-        kept = len(z)
-        tau = (total - 1.0) / kept
+        active = len(z)
+        tau = (total - 1.0) / active
         settled = False
         while not settled:
             count = 0
@@ -365,10 +362,10 @@ class Simplex(_EuclideanMap):
                 if out[j] > tau:
                     count = count + 1
                     total = total + out[j]
-            settled = count >= kept
+            settled = count >= active
             if not settled:
-                kept = count
-                tau = (total - 1.0) / kept
+                active = count
+                tau = (total - 1.0) / active
         for j in range(len(z)):
             out[j] = max(0.0, out[j] - tau)
 
@@ -424,7 +421,7 @@ class EntropicSimplex:
         for j in range(len(z)):  # the largest becomes 1: no overflow, and the rest may vanish
             out[j] = math.exp(z[j] - top)
             total = total + out[j]
-        kept = len(z)
+        active = len(z)
         s = 1.0 / total
         settled = False
         while not settled:
@@ -434,9 +431,9 @@ class EntropicSimplex:
                 if s * out[j] > floor:
                     count = count + 1
                     total = total + out[j]
-            settled = count >= kept or count == 0
+            settled = count >= active or count == 0
             if not settled:
-                kept = count
-                s = (1.0 - (len(z) - kept) * floor) / total
+                active = count
+                s = (1.0 - (len(z) - active) * floor) / total
         for j in range(len(z)):
             out[j] = max(floor, s * out[j])

@@ -1,8 +1,8 @@
-"""Losses: what must average to zero is the slope at the value that was served.
+"""Losses: in equilibrium the slope at the served value averages to zero.
 
-A loss is a frozen value with two plain scalar methods, ``value(u, y)`` and ``slope(u, y)``, where u is
-what the loss judges: the served value, or the margin itself for the generalised linear losses. A user's
-own loss has the same two methods and nothing else; ``gradeq.check_loss`` says in a line each what is wrong with it.
+A loss is a frozen value with two plain scalar methods, ``value(u, y)`` and ``slope(u, y)``, where u is the served
+value, or the margin for the generalised linear losses. A custom loss needs the same two methods and nothing else;
+``gradeq.check_loss`` checks it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ class Loss(Protocol):
 
     def value(self, u: float, y: float) -> float:
         """The loss of u against the label y."""
-        ...
 
     def slope(self, u: float, y: float) -> float:
         """A subgradient of ``value`` in u."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -93,12 +91,12 @@ class Quantile:
 
 
 def pinball(level: float, u: float, y: float) -> float:
-    """max(level (y - u), (level - 1)(y - u)): the loss of u as the quantile of this level; of columns too."""
+    """max(level (y - u), (level - 1)(y - u)): the loss of u as the quantile of this level. Columns work too."""
     return pinball_slope(level, u, y) * (u - y)
 
 
 def pinball_slope(level: float, u: float, y: float) -> float:
-    """1{y <= u} - level; equality counts as covered. Of columns too."""
+    """1{y <= u} - level; equality counts as covered. Columns work too."""
     return (y <= u) - level
 
 
@@ -218,7 +216,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class LogLoss:
-    """The log loss of a served probability, clipped to [clip, 1 - clip]: how probabilities are judged.
+    """The log loss of a served probability, clipped to [clip, 1 - clip].
 
         value = -y log p - (1 - y) log(1 - p)        slope = (p - y) / (p (1 - p))
 

@@ -1,4 +1,4 @@
-"""Penalties: a slope added to the gradient of every parameter at each labelled row (paper Section 3).
+"""Penalties: their slope is added to the gradient of every parameter at each labelled row (paper Section 3).
 
 A penalty pulls parameters to zero. Certificates average the gradient WITHOUT the penalty, and report the penalty's
 average separately. The guarantees hold without a penalty (results 5.1 to 5.3).
@@ -18,11 +18,9 @@ class Penalty(Protocol):
 
     def value(self, theta: float) -> float:
         """The penalty of one parameter."""
-        ...
 
     def slope(self, theta: float) -> float:
         """A subgradient of ``value``."""
-        ...
 
 
 @dataclass(frozen=True)

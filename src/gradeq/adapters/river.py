@@ -116,22 +116,15 @@ def keys_of(id: Id) -> tuple[str, ...]:
 class OpenRows:
     """A layer, its rows that wait for a label, and the rule that finds the row of a label."""
 
-    def __init__(
-        self,
-        make: Callable[..., LayerOnForecasts],
-        groups: Keys | None,
-        features: Keys | None,
-        weight: Hashable | None,
-        pairing: PairBy,
-    ) -> None:
-        for names in (groups, features):
+    def __init__(self, model: RiverModel, make_layer: Callable[..., LayerOnForecasts]) -> None:
+        for names in (model.groups, model.features):
             if isinstance(names, str):
                 raise BadInput(f"{names!r} is one name; give a list of keys, [{names!r}]")
-        if pairing not in get_args(PairBy):
-            raise BadInput(f"pairing={pairing!r}: must be one of {', '.join(get_args(PairBy))}")
-        self.groups, self.features = list(groups or ()), list(features or ())
-        self.weight, self.pairing = weight, pairing
-        self.use(make(groups=[str(name) for name in self.groups], features=[str(name) for name in self.features]))
+        if model.pairing not in get_args(PairBy):
+            raise BadInput(f"pairing={model.pairing!r}: must be one of {', '.join(get_args(PairBy))}")
+        self.groups, self.features = list(model.groups or ()), list(model.features or ())
+        self.weight, self.pairing = model.weight, model.pairing
+        self.use(make_layer(groups=list(map(str, self.groups)), features=list(map(str, self.features))))
 
     def use(self, layer: LayerOnForecasts) -> None:
         """Continue with this layer and its open rows."""
@@ -214,8 +207,7 @@ class RiverModel(base.Wrapper[base.Estimator]):
         settings = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in (self._model_name, "groups", "features", "weight", "pairing", "labels"):
             settings.pop(name, None)
-        make = partial(type(self)._make_layer, **settings)
-        self._rows = OpenRows(make, self.groups, self.features, self.weight, self.pairing)
+        self._rows = OpenRows(self, partial(type(self)._make_layer, **settings))
 
     @property
     def layer_(self) -> LayerOnForecasts:
@@ -245,32 +237,26 @@ class RiverModel(base.Wrapper[base.Estimator]):
         yield {cls._model_name: preprocessing.StandardScaler() | kind()}
 
 
-# Fields of the last base class come first, so that the model is the constructor's first argument.
+# Data classes put the fields of their last base first: the model becomes the constructor's first argument.
 @dataclass(eq=False, repr=False)
-class TakesRegressor:
-    """The first argument of a constructor."""
-
-    regressor: Any
+class _Regressor:
+    regressor: Any  # any model with predict_one, which need not be a base.Regressor: a pipeline
 
 
 @dataclass(eq=False, repr=False)
-class TakesRegressorAndCoverage(TakesRegressor):
-    """The first two arguments of a constructor."""
-
+class _RegressorAndCoverage(_Regressor):
     coverage: float = 0.9
 
 
 @dataclass(eq=False, repr=False)
-class TakesClassifier:
-    """The first argument of a constructor."""
-
+class _Classifier:
     classifier: Any
 
 
 class RiverForecaster(RiverModel, base.Regressor):
-    """A river regressor below, a layer above."""
+    """A river regressor with a layer on top."""
 
-    regressor: Any  # any model with predict_one, which need not be a base.Regressor: a pipeline
+    regressor: Any
 
     def learn_one(self, x: Example, y: object, id: Id | None = None, **kwargs: object) -> None:
         """Post the label of a served row to the layer, then let the model learn from it."""
@@ -284,7 +270,7 @@ class RiverForecaster(RiverModel, base.Regressor):
 
 
 @dataclass(eq=False, repr=False)
-class RiverDebiasedRegressor(RiverForecaster, TakesRegressor):
+class RiverDebiasedRegressor(RiverForecaster, _Regressor):
     """Any river regressor, debiased online: in equilibrium the mean prediction equals the mean label.
 
     >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
@@ -325,7 +311,7 @@ class RiverDebiasedRegressor(RiverForecaster, TakesRegressor):
 
 
 @dataclass(eq=False, repr=False)
-class RiverDebiasedClassifier(RiverModel, base.Classifier, TakesClassifier):
+class RiverDebiasedClassifier(RiverModel, base.Classifier, _Classifier):
     """Any binary river classifier, debiased online: in equilibrium the mean probability is the share of positives.
 
     >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
@@ -383,7 +369,7 @@ class RiverDebiasedClassifier(RiverModel, base.Classifier, TakesClassifier):
 
 
 @dataclass(eq=False, repr=False)
-class RiverTrackedInterval(RiverForecaster, TakesRegressorAndCoverage):
+class RiverTrackedInterval(RiverForecaster, _RegressorAndCoverage):
     """Any river regressor with intervals that contain the label with frequency ``coverage``, whatever the data.
 
     >>> from river import datasets, linear_model, preprocessing
