@@ -70,7 +70,7 @@ class Coordinate:
 
 
 class Coordinates(LazySequence[Coordinate]):
-    """Many coordinates, made on access; columns that are known are read without making any."""
+    """Many coordinates, created on access; columns that are known are read without creating any."""
 
     def __init__(
         self,
@@ -178,17 +178,6 @@ class Equilibrium:
         return ", by relative weight" if self.weights == RELATIVE else f", by weight ({self.weights})"
 
     @property
-    def counted(self) -> str:
-        """What labels are called."""
-        return "game" if self.bias_name != "bias" else "label"
-
-    @property
-    def largest_apart(self) -> float | None:
-        """``largest``, if the bias that is shown is another number; ``bound`` limits ``largest`` alone."""
-        bias, largest = self.bias_after, self.largest
-        return None if bias is None or math.isclose(bias, largest, abs_tol=1e-12) else largest
-
-    @property
     def balance(self) -> str:
         """Whether sums and state agree: "even", "rounded" (a large label explains it) or "broken"."""
         if self.gap <= BALANCED:
@@ -255,8 +244,10 @@ class Equilibrium:
         return f"{self.loss_name} {before_and_after(self.loss_before, self.loss_after)}{worse}"
 
     def bound_in_words(self, format: BoundFormat | None = None) -> str:
-        """The bound, beside the average it limits where that is not the bias; or why there is none."""
-        return self._limit_in_words(format or BoundFormat(), self.largest_apart)
+        """The bound, next to the average that it limits unless that is the bias; or why there is none."""
+        bias, largest = self.bias_after, self.largest
+        is_bias = bias is None or math.isclose(bias, largest, abs_tol=1e-12)
+        return self._limit_in_words(format or BoundFormat(), None if is_bias else largest)
 
     def largest_in_words(self, format: BoundFormat | None = None) -> str:
         """The largest average gradient and its bound."""
@@ -281,7 +272,7 @@ class Equilibrium:
             known = format.reasons and self.bound_from not in ("", "no theorem fits")
             return f"no bound applies{quantity and ' to '}{quantity}{f': {self.bound_from}' if known else ''}"
         if self.vacuous:
-            return no_guarantee(self.needed, self.counted, quantity)
+            return no_guarantee(self.needed, "label" if self.bias_name == "bias" else "game", quantity)
         limit = f"proven limit {format.limit(self.bound)}{quantity and ' on '}{quantity}"
         source = f"result {self.bound_from}" if format.reasons and self.bound_from else ""
         if average is None:
@@ -299,14 +290,11 @@ class Equilibrium:
 
     def as_dict(self) -> EquilibriumDict:
         """Everything as JSON takes it: numbers, names, null for what is not known or not finite."""
+        loss = {"before": json_value(self.loss_before), "after": json_value(self.loss_after)}
         return {
             "rows": self.rows,
             "bias": {"before": json_value(self.bias_before), "after": json_value(self.bias_after)},
-            "loss": {
-                "name": self.loss_name,
-                "before": json_value(self.loss_before),
-                "after": json_value(self.loss_after),
-            },
+            "loss": {"name": self.loss_name, **loss},
             "not_known": {word: HIDDEN for word in self.hidden},
             "coordinates": [{k: json_value(v) for k, v in asdict(c).items()} for c in self.coordinates],
             "certificate": self.certificate,
@@ -412,12 +400,12 @@ def window(
     eta = later.step if exact else None
     gap, coordinates = 0.0, []
     for name, (gradient, penalty, normal, applied), moved in zip(labels, sums, moves.tolist(), strict=True):
-        own = averages_from_sums(gradient, penalty, normal, applied, moved, weight, eta)
-        averages = (own.gradient, own.penalty, own.from_state, own.normal)
+        average = averages_from_sums(gradient, penalty, normal, applied, moved, weight, eta)
+        averages = (average.gradient, average.penalty, average.from_state, average.normal)
         coordinates.append(
-            Coordinate(name, rows, *averages, bound=bound, vacuous=vacuous, weight=weight, moved=own.moved)
+            Coordinate(name, rows, *averages, bound=bound, vacuous=vacuous, weight=weight, moved=moved)
         )
-        gap = max(gap, own.gap)
+        gap = max(gap, average.gap)
     return Equilibrium(
         rows=rows,
         coordinates=tuple(coordinates),

@@ -28,10 +28,10 @@ RowsLike = ColumnLike | Sparse | PairRows | None
 Offsets = ColumnLike | None
 
 HALVINGS = 200  # enough to bring any bracket down to neighbouring floats
-LOOKS = 200  # at most, for each parameter
+LOOKS = 200  # evaluations at most, for each parameter
 NEWTON_STEPS = 60
-DOUBLINGS = 8  # of a radius that the minimum lies beyond, by 4 each
-DIGITS = 1e-9  # of a least value
+ENLARGEMENTS = 8  # of a radius that does not contain the minimum, by a factor of 4 each
+DIGITS = 1e-9  # relative error of a least value
 
 
 def regret(
@@ -140,10 +140,10 @@ def best_in_hindsight(
     if problem.dimension == 1 and norm <= rho:
         lower = max(lower, *_lower_bounds_at_kink(problem, float(theta[0]), rho))
     elif problem.dimension > 1 and not (total - lower <= DIGITS * abs(total)):
-        found = _minimum_in_ball(problem, rho)
-        if found.value < total:
-            theta, total = found.at, found.value
-        lower = max(lower, found.value - found.gap)
+        least = _minimum_in_ball(problem, rho)
+        if least.value < total:
+            theta, total = least.at, least.value
+        lower = max(lower, least.value - least.gap)
     sizes = math.fsum(abs(loss.value(s, y)) for s, y in problem.served(problem.fixed(theta)))
     return Hindsight(theta, total, max(0.0, total - lower) + 1e-15 * sizes, rho)
 
@@ -180,8 +180,8 @@ def no_move_regret(
     """The least average change of loss by moving every theta_t by one delta, ||delta|| <= radius; at most 0.
 
     No move regret (app:no_move_regret) means that this goes to 0 from below for every radius. For convex losses it
-    is at least -radius ||average gradient|| (prop:geq_implies_nmr), so equilibrium implies it; only for them is it
-    sure to be the least. With d parameters it has nine digits, or is right to 1e-14 of that, after up to 50 d looks.
+    is at least -radius ||average gradient|| (prop:geq_implies_nmr), so equilibrium implies it; for other losses the
+    result may not be the least. With d parameters it is accurate to nine digits, or to 1e-14 of the losses.
 
     >>> no_move_regret(Squared(), [0.0, 0.0], [1.0, 3.0], radius=1.0)
     -1.5
@@ -246,24 +246,24 @@ class Least(NamedTuple):
 def least_in_ball(look: Callable[[Floats], tuple[float, Floats]], dimension: int, radius: float) -> Least:
     """The least value of a convex function with ||x|| <= radius; ``look`` gives value and subgradient at x.
 
-    Every look cuts off the side where the function is larger; the next is at the analytic centre of what is left,
-    which takes kinks as they come. Ends when no point that is left can gain a share of DIGITS more: none is further
-    from the centre than t + 2 sqrt(t) in the metric of t barriers (Nesterov).
+    Cutting planes: every look cuts off the side where the function is larger, and the next is at the analytic centre
+    of the rest, so kinks are no problem. Stops when no point of the rest can improve the gain by a share of DIGITS:
+    none is further from the centre than t + 2 sqrt(t) in the metric of t barriers (Nesterov).
 
     >>> found = least_in_ball(lambda x: (x @ x - 2.0 * x[0], 2.0 * x - [2.0, 0.0]), 2, 0.5)
     >>> round(found.value, 6), found.gap < 1e-8
     (-0.75, True)
     """
-    x, room = np.zeros(dimension), 1.0  # room and slack follow x, and so keep their digits
+    x, inside = np.zeros(dimension), 1.0  # 1 - |x|^2; updated with x, like slack, so that no digits are lost
     where = x
     normals, slack = np.empty((0, dimension)), np.empty(0)
     best, first, proven, scale = math.inf, 0.0, -math.inf, 0.0
 
     def newton(pull: Floats | None) -> tuple[Floats, float]:
         near = normals / slack[:, None]
-        ball = math.sqrt(2.0 / room) * np.eye(dimension)
-        root = np.asarray(np.linalg.qr(np.vstack((near, ball, 2.0 / room * x)), mode="r"))
-        pull = near.sum(axis=0) + 2.0 / room * x if pull is None else pull
+        ball = math.sqrt(2.0 / inside) * np.eye(dimension)
+        root = np.asarray(np.linalg.qr(np.vstack((near, ball, 2.0 / inside * x)), mode="r"))
+        pull = near.sum(axis=0) + 2.0 / inside * x if pull is None else pull
         half = np.linalg.solve(root.T, pull)
         return np.linalg.solve(root, half), float(np.linalg.norm(half))
 
@@ -290,7 +290,7 @@ def least_in_ball(look: Callable[[Floats], tuple[float, Floats]], dimension: int
         step, size = step / size, 1.0  # half the way to the barriers, damped as below
         for _ in range(HALVINGS):
             step = step / (1.0 + size)
-            x, room = x - step, room + float((2.0 * x - step) @ step)
+            x, inside = x - step, inside + float((2.0 * x - step) @ step)
             slack = slack + normals @ step
             step, size = newton(None)
             if size < 1e-4:
@@ -446,7 +446,7 @@ def _minimum(problem: _Problem, radius: float | None = None) -> Floats:
     if radius is not None:
         return _minimum_in_ball(problem, radius).at
     reach = 2.0 * math.hypot(*u) + 1.0  # where Newton's method does not get there, cutting planes
-    for _ in range(DOUBLINGS):
+    for _ in range(ENLARGEMENTS):
         try:
             u = _minimum_in_ball(problem, reach).at
         except BadInput:  # the losses overflow farther out
@@ -470,7 +470,7 @@ def _minimum_of_one(problem: _Problem) -> float:
     while reach < 1e300 and not (slope(-reach) <= 0.0 <= slope(reach)):
         reach *= 2.0
         if reach > 700.0 and not identity:
-            break  # links saturate here: the minimum lies at infinity, and this is as good
+            break  # the link is constant from here on: the minimum is at infinity
     return bisect(slope, -reach, reach)
 
 

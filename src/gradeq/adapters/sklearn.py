@@ -151,7 +151,7 @@ class LayeredEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _begin(self, fitted: Callable[[Model], Model]) -> Self:
-        """The fitted models, and a fresh layer from the arguments that are its own."""
+        """Set the fitted models, and a new layer from the remaining arguments."""
         for name in self._model_names:
             if (model := getattr(self, name)) is not None:
                 setattr(self, f"{name}_", fitted(model))
