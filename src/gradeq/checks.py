@@ -1,8 +1,7 @@
-"""Checks of a loss of your own: what is wrong with it, in a line each.
+"""Checks of a custom loss: what is wrong with it, one line each.
 
-A loss needs ``value(u, y)`` and ``slope(u, y)`` in plain scalar Python. Everything else follows: batches, late
-labels, certificates. The slope alone decides what equilibrium means; that it is a subgradient of the value makes it
-the equilibrium of that loss.
+A loss needs ``value(u, y)`` and ``slope(u, y)`` in plain scalar Python; batches, late labels and certificates follow.
+The slope alone decides what equilibrium means; if it is a subgradient of the value, it is that of the loss.
 """
 
 from __future__ import annotations
@@ -27,15 +26,13 @@ from gradeq.penalties import Ridge
 
 POINTS = (-30.0, -3.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 7.5, 40.0)
 FAR = (20.0, 50.0, 200.0)
-SPREADS = (3.0, 10.0, 30.0)  # how far beyond the labels a loss is judged, in units of their spread
-FADED = 1e-6  # a slope times its distance is nothing below this share of what it is among the labels
-
-
-ADVICE = ("compiles", "restorative", "several parameters")  # of speed and of bounds
+SPREADS = (3.0, 10.0, 30.0)  # how far beyond the labels the slope is checked, in units of their spread
+FADED = 1e-6  # a slope times its distance counts as zero below this share of its value among the labels
+ADVICE = ("compiles", "restorative", "several parameters")  # failing these costs only speed or a bound
 
 
 class Finding(NamedTuple):
-    """One line of a report: what was looked at, whether it is well, and what was seen."""
+    """One line of a report: what was checked, whether it passed, and what was seen."""
 
     what: str
     passed: bool
@@ -46,14 +43,14 @@ class Finding(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The findings about one loss; ``passed`` if all that is necessary is well."""
+    """The findings about one loss."""
 
     loss: str
     findings: tuple[Finding, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether the loss can be used: everything but the notes on speed and on bounds is well."""
+        """Whether the loss can be used; notes on speed and on bounds do not count."""
         return all(f.passed for f in self.findings if f.what not in ADVICE)
 
     def __str__(self) -> str:
@@ -67,10 +64,10 @@ def check_loss(
     raise_error: bool = False,
     quiet: bool = False,
 ) -> Report:
-    """Look at a loss over a grid of predictions and the given labels; prints and returns a line for each finding.
+    """Check a loss over a grid of predictions and these labels; prints and returns a line for each finding.
 
-    ``labels``: give some that your loss is made for, in their own unit: whether the slope points back is judged a few
-    of their spreads beyond them. ``raise_error`` turns a failure into an error.
+    ``labels``: typical labels of your loss. Whether the slope points back to them is checked a few of their spreads
+    away. ``raise_error`` turns a failure into an error.
 
     >>> from gradeq.losses import Squared
     >>> report = check_loss(Squared(), quiet=True)
@@ -82,14 +79,13 @@ def check_loss(
     numbers = [as_number(y, "one of labels:") for y in several(labels, "labels", "numbers")]
     ys = [y for y in numbers if low <= y <= high]
     if not ys:
-        raise BadInput("check_loss: no label to look at; give labels that the loss is made for")
-    findings = [_is_a_value(loss)]
-    for look in (_plain, _finite):  # each makes sense only if the one before is well
-        if findings[-1].passed:
-            findings.append(look(loss, ys))
+        raise BadInput("check_loss: no label to check with; give labels that the loss is made for")
+    findings: list[Finding] = []
+    for check in (_has_methods, _is_scalar, _is_finite):  # each makes sense only if the one before passed
+        if all(finding.passed for finding in findings):
+            findings.append(check(loss, ys))
     if findings[-1].passed:
-        looks = (_subgradient, _compiles, _restorative, _several_parameters)
-        findings += [look(loss, ys) for look in looks]
+        findings += [check(loss, ys) for check in (_subgradient, _compiles, _restorative, _several_parameters)]
     report = Report(repr(loss), tuple(findings))
     if not quiet:
         print(report)
@@ -99,77 +95,76 @@ def check_loss(
     return report
 
 
-def _is_a_value(loss: Loss) -> Finding:
+def _has_methods(loss: Loss, ys: list[float]) -> Finding:
     what = "a value with two methods"
     if isinstance(loss, type):
         return Finding(what, False, f"{loss.__name__} is a class; give an instance of it")
     missing = [name for name in ("value", "slope") if not callable(getattr(loss, name, None))]
     if missing:
         return Finding(what, False, f"no method {' and '.join(missing)}(u, y)")
-    if not dataclasses.is_dataclass(loss):
-        return Finding(what, True, "value and slope are there (a frozen dataclass could also be saved)")
-    return Finding(what, True, "value and slope are there")
+    hint = "" if dataclasses.is_dataclass(loss) else " (a frozen dataclass could also be saved)"
+    return Finding(what, True, f"value and slope are there{hint}")
 
 
-def _plain(loss: Loss, ys: list[float]) -> Finding:
+def _is_scalar(loss: Loss, ys: list[float]) -> Finding:
     """One float in, one float out, the same each time: then a column is the same formula row by row."""
     what = "plain scalar"
-    for name in ("value", "slope"):
+    for name, u, y in itertools.product(("value", "slope"), POINTS, ys):
         method = getattr(loss, name)
-        for u in POINTS:
-            for y in ys:
-                try:
-                    first, second = method(u, y), method(u, y)
-                except Exception as error:
-                    return Finding(what, False, f"{name}({u}, {y}) raises {type(error).__name__}: {error}")
-                if isinstance(first, np.ndarray) or not isinstance(first, (int, float, np.floating)):
-                    return Finding(what, False, f"{name}({u}, {y}) is a {type(first).__name__}, not a float")
-                if first != second and not (first != first and second != second):
-                    return Finding(what, False, f"{name}({u}, {y}) is {first}, then {second}")
+        try:
+            first, second = method(u, y), method(u, y)
+        except Exception as error:
+            return Finding(what, False, f"{name}({u}, {y}) raises {type(error).__name__}: {error}")
+        if isinstance(first, np.ndarray) or not isinstance(first, (int, float, np.floating)):
+            return Finding(what, False, f"{name}({u}, {y}) is a {type(first).__name__}, not a float")
+        if first != second and not (first != first and second != second):
+            return Finding(what, False, f"{name}({u}, {y}) is {first}, then {second}")
     return Finding(what, True, "one float out for one float in, the same each time")
 
 
-def _finite(loss: Loss, ys: list[float]) -> Finding:
-    for name in ("value", "slope"):
-        for u in (*POINTS, *FAR, *(-u for u in FAR)):
-            for y in ys:
-                try:
-                    result = getattr(loss, name)(u, y)
-                except Exception as error:
-                    return Finding("finite", False, f"{name}({u}, {y}) raises {type(error).__name__}")
-                if not math.isfinite(result):
-                    return Finding("finite", False, f"{name}({u}, {y}) is {result}")
+def _is_finite(loss: Loss, ys: list[float]) -> Finding:
+    for name, u, y in itertools.product(("value", "slope"), (*POINTS, *FAR, *(-u for u in FAR)), ys):
+        try:
+            result = getattr(loss, name)(u, y)
+        except Exception as error:
+            return Finding("finite", False, f"{name}({u}, {y}) raises {type(error).__name__}")
+        if not math.isfinite(result):
+            return Finding("finite", False, f"{name}({u}, {y}) is {result}")
     return Finding("finite", True, "for predictions up to 200")
 
 
 def _subgradient(loss: Loss, ys: list[float]) -> Finding:
     """value(v) >= value(u) + slope(u) (v - u) if convex; otherwise at least its one-sided derivatives."""
-    worst = ""
-    for y in ys:
-        for u in _points(loss, y):
-            value, slope = loss.value(u, y), loss.slope(u, y)
-            for v in _points(loss, y):
-                below = loss.value(v, y) - value - slope * (v - u)
-                if below < -1e-9 * (1.0 + abs(value) + abs(slope * (v - u))):
-                    worst = worst or f"value({v}, {y}) lies {-below:.3g} below the line through u = {u}"
-    if not worst:
+    not_convex = _line_above_value(loss, ys)
+    if not not_convex:
         return Finding("subgradient", True, "the slope supports the value everywhere: convex")
     for y in ys:
         for u in _points(loss, y):
             h = 1e-5 * (1.0 + abs(u))
             left = (loss.value(u, y) - loss.value(u - h, y)) / h
             right = (loss.value(u + h, y) - loss.value(u, y)) / h
-            rounding = 1e-15 * abs(loss.value(u, y)) / h  # all that large labels leave of a rise
+            rounding = 1e-15 * abs(loss.value(u, y)) / h  # of the differences, with large labels
             slack = 1e-3 * (1.0 + abs(left) + abs(right)) + rounding
             slope, rise = loss.slope(u, y), 0.5 * (left + right)
             if not min(left, right) - slack <= slope <= max(left, right) + slack:
                 bad = f"slope({u}, {y}) is {slope:.6g}, but the value there rises by {rise:.6g} per unit"
                 return Finding("subgradient", False, bad)
-    return Finding("subgradient", True, f"the slope is the derivative, but not convex: {worst}")
+    return Finding("subgradient", True, f"the slope is the derivative, but not convex: {not_convex}")
+
+
+def _line_above_value(loss: Loss, ys: list[float]) -> str:
+    """The first point where a tangent lies above the value, in words; empty for a convex loss."""
+    for y in ys:
+        for u, v in itertools.product(_points(loss, y), repeat=2):
+            value, rise = loss.value(u, y), loss.slope(u, y) * (v - u)
+            below = loss.value(v, y) - value - rise
+            if below < -1e-9 * (1.0 + abs(value) + abs(rise)):
+                return f"value({v}, {y}) lies {-below:.3g} below the line through u = {u}"
+    return ""
 
 
 def _points(loss: Loss, y: float) -> tuple[float, ...]:
-    """Where a slope is held against the value: at the label too, if u can be there (exp of a count overflows)."""
+    """Where slope and value are compared: at the label too, if u can be there (exp of a count overflows)."""
     try:
         return (*POINTS, y) if math.isfinite(loss.value(y, y) + loss.slope(y, y)) else POINTS
     except Exception:
@@ -177,44 +172,43 @@ def _points(loss: Loss, y: float) -> tuple[float, ...]:
 
 
 def _compiles(loss: Loss, ys: list[float]) -> Finding:
-    """Long columns run compiled; if the loss cannot be, they are interpreted, some 30 times slower."""
+    """Long columns run compiled; a loss that numba refuses runs interpreted, some 30 times slower."""
     what = "compiles"
     base = np.array([u for u in POINTS for _ in ys])
     labels = np.array([y for _ in POINTS for y in ys])
     steepest = max(abs(float(loss.slope(u, y))) for u in POINTS for y in ys)
     eta = 0.01 / max(1.0, float(abs(labels).max()), steepest)  # predictions stay where they are
-    none, step = np.empty(0), np.array([eta])
-    index = none.astype(np.uint64)
-    given = DescentInputs(base, base, labels, none, step, index, index, none, np.empty(len(base)))
-    kept = DescentBuffers(np.zeros(1), *[none] * 5)
-    plain, u = DescentInputs(*map(np.ndarray.tolist, given)), DescentBuffers([0.0], *[[]] * 5)
+    empty, step = np.empty(0), np.array([eta])
+    index = empty.astype(np.uint64)
+    columns = DescentInputs(base, base, labels, empty, step, index, index, empty, np.empty(len(base)))
+    buffers = DescentBuffers(np.zeros(1), *[empty] * 5)
+    plain_columns, plain_buffers = DescentInputs(*map(np.ndarray.tolist, columns)), DescentBuffers([0.0], *[[]] * 5)
     parts = (Identity(), loss, Ridge(1.0), Alone(), Same(), Free(), Later())
+    loop = None
     try:
-        loop = compiled(at_once, (*parts, given, kept))
+        loop = compiled(at_once, (*parts, columns, buffers))
+        if loop is None:
+            return Finding(what, False, "not tried: numba or the source text is missing; interpreted instead")
+        loop(*(fields(part) for part in (*parts, columns, buffers)))
     except Exception as error:
+        if loop is not None and not is_refusal(error):
+            raise
         return Finding(what, False, f"interpreted instead: {_one_line(error)}")
-    if loop is None:
-        return Finding(what, False, "not tried: numba or the source text is not at hand; interpreted instead")
     try:
-        loop(*(fields(part) for part in (*parts, given, kept)))
-    except Exception as error:
-        if is_refusal(error):
-            return Finding(what, False, f"interpreted instead: {_one_line(error)}")
-        raise
-    try:
-        at_once(*parts, plain, u)
+        at_once(*parts, plain_columns, plain_buffers)
     except OverflowError:
         return Finding(what, False, "interpreted instead: compiled, what is too large is infinite")
-    if [*kept.u, *given.served] != [*u.u, *plain.served]:
+    if [*buffers.u, *columns.served] != [*plain_buffers.u, *plain_columns.served]:
         return Finding(what, False, "compiled and interpreted differ in the last digits")
     return Finding(what, True, "and agrees with the interpreted formula bit for bit")
 
 
 def _restorative(loss: Loss, ys: list[float]) -> Finding:
-    """Beyond the labels the slope must not be negative above and not positive below, or fade away quickly.
+    """Above the labels the slope must not be negative, below them not positive, unless it fades away quickly.
 
-    Beyond is counted in spreads of the labels, so that no unit matters. If u is a margin (a log, a logit) it has not
-    their unit, and the loss is judged at margins, if its slope is the larger above the labels, as a convex one's is.
+    Distances are in spreads of the labels, so that their unit does not matter. If u is a margin (a log, a logit), it
+    has another unit; a loss whose slope is larger above the labels than below, like a convex one, is checked at
+    margins too.
     """
     low, high = min(ys), max(ys)
     spread = high - low or abs(high) or 1.0
@@ -226,20 +220,19 @@ def _restorative(loss: Loss, ys: list[float]) -> Finding:
     rises = not any(_slope(loss, u, y) > _slope(loss, v, y) for u, v in outside for y in ys)
     back = any(_slope(loss, u, y) < 0.0 or _slope(loss, v, y) > 0.0 for u, v in margins for y in ys)
     if rises and back and _points_away(loss, ys, margins, 1.0) is None:
-        seen = f"at margins of {FAR[1]:g} and more the slope points back, or fades"
-        return Finding("restorative", True, seen)
+        return Finding("restorative", True, f"at margins of {FAR[1]:g} and more the slope points back, or fades")
     return Finding("restorative", False, f"{away} points away from the labels: no bound holds")
 
 
 def _several_parameters(loss: Loss, ys: list[float]) -> Finding:
-    """With features theta turns in all directions: the slope must be bounded, or grow no faster than the prediction.
+    """With features theta moves in all directions: the slope must be bounded, or grow no faster than the prediction.
 
-    A bounded slope and slope times margin >= -kappa give a bound for any step (result G2'), growth like the squared
-    error one for steps that are small enough, and anything steeper none: a constant step can diverge.
+    A bounded slope and slope times margin >= -kappa give a bound for any step (result G2'); growth like that of the
+    squared error gives one for small steps. With a steeper slope a constant step can diverge.
     """
     what, largest = "several parameters", max(1.0, *map(abs, ys))
     reach = 10.0 * largest
-    # A margin has not the unit of the labels, so it is looked at too; across a label the slope may have a kink.
+    # Margins have another unit than labels, so both are checked; across a label the slope may have a kink.
     for u, most in ((10.0, 100.0), (50.0, 100.0), (reach, 1.5)):
         near, far = _growth(loss, ys, u), _growth(loss, ys, 2.0 * u)
         if not far <= most * near + FADED:
@@ -265,7 +258,7 @@ def _growth(loss: Loss, ys: list[float], u: float) -> float:
 
 
 def _pull(loss: Loss, ys: list[float], grid: list[float]) -> float:
-    """The most of -u slope(u, y); not below it where the slope rises with u: each piece by both of its ends."""
+    """An upper limit of -u slope(u, y) if the slope rises with u: each piece of the grid by both of its ends."""
     most = 0.0
     for y in ys:
         slopes = [_slope(loss, u, y) for u in grid]
@@ -275,13 +268,13 @@ def _pull(loss: Loss, ys: list[float], grid: list[float]) -> float:
 
 
 def _points_away(loss: Loss, ys: list[float], pairs: list[tuple[float, float]], unit: float) -> str | None:
-    """The first slope that points outwards, below or above, and is not negligible beside those in the middle."""
+    """The first slope that points outwards, below or above, and is not negligible next to those in the middle."""
     middle = 0.5 * (pairs[0][0] + pairs[0][1])
-    trifle = FADED * unit * max(abs(_slope(loss, middle, y)) for y in ys)
+    negligible = FADED * unit * max(abs(_slope(loss, middle, y)) for y in ys)
     for y in ys:
         for below, above in pairs:
             for u in (above, below):
-                if not _slope(loss, u, y) * (middle - u) <= trifle:  # nor is nan in order
+                if not _slope(loss, u, y) * (middle - u) <= negligible:  # nan counts as pointing outwards
                     return f"slope({u}, {y})"
     return None
 
@@ -289,11 +282,11 @@ def _points_away(loss: Loss, ys: list[float], pairs: list[tuple[float, float]], 
 def _slope(loss: Loss, u: float, y: float) -> float:
     try:
         return float(loss.slope(u, y))
-    except Exception:  # the exp of a count, say: u is a margin
+    except Exception:  # exp of a large margin, for example
         return math.nan
 
 
 def _one_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith("Failed in nopython")]
-    return (told or lines or [type(error).__name__])[0][:160]
+    causes = [line for line in lines if not line.startswith("Failed in nopython")]
+    return (causes or lines or [type(error).__name__])[0][:160]

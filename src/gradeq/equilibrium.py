@@ -26,25 +26,26 @@ if TYPE_CHECKING:
     from gradeq.engine.learner_state import LearnerState
 
 
-BALANCED = 1e-8  # of the averages: state and sums may differ by as much, and by what is known to be rounding
 Value = TypeVar("Value")
-ROUNDING = 1e-12  # of a loss: two sums of the same losses may differ by as much
-HARM = 0.02  # of the raw loss: more is said
+BALANCED = 1e-8  # allowed difference between state and sums, relative to the averages
+ROUNDING = 1e-12  # allowed difference between two sums of the same losses, relative to them
+HARM = 0.02  # a loss that rose by more of the raw loss is reported with the percentage
 LARGEST = "largest average gradient"
 WORST_GROUP = "worst group's mean error over all rows"
-ERROR_LOSSES = ("squared error", "log loss")  # their gradients are errors, served less label
-RELATIVE = "relative"  # each weight over the mean of the positive ones served so far, its own included
+FARTHEST = "coverage less level, where farthest off,"  # the largest average gradient of quantiles
+ERROR_LOSSES = ("squared error", "log loss")  # their gradients are errors, served minus label
+RELATIVE = "relative"  # each weight divided by the mean of the positive ones served so far, its own included
 MIXED = "as given by an earlier version, relative since"
-FARTHEST = "coverage less level, where farthest off,"  # what the same is for quantiles
+SHOWN = 20  # rows of a printed table
 
 
 @dataclass(frozen=True)
 class Coordinate:
     """One parameter (a group, a feature, a player, a level): its averages, certificate and bound.
 
-    ``rows`` counts the labelled rows it took part in. Averages run over all labelled rows of the whole, bias and
-    loss over its own, whose weights add up to ``weight``. ``moved`` is u_1 - u, how far its state went.
-    ``average_normal`` is what a constraint took back. None where it is not known.
+    ``rows`` counts its labelled rows, and ``weight`` is their total weight. Averages are over the labelled rows of
+    all parameters, bias and loss over its own. ``moved`` is u_1 - u, how far the parameter moved.
+    ``average_normal`` is what a constraint took back. None: not known.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Coordinate:
 
 
 class Coordinates(LazySequence[Coordinate]):
-    """Many coordinates, made on access; known columns are read without making any."""
+    """Many coordinates, created on access; columns that are known are read without creating any."""
 
     def __init__(
         self,
@@ -84,8 +85,8 @@ class Coordinates(LazySequence[Coordinate]):
         """One number of every coordinate."""
         if name not in self._known:
             return [getattr(c, name) for c in self]
-        own = self._known[name]
-        return list(own if isinstance(own, list) else np.broadcast_to(own, len(self)).tolist())
+        values = self._known[name]
+        return list(values if isinstance(values, list) else np.broadcast_to(values, len(self)).tolist())
 
 
 class CertificateDict(TypedDict):
@@ -124,17 +125,16 @@ class EquilibriumDict(TypedDict):
 class Equilibrium:
     """What was reached so far: averages, their certificate from the state, bias and loss before and after, the bound.
 
-    ``gap`` is the largest disagreement between the summed averages and the state; rounding apart it is 0. ``exact``:
-    one constant step, so the averages follow from two states alone. ``bound`` bounds the largest average gradient
-    by the result named ``bound_from``; ``vacuous`` when it is not smaller than the
-    raw error (``certificates.figures``), None without a bound; ``needed``: about how many labels it would take.
-    ``learning``: the step in force, how late labels came, how long ``auto`` remembers, rows without a label.
-    ``rounding``: how much of the gap rounding alone may explain; ``hidden``: the figures that it leaves unknown.
-    ``certified``: what the averages are of, where that is not the slopes of the loss.
-    ``negligible``: a rise of the loss that rounding alone may explain. ``measured``: what was measured, in words,
-    where it is neither bias nor coverage; ``doubt``: why the figures may not mean what they should. ``weights``:
-    those that all averages are over, where they are not all equal: ``RELATIVE``, or ``MIXED`` in a state of an
-    earlier version. ``bounded``: what ``bound`` is on, where that is not the largest average gradient.
+    ``gap`` is the largest difference between the summed averages and the state: 0 but for rounding. ``exact``: the
+    step was constant, so the averages follow from two states alone. ``bound`` limits the largest average gradient, by
+    the result named ``bound_from``, or what ``bounded`` names. ``vacuous``: the bound is not smaller than the raw
+    error (``certificates.figures``); None without a bound. ``needed``: about how many labels a useful one takes.
+    ``learning``: the current step, how late labels came, how long ``auto`` remembers, rows without a label.
+    ``rounding``: how much of the gap rounding can explain; ``hidden``: the figures that it makes unknown;
+    ``negligible``: a rise of the loss that it can explain. ``certified``: what is averaged, if not the slopes.
+    ``measured``: what was measured, in words, if neither bias nor coverage. ``doubt``: why the figures may mislead.
+    ``weights``: the weights of the averages, if not all equal: ``RELATIVE``, or ``MIXED`` in a state of an earlier
+    version.
 
     >>> print(Equilibrium(rows=3, coordinates=(Coordinate("(all)", 3, -0.9, from_state=-0.9),)))
     largest average gradient -0.9 over 3 rows; certificate exact (gap 0); no bound applies
@@ -166,7 +166,7 @@ class Equilibrium:
 
     @property
     def largest(self) -> float:
-        """The average gradient that is largest in size, with its sign, of those known; 0 without parameters."""
+        """The known average gradient that is largest in size, with its sign; 0 without parameters."""
         known = (g for g in column_of(self.coordinates, "average_gradient") if not math.isnan(g))
         return max(known, key=abs, default=0.0)
 
@@ -176,17 +176,6 @@ class Equilibrium:
         if not self.weights:
             return ""
         return ", by relative weight" if self.weights == RELATIVE else f", by weight ({self.weights})"
-
-    @property
-    def counted(self) -> str:
-        """What labels are called."""
-        return "game" if self.bias_name != "bias" else "label"
-
-    @property
-    def largest_apart(self) -> float | None:
-        """``largest``, which ``bound`` is about, where a bias is shown that is another number (and may exceed it)."""
-        bias, of = self.bias_after, self.largest
-        return None if bias is None or math.isclose(bias, of, abs_tol=1e-12) else of
 
     @property
     def balance(self) -> str:
@@ -221,49 +210,49 @@ class Equilibrium:
         """The whole in one sentence: bias (or what was ``measured``), loss, certificate and bound."""
         if self.rows == 0:
             return "no labels yet: nothing to certify"
-        rows = f"{some(self.rows, 'row')}{self.by_weight}"
-        measured = measured or self.measured
-        if measured:
-            parts = [f"{measured} over {rows}"]
-        elif self.bias_after is not None:
-            before = "" if self.bias_before is None else f"{figure(self.bias_before)} -> "
-            parts = [f"{self.bias_name} {before}{figure(self.bias_after)} over {rows}"]
-        elif "bias" in self.hidden:
-            parts = [f"bias not known over {rows}"]
-        else:
-            off = FARTHEST if self.loss_name == "pinball loss" else self.largest_name
-            parts = [f"{off} {figure(self.largest)} over {rows}"]
-        if self.loss_after is not None and not self.measured:
-            before = "" if self.loss_before is None else f"{figure(self.loss_before)} -> "
-            worse = ""
-            if self.loss_got_worse:
-                raw, auto = self.loss_before or 0.0, self.learning is not None and self.learning.memory is not None
-                worse = " (worse)"
-                if auto and 0.0 < (1.0 + HARM) * raw < self.loss_after:
-                    much = 100.0 * (self.loss_after / raw - 1.0)
-                    worse = f" (worse than raw by {much:.0f} %: eta='plain' moves less)"
-            parts.append(f"{self.loss_name} {before}{figure(self.loss_after)}{worse}")
-        elif self.loss_name in self.hidden:
-            parts.append(f"{self.loss_name} not known: {HIDDEN}")
-        of = f" of {self.certified}" if self.certified else ""
-        parts.append(f"certificate{of} {agreement_in_words(self.balance, self.exact, figure(self.gap))}")
-        parts.append(self.bound_in_words())
-        if self.learning is not None and self.learning.gaps:
-            parts.append(f"labels: {self.learning.gaps}")
-        if self.learning is not None and self.learning.replaced:
-            parts.append(self.learning.replacements)
-        if self.doubt:
-            parts.append(self.doubt)
-        return "; ".join(parts)
+        certified = f" of {self.certified}" if self.certified else ""
+        learning = self.learning
+        parts = [
+            f"{self._average_in_words(measured)} over {some(self.rows, 'row')}{self.by_weight}",
+            self._loss_in_words(),
+            f"certificate{certified} {agreement_in_words(self.balance, self.exact, figure(self.gap))}",
+            self.bound_in_words(),
+            f"labels: {learning.gaps}" if learning is not None and learning.gaps else "",
+            learning.replacements if learning is not None and learning.replaced else "",
+            self.doubt,
+        ]
+        return "; ".join(filter(None, parts))
+
+    def _average_in_words(self, measured: str) -> str:
+        if measured or self.measured:
+            return measured or self.measured
+        if self.bias_after is not None:
+            return f"{self.bias_name} {before_and_after(self.bias_before, self.bias_after)}"
+        if "bias" in self.hidden:
+            return "bias not known"
+        name = FARTHEST if self.loss_name == "pinball loss" else self.largest_name
+        return f"{name} {figure(self.largest)}"
+
+    def _loss_in_words(self) -> str:
+        if self.loss_after is None or self.measured:
+            return f"{self.loss_name} not known: {HIDDEN}" if self.loss_name in self.hidden else ""
+        worse = " (worse)" if self.loss_got_worse else ""
+        raw, automatic = self.loss_before or 0.0, self.learning is not None and self.learning.memory is not None
+        if worse and automatic and 0.0 < (1.0 + HARM) * raw < self.loss_after:
+            percent = 100.0 * (self.loss_after / raw - 1.0)
+            worse = f" (worse than raw by {percent:.0f} %: eta='plain' moves less)"
+        return f"{self.loss_name} {before_and_after(self.loss_before, self.loss_after)}{worse}"
 
     def bound_in_words(self, format: BoundFormat | None = None) -> str:
-        """The bound, beside the average it limits where that is not the bias; or why there is none."""
-        return self._limited(format or BoundFormat(), self.largest_apart)
+        """The bound, next to the average that it limits unless that is the bias; or why there is none."""
+        bias, largest = self.bias_after, self.largest
+        is_bias = bias is None or math.isclose(bias, largest, abs_tol=1e-12)
+        return self._limit_in_words(format or BoundFormat(), None if is_bias else largest)
 
     def largest_in_words(self, format: BoundFormat | None = None) -> str:
         """The largest average gradient and its bound."""
         format = format or BoundFormat()
-        words = self._limited(format, self.largest)
+        words = self._limit_in_words(format, self.largest)
         if self.bound is not None and math.isfinite(self.bound) and not self.vacuous:
             return words
         return f"{self.largest_name} {format.figure(self.largest)}, {words}"
@@ -277,19 +266,18 @@ class Equilibrium:
                 return WORST_GROUP
         return LARGEST
 
-    def _limited(self, format: BoundFormat, average: float | None) -> str:
-        of = self.bounded
+    def _limit_in_words(self, format: BoundFormat, average: float | None) -> str:
+        quantity = self.bounded
         if self.bound is None or not math.isfinite(self.bound):
             known = format.reasons and self.bound_from not in ("", "no theorem fits")
-            return f"no bound applies{of and ' to '}{of}{f': {self.bound_from}' if known else ''}"
+            return f"no bound applies{quantity and ' to '}{quantity}{f': {self.bound_from}' if known else ''}"
         if self.vacuous:
-            return no_guarantee(self.needed, self.counted, of)
-        limited = f"proven limit {format.limit(self.bound)}{of and ' on '}{of}"
+            return no_guarantee(self.needed, "label" if self.bias_name == "bias" else "game", quantity)
+        limit = f"proven limit {format.limit(self.bound)}{quantity and ' on '}{quantity}"
         source = f"result {self.bound_from}" if format.reasons and self.bound_from else ""
         if average is None:
-            return f"{limited} ({source})" if source else limited
-        inside = ", ".join(filter(None, (limited, source)))
-        return f"{self.largest_name} {format.figure(average)} ({inside})"
+            return f"{limit} ({source})" if source else limit
+        return f"{self.largest_name} {format.figure(average)} ({', '.join(filter(None, (limit, source)))})"
 
     def __str__(self) -> str:
         if len(self.coordinates) < 2:
@@ -302,14 +290,11 @@ class Equilibrium:
 
     def as_dict(self) -> EquilibriumDict:
         """Everything as JSON takes it: numbers, names, null for what is not known or not finite."""
+        loss = {"before": json_value(self.loss_before), "after": json_value(self.loss_after)}
         return {
             "rows": self.rows,
             "bias": {"before": json_value(self.bias_before), "after": json_value(self.bias_after)},
-            "loss": {
-                "name": self.loss_name,
-                "before": json_value(self.loss_before),
-                "after": json_value(self.loss_after),
-            },
+            "loss": {"name": self.loss_name, **loss},
             "not_known": {word: HIDDEN for word in self.hidden},
             "coordinates": [{k: json_value(v) for k, v in asdict(c).items()} for c in self.coordinates],
             "certificate": self.certificate,
@@ -318,7 +303,7 @@ class Equilibrium:
 
     def to_frame(self) -> Any:
         """One row for each parameter, as a data frame of pandas, polars or pyarrow, whichever is there."""
-        return frame_of({f.name: [getattr(c, f.name) for c in self.coordinates] for f in fields(Coordinate)})
+        return frame_of({f.name: column_of(self.coordinates, f.name) for f in fields(Coordinate)})
 
     @property
     def certificate(self) -> CertificateDict:
@@ -329,7 +314,7 @@ class Equilibrium:
             values = map(json_value, column_of(self.coordinates, column))
             return dict(zip(names, values, strict=True))
 
-        found: CertificateDict = {
+        certificate: CertificateDict = {
             "average_gradient": by_name("average_gradient"),
             "average_penalty": by_name("average_penalty"),
             "average_normal": by_name("average_normal"),
@@ -345,10 +330,10 @@ class Equilibrium:
             "exact": self.exact,
         }
         if self.certified:
-            found["certified"] = self.certified
+            certificate["certified"] = self.certified
         if self.weights:
-            found["weights"] = self.weights
-        return found
+            certificate["weights"] = self.weights
+        return certificate
 
 
 def certificate(
@@ -362,10 +347,10 @@ def certificate(
     lipschitz: float | None = None,
     kappa: float | None = None,
 ) -> Equilibrium:
-    """The equilibrium of a learner since it started, with the smallest bound that is proven for what it saw.
+    """The equilibrium of a learner since it started, with the smallest bound that is proven for the data it saw.
 
-    ``lipschitz`` and ``kappa`` are what a loss (or gradients) of your own promises: |slope| <= lipschitz, and slope
-    times margin >= -kappa, the margin measured from the start. ``bound``: one that you know yourself, instead.
+    ``lipschitz`` and ``kappa`` are guarantees of your own loss or gradients: |slope| <= lipschitz, and slope times
+    margin >= -kappa, with the margin measured from the start. ``bound`` replaces the computed bound by yours.
 
     >>> from gradeq import Learner, Squared
     >>> learner = Learner(Squared(), 0.1)
@@ -377,7 +362,7 @@ def certificate(
     if bound is None:
         from gradeq.certificates.learner_bound import learner_bound
 
-        # Without a raw prediction there is nothing to judge a bound against: its number is said.
+        # Without a raw prediction there is nothing to compare a bound with, so vacuous stays as it was passed.
         proven = learner_bound(learner, state, lipschitz, kappa)
         bound, bound_from = proven.value, proven.result
     return window(learner, None, state, names, bound=bound, bound_from=bound_from, vacuous=vacuous)
@@ -395,36 +380,32 @@ def window(
 ) -> Equilibrium:
     """The equilibrium over the rows between two states of one learner; None is the very beginning."""
     d = later.dimension
-    labels = [f"theta_{j + 1}" for j in range(d)] if d > 1 else ["(all)"]
-    labels = labels if names is None else list(names)
+    labels = list(names) if names is not None else [f"theta_{j + 1}" for j in range(d)] if d > 1 else ["(all)"]
     if len(labels) != d:
         raise BadInput(f"names: {len(labels)} for {d} parameters; give one each")
     if earlier is not None and (earlier.n > later.n or list(earlier.first) != list(later.first)):
         raise BadInput("window: these are not an earlier and a later state of one run")
-    begin = later.first if earlier is None else earlier.u
-    rows = later.n - (0 if earlier is None else earlier.n)
-    weight = later.weight - (0.0 if earlier is None else earlier.weight)
 
-    def since(name: str) -> list[float]:
-        sums = getattr(later, name) - (0.0 if earlier is None else getattr(earlier, name))
-        return [float(x) for x in sums]
+    def since(name: str) -> Any:
+        return getattr(later, name) - (0 if earlier is None else getattr(earlier, name))
 
-    sums = zip(*(since(k) for k in ("gradients", "penalties", "normals", "moves")), strict=True)
-    gap, coordinates = 0.0, []
+    moves = (later.first if earlier is None else earlier.u) - later.u
+    rows, weight = since("n"), since("weight")
+    sums = zip(*(since(name).tolist() for name in ("gradients", "penalties", "normals", "moves")), strict=True)
     observed = later.internals.observed
     exact = learner.exact and not observed[DIRECTIONS]
     certified = "the gradients given to descend" if observed[OWN_GRADIENTS] else ""
     if observed[DIRECTIONS]:
         certified = "the gradients given to descend, from their sum; steps went along other directions"
     eta = later.step if exact else None
-    for j, (gradient, penalty, normal, applied) in enumerate(sums):
-        moved = float(begin[j] - later.u[j])
-        own = averages_from_sums(gradient, penalty, normal, applied, moved, weight, eta)
-        gap = max(gap, own.gap)
-        averages = (own.gradient, own.penalty, own.from_state, own.normal)
+    gap, coordinates = 0.0, []
+    for name, (gradient, penalty, normal, applied), moved in zip(labels, sums, moves.tolist(), strict=True):
+        average = averages_from_sums(gradient, penalty, normal, applied, moved, weight, eta)
+        averages = (average.gradient, average.penalty, average.from_state, average.normal)
         coordinates.append(
-            Coordinate(labels[j], rows, *averages, bound=bound, vacuous=vacuous, weight=weight, moved=own.moved)
+            Coordinate(name, rows, *averages, bound=bound, vacuous=vacuous, weight=weight, moved=moved)
         )
+        gap = max(gap, average.gap)
     return Equilibrium(
         rows=rows,
         coordinates=tuple(coordinates),
@@ -439,7 +420,7 @@ def window(
 
 @dataclass(frozen=True)
 class Average:
-    """An average gradient, summed row by row and read off the state, how far the two disagree, and u_1 - u."""
+    """An average gradient, from sums over rows and from the state, how far the two differ, and u_1 - u."""
 
     gradient: float
     penalty: float
@@ -452,10 +433,10 @@ class Average:
 def averages_from_sums(
     gradient: float, penalty: float, normal: float, applied: float, moved: float, weight: float, eta: float | None
 ) -> Average:
-    """Averages from sums: of gradients, of the penalty's slopes and of normal parts, over rows of this weight.
+    """Averages from sums of gradients, of the penalty's slopes and of normal parts, over rows of this total weight.
 
     u moved by eta times their sum (prop:gd_simple, prop:pmd_simple). With one step ``eta`` for all rows the average
-    is read off the state; where steps varied (None), the move is held against ``applied``, the sum as applied.
+    follows from the state; where steps varied (None), the move is compared with ``applied``, the sum of the moves.
     """
     total = gradient + penalty + normal
     if eta is None:
@@ -467,15 +448,19 @@ def averages_from_sums(
 
 
 def figure(x: float | None) -> str:
-    """A number with four digits, as a person reads it.
+    """A number with four digits.
 
     >>> figure(-0.0074561), figure(1e-17), figure(None), figure(math.inf)
     ('-0.007456', '1e-17', '', '-')
     """
     if x is None:
         return ""
-    # A mean of squares may be too large for a number.
-    return f"{x:.4g}" if math.isfinite(x) else "-"
+    return f"{x:.4g}" if math.isfinite(x) else "-"  # a mean of squares may overflow
+
+
+def before_and_after(before: float | None, after: float) -> str:
+    """Two figures with an arrow, or one if there is none before."""
+    return figure(after) if before is None else f"{figure(before)} -> {figure(after)}"
 
 
 def bound_figure(x: float) -> str:
@@ -485,7 +470,7 @@ def bound_figure(x: float) -> str:
 
 @dataclass(frozen=True)
 class BoundFormat:
-    """How a bound is written: its numbers, and whether the result behind it or the reason against it is named."""
+    """How a bound is written: its numbers, and whether to name the result behind it or the reason for having none."""
 
     figure: Callable[[float], str] = figure
     limit: Callable[[float], str] = bound_figure
@@ -504,40 +489,29 @@ def column_of(coordinates: Sequence[Coordinate], name: str) -> list[Any]:
     return [getattr(c, name) for c in coordinates]
 
 
-SHOWN = 20  # rows of a printed table
-
-
 def table_cells(coordinates: Sequence[Coordinate]) -> tuple[list[str], list[list[str]], str]:
-    """Head and rows of a table of the coordinates that are farthest off, without empty columns; what is left out."""
-    known = coordinates if isinstance(coordinates, Coordinates) else None
-    if known is not None:
-        left = known.column("bias_after")
-    else:
-        left = [c.residual if c.bias_after is None else c.bias_after for c in coordinates]
-    order = heapq.nsmallest(SHOWN, range(len(left)), key=lambda i: -abs(left[i]))
-    worst = [coordinates[i] for i in order]
+    """Head and rows of a table of the coordinates with the largest biases, without empty columns; a last line."""
+    biases = column_of(coordinates, "bias_after")
+    biases = [coordinates[i].residual if bias is None else bias for i, bias in enumerate(biases)]
+    order = heapq.nsmallest(SHOWN, range(len(biases)), key=lambda i: -abs(biases[i]))
 
     def limit(c: Coordinate) -> str:
         return "" if c.bound is None else NO_GUARANTEE if c.vacuous else bound_figure(c.bound)
 
-    columns: list[tuple[str, Callable[[Coordinate], str], str]] = [
-        ("", lambda c: c.name[:32], "name"),
-        ("rows", lambda c: f"{c.rows:,}", ""),
-        ("average gradient", lambda c: figure(c.average_gradient), ""),
-        ("penalty", lambda c: figure(c.average_penalty or None), "average_penalty"),
-        ("normal", lambda c: figure(c.average_normal or None), "average_normal"),
-        ("bias before", lambda c: figure(c.bias_before), ""),
-        ("after", lambda c: figure(c.bias_after), ""),
-        ("loss before", lambda c: figure(c.loss_before), ""),
-        ("after", lambda c: figure(c.loss_after), ""),
-        ("bound", limit, ""),
+    columns: list[tuple[str, Callable[[Coordinate], str]]] = [
+        ("", lambda c: c.name[:32]),
+        ("rows", lambda c: f"{c.rows:,}"),
+        ("average gradient", lambda c: figure(c.average_gradient)),
+        ("penalty", lambda c: figure(c.average_penalty or None)),
+        ("normal", lambda c: figure(c.average_normal or None)),
+        ("bias before", lambda c: figure(c.bias_before)),
+        ("after", lambda c: figure(c.bias_after)),
+        ("loss before", lambda c: figure(c.loss_before)),
+        ("after", lambda c: figure(c.loss_after)),
+        ("bound", limit),
     ]
-    filled = []
-    for head, text, name in columns:
-        cells = [text(c) for c in worst]
-        others = known.column(name) if known and name else map(text, () if known else coordinates)
-        if any(cells) or any(others):
-            filled.append((head, cells))
-    rows = [[cells[i] for _, cells in filled] for i in range(len(worst))]
-    more = len(left) - SHOWN
-    return [head for head, _ in filled], rows, f"... and {more:,} with less" if more > 0 else ""
+    cells = [(head, [text(coordinates[i]) for i in order]) for head, text in columns]
+    cells = [(head, column) for head, column in cells if any(column)]
+    rows = [list(row) for row in zip(*(column for _, column in cells), strict=True)]
+    more = len(biases) - SHOWN
+    return [head for head, _ in cells], rows, f"... and {more:,} with less" if more > 0 else ""

@@ -1,23 +1,7 @@
-"""The exceptions of gradeq.
+"""The exceptions and warnings of gradeq.
 
-    GradeqError (ValueError)      every refusal of ours; the message has the value, the rule, the remedy
-    ├── BadInput                  a value, column or file that cannot be used
-    ├── StepTooLarge              a step size outside the range where the layer is stable
-    ├── Diverging                 a parameter left its proven range; the state was not changed
-    ├── TicketError               a label that fits no open ticket
-    │   ├── UnknownTicket
-    │   ├── ExpiredTicket
-    │   └── LabelConflict         a second label for the same ticket, with another value
-    ├── StateError                a saved state that is damaged, newer, or not ours
-    │   └── OtherSettings         a saved state of a layer with other settings
-    └── MissingExtra              an optional dependency that is not installed
-
-Refused means unchanged: what was learned is as it was before the call.
-
-Warnings of gradeq's own are a ``GradeqWarning`` (UserWarning):
-
-    GradeqWarning
-    └── ReplacedPrediction        a second prediction without an id came before the label of the first
+Every refusal is a ``GradeqError`` (a ``ValueError``): one line with the value, the rule and the remedy;
+the call changed nothing. Every warning is a ``GradeqWarning`` (a ``UserWarning``).
 """
 
 from __future__ import annotations
@@ -27,10 +11,10 @@ import warnings
 
 
 class GradeqError(ValueError):
-    """Every refusal of gradeq's own, in one line: a value that prints in several is joined."""
+    """Every refusal of gradeq, in one line."""
 
-    def __init__(self, *given: object) -> None:
-        super().__init__(*(" ".join(x.splitlines()) if isinstance(x, str) else x for x in given))
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(" ".join(x.splitlines()) if isinstance(x, str) else x for x in args))
 
 
 class BadInput(GradeqError):
@@ -62,14 +46,14 @@ class LabelConflict(TicketError):
 
 
 class StateError(GradeqError):
-    """A saved state that is damaged, newer than this version, or not ours."""
+    """A saved state that is damaged, of a newer version, or not a state of gradeq."""
 
 
 class OtherSettings(StateError):
     """A saved state of a layer with other settings; ``name``: the first setting that differs, if known."""
 
-    def __init__(self, *given: object, name: str | None = None) -> None:
-        super().__init__(*given)
+    def __init__(self, *args: object, name: str | None = None) -> None:
+        super().__init__(*args)
         self.name = name
 
 
@@ -78,7 +62,7 @@ class MissingExtra(GradeqError):
 
 
 class GradeqWarning(UserWarning):
-    """Every warning of gradeq's own."""
+    """Every warning of gradeq."""
 
 
 class ReplacedPrediction(GradeqWarning):
@@ -97,7 +81,7 @@ def warn_deprecated(old: str, new: str) -> None:
 
 
 def calling_depth() -> int:
-    """How many frames above the function that asks stands the line that called gradeq."""
+    """How many frames above the caller of this function the line is that called gradeq."""
     frame, depth = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gradeq."):
         frame, depth = frame.f_back, depth + 1

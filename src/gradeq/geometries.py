@@ -1,15 +1,15 @@
-"""Geometries: where the parameters live, and how a step that leaves the set comes back (paper Appendix B).
+"""Geometries: constraint sets, and how a step that leaves the set is taken back (paper Appendix B).
 
-A geometry is a frozen value with two methods that fill an output, on lists as on arrays:
-``dual(theta, out)``, the mirror map, and ``primal(z, eta, out)``, the proximal step that takes a dual point
-back to parameters. With r the indicator of the set, or the penalty of a proximal form,
+A geometry is a frozen value with two methods that fill a list or an array: ``dual(theta, out)``, the mirror map, and
+``primal(z, eta, out)``, the proximal step from a dual point to parameters. With r the indicator of the set, or the
+penalty of a proximal form,
 
     primal(z, eta) = argmin over x of  D(x, dual^-1(z)) + eta r(x)
 
 where D is the Bregman distance of the mirror map: half the squared distance, or Kullback-Leibler.
 The greedy form applies it after each step, and then the average of gradient plus normal part is a displacement
-(prop:pmd_simple). The lazy form keeps the plain sum of steps and serves its projection; it is offered where
-``lazy_is_sound``, and ``lazy_because`` says why or why not.
+(prop:pmd_simple). The lazy form stores the plain sum of steps and serves its projection; it is available if
+``lazy_is_sound``, for the reason in ``lazy_because``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradeq.errors import BadInput
-from gradeq.inputs.arguments import take_floats
+from gradeq.inputs.arguments import take_float_between, take_floats
 
 Floats = Any  # a list of floats when interpreted, a float64 array when compiled
 
@@ -34,16 +34,13 @@ class Geometry(Protocol):
     lazy_because: ClassVar[str]
 
     def check(self, dimension: int) -> None:
-        """Refuse a number of parameters that this geometry cannot have."""
-        ...
+        """Raise if this geometry cannot have so many parameters."""
 
     def dual(self, theta: Floats, out: Floats) -> None:
         """Fill ``out`` with the mirror map of theta."""
-        ...
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         """Fill ``out`` with the parameters of the dual point z after a step of size eta."""
-        ...
 
 
 def copy(source: Floats, out: Floats) -> None:
@@ -54,6 +51,9 @@ def copy(source: Floats, out: Floats) -> None:
 
 class _EuclideanMap:
     """The mirror map of the Euclidean distance, theta itself; any number of parameters fits."""
+
+    lazy_is_sound: ClassVar[bool]
+    lazy_because: ClassVar[str]
 
     def check(self, dimension: int) -> None:
         """Any number of parameters fits."""
@@ -72,8 +72,8 @@ class Euclidean(_EuclideanMap):
     [3.0, -1.0]
     """
 
-    lazy_is_sound: ClassVar[bool] = True
-    lazy_because: ClassVar[str] = "there is nothing to project: lazy and greedy are the same"
+    lazy_is_sound = True
+    lazy_because = "there is nothing to project: lazy and greedy are the same"
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         copy(z, out)
@@ -93,10 +93,8 @@ class Box(_EuclideanMap):
 
     low: float
     high: float
-    lazy_is_sound: ClassVar[bool] = True
-    lazy_because: ClassVar[str] = (
-        "sound when the flow points inward at the ends, as with labels inside the box (result 8.7)"
-    )
+    lazy_is_sound = True
+    lazy_because = "sound when the flow points inward at the ends, as with labels inside the box (result 8.7)"
 
     def __post_init__(self) -> None:
         take_floats(self, "low", "high")  # 0 and 0.0 must compile alike
@@ -118,10 +116,8 @@ class NonNegative(_EuclideanMap):
     [3.0, 0.0]
     """
 
-    lazy_is_sound: ClassVar[bool] = True
-    lazy_because: ClassVar[str] = (
-        "sound when the flow points inward at zero, as with labels that are not negative (result 8.7)"
-    )
+    lazy_is_sound = True
+    lazy_because = "sound when the flow points inward at zero, as with labels that are not negative (result 8.7)"
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         for j in range(len(z)):
@@ -141,15 +137,13 @@ class Ball(_EuclideanMap):
     """
 
     radius: float
-    lazy_is_sound: ClassVar[bool] = True
-    lazy_because: ClassVar[str] = (
+    lazy_is_sound = True
+    lazy_because = (
         "sound when the loss is restorative at the sphere, as with a radius beyond its horizon (result 8.7)"
     )
 
     def __post_init__(self) -> None:
-        take_floats(self, "radius")
-        if not 0.0 < self.radius < math.inf:
-            raise BadInput(f"Ball(radius={self.radius}): radius must be positive and finite")
+        take_float_between(self, "radius", 0.0, math.inf)
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         """z, scaled to the sphere where it lies outside."""
@@ -169,7 +163,7 @@ class Affine(_EuclideanMap):
     """{theta : A theta = b}; in equilibrium the average gradient vanishes along the null space of A.
 
     Projection: z -> P z + x_0, P the projector onto the null space and x_0 the least solution. The normal cone
-    is the row space of A (result 7.4). A and b may be given as any arrays; they are kept as tuples.
+    is the row space of A (result 7.4). A and b may be any arrays; they become tuples.
 
     >>> out = [0.0, 0.0]
     >>> Affine([[1.0, 1.0]], [1.0]).primal([0.5, 0.25], 0.1, out)
@@ -181,10 +175,8 @@ class Affine(_EuclideanMap):
     b: tuple[float, ...]
     projector: Matrix = field(init=False, repr=False, compare=False)
     origin: tuple[float, ...] = field(init=False, repr=False, compare=False)
-    lazy_is_sound: ClassVar[bool] = False
-    lazy_because: ClassVar[str] = (
-        "the sum may grow without limit across the constraint: nothing there turns it back (result 8.7)"
-    )
+    lazy_is_sound = False
+    lazy_because = "the sum may grow without limit across the constraint: nothing there turns it back (result 8.7)"
 
     def __post_init__(self) -> None:
         matrix = _finite("A", self.A)
@@ -247,8 +239,8 @@ class Isotonic(_EuclideanMap):
     [1.0, 2.5, 2.5]
     """
 
-    lazy_is_sound: ClassVar[bool] = True
-    lazy_because: ClassVar[str] = (
+    lazy_is_sound = True
+    lazy_because = (
         "sound for quantile levels in increasing order, every level then keeps its own coverage (result 8.6)"
     )
 
@@ -264,13 +256,13 @@ def pool(z: Floats, out: Floats) -> None:
     >>> out
     [1.5, 1.5]
     """
-    own = [0.0] * len(z)
-    copy(z, own)
-    pool_within(own, out)
+    sizes = [0.0] * len(z)
+    copy(z, sizes)
+    pool_within(sizes, out)
 
 
 def pool_within(z: Floats, out: Floats) -> None:
-    """As ``pool``, without room of its own: z is used up (it comes to hold the sizes of the pooled blocks)."""
+    """As ``pool``, without a buffer: z is overwritten with the sizes of the pooled blocks."""
     blocks = 0
     for j in range(len(z)):
         level, size = z[j], 1.0
@@ -290,11 +282,20 @@ def pool_within(z: Floats, out: Floats) -> None:
             j = j - 1
 
 
-LAZY_BECAUSE = "the penalty belongs to each step: taken once on the sum it would hardly count"
+@dataclass(frozen=True)
+class _Proximal(_EuclideanMap):
+    """A penalty taken at the end of each step."""
+
+    strength: float
+    lazy_is_sound = False
+    lazy_because = "the penalty belongs to each step: taken once on the sum it would hardly count"
+
+    def __post_init__(self) -> None:
+        take_float_between(self, "strength", 0.0, math.inf)
 
 
 @dataclass(frozen=True)
-class SoftThreshold(_EuclideanMap):
+class SoftThreshold(_Proximal):
     """The lasso in proximal form, r = strength ||theta||_1: each step ends with a threshold of eta strength.
 
     >>> out = [0.0, 0.0]
@@ -302,14 +303,6 @@ class SoftThreshold(_EuclideanMap):
     >>> out
     [2.5, 0.0]
     """
-
-    strength: float
-    lazy_is_sound: ClassVar[bool] = False
-    lazy_because: ClassVar[str] = LAZY_BECAUSE
-
-    def __post_init__(self) -> None:
-        take_floats(self, "strength")
-        _check_strength("SoftThreshold", self.strength)
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         """z moved towards zero by eta strength, and to zero if it is nearer."""
@@ -319,7 +312,7 @@ class SoftThreshold(_EuclideanMap):
 
 
 @dataclass(frozen=True)
-class Shrink(_EuclideanMap):
+class Shrink(_Proximal):
     """The ridge in proximal form, r = (strength / 2) ||theta||^2: each step ends divided by 1 + eta strength.
 
     >>> out = [0.0]
@@ -328,22 +321,9 @@ class Shrink(_EuclideanMap):
     [2.0]
     """
 
-    strength: float
-    lazy_is_sound: ClassVar[bool] = False
-    lazy_because: ClassVar[str] = LAZY_BECAUSE
-
-    def __post_init__(self) -> None:
-        take_floats(self, "strength")
-        _check_strength("Shrink", self.strength)
-
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         for j in range(len(z)):
             out[j] = z[j] / (1.0 + eta * self.strength)
-
-
-def _check_strength(name: str, strength: float) -> None:
-    if not 0.0 < strength < math.inf:
-        raise BadInput(f"{name}(strength={strength}): strength must be positive and finite; use Euclidean() for none")
 
 
 SMALLEST = 1e-300  # a weight below this would lose its digits, and at 0 could never return
@@ -361,8 +341,8 @@ class Simplex(_EuclideanMap):
     [0.75, 0.25, 0.0]
     """
 
-    lazy_is_sound: ClassVar[bool] = False
-    lazy_because: ClassVar[str] = "the sum drifts across the simplex with every gradient that has a mean (result 8.7)"
+    lazy_is_sound = False
+    lazy_because = "the sum drifts across the simplex with every gradient that has a mean (result 8.7)"
 
     def primal(self, z: Floats, eta: float, out: Floats) -> None:
         top = z[0]
@@ -372,8 +352,8 @@ class Simplex(_EuclideanMap):
         for j in range(len(z)):  # measured from the largest, so that no digits are lost far away
             out[j] = z[j] - top
             total = total + out[j]
-        kept = len(z)
-        tau = (total - 1.0) / kept
+        active = len(z)
+        tau = (total - 1.0) / active
         settled = False
         while not settled:
             count = 0
@@ -382,10 +362,10 @@ class Simplex(_EuclideanMap):
                 if out[j] > tau:
                     count = count + 1
                     total = total + out[j]
-            settled = count >= kept
+            settled = count >= active
             if not settled:
-                kept = count
-                tau = (total - 1.0) / kept
+                active = count
+                tau = (total - 1.0) / active
         for j in range(len(z)):
             out[j] = max(0.0, out[j] - tau)
 
@@ -441,7 +421,7 @@ class EntropicSimplex:
         for j in range(len(z)):  # the largest becomes 1: no overflow, and the rest may vanish
             out[j] = math.exp(z[j] - top)
             total = total + out[j]
-        kept = len(z)
+        active = len(z)
         s = 1.0 / total
         settled = False
         while not settled:
@@ -451,9 +431,9 @@ class EntropicSimplex:
                 if s * out[j] > floor:
                     count = count + 1
                     total = total + out[j]
-            settled = count >= kept or count == 0
+            settled = count >= active or count == 0
             if not settled:
-                kept = count
-                s = (1.0 - (len(z) - kept) * floor) / total
+                active = count
+                s = (1.0 - (len(z) - active) * floor) / total
         for j in range(len(z)):
             out[j] = max(floor, s * out[j])

@@ -1,11 +1,10 @@
 """Links: how a margin m = z'theta turns a black-box prediction f into the served value.
 
-Every link is increasing in m (strictly, except for the clipped ones), and at m = 0 serves
-f itself (for ``Logit``, f clipped). ``Sigmoid`` and ``Exp`` make a prediction out of the margin alone; f is then an
-offset added to it.
+Every link is increasing in m (strictly, except for the clipped ones), and at m = 0 serves f itself (for ``Logit``, f
+clipped). ``Sigmoid`` and ``Exp`` predict from the margin alone; f is then an offset added to it.
 
-Limits change no bound. The label lies inside them, so the error of the value at the limit is a share, between 0 and
-1, of the error without limits: a step on the same loss, never larger than the one that was taken.
+Clipping changes no bound. The label lies inside the limits, so clipping multiplies the error by a factor between 0
+and 1: a smaller step on the same loss.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradeq.errors import BadInput
-from gradeq.inputs.arguments import take_floats
+from gradeq.inputs.arguments import take_float_between, take_range
 from gradeq.numerics import bounded_exp, bounded_sinh, logit, sigmoid, within
 
 
@@ -24,19 +22,16 @@ class Link(Protocol):
 
     def serve(self, f: float, m: float) -> float:
         """The value that the user sees."""
-        ...
 
     def reach(self, f: float) -> float:
-        """e^|offset|, the odds that the bound C1 sums; 1 for a link without an offset."""
-        ...
+        """e^|offset|, the odds in the sum of bound C1; 1 for a link without an offset."""
 
     def tracked(self, f: float, y: float) -> float:
-        """What the range of an account is about: y - f, or y itself where errors are bounded by the link."""
-        ...
+        """The value whose range an account records: y - f, or y itself where the link bounds errors."""
 
 
 class _Moved:
-    """A link without an offset, whose account is about y - f."""
+    """A link without an offset; accounts record the range of y - f."""
 
     def reach(self, f: float) -> float:
         return 1.0
@@ -108,23 +103,17 @@ class Logit(_Odds):
     clip: float = 1e-6
 
     def __post_init__(self) -> None:
-        take_floats(self, "clip")
-        if not 0.0 < self.clip < 0.5:
-            raise BadInput(f"Logit(clip={self.clip}): clip must lie strictly between 0 and 0.5")
+        take_float_between(self, "clip", 0.0, 0.5)
 
     def serve(self, f: float, m: float) -> float:
-        """sigmoid(logit f + m); while m is 0, f clipped and no digit of it rounded."""
+        """sigmoid(logit f + m); exactly f clipped while m is 0."""
         p = min(1.0 - self.clip, max(self.clip, f))
         return sigmoid(logit(p) + m) if m != 0.0 else p
 
 
 @dataclass(frozen=True)
 class ClippedIdentity(_Moved):
-    """served = f + m, clipped to [low, high].
-
-    >>> ClippedIdentity(0.0, 9.0).serve(3.0, -5.0)
-    0.0
-    """
+    """served = f + m, clipped to [low, high]."""
 
     low: float
     high: float
@@ -135,11 +124,7 @@ class ClippedIdentity(_Moved):
 
 @dataclass(frozen=True)
 class ClippedShift(_Moved):
-    """served = f + 2 sigmoid(m) - 1, clipped to [low, high].
-
-    >>> ClippedShift(0.0, 1.0).serve(0.9, 5.0)
-    1.0
-    """
+    """served = f + 2 sigmoid(m) - 1, clipped to [low, high]."""
 
     low: float
     high: float
@@ -150,11 +135,7 @@ class ClippedShift(_Moved):
 
 @dataclass(frozen=True)
 class ClippedLogit(_Odds):
-    """served = sigmoid(logit f + m), clipped to [low, high]; f is clipped to [clip, 1 - clip] first.
-
-    >>> ClippedLogit(1e-6, 0.1, 0.9).serve(0.5, 5.0)
-    0.9
-    """
+    """served = sigmoid(logit f + m), clipped to [low, high]; f is clipped to [clip, 1 - clip] first."""
 
     clip: float
     low: float
@@ -178,9 +159,7 @@ class Sigmoid(_Margin):
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        take_floats(self, "low", "high")
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise BadInput(f"Sigmoid(low={self.low}, high={self.high}): needs finite low < high")
+        take_range(self)
 
     def serve(self, f: float, m: float) -> float:
         return self.low + (self.high - self.low) * sigmoid(f + m)
@@ -212,7 +191,7 @@ class Multiplicative(_Moved):
 
 @dataclass(frozen=True)
 class Sinh:
-    """served = f + scale sinh(m): quantile tracking without a unit; eta means the same for cents and for millions.
+    """served = f + scale sinh(m): quantile tracking without a unit, so eta is the same for cents and for millions.
 
     ``scale`` is any positive number known before the label (a running mean of |y - f|); m then tracks
     asinh((y - f) / scale), so a jump by a factor 500 costs 6.9 / eta rounds instead of 500 / eta.

@@ -1,8 +1,8 @@
-"""Losses: what must average to zero is the slope at the value that was served.
+"""Losses: in equilibrium the slope at the served value averages to zero.
 
-A loss is a frozen value with two plain scalar methods, ``value(u, y)`` and ``slope(u, y)``, where u is
-what the loss judges: the served value, or the margin itself for the generalised linear losses. A user's
-own loss has the same two methods and nothing else; ``gradeq.check_loss`` says in a line each what is wrong with it.
+A loss is a frozen value with two plain scalar methods, ``value(u, y)`` and ``slope(u, y)``, where u is the served
+value, or the margin for the generalised linear losses. A custom loss needs the same two methods and nothing else;
+``gradeq.check_loss`` checks it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradeq.errors import BadInput
-from gradeq.inputs.arguments import take_floats
+from gradeq.inputs.arguments import take_float_between, take_range
 from gradeq.numerics import bounded_exp, log1pexp, sigmoid
 
 
@@ -21,11 +20,9 @@ class Loss(Protocol):
 
     def value(self, u: float, y: float) -> float:
         """The loss of u against the label y."""
-        ...
 
     def slope(self, u: float, y: float) -> float:
         """A subgradient of ``value`` in u."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -84,9 +81,7 @@ class Quantile:
     level: float
 
     def __post_init__(self) -> None:
-        take_floats(self, "level")
-        if not 0.0 < self.level < 1.0:
-            raise BadInput(f"Quantile(level={self.level}): level must lie strictly between 0 and 1")
+        take_float_between(self, "level", 0.0, 1.0)
 
     def value(self, u: float, y: float) -> float:
         return pinball(self.level, u, y)
@@ -96,12 +91,12 @@ class Quantile:
 
 
 def pinball(level: float, u: float, y: float) -> float:
-    """max(level (y - u), (level - 1)(y - u)): the loss of u as the quantile of this level; of columns too."""
+    """max(level (y - u), (level - 1)(y - u)): the loss of u as the quantile of this level. Columns work too."""
     return pinball_slope(level, u, y) * (u - y)
 
 
 def pinball_slope(level: float, u: float, y: float) -> float:
-    """1{y <= u} - level; equality counts as covered. Of columns too."""
+    """1{y <= u} - level; equality counts as covered. Columns work too."""
     return (y <= u) - level
 
 
@@ -124,9 +119,7 @@ class Logistic:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        take_floats(self, "low", "high")
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise BadInput(f"Logistic(low={self.low}, high={self.high}): needs finite low < high")
+        take_range(self)
 
     def value(self, u: float, y: float) -> float:
         return (self.high - self.low) * log1pexp(u) - (y - self.low) * u
@@ -167,9 +160,7 @@ class Huber:
     width: float
 
     def __post_init__(self) -> None:
-        take_floats(self, "width")
-        if not 0.0 < self.width < math.inf:
-            raise BadInput(f"Huber(width={self.width}): width must be positive and finite")
+        take_float_between(self, "width", 0.0, math.inf)
 
     def value(self, u: float, y: float) -> float:
         """r^2 / 2 for |r| <= width, else width (|r| - width / 2)."""
@@ -195,9 +186,7 @@ class Expectile:
     tilt: float
 
     def __post_init__(self) -> None:
-        take_floats(self, "tilt")
-        if not 0.0 < self.tilt < 1.0:
-            raise BadInput(f"Expectile(tilt={self.tilt}): tilt must lie strictly between 0 and 1")
+        take_float_between(self, "tilt", 0.0, 1.0)
 
     def value(self, u: float, y: float) -> float:
         weight = 1.0 - self.tilt if y <= u else self.tilt
@@ -227,7 +216,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class LogLoss:
-    """The log loss of a served probability, clipped to [clip, 1 - clip]: how probabilities are judged.
+    """The log loss of a served probability, clipped to [clip, 1 - clip].
 
         value = -y log p - (1 - y) log(1 - p)        slope = (p - y) / (p (1 - p))
 
@@ -238,9 +227,7 @@ class LogLoss:
     clip: float = 1e-6
 
     def __post_init__(self) -> None:
-        take_floats(self, "clip")
-        if not 0.0 < self.clip < 0.5:
-            raise BadInput(f"LogLoss(clip={self.clip}): clip must lie strictly between 0 and 0.5")
+        take_float_between(self, "clip", 0.0, 0.5)
 
     def value(self, u: float, y: float) -> float:
         p = min(1.0 - self.clip, max(self.clip, u))

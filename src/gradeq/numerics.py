@@ -7,17 +7,17 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 LAMBERT_W = 0.2784645427610738  # W0(1/e): the largest value of u sigmoid(-u) (lem:logistic_grad_inner_prod)
 
-# Of a step or a weight: smaller ones times an error are no longer exact numbers, and the books would not balance.
+# Of a step or a weight: products of smaller ones with errors lose digits, and sums would not match the state.
 SMALLEST = 1e-100
 FAINT = f"is above 0 and below {SMALLEST:g}, where rounding loses it; give 0 or a larger one"
 
-# Of a prediction or a label: sums and differences of larger ones soon leave the finite numbers.
+# Of a prediction or a label: sums and differences of larger ones overflow.
 LARGEST = 1e305
 HUGE = f"is too large: sums of numbers beyond {LARGEST:g} are not finite; give the column in a larger unit"
 
 
 def over(total: float, divisor: float) -> float:
-    """total / divisor, 0 for nothing."""
+    """total / divisor, or 0 if the divisor is not positive."""
     return total / divisor if divisor > 0.0 else 0.0
 
 
@@ -34,11 +34,7 @@ def sigmoid(u: float) -> float:
 
 
 def logit(p: float) -> float:
-    """log(p / (1 - p)), the inverse of the sigmoid on (0, 1).
-
-    >>> logit(0.5)
-    0.0
-    """
+    """log(p / (1 - p)), the inverse of the sigmoid on (0, 1)."""
     return math.log(p / (1.0 - p))
 
 
@@ -54,22 +50,14 @@ def log1pexp(u: float) -> float:
 
 
 def bounded_sinh(u: float) -> float:
-    """sinh(u), with |u| capped at 700 so that the result is always finite.
-
-    >>> bounded_sinh(0.0)
-    0.0
-    """
+    """sinh(u), with |u| capped at 700 so that the result is always finite."""
     if -700.0 <= u <= 700.0:
         return math.sinh(u)
     return math.sinh(700.0 if u > 0.0 else -700.0)
 
 
 def bounded_exp(u: float) -> float:
-    """exp(u), with u capped at 700 so that the result is always finite.
-
-    >>> bounded_exp(0.0)
-    1.0
-    """
+    """exp(u), with u capped at 700 so that the result is always finite."""
     return math.exp(u if u <= 700.0 else 700.0)
 
 
@@ -99,11 +87,11 @@ def within(x: float, low: float, high: float) -> float:
     return x
 
 
-FLOATS = 12  # digits: beyond them a value is the rounding of floats
+FLOATS = 12  # significant digits; more are rounding errors of floats
 
 
 def raised(value: float, format_: str) -> float:
-    """The smallest number that ``format_`` (such as .4g, .2f or .2e) writes in full and that is not below the value.
+    """The value rounded up to the digits of ``format_`` (such as .4g, .2f or .2e).
 
     >>> (f"{raised(0.21746, '.4g'):.4g}", f"{raised(0.1201, '.2f'):.2f}", f"{raised(0.1 + 0.2, '.2f'):.2f}")
     ('0.2175', '0.13', '0.30')

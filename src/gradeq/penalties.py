@@ -1,4 +1,4 @@
-"""Penalties: a slope added to the gradient of every parameter at each labelled row (paper Section 3).
+"""Penalties: their slope is added to the gradient of every parameter at each labelled row (paper Section 3).
 
 A penalty pulls parameters to zero. Certificates average the gradient WITHOUT the penalty, and report the penalty's
 average separately. The guarantees hold without a penalty (results 5.1 to 5.3).
@@ -6,13 +6,11 @@ average separately. The guarantees hold without a penalty (results 5.1 to 5.3).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradeq.errors import BadInput
-from gradeq.inputs.arguments import take_floats
-from gradeq.numerics import SMALLEST, sign
+from gradeq.inputs.arguments import check_magnitude, take_floats
+from gradeq.numerics import sign
 
 
 class Penalty(Protocol):
@@ -20,11 +18,9 @@ class Penalty(Protocol):
 
     def value(self, theta: float) -> float:
         """The penalty of one parameter."""
-        ...
 
     def slope(self, theta: float) -> float:
         """A subgradient of ``value``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -71,12 +67,4 @@ class Lasso:
 
 def check_strength(name: str, strength: float) -> None:
     """Raise unless strength is positive, finite and of usable size."""
-    if not (math.isfinite(strength) and strength > 0.0):
-        raise BadInput(
-            f"{name}(strength={strength}): strength must be positive and finite; omit the penalty to use none"
-        )
-    if not SMALLEST <= strength <= 1.0 / SMALLEST:
-        raise BadInput(
-            f"{name}(strength={strength}): a strength below {SMALLEST:g} or above {1.0 / SMALLEST:g} is lost in "
-            "rounding; give one nearer to 1"
-        )
+    check_magnitude(f"{name}(strength=", strength, "strength", "; omit the penalty to use none")

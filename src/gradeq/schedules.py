@@ -1,4 +1,4 @@
-"""Schedules: the step at time t, t = 1, 2, ... A schedule is a small frozen value with ``step(t)``."""
+"""Schedules: the step at time t = 1, 2, ... A schedule is a frozen value with ``step(t)``."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gradeq.errors import BadInput
-from gradeq.inputs.arguments import as_float, as_shown, checked_float, take_floats, take_tuple
-from gradeq.numerics import SMALLEST
+from gradeq.inputs.arguments import as_float, as_shown, check_magnitude, checked_float, take_floats, take_tuple
 
 
 class Schedule(Protocol):
-    """Anything that says the step at time t, from 1."""
+    """Anything with a step for every time."""
 
     def step(self, t: int) -> float:
-        """The step at time t."""
-        ...
+        """The step at time t, counted from 1."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,8 @@ class Power:
     """eta t^-alpha. For 0 < alpha < 1 both the bias and the cost in loss go to zero, slowly (paper Section 4).
 
     At alpha = 1 the proven bound, 2 R / eta, holds but does not fall with more labels: the average then vanishes only
-    where the parameters themselves do, theta_{t+1} = o(1) (prop:gd_sublinear_lrt). Beyond 1 all steps together reach
-    only so far, and the average need not vanish for any data.
+    if the parameters do, theta_{t+1} = o(1) (prop:gd_sublinear_lrt). Above 1 the sum of all steps is finite, and the
+    average need not vanish.
 
     >>> Power(1.0, 0.5).step(4)
     0.5
@@ -58,7 +56,7 @@ class Power:
         check_step("Power(eta=", self.eta)
         if not 0.0 <= self.alpha <= 1.0:
             raise BadInput(
-                f"Power(alpha={self.alpha}): alpha must lie in [0, 1]; above 1 all steps add up to a finite reach, "
+                f"Power(alpha={self.alpha}): alpha must lie in [0, 1]; above 1 the sum of all steps is finite, "
                 "and equilibrium is lost"
             )
 
@@ -68,7 +66,7 @@ class Power:
 
 @dataclass(frozen=True)
 class Piecewise:
-    """steps[0] until time ends[0], then steps[1] until ends[1], ..., the last step for ever.
+    """steps[0] until time ends[0], then steps[1] until ends[1], ..., finally the last step.
 
     >>> [Piecewise((0.1, 0.01), (2,)).step(t) for t in (1, 2, 3)]
     [0.1, 0.1, 0.01]
@@ -101,7 +99,7 @@ class Piecewise:
 
 @dataclass(frozen=True)
 class Listed:
-    """steps[t - 1] at time t: any array of steps; running past its end is an error.
+    """steps[t - 1] at time t; a time after the last step is an error.
 
     >>> Listed((0.3, 0.2)).step(2)
     0.2
@@ -124,7 +122,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Called:
-    """Any function of t; each value is checked when it is used. It cannot be saved as JSON.
+    """Any function of t; each value is checked when it is used. Cannot be saved as JSON.
 
     >>> Called(lambda t: 1 / (1 + t)).step(1)
     0.5
@@ -145,7 +143,7 @@ class Called:
 
 
 def as_schedule(eta: float | Schedule) -> Schedule:
-    """A number becomes a constant step; a schedule stays what it is."""
+    """A number as a constant step; a schedule as it is."""
     number = as_float(eta)
     if number is not None:
         return Constant(number)
@@ -156,19 +154,13 @@ def as_schedule(eta: float | Schedule) -> Schedule:
 
 
 def check_decay(option: str, alpha: float) -> None:
-    """Refuse a decay under which no bound falls with more labels; in Python ``Power`` takes 1 as well."""
+    """Raise for a decay with which no bound falls with more labels; in Python ``Power`` also takes 1."""
     if not 0.0 <= alpha < 1.0:
         raise BadInput(
-            f"{option} {alpha:g}: alpha must be at least 0 and below 1; from 1 on no bound falls with more labels"
+            f"{option} {alpha:g} must be at least 0 and below 1; from 1 on no bound falls with more labels"
         )
 
 
-def check_step(name: str, eta: float) -> None:
-    """Refuse a step that is not positive and finite, or whose products with errors would vanish."""
-    if not (math.isfinite(eta) and eta > 0.0):
-        raise BadInput(f"{name}{eta}): a step must be positive and finite")
-    if not SMALLEST <= eta <= 1.0 / SMALLEST:
-        raise BadInput(
-            f"{name}{eta}): a step below {SMALLEST:g} or above {1.0 / SMALLEST:g} is lost in rounding; "
-            "give one nearer to 1"
-        )
+def check_step(call: str, eta: float) -> None:
+    """Raise unless a step is positive, finite and of usable size; ``call`` precedes it, as in ``Power(eta=``."""
+    check_magnitude(call, eta, "step")

@@ -1,4 +1,4 @@
-"""Results as a data frame of the installed library, as lines, as HTML; items of long ones are made on demand."""
+"""Tables as data frames, as text and as HTML; sequences whose items are created on access."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def some(n: int, noun: str, verb: str = "", verb_of_several: str = "") -> str:
 
 
 def agreeing(n: int, one: str, several: str) -> str:
-    """The word that goes with a count: of 600 labels 1 *is* late, 2 *are*.
+    """The singular or plural form of a word, by a count.
 
     >>> agreeing(1, "is", "are"), agreeing(0, "is", "are")
     ('is', 'are')
@@ -37,7 +37,7 @@ def agreeing(n: int, one: str, several: str) -> str:
 
 
 class LazySequence(Sequence[Item]):
-    """A sequence whose items are made on access; otherwise like a tuple."""
+    """A sequence whose items are created on access; otherwise like a tuple."""
 
     def __init__(self, length: int, make: Callable[[int], Item]) -> None:
         self._length, self._make = length, make
@@ -70,19 +70,19 @@ class LazySequence(Sequence[Item]):
 
 
 def frame_of(columns: Mapping[str, ColumnLike], kind: str | None = None) -> Any:
-    """A data frame of these columns, of this kind; else of pandas, polars or pyarrow, first one that is imported."""
+    """A data frame of these columns; by default of pandas, polars or pyarrow, preferring one that is imported."""
     import narwhals as nw
 
     if kind is not None and kind not in LIBRARIES:
         raise BadInput(f"kind={kind!r}: must be one of {', '.join(LIBRARIES)}")
-    loaded = [name for name in LIBRARIES if name in sys.modules]
-    there = [name for name in LIBRARIES if find_spec(name) is not None]
-    backend: Any = kind or [*[name for name in loaded if name != "pyarrow"], *there][0]
+    imported = [name for name in LIBRARIES if name in sys.modules and name != "pyarrow"]
+    installed = [name for name in LIBRARIES if find_spec(name) is not None]
+    backend: Any = kind or [*imported, *installed][0]
     return nw.from_dict(dict(columns), backend=backend).to_native()
 
 
 def aligned_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table: names to the left, numbers to the right."""
+    """Lines of a table: the first column aligned to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *rest in rows:
@@ -91,10 +91,12 @@ def aligned_table(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def html_table(said: str, head: Sequence[str], rows: Sequence[Sequence[str]], rest: str = "", names: int = 0) -> str:
-    """A sentence and a table for a notebook; ``names``: the column that holds names, which may be any text.
+def html_table(
+    sentence: str, head: Sequence[str], rows: Sequence[Sequence[str]], rest: str = "", names: int = 0
+) -> str:
+    """A sentence and a table for a notebook; ``names``: the column of names, which may be any text.
 
-    All text is escaped, and there is neither script nor colour, so that the notebook's own theme applies.
+    All text is escaped. There is no script and no colour, so that the notebook's theme applies.
 
     >>> html_table("Two & two.", [], [])
     '<p>Two &amp; two.</p>'
@@ -107,8 +109,8 @@ def html_table(said: str, head: Sequence[str], rows: Sequence[Sequence[str]], re
         return f"<th><bdi>{plain(text)}</bdi></th>" if at == names else f"<td>{plain(text)}</td>"
 
     if not rows:
-        return f"<p>{plain(said)}</p>"
+        return f"<p>{plain(sentence)}</p>"
     heads = "".join(f"<th>{plain(text)}</th>" for text in head)
     lines = "".join(f"<tr>{''.join(cell(text, at) for at, text in enumerate(row))}</tr>" for row in rows)
     after = f"<p>{plain(rest)}</p>" if rest else ""
-    return f"<p>{plain(said)}</p><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>{after}"
+    return f"<p>{plain(sentence)}</p><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>{after}"

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradeq.adapters.river import Pairing, content
+from gradeq.adapters.river import OpenIds, content
 
 VALUES = st.one_of(
     st.integers(), st.floats(), st.booleans(), st.text(max_size=5), st.none(),
@@ -40,11 +40,11 @@ def test_equal_numbers_are_alike_and_arrays_are_read_in_full() -> None:
 
 
 def test_equal_rows_are_answered_first_in_first_out_and_leave_nothing_behind() -> None:
-    pairs = Pairing()
+    pairs = OpenIds()
     ids = [f"row r f {number}" for number in range(3)]
     for id in ids:
         pairs.add(id)
-    assert Pairing(dict.fromkeys(ids, "open")).waiting == pairs.waiting
+    assert OpenIds(dict.fromkeys(ids, "open")).waiting == pairs.waiting
     for id in ids:
         assert pairs.oldest("r") == pairs.oldest("f") == id
         pairs.close(id)
@@ -53,15 +53,15 @@ def test_equal_rows_are_answered_first_in_first_out_and_leave_nothing_behind() -
 
 
 def test_ids_that_a_user_chose_are_left_alone() -> None:
-    pairs = Pairing({7: "open", "order 17": "open", "row of mine": "closed", "x": "expired"})
-    assert pairs.waiting == {} and not pairs.lapsed
+    pairs = OpenIds({7: "open", "order 17": "open", "row of mine": "closed", "x": "expired"})
+    assert pairs.waiting == {} and not pairs.expired
 
 
 def test_rows_that_are_too_old_lapse_in_order_and_are_recognised_later():
-    pairs = Pairing()
+    pairs = OpenIds()
     for number, row in enumerate("abc"):
         pairs.add(f"row {row} f {number}")
     pairs.expire(2)
-    assert list(pairs.lapsed) == ["a", "b"] and pairs.oldest("f") == "row c f 2"
-    saved = Pairing({"row a f 0": "expired", "row b f 1": "expired", "row c f 2": "open"})
-    assert (saved.waiting, saved.lapsed) == (pairs.waiting, pairs.lapsed)
+    assert list(pairs.expired) == ["a", "b"] and pairs.oldest("f") == "row c f 2"
+    saved = OpenIds({"row a f 0": "expired", "row b f 1": "expired", "row c f 2": "open"})
+    assert (saved.waiting, saved.expired) == (pairs.waiting, pairs.expired)

@@ -208,8 +208,8 @@ def test_rows_without_a_label_lapse_and_their_late_label_moves_nothing() -> None
     assert model.layer_.traffic["open"] == 0
     model.learn_one({"f": -1.0}, 100.0)
     assert model.layer_.theta == {"(all)": 0.0}
-    assert not model._serving.pairs.waiting
-    assert not model._serving.pairs.lapsed
+    assert not model._rows.open.waiting
+    assert not model._rows.open.expired
 
 
 def test_a_saved_layer_knows_the_rows_that_have_lapsed() -> None:

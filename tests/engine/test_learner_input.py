@@ -331,5 +331,5 @@ def test_a_step_that_falls_as_one_over_t_is_a_power_as_it_is_a_function():
     falling, called = (Learner(Quantile(0.9), steps) for steps in (Power(0.5, 1.0), Called(lambda t: 0.5 / t)))
     runs = [one.run(one.start(), None, LABELS).state for one in (falling, called)]
     assert runs[0] == runs[1]
-    with pytest.raises(BadInput, match=r"\[0, 1\]; above 1 all steps add up to a finite reach"):
+    with pytest.raises(BadInput, match=r"\[0, 1\]; above 1 the sum of all steps is finite"):
         Power(0.5, 1.5)

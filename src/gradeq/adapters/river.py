@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import partial
 from hashlib import blake2b
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from gradeq.engine import scalars
 from gradeq.errors import BadInput, missing_extra
@@ -33,7 +34,7 @@ __all__ = ["DebiasedClassifier", "DebiasedRegressor", "TrackedInterval"]
 LayerOnForecasts = Debiaser | IntervalTracker
 LayerArguments = tuple[float, dict[str, object] | None, dict[str, float] | None, float]
 REMEMBERED = 10_000  # expired rows whose labels are still recognised, as the layer does
-Mode = Literal["auto", "content", "order"]
+PairBy = Literal["auto", "content", "order"]
 Id = str | int
 Keys = Sequence[Hashable]  # of rows
 Example = Mapping[Hashable, Any]  # the features of a row, as river passes them
@@ -63,33 +64,30 @@ def spelled(value: object) -> str:
     return repr(value.tolist() if hasattr(value, "tolist") else value)
 
 
-class Pairing:
-    """Ids of rows that wait for a label, by content and by family (the rows that may stand in for each other).
+class OpenIds:
+    """Ids of rows that wait for a label, by content and by family (rows of the same groups).
 
-    An id of ours is "row", content, family and number; ids that a user chose are left alone. ``ids``: those that a
+    The ids made here are "row", content, family and number; ids that a user chose are ignored. ``ids``: those that a
     layer remembers, and whether each is open or expired.
     """
 
     def __init__(self, ids: Mapping[Id, str] | None = None) -> None:
         self.waiting: dict[str, OrderedDict[Id, None]] = {}
-        self.lapsed: OrderedDict[str, bool] = OrderedDict()
+        self.expired: OrderedDict[str, bool] = OrderedDict()
         for id, status in (ids or {}).items():
             if status == "open":
                 self.add(id)
             elif status == "expired":
-                self._lapse(id)
+                self._remember_expired(id)
 
     def add(self, id: Id) -> None:
-        """A row that was served now."""
         for key in keys_of(id):
             self.waiting.setdefault(key, OrderedDict())[id] = None
 
     def oldest(self, key: str) -> Id | None:
-        """The row of this content or family that has waited longest."""
         return next(iter(self.waiting.get(key, ())), None)
 
     def close(self, id: Id) -> None:
-        """The row has its label, or will have none."""
         for key in keys_of(id):
             ids = self.waiting[key]
             del ids[id]
@@ -97,130 +95,129 @@ class Pairing:
                 del self.waiting[key]
 
     def expire(self, before: float) -> None:
-        """Rows numbered below this wait no longer; their labels, if they come, are recognised and passed over."""
+        """Close the rows numbered below this; their labels, if they come, are recognised and ignored."""
         while (id := self.oldest(ALL)) is not None and int(str(id).split(" ")[3]) < before:
             self.close(id)
-            self._lapse(id)
+            self._remember_expired(id)
 
-    def _lapse(self, id: Id) -> None:
+    def _remember_expired(self, id: Id) -> None:
         for row in keys_of(id)[:1]:
-            self.lapsed[row] = True
-            if len(self.lapsed) > REMEMBERED:
-                self.lapsed.popitem(last=False)
+            self.expired[row] = True
+            if len(self.expired) > REMEMBERED:
+                self.expired.popitem(last=False)
 
 
 def keys_of(id: Id) -> tuple[str, ...]:
-    """The keys that index one of our ids: content, family, all; none for an id that a user chose."""
+    """Content, family and ALL of an id made here; empty for an id that a user chose."""
     parts = id.split(" ") if isinstance(id, str) else []
     return (parts[1], parts[2], ALL) if len(parts) == 4 and parts[0] == "row" else ()
 
 
-class Serving:
-    """A layer, the rows that wait for their labels, and how the two are paired."""
+class OpenRows:
+    """A layer, its rows that wait for a label, and the rule that finds the row of a label."""
 
-    def __init__(
-        self,
-        make: Callable[..., LayerOnForecasts],
-        groups: Keys | None,
-        features: Keys | None,
-        weight: Hashable | None,
-        pairing: Mode,
-    ) -> None:
-        for names in (groups, features):
+    def __init__(self, model: RiverModel, make_layer: Callable[..., LayerOnForecasts]) -> None:
+        for names in (model.groups, model.features):
             if isinstance(names, str):
                 raise BadInput(f"{names!r} is one name; give a list of keys, [{names!r}]")
-        if pairing not in get_args(Mode):
-            raise BadInput(f"pairing={pairing!r}: must be one of {', '.join(get_args(Mode))}")
-        self.groups, self.features = list(groups or ()), list(features or ())
-        self.weight, self.mode = weight, pairing
-        self.take(make(groups=[str(name) for name in self.groups], features=[str(name) for name in self.features]))
+        if model.pairing not in get_args(PairBy):
+            raise BadInput(f"pairing={model.pairing!r}: must be one of {', '.join(get_args(PairBy))}")
+        self.groups, self.features = list(model.groups or ()), list(model.features or ())
+        self.weight, self.pairing = model.weight, model.pairing
+        self.use(make_layer(groups=list(map(str, self.groups)), features=list(map(str, self.features))))
 
-    def take(self, layer: LayerOnForecasts) -> None:
-        """Go on with this layer and the rows that it has open."""
+    def use(self, layer: LayerOnForecasts) -> None:
+        """Continue with this layer and its open rows."""
         self.layer = layer
         self.last: tuple[Id, str, float | tuple[float, float]] | None = None
         self.ttl, self.served = layer.settings["ttl"], layer.traffic["served"]
-        self.pairs = Pairing(layer.ids)
+        self.open = OpenIds(layer.ids)
 
-    def ask(self, x: Example, f: float, id: Id | None, verb: str) -> float | tuple[float, float]:
-        """Serve a row. Another verb right after, for the same row, is the same question."""
+    def serve(self, x: Example, f: float, id: Id | None, verb: str) -> float | tuple[float, float]:
+        """Serve a row; another verb right after it, for the same row, returns the same value."""
         row = self._content(x)
-        question = row if id is None else id
-        if self.last is not None and self.last[0] == question and self.last[1] != verb:
+        key = row if id is None else id
+        if self.last is not None and self.last[0] == key and self.last[1] != verb:
             served, self.last = self.last[2], None
             return served
         ticket = f"row {row} {self._family(x)} {self.served}" if id is None else id
         now = None if self.ttl is None else float(self.served)
         served = self.layer.predict(*self._arguments(x, f), ticket, now)
-        self.pairs.add(ticket)
+        self.open.add(ticket)
         if self.ttl is not None:
-            self.pairs.expire(self.served - self.ttl)
+            self.open.expire(self.served - self.ttl)
         self.served += 1
-        self.last = (question, verb, served)
+        self.last = (key, verb, served)
         return served
 
-    def answer(self, x: Example, y: object, id: Id | None, forecast: Callable[[], float]) -> None:
-        """Learn from the label of a row; one that was never served is served now, for it alone."""
+    def learn(self, x: Example, y: object, id: Id | None, forecast: Callable[[], float]) -> None:
+        """Learn from the label of a row; a row that was never served is served first."""
         self.last = None
         y = scalars.as_number(y, "label")
         if id is not None:
             self.layer.update(y, id=id)
             return
         row = self._content(x)
-        ticket = self.pairs.oldest(row)
-        if ticket is None and self.mode != "order" and self.pairs.lapsed.pop(row, False):
+        ticket = self.open.oldest(row)
+        if ticket is None and self.pairing != "order" and self.open.expired.pop(row, False):
             return
-        if ticket is None and self.mode == "auto":
-            ticket = self.pairs.oldest(self._family(x))
+        if ticket is None and self.pairing == "auto":
+            ticket = self.open.oldest(self._family(x))
         if ticket is None:
             label = self.layer.validate_label(y)  # refused before the row is served
             self.layer.post(self.layer.open(*self._arguments(x, forecast())), label)
             self.served += 1
             return
         self.layer.update(y, id=ticket)
-        self.layer.forget(ticket)  # our own ids never come twice
-        self.pairs.close(ticket)
+        self.layer.forget(ticket)  # the ids made here never come twice
+        self.open.close(ticket)
 
     def _arguments(self, x: Example, f: float) -> LayerArguments:
-        """What the layer takes: the forecast, groups, features and weight of a row."""
         groups = {str(name): x.get(name) for name in self.groups} or None
         features = {str(name): x.get(name, 0.0) for name in self.features} or None
         return f, groups, features, 1.0 if self.weight is None else x[self.weight]
 
     def _content(self, x: Example) -> str:
-        return "all" if self.mode == "order" else content(x)
+        return "all" if self.pairing == "order" else content(x)
 
     def _family(self, x: Example) -> str:
-        """Rows of the same groups."""
         return "family" + content({name: x.get(name) for name in self.groups})
 
 
+@dataclass(eq=False, repr=False)  # river compares and prints models in its own way
 class RiverModel(base.Wrapper[base.Estimator]):
-    """A model whose predictions go through a layer, made from the arguments of ``__init__``."""
+    """A model whose predictions go through a layer; the fields are the constructor's arguments after the model."""
 
-    _model_name = "regressor"
-    groups: Keys | None
-    features: Keys | None
-    weight: Hashable | None
-    pairing: Mode
+    _model_name: ClassVar[str] = "regressor"
+    _make_layer: ClassVar[Callable[..., LayerOnForecasts]]
 
-    def _make(self, kind: Callable[..., LayerOnForecasts], arguments: dict[str, object]) -> None:
-        """Store every argument as an attribute, for ``clone``, and make the layer from its settings."""
-        arguments.pop("self")
-        self.__dict__.update(arguments)
-        here = {self._model_name, "groups", "features", "weight", "pairing", "labels"}
-        settings = {name: value for name, value in arguments.items() if name not in here}
-        self._serving = Serving(partial(kind, **settings), self.groups, self.features, self.weight, self.pairing)
+    eta: Step = None
+    groups: Keys | None = None
+    features: Keys | None = None
+    weight: Hashable | None = None
+    pairing: PairBy = "auto"
+    link: str = ""
+    schedule: Schedule | None = None
+    penalty: Penalty | None = None
+    late_cap: LateCap = "auto"
+    ttl: float | None = None
+    shadow: bool = False
+
+    def __post_init__(self) -> None:
+        settings = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in (self._model_name, "groups", "features", "weight", "pairing", "labels"):
+            settings.pop(name, None)
+        self._rows = OpenRows(self, partial(type(self)._make_layer, **settings))
 
     @property
     def layer_(self) -> LayerOnForecasts:
         """The layer: state, certificate, saving."""
-        return self._serving.layer
+        return self._rows.layer
 
     @layer_.setter
     def layer_(self, layer: LayerOnForecasts) -> None:
-        check_same_settings(self._serving.layer, layer)
-        self._serving.take(layer)
+        check_same_settings(self._rows.layer, layer)
+        self._rows.use(layer)
 
     @property
     def equilibrium_(self) -> Equilibrium:
@@ -240,14 +237,30 @@ class RiverModel(base.Wrapper[base.Estimator]):
         yield {cls._model_name: preprocessing.StandardScaler() | kind()}
 
 
-class RiverForecaster(RiverModel, base.Regressor):
-    """A river regressor below, a layer above."""
-
+# Data classes put the fields of their last base first: the model becomes the constructor's first argument.
+@dataclass(eq=False, repr=False)
+class _Regressor:
     regressor: Any  # any model with predict_one, which need not be a base.Regressor: a pipeline
+
+
+@dataclass(eq=False, repr=False)
+class _RegressorAndCoverage(_Regressor):
+    coverage: float = 0.9
+
+
+@dataclass(eq=False, repr=False)
+class _Classifier:
+    classifier: Any
+
+
+class RiverForecaster(RiverModel, base.Regressor):
+    """A river regressor with a layer on top."""
+
+    regressor: Any
 
     def learn_one(self, x: Example, y: object, id: Id | None = None, **kwargs: object) -> None:
         """Post the label of a served row to the layer, then let the model learn from it."""
-        self._serving.answer(x, y, id, lambda: self._forecast(x, {}))
+        self._rows.learn(x, y, id, lambda: self._forecast(x, {}))
         self.regressor.learn_one(x, y, **kwargs)
 
     def _forecast(self, x: Example, options: dict[str, object]) -> float:
@@ -256,7 +269,8 @@ class RiverForecaster(RiverModel, base.Regressor):
         return 0.0 if prediction is None else prediction
 
 
-class RiverDebiasedRegressor(RiverForecaster):
+@dataclass(eq=False, repr=False)
+class RiverDebiasedRegressor(RiverForecaster, _Regressor):
     """Any river regressor, debiased online: in equilibrium the mean prediction equals the mean label.
 
     >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
@@ -286,31 +300,18 @@ class RiverDebiasedRegressor(RiverForecaster):
     ``gradeq.from_json(text)`` to continue from there.
     """
 
-    def __init__(
-        self,
-        regressor: base.Estimator,
-        eta: Step = None,
-        groups: Keys | None = None,
-        features: Keys | None = None,
-        weight: Hashable | None = None,
-        pairing: Mode = "auto",
-        link: Literal["identity", "exp"] = "identity",
-        schedule: Schedule | None = None,
-        penalty: Penalty | None = None,
-        late_cap: LateCap = "auto",
-        ttl: float | None = None,
-        shadow: bool = False,
-    ) -> None:
-        self._make(Debiaser, locals())
+    _make_layer = Debiaser
+    link: Literal["identity", "exp"] = "identity"
 
     def predict_one(self, x: Example, id: Id | None = None, **kwargs: object) -> float:
         """The adjusted prediction; its row waits for a label."""
-        served = self._serving.ask(x, self._forecast(x, kwargs), id, "predict")
+        served = self._rows.serve(x, self._forecast(x, kwargs), id, "predict")
         assert not isinstance(served, tuple)
         return served
 
 
-class RiverDebiasedClassifier(RiverModel, base.Classifier):
+@dataclass(eq=False, repr=False)
+class RiverDebiasedClassifier(RiverModel, base.Classifier, _Classifier):
     """Any binary river classifier, debiased online: in equilibrium the mean probability is the share of positives.
 
     >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
@@ -327,26 +328,9 @@ class RiverDebiasedClassifier(RiverModel, base.Classifier):
     """
 
     _model_name = "classifier"
-    classifier: Any
-    labels: tuple[ClfTarget, ClfTarget]
-
-    def __init__(
-        self,
-        classifier: base.Estimator,
-        eta: Step = None,
-        groups: Keys | None = None,
-        features: Keys | None = None,
-        weight: Hashable | None = None,
-        pairing: Mode = "auto",
-        labels: tuple[ClfTarget, ClfTarget] = (False, True),
-        link: Literal["logit", "shift"] = "logit",
-        schedule: Schedule | None = None,
-        penalty: Penalty | None = None,
-        late_cap: LateCap = "auto",
-        ttl: float | None = None,
-        shadow: bool = False,
-    ) -> None:
-        self._make(partial(Debiaser, outcome="binary"), locals())
+    _make_layer = partial(Debiaser, outcome="binary")
+    labels: tuple[ClfTarget, ClfTarget] = field(default=(False, True), kw_only=True)
+    link: Literal["logit", "shift"] = "logit"
 
     def predict_proba_one(self, x: Example, id: Id | None = None, **kwargs: object) -> dict[ClfTarget, float]:
         """The adjusted probability of each label; the row waits for its label."""
@@ -362,13 +346,13 @@ class RiverDebiasedClassifier(RiverModel, base.Classifier):
         if y not in self.labels:
             raise BadInput(f"label {y!r} is neither of {self.labels}; name both with labels=")
         truth = float(y == self.labels[1])
-        self._serving.answer(x, truth, id, lambda: self._forecast(x, {}))
+        self._rows.learn(x, truth, id, lambda: self._forecast(x, {}))
         self.classifier.learn_one(x, y, **kwargs)
 
     def _probabilities(
         self, x: Example, id: Id | None, verb: str, options: dict[str, object]
     ) -> dict[ClfTarget, float]:
-        p = self._serving.ask(x, self._forecast(x, options), id, verb)
+        p = self._rows.serve(x, self._forecast(x, options), id, verb)
         assert not isinstance(p, tuple)
         negative, positive = self.labels
         return {negative: 1.0 - p, positive: p}
@@ -384,7 +368,8 @@ class RiverDebiasedClassifier(RiverModel, base.Classifier):
         return False
 
 
-class RiverTrackedInterval(RiverForecaster):
+@dataclass(eq=False, repr=False)
+class RiverTrackedInterval(RiverForecaster, _RegressorAndCoverage):
     """Any river regressor with intervals that contain the label with frequency ``coverage``, whatever the data.
 
     >>> from river import datasets, linear_model, preprocessing
@@ -404,30 +389,15 @@ class RiverTrackedInterval(RiverForecaster):
     ``gradeq.IntervalTracker``.
     """
 
-    def __init__(
-        self,
-        regressor: base.Estimator,
-        coverage: float = 0.9,
-        eta: Step = None,
-        groups: Keys | None = None,
-        features: Keys | None = None,
-        weight: Hashable | None = None,
-        pairing: Mode = "auto",
-        link: Literal["sinh", "linear"] = "sinh",
-        schedule: Schedule | None = None,
-        penalty: Penalty | None = None,
-        late_cap: LateCap = "auto",
-        ttl: float | None = None,
-        shadow: bool = False,
-    ) -> None:
-        self._make(IntervalTracker, locals())
+    _make_layer = IntervalTracker
+    link: Literal["sinh", "linear"] = "sinh"
 
     def predict_one(  # type: ignore[override]
         self, x: Example, with_interval: bool = False, id: Id | None = None, **kwargs: object
     ) -> float | conf.Interval:
         """The model's forecast, or the adjusted interval around it; the row waits for its label."""
         point = self._forecast(x, kwargs)
-        ends = self._serving.ask(x, point, id, "interval" if with_interval else "point")
+        ends = self._rows.serve(x, point, id, "interval" if with_interval else "point")
         assert isinstance(ends, tuple)
         return conf.Interval(*ends) if with_interval else point
 

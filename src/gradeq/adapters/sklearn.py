@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,6 @@ __all__ = ["DebiasedClassifier", "DebiasedRegressor", "TrackedInterval", "Tracke
 
 LayerOnForecasts = Debiaser | QuantileTracker | IntervalTracker
 Keys = Sequence[str | int]  # columns of X by name, or by place
-Columns = dict[str, ColumnLike]
 Labels = NDArray[np.generic]
 
 
@@ -53,12 +53,12 @@ class Model(Protocol):
         """The forecasts of rows."""
 
 
-def names_of(keys: Keys | None, known: Iterable[object] | None) -> list[str]:
+def column_names(keys: Keys | None, known: NDArray[np.object_] | None) -> list[str]:
     """The layer's names of these columns: their own, or x0, x1, ... as scikit-learn counts them."""
     if isinstance(keys, str):
         raise BadInput(f"{keys!r} is one name; give a list of columns, [{keys!r}]")
-    listed = [] if known is None else [str(name) for name in known]
-    return [key if isinstance(key, str) else listed[key] if listed else f"x{int(key)}" for key in keys or ()]
+    names = [] if known is None else [str(name) for name in known]
+    return [key if isinstance(key, str) else names[key] if names else f"x{int(key)}" for key in keys or ()]
 
 
 def column(X: Any, key: str | int) -> ColumnLike:
@@ -78,24 +78,26 @@ def column(X: Any, key: str | int) -> ColumnLike:
     return values
 
 
-class Layered(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """A model and a layer; classes that users make say which layer, and what goes in and out of it."""
+@dataclass(eq=False, repr=False)  # scikit-learn compares and prints estimators in its own way
+class LayeredEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A model with a layer on top. Subclasses choose the layer, and what goes into it and comes out."""
+
+    _model_names: ClassVar[tuple[str, ...]] = ("estimator",)
+    _make_layer: ClassVar[Callable[..., LayerOnForecasts]]
 
     estimator: Model
-    layer_: LayerOnForecasts
-    groups: Keys | None
-    features: Keys | None
-    _models: tuple[str, ...] = ("estimator",)
-    _layer: Callable[..., LayerOnForecasts]
-
-    def _keep(self, arguments: dict[str, object]) -> None:
-        """Store every argument of ``__init__`` as an attribute, as scikit-learn requires."""
-        self.__dict__.update({name: value for name, value in arguments.items() if name != "self"})
+    _: KW_ONLY
+    groups: Keys | None = None
+    features: Keys | None = None
+    schedule: Schedule | None = None
+    penalty: Penalty | None = None
+    late_cap: LateCap = "auto"
+    shadow: bool = False
 
     def fit(self, X: object, y: ColumnLike, sample_weight: ColumnLike | None = None) -> Self:
         """Fit the model; the layer starts from zero, because no label here is new to the model."""
         validate_data(self, X, y, skip_check_array=True)
-        y = self._targets(column_or_1d(y, warn=True))
+        y = self._model_labels(column_or_1d(y, warn=True))
         extra = {} if sample_weight is None else {"sample_weight": sample_weight}
         return self._begin(lambda model: clone(model).fit(X, y, **extra))
 
@@ -106,29 +108,32 @@ class Layered(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         used as it is; any other model is fitted to these rows, and the layer learns nothing from them.
         """
         if not hasattr(self, "layer_"):
-            models = [getattr(self, name) for name in self._models]
-            if not all(is_fitted(model) for model in models if model is not None):
+            models = [getattr(self, name) for name in self._model_names]
+            if not all(_is_fitted(model) for model in models if model is not None):
                 return self.fit(X, y, sample_weight)
             validate_data(self, X, y, skip_check_array=True)
             self._begin(lambda model: model)
-        self._run(self.layer_, X, self._labels(column_or_1d(y, warn=True)), sample_weight)
+        labels = self._layer_labels(column_or_1d(y, warn=True))
+        self.layer_.run(**self._layer_inputs(X), labels=labels, weights=sample_weight)
         return self
 
+    def predict(self, X: object) -> FloatArray:
+        """What the layer would serve now; predicting changes nothing."""
+        return self._adjusted(X)
+
     def serve(self, X: object, ids: Iterable[str | int]) -> FloatArray:
-        """Adjusted predictions whose labels come later, each under an id of its own; see ``learn``."""
+        """Adjusted predictions whose labels come later, each with its id; see ``learn``."""
         check_is_fitted(self, "layer_")
-        groups, features = self._columns(X)
-        served = self.layer_.predict_many(self._forecast(X), groups, features, ids=listed(ids))
-        return self._answer(np.asarray(served))
+        return np.asarray(self.layer_.predict_many(**self._layer_inputs(X), ids=_as_list(ids)))
 
     def learn(self, ids: Iterable[str | int], y: ColumnLike) -> list[str]:
         """Post the labels of served rows, in any order: ``applied``, or ``duplicate`` if posted before."""
         check_is_fitted(self, "layer_")
-        names, labels = listed(ids), self._labels(column_or_1d(y))
-        same_length(len(names), len(labels), "y")
+        rows, labels = _as_list(ids), self._layer_labels(column_or_1d(y))
+        same_length(len(rows), len(labels), "y")
         before = self.layer_.copy()
         try:
-            return [self.layer_.update(label, id=id) for id, label in zip(names, labels.tolist(), strict=True)]
+            return [self.layer_.update(label, id=id) for id, label in zip(rows, labels.tolist(), strict=True)]
         except Exception:  # all or nothing
             self.layer_.__dict__.update(before.__dict__)
             raise
@@ -146,62 +151,45 @@ class Layered(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _begin(self, fitted: Callable[[Model], Model]) -> Self:
-        """The fitted models, and a fresh layer from the arguments that are its own."""
-        for name in self._models:
+        """Set the fitted models, and a new layer from the remaining arguments."""
+        for name in self._model_names:
             if (model := getattr(self, name)) is not None:
                 setattr(self, f"{name}_", fitted(model))
-        settings = {name: value for name, value in self.get_params(deep=False).items() if name not in self._models}
+        settings = {
+            name: value for name, value in self.get_params(deep=False).items() if name not in self._model_names
+        }
         known = getattr(self, "feature_names_in_", None)
-        settings |= {name: names_of(settings[name], known) for name in ("groups", "features")}
-        self.layer_ = self._layer(**settings)
+        settings |= {name: column_names(settings[name], known) for name in ("groups", "features")}
+        self.layer_ = type(self)._make_layer(**settings)
         return self
 
     def _adjusted(self, X: object) -> FloatArray:
-        """What the layer would serve now, by a copy: predicting changes nothing."""
         check_is_fitted(self, "layer_")
-        return self._run(self.layer_.copy(), X, None, None)
+        return self.layer_.copy().run(**self._layer_inputs(X)).served
 
-    def _run(
-        self, layer: LayerOnForecasts, X: object, labels: FloatArray | None, weights: ColumnLike | None
-    ) -> FloatArray:
-        forecasts = self._forecast(X)
-        groups, features = self._columns(X)
-        return layer.run(forecasts, labels, groups=groups, features=features, weights=weights).served
-
-    def _columns(self, X: object) -> tuple[Columns | None, Columns | None]:
-        """The group columns and the feature columns of X, by the layer's names; None where there are none."""
+    def _layer_inputs(self, X: object) -> dict[str, Any]:
+        """The model's predictions of these rows, and their groups and features by the layer's names."""
+        forecasts = np.asarray(self._forecast(X), np.float64)
+        validate_data(self, X, reset=False, skip_check_array=True)
         known = getattr(self, "feature_names_in_", None)
         groups, features = (
-            {name: column(X, key) for name, key in zip(names_of(keys, known), keys or (), strict=True)}
+            {name: column(X, key) for name, key in zip(column_names(keys, known), keys or (), strict=True)}
             for keys in (self.groups, self.features)
         )
-        return groups or None, features or None
+        return {"predictions": forecasts, "groups": groups or None, "features": features or None}
 
     def _forecast(self, X: object) -> FloatArray:
-        """The model's predictions of these rows, float64."""
-        forecasts = np.asarray(self._base(X), np.float64)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return forecasts
-
-    def _base(self, X: object) -> FloatArray:
         forecasts: FloatArray = self.estimator_.predict(X)
         return forecasts
 
-    def _targets(self, y: Labels) -> Labels:
-        """The labels as the model wants them."""
+    def _model_labels(self, y: Labels) -> Labels:
         return y
 
-    def _labels(self, y: Labels) -> FloatArray:
-        """The labels as the layer wants them."""
+    def _layer_labels(self, y: Labels) -> FloatArray:
         return y  # type: ignore[return-value]  # the layer checks them
 
-    def _answer(self, served: FloatArray) -> FloatArray:
-        """Served values in the shape that the user wants."""
-        return served
 
-
-def is_fitted(model: Model) -> bool:
-    """Whether the model has learned already."""
+def _is_fitted(model: Model) -> bool:
     try:
         check_is_fitted(model)
     except NotFittedError:
@@ -209,12 +197,12 @@ def is_fitted(model: Model) -> bool:
     return True
 
 
-def listed(ids: Iterable[str | int]) -> list[str | int]:
-    """Ids as plain numbers or text."""
+def _as_list(ids: Iterable[str | int]) -> list[str | int]:
     return ids.tolist() if hasattr(ids, "tolist") else list(ids)
 
 
-class DebiasedRegressor(RegressorMixin, Layered):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class DebiasedRegressor(RegressorMixin, LayeredEstimator):  # type: ignore[misc]
     """Any regressor, debiased online: in equilibrium the mean prediction equals the mean label.
 
     >>> from sklearn.linear_model import LinearRegression
@@ -241,29 +229,15 @@ class DebiasedRegressor(RegressorMixin, Layered):  # type: ignore[misc]
     ``equilibrium_`` (the certificate), ``n_features_in_``, ``feature_names_in_``.
     """
 
-    _layer = Debiaser
+    _make_layer = Debiaser
 
-    def __init__(
-        self,
-        estimator: Model,
-        eta: Step = None,
-        *,
-        groups: Keys | None = None,
-        features: Keys | None = None,
-        link: Literal["identity", "exp"] = "identity",
-        schedule: Schedule | None = None,
-        penalty: Penalty | None = None,
-        late_cap: LateCap = "auto",
-        shadow: bool = False,
-    ) -> None:
-        self._keep(locals())
-
-    def predict(self, X: object) -> FloatArray:
-        """The adjusted predictions as of now."""
-        return self._adjusted(X)
+    eta: Step = None
+    _: KW_ONLY
+    link: Literal["identity", "exp"] = "identity"
 
 
-class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class DebiasedClassifier(ClassifierMixin, LayeredEstimator):  # type: ignore[misc]
     """Any binary classifier, debiased online: in equilibrium the mean probability is the share of positives.
 
     >>> from sklearn.linear_model import LogisticRegression
@@ -281,23 +255,12 @@ class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
     Attributes: ``classes_``, ``estimator_``, ``layer_``, ``equilibrium_``, ``n_features_in_``, ``feature_names_in_``.
     """
 
-    _layer = partial(Debiaser, outcome="binary")
+    _make_layer = partial(Debiaser, outcome="binary")
 
-    def __init__(
-        self,
-        estimator: Model,
-        eta: Step = None,
-        *,
-        groups: Keys | None = None,
-        features: Keys | None = None,
-        link: Literal["logit", "shift"] = "logit",
-        schedule: Schedule | None = None,
-        penalty: Penalty | None = None,
-        late_cap: LateCap = "auto",
-        clip: float = 1e-6,
-        shadow: bool = False,
-    ) -> None:
-        self._keep(locals())
+    eta: Step = None
+    _: KW_ONLY
+    link: Literal["logit", "shift"] = "logit"
+    clip: float = 1e-6
 
     def partial_fit(  # type: ignore[override]  # scikit-learn's own order of arguments for classifiers
         self,
@@ -312,16 +275,20 @@ class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
         """
         if classes is not None:
             model = getattr(self, "estimator_", self.estimator)
-            known = getattr(model, "classes_", ()) if is_fitted(model) else np.unique(np.asarray(y))
+            known = getattr(model, "classes_", ()) if _is_fitted(model) else np.unique(np.asarray(y))
             if not np.array_equal(np.unique(np.asarray(classes)), known):
                 raise BadInput(f"classes {list(classes)} are not those of the model: {known}")
         return super().partial_fit(X, y, sample_weight)
 
     def predict_proba(self, X: object) -> FloatArray:
         """The adjusted probabilities as of now, one column for each of ``classes_``."""
-        return self._answer(self._adjusted(X))
+        return _two_columns(self._adjusted(X))
 
-    def predict(self, X: object) -> Labels:
+    def serve(self, X: object, ids: Iterable[str | int]) -> FloatArray:
+        """Adjusted probabilities whose labels come later, each with its id; see ``learn``."""
+        return _two_columns(super().serve(X, ids))
+
+    def predict(self, X: object) -> Labels:  # type: ignore[override]
         """The more probable class as of now; the first one at exactly one half."""
         positive = self._adjusted(X) > 0.5
         classes: Labels = self.classes_[positive.astype(int)]
@@ -349,28 +316,30 @@ class DebiasedClassifier(ClassifierMixin, Layered):  # type: ignore[misc]
 
         return super()._begin(checked)
 
-    def _targets(self, y: Labels) -> Labels:
+    def _model_labels(self, y: Labels) -> Labels:
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise BadInput(f"Only binary classification is supported. The type of the target is {kind}.")
         return y
 
-    def _labels(self, y: Labels) -> FloatArray:
+    def _layer_labels(self, y: Labels) -> FloatArray:
         labels = np.where(y == self.classes_[1], 1.0, np.where(y == self.classes_[0], 0.0, np.nan))
         for i in np.flatnonzero(np.isnan(labels)).tolist():
             if name_of(y[i]) != MISSING_NAME:
                 raise BadInput(f"label {y.tolist()[i]!r} in row {i} is not one of {self.classes_}")
         return labels
 
-    def _base(self, X: object) -> FloatArray:
+    def _forecast(self, X: object) -> FloatArray:
         positive: FloatArray = self.estimator_.predict_proba(X)[:, 1]
         return positive
 
-    def _answer(self, served: FloatArray) -> FloatArray:
-        return np.column_stack([1.0 - served, served])
+
+def _two_columns(positive: FloatArray) -> FloatArray:
+    return np.column_stack([1.0 - positive, positive])
 
 
-class TrackedQuantile(RegressorMixin, Layered):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class TrackedQuantile(RegressorMixin, LayeredEstimator):  # type: ignore[misc]
     """Any regressor as a quantile forecast that labels stay at or below with frequency ``level``.
 
     >>> from sklearn.linear_model import LinearRegression
@@ -386,30 +355,16 @@ class TrackedQuantile(RegressorMixin, Layered):  # type: ignore[misc]
     Attributes: ``estimator_``, ``layer_``, ``equilibrium_``, ``n_features_in_``, ``feature_names_in_``.
     """
 
-    _layer = QuantileTracker
+    _make_layer = QuantileTracker
 
-    def __init__(
-        self,
-        estimator: Model,
-        level: float = 0.9,
-        eta: Step = None,
-        *,
-        groups: Keys | None = None,
-        features: Keys | None = None,
-        link: Literal["sinh", "linear"] = "sinh",
-        schedule: Schedule | None = None,
-        penalty: Penalty | None = None,
-        late_cap: LateCap = "auto",
-        shadow: bool = False,
-    ) -> None:
-        self._keep(locals())
-
-    def predict(self, X: object) -> FloatArray:
-        """The adjusted quantiles as of now."""
-        return self._adjusted(X)
+    level: float = 0.9
+    eta: Step = None
+    _: KW_ONLY
+    link: Literal["sinh", "linear"] = "sinh"
 
 
-class TrackedInterval(RegressorMixin, Layered):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class TrackedInterval(RegressorMixin, LayeredEstimator):  # type: ignore[misc]
     """Any regressor with intervals that contain the label with frequency ``coverage``, whatever the data.
 
     >>> from sklearn.linear_model import LinearRegression
@@ -429,26 +384,15 @@ class TrackedInterval(RegressorMixin, Layered):  # type: ignore[misc]
     ``feature_names_in_``.
     """
 
-    _layer = IntervalTracker
-    _models = ("estimator", "lower", "upper")
+    _make_layer = IntervalTracker
+    _model_names = ("estimator", "lower", "upper")
 
-    def __init__(
-        self,
-        estimator: Model,
-        coverage: float = 0.9,
-        eta: Step = None,
-        *,
-        lower: Model | None = None,
-        upper: Model | None = None,
-        groups: Keys | None = None,
-        features: Keys | None = None,
-        link: Literal["sinh", "linear"] = "sinh",
-        schedule: Schedule | None = None,
-        penalty: Penalty | None = None,
-        late_cap: LateCap = "auto",
-        shadow: bool = False,
-    ) -> None:
-        self._keep(locals())
+    coverage: float = 0.9
+    eta: Step = None
+    _: KW_ONLY
+    lower: Model | None = None
+    upper: Model | None = None
+    link: Literal["sinh", "linear"] = "sinh"
 
     def predict(self, X: object) -> FloatArray:
         """The model's own point forecasts."""
@@ -461,7 +405,7 @@ class TrackedInterval(RegressorMixin, Layered):  # type: ignore[misc]
         """The adjusted intervals as of now, (n, 2): lower, upper."""
         return self._adjusted(X)
 
-    def _base(self, X: object) -> FloatArray:
+    def _forecast(self, X: object) -> FloatArray:
         point = self.estimator_.predict(X)
         ends = [
             point if getattr(self, name) is None else getattr(self, f"{name}_").predict(X)

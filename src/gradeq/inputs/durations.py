@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-# What a column of times may hold; only times of one kind are ever compared.
+# Kinds of times; only times of one kind are compared.
 NUMBERS, NAIVE, ZONED = "numbers", "dates without a zone", "dates with a zone"
-DATES = "dates"  # of states written before zones were told apart
-ONE_KIND = {
-    True: "write both with a zone (2024-01-31T17:05:00+01:00), or both without one",
-    False: "write both in one way",
-}
+DATES = "dates"  # with or without a zone, in states of earlier versions
 
 
 def comparable(one: str | None, other: str | None) -> bool:
-    """Whether times of these kinds can be compared; None is not known yet.
+    """Whether times of these kinds can be compared; None: not known yet.
 
     >>> comparable(NAIVE, ZONED), comparable(DATES, ZONED), comparable(None, NUMBERS)
     (False, True, True)
@@ -27,7 +23,9 @@ def comparable(one: str | None, other: str | None) -> bool:
 
 def remedy(one: str | None, other: str | None) -> str:
     """What to do about times of two kinds."""
-    return ONE_KIND[NUMBERS not in (one, other)]
+    if NUMBERS in (one, other):
+        return "write both in one way"
+    return "write both with a zone (2024-01-31T17:05:00+01:00), or both without one"
 
 
 def format_span(span: float | None) -> str:
@@ -38,12 +36,12 @@ def format_span(span: float | None) -> str:
     """
     if span is None:
         return "none"
-    typed = as_span(span)
-    return f"{span:g}" if typed is None else f"{span:g} ({typed} in dates)"
+    text = as_span(span)
+    return f"{span:g}" if text is None else f"{span:g} ({text} in dates)"
 
 
 def as_span(nanoseconds: float) -> str | None:
-    """Nanoseconds as people write a span; None below a second, where the unit of times is another.
+    """Nanoseconds as a span with a unit; None below a second, where the number is in another unit.
 
     >>> as_span(40 * 86400e9), as_span(5400e9), as_span(30.0)
     ('40d', '90m', None)
@@ -55,15 +53,15 @@ def as_span(nanoseconds: float) -> str | None:
 
 
 def needs_dates(spans: dict[str, float | None], kind: str | None) -> str:
-    """Why times of another kind are refused where an option is a span of dates, and what to do.
+    """The error message for times that are not dates while an option is a span such as 5d.
 
     >>> needs_dates({"ttl": 5 * 86400e9, "maturity": None}, NUMBERS)
     "with ttl='5d' times are dates, not numbers; give dates, or ttl as a number in the unit of your times"
     """
-    typed = {name: as_span(own) for name, own in spans.items() if own is not None}
-    options = " and ".join(f"{name}={own!r}" for name, own in typed.items())
-    instead = f"give dates, or {' and '.join(typed)} as a number in the unit of your times"
-    return f"with {options} times are dates, not {kind}; {instead}"
+    texts = {name: as_span(span) for name, span in spans.items() if span is not None}
+    options = " and ".join(f"{name}={text!r}" for name, text in texts.items())
+    remedy = f"give dates, or {' and '.join(texts)} as a number in the unit of your times"
+    return f"with {options} times are dates, not {kind}; {remedy}"
 
 
 def duration(text: str) -> float | None:
@@ -88,7 +86,7 @@ def shown_time(value: float, dates: bool) -> str:
     """
     if not dates:
         return f"{float(value):.15g}"
-    import numpy as np  # the help of commands is shown without it
+    import numpy as np  # not needed to print the help of commands
 
     text = str(np.datetime64(int(value), "ns"))
     return text.removesuffix("T00:00:00.000000000").removesuffix(".000000000")

@@ -14,17 +14,17 @@ from gradeq.ledger.pair_table import PairTable
 Bools = NDArray[np.bool_]
 Chosen = Bools | Ints  # some players: a mask, or their places
 
-PRIOR = 1.0  # drawn pseudo-games of each player, spread over the pairs that met
-LEVEL = 1e-3  # draws of each player against 0: they set the level and join players who never met
-FEW = 300  # players; above, conjugate gradients are quicker than a matrix
-DENSE = 2000  # players; above, no matrix is made
+PRIOR = 1.0  # pseudo-games of each player, all drawn, spread over the pairs that met
+LEVEL = 1e-3  # draws of each player against strength 0: they fix the level and connect players who never met
+FEW = 300  # players; with more, conjugate gradients are quicker than a dense matrix
+DENSE = 2000  # players; with more, no dense matrix is built
 MOST_ROUNDS = 5000  # of conjugate gradients
 TOLERANCE = 1e-10
 MOST_STEPS = 50  # of Newton
-OWN = 10.0  # games with which a cell's own spread counts as much as the common one
-PROBES = 32
+OWN_SPREAD_GAMES = 10.0  # games from which a pair's own spread counts as much as the common one
+PROBES = 32  # players whose variance is computed exactly, to correct the others
 KNOTS = 40
-SWEEPS = 100  # averages over opponents, so that the order of players is that of the field they meet
+SWEEPS = 100  # averages over opponents, which order the players by the opponents they meet
 
 
 def sigmoid(x: Floats) -> Floats:
@@ -33,18 +33,16 @@ def sigmoid(x: Floats) -> Floats:
 
 
 def sum_at(places: Ints, weights: Floats, size: int) -> Floats:
-    """The sum of the weights at each place."""
     sums: Floats = np.bincount(places, weights, size)  # type: ignore[assignment]
     return sums
 
 
 def per_player(cells: PairTable, weights: Floats, players: int) -> Floats:
-    """The sum of each player's cells."""
     return sum_at(cells.i, weights, players) + sum_at(cells.j, weights, players)
 
 
 def pseudo_games(cells: PairTable, players: int) -> Floats:
-    """The pseudo-games of each cell, all drawn: those of both players, spread over their games."""
+    """The drawn pseudo-games of each cell: those of both players, spread over their games."""
     share = PRIOR / np.maximum(per_player(cells, cells.W, players), 1.0)
     draws: Floats = cells.W * (share[cells.i] + share[cells.j])
     return draws
@@ -57,24 +55,31 @@ def squared_errors(cells: PairTable, p: Floats) -> Floats:
 
 
 def laplacian(cells: PairTable, weights: Floats, size: int, sides: Floats | None = None) -> Floats:
-    """The sum of weight times z z' over cells, z = e_i - e_j, with ``sides`` also h at the last place."""
+    """The sum of weight times z z' over cells, z = e_i - e_j; with ``sides``, the last entry of z is the side h."""
     i, j = cells.i, cells.j
     half = sum_at(i * size + j, weights, size * size).reshape(size, size)
-    matrix: Floats = -1.0 * (half + half.T)  # without a cell these would be whole numbers
+    matrix: Floats = -1.0 * (half + half.T)  # without a cell bincount returns integers
     matrix[np.arange(size), np.arange(size)] += per_player(cells, weights, size)
     if sides is not None:
-        lean = weights * sides
-        row = np.bincount(i, lean, size) - np.bincount(j, lean, size)
-        row[-1] = np.sum(lean * sides)
+        weighted = weights * sides
+        row = np.bincount(i, weighted, size) - np.bincount(j, weighted, size)
+        row[-1] = np.sum(weighted * sides)
         matrix[-1, :] = matrix[:, -1] = row
     return matrix
 
 
-def connected_groups(cells: PairTable, players: int) -> Ints:
-    """For each player the first of the group that it is joined to by games.
+def hessian(cells: PairTable, slopes: tuple[Floats, Floats], diagonal: Floats, home: bool) -> Floats:
+    """Second derivatives of the fit: of games, of pseudo-games, and ``diagonal``."""
+    size = len(diagonal)
+    matrix = laplacian(cells, slopes[0], size, cells.h if home else None) + laplacian(cells, slopes[1], size)
+    matrix[np.arange(size), np.arange(size)] += diagonal
+    return matrix
 
-    A game between two groups hangs the later group's first player under the earlier one's; then all follow their
-    chain to its end. This is repeated until no game is left between two groups.
+
+def connected_groups(cells: PairTable, players: int) -> Ints:
+    """For each player the first player of its group: players who are connected by games.
+
+    Every game between two groups merges them under the first player of the earlier one, until no such game is left.
     """
     first, one, two = np.arange(players), cells.i, cells.j
     while True:
@@ -91,44 +96,41 @@ def connected_groups(cells: PairTable, players: int) -> Ints:
 def solver(
     cells: PairTable, slopes: tuple[Floats, Floats], diagonal: Floats, home: bool
 ) -> Callable[[Floats, float], Floats]:
-    """H^-1 as a function of a right side and how much of it may be left."""
+    """H^-1 as a function of a right side and the largest residual allowed."""
     size = len(diagonal)
     if size <= FEW:
-        sides = cells.h if home else None
-        matrix = laplacian(cells, slopes[0], size, sides) + laplacian(cells, slopes[1], size)
-        matrix[np.arange(size), np.arange(size)] += diagonal
+        matrix = hessian(cells, slopes, diagonal, home)
         return lambda right, _: np.linalg.solve(matrix, right).astype(np.float64, copy=False)
     i, j, both = cells.i, cells.j, slopes[0] + slopes[1]
-    lean = slopes[0] * cells.h
+    side = slopes[0] * cells.h
 
     def times(v: Floats) -> Floats:
         flow = both * (v[i] - v[j])
         if home:
-            flow += lean * v[-1]
+            flow += side * v[-1]
         product: Floats = diagonal * v + sum_at(i, flow, size) - sum_at(j, flow, size)
         if home:
-            product[-1] += np.sum(lean * (v[i] - v[j])) + np.sum(lean * cells.h) * v[-1]
+            product[-1] += np.sum(side * (v[i] - v[j])) + np.sum(side * cells.h) * v[-1]
         return product
 
     scale = diagonal + np.bincount(i, both, size) + np.bincount(j, both, size)
     if home:
-        scale[-1] += np.sum(lean * cells.h)
+        scale[-1] += np.sum(side * cells.h)
 
-    def conjugate_gradients(right: Floats, left: float) -> Floats:
-        """Scaled by the diagonal, until no more than ``left`` of the right side is left."""
-        x, rest = np.zeros(size), right.copy()
-        z = rest / scale
-        way, norm = z.copy(), float(rest @ z)
+    def conjugate_gradients(right: Floats, tolerance: float) -> Floats:
+        x, residual = np.zeros(size), right.copy()
+        z = residual / scale
+        direction, norm = z.copy(), float(residual @ z)
         for _ in range(MOST_ROUNDS):
-            if np.abs(rest).max() < left:
+            if np.abs(residual).max() < tolerance:
                 break
-            along = times(way)
-            share = norm / float(way @ along)
-            x += share * way
-            rest -= share * along
-            z = rest / scale
-            last, norm = norm, float(rest @ z)
-            way = z + (norm / last) * way
+            image = times(direction)
+            step = norm / float(direction @ image)
+            x += step * direction
+            residual -= step * image
+            z = residual / scale
+            previous, norm = norm, float(residual @ z)
+            direction = z + (norm / previous) * direction
         return x
 
     return conjugate_gradients
@@ -136,7 +138,7 @@ def solver(
 
 @dataclass(frozen=True)
 class Fit:
-    """Strengths, the first side's last if it has one; ``phi`` is the spread of scores next to that of coins."""
+    """Strengths, then the advantage of the first side if any; ``phi``: the spread of scores over a coin's."""
 
     theta: Floats
     p: Floats
@@ -150,15 +152,14 @@ def fit(cells: PairTable, players: int, home: bool) -> Fit:
     """Damped Newton steps from zero."""
     size = players + int(home)
     theta, draws = np.zeros(size), pseudo_games(cells, players)
-    level = np.zeros(size)
-    level[:players] = LEVEL
+    level = np.where(np.arange(size) < players, LEVEL, 0.0)
     enough = TOLERANCE * max(1.0, float(cells.W.sum()) / max(players, 1))
     value, p, even = objective(cells, draws, level, theta, home)
     done = 0
     while True:
         pulls = cells.W * p - cells.S
         both = pulls + draws * (even - 0.5)
-        gradient = np.zeros(size)  # without a cell the sums would be whole numbers
+        gradient = np.zeros(size)  # without a cell bincount returns integers
         gradient += np.bincount(cells.i, both, size) - np.bincount(cells.j, both, size)
         if home:
             gradient[-1] += np.sum(pulls * cells.h)
@@ -185,7 +186,7 @@ def fit(cells: PairTable, players: int, home: bool) -> Fit:
 def objective(
     cells: PairTable, draws: Floats, level: Floats, theta: Floats, home: bool
 ) -> tuple[float, Floats, Floats]:
-    """What is minimised, and the probability that i wins each cell, where it is played and on neutral ground."""
+    """The penalised log loss, and the probability that i wins each cell, as played and on neutral ground."""
     d = theta[cells.i] - theta[cells.j]
     x = d + cells.h * theta[-1] if home else d
     value = (
@@ -197,20 +198,18 @@ def objective(
 
 
 def covariance(cells: PairTable, players: int, home: bool, fitted: Fit) -> Floats:
-    """Of the strengths: H^-1 J H^-1, J from the squared errors, those of cells with few games drawn to the common."""
+    """H^-1 J H^-1 of the strengths; J sums squared errors, pulled to the common spread where games are few."""
     p, size = fitted.p, players + int(home)
-    sides = cells.h if home else None
-    even = laplacian(cells, fitted.slopes[1], size)
-    bread = laplacian(cells, fitted.slopes[0], size, sides) + even
     q = sigmoid(fitted.theta)
     level = np.where(np.arange(size) < players, LEVEL, 0.0) * q * (1.0 - q) + 1e-12
-    bread[np.arange(size), np.arange(size)] += level
+    bread = hessian(cells, fitted.slopes, level, home)
     count = cells.W * cells.W / np.maximum(cells.V, 1e-300)
-    trust = count / (count + OWN)
+    trust = count / (count + OWN_SPREAD_GAMES)
     common = fitted.phi * cells.V * p * (1.0 - p)
     draws = fitted.phi * pseudo_games(cells, players) * p * (1.0 - p)
+    sides = cells.h if home else None
     meat = laplacian(cells, trust * squared_errors(cells, p) + (1.0 - trust) * common + draws, size, sides)
-    # The draws against 0 count as games too: what only they hold together is not known.
+    # The draws against 0 count as games too: levels that only they connect stay unknown.
     meat[np.arange(size), np.arange(size)] += level
     inverse = np.linalg.inv(bread)
     sandwich: Floats = inverse @ meat @ inverse
@@ -219,10 +218,10 @@ def covariance(cells: PairTable, players: int, home: bool, fitted: Fit) -> Float
 
 @dataclass(frozen=True)
 class SharedCovariance:
-    """Covariances by row, as of a matrix: between the knots around a player and all others.
+    """A covariance matrix of many players, row by row, interpolated between knots.
 
-    ``table``: those of knots and players; a player lies at ``place`` plus ``part`` knots. ``weight``, ``apart``: they
-    are multiplied by the first, and the product of the second is added, where two views are averaged.
+    ``table``: covariances of knots and players; a player lies at ``place`` plus ``part`` knots. For two averaged
+    views, ``weight`` multiplies the covariances, and the products of ``apart`` are added.
     """
 
     table: Floats
@@ -238,7 +237,7 @@ class SharedCovariance:
 
     @property
     def diagonal(self) -> Floats:
-        """The covariance of each player with itself, but for ``weight`` and ``apart``."""
+        """The variance of each player, without ``weight`` and ``apart``."""
         each = np.arange(len(self.place))
         low, high = self.table[self.place, each], self.table[self.place + 1, each]
         variances: Floats = (1.0 - self.part) * low + self.part * high
@@ -253,7 +252,7 @@ class SharedCovariance:
 def estimate_covariance(
     cells: PairTable, players: int, home: bool, fitted: Fit, share: Floats
 ) -> tuple[Floats, SharedCovariance, float]:
-    """Variances and covariances of strengths relative to their mean by ``share``, and the first side's variance."""
+    """Variances and covariances of strengths minus their mean weighted by ``share``; the first side's variance."""
     size, both = players + int(home), fitted.slopes[0] + fitted.slopes[1]
     diagonal = np.where(np.arange(size) < players, LEVEL / 4.0, 1e-12)
     precision = per_player(cells, both, players) + LEVEL / 4.0
@@ -275,7 +274,7 @@ def estimate_covariance(
 
 
 def knot_covariance(cells: PairTable, theta: Floats, weights: Floats, share: Floats) -> SharedCovariance:
-    """The inverse of the games' matrix among strengths that are lines between knots, the mean taken out."""
+    """The inverse of the games' matrix for strengths that are linear between knots, minus their mean."""
     players = len(theta)
     knots = max(2, min(KNOTS, players // 10))
     field, total = theta, per_player(cells, weights, players)
@@ -304,7 +303,7 @@ def knot_covariance(cells: PairTable, theta: Floats, weights: Floats, share: Flo
 class View:
     """Strengths relative to the mean of some players.
 
-    ``covariance``: a matrix, or for many players its rows; None: estimates count as independent.
+    ``covariance``: a matrix, or for many players its rows; None: independent estimates.
     """
 
     z: Floats
@@ -314,7 +313,7 @@ class View:
 
 @dataclass(frozen=True)
 class AllTime:
-    """The fit (None: no table was kept), its view, and the advantage of the first side (None where it has none)."""
+    """The fit (None: there was no table), its view, and the advantage of the first side with its variance, if any."""
 
     fit: Fit | None
     view: View
@@ -322,7 +321,7 @@ class AllTime:
 
 
 def all_time(cells: PairTable, players: int, home: bool, share: Floats) -> AllTime:
-    """Fit the table; intervals are relative to the mean by ``share``."""
+    """Fit the table; strengths are relative to their mean weighted by ``share``."""
     fitted = fit(cells, players, home)
     z = fitted.theta[:players] - share @ fitted.theta[:players]
     if players > DENSE:
@@ -339,9 +338,9 @@ def all_time(cells: PairTable, players: int, home: bool, share: Floats) -> AllTi
 
 
 def centre_weights(ranked: Bools, joined: Bools) -> Floats:
-    """The weights of the mean that strengths are relative to: of the ranked players, or of all who are ``joined``.
+    """Weights of the mean that is subtracted from strengths: over ranked players, or over all who are ``joined``.
 
-    A mean over players whom no game joins to the others would make everyone as unsure as they are.
+    Players whom no game connects to the others would make everyone's interval as wide as theirs.
     """
     chosen = ranked if ranked.any() else joined
     weights: Floats = chosen / max(int(chosen.sum()), 1)
@@ -349,9 +348,9 @@ def centre_weights(ranked: Bools, joined: Bools) -> Floats:
 
 
 def widen_unconnected(view: View, group: Ints, joined: Bools) -> View:
-    """A view in which the level of those who are not ``joined`` to the others is as open as their games leave it.
+    """A view with wider intervals for players who are not ``joined``: only draws against 0 fix their group's level.
 
-    ``group``: the group of each player. Only the draws against 0 tie the levels of two groups together.
+    ``group``: the group of each player.
     """
     if joined.all():
         return view
@@ -361,7 +360,7 @@ def widen_unconnected(view: View, group: Ints, joined: Bools) -> View:
 
 
 def average_views(constant: float, past: View, now: View) -> View:
-    """The two views averaged: ``constant`` is the weight of the first. What they disagree on widens the intervals."""
+    """Both views averaged with weight ``constant`` on the first; their differences widen the intervals."""
     if constant == 1.0:
         return past
     if constant == 0.0:

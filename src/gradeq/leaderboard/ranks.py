@@ -1,4 +1,4 @@
-"""Which ranks are left open, and what a board says first."""
+"""Rank ranges, and the first lines of a leaderboard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDTH = 1.959963984540054  # standard errors on each side: 95 %
 
 
 class Ranks(NamedTuple):
-    """Position and open range of each player, and the least t of the leader against another (nan: alone)."""
+    """Position and rank range of each player, and the leader's smallest t against another player (nan: alone)."""
 
     rank: Ints
     low: Ints
@@ -25,34 +25,34 @@ class Ranks(NamedTuple):
 
     @property
     def verified(self) -> bool:
-        """Whether the leader is surely first (winner against runner-up: no multiplicity is needed)."""
+        """Whether the leader is first with 95 % confidence (one comparison, so without Holm's correction)."""
         return self.least > WIDTH
 
 
 def holm_critical_values(k: int) -> Floats:
-    """The critical values of Holm's ladder for k differences to one player, never below 1.96."""
+    """The critical values of Holm's test of k differences to one player, never below 1.96."""
     inverse = NormalDist().inv_cdf
     return np.array([max(WIDTH, inverse(1.0 - 0.05 / (k - r))) for r in range(k)])
 
 
 def holm_threshold(sizes: Floats, steps: Floats) -> float:
-    """The critical value that the ladder ends at: what is larger is rejected.
+    """The critical value at which Holm's test stops: larger differences are rejected.
 
-    All that exceed a value are rejected, so the ladder may go down by as many steps at once.
+    All differences that exceed a value are rejected at once, which takes as many steps together.
     """
-    gone = 0
-    while gone < len(steps):
-        more = int(np.count_nonzero(sizes > steps[gone]))
-        if more == gone:
+    rejected = 0
+    while rejected < len(steps):
+        more = int(np.count_nonzero(sizes > steps[rejected]))
+        if more == rejected:
             break
-        gone = more
-    return float(steps[min(gone, len(steps) - 1)])
+        rejected = more
+    return float(steps[min(rejected, len(steps) - 1)])
 
 
 def ranks(z: Floats, variances: Floats, covariance: Floats | SharedCovariance | None = None) -> Ranks:
-    """Positions and rank ranges of players who all have a rank; None: their estimates count as independent.
+    """Positions and rank ranges of ranked players; without a covariance their estimates are independent.
 
-    Two players differ if the ladders of both say so, so no two ranges contradict each other. Each range contains the
+    Two players differ if the tests of both say so, so no two ranges contradict each other. Each range contains the
     player's true rank with 95 % confidence.
     """
     m = len(z)
@@ -87,15 +87,15 @@ def ranks(z: Floats, variances: Floats, covariance: Floats | SharedCovariance | 
 
 BoardView = Literal["auto", "all-time", "now"]
 CROWDED = (
-    "More than five million pairs of players have met: the table behind the all-time fit is no longer kept, "
-    "so recent games count more (current view)."
+    "More than five million pairs of players have met, too many for the table of the all-time fit: "
+    "recent games count more (current view)."
 )
 WITHIN = 240  # Elo; a player whose current strength is less certain has no rank
-SURE = 0.95  # from this weight on, only one view is reported
+SURE = 0.95  # weight of a view from which on only this one is reported
 
 
 class Leader(NamedTuple):
-    """Who is first. ``p``: of the closest rival being as good; ``may_be_first``: others whose range begins at 1."""
+    """Who is first. ``p``: that the closest rival is as good; ``may_be_first``: how many others may be first."""
 
     player: str
     p: float | None
@@ -108,10 +108,9 @@ def headline(leader: Leader | None, least: int, played: int, joined: int) -> str
 
     ``played``: players with the ``least`` games that a rank needs; ``joined``: those of them in the largest group.
     """
-    if leader is None and not played:
-        return f"No player has {least} games yet: no one is ranked."
     if leader is None and not joined:
-        return f"No player of the largest group that games join has {least} games yet: no one is ranked."
+        group = " of the largest group that games join" if played else ""
+        return f"No player{group} has {least} games yet: no one is ranked."
     if leader is None:
         return (
             f"No one is ranked: {some(joined, 'player', 'has', 'have')} {least} games or more, but current "
@@ -123,13 +122,13 @@ def headline(leader: Leader | None, least: int, played: int, joined: int) -> str
         chance = "p < 0.0001" if leader.p < 1e-4 else f"p = {leader.p:.2g}"
         return f"{leader.player} is first ({chance} against its closest rival)."
     others = leader.may_be_first
-    if not others:  # the ladder excludes all others, but the direct comparison with the closest rival does not
+    if not others:  # Holm's test excludes all others, but the direct comparison with the closest rival does not
         return f"{leader.player} leads; its closest rival may be first (p = {leader.p:.2g})."
     return f"{leader.player} leads; {others:,} other{'s' * (others > 1)} may be first (95 %)."
 
 
 def which_games(view: BoardView, constant: float, games: int, first: str | None) -> str:
-    """The second line: which games count. ``first`` leads the all-time view."""
+    """The second line: which games count. ``first``: who leads the all-time view."""
     if view == "all-time":
         return f"All {games:,} games count alike, as asked (all-time view)."
     if view == "now":
@@ -147,7 +146,7 @@ def p_value(t: float) -> float | None:
     return None if math.isnan(t) else math.erfc(max(t, 0.0) / math.sqrt(2.0))
 
 
-SHOWN, LONGEST = 20, 32  # players that a notebook shows, letters of a name
+SHOWN, LONGEST = 20, 32  # players in a notebook, letters of a name
 
 
 class Standing(NamedTuple):
@@ -187,7 +186,7 @@ class Standing(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """How the fit went: what the solver left of its equations, spread of scores next to coins, and counts."""
+    """How the fit went: the residual of its equations, the spread of scores over a coin's, and counts."""
 
     residual: float
     phi: float
@@ -197,7 +196,7 @@ class Fitted(NamedTuple):
 
 
 class Home(NamedTuple):
-    """The advantage of the first side in Elo, its 95 % interval, its bias (mean error of games with one)."""
+    """The advantage of the first side in Elo, its 95 % interval, and its bias (the mean error of its games)."""
 
     elo: float
     low: float
@@ -207,17 +206,17 @@ class Home(NamedTuple):
 
 
 class Board(NamedTuple):
-    """The rows of a leaderboard and what is said about them, the first line first."""
+    """The rows of a leaderboard, and two lines about them."""
 
     rows: list[Standing]
     lines: tuple[str, str]
     leader: Leader | None
-    constant: float | None  # weight of constant strengths; None: not asked
-    drift: tuple[float, str] | None  # variance that strengths gain, and its unit, by the leading filter
+    constant: float | None  # weight of constant strengths; None: the view was chosen
+    drift: tuple[float, str] | None  # variance that strengths gain per unit, and the unit, by the leading filter
     fit: Fitted | None
     home: Home | None
     groups: list[list[str]]
-    weight: float = 1.0  # of the fit of all games in what is shown; the rest: current strengths
+    weight: float = 1.0  # of the all-time fit in the ratings; the rest is that of current strengths
 
     def _repr_html_(self) -> str:
         """The first players as a table for notebooks."""
@@ -225,8 +224,7 @@ class Board(NamedTuple):
         rows = [
             [
                 row.player[:LONGEST],
-                "" if row.rank is None else str(row.rank),
-                "" if row.rank is None else f"{row.rank_low}-{row.rank_high}",
+                *(("", "") if row.rank is None else (str(row.rank), f"{row.rank_low}-{row.rank_high}")),
                 f"{row.elo:.0f}",
                 f"{row.elo_low:.0f} to {row.elo_high:.0f}",
                 f"{row.games:,}",
@@ -236,5 +234,4 @@ class Board(NamedTuple):
             for row in self.rows[:SHOWN]
         ]
         more = len(self.rows) - len(rows)
-        said = " ".join(line for line in self.lines if line)
-        return html_table(said, head, rows, f"... and {more:,} more" if more else "")
+        return html_table(" ".join(filter(None, self.lines)), head, rows, f"... and {more:,} more" if more else "")
