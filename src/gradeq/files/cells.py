@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -186,42 +186,15 @@ def texts(cells: Sequence[str], errors: str = "strict") -> pa.Array:
     return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
 
 
-def joined_texts(cells: Sequence[object]) -> pa.Array | None:
-    """A text column in which each cell is followed by one more byte; None unless all cells are text or None.
-
-    Made from one joined text, which is twice as fast as cell by cell.
-    """
+def text_bytes(column: pa.Array) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+    """Start and end of each text, and all bytes."""
     import pyarrow as pa
 
-    try:
-        try:
-            text = "\0".join(cast(Sequence[str], cells))
-        except TypeError:
-            text = "\0".join([cast(str, "" if cell is None else cell) for cell in cells])
-        data = f"{text}\0".encode()
-    except (TypeError, UnicodeEncodeError):
-        return None
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
-    if len(ends) != len(cells):  # a cell holds the byte that separates them
-        return None
-    starts = np.concatenate([[0], ends + 1])
-    buffers = [None, pa.py_buffer(starts), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_string(), len(cells), buffers)
-
-
-def text_bytes(column: pa.Array, gap: int) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
-    """Start and end of each text (``gap`` bytes before the next), and all bytes."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_string_view(column.type):
-        column = pc.cast(column, pa.large_string())
     _, bounds, data = column.buffers()
     kind = np.int32 if pa.types.is_string(column.type) else np.int64
     last = column.offset + len(column) + 1
     at = np.frombuffer(bounds, kind, last)[column.offset :].astype(np.int64, copy=False)
-    text = np.frombuffer(data or b"", np.uint8)
-    return at[:-1], at[1:] - gap, text
+    return at[:-1], at[1:], np.frombuffer(data or b"", np.uint8)
 
 
 def with_nulls(column: pa.Array, absent: Mask) -> pa.Array:

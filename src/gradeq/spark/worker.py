@@ -249,7 +249,7 @@ def sort_rows(rows: pa.Table, roles: Roles) -> tuple[pa.Table, pa.Array]:
         if same.any():
             row = int(by_key[int(np.argmax(same))])
             raise BadInput(
-                f"key {book.name(int(codes[row]))!r} has two rows with {describe_place(rows, row, roles)}; "
+                f"key {book.names[codes[row]]!r} has two rows with {describe_place(rows, row, roles)}; "
                 'name further columns that tell them apart: order=["time", "number"]'
             )
     names = pa.array(book.names, pa.string())
