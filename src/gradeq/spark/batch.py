@@ -200,20 +200,20 @@ def elo(
     pattern = layer.to_json()
 
     def play(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        own = from_json(pattern, Elo)
+        part = from_json(pattern, Elo)
         for batch in batches:
             if len(batch):
                 first, second = (batch[names[side]].to_pylist() for side in ("a", "b"))
                 scores, weights, homes = (_numbers(batch, names.get(role)) for role in ("score", "weight", "home"))
-                own.run(first, second, scores, weights=weights, home=homes)
-        yield pa.record_batch([pa.array([own.to_json()])], [STATE])
+                part.run(first, second, scores, weights=weights, home=homes)
+        yield pa.record_batch([pa.array([part.to_json()])], [STATE])
 
     def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        own = from_json(pattern, Elo)
+        merged = from_json(pattern, Elo)
         for batch in batches:
             for text in batch[STATE].to_pylist():
-                own.merge(from_json(text, Elo))
-        yield pa.record_batch([pa.array([own.to_json()])], [STATE])
+                merged.merge(from_json(text, Elo))
+        yield pa.record_batch([pa.array([merged.to_json()])], [STATE])
 
     parts = frame.rdd.getNumPartitions()
     states = frame.select(*names.values()).mapInArrow(play, f"{STATE} string")
@@ -238,8 +238,6 @@ def _numbers(batch: pa.RecordBatch, name: str | None) -> npt.NDArray[np.float64]
 
 def _game_columns(frame: DataFrame, layer: Elo, roles: dict[str, str | None]) -> dict[str, str]:
     """The columns by role; raises before any job starts."""
-    from pyspark.sql import types as T
-
     check_spark()
     check_frame(frame)
     if not isinstance(layer, Elo):
@@ -248,13 +246,7 @@ def _game_columns(frame: DataFrame, layer: Elo, roles: dict[str, str | None]) ->
         raise BadInput("the layer has served games already; give a fresh one, and merge it afterwards")
     if layer.dates:
         raise BadInput("partitions know no order of dates; give an Elo layer without dates")
-    names = {}
-    for role, value in roles.items():
-        name = column_or_none(value, role, needed=role in ("a", "b", "score"))
-        if name is not None:
-            kinds, words = (T.NumericType, T.BooleanType), "a number"
-            if role in ("a", "b"):
-                kinds, words = (T.StringType, T.IntegralType), "text or a whole number"
-            check_column(frame, name, kinds, words)
-            names[role] = name
-    return names
+    names = {role: column_or_none(name, role, needed=role in ("a", "b", "score")) for role, name in roles.items()}
+    for role, name in names.items():
+        check_column(frame, name, "text or a whole number" if role in ("a", "b") else "a number or a truth value")
+    return {role: name for role, name in names.items() if name is not None}
