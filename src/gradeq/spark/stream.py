@@ -42,30 +42,27 @@ class BucketTask(NamedTuple):
 
 
 def event_of(row: Row, roles: Roles, time: float | None) -> BucketEvent:
-    """A row of the stream as an event."""
-    bases = [row[name] for name in roles.predictions]
+    def number(name: str) -> float:
+        return math.nan if row[name] is None else row[name]
+
     prediction = None
-    if any(base is not None for base in bases):
-        filled = tuple(math.nan if base is None else base for base in bases)
-        prediction = filled[0] if len(filled) == 1 else filled
-    weight = None
-    if roles.weight is not None:
-        weight = math.nan if row[roles.weight] is None else row[roles.weight]
+    if any(row[name] is not None for name in roles.predictions):
+        levels = tuple(map(number, roles.predictions))
+        prediction = levels[0] if len(levels) == 1 else levels
     return BucketEvent(
-        tuple(row[f"{PLACE}{k}"] for k in range(len(roles.order))),
-        row[roles.key],
-        row[roles.id],
-        prediction,
-        None if roles.label is None else row[roles.label],
-        {name: row[name] for name in roles.groups} or None,
-        {name: row[name] for name in roles.features} or None,
-        weight,
-        time if time is not None else row[TIME],
+        place=tuple(row[f"{PLACE}{k}"] for k in range(len(roles.order))),
+        key=row[roles.key],
+        id=row[roles.id],
+        prediction=prediction,
+        label=row[roles.label],
+        groups={name: row[name] for name in roles.groups} or None,
+        features={name: row[name] for name in roles.features} or None,
+        weight=None if roles.weight is None else number(roles.weight),
+        time=row[TIME] if time is None else time,
     )
 
 
 def stored_bucket(task: BucketTask, known: tuple[str, str] | None) -> Bucket:
-    """The bucket in Spark's store, or a new one."""
     pattern = from_json(task.pattern, Keyed)
     if known is None:
         return Bucket(pattern, task.remember)
@@ -98,8 +95,7 @@ def processor(task: BucketTask) -> StatefulProcessor:
 
         def handleInputRows(self, key: tuple[int], rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
             bucket, time = stored_bucket(task, self.state.get()), batch_time(task, timerValues)
-            events = [event_of(row, task.roles, time) for row in rows]
-            yield from self.output(bucket, bucket.handle(events))
+            yield from self.output(bucket, bucket.handle(event_of(row, task.roles, time) for row in rows))
 
         def handleExpiredTimer(
             self, key: tuple[int], timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
@@ -137,7 +133,7 @@ BUCKETS = 64
 
 
 class Followed(NamedTuple):
-    """A stream with a row per event, and the certificate of each key that a micro-batch changed.
+    """A stream with a row per event, and a certificate for each key that a micro-batch changed.
 
     Write ``whole`` with one query: ``events`` and ``certificates`` are parts of it, and separate queries would keep
     separate states.
@@ -147,7 +143,7 @@ class Followed(NamedTuple):
 
     @property
     def events(self) -> DataFrame:
-        """A row per event: key, id, event, outcome, served value, reason of a refusal."""
+        """A row per event: key, id, event, outcome, served value, reason for a rejection."""
         return events_of(self.whole)
 
     @property
@@ -167,7 +163,7 @@ def certificates_of(whole: DataFrame) -> DataFrame:
 
 
 def together(predictions: DataFrame, labels: DataFrame) -> DataFrame:
-    """A stream of predictions and a stream of labels as one; missing columns are null."""
+    """A stream of predictions and a stream of labels as one stream; missing columns are null."""
     check_frame(predictions, "predictions")
     check_frame(labels, "labels")
     return predictions.unionByName(labels, allowMissingColumns=True)
@@ -246,18 +242,14 @@ def bucket_stream(frame: DataFrame, state: DataFrame | None, task: BucketTask, c
         *(frame[n] for n in dict.fromkeys(roles.needed)),
         *added,
     )
-    numbers = [T.StructField(n, T.LongType() if n == "rows" else T.DoubleType()) for n in task.certificates]
-    schema = T.StructType(
-        [
-            T.StructField("key", T.StringType()),
-            T.StructField("id", kinds[str(roles.id)]),
-            T.StructField("event", T.StringType()),
-            T.StructField("outcome", T.StringType()),
-            *(T.StructField(n, T.DoubleType()) for n in task.added),
-            T.StructField("reason", T.StringType()),
-            T.StructField("certificate", T.StructType(numbers or [T.StructField("rows", T.LongType())])),
-        ]
-    )
+    certificate = T.StructType()
+    for name in task.certificates or ("rows",):
+        certificate.add(name, "long" if name == "rows" else "double")
+    schema = T.StructType().add("key", "string").add("id", kinds[str(roles.id)])
+    schema.add("event", "string").add("outcome", "string")
+    for name in task.added:
+        schema.add(name, "double")
+    schema.add("reason", "string").add("certificate", certificate)
     learned = None
     if state is not None:
         book = F.col("book") if "book" in state.columns else F.lit(None).cast("string")
