@@ -126,7 +126,7 @@ def no_such_column(name: str, names: Iterable[str], where: str) -> BadInput:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if not near:
         near = [other for other in known if other.strip().casefold() == name.strip().casefold()][-1:]
-    separator = next((words for sign, words in _SEPARATORS.items() if sign in known[0]), None)
+    separator = next((words for sign, words in _SEPARATORS.items() if sign in known[0]), None) if known else None
     if len(known) == 1 and separator:
         remedy = f"its only column is {show_cell(known[0])}: give --separator {separator}"
     elif near:
@@ -142,13 +142,10 @@ _WIDTHS = {"double": np.float64, "int64": np.int64, "int32": np.int32}
 
 def to_numpy(column: pa.Array) -> npt.NDArray[np.generic]:
     """A read-only view of a float64, int64, int32 or bool column; null values are arbitrary."""
-    n, start = len(column), column.offset
-    if not n:
-        return np.empty(0, _WIDTHS.get(str(column.type), bool))
+    values, start, end = column.buffers()[1] or b"", column.offset, column.offset + len(column)
     if str(column.type) == "bool":
-        return _bits(column.buffers()[1], start, n)
-    kind = _WIDTHS[str(column.type)]
-    return np.frombuffer(column.buffers()[1], kind, start + n)[start:]
+        return _bits(values, start, len(column))
+    return np.frombuffer(values, _WIDTHS[str(column.type)], end)[start:]
 
 
 def valid(column: pa.Array) -> Mask:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -239,17 +239,10 @@ class Codebook:
         self._unspelled: list[Int64s | range] = []  # integers, or codes of texts
         self._length = len(self._names)
         self._codes: dict[str, int] = {}
+        self._integers, self._texts = IntegerCodes(), TextCodes()
         self._integers_known = 0  # how many names the table of integers has
         if len(set(self._names)) < self._length:
             raise BadInput("a codebook's names must be distinct; drop the repeated ones")
-
-    @cached_property
-    def _integers(self) -> IntegerCodes:
-        return IntegerCodes()
-
-    @cached_property
-    def _texts(self) -> TextCodes:
-        return TextCodes()
 
     def __len__(self) -> int:
         return self._length
@@ -427,8 +420,4 @@ def cells_of(values: npt.NDArray[np.generic]) -> list[object]:
 
 
 def _is_integer(name: str) -> bool:
-    digits = name.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
-        return False
-    value = int(name)
-    return str(value) == name and -(2**63) <= value < 2**63
+    return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", name) is not None and -(2**63) <= int(name) < 2**63

@@ -189,10 +189,7 @@ class OutputFiles(AbstractContextManager["OutputFiles"]):
         """Open an output; raises if it is an input or cannot be written."""
         check_output(path, self.inputs)
         place = os.path.realpath(path)
-        with contextlib.suppress(OSError), os.scandir(os.path.dirname(place)) as entries:
-            for entry in entries:  # temporary files of killed runs: old enough and not locked
-                if entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX):
-                    _remove_abandoned(entry)
+        _remove_abandoned(os.path.dirname(place))
         temporary = sibling_path(place, f"-{secrets.token_hex(6)}{_SUFFIX}")
         old = os.stat(place) if os.path.exists(place) else None
         with defer_signals(), writing(path):
@@ -215,15 +212,15 @@ class OutputFiles(AbstractContextManager["OutputFiles"]):
                 draft.file.flush()
                 os.fsync(draft.file.fileno())
 
-    def marks(self) -> list[tuple[str, str]]:
-        """Path and SHA-256 of every file except ``last`` ones; nothing may be written to them now."""
+    def checksums(self) -> list[tuple[str, str]]:
+        """Path and SHA-256 of every file except ``last`` ones; from now on they must not change."""
         self.seal()
-        marks = []
+        checksums = []
         for draft in self._drafts:
             if not draft.last:
-                with writing(draft.path), open(draft.temporary, "rb") as whole:
-                    marks.append((draft.path, hashlib.file_digest(whole, "sha256").hexdigest()))
-        return marks
+                with writing(draft.path), open(draft.temporary, "rb") as file:
+                    checksums.append((draft.path, hashlib.file_digest(file, "sha256").hexdigest()))
+        return checksums
 
     def publish(self) -> None:
         self.seal()
@@ -238,11 +235,11 @@ class OutputFiles(AbstractContextManager["OutputFiles"]):
                     published_paths.append(draft.path)
                     draft.file.close()
                 with contextlib.suppress(OSError):  # the folder's entry must survive a crash too
-                    descriptor = os.open(os.path.dirname(draft.place), os.O_RDONLY)
+                    folder = os.open(os.path.dirname(draft.place), os.O_RDONLY)
                     try:
-                        os.fsync(descriptor)
+                        os.fsync(folder)
                     finally:
-                        os.close(descriptor)
+                        os.close(folder)
                 del self._drafts[0]
                 self.halfway = bool(self._drafts)
 
@@ -272,12 +269,16 @@ def lock(descriptor: int) -> bool | None:
     return True
 
 
-def _remove_abandoned(entry: os.DirEntry[str]) -> None:
-    """Remove a temporary file that is old enough and not locked."""
-    with contextlib.suppress(OSError):
-        status = entry.stat(follow_symlinks=False)
-        is_old = time.time() - status.st_mtime >= _YOUNG
-        if is_old and stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
-            with open(entry.path, "rb") as abandoned:
-                if lock(abandoned.fileno()):
-                    os.unlink(entry.path)
+def _remove_abandoned(folder: str) -> None:
+    """Remove temporary files of killed runs: old enough and not locked."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not (entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX)):
+                continue
+            with contextlib.suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                is_old = time.time() - status.st_mtime >= _YOUNG
+                if is_old and stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
+                    with open(entry.path, "rb") as abandoned:
+                        if lock(abandoned.fileno()):
+                            os.unlink(entry.path)

@@ -96,16 +96,16 @@ def header(head: bytes, where: str, separator: str, piped: bool) -> list[str]:
     if len(first) >= HEAD - 2:
         raise BadInput(f"{where}: the first line is longer than {HEAD >> 20} MB; is it CSV?")
     try:
-        binary = "\0" in first.decode("utf-8")
+        text = first.decode("utf-8")
     except UnicodeDecodeError:
-        binary = True
-    if binary:
+        text = "\0"
+    if "\0" in text:
         raise BadInput(f"{where} is neither CSV in UTF-8 nor Parquet; save it as one of them")
     if not head.strip(b"\xef\xbb\xbf\r\n \t"):
         raise BadInput(f"{where} is empty, without even a header line; write the column names into the first line")
-    text = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
+    lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
     try:
-        return next(row for row in csv.reader(text, delimiter=separator) if row)
+        return next(row for row in csv.reader(lines, delimiter=separator) if row)
     except csv.Error:
         raise BadInput(f"{where} has no readable header line; is it CSV?") from None
 

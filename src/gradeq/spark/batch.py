@@ -86,7 +86,7 @@ class Adjusted:
         return replace(self, whole=whole)
 
     def unpersist(self) -> None:
-        """Release what ``persist`` kept."""
+        """Free the memory and disk that ``persist`` uses."""
         self.whole.unpersist()
 
     def write(self, folder: str | PathLike[str]) -> Adjusted:
@@ -176,7 +176,7 @@ def bucket_table(frame: DataFrame, state: DataFrame | None, job: Job, count: int
     schema = T.StructType([T.StructField(field.name, field.dataType) for field in frame.schema.fields])
     for name in job.added:
         schema.add(name, "double")
-    schema.add(BUCKET, "int").add(STATE, "string")
+    schema.add(BUCKET, "integer").add(STATE, "string")
 
     def each(group: tuple[pa.Scalar, ...], rows: pa.Table, states: pa.Table) -> pa.Table:
         return adjust_bucket(job, int(group[0].as_py()), rows, states)

@@ -215,10 +215,9 @@ class Bucket:
         return self.layer.to_json(), "".join(serialization.dump("book", {}, state))
 
     def restore(self, text: str) -> None:
-        """Load a saved ticket book."""
         kind, _, state = serialization.load(text)
         if kind != "book":
-            raise StateError(f"the state is of a {kind} layer; a ticket book is needed: give the state of a stream")
+            raise StateError(f"the state is of a {kind} layer, a ticket book is needed; give the state of a stream")
         try:
             self.opened = {id: OpenTicket(*ticket) for id, *ticket in state["opened"]}
             self.closed = {id: ClosedTicket(*ticket) for id, *ticket in state["closed"]}

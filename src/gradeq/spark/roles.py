@@ -125,7 +125,6 @@ class Roles(NamedTuple):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """All columns that a layer reads."""
         single = (self.label, self.key, self.weight, self.label_time, self.id)
         several = (*self.predictions, *self.order, *self.groups, *self.features)
         return (*several, *(name for name in single if name is not None))
@@ -156,7 +155,7 @@ def roles_of(
     order: str | list[str],
     **single: str | None,
 ) -> Roles:
-    """The columns by role; groups and features have the names that the layer gave them."""
+    """The columns by role; group and feature columns have the layer's names for them."""
     names = keyed.internals.names
     groups = tuple(name for name in names.groups if keyed.bins is None or name != BIN)
     predictions, ordered_by = column_names(prediction, "prediction"), column_names(order, "order")

@@ -36,7 +36,7 @@ class BucketTask(NamedTuple):
     pattern: str
     roles: Roles
     added: list[str]
-    certificates: tuple[str, ...]  # the columns of a certificate; none: none are asked for
+    certificates: tuple[str, ...]  # the columns of a certificate; empty: no certificates
     remember: int
     clock: str  # "events", "micro-batches", or "" where nothing expires
 
@@ -49,17 +49,11 @@ def event_of(row: Row, roles: Roles, time: float | None) -> BucketEvent:
     if any(row[name] is not None for name in roles.predictions):
         levels = tuple(map(number, roles.predictions))
         prediction = levels[0] if len(levels) == 1 else levels
-    return BucketEvent(
-        place=tuple(row[f"{PLACE}{k}"] for k in range(len(roles.order))),
-        key=row[roles.key],
-        id=row[roles.id],
-        prediction=prediction,
-        label=row[roles.label],
-        groups={name: row[name] for name in roles.groups} or None,
-        features={name: row[name] for name in roles.features} or None,
-        weight=None if roles.weight is None else number(roles.weight),
-        time=row[TIME] if time is None else time,
-    )
+    place = tuple(row[f"{PLACE}{k}"] for k in range(len(roles.order)))
+    groups, features = ({name: row[name] for name in names} or None for names in (roles.groups, roles.features))
+    weight, now = None if roles.weight is None else number(roles.weight), row[TIME] if time is None else time
+    label = row[roles.label]
+    return BucketEvent(place, row[roles.key], row[roles.id], prediction, label, groups, features, weight, now)
 
 
 def stored_bucket(task: BucketTask, known: tuple[str, str] | None) -> Bucket:
@@ -187,14 +181,14 @@ def follow(
 ) -> Followed:
     """A stream of events through one layer per key: an outcome per event, and certificates.
 
-    A row with a prediction is served; a row with a label is joined to the prediction of its ``id`` and learned from;
-    a row with both is served first. Events of a micro-batch are taken in the order of ``order``, ties as predictions
-    before labels, then by id; labels need the key of their prediction. Outcomes: served, applied, duplicate,
-    conflict, unknown, expired, rejected (with a reason); none of them ends the stream.
+    A row with a prediction is served. A row with a label is joined to the prediction with its ``id``, and the layer
+    learns from it; both need the same key. A row with both is served first. A micro-batch is sorted by ``order``,
+    then predictions before labels, then by id. Outcomes: served, applied, duplicate, conflict, unknown, expired,
+    rejected (with a reason); none of them ends the stream.
 
-    If the layer has a ``ttl``, tickets expire: by the times in column ``time``, or without one by the clock of the
-    micro-batches, with a timer. ``state``: of an earlier table run, or of a stream (``states_in``). ``remember``: how
-    many closed ids each bucket keeps to recognize duplicates.
+    If the layer has a ``ttl``, tickets expire by the times in column ``time``, or without one by the clock of the
+    micro-batches. ``state`` comes from an earlier table run or from a stream (``states_in``). ``remember`` is the
+    number of closed ids that each bucket keeps to recognize duplicates.
     """
     single = {"weight": weight, "id": id, "time": time}
     keyed, roles, added = keyed_columns(frame, layer, prediction, label, key, order, **single)
