@@ -191,8 +191,8 @@ class OutputFiles(AbstractContextManager["OutputFiles"]):
         place = os.path.realpath(path)
         _remove_abandoned(os.path.dirname(place))
         temporary = sibling_path(place, f"-{secrets.token_hex(6)}{_SUFFIX}")
-        old = os.stat(place) if os.path.exists(place) else None
         with defer_signals(), writing(path):
+            old = os.stat(place) if os.path.exists(place) else None
             descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666 if old is None else 0o600)
             self._drafts.append(_Draft(os.fspath(path), last, place, temporary, os.fdopen(descriptor, "wb")))
         lock(descriptor)

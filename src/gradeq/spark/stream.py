@@ -65,10 +65,9 @@ def stored_bucket(task: BucketTask, known: tuple[str, str] | None) -> Bucket:
 
 def batch_time(task: BucketTask, timers: TimerValues) -> float | None:
     """The time of a micro-batch; None if events have their own."""
-    if task.clock == "events":
-        return None
-    in_batches = task.clock == "micro-batches"
-    return float(timers.getCurrentProcessingTimeInMs() * NANOSECONDS) if in_batches else 0.0
+    if task.clock == "micro-batches":
+        return float(timers.getCurrentProcessingTimeInMs() * NANOSECONDS)
+    return None if task.clock == "events" else 0.0
 
 
 def processor(task: BucketTask) -> StatefulProcessor:

@@ -71,6 +71,8 @@ def check_states(states: DataFrame, pattern: str, stream: bool = False) -> int:
 
     States of a ``stream`` may have ticket books, which a table run cannot continue.
     """
+    from pyspark.sql import functions as F
+
     check_frame(states, "state")
     columns = [f"{field.name} {field.dataType.simpleString()}" for field in states.schema.fields]
     if not set(SCHEMA.split(", ")) <= set(columns):
@@ -81,19 +83,12 @@ def check_states(states: DataFrame, pattern: str, stream: bool = False) -> int:
             "without them"
         )
 
-    def problems(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        layer = from_json(pattern)
-        for batch in batches:
-            texts = batch["state"].to_pylist()
-            books = batch[BOOK].to_pylist() if BOOK in batch.schema.names else [None] * len(texts)
-            found = [state_problem(layer, *saved, stream) for saved in zip(texts, books, strict=True)]
-            cells = [batch["bucket"], batch["buckets"], pa.array(found, pa.string())]
-            yield pa.record_batch(cells, ["bucket", "buckets", "problem"])
-
+    problem = F.udf(lambda text, book: state_problem(from_json(pattern), text, book, stream), "string")
+    book = F.col(BOOK) if BOOK in states.columns else F.lit(None).cast("string")
     with refusals():
-        rows = states.mapInArrow(problems, "bucket int, buckets int, problem string").collect()
+        rows = states.select("bucket", "buckets", problem("state", book).alias("problem")).collect()
     if not rows:
-        raise BadInput("the state has no rows; leave it out to begin afresh")
+        raise BadInput("the state has no rows; leave it out to start fresh")
     for row in rows:
         if row.problem is not None:
             raise StateError(f"bucket {row.bucket}: {row.problem}")
