@@ -217,9 +217,7 @@ class Bucket:
     def restore(self, text: str) -> None:
         kind, _, state = serialization.load(text)
         if kind != "book":
-            raise StateError(
-                f"a ticket book is needed, not the state of a {kind} layer; give the state of a stream"
-            )
+            raise StateError(f"a ticket book is needed, not the state of a {kind} layer; give the state of a stream")
         try:
             self.opened = {id: OpenTicket(*ticket) for id, *ticket in state["opened"]}
             self.closed = {id: ClosedTicket(*ticket) for id, *ticket in state["closed"]}
