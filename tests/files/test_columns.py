@@ -259,24 +259,6 @@ def test_tables_of_integers_texts_and_single_names_are_one_book() -> None:
     assert book.names == ["a", "\ud800", "7", "8", "b", "9", "(missing)", "10", "c", "d"]
 
 
-def test_a_name_is_the_same_alone_and_spelled_out_with_all_others(monkeypatch) -> None:
-    monkeypatch.setattr(codebook, "SAMPLE", 0)
-    monkeypatch.setattr(codebook, "kernel", lambda *_: code_texts)
-    integers = [pa.array(np.arange(20) * 7 - 9 * part) for part in range(3)]
-    texts = [pa.array([f"ü{k}" for k in range(15 * part, 15 * part + 20)]) for part in range(3)]
-    for columns in (integers, texts, [*integers, *texts]):
-        book, spelled = Codebook(["kept"]), Codebook(["kept"])
-        for column in columns:
-            book.codes(column)
-            spelled.codes(column)
-        names = codebook.CodebookNames(book)
-        assert [names[k] for k in range(-len(book), len(book))] == 2 * spelled.names
-        book.code("new")
-        assert list(names) == names[:] == spelled.names
-        with pytest.raises(IndexError):
-            names[len(spelled)]
-
-
 def test_a_nested_column_names_no_group() -> None:
     with pytest.raises(BadInput, match="cannot name groups"):
         Codebook().codes(pa.array([[1], [2]]))

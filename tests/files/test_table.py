@@ -195,9 +195,9 @@ BAD_FILES = [
     ("quote.csv", b'a,b\n1,2\n3,"4\n5,6\n', "ends inside a quoted cell"),
     ("long.csv", b"a,b\n" + b"x" * (9 << 20) + b",1\n", "longer than 4 MB"),
     ("sheet.xlsx", b"PK\3\4", "by its name"),
-    ("text.parquet", b"a,b\n1,2\n", "no whole Parquet file"),
-    ("zero.parquet", b"", "no whole Parquet file"),
-    ("cut.parquet", whole_parquet()[:-100], "no whole Parquet file"),
+    ("text.parquet", b"a,b\n1,2\n", "not a complete Parquet file"),
+    ("zero.parquet", b"", "not a complete Parquet file"),
+    ("cut.parquet", whole_parquet()[:-100], "not a complete Parquet file"),
 ]
 
 

@@ -196,7 +196,7 @@ def test_an_output_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> 
     refused(source, "is an input too")
     refused(tmp_path / "x" / ".." / "in.csv", "is an input too")
     refused(tmp_path / "soft.csv", "is an input too")
-    refused(tmp_path / "hard.csv", "is the input")
+    refused(tmp_path / "hard.csv", "is an input too")
     refused(tmp_path / "folder.csv", "is a folder")
     refused(tmp_path / "none" / "out.csv", "there is no folder")
     refused(tmp_path / "out.xlsx", "must end in")

@@ -126,7 +126,7 @@ WRONG: list[tuple[str, Callable[[Any], Any], dict[str, Any], str]] = [
     ("no column", lambda f: f, {"id": "number"}, "column 'number' is missing"),
     ("real ids", lambda f: f, {"id": "at"}, "column 'at' holds double, not text or a whole number"),
     ("no time", lambda f: f, {"time": "when"}, "column 'when' is missing"),
-    ("text time", lambda f: f, {"time": "shop"}, "column 'shop' holds string, not a number or a date"),
+    ("text time", lambda f: f, {"time": "shop"}, "column 'shop' holds string, not a number or a time"),
     ("remember", lambda f: f, {"remember": -1}, "remember=-1"),
     ("levels", lambda f: f, {"prediction": ["forecast", "sold"]}, "2 prediction columns for 1"),
 ]

@@ -11,7 +11,6 @@ import numpy as np
 from gradeq.cli.outcome import WEIGHT, GroupSums, RunOutcome, weigh, weighted_means
 from gradeq.cli.task import ParsedRows, RunTask
 from gradeq.files.cells import Floats, Ints
-from gradeq.files.codebook import CodebookNames
 from gradeq.layers.key_table import key_table
 from gradeq.report.components import clean
 from gradeq.report.numerals import points, short
@@ -69,7 +68,7 @@ class SeriesSums:
         return found
 
     def ranked(self, layer: Layer) -> RankedSeries:
-        table = key_table(layer, CodebookNames(layer.internals.names.book) if self.alone else None)
+        table = key_table(layer)
         widths = self.means("width_after", len(table.rows)) if self.task.several and self.alone else None
         return rank_series(table, widths=widths, decimals=10)
 

@@ -426,7 +426,7 @@ class RecordedRun(NamedTuple):
 
 def publish_run(files: OutputFiles, place: BinaryIO, history: RunHistory, lock: StateLock, run: RecordedRun) -> None:
     """Publish outputs and state; the lock file records outputs until the state is in place."""
-    outputs = files.marks()
+    outputs = files.checksums()
     history.record(run.content, run.rows, outputs)
     with writing(run.state):
         place.writelines(piece.encode() for piece in layer_json(history.layer))

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
 
-# What other programs write for a missing value, beside the words that always mean it.
+# Label cells without a value: these words in any case, with or without blanks around them.
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
+# What other programs write for a missing value; used only to suggest --missing.
 MARKERS = frozenset({"#n/a", "#na", "-", "--", "\\n", "<na>", "nat", ".", "?", "missing", "unknown"})
 _COMMA = re.compile(r"[+-]?[\d.]*,\d+([eE][+-]?\d+)?")
 
@@ -67,9 +70,6 @@ def without_missing(column: pa.Array, form: Format) -> pa.Array:
     return pc.if_else(mask, pa.scalar(None, column.type), column)
 
 
-# A label cell that says "not known": these words in any case, with or without blanks around.
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
-
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
 
 
@@ -88,9 +88,9 @@ def is_utf8(name: str) -> bool:
 
 
 def guard_formula(text: str) -> str:
-    """Text of our own making that a spreadsheet will show and never run as a formula.
+    """Text that a spreadsheet shows and never runs as a formula.
 
-    Only for names that we write into tables of ours; cells of the input are copied as they are.
+    Only for names in tables that gradeq creates; cells of the input are copied unchanged.
 
     >>> guard_formula("=1+1"), guard_formula("Brazil")
     ("'=1+1", 'Brazil')
@@ -99,7 +99,7 @@ def guard_formula(text: str) -> str:
 
 
 def row_name(row: int, file: str = "") -> str:
-    """How an error names a data row (from 1, the header not counted), with its file among several.
+    """How an error names a data row (from 1, header not counted), with the file if there are several.
 
     >>> row_name(17), row_name(17, "b.csv")
     ('row 17', 'b.csv row 17')
@@ -117,15 +117,18 @@ def show_cell(cell: object, width: int = 40) -> str:
     return text if len(text) <= width else text[:width] + "..."
 
 
+_SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'"}
+
+
 def no_such_column(name: str, names: Iterable[str], where: str) -> BadInput:
     """An error that suggests the nearest name."""
     known = list(names)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if not near:
         near = [other for other in known if other.strip().casefold() == name.strip().casefold()][-1:]
-    separators = [words for sign, words in ((";", "';'"), ("\t", "tab"), ("|", "'|'")) if sign in "".join(known[:1])]
-    if len(known) == 1 and separators:
-        remedy = f"its only column is {show_cell(known[0])}: give --separator {separators[0]}"
+    separator = next((words for sign, words in _SEPARATORS.items() if sign in known[0]), None) if known else None
+    if len(known) == 1 and separator:
+        remedy = f"its only column is {show_cell(known[0])}: give --separator {separator}"
     elif near:
         remedy = f"did you mean {near[0]!r}?"
     else:
@@ -139,13 +142,10 @@ _WIDTHS = {"double": np.float64, "int64": np.int64, "int32": np.int32}
 
 def to_numpy(column: pa.Array) -> npt.NDArray[np.generic]:
     """A read-only view of a float64, int64, int32 or bool column; null values are arbitrary."""
-    n, start = len(column), column.offset
-    if not n:
-        return np.empty(0, _WIDTHS.get(str(column.type), bool))
+    values, start, end = column.buffers()[1] or b"", column.offset, column.offset + len(column)
     if str(column.type) == "bool":
-        return _bits(column.buffers()[1], start, n)
-    kind = _WIDTHS[str(column.type)]
-    return np.frombuffer(column.buffers()[1], kind, start + n)[start:]
+        return _bits(values, start, len(column))
+    return np.frombuffer(values, _WIDTHS[str(column.type)], end)[start:]
 
 
 def valid(column: pa.Array) -> Mask:
@@ -186,42 +186,15 @@ def texts(cells: Sequence[str], errors: str = "strict") -> pa.Array:
     return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
 
 
-def joined_texts(cells: Sequence[object]) -> pa.Array | None:
-    """A text column in which each cell is followed by one more byte; None unless all cells are text or None.
-
-    Made from one joined text, which is twice as fast as cell by cell.
-    """
+def text_bytes(column: pa.Array) -> tuple[Ints, Ints, Bytes]:
+    """Start and end of each text, and all bytes."""
     import pyarrow as pa
 
-    try:
-        try:
-            text = "\0".join(cast(Sequence[str], cells))
-        except TypeError:
-            text = "\0".join([cast(str, "" if cell is None else cell) for cell in cells])
-        data = f"{text}\0".encode()
-    except (TypeError, UnicodeEncodeError):
-        return None
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
-    if len(ends) != len(cells):  # a cell holds the byte that separates them
-        return None
-    starts = np.concatenate([[0], ends + 1])
-    buffers = [None, pa.py_buffer(starts), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_string(), len(cells), buffers)
-
-
-def text_bytes(column: pa.Array, gap: int) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
-    """Start and end of each text (``gap`` bytes before the next), and all bytes."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_string_view(column.type):
-        column = pc.cast(column, pa.large_string())
     _, bounds, data = column.buffers()
     kind = np.int32 if pa.types.is_string(column.type) else np.int64
     last = column.offset + len(column) + 1
     at = np.frombuffer(bounds, kind, last)[column.offset :].astype(np.int64, copy=False)
-    text = np.frombuffer(data or b"", np.uint8)
-    return at[:-1], at[1:] - gap, text
+    return at[:-1], at[1:], np.frombuffer(data or b"", np.uint8)
 
 
 def with_nulls(column: pa.Array, absent: Mask) -> pa.Array:
@@ -284,7 +257,7 @@ def numeric(
 
 
 def _from_text(column: pa.Array, name: str, first_row: int, file: str, missing: bool, decimal: str) -> Floats:
-    """Text cells as numbers, in three ways, from the quickest on: most columns hold numbers alone."""
+    """Text cells as numbers, in three ways, the quickest first: most columns contain numbers alone."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

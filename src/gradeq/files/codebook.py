@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+import re
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeVar, cast, overload
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gradeq.errors import BadInput
-from gradeq.files.cells import Mask, integers, is_text, joined_texts, text_bytes, texts, valid
-from gradeq.inputs.arguments import MISSING_NAME, name_of, text_name
+from gradeq.files.cells import integers, is_text, plain, text_bytes, texts, valid
+from gradeq.inputs.arguments import MISSING_NAME, name_of
 from gradeq.kernels.choice import clock, kernel, note
 from gradeq.kernels.texts import HEAD, code_texts
 from gradeq.ledger.batch import first_rows
@@ -90,19 +90,19 @@ class IntegerCodes:
         low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
         codes: Codes
         if low >= 0 and high < SMALL:
-            self._make_room(high)
+            self._grow_small(high)
             codes = self._small.take(keys, mode="clip")  # quickest
         elif low >= SMALL or high < 0:
             codes = self._probe(keys)
         else:
             codes = np.empty(len(keys), np.int64)
             small = (keys >= 0) & (keys < SMALL)
-            self._make_room(int(keys[small].max(initial=0)))
+            self._grow_small(int(keys[small].max(initial=0)))
             codes[small] = self._small[keys[small]]
             codes[~small] = self._probe(keys[~small])
         return codes, np.flatnonzero(codes < 0) if codes.min(initial=0) < 0 else keys[:0]
 
-    def _make_room(self, key: int) -> None:
+    def _grow_small(self, key: int) -> None:
         if key >= len(self._small):
             grown = np.full(1 << key.bit_length(), -1, np.int32)
             grown[: len(self._small)] = self._small
@@ -113,20 +113,19 @@ class IntegerCodes:
         slots = self._home(keys)
         codes = self._slot_code[slots]
         # Positions whose slot is taken by another key.
-        on = np.flatnonzero((self._slot_key[slots] != keys) & (codes >= 0))
-        slots = slots[on]
-        while len(on):
+        searching = np.flatnonzero((self._slot_key[slots] != keys) & (codes >= 0))
+        slots = slots[searching]
+        while len(searching):
             slots = (slots + 1) & mask
-            found = self._slot_code[slots]
-            codes[on] = found
-            further = (self._slot_key[slots] != keys[on]) & (found >= 0)
-            on, slots = on[further], slots[further]
+            codes[searching] = in_slot = self._slot_code[slots]
+            taken = (self._slot_key[slots] != keys[searching]) & (in_slot >= 0)
+            searching, slots = searching[taken], slots[taken]
         return codes
 
     def insert(self, keys: Int64s, codes: Int64s) -> None:
         small = (keys >= 0) & (keys < SMALL)
         if small.any():
-            self._make_room(int(keys[small].max()))
+            self._grow_small(int(keys[small].max()))
             self._small[keys[small]] = codes[small]
             keys, codes = keys[~small], codes[~small]
         self.count += len(keys)
@@ -148,8 +147,8 @@ class IntegerCodes:
 
 Bytes = npt.NDArray[np.uint8]
 
-_BEGINS = np.isin(np.arange(256), list(b"-0123456789tTfF"))  # what may be spelled otherwise
-_TOGETHER = 64  # texts; what they are compared with fits into the cache
+_FIRST_BYTES = np.isin(np.arange(256), list(b"-0123456789tTfF"))  # of texts that may have another name
+_LOOKED_UP_TOGETHER = 64  # texts; what they are compared with fits into the cache
 
 
 class TextCodes:
@@ -162,13 +161,11 @@ class TextCodes:
         self._bounds = np.zeros(1, np.int64)
         self._records = np.zeros(1, np.uint32)
 
-    def __call__(self, starts: Int64s, ends: Int64s, text: Bytes, loop: Callable[..., int] = code_texts) -> Int64s:
+    def __call__(self, starts: Int64s, ends: Int64s, text: Bytes, loop: Callable[..., int]) -> Int64s:
         codes = np.empty(len(starts), np.int64)
-        self._make_room(len(starts), int((ends - starts).sum()))
-        self.count = self._entered = loop(
-            starts, ends, text, codes, *np.empty((2, _TOGETHER), np.int64),
-            self._slots, self._entered, self.count, self._bounds, self._records,
-        )  # fmt: skip
+        self._reserve(len(starts), int((ends - starts).sum()))
+        scratch, table = np.empty((2, _LOOKED_UP_TOGETHER), np.int64), (self._slots, self._entered, self.count)
+        self.count = self._entered = loop(starts, ends, text, codes, *scratch, *table, self._bounds, self._records)
         return codes
 
     def spelled(self, codes: range) -> list[str]:
@@ -178,7 +175,7 @@ class TextCodes:
         bounds = zip((4 * (begins + HEAD)).tolist(), lengths, strict=True)
         return [str(text.data[at : at + n], "utf-8", "surrogatepass") for at, n in bounds]
 
-    def _make_room(self, more: int, size: int) -> None:
+    def _reserve(self, more: int, size: int) -> None:
         self._bounds = _longer(self._bounds, self.count + 1 + more)
         words = (HEAD + 1) * more + size // 4
         self._records = _longer(self._records, int(self._bounds[self.count]) + words)
@@ -188,17 +185,14 @@ class TextCodes:
             self._entered = 0
 
 
-def spelled_otherwise(starts: Int64s, ends: Int64s, text: Bytes) -> bool:
-    """Whether some text may have another name (see ``text_name``), by a few bytes; may be wrongly True."""
+def may_be_renamed(starts: Int64s, ends: Int64s, text: Bytes) -> bool:
+    """Whether the name of some text may differ from it (see ``text_name``), by a few bytes; may be wrongly True."""
     if not len(text):
         return False
-    some = np.flatnonzero(_BEGINS[text[np.minimum(starts, len(text) - 1)]])
-    starts, ends = starts[some], ends[some]
-    long = ends > starts + 1
-    if not long.all():
-        starts, ends = starts[long], ends[long]
-    if not len(starts):
+    some = np.flatnonzero(_FIRST_BYTES[text[np.minimum(starts, len(text) - 1)]] & (ends > starts + 1))
+    if not len(some):
         return False
+    starts, ends = starts[some], ends[some]
     first, last, length = text[starts], text[ends - 1], ends - starts
     word = first > ord("9")
     if ((length < 6) & ((last | 32) == ord("e")) & word).any():  # true, false
@@ -245,17 +239,10 @@ class Codebook:
         self._unspelled: list[Int64s | range] = []  # integers, or codes of texts
         self._length = len(self._names)
         self._codes: dict[str, int] = {}
+        self._integers, self._texts = IntegerCodes(), TextCodes()
         self._integers_known = 0  # how many names the table of integers has
         if len(set(self._names)) < self._length:
             raise BadInput("a codebook's names must be distinct; drop the repeated ones")
-
-    @cached_property
-    def _integers(self) -> IntegerCodes:
-        return IntegerCodes()
-
-    @cached_property
-    def _texts(self) -> TextCodes:
-        return TextCodes()
 
     def __len__(self) -> int:
         return self._length
@@ -263,28 +250,15 @@ class Codebook:
     @property
     def names(self) -> list[str]:
         for new in self._unspelled:
-            known = self._texts.spelled(new) if isinstance(new, range) else map(str, new.tolist())
-            self._names.extend(known)
+            self._names.extend(self._texts.spelled(new) if isinstance(new, range) else map(str, new.tolist()))
         self._unspelled.clear()
         return self._names
 
-    def name(self, code: int) -> str:
-        at = code - len(self._names)
-        if at < 0:
-            return self._names[code]
-        for new in self._unspelled:
-            if at < len(new):
-                own = int(new[at])
-                known = isinstance(new, range)
-                return self._texts.spelled(range(own, own + 1))[0] if known else str(own)
-            at -= len(new)
-        raise IndexError(code)
-
     def code(self, name: str) -> int:
-        return int(self._entered([name])[0])
+        return int(self._codes_of_names([name])[0])
 
     def find(self, name: str) -> int | None:
-        self._entered(())  # the table then has all names
+        self._codes_of_names(())  # the table then has all names
         return self._codes.get(name)
 
     def codes(self, column: pa.Array) -> Int64s:
@@ -294,34 +268,43 @@ class Codebook:
 
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
-        if pa.types.is_integer(column.type) and column.type != pa.uint64():
-            present = valid(column) if column.null_count else None
-            return self._around(present, self.of_keys, integers(pc.cast(column, pa.int64())))
         if pa.types.is_dictionary(column.type):
-            names = [*names_of(column.dictionary), MISSING_NAME]
-            rows = integers(pc.cast(column.indices, pa.int64()), len(names) - 1)
-            return self.of_places(rows, names)
-        if pa.types.is_null(column.type):
-            column = pc.cast(column, pa.string())
+            return self._codes_of_dictionary(column)
+        column = plain(column)
+        if pa.types.is_integer(column.type) and column.type != pa.uint64():
+            keys = integers(pc.cast(column, pa.int64()))
+            if not column.null_count:
+                return self.of_keys(keys)
+            present = valid(column)
+            first_null = int(np.argmin(present))
+            codes = np.empty(len(keys), np.int64)
+            codes[:first_null] = self.of_keys(keys[:first_null])
+            codes[~present] = self.code(MISSING_NAME)
+            present[:first_null] = False
+            codes[present] = self.of_keys(keys[present])
+            return codes
         if is_text(column.type):
-            return self._of_texts(column, 0)
+            return self._codes_of_texts(column)
         if pa.types.is_float16(column.type):
             column = pc.cast(column, pa.float32())
-        try:
-            column = column.dictionary_encode(null_encoding="encode")
-        except (pa.ArrowInvalid, NotImplementedError):
-            raise BadInput(f"a column of {column.type} values cannot name groups") from None
-        return self._entered(names_of(column.dictionary))[integers(column.indices)]
+        return self._codes_of_distinct(column)
 
     def of_cells(self, cells: Sequence[object]) -> Int64s:
         """Codes of plain Python values."""
         codes = self.of_texts(cells)
-        return self._entered(map(name_of, cells)) if codes is None else codes
+        return self._codes_of_names(map(name_of, cells)) if codes is None else codes
 
     def of_texts(self, cells: Sequence[object]) -> Int64s | None:
         """Codes of many cells that are all text or None; None if they are not."""
-        column = joined_texts(cells) if len(cells) >= MANY else None
-        return None if column is None else self._of_texts(column, 1)
+        if len(cells) < MANY:
+            return None
+        import pyarrow as pa
+
+        try:
+            column = pa.array(cells, pa.large_string())
+        except (TypeError, ValueError):
+            return None
+        return self._codes_of_texts(column)
 
     def of_array(self, values: npt.NDArray[np.generic]) -> Int64s:
         """Codes of a numpy array; values with the same bytes have one name."""
@@ -332,17 +315,18 @@ class Codebook:
         import pyarrow as pa
 
         data = pa.py_buffer(np.ascontiguousarray(values))
-        found = pa.Array.from_buffers(pa.binary(values.dtype.itemsize), len(values), [None, data]).dictionary_encode()
-        distinct = np.frombuffer(found.dictionary.buffers()[1], values.dtype, len(found.dictionary))
-        return self._entered(map(name_of, cells_of(distinct)))[integers(found.indices)]
+        column = pa.Array.from_buffers(pa.binary(values.dtype.itemsize), len(values), [None, data])
+        encoded = column.dictionary_encode()
+        distinct = np.frombuffer(encoded.dictionary.buffers()[1], values.dtype, len(encoded.dictionary))
+        return self._codes_of_names(map(name_of, cells_of(distinct)))[integers(encoded.indices)]
 
     def of_keys(self, keys: Int64s) -> Int64s:
         """Codes of an array of integers."""
         if self._integers_known < self._length:
             known = enumerate(self.names[self._integers_known :], self._integers_known)
-            found = [(int(name), code) for code, name in known if _is_integer(name)]
-            if found:
-                self._integers.insert(*np.array(found, np.int64).T.copy())
+            pairs = [(int(name), code) for code, name in known if _is_integer(name)]
+            if pairs:
+                self._integers.insert(*np.array(pairs, np.int64).T.copy())
         codes, new = self._integers(keys, self._length)
         if len(new):
             self._unspelled.append(new)
@@ -350,90 +334,62 @@ class Codebook:
         self._integers_known = self._length
         return codes
 
-    def of_places(self, rows: Int64s, names: Sequence[str]) -> Int64s:
-        """Codes of indices into a list of names, in any order, repeated or unused."""
-        present = sorted(first_rows(rows, len(names)), key=itemgetter(1))
-        codes = np.empty(len(names), np.int64)
-        codes[[k for k, _ in present]] = self._entered(names[k] for k, _ in present)
-        result: Int64s = codes[rows]
-        return result
-
-    def _entered(self, names: Iterable[str]) -> Int64s:
-        """Codes of names; new ones are added."""
+    def _codes_of_names(self, names: Iterable[str]) -> Int64s:
         known = self._codes
         if len(known) < self._length:
             known.update(zip(self.names[len(known) :], range(len(known), self._length), strict=True))
         codes = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
         new = len(known) - self._length
-        if new:  # they are the last that the dictionary holds
+        if new:  # they are the last ones of the dictionary
             self.names.extend([*islice(reversed(known), new)][::-1])
             self._length += new
         return codes
 
-    def _of_texts(self, column: pa.Array, gap: int) -> Int64s:
-        """Codes of texts, each followed by ``gap`` bytes that do not belong to it."""
+    def _codes_of_dictionary(self, column: pa.DictionaryArray) -> Int64s:
+        """Codes by first use: a dictionary may be in any order, with repeated or unused values."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        names = [*names_of(column.dictionary), MISSING_NAME]
+        rows = integers(pc.cast(column.indices, pa.int64()), len(names) - 1)
+        used = [k for k, _ in sorted(first_rows(rows, len(names)), key=itemgetter(1))]
+        codes = np.empty(len(names), np.int64)
+        codes[used] = self._codes_of_names(names[k] for k in used)
+        result: Int64s = codes[rows]
+        return result
+
+    def _codes_of_distinct(self, column: pa.Array) -> Int64s:
+        """Codes of values that arrow can tell apart: each distinct one becomes a Python object."""
+        import pyarrow as pa
+
+        try:
+            encoded = column.dictionary_encode(null_encoding="encode")
+        except (pa.ArrowInvalid, NotImplementedError):
+            raise BadInput(f"a column of {column.type} values cannot name groups") from None
+        return self._codes_of_names(names_of(encoded.dictionary))[integers(encoded.indices)]
+
+    def _codes_of_texts(self, column: pa.Array) -> Int64s:
+        import pyarrow.compute as pc
+
         many, begun = len(column) > SAMPLE and 2 * len(column[:SAMPLE].unique()) > SAMPLE, clock()
         # Names that become Python objects take about as long as two rows of a loop.
         loop = kernel(code_texts, (), 2 * len(column)) if many else None
-        if loop is None or spelled_otherwise(*text_bytes(column, gap)):
-            found = column.dictionary_encode(null_encoding="encode")
-            names = [cell and cell[: len(cell) - gap] for cell in found.dictionary.to_pylist()]
-            codes = self._entered(text_name(name or "") for name in names)[integers(found.indices)]
+        if loop is None or may_be_renamed(*text_bytes(column)):
+            codes = self._codes_of_distinct(column)
             if many and loop is None:
                 note(code_texts, (), clock() - begun)
             return codes
         if self._texts.count < self._length:
-            self._texts(*text_bytes(texts(self.names[self._texts.count :], "surrogatepass"), 0), loop)
-        starts, ends, text = text_bytes(column, gap)
-        empty = starts == ends
-        if column.null_count:
-            empty |= ~valid(column)
-
-        def coded(starts: Int64s, ends: Int64s) -> Int64s:
-            known = self._length
-            codes = self._texts(starts, ends, text, loop)
-            self._length = count = self._texts.count
-            if count > known:
-                self._unspelled.append(range(known, count))
-            return codes
-
-        return self._around(~empty if empty.any() else None, coded, starts, ends)
-
-    def _around(self, present: Mask | None, coded: Callable[..., Int64s], *columns: Int64s) -> Int64s:
-        """Codes of rows of which some are null, in order of appearance."""
-        if present is None:
-            return coded(*columns)
-        codes = np.empty(len(present), np.int64)
-        first = int(np.argmin(present))
-        codes[:first] = coded(*(column[:first] for column in columns))
-        codes[~present] = self.code(MISSING_NAME)
-        rest = np.flatnonzero(present[first:]) + first
-        codes[rest] = coded(*(column[rest] for column in columns))
+            self._texts(*text_bytes(texts(self.names[self._texts.count :], "surrogatepass")), loop)
+        starts, ends, text = text_bytes(column)
+        if column.null_count or (starts == ends).any():
+            absent = pc.equal(pc.fill_null(pc.binary_length(column), 0), 0)
+            starts, ends, text = text_bytes(pc.if_else(absent, texts([MISSING_NAME])[0], column))
+        codes = self._texts(starts, ends, text, loop)
+        if self._texts.count > self._length:
+            self._unspelled.append(range(self._length, self._texts.count))
+            self._length = self._texts.count
         return codes
-
-
-class CodebookNames(Sequence[str]):
-    """The names of a book, made when they are looked at."""
-
-    def __init__(self, book: Codebook) -> None:
-        self._book, self._length = book, len(book)
-
-    def __len__(self) -> int:
-        return self._length
-
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[str]: ...
-
-    def __getitem__(self, at: int | slice) -> str | list[str]:
-        if isinstance(at, slice):
-            return self._book.names[: self._length][at]
-        return self._book.name(range(self._length)[at])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self[:])
 
 
 def names_of(values: pa.Array) -> list[str]:
@@ -464,8 +420,4 @@ def cells_of(values: npt.NDArray[np.generic]) -> list[object]:
 
 
 def _is_integer(name: str) -> bool:
-    digits = name.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
-        return False
-    value = int(name)
-    return str(value) == name and -(2**63) <= value < 2**63
+    return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", name) is not None and -(2**63) <= int(name) < 2**63

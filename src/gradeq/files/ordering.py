@@ -26,7 +26,7 @@ _ROWS = 1 << 17
 _MOST_FILES = 200
 
 
-class Ordered(NamedTuple):
+class SortedRows(NamedTuple):
     """Rows in order of time, with their numbers in the input."""
 
     batch: pa.RecordBatch
@@ -34,25 +34,23 @@ class Ordered(NamedTuple):
     rows: Int64s  # numbers in the input, from 0
 
 
-def in_time_order(table: Table, clock: Clock, turns: ClockChanges | None = None) -> bool:
-    """Whether the file is sorted by time; ``turns`` looks for clock changes."""
-    last: np.number | None = None
+def in_time_order(table: Table, clock: Clock, changes: ClockChanges | None = None) -> bool:
+    """Whether the file is sorted by time; ``changes`` collects clock changes."""
+    last: Moments = np.empty(0)
     ordered = True
     for chunk in table.batches([clock.name]):
         times = chunk.read_times(clock).values
-        if turns is not None and clock.description == NAIVE:
-            turns.look(times, chunk.start)
-        if last is not None and times[0] < last:
-            ordered = False
-        ordered = ordered and bool((times[1:] >= times[:-1]).all())
-        last = times[-1]
+        if changes is not None and clock.description == NAIVE:
+            changes.look(times, chunk.start)
+        ordered = ordered and bool((times[:1] >= last).all() and (times[1:] >= times[:-1]).all())
+        last = times[-1:]
     return ordered
 
 
 @contextmanager
 def sorted_by_time(
     table: Table, clock: Clock, columns: Sequence[str], *, memory: int = MEMORY, folder: str | None = None
-) -> Iterator[Iterator[Ordered]]:
+) -> Iterator[Iterator[SortedRows]]:
     """All rows by time, ties in file order; only the ``columns`` asked for are carried along.
 
     Times and row numbers are sorted in memory. Columns that take more than ``memory`` bytes are split by rank into
@@ -75,7 +73,7 @@ def sorted_by_time(
         yield _sorted_on_disk(table, columns, order, moments, min(size // memory + 1, _MOST_FILES), place)
 
 
-def _take(batches: list[pa.RecordBatch], places: Int64s, rows: Int64s, times: Moments) -> Iterator[Ordered]:
+def _take(batches: list[pa.RecordBatch], places: Int64s, rows: Int64s, times: Moments) -> Iterator[SortedRows]:
     """Rows at these places, a part at a time; ``rows`` are their numbers in the input."""
     import pyarrow as pa
 
@@ -87,12 +85,12 @@ def _take(batches: list[pa.RecordBatch], places: Int64s, rows: Int64s, times: Mo
             batch = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
         else:
             batch = table.take(from_numpy(places[start : start + _ROWS])).combine_chunks().to_batches()[0]
-        yield Ordered(batch, times[part], part)
+        yield SortedRows(batch, times[part], part)
 
 
 def _sorted_on_disk(
     table: Table, columns: Sequence[str], order: Int64s, times: Moments, count: int, folder: str
-) -> Iterator[Ordered]:
+) -> Iterator[SortedRows]:
     """Write every row to the file of its rank, in the order of the input, then sort file by file."""
     import pyarrow as pa
 

@@ -14,10 +14,9 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import BinaryIO
 
 from gradeq.errors import BadInput, GradeqError
@@ -31,7 +30,7 @@ def writing(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
 
 @contextmanager
 def system_errors(what: str, remedy: str, *also: type[Exception]) -> Iterator[None]:
-    """Turn errors of the system, of arrow, and ``also`` these, into one line: what, why, and the remedy."""
+    """Turn errors of the system, of arrow and of the types ``also`` into one line: what, why, and the remedy."""
     try:
         yield
     except (GradeqError, BrokenPipeError):  # our own; standard output's
@@ -55,79 +54,71 @@ def reason(error: BaseException) -> str:
     return " ".join(str(text).split())[:200]
 
 
-_LONGEST = 255  # bytes of a name, on every common system
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_LONGEST_NAME = 255  # bytes, on every common system
 
 
 def refuse_address(name: str, done: str, remedy: str) -> None:
-    found = _ADDRESS.match(name)
-    if found is None:
+    address = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", name)
+    if address is None:
         return
-    if found[1].lower() == "file":
+    if address[1].lower() == "file":
         remedy = "give the file system path without file://"
     raise BadInput(f"{name} is an address, and only local files are {done}; {remedy}")
 
 
 def check_output(path: str | os.PathLike[str], inputs: Iterable[str] = ()) -> None:
     """Raise unless the path is a writable file and not an input."""
-    try:
-        name = os.fspath(path)
-    except TypeError:
-        raise BadInput(f"{path!r} is no name of a file; give a path") from None
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
+        raise BadInput(f"{path!r} is not the name of a file; give a path")
+    name = os.fspath(path)
     if not name:
         raise BadInput("the name of an output is empty; name a file")
     refuse_address(name, "written", "write a local file and upload it")
     place = os.path.realpath(name)
     folder = os.path.dirname(place)
     if not os.path.isdir(folder):
-        raise BadInput(f"{name} cannot be written: there is no folder {folder}; make it first")
-    try:
-        there = os.stat(place)
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise BadInput(f"{name} cannot be written: {reason}; choose another place") from None
-    if stat.S_ISDIR(there.st_mode):
+        raise BadInput(f"{name} cannot be written: there is no folder {folder}; create it first")
+    with system_errors(f"{name} cannot be written", "choose another place"):
+        try:
+            old = os.stat(place)
+        except FileNotFoundError:
+            return
+    if stat.S_ISDIR(old.st_mode):
         raise BadInput(f"{name} is a folder; name a file for the output")
-    if not stat.S_ISREG(there.st_mode):
+    if not stat.S_ISREG(old.st_mode):
         raise BadInput(f"{name} is a pipe or a device; name a file for the output")
     if not os.access(place, os.W_OK):
         raise BadInput(f"{name} may not be written; check its permissions")
     for other in inputs:
-        if os.path.exists(other) and os.path.realpath(other) == place:
+        if os.path.exists(other) and os.path.samestat(os.stat(other), old):
             raise BadInput(f"{name} is an input too; write the output to another file")
-        if os.path.exists(other) and os.path.samestat(os.stat(other), there):
-            raise BadInput(f"{name} is the input {other}; write the output to another file")
 
 
 def sibling_path(place: str, ending: str) -> str:
-    """A temporary or lock file beside ``place``, with a name of legal length."""
+    """A temporary or lock file next to ``place``, with a name of legal length."""
     folder, name = os.path.split(place)
     whole = os.fsencode(f".gradeq-{name}{ending}")
-    if len(whole) > _LONGEST:
+    if len(whole) > _LONGEST_NAME:
         short = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
         cut = os.fsencode(name)[:100].decode("utf-8", "ignore")
         whole = os.fsencode(f".gradeq-{cut}-{short}{ending}")
     return os.path.join(folder, os.fsdecode(whole))
 
 
-WAIT = 5.0  # seconds in which whoever writes to a named pipe must have opened it
+WAIT = 5.0  # seconds in which another program must open a named pipe to write to it
 
 
 def open_input(path: str) -> BinaryIO:
-    """Open a file or a named pipe, which waits for a writer: in a thread, with a timeout."""
+    """Open a file or a named pipe; opening a pipe waits for its writer, here with a timeout."""
     if not stat.S_ISFIFO(os.stat(path).st_mode):
         return open(path, "rb")
     opened: list[int] = []
-    waiting = threading.Thread(
-        target=lambda: opened.append(os.open(path, os.O_RDONLY)), daemon=True, name="gradeq-pipe"
-    )
-    waiting.start()
-    waiting.join(WAIT)
+    opening = threading.Thread(target=lambda: opened.append(os.open(path, os.O_RDONLY)), daemon=True)
+    opening.start()
+    opening.join(WAIT)
     if not opened:
-        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # ends the wait of the thread
-        waiting.join()
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # a writer: the thread stops waiting
+        opening.join()
         os.close(opened[0])
         raise BadInput(f"{path} is a pipe that no program writes to; start the writer first, or give a file")
     return os.fdopen(opened[0], "rb")
@@ -138,37 +129,35 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Handle termination signals after the block, which must not be interrupted."""
-    came: list[int] = []
-    before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
-
-    try:
-        for number in ENDING:
-            if signal.getsignal(number) not in (signal.SIG_IGN, None):
-                before[number] = signal.signal(number, lambda number, frame: came.append(number))
-    except ValueError:  # only the main thread can say so, and only it is interrupted
+    """Handle termination signals only after the block, which must not be interrupted."""
+    if threading.current_thread() is not threading.main_thread():  # only that one is interrupted
         yield
         return
+    received: list[int] = []
+    before = {}
+    for number in ENDING:
+        if signal.getsignal(number) not in (signal.SIG_IGN, None):
+            before[number] = signal.signal(number, lambda number, frame: received.append(number))
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if came:
-            signal.raise_signal(came[0])
+        if received:
+            signal.raise_signal(received[0])
 
 
 _PREFIX = ".gradeq-"
 _SUFFIX = ".tmp"
 # A temporary file younger than this may be one that its writer has not locked yet.
 _YOUNG = 60.0
-# The files that this process has put in their places, the last ones of many: what is true after an interruption.
+# The files that this process published last: reported after an interruption.
 published_paths: deque[str] = deque(maxlen=100)
 
 
 @dataclass
 class _Draft:
-    """A temporary file beside its destination."""
+    """A temporary file next to its destination."""
 
     path: str
     last: bool
@@ -186,7 +175,7 @@ class OutputFiles(AbstractContextManager["OutputFiles"]):
     """
 
     inputs: list[str] = field(default_factory=list)
-    halfway: bool = False  # some files are in their places, and others are not
+    halfway: bool = False  # some files are published, others are not
     _drafts: list[_Draft] = field(default_factory=list)
 
     def __exit__(self, *error: object) -> None:
@@ -200,16 +189,10 @@ class OutputFiles(AbstractContextManager["OutputFiles"]):
         """Open an output; raises if it is an input or cannot be written."""
         check_output(path, self.inputs)
         place = os.path.realpath(path)
-        with contextlib.suppress(OSError), os.scandir(os.path.dirname(place)) as entries:
-            for entry in entries:  # temporary files of killed runs: old enough and not locked
-                if entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX):
-                    _remove_abandoned(entry)
+        _remove_abandoned(os.path.dirname(place))
         temporary = sibling_path(place, f"-{secrets.token_hex(6)}{_SUFFIX}")
-        try:
-            old = os.stat(place)
-        except OSError:
-            old = None
         with defer_signals(), writing(path):
+            old = os.stat(place) if os.path.exists(place) else None
             descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666 if old is None else 0o600)
             self._drafts.append(_Draft(os.fspath(path), last, place, temporary, os.fdopen(descriptor, "wb")))
         lock(descriptor)
@@ -229,15 +212,15 @@ class OutputFiles(AbstractContextManager["OutputFiles"]):
                 draft.file.flush()
                 os.fsync(draft.file.fileno())
 
-    def marks(self) -> list[tuple[str, str]]:
-        """Path and SHA-256 of every file except ``last`` ones; nothing may be written to them now."""
+    def checksums(self) -> list[tuple[str, str]]:
+        """Path and SHA-256 of every file except ``last`` ones; from now on they must not change."""
         self.seal()
-        marks = []
+        checksums = []
         for draft in self._drafts:
             if not draft.last:
-                with writing(draft.path), open(draft.temporary, "rb") as whole:
-                    marks.append((draft.path, hashlib.file_digest(whole, "sha256").hexdigest()))
-        return marks
+                with writing(draft.path), open(draft.temporary, "rb") as file:
+                    checksums.append((draft.path, hashlib.file_digest(file, "sha256").hexdigest()))
+        return checksums
 
     def publish(self) -> None:
         self.seal()
@@ -252,11 +235,11 @@ class OutputFiles(AbstractContextManager["OutputFiles"]):
                     published_paths.append(draft.path)
                     draft.file.close()
                 with contextlib.suppress(OSError):  # the folder's entry must survive a crash too
-                    descriptor = os.open(os.path.dirname(draft.place), os.O_RDONLY)
+                    folder = os.open(os.path.dirname(draft.place), os.O_RDONLY)
                     try:
-                        os.fsync(descriptor)
+                        os.fsync(folder)
                     finally:
-                        os.close(descriptor)
+                        os.close(folder)
                 del self._drafts[0]
                 self.halfway = bool(self._drafts)
 
@@ -269,17 +252,15 @@ def atomic(path: str | os.PathLike[str], inputs: Iterable[str] = ()) -> Iterator
 
 
 def write_text(path: str | os.PathLike[str], pieces: Iterable[str], inputs: Iterable[str] = ()) -> None:
-    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
-        raise BadInput(f"{path!r} is not the name of a file; give a path")
     with atomic(path, inputs) as file, writing(path):
         file.writelines(piece.encode("utf-8") for piece in pieces)
 
 
 def lock(descriptor: int) -> bool | None:
-    """Lock an open file until it is closed; False if another process has it, None without flock."""
+    """Lock an open file until it is closed; False if another process has it, None if the system lacks flock."""
     try:
         import fcntl
-    except ImportError:  # no such locks on this system: nothing is ever swept
+    except ImportError:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -288,13 +269,16 @@ def lock(descriptor: int) -> bool | None:
     return True
 
 
-def _remove_abandoned(entry: os.DirEntry[str]) -> None:
-    """Remove a temporary file that is old enough and not locked."""
-    with contextlib.suppress(OSError):
-        found = entry.stat(follow_symlinks=False)
-        young = time.time() - found.st_mtime < _YOUNG
-        if young or not stat.S_ISREG(found.st_mode):  # opening a pipe would wait without end
-            return
-        with open(entry.path, "rb") as left:
-            if lock(left.fileno()):
-                os.unlink(entry.path)
+def _remove_abandoned(folder: str) -> None:
+    """Remove temporary files of killed runs: old enough and not locked."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not (entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX)):
+                continue
+            with contextlib.suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                is_old = time.time() - status.st_mtime >= _YOUNG
+                if is_old and stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
+                    with open(entry.path, "rb") as abandoned:
+                        if lock(abandoned.fileno()):
+                            os.unlink(entry.path)

@@ -50,21 +50,15 @@ HEAD = 2 << 20
 
 _CELLS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _ENCODING = re.compile(r"column #(\d+): Row #(\d+): .*invalid UTF8")
-# What is not CSV by its first bytes, what to do about such a file, and about such a pipe.
-_OTHERS = {
-    ((b"\xff\xfe", b"\xfe\xff"), "in UTF-16", "save it as CSV in UTF-8"): (
-        "pipe it through iconv -f UTF-16 -t UTF-8"
-    ),
-    ((b"PAR1",), "a Parquet file by its content", "name it .parquet"): (
-        "Parquet cannot be read from a pipe: give the file itself, named .parquet"
-    ),
-    ((b"\x1f\x8b",), "gzipped by its content", "name it .csv.gz"): (
-        "unpack it on the way: gzip -dc FILE | gradeq ... -"
-    ),
-}
+# What is not CSV by its first bytes, and the remedy for a file and for a pipe.
+_OTHER_FORMATS = (
+    ((b"\xff\xfe", b"\xfe\xff"), "in UTF-16", "save it as CSV in UTF-8", "pipe it through iconv -f UTF-16 -t UTF-8"),
+    ((b"PAR1",), "a Parquet file by its content", "name it .parquet", "give the file itself, named .parquet"),
+    ((b"\x1f\x8b",), "gzipped by its content", "name it .csv.gz", "unpack it first: gzip -dc FILE | gradeq ... -"),
+)
 
 
-class Bytes:
+class ByteStream:
     """A byte stream for arrow, with a look at its first block and its last bytes."""
 
     def __init__(self, raw: BinaryIO, zipped: bool, where: str) -> None:
@@ -93,30 +87,25 @@ class Bytes:
         self.closed = True
 
 
-def header(head: bytes, where: str, separator: str, piped: bool, empty: bool) -> list[str]:
+def header(head: bytes, where: str, separator: str, piped: bool) -> list[str]:
     """Column names from the first line that is not blank."""
-    for (starts, what, name), pipe in _OTHERS.items():
+    for starts, what, file_remedy, pipe_remedy in _OTHER_FORMATS:
         if head.startswith(starts):
-            raise BadInput(f"{where} is {what}; {pipe if piped else name}")
+            raise BadInput(f"{where} is {what}; {pipe_remedy if piped else file_remedy}")
     first = head.lstrip(b"\r\n").split(b"\n")[0]
     if len(first) >= HEAD - 2:
         raise BadInput(f"{where}: the first line is longer than {HEAD >> 20} MB; is it CSV?")
     try:
-        binary = "\0" in first.decode("utf-8")
+        text = first.decode("utf-8")
     except UnicodeDecodeError:
-        binary = True
-    if binary:
+        text = "\0"
+    if "\0" in text:
         raise BadInput(f"{where} is neither CSV in UTF-8 nor Parquet; save it as one of them")
     if not head.strip(b"\xef\xbb\xbf\r\n \t"):
-        raise BadInput(
-            f"{where} is empty, without even a header line; write the names of its columns into the first line "
-            "(no row below them is needed)"
-            if empty
-            else f"{where} is empty; a header line and at least one row are needed"
-        )
-    text = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
+        raise BadInput(f"{where} is empty, without even a header line; write the column names into the first line")
+    lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
     try:
-        return next(row for row in csv.reader(text, delimiter=separator) if row)
+        return next(row for row in csv.reader(lines, delimiter=separator) if row)
     except csv.Error:
         raise BadInput(f"{where} has no readable header line; is it CSV?") from None
 
@@ -126,51 +115,47 @@ class CsvSource:
 
     rows: int | None = None
 
-    def __init__(
-        self, path: str, *, zipped: bool = False, spool: bool = False, separator: str = ",", empty: bool = False
-    ) -> None:
+    def __init__(self, path: str, *, zipped: bool = False, spool: bool = False, separator: str = ",") -> None:
         import pyarrow as pa
 
         self.where = "standard input" if path == "-" else path
         self.position = 0
         self._path, self._zipped, self._separator = path, zipped, separator
-        self._pipe: BinaryIO | None = None
+        self._pipe: BinaryIO | None = None  # or its copy, which can be read again
+        self._copied = False
+        self._begun: ByteStream | None = None  # of a pipe: its first block is read with the header
         if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
             self._pipe = sys.stdin.buffer if path == "-" else open_input(path)
             if path != "-":
                 weakref.finalize(self, self._pipe.close)
-            if spool:  # into an unnamed temporary file
-                with writing(f"a copy of {self.where} in {tempfile.gettempdir()}"):
-                    copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
-                    shutil.copyfileobj(self._pipe, copy, 1 << 20)
-                    copy.flush()
-                self._pipe = copy
-                weakref.finalize(self, self._pipe.close)
-        self._spooled = spool
+            if spool:
+                self._copy_pipe(self._pipe)
         self.size = os.path.getsize(path) if self._pipe is None else 0
-        # A pipe's first block is taken from it by looking at the header: keep it for the pass.
-        self._begun: Bytes | None = None
         with self._opened() as data:
-            names = header(data.head, self.where, separator, self._pipe is not None, empty)
-            if self._pipe is not None and not spool:
-                self._begun = data
+            names = header(data.head, self.where, separator, self._pipe is not None)
         self.schema = pa.schema([(name, pa.string()) for name in names])
 
+    def _copy_pipe(self, pipe: BinaryIO) -> None:
+        with writing(f"a copy of {self.where} in {tempfile.gettempdir()}"):
+            copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+            weakref.finalize(self, copy.close)
+            shutil.copyfileobj(pipe, copy, 1 << 20)
+            copy.flush()
+        self._pipe, self._copied = copy, True
+
     @contextmanager
-    def _opened(self) -> Iterator[Bytes]:
+    def _opened(self) -> Iterator[ByteStream]:
         if self._pipe is None:
             with open(self._path, "rb") as raw:
-                yield Bytes(raw, self._zipped, self.where)
-        elif self._begun is None or self._spooled:
-            if self._spooled:
-                self._pipe.seek(0)
-            yield Bytes(self._pipe, self._zipped, self.where)
-        elif self._begun.closed:
-            raise BadInput(f"{self.where} can be read only once; give a file")
+                yield ByteStream(raw, self._zipped, self.where)
+        elif self._copied:
+            self._pipe.seek(0)
+            yield ByteStream(self._pipe, self._zipped, self.where)
         else:
+            self._begun = self._begun or ByteStream(self._pipe, self._zipped, self.where)
+            if self._begun.closed:
+                raise BadInput(f"{self.where} can be read only once; give a file")
             yield self._begun
-            if self._path != "-":
-                self._pipe.close()
 
     def batches(self, columns: Sequence[str], file: str) -> Iterator[pa.RecordBatch]:
         """Record batches of these columns; ``file`` is part of row names in errors."""
@@ -212,12 +197,12 @@ class CsvSource:
 
 def _csv_refusal(text: str, names: Sequence[str], where: str, rows: int, file: str) -> BadInput:
     """An error of arrow's parser in one line, with row and remedy."""
-    if found := _CELLS.search(text):
-        row, expected, cells = (int(group) for group in found.groups())
+    if match := _CELLS.search(text):
+        row, expected, cells = map(int, match.groups())
         label = row_name(row - 1, file or where)
         return BadInput(f"{label} has {some(cells, 'cell')}, the header {expected}; correct that line")
-    if found := _ENCODING.search(text):
-        column, row = (int(group) for group in found.groups())
+    if match := _ENCODING.search(text):
+        column, row = map(int, match.groups())
         label = row_name(row - 1, file or where)
         return BadInput(f"{label}: column {names[column]!r} is not UTF-8 text; save the file as UTF-8")
     if "straddling" in text:
@@ -252,18 +237,15 @@ class ParquetSource:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        def opened(**buffering: int) -> pq.ParquetFile:
-            name = self.where if is_utf8(self.where) else pa.OSFile(os.fsencode(self.where))
-            return pq.ParquetFile(name, pre_buffer=False, **buffering)
-
         try:
+            name = self.where if is_utf8(self.where) else pa.OSFile(os.fsencode(self.where))
             # Without pre-buffering whole row groups stay out of memory; a buffered stream does the
             # same for files that were written as one huge group, at some cost in speed.
-            file = opened()
+            file = pq.ParquetFile(name, pre_buffer=False)
             meta = file.metadata
             if any(meta.row_group(i).total_byte_size > _LARGE_GROUP for i in range(meta.num_row_groups)):
                 file.close()
-                file = opened(buffer_size=1 << 20)
+                file = pq.ParquetFile(name, pre_buffer=False, buffer_size=1 << 20)
         except UnicodeDecodeError:
             raise BadInput(f"{self.where} has a column whose name is not UTF-8; rename it") from None
         except (pa.ArrowException, OSError) as error:
@@ -288,7 +270,7 @@ class ParquetSource:
     def _refusal(self, error: Exception) -> BadInput:
         text = " ".join(str(error).split())
         if "magic bytes" in text or "smaller than" in text or "size is 0" in text:
-            return BadInput(f"{self.where} is no whole Parquet file: not Parquet, or cut short; make it anew")
+            return BadInput(f"{self.where} is not a complete Parquet file; write it again")
         return BadInput(f"{self.where} cannot be read as Parquet: {text[:200]}")
 
 
@@ -302,9 +284,9 @@ def _check_text(column: pa.Array, name: str, before: int, file: str) -> None:
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:
-        found = _AT.search(str(error))
-        row = f"{row_name(before + int(found[1]) + 1, file)}: " if found and kind == column.type else ""
-        raise BadInput(f"{row}column {name!r} is not UTF-8 text; write it as such") from None
+        index = _AT.search(str(error))
+        row = f"{row_name(before + int(index[1]) + 1, file)}: " if index and kind == column.type else ""
+        raise BadInput(f"{row}column {name!r} is not UTF-8 text; save it as UTF-8") from None
 
 
 @dataclass(frozen=True)
@@ -375,7 +357,7 @@ class Table:
         return self.paths[0] + (f" and {others} more" if others else "")
 
     def need(self, *columns: str) -> None:
-        known = set(self.schema.names)
+        known = set(self.names)
         for name in columns:
             if name not in known:
                 raise no_such_column(name, self.names, self.title)
@@ -388,7 +370,7 @@ class Table:
         """Chunks in file order; no rows are an error unless ``empty``."""
         import pyarrow as pa
 
-        names = self.schema.names if columns is None else list(dict.fromkeys(columns))
+        names = self.names if columns is None else list(dict.fromkeys(columns))
         self.need(*names)
         schema = pa.schema([self.schema.field(name) for name in names])
         for source in self.sources:
@@ -419,35 +401,31 @@ def open_table(
         raise BadInput("no input file; name a .csv, .csv.gz or .parquet file, or - for stdin")
     if "-" in names and len(names) > 1:
         raise BadInput("- (standard input) cannot be joined with other files; give it alone")
-    places: set[str] = set()
+    places = Counter(map(os.path.realpath, names))
     for name in names:
-        place = os.path.realpath(name)
-        if place in places:
+        if places[os.path.realpath(name)] > 1:
             raise BadInput(f"{name} is named twice; its rows would be learned from twice")
-        places.add(place)
-    sources = tuple(_open_source(name, spool, form.separator, empty) for name in names)
+    sources = tuple(_open_source(name, spool, form.separator) for name in names)
     for source in sources:
         twice = [name for name, count in Counter(source.schema.names).items() if count > 1]
         if twice:
             raise BadInput(f"{source.where} has more than one column {twice[0]!r}; rename all but one of them")
     schema = sources[0].schema if len(sources) == 1 else _common_schema(sources)
-    counts = [source.rows for source in sources]
-    rows = None if None in counts else sum(count or 0 for count in counts)
+    counts = [source.rows for source in sources if source.rows is not None]
+    rows = sum(counts) if len(counts) == len(sources) else None
     table = Table(sources, schema, [source.where for source in sources], rows, empty, form)
     if rows == 0 and not empty:
         raise BadInput(f"{table.title} has no rows; at least one is needed")
     return table
 
 
-def _open_source(path: str, spool: bool, separator: str, empty: bool) -> Source:
+def _open_source(path: str, spool: bool, separator: str) -> Source:
     if path == "-":
-        return CsvSource(path, spool=spool, separator=separator, empty=empty)
+        return CsvSource(path, spool=spool, separator=separator)
     if not path:
         raise BadInput("the name of an input is empty; name a file")
     if not os.path.exists(path):
-        refuse_address(
-            path, "read", "download it first, or pipe CSV into gradeq ... - from the program that reads it"
-        )
+        refuse_address(path, "read", "download it first, or pipe CSV from another program into gradeq ... - here")
     with system_errors(f"{path} cannot be read", "check the name of the input"):
         try:
             kind = os.stat(path).st_mode
@@ -460,12 +438,12 @@ def _open_source(path: str, spool: bool, separator: str, empty: bool) -> Source:
     lower = path.lower()
     if lower.endswith(".parquet"):
         if not stat.S_ISREG(kind):
-            raise BadInput(f"{path} is a pipe or a device; Parquet can be read from a file alone")
+            raise BadInput(f"{path} is a pipe or a device; Parquet can be read from a file only")
         if separator != PLAIN.separator:
             raise BadInput(f"{path} is Parquet, which has no separator; leave out --separator")
         return ParquetSource(path)
     if lower.endswith((".csv", ".csv.gz")) or not stat.S_ISREG(kind):
-        return CsvSource(path, zipped=lower.endswith(".gz"), spool=spool, separator=separator, empty=empty)
+        return CsvSource(path, zipped=lower.endswith(".gz"), spool=spool, separator=separator)
     raise BadInput(f"{path} is neither CSV nor Parquet by its name; use .csv, .csv.gz or .parquet")
 
 
@@ -477,20 +455,21 @@ def _common_schema(sources: Sequence[Source]) -> pa.Schema:
     for other in sources[1:]:
         if type(other) is not type(first):
             raise BadInput(f"{first.where} and {other.where} differ in format; give one format")
-        lacking = [name for name in first.schema.names if name not in other.schema.names]
-        extra = [name for name in other.schema.names if name not in first.schema.names]
-        if lacking or extra:
-            what = f"has no column {lacking[0]!r}" if lacking else f"has a column {extra[0]!r}"
-            raise BadInput(f"{other.where} {what}, unlike {first.where}; give the same columns")
+        names, others = first.schema.names, other.schema.names
+        differing = [name for name in (*names, *others) if name not in others or name not in names]
+        if differing:
+            what = "a" if differing[0] in others else "no"
+            raise BadInput(
+                f"{other.where} has {what} column {differing[0]!r}, unlike {first.where}; give the same columns"
+            )
     fields = []
     for field in first.schema:
         common = pa.schema([field])
         for other in sources[1:]:
-            kind = other.schema.field(field.name)
+            kind, known = other.schema.field(field.name), common.field(0).type
             try:
                 common = pa.unify_schemas([common, pa.schema([kind])], promote_options="permissive")
             except (pa.ArrowInvalid, pa.ArrowTypeError):
-                known = common.field(0).type
                 what = f"{other.where}: column {field.name!r} holds {kind.type} values, in {first.where} {known}"
                 both = pa.types.is_timestamp(known) and pa.types.is_timestamp(kind.type)
                 how = "in one zone, or all without one" if both else "with one type"
@@ -504,9 +483,7 @@ def _cast_to(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordB
 
     columns = []
     for field, column in zip(schema, batch.columns, strict=True):
-        what = f"{where}: column {field.name!r} holds {column.type} values, in other files {field.type}"
-        with system_errors(
-            f"{what}, that cannot be used", "give files whose columns have the same types", ValueError
-        ):
+        what = f"{where}: column {field.name!r} holds {column.type} values, not {field.type} as in other files"
+        with system_errors(what, "give files whose columns have the same types", ValueError):
             columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)

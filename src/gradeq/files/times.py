@@ -41,7 +41,7 @@ Moments = npt.NDArray[np.float64 | np.int64]
 
 
 class Times(NamedTuple):
-    """Sortable times; values of ``missing`` rows are arbitrary."""
+    """Sortable times; the values of ``missing`` rows are arbitrary."""
 
     values: Moments
     missing: Mask
@@ -77,10 +77,8 @@ class Clock:
                 else:
                     values = numeric(column, self.name, first_row, file=file, missing=True, decimal=self.decimal)
         if not missing and absent.any():
-            row = first_row + int(np.argmax(absent))
-            raise BadInput(
-                f"{row_name(row, file)}: column {self.name!r} has no time; drop the row or fill in the time"
-            )
+            row = row_name(first_row + int(np.argmax(absent)), file)
+            raise BadInput(f"{row}: column {self.name!r} has no time; drop the row or fill in the time")
         return Times(values, absent)
 
     @property
@@ -110,9 +108,8 @@ class Clock:
         elif is_text(kind):
             present = trimmed(column).drop_null()
             try:
-                low_high = pc.min_max(pc.cast(present, pa.int64()))
-                extremes = [abs(v) for v in low_high.as_py().values()]
-                self.kind = "integer" if max(extremes) > _EXACT else "number"
+                ends = pc.min_max(pc.cast(present, pa.int64())).as_py().values()
+                self.kind = "integer" if max(map(abs, ends)) > _EXACT else "number"
             except pa.ArrowInvalid:
                 first = read_number(present[0].as_py(), self.decimal)
                 self.kind = "time" if first is None else "number"

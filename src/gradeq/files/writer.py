@@ -7,14 +7,13 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradeq.errors import BadInput
-from gradeq.files.cells import PLAIN, Format, from_numpy, is_text, is_utf8, texts
+from gradeq.files.cells import PLAIN, Format, from_numpy, is_text, is_utf8, text_bytes, texts
 from gradeq.files.paths import OutputFiles, atomic, check_output, writing
 
 if TYPE_CHECKING:
@@ -55,9 +54,7 @@ class Writer:
         self.schema = schema
         for name, kind in self._new.items():
             if name in schema.names:
-                raise BadInput(
-                    f"the input has a column {name!r} already; rename ours with --column NAME, or drop that one"
-                )
+                raise BadInput(f"the input has a column {name!r} already; rename the new one with --column NAME")
             if not name or not is_utf8(name):
                 raise BadInput(f"the new column {name!r} has no name in UTF-8; give it one with --column NAME")
             self.schema = self.schema.append(pa.field(name, kinds[kind]))
@@ -77,9 +74,7 @@ class Writer:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         with self._stack:
             if error is not None:
                 self._sink.abandon()
@@ -132,12 +127,14 @@ def output_format(path: str) -> str:
 
 class _CsvSink:
     def __init__(self, file: BinaryIO, schema: pa.Schema, zipped: bool, form: Format) -> None:
+        import pyarrow as pa
+
         # No time stamp in the header, so that equal tables are equal files. Level 3: digits of
-        # floats hardly compress, and the default level takes three times as long over them.
+        # floats hardly compress, and the default level takes three times as long.
         self._zip = gzip.GzipFile(fileobj=file, mode="wb", mtime=0, compresslevel=3) if zipped else None
         self._out = self._zip or file
         self._form = form
-        self._out.write(csv_line(schema.names, form))
+        self.write(pa.record_batch([texts([name]) for name in schema.names], schema.names))
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._out.write(csv_lines(batch, self._form))
@@ -193,33 +190,17 @@ class _ParquetSink:
         pa.default_memory_pool().release_unused()  # arrow would keep room for several groups
 
 
-def csv_line(cells: Sequence[str], form: Format = PLAIN) -> bytes:
-    """One line of text cells, for the header.
-
-    >>> csv_line(["a", "b,c"])
-    b'a,"b,c"\\n'
-    """
-    marks = {'"', "\r", "\n", form.separator}
-    quoted = ['"' + c.replace('"', '""') + '"' if marks & set(c) else c for c in cells]
-    return (form.separator.join(quoted) + "\n").encode("utf-8")
-
-
-def csv_lines(batch: pa.RecordBatch, form: Format = PLAIN) -> pa.Buffer:
+def csv_lines(batch: pa.RecordBatch, form: Format = PLAIN) -> memoryview:
     """All rows of a batch as CSV lines; null is an empty cell."""
     import pyarrow.compute as pc
 
-    cells = [_cells(batch.column(name), name, form) for name in batch.schema.names]
-    empty, comma, end = texts(["", form.separator, "\n"])
-    rows = pc.binary_join_element_wise(*cells, comma, null_handling="replace", null_replacement="")
+    cells = [_cells(column, name, form) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
+    empty, separator, end = texts(["", form.separator, "\n"])
+    rows = pc.binary_join_element_wise(*cells, separator, null_handling="replace", null_replacement="")
     # The characters of an arrow text column lie one after the other: with a line end appended to
     # each row they are the file's bytes.
-    rows = pc.binary_join_element_wise(rows, empty, end)
-    offsets = rows.buffers()[1]
-    first, last = (
-        int.from_bytes(offsets[at * 8 : at * 8 + 8].to_pybytes(), "little")
-        for at in (rows.offset, rows.offset + len(rows))
-    )
-    return rows.buffers()[2][first:last]
+    starts, ends, data = text_bytes(pc.binary_join_element_wise(rows, empty, end))
+    return (data[starts[0] : ends[-1]] if len(rows) else data[:0]).data
 
 
 def _cells(column: pa.Array, name: str, form: Format) -> pa.Array:

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class Adjusted:
     """Rows with served values, the state, and certificates, from one table that Spark computes lazily.
 
-    ``whole`` has the rows, and after those of each bucket a row with its state. Each use of a table computes
-    it again, with the same result; ``persist()`` keeps it, ``write(folder)`` writes it once.
+    ``whole`` has the rows of each bucket, then one row with its state. Spark computes it again for each use, with the
+    same result, unless you call ``persist()`` or ``write(folder)``.
     """
 
     whole: DataFrame
@@ -60,9 +60,8 @@ class Adjusted:
         """What was learned, one row per bucket: pass it to the next run."""
         from pyspark.sql import functions as F
 
-        bucket, buckets, state = F.col(BUCKET), F.lit(self.buckets), F.col(STATE)
-        states = self.whole.where(self.whole[STATE].isNotNull())
-        return states.select(bucket.alias("bucket"), buckets.alias("buckets"), state.alias("state"))
+        states = self.whole.where(self.whole[STATE].isNotNull()).withColumn("buckets", F.lit(self.buckets))
+        return states.select(F.col(BUCKET).alias("bucket"), "buckets", F.col(STATE).alias("state"))
 
     @property
     def certificates(self) -> DataFrame:
@@ -87,7 +86,7 @@ class Adjusted:
         return replace(self, whole=whole)
 
     def unpersist(self) -> None:
-        """Release what ``persist`` kept."""
+        """Free the memory and disk that ``persist`` uses."""
         self.whole.unpersist()
 
     def write(self, folder: str | PathLike[str]) -> Adjusted:
@@ -136,15 +135,15 @@ def adjust(
     state: DataFrame | None = None,
     buckets: int | None = None,
 ) -> Adjusted:
-    """A Spark DataFrame through one layer for each key: rows with what was served, the state, certificates.
+    """A Spark DataFrame through one layer per key: rows with served values, the state, certificates.
 
-    The same bits as ``gradeq.Keyed(layer).run(...)`` over all rows in the order of ``order``, ties between keys in
-    the order of their keys; two rows of one key that tie are refused. Groups and features are columns with the names
-    that the layer gave them. With ``label_time`` labels are learned from when they are due, by the time in the first
-    column of ``order``; those not due by the last row of the frame wait in the state. ``state``: that of an earlier
-    run. ``buckets``: into how many parts keys are put, 256 if left out; a later run keeps to that of its state.
+    Results are equal, bit for bit, to ``gradeq.Keyed(layer).run(...)`` over all rows sorted by ``order``, then by
+    key; two rows of one key with equal ``order`` are an error. Groups and features are columns with the names that
+    the layer has for them. With ``label_time`` a label is learned from when it is due, by the first column of
+    ``order``; labels not due by the last row of the frame wait in the state. ``state`` is that of an earlier run.
+    ``buckets`` is the number of parts that keys are hashed into (default 256, or that of the state).
 
-    Nothing runs until a result is asked for, but for a look at the state; ``Adjusted.write`` runs everything once.
+    Only a check of the state runs at once; the rest runs when a result is used. ``Adjusted.write`` runs it once.
     """
     single = {"weight": weight, "label_time": label_time, "id": id}
     keyed, roles, added = keyed_columns(frame, layer, prediction, label, key, order, **single)
@@ -174,14 +173,15 @@ def bucket_table(frame: DataFrame, state: DataFrame | None, job: Job, count: int
         last = frame.agg(F.max(place).alias(LAST))
         rows = rows.crossJoin(F.broadcast(last))
         learned = learned.crossJoin(F.broadcast(last.select(F.col(LAST).alias(LAST))))
-    fields = [T.StructField(f.name, f.dataType) for f in frame.schema.fields]
-    fields += [T.StructField(name, T.DoubleType()) for name in job.added]
-    fields += [T.StructField(BUCKET, T.IntegerType()), T.StructField(STATE, T.StringType())]
+    schema = T.StructType([T.StructField(field.name, field.dataType) for field in frame.schema.fields])
+    for name in job.added:
+        schema.add(name, "double")
+    schema.add(BUCKET, "integer").add(STATE, "string")
 
     def each(group: tuple[pa.Scalar, ...], rows: pa.Table, states: pa.Table) -> pa.Table:
         return adjust_bucket(job, int(group[0].as_py()), rows, states)
 
-    return rows.groupBy(BUCKET).cogroup(learned.groupBy("bucket")).applyInArrow(each, T.StructType(fields))
+    return rows.groupBy(BUCKET).cogroup(learned.groupBy("bucket")).applyInArrow(each, schema)
 
 
 MERGE_FANOUT = 8  # layers that one worker merges
@@ -190,30 +190,30 @@ MERGE_FANOUT = 8  # layers that one worker merges
 def elo(
     frame: DataFrame, layer: Elo, *, a: str, b: str, score: str, weight: str | None = None, home: str | None = None
 ) -> Elo:  # fmt: skip
-    """The layer after all games of a table; ``leaderboard("all-time")`` is that of one machine, bit for bit.
+    """The layer after all games of a table; ``leaderboard("all-time")`` equals that of one machine, bit for bit.
 
-    Each partition is played by a layer of its own, and the layers are merged in a tree. What is learned game by game
-    depends on the order of games and means little after a merge; the table of who met whom, and how it went, does
-    not, and the all-time leaderboard is made from that alone. Null scores are refused, as in the library.
+    Each partition has its own layer, and the layers are merged in a tree. Ratings learned game by game depend on the
+    order of games and mean little after a merge. The table of pairs and results does not depend on it, and the
+    all-time leaderboard is computed from that table alone. Null scores are an error, as in the library.
     """
     names = _game_columns(frame, layer, {"a": a, "b": b, "score": score, "weight": weight, "home": home})
     pattern = layer.to_json()
 
     def play(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        own = from_json(pattern, Elo)
+        part = from_json(pattern, Elo)
         for batch in batches:
             if len(batch):
                 first, second = (batch[names[side]].to_pylist() for side in ("a", "b"))
                 scores, weights, homes = (_numbers(batch, names.get(role)) for role in ("score", "weight", "home"))
-                own.run(first, second, scores, weights=weights, home=homes)
-        yield pa.record_batch([pa.array([own.to_json()])], [STATE])
+                part.run(first, second, scores, weights=weights, home=homes)
+        yield pa.record_batch([pa.array([part.to_json()])], [STATE])
 
     def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        own = from_json(pattern, Elo)
+        merged = from_json(pattern, Elo)
         for batch in batches:
             for text in batch[STATE].to_pylist():
-                own.merge(from_json(text, Elo))
-        yield pa.record_batch([pa.array([own.to_json()])], [STATE])
+                merged.merge(from_json(text, Elo))
+        yield pa.record_batch([pa.array([merged.to_json()])], [STATE])
 
     parts = frame.rdd.getNumPartitions()
     states = frame.select(*names.values()).mapInArrow(play, f"{STATE} string")
@@ -238,8 +238,6 @@ def _numbers(batch: pa.RecordBatch, name: str | None) -> npt.NDArray[np.float64]
 
 def _game_columns(frame: DataFrame, layer: Elo, roles: dict[str, str | None]) -> dict[str, str]:
     """The columns by role; raises before any job starts."""
-    from pyspark.sql import types as T
-
     check_spark()
     check_frame(frame)
     if not isinstance(layer, Elo):
@@ -248,13 +246,7 @@ def _game_columns(frame: DataFrame, layer: Elo, roles: dict[str, str | None]) ->
         raise BadInput("the layer has served games already; give a fresh one, and merge it afterwards")
     if layer.dates:
         raise BadInput("partitions know no order of dates; give an Elo layer without dates")
-    names = {}
-    for role, value in roles.items():
-        name = column_or_none(value, role, needed=role in ("a", "b", "score"))
-        if name is not None:
-            kinds, words = (T.NumericType, T.BooleanType), "a number"
-            if role in ("a", "b"):
-                kinds, words = (T.StringType, T.IntegralType), "text or a whole number"
-            check_column(frame, name, kinds, words)
-            names[role] = name
-    return names
+    names = {role: column_or_none(name, role, needed=role in ("a", "b", "score")) for role, name in roles.items()}
+    for role, name in names.items():
+        check_column(frame, name, "text or a whole number" if role in ("a", "b") else "a number or a truth value")
+    return {role: name for role, name in names.items() if name is not None}

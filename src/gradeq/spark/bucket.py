@@ -37,12 +37,12 @@ class BucketEvent(NamedTuple):
     place: tuple[object, ...]
     key: Key
     id: object
-    prediction: Forecast | None
-    label: object
-    groups: dict[str, object] | None
-    features: dict[str, float] | None
-    weight: float | None
-    time: float | None
+    prediction: Forecast | None = None
+    label: object = None
+    groups: dict[str, object] | None = None
+    features: dict[str, float] | None = None
+    weight: float | None = None
+    time: float | None = None
 
 
 class EventOutcome(NamedTuple):
@@ -64,12 +64,10 @@ class OpenTicket(NamedTuple):
 
     @property
     def base(self) -> Plain:
-        """The prediction."""
         return cast(Plain, self.fields[2])
 
     @property
     def key(self) -> str:
-        """The key of its series."""
         return str(self.fields[1][2])
 
 
@@ -155,10 +153,10 @@ class Bucket:
         if name_of(event.key) != ticket.key:
             reason = f"id {id!r} was served for the key {ticket.key!r}"
             return EventOutcome(event, LABEL, "conflict", reason=reason)
-        del self.opened[id]
         if self._outlived(ticket, now):
-            self.note(self.lapsed, id, ClosedTicket(None, ticket.base, ticket.served))
+            self._lapse(id)
             return EventOutcome(event, LABEL, "expired")
+        del self.opened[id]
         self.layer.post(as_ticket(ticket.fields), y)
         self.note(self.closed, id, ClosedTicket(y, ticket.base, ticket.served))
         self.touched.add(ticket.key)
@@ -166,6 +164,10 @@ class Bucket:
 
     def _outlived(self, ticket: OpenTicket, now: float) -> bool:
         return self.ttl is not None and ticket.time is not None and now - ticket.time > self.ttl
+
+    def _lapse(self, id: Id) -> None:
+        ticket = self.opened.pop(id)
+        self.note(self.lapsed, id, ClosedTicket(None, ticket.base, ticket.served))
 
     def note(self, known: dict[Id, ClosedTicket], id: Id, ticket: ClosedTicket) -> None:
         """Remember a closed or expired ticket, and forget the oldest beyond the limit."""
@@ -178,15 +180,13 @@ class Bucket:
         outcomes = []
         for id, ticket in list(self.opened.items()):
             if now is not None and self._outlived(ticket, now):
-                del self.opened[id]
-                self.note(self.lapsed, id, ClosedTicket(None, ticket.base, ticket.served))
-                event = BucketEvent((), ticket.key, id, None, None, None, None, None, ticket.time)
+                self._lapse(id)
+                event = BucketEvent((), ticket.key, id, time=ticket.time)
                 outcomes.append(EventOutcome(event, EXPIRY, "expired", _as_tuple(ticket.served)))
         return outcomes
 
     @property
     def next_expiry(self) -> float | None:
-        """When the oldest open ticket will expire."""
         oldest = min((ticket.time for ticket in self.opened.values() if ticket.time is not None), default=None)
         return None if oldest is None or self.ttl is None else oldest + self.ttl
 
@@ -215,10 +215,9 @@ class Bucket:
         return self.layer.to_json(), "".join(serialization.dump("book", {}, state))
 
     def restore(self, text: str) -> None:
-        """Load a saved ticket book."""
         kind, _, state = serialization.load(text)
         if kind != "book":
-            raise StateError(f"the state is of a {kind} layer; a ticket book is needed: give the state of a stream")
+            raise StateError(f"a ticket book is needed, not the state of a {kind} layer; give the state of a stream")
         try:
             self.opened = {id: OpenTicket(*ticket) for id, *ticket in state["opened"]}
             self.closed = {id: ClosedTicket(*ticket) for id, *ticket in state["closed"]}
@@ -253,11 +252,10 @@ def restore_bucket(layer: KeyedLayer, book: str | None = None, remember: int = R
 
 
 def _event_order(event: BucketEvent) -> tuple[Any, ...]:
-    lacks = event.time is None or None in event.place
-    what = 0 if event.prediction is not None else 1
-    none = event.id is None
+    unplaced, unnamed = event.time is None or None in event.place, event.id is None
     values = repr((event.prediction, event.label))
-    return (lacks, () if lacks else event.place, what, none, () if none else event.id, values)
+    is_label = event.prediction is None
+    return (unplaced, () if unplaced else event.place, is_label, unnamed, () if unnamed else event.id, values)
 
 
 def _fields(ticket: Ticket) -> Fields:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import reduce
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-SERVED, PART = "adjusted", f"{RESERVED_PREFIX}part"
+SERVED, SUMS = "adjusted", f"{RESERVED_PREFIX}sums"
+FILE = "whole.json"
 
 
 class RoundColumns(NamedTuple):
@@ -43,6 +45,14 @@ class RoundColumns(NamedTuple):
     prediction: str
     label: str
     group: str | None
+
+    def read(self, rows: pa.RecordBatch) -> tuple[Floats, Floats, dict[str, list[object]] | None]:
+        """Predictions, labels (nan where null) and groups."""
+        if rows[self.prediction].null_count:
+            raise BadInput(f"column {self.prediction!r} has nulls; leave out rows without a prediction")
+        columns = (rows[name].cast(pa.float64()) for name in (self.prediction, self.label))
+        base, labels = (column.to_numpy(zero_copy_only=False) for column in columns)
+        return base, labels, None if self.group is None else {self.group: rows[self.group].to_pylist()}
 
 
 class Whole(NamedTuple):
@@ -56,50 +66,40 @@ class Whole(NamedTuple):
 def adjust_whole(frame: DataFrame, layer: Debiaser, *, prediction: str, label: str, batch: str) -> Whole:
     """A table through one layer, round by round; ``batch`` is the column with the round of a row.
 
-    Rounds are taken in the order of that column. A null label is one that never came. Each round is a Spark job over
-    its rows, so ``frame.persist()`` pays if it is expensive to compute; the given layer stays as it was.
+    Rounds are taken in the order of that column. A null label means no label. Each round is a Spark job over its
+    rows, so ``frame.persist()`` pays if the frame is expensive to compute. The layer you pass in does not change.
     """
-    columns = check_rounds(frame, layer, prediction, label, batch)
+    columns = check_rounds(frame, layer, prediction, label)
+    check_fresh(layer)
+    check_column(frame, column_or_none(batch, "batch", needed=True), "text, a whole number or a date")
+    if batch in columns:
+        raise BadInput(f"column {batch!r} cannot also be the column batch; each column has one role")
     with refusals():
         values = [row[0] for row in frame.select(batch).distinct().collect()]
     if None in values:
         raise BadInput(f"column {batch!r} has nulls; every row belongs to a round")
-    now, sums, rounds, before = layer.copy(), dict[str, RoundSums](), list[Round](), {}
+    after, sums, rounds, before = layer.copy(), Part(), list[Round](), {}
     for value in sorted(values):
-        before[str(value)] = now.to_json()
-        part = parts_of(frame.where(frame[batch] == value), now, columns)
-        now, sums, done = posted(now, sums, part)
+        before[str(value)] = after.to_json()
+        part = sums_of_round(frame.where(frame[batch] == value), after, columns)
+        after, sums, done = posted(after, sums, part)
         rounds.append(done)
-    return Whole(with_served(frame, before, columns, batch), now, tuple(rounds))
+    return Whole(with_served(frame, before, columns, batch), after, tuple(rounds))
 
 
-def check_rounds(
-    frame: DataFrame, layer: Debiaser, prediction: str, label: str, batch: str | None = None
-) -> RoundColumns:
+def check_rounds(frame: DataFrame, layer: Debiaser, prediction: str, label: str) -> RoundColumns:
     """The columns by role; raises before any job starts."""
-    from pyspark.sql import types as T
-
     check_spark()
     check_layer(layer)
     check_frame(frame)
-    spoken = (T.StringType, T.IntegralType, T.BooleanType)
-    wanted = [
-        (column_or_none(prediction, "prediction", True), (T.NumericType,), "a number"),
-        (column_or_none(label, "label", True), (T.NumericType, T.BooleanType), "a number"),
-        (next(iter(layer.internals.names.groups), None), spoken, "text, a whole number or a truth value"),
-    ]
-    if batch is not None:
-        check_fresh(layer)
-        kinds = (T.StringType, T.IntegralType, T.DateType)
-        wanted.append((column_or_none(batch, "batch", True), kinds, "text, a whole number or a date"))
-    names = [name for name, _, _ in wanted if name is not None]
-    for name, kinds, words in wanted:
-        if name is not None:
-            check_column(frame, name, kinds, words)
-    if len(set(names)) < len(names):
-        raise BadInput(f"a column is given twice in {', '.join(names)}; each is one thing alone")
+    columns = RoundColumns(prediction, label, next(iter(layer.internals.names.groups), None))
+    check_column(frame, column_or_none(prediction, "prediction", needed=True), "a number")
+    check_column(frame, column_or_none(label, "label", needed=True), "a number or a truth value")
+    check_column(frame, columns.group, "text, a whole number or a truth value")
+    if len(set(columns)) < len(columns):
+        raise BadInput(f"prediction={prediction!r}, label={label!r}: a column is given twice; each has one role")
     check_free(frame, [SERVED])
-    return RoundColumns(names[0], names[1], wanted[2][0])
+    return columns
 
 
 def check_fresh(layer: Debiaser) -> None:
@@ -108,30 +108,27 @@ def check_fresh(layer: Debiaser) -> None:
         raise BadInput("the layer has served rows already; give a fresh one")
 
 
-def parts_of(frame: DataFrame, layer: Debiaser, columns: RoundColumns) -> Part:
+def sums_of_round(frame: DataFrame, layer: Debiaser, columns: RoundColumns) -> Part:
     """What the labels of a round add, over all partitions."""
     text = layer.to_json()
 
     def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        own, part = from_json(text, Debiaser), Part()
-        for batch in batches:
-            if len(batch):
-                part = together(part, part_of(own, *row_columns(batch, columns))[1])
-        encoded = json.dumps({name: sums.state() for name, sums in part.items()})
-        yield pa.record_batch([pa.array([encoded])], [PART])
+        before = from_json(text, Debiaser)
+        parts = (part_of(before, *columns.read(batch))[1] for batch in batches if len(batch))
+        yield pa.record_batch([pa.array([json.dumps(plain_sums(reduce(together, parts, Part())))])], [SUMS])
 
     with refusals():
         used = [name for name in columns if name is not None]
-        texts = frame.select(*used).mapInArrow(add, f"{PART} string").collect()
-    total = Part()
-    for row in texts:
-        total = together(total, sums_from(json.loads(row[0])))
-    return total
+        texts = frame.select(*used).mapInArrow(add, f"{SUMS} string").collect()
+    return reduce(together, (exact_sums(json.loads(row[0])) for row in texts), Part())
 
 
-def sums_from(states: Mapping[str, object]) -> Part:
-    """Exact sums by parameter, from what JSON has of them."""
-    return {name: RoundSums.of(state) for name, state in states.items()}
+def plain_sums(part: Part) -> dict[str, object]:
+    return {name: sums.state() for name, sums in part.items()}
+
+
+def exact_sums(plain: Mapping[str, object]) -> Part:
+    return {name: RoundSums.of(state) for name, state in plain.items()}
 
 
 def with_served(
@@ -145,34 +142,17 @@ def with_served(
     def serve(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         layers: dict[str, Debiaser] = {}
         for rows in batches:
-            values = np.empty(len(rows))
-            rounds = np.array([""] * len(rows) if batch is None else rows[batch].to_pylist(), dtype=object)
-            for value in dict.fromkeys(rounds.tolist()):
-                text = str(value)
-                if text not in layers:
-                    layers[text] = from_json(before[text], Debiaser)
+            adjusted = np.empty(len(rows))
+            rounds = np.array([""] * len(rows) if batch is None else list(map(str, rows[batch].to_pylist())))
+            for value in np.unique(rounds).tolist():
+                if value not in layers:
+                    layers[value] = from_json(before[value], Debiaser)
                 places = np.flatnonzero(rounds == value)
-                base, _, groups = row_columns(rows.take(pa.array(places)), columns)
-                values[places] = served(layers[text], base, groups)
-            yield pa.record_batch([*rows.columns, pa.array(values)], [*rows.schema.names, SERVED])
+                base, _, groups = columns.read(rows.take(pa.array(places)))
+                adjusted[places] = served(layers[value], base, groups)
+            yield pa.record_batch([*rows.columns, pa.array(adjusted)], [*rows.schema.names, SERVED])
 
     return frame.mapInArrow(serve, schema)
-
-
-def row_columns(
-    batch: pa.RecordBatch, columns: RoundColumns
-) -> tuple[Floats, Floats, dict[str, list[object]] | None]:
-    """Predictions, labels (nan where null) and groups of Arrow rows."""
-    base, labels = (
-        batch[name].cast(pa.float64()).to_numpy(zero_copy_only=False) for name in (columns.prediction, columns.label)
-    )
-    if batch[columns.prediction].null_count:
-        raise BadInput(f"column {columns.prediction!r} has nulls; leave out rows without a prediction")
-    groups = None if columns.group is None else {columns.group: batch[columns.group].to_pylist()}
-    return base, labels, groups
-
-
-FILE = "whole.json"
 
 
 @dataclass(frozen=True)
@@ -183,7 +163,7 @@ class RoundCheckpoint:
     before: str
     after: str
     sums: dict[str, object]
-    round: Sequence[Any]
+    round: Round
 
 
 def whole_stream(
@@ -197,8 +177,8 @@ def whole_stream(
     """A function for ``foreachBatch``: each micro-batch is a round; ``folder`` holds the state between runs.
 
     State and micro-batch number are written atomically, before ``write`` gets the rows with served values. After a
-    crash Spark repeats the last micro-batch: one already written changes nothing, and its rows are served from the
-    same state. ``write`` may see a micro-batch twice, with the same rows; let it overwrite by number.
+    crash Spark repeats the last micro-batch: if it was already written nothing changes, and its rows are served from
+    the same state. ``write`` may get a micro-batch twice, with the same rows; let it overwrite by number.
     """
     check_spark()
     check_layer(layer)
@@ -208,25 +188,24 @@ def whole_stream(
 
     def post(frame: DataFrame, batch: int) -> None:
         columns = check_rounds(frame, layer, prediction, label)
-        known = read_checkpoint(path, layer)
-        if known is not None and batch < known.batch:
+        last = read_checkpoint(path, layer)
+        if last is not None and batch < last.batch:
             raise BadInput(
-                f"micro-batch {batch} comes after {known.batch} was written to {path}; "
+                f"micro-batch {batch} comes after {last.batch} was written to {path}; "
                 "use the checkpoint that belongs to this folder, or a new folder for both"
             )
         frame = frame.persist()
         try:
-            if known is None or batch > known.batch:
-                now = layer.copy() if known is None else from_json(known.after, Debiaser)
-                sums = {} if known is None else sums_from(known.sums)
-                new, sums, done = posted(now, sums, parts_of(frame, now, columns))
-                plain: dict[str, object] = {name: own.state() for name, own in sums.items()}
-                known = RoundCheckpoint(batch, now.to_json(), new.to_json(), plain, done)
-                Path(folder).mkdir(parents=True, exist_ok=True)
-                write_text(path, [json.dumps(asdict(known))])
+            if last is None or batch > last.batch:
+                before = layer.copy() if last is None else from_json(last.after, Debiaser)
+                sums = Part() if last is None else exact_sums(last.sums)
+                after, sums, done = posted(before, sums, sums_of_round(frame, before, columns))
+                last = RoundCheckpoint(batch, before.to_json(), after.to_json(), plain_sums(sums), done)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_text(path, [json.dumps(asdict(last))])
             if write is not None:
                 with refusals():
-                    write(with_served(frame, {"": known.before}, columns), batch)
+                    write(with_served(frame, {"": last.before}, columns), batch)
         finally:
             frame.unpersist()
 
@@ -235,23 +214,24 @@ def whole_stream(
 
 def layer_in(folder: str | PathLike[str]) -> tuple[Debiaser, Round]:
     """The layer that a stream left in a folder, and its last round."""
-    known = read_checkpoint(Path(folder) / FILE)
-    if known is None:
+    last = read_checkpoint(Path(folder) / FILE)
+    if last is None:
         raise BadInput(f"{folder} has no {FILE}; no micro-batch has ended yet")
-    return from_json(known.after, Debiaser), Round(*known.round)
+    return from_json(last.after, Debiaser), last.round
 
 
 def read_checkpoint(path: Path, layer: Debiaser | None = None) -> RoundCheckpoint | None:
     """The last checkpoint, None without one; raises if it is damaged or has other settings."""
     try:
-        known = RoundCheckpoint(**json.loads(path.read_text(encoding="utf-8")))
-        after = from_json(known.after)
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        last = RoundCheckpoint(**fields | {"round": Round(*fields["round"])})
+        after = from_json(last.after)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError) as error:
-        if isinstance(error, StateError):
-            raise
+    except StateError:
+        raise
+    except (ValueError, TypeError, KeyError):
         raise StateError(f"{path} is damaged: it is not what a stream of rounds writes") from None
     if layer is not None:
         check_same_settings(layer, after)
-    return known
+    return last

@@ -30,7 +30,6 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 def check_spark() -> None:
-    """Raise if PySpark is not installed."""
     if find_spec("pyspark") is None:
         raise missing_extra("spark", "layers on Spark")
 
@@ -76,36 +75,38 @@ _RAISED = re.compile(r"^(?:[^\n]*: )?gradeq\.errors\.(\w+): ([^\n]+)$", re.MULTI
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise errors of gradeq inside a Spark job as what they are, in one line.
+    """Raise gradeq's own errors from inside a Spark job, in one line.
 
-    Spark computes lazily, so bad values are found when rows are asked for: put this around ``count``, ``collect``,
-    ``write`` or ``awaitTermination``. The methods of ``Adjusted`` have it inside.
+    Spark is lazy: it finds bad values when it computes rows. Put this around ``count``, ``collect``, ``write`` or
+    ``awaitTermination``. The methods of ``Adjusted`` already do.
     """
     try:
         yield
     except errors.GradeqError:
         raise
     except Exception as error:
-        found = refusal_in(str(error))
-        if found is None:
+        refusal = refusal_in(str(error))
+        if refusal is None:
             raise
-        raise found from None
+        raise refusal from None
 
 
 def refusal_in(text: str) -> errors.GradeqError | None:
-    """The refusal that the text of another error tells of, or None.
+    """The error of gradeq that the text of a Spark error contains, or None.
 
     >>> refusal_in("Job aborted\\ngradeq.errors.BadInput: label 'x' is not a number\\n\\tat org.apache")
     BadInput("label 'x' is not a number")
     """
-    found = _RAISED.search(text)
-    kind = None if found is None else getattr(errors, found[1], None)
-    if found is None or not (isinstance(kind, type) and issubclass(kind, errors.GradeqError)):
+    raised = _RAISED.search(text)
+    if raised is None:
         return None
-    return kind(found[2].strip())
+    kind = getattr(errors, raised[1], None)
+    if not (isinstance(kind, type) and issubclass(kind, errors.GradeqError)):
+        return None
+    return kind(raised[2].strip())
 
 
-RESERVED_PREFIX = "_gradeq_"  # how the columns begin that are needed on the way
+RESERVED_PREFIX = "_gradeq_"  # of temporary columns
 
 
 class Roles(NamedTuple):
@@ -124,14 +125,13 @@ class Roles(NamedTuple):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """All columns that are read."""
         single = (self.label, self.key, self.weight, self.label_time, self.id)
         several = (*self.predictions, *self.order, *self.groups, *self.features)
         return (*several, *(name for name in single if name is not None))
 
 
 def as_keyed(layer: Layer) -> KeyedLayer:
-    """A fresh layer with many keys: the one given, or one of the given pattern."""
+    """The layer itself if it is keyed, else a keyed layer of its kind; raises if it has served rows."""
     if not isinstance(layer, Layer):
         raise BadInput(f"layer is {layer!r}; give a layer such as gradeq.Debiaser()")
     if isinstance(layer, Keyed):
@@ -155,18 +155,16 @@ def roles_of(
     order: str | list[str],
     **single: str | None,
 ) -> Roles:
-    """The columns by role; groups and features have the names that the layer gave them."""
+    """The columns by role; group and feature columns have the layer's names for them."""
     names = keyed.internals.names
     groups = tuple(name for name in names.groups if keyed.bins is None or name != BIN)
-    return Roles(
-        column_names(prediction, "prediction"), column_or_none(label, "label"),
-        str(column_or_none(key, "key", needed=True)), column_names(order, "order"), groups, tuple(names.features),
-        **{name: column_or_none(own, name) for name, own in single.items()},
-    )  # fmt: skip
+    predictions, ordered_by = column_names(prediction, "prediction"), column_names(order, "order")
+    label, needed_key = column_or_none(label, "label"), str(column_or_none(key, "key", needed=True))
+    others = {role: column_or_none(name, role) for role, name in single.items()}
+    return Roles(predictions, label, needed_key, ordered_by, groups, tuple(names.features), **others)
 
 
 def column_names(value: object, what: str) -> tuple[str, ...]:
-    """One or several column names."""
     several = (value,) if isinstance(value, str) else value
     if not isinstance(several, Sequence) or not several:
         raise BadInput(f"{what}={value!r}: give the name of a column, or a list of names")
@@ -174,28 +172,42 @@ def column_names(value: object, what: str) -> tuple[str, ...]:
 
 
 def column_or_none(value: object, what: str, needed: bool = False) -> str | None:
-    """One column name, or None if it may be omitted."""
     if (value is None and not needed) or (isinstance(value, str) and value):
         return value
     raise BadInput(f"{what}={value!r}: give the name of a column")
 
 
 def check_frame(frame: DataFrame, what: str = "frame") -> None:
-    """Raise unless this is a Spark DataFrame."""
     if not (hasattr(frame, "schema") and hasattr(frame, "sparkSession")):
         raise BadInput(
             f"{what} is {type(frame).__name__}; give a DataFrame of Spark (spark.createDataFrame makes one)"
         )
 
 
-def check_column(frame: DataFrame, name: str, kinds: tuple[type, ...] = (object,), words: str = "") -> None:
-    """Raise unless the frame has this column exactly once, with one of these types."""
+# Spark's types, by the words that an error says for them.
+TYPES = {
+    "text": ("StringType",),
+    "a number": ("NumericType",),
+    "a whole number": ("IntegralType",),
+    "a truth value": ("BooleanType",),
+    "a date": ("DateType",),
+    "a time": ("DateType", "TimestampType", "TimestampNTZType"),
+}
+
+
+def check_column(frame: DataFrame, name: str | None, kinds: str) -> None:
+    """Raise unless the frame has this column once, with one of these types, such as "text or a number"."""
+    from pyspark.sql import types as T
+
+    if name is None:
+        return
     if frame.columns.count(name) != 1:
         reason = "occurs more than once" if name in frame.columns else "is missing"
         raise BadInput(f"column {name!r} {reason}; the frame has {', '.join(frame.columns)}")
-    if not isinstance(frame.schema[name].dataType, kinds):
-        found = frame.schema[name].dataType.simpleString()
-        raise BadInput(f"column {name!r} holds {found}, not {words}; cast it first")
+    actual = frame.schema[name].dataType
+    allowed = tuple(getattr(T, kind) for words in re.split(", | or ", kinds) for kind in TYPES[words])
+    if not isinstance(actual, allowed):
+        raise BadInput(f"column {name!r} holds {actual.simpleString()}, not {kinds}; cast it first")
 
 
 def check_free(frame: DataFrame, added: Sequence[str]) -> None:
@@ -209,26 +221,19 @@ def check_columns(frame: DataFrame, roles: Roles, added: Sequence[str]) -> None:
     """Raise if a column is missing, has the wrong type, or would be overwritten."""
     from pyspark.sql import types as T
 
-    for name in roles.needed:
-        check_column(frame, name)
+    for columns, kinds in (
+        (roles.predictions, "a number"),
+        ((roles.label, *roles.features), "a number or a truth value"),
+        ((roles.key,), "text, a whole number, a truth value or a date"),
+        (roles.order, "a number, a time or text"),
+        (roles.groups, "text, a number, a truth value or a time"),
+        ((roles.weight,), "a number"),
+        ((roles.id,), "text or a whole number"),
+        ((roles.label_time, roles.time), "a number or a time"),
+    ):
+        for name in columns:
+            check_column(frame, name, kinds)
     check_free(frame, added)
-    number, moment = ((T.NumericType, T.BooleanType), (T.DateType, T.TimestampType, T.TimestampNTZType))
-    spoken = (T.StringType, T.IntegralType, T.BooleanType, T.DateType)
-    kinds = [
-        (roles.predictions, (T.NumericType,), "a number"),
-        ((roles.label,), number, "a number"),
-        ((roles.weight,), (T.NumericType,), "a number"),
-        (roles.features, number, "a number"),
-        ((roles.key,), spoken, "text, a whole number, a truth value or a date"),
-        (roles.order, (*moment, T.NumericType, T.StringType), "a number, a date or text"),
-        (roles.groups, (*spoken, *moment, T.FractionalType), "text, a number or a date"),
-        ((roles.id,), (T.StringType, T.IntegralType), "text or a whole number"),
-        ((roles.label_time, roles.time), (*moment, T.NumericType), "a number or a date"),
-    ]
-    for columns, wanted, words in kinds:
-        for column in columns:
-            if column is not None:
-                check_column(frame, column, wanted, words)
     if roles.label_time is None:
         return
     time, due = (frame.schema[name].dataType for name in (roles.order[0], roles.label_time))

@@ -36,36 +36,27 @@ class BucketTask(NamedTuple):
     pattern: str
     roles: Roles
     added: list[str]
-    certificates: tuple[str, ...]  # the columns of a certificate; none: none are asked for
+    certificates: tuple[str, ...]  # the columns of a certificate; empty: no certificates
     remember: int
     clock: str  # "events", "micro-batches", or "" where nothing expires
 
 
 def event_of(row: Row, roles: Roles, time: float | None) -> BucketEvent:
-    """A row of the stream as an event."""
-    bases = [row[name] for name in roles.predictions]
+    def number(name: str) -> float:
+        return math.nan if row[name] is None else row[name]
+
     prediction = None
-    if any(base is not None for base in bases):
-        filled = tuple(math.nan if base is None else base for base in bases)
-        prediction = filled[0] if len(filled) == 1 else filled
-    weight = None
-    if roles.weight is not None:
-        weight = math.nan if row[roles.weight] is None else row[roles.weight]
-    return BucketEvent(
-        tuple(row[f"{PLACE}{k}"] for k in range(len(roles.order))),
-        row[roles.key],
-        row[roles.id],
-        prediction,
-        None if roles.label is None else row[roles.label],
-        {name: row[name] for name in roles.groups} or None,
-        {name: row[name] for name in roles.features} or None,
-        weight,
-        time if time is not None else row[TIME],
-    )
+    if any(row[name] is not None for name in roles.predictions):
+        levels = tuple(map(number, roles.predictions))
+        prediction = levels[0] if len(levels) == 1 else levels
+    place = tuple(row[f"{PLACE}{k}"] for k in range(len(roles.order)))
+    groups, features = ({name: row[name] for name in names} or None for names in (roles.groups, roles.features))
+    weight, now = None if roles.weight is None else number(roles.weight), row[TIME] if time is None else time
+    label = row[roles.label]
+    return BucketEvent(place, row[roles.key], row[roles.id], prediction, label, groups, features, weight, now)
 
 
 def stored_bucket(task: BucketTask, known: tuple[str, str] | None) -> Bucket:
-    """The bucket in Spark's store, or a new one."""
     pattern = from_json(task.pattern, Keyed)
     if known is None:
         return Bucket(pattern, task.remember)
@@ -74,10 +65,9 @@ def stored_bucket(task: BucketTask, known: tuple[str, str] | None) -> Bucket:
 
 def batch_time(task: BucketTask, timers: TimerValues) -> float | None:
     """The time of a micro-batch; None if events have their own."""
-    if task.clock == "events":
-        return None
-    in_batches = task.clock == "micro-batches"
-    return float(timers.getCurrentProcessingTimeInMs() * NANOSECONDS) if in_batches else 0.0
+    if task.clock == "micro-batches":
+        return float(timers.getCurrentProcessingTimeInMs() * NANOSECONDS)
+    return None if task.clock == "events" else 0.0
 
 
 def processor(task: BucketTask) -> StatefulProcessor:
@@ -98,8 +88,7 @@ def processor(task: BucketTask) -> StatefulProcessor:
 
         def handleInputRows(self, key: tuple[int], rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
             bucket, time = stored_bucket(task, self.state.get()), batch_time(task, timerValues)
-            events = [event_of(row, task.roles, time) for row in rows]
-            yield from self.output(bucket, bucket.handle(events))
+            yield from self.output(bucket, bucket.handle(event_of(row, task.roles, time) for row in rows))
 
         def handleExpiredTimer(
             self, key: tuple[int], timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
@@ -137,7 +126,7 @@ BUCKETS = 64
 
 
 class Followed(NamedTuple):
-    """A stream with a row per event, and the certificate of each key that a micro-batch changed.
+    """A stream with a row per event, and a certificate for each key that a micro-batch changed.
 
     Write ``whole`` with one query: ``events`` and ``certificates`` are parts of it, and separate queries would keep
     separate states.
@@ -147,7 +136,7 @@ class Followed(NamedTuple):
 
     @property
     def events(self) -> DataFrame:
-        """A row per event: key, id, event, outcome, served value, reason of a refusal."""
+        """A row per event: key, id, event, outcome, served value, reason for a rejection."""
         return events_of(self.whole)
 
     @property
@@ -167,7 +156,7 @@ def certificates_of(whole: DataFrame) -> DataFrame:
 
 
 def together(predictions: DataFrame, labels: DataFrame) -> DataFrame:
-    """A stream of predictions and a stream of labels as one; missing columns are null."""
+    """A stream of predictions and a stream of labels as one stream; missing columns are null."""
     check_frame(predictions, "predictions")
     check_frame(labels, "labels")
     return predictions.unionByName(labels, allowMissingColumns=True)
@@ -191,14 +180,14 @@ def follow(
 ) -> Followed:
     """A stream of events through one layer per key: an outcome per event, and certificates.
 
-    A row with a prediction is served; a row with a label is joined to the prediction of its ``id`` and learned from;
-    a row with both is served first. Events of a micro-batch are taken in the order of ``order``, ties as predictions
-    before labels, then by id; labels need the key of their prediction. Outcomes: served, applied, duplicate,
-    conflict, unknown, expired, rejected (with a reason); none of them ends the stream.
+    A row with a prediction is served. A row with a label is joined to the prediction with its ``id``, and the layer
+    learns from it; both need the same key. A row with both is served first. A micro-batch is sorted by ``order``,
+    then predictions before labels, then by id. Outcomes: served, applied, duplicate, conflict, unknown, expired,
+    rejected (with a reason); none of them ends the stream.
 
-    If the layer has a ``ttl``, tickets expire: by the times in column ``time``, or without one by the clock of the
-    micro-batches, with a timer. ``state``: of an earlier table run, or of a stream (``states_in``). ``remember``: how
-    many closed ids each bucket keeps to recognize duplicates.
+    If the layer has a ``ttl``, tickets expire by the times in column ``time``, or without one by the clock of the
+    micro-batches. ``state`` comes from an earlier table run or from a stream (``states_in``). ``remember`` is the
+    number of closed ids that each bucket keeps to recognize duplicates.
     """
     single = {"weight": weight, "id": id, "time": time}
     keyed, roles, added = keyed_columns(frame, layer, prediction, label, key, order, **single)
@@ -246,18 +235,14 @@ def bucket_stream(frame: DataFrame, state: DataFrame | None, task: BucketTask, c
         *(frame[n] for n in dict.fromkeys(roles.needed)),
         *added,
     )
-    numbers = [T.StructField(n, T.LongType() if n == "rows" else T.DoubleType()) for n in task.certificates]
-    schema = T.StructType(
-        [
-            T.StructField("key", T.StringType()),
-            T.StructField("id", kinds[str(roles.id)]),
-            T.StructField("event", T.StringType()),
-            T.StructField("outcome", T.StringType()),
-            *(T.StructField(n, T.DoubleType()) for n in task.added),
-            T.StructField("reason", T.StringType()),
-            T.StructField("certificate", T.StructType(numbers or [T.StructField("rows", T.LongType())])),
-        ]
-    )
+    certificate = T.StructType()
+    for name in task.certificates or ("rows",):
+        certificate.add(name, "long" if name == "rows" else "double")
+    schema = T.StructType().add("key", "string").add("id", kinds[str(roles.id)])
+    schema.add("event", "string").add("outcome", "string")
+    for name in task.added:
+        schema.add(name, "double")
+    schema.add("reason", "string").add("certificate", certificate)
     learned = None
     if state is not None:
         book = F.col("book") if "book" in state.columns else F.lit(None).cast("string")

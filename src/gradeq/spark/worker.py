@@ -41,7 +41,6 @@ BUCKET, STATE, LAST = (f"{RESERVED_PREFIX}bucket", f"{RESERVED_PREFIX}state", f"
 
 
 def check_buckets(buckets: object) -> int:
-    """The number of buckets, checked."""
     count = as_number(buckets, "buckets")
     if isinstance(buckets, bool) or count != int(count) or not 1 <= count <= MAX_BUCKETS:
         raise BadInput(f"buckets={buckets!r}: give a whole number from 1 to {MAX_BUCKETS:,}")
@@ -72,45 +71,34 @@ def check_states(states: DataFrame, pattern: str, stream: bool = False) -> int:
 
     States of a ``stream`` may have ticket books, which a table run cannot continue.
     """
+    from pyspark.sql import functions as F
+
     check_frame(states, "state")
-    kinds = {"bucket": "int", "buckets": "int", "state": "string"}
-    columns = {field.name: field.dataType.simpleString() for field in states.schema.fields}
-    if {name: columns.get(name) for name in kinds} != kinds:
-        raise BadInput(
-            f"state has the columns {', '.join(f'{n} {k}' for n, k in columns.items())}, not {SCHEMA}; give the "
-            "state of an earlier run"
-        )
-    if not stream and BOOK in columns:
+    columns = [f"{field.name} {field.dataType.simpleString()}" for field in states.schema.fields]
+    if not set(SCHEMA.split(", ")) <= set(columns):
+        raise BadInput(f"state has the columns {', '.join(columns)}, not {SCHEMA}; give the state of an earlier run")
+    if not stream and BOOK in states.columns:
         raise BadInput(
             "the state is of a stream, with its open tickets; give it to follow, or drop its column book to go on "
             "without them"
         )
 
-    def problems(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        layer = from_json(pattern)
-        for batch in batches:
-            texts = batch["state"].to_pylist()
-            books = batch[BOOK].to_pylist() if BOOK in batch.schema.names else [None] * len(texts)
-            found = [state_problem(layer, text, book, stream) for text, book in zip(texts, books, strict=True)]
-            cells = [batch["bucket"], batch["buckets"], pa.array(found, pa.string())]
-            yield pa.record_batch(cells, ["bucket", "buckets", "problem"])
-
+    problem = F.udf(lambda text, book: state_problem(from_json(pattern), text, book, stream), "string")
+    book = F.col(BOOK) if BOOK in states.columns else F.lit(None).cast("string")
     with refusals():
-        rows = states.mapInArrow(problems, "bucket int, buckets int, problem string").collect()
+        rows = states.select("bucket", "buckets", problem("state", book).alias("problem")).collect()
     if not rows:
-        raise BadInput("the state has no rows; leave it out to begin afresh")
+        raise BadInput("the state has no rows; leave it out to start fresh")
     for row in rows:
         if row.problem is not None:
             raise StateError(f"bucket {row.bucket}: {row.problem}")
     if len({row.buckets for row in rows}) > 1 or len({row.bucket for row in rows}) < len(rows):
-        raise StateError(
-            "the state has a bucket twice, or of several runs; give the state of one run, not several together"
-        )
+        raise StateError("the state has a bucket twice, or of several runs; give the state of one run")
     return int(rows[0].buckets)
 
 
 def state_problem(pattern: Layer, text: str | None, book: str | None = None, stream: bool = False) -> str | None:
-    """What is wrong with a saved bucket, or None; that of a stream may have a ticket book."""
+    """What is wrong with a saved bucket, or None; only a bucket of a stream may have a ticket book."""
     try:
         if text is None:
             raise StateError("the state of a bucket is missing; take the whole table of an earlier run")
@@ -125,7 +113,7 @@ def state_problem(pattern: Layer, text: str | None, book: str | None = None, str
 def count_buckets(
     buckets: int | None, default: int, state: DataFrame | None, pattern: str, stream: bool = False
 ) -> int:
-    """The number of buckets: that of the state if there is one, else the one given, or the default."""
+    """The number of buckets: of the state if there is one, else ``buckets`` or the default."""
     if state is None:
         return check_buckets(default if buckets is None else buckets)
     known = check_states(state, pattern, stream)
@@ -204,8 +192,6 @@ def adjust_bucket(job: Job, bucket: int, rows: pa.Table, states: pa.Table) -> pa
             settle(layer, layer_columns.moments(time, "time").values[0].item())
     added = [pa.array(np.ascontiguousarray(column)) for column in served.T]
     out = pa.table([*rows.columns, *added], [*rows.column_names, *job.added])
-    out = out.append_column(BUCKET, pa.array(np.full(len(out), bucket, dtype=np.int32)))
-    out = out.append_column(STATE, pa.nulls(len(out), pa.string()))
     ending = pa.table({BUCKET: pa.array([bucket], pa.int32()), STATE: [layer.to_json()]})
     out = pa.concat_tables([out, ending], promote_options="default")
     # Spark gives times in the zone of its session and takes only UTC.
@@ -213,7 +199,7 @@ def adjust_bucket(job: Job, bucket: int, rows: pa.Table, states: pa.Table) -> pa
 
 
 def type_in_utc(kind: pa.DataType) -> pa.DataType:
-    """An Arrow type with UTC for every time zone, also in lists and structs."""
+    """An Arrow type with UTC as its time zone, also inside lists and structs."""
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
     if pa.types.is_struct(kind):
@@ -226,10 +212,7 @@ def type_in_utc(kind: pa.DataType) -> pa.DataType:
 
 
 def sort_rows(rows: pa.Table, roles: Roles) -> tuple[pa.Table, pa.Array]:
-    """The rows in order, ties between keys by key (null last), and the keys as codes.
-
-    Two rows of one key that tie are refused: their order would be arbitrary.
-    """
+    """The rows in order, ties by key (null last), and the keys as codes; two tied rows of one key are an error."""
     for name in roles.order:
         column = rows[name]
         if column.null_count or (pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py()):
@@ -238,6 +221,7 @@ def sort_rows(rows: pa.Table, roles: Roles) -> tuple[pa.Table, pa.Array]:
     rows = rows.take(pc.sort_indices(rows, sort_keys=by))
     book = Codebook()
     codes = book.codes(rows[roles.key])
+    names = pa.array(book.names, pa.string())
     tied = np.ones(len(rows) - 1, dtype=bool)
     for name in roles.order:
         column = rows[name].combine_chunks()
@@ -249,15 +233,13 @@ def sort_rows(rows: pa.Table, roles: Roles) -> tuple[pa.Table, pa.Array]:
         if same.any():
             row = int(by_key[int(np.argmax(same))])
             raise BadInput(
-                f"key {book.name(int(codes[row]))!r} has two rows with {describe_place(rows, row, roles)}; "
+                f"key {book.names[codes[row]]!r} has two rows with {describe_place(rows, row, roles)}; "
                 'name further columns that tell them apart: order=["time", "number"]'
             )
-    names = pa.array(book.names, pa.string())
     return rows, pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names)
 
 
 def describe_place(rows: pa.Table, row: int, roles: Roles) -> str:
-    """The place of a row in the order, in words."""
     return ", ".join(f"{name}={rows[name][row].as_py()}" for name in roles.order)
 
 
@@ -285,19 +267,20 @@ def run_columns(layer: KeyedLayer, rows: pa.Table, keys: pa.Array, roles: Roles)
 
 
 def locate_refusal(pattern: KeyedLayer, rows: pa.Table, keys: pa.Array, roles: Roles, refusal: BadInput) -> BadInput:
-    """The error with the key and place of the first row that is refused on its own, found by bisection."""
+    """The error with the key and place of the first row that a fresh layer rejects, by bisection."""
+
+    def error_in(first: int, last: int) -> BadInput | None:
+        try:
+            run_columns(pattern.copy(), rows[first:last], keys[first:last], roles)
+        except BadInput as error:
+            return error
+        return None
+
     first, last = 0, len(rows)
     while last - first > 1:
         middle = (first + last) // 2
-        part = slice(first, middle)
-        try:
-            run_columns(pattern.copy(), rows[part], keys[part], roles)
-        except BadInput:
-            last = middle
-        else:
-            first = middle
-    try:
-        run_columns(pattern.copy(), rows[first:last], keys[first:last], roles)
-    except BadInput as alone:
-        return BadInput(f"key {keys[first].as_py()!r}, {describe_place(rows, first, roles)}: {alone}")
-    return refusal  # of what the state knows already
+        first, last = (middle, last) if error_in(first, middle) is None else (first, middle)
+    error = error_in(first, last)
+    if error is None:
+        return refusal  # it depends on the state
+    return BadInput(f"key {keys[first].as_py()!r}, {describe_place(rows, first, roles)}: {error}")
