@@ -473,8 +473,8 @@ class TicketBook:
         for own, posting in self.closed.items():
             self.closed[own] = copy_with(posting, row=row(posting.row))
 
-    def state(self) -> dict[str, Any]:
-        """Everything, ready for the codec."""
+    def state(self, served: int) -> dict[str, Any]:
+        """Everything, ready for the codec; ``served``: rows of the layer so far."""
         waiting = [self.waiting[number] for number in sorted(self.waiting)]
         return {
             "open": [(brief(ticket), id, time) for ticket, id, time in self.tickets()],
@@ -483,7 +483,7 @@ class TicketBook:
             "waiting": [(brief(own.ticket), *(own[1:] if own.id is not None else own[1:4])) for own in waiting],
             "now": self.now,
             **self._singles_state(),
-            **self.branches.state(),
+            **self.branches.state(served),
             **({"forgotten": self.forgotten} if self.forgotten else {}),
             **({"desk": self.desk} if self.desk else {}),
             **({"early": self.early.state()} if self.early is not None and self.early.sums[0] else {}),

@@ -52,7 +52,7 @@ def layer_json(layer: Layer) -> Iterator[str]:
     closed = parts.tickets.closed
     for id, posting in closed.items():
         closed[id] = judged(parts.rule, posting)
-    sums = {"columns": parts.state.saved(), "tickets": parts.tickets.state()}
+    sums = {"columns": parts.state.saved(), "tickets": parts.tickets.state(parts.state.number)}
     history = {"frozen": parts.frozen, "log": parts.log} | parts.revisions.state()
     state = parts.names.state() | sums | history
     return dump(layer.kind, saved_settings(layer.settings), state)
