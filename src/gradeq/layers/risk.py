@@ -343,7 +343,7 @@ class Direction:
         if self.fell or self.rose or len(self.blocks) < LONG:
             return None
         thetas, errors = (np.array(each) for each in zip(*self.blocks, strict=True))
-        early, late, way = errors[: LONG // 4].mean(), errors[-LONG // 4 :].mean(), _monotone(thetas)
+        early, late, way = errors[: LONG // 4].mean(), errors[-LONG // 4 :].mean(), _monotone(thetas.tolist())
         chance = 2.0 * math.sqrt(2.0 * early * abs(1.0 - early) / (BLOCK * LONG / 4))
         nearer = way * (early - late) > chance
         if not way or nearer or way * (late - self.target) <= chance:
