@@ -452,17 +452,18 @@ class Layer(Guarded, ABC):
     def traffic(self) -> dict[str, float]:
         """How many rows were served, labelled and still wait, and how late labels came.
 
-        ``open``: tickets that wait now. ``peak``: the most that are known to have waited at once in one group, or in
-        all now. ``peak_lateness``: the largest recent lateness of a posted label in rows of its group, which the
+        ``open``: tickets that wait now. ``peak``: the most that are known to have waited at once, since the layer was
+        made or loaded. ``peak_lateness``: the largest recent lateness of a posted label in rows of its group, which the
         late-label cap goes by; open tickets have none yet. ``served``, ``labelled``: rows and labels so far.
         ``mean_delay``, ``longest_delay``: predictions served between a row and its label.
         """
         facts, late = self.internals.state.facts, self.internals.state.late
         posted = facts[fact.POSTED]
-        latest, waiting = (int(max(late[::LATENESS])) if len(late) else 1, len(self.internals.tickets))
+        tickets, latest = self.internals.tickets, int(max(late[::LATENESS])) if len(late) else 1
+        waiting = len(tickets)
         return {
             "open": waiting,
-            "peak": max(latest, waiting),
+            "peak": max(latest, waiting, tickets.most_open),
             "peak_lateness": latest,
             "served": int(facts[fact.SERVED]),
             "labelled": int(posted),
