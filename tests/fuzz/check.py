@@ -169,8 +169,9 @@ def averages(life, result, rows, own):
             scale = slack + abs(raw) + case.scale * max(map(abs, rows[0].z)) * weight / mine
             expect(close(c.bias_before, raw, scale), "bias before", c.name, c.bias_before, raw)
         if len(case.levels) < 2:
-            for said, at in ((c.loss_before, 0), (c.loss_after, 1)):
-                alike(f"loss of {c.name}", said, own.losses[name, at], mine)
+            both = own.losses[name, 0], own.losses[name, 1]
+            for said, total in zip((c.loss_before, c.loss_after), both, strict=True):
+                alike(f"loss of {c.name}", said, total, mine, both if life.corrected else ())
         if c.bound is not None:
             within("bound of a coordinate", total / mine, c.bound, slack, c.name, result.bound_from)
     if result.bound is not None:
@@ -179,7 +180,7 @@ def averages(life, result, rows, own):
         bias = own.total[0] / weight
         expect(close(result.bias_after, bias, largest), "overall bias", result.bias_after, bias)
     for said, total in zip((result.loss_before, result.loss_after), own.loss, strict=True):
-        alike("loss", said, total, weight)
+        alike("loss", said, total, weight, own.loss if life.corrected else ())
     return size
 
 
@@ -196,8 +197,10 @@ def within(what, value, bound, size, *more):
     expect(abs(value) <= bound * (1 + ROUNDING) + ROUNDING * size, what, value, bound, *more)
 
 
-def alike(what, said, total, weight):
-    """A mean of losses, where it is a number at all."""
+def alike(what, said, total, weight, both=()):
+    """A mean of losses, where it is a number at all; after a correction 0 where it is nothing beside the other one."""
+    if said == 0.0 and both and total <= 2e-9 * max(both):
+        return
     if said is not None and math.isfinite(total) and math.isfinite(said):
         mean = total / weight
         rounding = 1e-18 + 1e-6 * math.sqrt(abs(mean))  # of errors that were squared

@@ -72,7 +72,7 @@ def test_an_honest_outcome_that_only_the_world_knows_is_not_called_reversed():
         warnings.simplefilter("error")
         for start in (-50.0, 0.0, 50.0):
             layer = gq.RiskControl(lambda theta, y: y, 0.1, 0.5, start=start)
-            for _ in range(1500):
+            for _ in range(6000):
                 layer.update(float(rng.normal() > layer.predict()))
 
 
@@ -120,3 +120,64 @@ def test_an_error_that_theta_cannot_move_is_reversed_only_while_both_run_off(err
         for _ in range(BLOCK):
             seen(theta, error)
     assert seen.reversed == reversed
+
+
+@pytest.mark.parametrize(
+    ("error", "labels", "target", "said"),
+    [
+        (lambda theta, y: float(y > 50.0), np.random.default_rng(0).gamma(4.0, 10.0, 4000), 0.05, "does the error depend"),
+        (lambda theta, y: 0.0, np.zeros(4000), 0.2, "does the error depend"),
+        (lambda theta, y: float(np.random.default_rng(int(1e9 * abs(theta + y))).random() < 0.5), np.random.default_rng(1).random(4000), 0.2, "does not fall"),
+    ],
+    ids=["forgot theta", "never wrong", "coin"],
+)  # fmt: skip
+def test_an_error_that_does_not_depend_on_theta_is_told_and_stays_told(error, labels, target, said):
+    layer = gq.RiskControl(error, target, 2.0, start=40.0)
+    with pytest.warns(gq.GradeqWarning, match=said) as told:
+        lived(layer, labels)
+    assert len(told) == 1
+    assert said in str(layer.equilibrium())
+
+
+@pytest.mark.parametrize("way", ["columns", "events"])
+@pytest.mark.parametrize(
+    ("error", "labels"),
+    [
+        (lambda theta, y: float(y <= theta), np.random.default_rng(5).gamma(4.0, 10.0, 4000)),
+        (lambda theta, y: float(y > theta), np.full(4000, 1000.0)),
+        (lambda theta, y: float(y > theta), np.full(4000, -1000.0)),
+        (lambda theta, y: float(y > theta), np.linspace(0.0, 1000.0, 4000)),
+    ],
+    ids=["reversed", "above the span", "below the span", "leaves the span"],
+)
+def test_no_bound_where_the_labels_contradict_what_it_needs(error, labels, way):
+    layer = gq.RiskControl(error, 0.05, 0.4, start=40.0, span=(0.0, 100.0))
+    with pytest.warns(gq.GradeqWarning):
+        layer.run(labels) if way == "columns" else lived(layer, labels)
+    found = layer.equilibrium()
+    assert found.bound is None and found.vacuous is None and found.coordinates[0].bound is None
+    assert "no bound applies: a bound needs" in str(found)
+    assert layer.labels_until(0.01) is None
+
+
+def test_a_false_span_is_seen_in_a_restored_layer_too():
+    def error(theta, y):
+        return float(y > theta)
+
+    layer = gq.RiskControl(error, 0.05, 0.4, start=40.0, span=(0.0, 100.0))
+    with pytest.warns(gq.GradeqWarning):
+        layer.run(np.full(4000, 1000.0))
+    assert gq.RiskControl.from_json(layer.to_json(), error).equilibrium().bound is None
+
+
+def test_a_true_span_keeps_its_bound():
+    layer = gq.RiskControl(lambda theta, y: float(y > theta), 0.05, 0.4, start=40.0, span=(0.0, 100.0))
+    layer.run(np.random.default_rng(5).uniform(0.0, 100.0, 4000))
+    found = layer.equilibrium()
+    assert found.bound is not None and abs(layer.risk - 0.05) <= found.bound
+
+
+def test_an_error_that_was_always_0_is_printed_as_0():
+    layer = gq.RiskControl(lambda theta, y: 0.0, 0.2, 0.1)
+    layer.run(np.zeros(1500))
+    assert layer.risk == 0.0 and "error 0 against" in str(layer.equilibrium())

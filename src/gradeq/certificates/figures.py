@@ -89,14 +89,15 @@ def mean_figures(
     """Bias and mean loss over the rows of the accounts (one for each level); mean losses are multiplied by ``scale``.
 
     A figure is reported if rounding changes it by at most a thousandth. For a bias, a thousandth of the typical error
-    is also accepted.
+    is also accepted. A loss that is mere rounding beside the other one is 0.
     """
-    bias = loss = True
+    bias, loss, rounding = True, True, 0.0
     for account in accounts if facts[fact.CORRECTED] else ():
         weight = account[col.WEIGHT]
         if not weight > 0.0:
             continue
         lost, lost_loss = rounding_loss(account, facts, single, unit)
+        rounding += lost_loss
         losses = min(account[col.LOSS_BEFORE], account[col.LOSS_AFTER])
         exact = lost_loss <= max(DIGITS * losses, NOTHING * weight)
         errors = min(abs(account[col.BEFORE]), abs(account[col.GRADIENT]))
@@ -106,10 +107,9 @@ def mean_figures(
         loss = loss and exact
     first, weight = accounts[0], accounts[0][col.WEIGHT]
     rows = len(accounts) * weight
-    before, after = (
-        scale * over(sum(account[column] for account in accounts), rows) if loss else None
-        for column in (col.LOSS_BEFORE, col.LOSS_AFTER)
-    )
+    totals = [sum(account[column] for account in accounts) for column in (col.LOSS_BEFORE, col.LOSS_AFTER)]
+    least = min(rounding / DIGITS, NOTHING * max(totals))
+    before, after = (scale * over(total if total > least else 0.0, rows) if loss else None for total in totals)
     step = facts[fact.STEP_HIGH] if facts[fact.STEP_LOW] >= facts[fact.STEP_HIGH] else None
     bias_before = over(first[col.BEFORE], weight) if bias and math.isfinite(first[col.BEFORE]) else None
     return MeanFigures(bias_before, mean_gradient(first, weight, step) if bias else None, before, after)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from gradeq.equilibrium import figure
 from gradeq.errors import BadInput
 from gradeq.inputs.arguments import as_shown
 from gradeq.inputs.column_types import ColumnLike, FloatArray
-from gradeq.kernels.account import GRADIENT, WEIGHT
+from gradeq.kernels.account import GRADIENT, ROWS, WEIGHT
 from gradeq.layers.columns import Moment
 from gradeq.layers.layer import Id
 from gradeq.layers.locking import locked
@@ -30,6 +30,7 @@ from gradeq.layers.quantile import CAP
 from gradeq.layers.run import InputColumns, Run, run_layer, serve_many
 from gradeq.layers.serialization import Saved
 from gradeq.ledger.values import Ticket
+from gradeq.numerics import within
 from gradeq.rules.wrapped import Risk
 from gradeq.schedules import Constant
 from gradeq.theory import Setting, labels_until
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 
 MANY = 1e9  # rows in one call
+EPS = 2.0**-52
 
 
 class RiskControl(Predicting[float]):
@@ -97,7 +99,7 @@ class RiskControl(Predicting[float]):
         reach = 10.0 * self.eta * self.most
         if self.span is not None:
             reach = max(reach, abs(self.span[1] - self.span[0]))
-        self._direction = Direction(error, self.target, reach, self.start)
+        self._direction = Direction(error, self.target, reach, self.start, self.span)
         rule = Risk(self._direction, self.target, self.most, Constant(self.eta))
         late = LateLabels(late_cap, in_flight, ttl, maturity, missing_is, queue)
         self._build(rule, Roster(), late, CAP)
@@ -159,13 +161,20 @@ class RiskControl(Predicting[float]):
     def _warn_reversed(self) -> None:
         if self._direction.reversed:
             self.internals.warnings.say(f"RiskControl: {RISING}; {REMEDY}")
+        elif self._direction.outside is not None:
+            self.internals.warnings.say(f"RiskControl: {self._direction.outside}; {WIDER}")
+        elif self._direction.stalled is not None:
+            self.internals.warnings.say(f"RiskControl: {STALLED}")
 
     @property
     @locked
     def risk(self) -> float:
         """The exact average error so far; nan without labels."""
         sums = self.internals.state.sums
-        return self.target - sums[GRADIENT] / sums[WEIGHT] if sums[WEIGHT] else math.nan
+        if not sums[WEIGHT]:
+            return math.nan
+        error = self.target - sums[GRADIENT] / sums[WEIGHT]
+        return within(error, 0.0, self.most) if error > EPS * sums[ROWS] * self.target else 0.0  # else rounding
 
     @property
     @locked
@@ -188,7 +197,18 @@ class RiskControl(Predicting[float]):
         vacuous = is_vacuous(value, raw)
         one = replace(result.coordinates[0], bias_before=None, loss_before=None, bound=value, vacuous=vacuous)
         error = f"error {figure(self.risk)} against a target of {self.target:g}"
-        doubt = f"{RISING}: {REMEDY}" if self._direction.reversed else ""
+        direction, reason = self._direction, ""
+        doubt = direction.stalled or ""
+        if direction.reversed:
+            doubt, reason = f"{RISING}: {REMEDY}", "a bound needs an error that falls as theta rises"
+        elif direction.outside is not None:
+            doubt, reason = f"{direction.outside}: {WIDER}", "a bound needs a true span"
+        elif value is not None and abs(result.largest) > value * (1.0 + ROUNDING):
+            doubt = f"theta left the range that span={self.span} allows: {WIDER}"
+            reason = "a bound needs a true span"
+        if reason and setting is not None:
+            value, source, vacuous, needed = None, reason, None, None
+            one = replace(one, bound=None, vacuous=None)
         return replace(
             result, coordinates=(one,), loss_before=None, bound=value, bound_from=source, vacuous=vacuous,
             needed=needed, measured=error, doubt=doubt,
@@ -196,9 +216,9 @@ class RiskControl(Predicting[float]):
 
     @locked
     def labels_until(self, bound: float) -> int | None:
-        """How many more labels until the proven bound falls below this; None without a ``span``."""
+        """How many more labels until the proven bound falls below this; None without a true ``span``."""
         setting, aim = self._setting(), scalars.bound(bound)
-        if setting is None or reading_of(self).refusal is not None:
+        if setting is None or self.equilibrium().bound is None:
             return None
         needed = labels_until(setting, aim / self.most)
         return None if needed is None else max(0, needed - int(setting.n))
@@ -231,22 +251,35 @@ class RiskControl(Predicting[float]):
 
 FIRST, EVERY = 24, 32  # the first labels are all checked, then one in 32
 SURE = 5  # labels with a rising error before the warning
-BLOCK, BLOCKS = 100, 4  # blocks of labels, for errors that do not depend on theta themselves
+FEW = 2  # an error may rise at some labels if it falls at more than twice as many
+BLOCK = 100  # labels of a block, for errors that do not depend on theta themselves
+RECENT, LONG = 4, 20  # blocks
+ROUNDING = 1e-9
 RISING = "the error does not fall as theta rises, so theta runs away from its target"
 REMEDY = "define the error so that a larger theta is safer, or pass -theta to it"
+DEPENDS = "does the error depend on theta? If it does, a larger eta gets there sooner"
+STALLED = f"theta goes far in one direction while the error stays where it was; {DEPENDS}"
+WIDER = "pass a span that holds for every label, or none"
 
 
 @dataclass
 class Direction:
-    """The user's error function, and how often it fell and rose with a larger theta."""
+    """The user's error function, and what was seen of it.
+
+    ``fell``, ``rose``: labels whose error is smaller, or larger, with a much larger theta. Both are 0 if the function
+    ignores theta, because only the world knows how the outcome depends on it. ``outside``: how a label contradicts
+    ``span``.
+    """
 
     error: Callable[[float, Any], float]
     target: float
     reach: float  # the smallest distance of the thetas to compare
     start: float
+    span: tuple[float, float] | None = None
     labels: int = 0
     fell: int = 0
     rose: int = 0
+    outside: str | None = None
     blocks: list[tuple[float, float]] = field(default_factory=list)  # mean theta, mean error
     _theta: float = 0.0
     _errors: float = 0.0
@@ -256,9 +289,11 @@ class Direction:
         self.labels += 1
         if self.labels <= FIRST or self.labels % EVERY == 0:
             self._compare(theta, y)
+        if self.span is not None and self.outside is None:
+            self._check_span(theta, error)
         self._theta, self._errors = self._theta + theta, self._errors + error
         if self.labels % BLOCK == 0:
-            self.blocks = [*self.blocks, (self._theta / BLOCK, self._errors / BLOCK)][-BLOCKS:]
+            self.blocks = [*self.blocks, (self._theta / BLOCK, self._errors / BLOCK)][-LONG:]
             self._theta = self._errors = 0.0
         return error
 
@@ -275,14 +310,39 @@ class Direction:
         self.fell += high < low
         self.rose += high > low
 
+    def _check_span(self, theta: float, error: float) -> None:
+        low, high = self.span or (-math.inf, math.inf)
+        if theta > high and error > self.target:
+            self.outside = f"span ends at {high:g}, but at theta {theta:g} the error of a label was {error:g}"
+        elif theta < low and error < self.target:
+            self.outside = f"span begins at {low:g}, but at theta {theta:g} the error of a label was {error:g}"
+
     @property
     def reversed(self) -> bool:
-        """Whether the error rises, or does not depend on theta and stays above its target while theta grows."""
-        if self.fell or self.rose:
-            return self.rose >= SURE and self.rose > self.fell
-        if len(self.blocks) < BLOCKS:
+        """Whether the error rises, or does not depend on theta and stays near its largest value while theta rises."""
+        if self.rose:
+            return self.rose >= SURE and FEW * self.rose > self.fell
+        if self.fell or len(self.blocks) < RECENT:
             return False
-        thetas, errors = zip(*self.blocks, strict=True)
-        rising = all(b > a for a, b in pairwise(thetas))
+        thetas, errors = zip(*self.blocks[-RECENT:], strict=True)
         above = min(errors) > self.target and errors[-1] >= errors[0]
-        return rising and above and errors[-1] > (1.0 + self.target) / 2.0
+        return _monotone(thetas) > 0 and above and errors[-1] > (1.0 + self.target) / 2.0
+
+    @property
+    def stalled(self) -> str | None:
+        """What is said where theta went far in one direction and the error stayed where it was."""
+        if self.fell or self.rose or len(self.blocks) < LONG:
+            return None
+        thetas, errors = (np.array(each) for each in zip(*self.blocks, strict=True))
+        early, late, way = errors[: LONG // 4].mean(), errors[-LONG // 4 :].mean(), _monotone(thetas.tolist())
+        chance = 2.0 * math.sqrt(2.0 * early * abs(1.0 - early) / (BLOCK * LONG / 4))
+        nearer = way * (early - late) > chance
+        if not way or nearer or way * (late - self.target) <= chance:
+            return None
+        return f"theta went from {thetas[0]:.4g} to {thetas[-1]:.4g} while the error stayed at {late:.3g}; {DEPENDS}"
+
+
+def _monotone(values: Sequence[float]) -> int:
+    """1 for values that rise, -1 for values that fall, else 0."""
+    steps = [b - a for a, b in pairwise(values)]
+    return int(min(steps) > 0.0) - int(max(steps) < 0.0)
