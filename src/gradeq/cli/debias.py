@@ -90,9 +90,9 @@ def command(**values: Any) -> None:
     An error is one line on stderr; no output is left behind and the state is unchanged.
     """
     options = DebiasOptions(common=take_common(values), **values)
-    from gradeq.cli.job import print_summary, run_job
+    from gradeq.cli.job import run_rows
 
-    print_summary(run_job(options.task()), options.common)
+    run_rows(options.task())
 
 
 @dataclass(kw_only=True)
@@ -117,7 +117,7 @@ class DebiasOptions(RunOptions):
         return RunTask(
             "debias", self.common, (self.prediction,), self.label, (self.column_name,),
             BinaryBias() if self.outcome == "binary" else Bias(), lambda eta, late: self.layer(link, eta, late),
-            self.by, self.features, self.key, self.outcome, link, support=self.support, keys_out=self.keys_out,
+            self.by, self.features, self.key, self.outcome, link, support=self.support, table_file=self.keys_out,
         )  # fmt: skip
 
     def layer(self, link: LinkName, eta: Step, late: LateOptions) -> Layer:

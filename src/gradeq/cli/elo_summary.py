@@ -42,7 +42,7 @@ def elo_text(outcome: EloOutcome) -> str:
     parts = [leaderboard_text(outcome.standing, "; -o writes all"), verdict, elo_figures(outcome)]
     parts += [notice_text(notice) for notice in outcome.notices]
     options = outcome.task.common
-    paths = {"leaderboard": options.output, "predictions": outcome.task.predictions}
+    paths = {"leaderboard": options.output, "predictions": outcome.task.rows_file}
     parts.append(paths_text({**paths, "report": options.report, "state": options.state}))
     return "\n\n".join(part for part in parts if part)
 
@@ -142,7 +142,7 @@ def elo_json(outcome: EloOutcome) -> str:
         "rows": outcome.rows,
         "labelled": outcome.labelled,
         "learned": outcome.learned,
-        "labels": label_timing(outcome.task.common, outcome.task.columns.result),
+        "labels": label_timing(outcome.task.common, outcome.task.games.result),
         "players": len(outcome.board),
         "ties": outcome.ties,
         "skipped": outcome.skipped,
@@ -181,15 +181,15 @@ def player_json(outcome: EloOutcome, row: Standing) -> dict[str, object]:
     }
 
 
-def run_elo_story(outcome: EloOutcome, collector: EloCollector, files: list[str]) -> EloStory:
+def run_elo_story(outcome: EloOutcome, collector: EloCollector) -> EloStory:
     """The report as data: the story of the layer, and what only a run knows."""
     task, games = outcome.task, outcome.games
     after = outcome.equilibrium.loss_after if outcome.continued else outcome.sums.mean("loss")
     return replace(
         elo_story(outcome.layer, outcome.standing),
-        made=provenance(files, task.common.state),
-        a=task.columns.a,
-        b=task.columns.b,
+        made=provenance(collector.reading.table.paths, task.common.state),
+        a=task.games.a,
+        b=task.games.b,
         games=games,
         loss=None if not games or after is None else LossFigures("log loss", LN2, after),
         ties=outcome.ties,

@@ -259,20 +259,25 @@ Step = float | Literal["auto", "plain"] | None
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 
-class LateOptions(TypedDict):
-    """A layer's arguments for late labels, in the unit of --time."""
+@dataclass(frozen=True)
+class LateOptions:
+    """Options about late labels, in the unit of --time; ``dated``: times are dates."""
 
     ttl: float | None
     maturity: float | None
     missing_is: float | None
+    dated: bool
 
 
-class LayerSettings(LateOptions):
+class LayerSettings(TypedDict):
     """Arguments shared by the layers of debias and quantile."""
 
     late_cap: Literal["auto"] | None
     in_flight: int
     support: Support | None
+    ttl: float | None
+    maturity: float | None
+    missing_is: float | None
 
 
 class StepSettings(TypedDict, total=False):
@@ -379,7 +384,15 @@ class RunOptions:
 
     def settings(self, late: LateOptions) -> LayerSettings:
         late_cap: Literal["auto"] | None = None if self.common.no_cap else "auto"
-        return {"late_cap": late_cap, "in_flight": self.common.in_flight, "support": self.support, **late}
+        waiting: LayerSettings = {
+            "late_cap": late_cap,
+            "in_flight": self.common.in_flight,
+            "support": self.support,
+            "ttl": late.ttl,
+            "maturity": late.maturity,
+            "missing_is": late.missing_is,
+        }
+        return waiting
 
 
 def require_label(label: str | None, options: CommonOptions, option: str = "--label") -> None:

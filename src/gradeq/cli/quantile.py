@@ -96,9 +96,9 @@ def command(**values: Any) -> None:
     An error is one line on stderr; no output is left behind and the state is unchanged.
     """
     options = QuantileOptions(common=take_common(values), **values)
-    from gradeq.cli.job import print_summary, run_job
+    from gradeq.cli.job import run_rows
 
-    print_summary(run_job(options.task()), options.common)
+    run_rows(options.task())
 
 
 @dataclass(kw_only=True)

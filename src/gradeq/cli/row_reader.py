@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import chain, takewhile
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -299,7 +299,12 @@ def early_label_example(row: str, due: float, time: float, kind: str | None) -> 
     return f"{row}, {shown_time(due, dates)} before {shown_time(time, dates)}"
 
 
-LayerTimes = dict[str, Times | None]  # arguments of a layer's run
+class LayerTimes(TypedDict, total=False):
+    """Arguments of a layer's run."""
+
+    times: Times
+    label_times: Times | None
+
 
 FAR = 1 << 60  # beyond all row numbers: what is counted from here is rows of one series
 ROWS = "rows"

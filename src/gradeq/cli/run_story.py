@@ -217,11 +217,11 @@ THETA_SCALES = {
 }
 
 
-def run_story(outcome: RunOutcome, collector: ReportCollector, pass_: Pass, files: list[str]) -> Story:
+def run_story(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> Story:
     """The report as data."""
     task, months, calibration = outcome.task, collector.months, collector.calibration
     if not outcome.labelled and outcome.equilibrium.rows and layer_story.has_page(outcome.layer):
-        return since_the_state_began(outcome, collector, pass_, files)
+        return since_the_state_began(outcome, collector, pass_)
     step = None
     if len({round(value, 12) for _, value in collector.steps}) > 1:
         moments = [collector.steps[i] for i in thin(len(collector.steps)).tolist()]
@@ -234,7 +234,7 @@ def run_story(outcome: RunOutcome, collector: ReportCollector, pass_: Pass, file
     link = "linear" if collector.auto and task.link == "sinh" else task.link
     return Story(
         kind="debias" if task.command == "debias" else "quantile",
-        made=provenance(files, task.common.state),
+        made=provenance(collector.reading.table.paths, task.common.state),
         prediction=task.prediction,
         label=task.label or "label",
         by=task.by,
@@ -264,7 +264,7 @@ def run_story(outcome: RunOutcome, collector: ReportCollector, pass_: Pass, file
     )
 
 
-def since_the_state_began(outcome: RunOutcome, collector: ReportCollector, pass_: Pass, files: list[str]) -> Story:
+def since_the_state_began(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> Story:
     """The report of a file without labels: what the state knows."""
     task, whole, rows = outcome.task, layer_story.story_of(outcome.layer), outcome.rows
     which = "The one row of this file has" if rows == 1 else f"The {count(rows)} rows of this file have"
@@ -272,7 +272,7 @@ def since_the_state_began(outcome: RunOutcome, collector: ReportCollector, pass_
     evidence = f"Figures on this page are over the {learned} learned from since the state began."
     return replace(
         whole,
-        made=provenance(files, task.common.state),
+        made=provenance(collector.reading.table.paths, task.common.state),
         prediction=task.prediction,
         label=task.label or "label",
         key=task.key or "",

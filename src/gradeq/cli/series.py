@@ -151,7 +151,7 @@ def series_text(outcome: RunOutcome, series: RankedSeries, sums: SeriesSums) -> 
         parts.append("(coverage is judged before --min and --max, the loss is that of what was served)")
     if series.fewest < ENOUGH:
         parts.append(f"({YOUNG})")
-    if task.keys_out is None and count > LISTED:
+    if task.table_file is None and count > LISTED:
         parts.append("(--keys-out FILE writes all of them)")
     return "\n".join(parts)
 

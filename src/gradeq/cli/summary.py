@@ -55,7 +55,7 @@ def run_text(outcome: RunOutcome) -> str:
         parts.append(series_text(outcome, outcome.series, outcome.series_sums))
     parts += [notice_text(notice) for notice in outcome.notices]
     paths = {"output": task.common.output, "report": task.common.report, "state": task.common.state}
-    parts.append(paths_text({**paths, "series": task.keys_out}))
+    parts.append(paths_text({**paths, "series": task.table_file}))
     return "\n\n".join(part for part in parts if part)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from gradeq.layers.options import limits_of
 from gradeq.numerics import HUGE, LARGEST
 
 if TYPE_CHECKING:
+    from gradeq.cli.elo_job import EloTask
     from gradeq.inputs.column_types import ColumnLike
     from gradeq.layers.layer import Layer
     from gradeq.layers.run import Run
@@ -28,15 +29,6 @@ if TYPE_CHECKING:
 CLIP = 1e-6
 ROUNDING = 2.0**-48  # of a label: some sixteen times what one operation may lose
 BEYOND = "beyond_rounding"  # 1 where the raw or the served value differs from the label by more than rounding may
-
-
-class Judge(Protocol):
-    """Measures of labelled rows, each before and after."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]: ...
 
 
 class Bias:
@@ -109,8 +101,11 @@ class Cover:
         return measures
 
 
-def log_loss(p: Floats, y: Floats) -> Floats:
-    p = np.clip(p, CLIP, 1.0 - CLIP)
+Judge = Bias | Cover
+
+
+def log_loss(p: Floats, y: Floats, clip: float = CLIP) -> Floats:
+    p = np.clip(p, clip, 1.0 - clip)
     return -(y * np.log(p) + (1.0 - y) * np.log1p(-p))
 
 
@@ -139,7 +134,7 @@ class RunTask:
     interval: str | None = None
     several: bool = False  # the layer takes and serves one column for each level
     support: Support | None = None
-    keys_out: str | None = None
+    table_file: str | None = None
     poolable: bool = False  # --pool would go with these options
     columns: list[str] = field(init=False)
     errors: list[str] = field(init=False)
@@ -178,6 +173,10 @@ class RunTask:
             each = [f"cover{k}" for k in range(len(self.levels))] if self.interval is None else ["inside"]
             self.errors = [f"{name}{self.as_served}" for name in each]
             self.target = float(self.interval or self.levels[0])
+
+    @property
+    def rows_file(self) -> str | None:
+        return self.common.output
 
     def fresh(self, eta: Step, late: LateOptions) -> Layer:
         from gradeq.layers.internals import silenced
@@ -278,7 +277,7 @@ def late_options(options: CommonOptions, reading: RowReader) -> LateOptions:
             f"--ttl {options.ttl} is not above --maturity {options.maturity}: every row would be given up before its "
             "label may be learned; give a longer --ttl, or none"
         )
-    return {"ttl": ttl, "maturity": maturity, "missing_is": options.missing_is}
+    return LateOptions(ttl, maturity, options.missing_is, reading.dated)
 
 
 def parse_span(option: str, text: str, reading: RowReader) -> float:
@@ -297,13 +296,13 @@ def parse_span(option: str, text: str, reading: RowReader) -> float:
     raise BadInput(f"{option} {text} is not {what} above 0; column {reading.time.name!r} holds {how}")
 
 
-def starting_layer(task: RunTask, late: LateOptions) -> tuple[Layer, bool]:
-    """A fresh layer, or that of the state if there is one, and whether it is the latter."""
+def starting_layer(task: RunTask | EloTask, late: LateOptions) -> tuple[Layer, bool]:
+    """A new layer, or that of the state if there is one, and whether it is the latter."""
     step = task.common.eta
     saved = read_state(task.common.state) if task.common.state is not None else None
     if saved is None:
         return task.fresh(step, late), False
-    # Left out it is auto again where that applies; where it does not, the settings differ.
+    # Without --eta the step is auto again where that applies; where it does not, the settings differ.
     before = step_of(saved)
     check_same_options(task.fresh(before if step is None and before != "auto" else step, late), saved)
     return saved, True
