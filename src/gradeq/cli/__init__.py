@@ -133,7 +133,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
     published_files().clear()
     if hasattr(sys.stdout, "reconfigure"):
         # A name that the terminal's encoding lacks is spelled out instead of ending the run.
@@ -162,7 +161,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _usage_message(refusal: click.ClickException) -> str:
-    """Explain a usage error of click and say what to type."""
     context: click.Context | None = getattr(refusal, "ctx", None)
     message = refusal.format_message()
     if context is None:

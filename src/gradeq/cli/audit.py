@@ -53,7 +53,6 @@ def command(state: str, witness: str | None, as_json: bool, quiet: bool) -> None
 
 
 def state_findings(path: str) -> dict[str, Any]:
-    """Facts about a state; raises if it is damaged."""
     import hashlib
     import json
 

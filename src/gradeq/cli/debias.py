@@ -12,9 +12,9 @@ from gradeq.cli.options import (
     RunOptions,
     SingleUseCommand,
     Step,
-    Within,
     column,
     option_group,
+    row_columns,
     run_options,
     step_arguments,
     take_common,
@@ -28,22 +28,14 @@ if TYPE_CHECKING:
 
 debias_options = option_group(
     column("--prediction", required=True, help="The predictions to adjust."),
-    column("--label", help=(
-        "The observed outcome. Rows without one (blank, NA, N/A, NaN, null, none) are served but not learned "
-        "from. Optional with --id and --state: `gradeq label` then posts labels later.")),
+    row_columns,
     click.option("--outcome", type=click.Choice(["real", "binary"]), default="real", show_default=True, help=(
         "Numbers (squared error), or probabilities and labels in [0, 1].")),
     click.option("--link", type=click.Choice(["identity", "shift", "logit", "exp"]), help=(
         "How the correction enters. real: identity (default), or exp for positive predictions. binary: logit "
         "(default, stays in [0, 1]), or the paper's shift.")),
-    column("--by", multiple=True, help=(
-        "A column of groups, each to be unbiased. May be repeated; groups may overlap.")),
-    column("--feature", "features", multiple=True, help=(
-        "A numeric column that the error should not depend on. May be repeated. Needs --eta.")),
-    column("--key", help=(
-        "A column of series: each value gets its own layer. Only one column; combine several beforehand.")),
-    click.option("--clip", type=Within(0.0, 0.5, min_open=True, max_open=True), default=1e-6, metavar="EPS",
-                 show_default=True, help=(
+    click.option("--clip", type=click.FloatRange(0.0, 0.5, min_open=True, max_open=True), default=1e-6,
+                 metavar="EPS", show_default=True, help=(
         "With --outcome binary and link logit: predictions are kept within [EPS, 1 - EPS], since 0 and 1 cannot "
         "be corrected in log-odds. This alone can add -log(1 - EPS) to the log loss (0.105 for 0.1).")),
     click.option("--column", "column_name", default="adjusted", metavar="NAME", show_default=True, help=(
@@ -97,8 +89,6 @@ def command(**values: Any) -> None:
 
 @dataclass(kw_only=True)
 class DebiasOptions(RunOptions):
-    """The options of one call of ``gradeq debias``."""
-
     prediction: str
     outcome: Outcome
     link: LinkName | None
@@ -126,8 +116,4 @@ class DebiasOptions(RunOptions):
         default = None if self.features else DEFAULT_ETA[self.outcome] / max(1, len(self.by))
         step, settings, by, x = step_arguments(self.common, eta, default), self.settings(late), self.by, self.features
         layer = Debiaser(outcome=self.outcome, link=link, groups=by, features=x, clip=self.clip, **step, **settings)
-        if self.key is None:
-            return layer
-        from gradeq.layers.keyed import Keyed
-
-        return Keyed(layer)
+        return self.keyed(layer)

@@ -8,21 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gradeq.cli.options import output_folder
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
 @click.command(short_help="Run the main job on real flights and write the report.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    default="demo-out",
-    show_default=True,
-    metavar="DIR",
-    help="The folder to write to.",
-)
+@output_folder(default="demo-out")
 def command(output: str) -> None:
     """Run the main job on real flights of 2013, a quantile of the same, and football ratings.
 
@@ -91,7 +85,6 @@ def call(*parts: list[str]) -> None:
 
 
 def inputs(folder: str) -> tuple[str, str]:
-    """Write the two input files and return their paths."""
     from gradeq.datasets import flights, football
     from gradeq.files.paths import writing
 

@@ -56,8 +56,6 @@ LEADERBOARD = {
 
 @dataclass(frozen=True)
 class EloTask:
-    """The options of one call of ``gradeq elo``."""
-
     common: CommonOptions
     games: GameColumnNames
     ties: Ties
@@ -105,8 +103,6 @@ class EloTask:
 
 @dataclass(frozen=True)
 class EloOutcome:
-    """The result of a run over games."""
-
     task: EloTask
     layer: Elo
     equilibrium: Equilibrium
@@ -254,8 +250,6 @@ def elo_outcome(task: EloTask, pass_: EloPass, before: Baseline, continued: bool
 
 
 class EloCollector:
-    """Collects chart data during a run of games."""
-
     def __init__(self, reading: RowReader) -> None:
         self.reading = reading
         self.bins = CalibrationBins()
@@ -278,7 +272,6 @@ class EloCollector:
 
 
 def elo_notices(outcome: EloOutcome, pass_: EloPass) -> tuple[Notice, ...]:
-    """All warnings of an Elo run, serious ones first."""
     task, options = outcome.task, outcome.task.common
     arrived = (pass_.weighing, pass_.waiting, pass_.expired, pass_.dates.early)
     notices = [not_learned_notice(outcome, options, *arrived), *label_notices(outcome, options, pass_)]
@@ -314,7 +307,6 @@ def elo_notices(outcome: EloOutcome, pass_: EloPass) -> tuple[Notice, ...]:
 
 
 def board_notices(outcome: EloOutcome) -> list[Notice]:
-    """Warnings about biased players, groups that never met, and views that rank players differently."""
     notices, groups = [], outcome.standing.groups
     judged = [row for row in outcome.board if row.games >= FEW]
     off = say.clearly_off(judged)

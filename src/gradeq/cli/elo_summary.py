@@ -34,7 +34,6 @@ CURVES = 8
 
 
 def elo_text(outcome: EloOutcome) -> str:
-    """The summary on the terminal."""
     judged = [abs(row.bias) for row in outcome.board if row.games >= FEW]
     verdict = f"Too few games to judge the forecasts ({outcome.games:,})."
     if judged:
@@ -58,7 +57,6 @@ def leaderboard_text(standing: Board, rest: str = "") -> str:
 
 
 def without_rank(standing: Board) -> str:
-    """How many players have no rank, and why."""
     rows = [row for row in standing.rows if row.rank is None]
     if not rows:
         return ""
@@ -81,7 +79,6 @@ def without_rank(standing: Board) -> str:
 
 
 def elo_figures(outcome: EloOutcome) -> str:
-    """Players, games, worst bias, log loss, certificate, step."""
     games = [some(outcome.labelled, "game") if outcome.labelled else f"{some(outcome.rows, 'game')} served"]
     if outcome.skipped:
         games.append(f"{outcome.skipped:,} against oneself (skipped)")
@@ -128,7 +125,6 @@ def player_table(rows: list[Standing], rest: str) -> list[str]:
 
 
 def elo_json(outcome: EloOutcome) -> str:
-    """The object that --json prints."""
     from gradeq.theory.features import step_from_k
 
     eta, reached, standing = outcome.eta, outcome.equilibrium, outcome.standing
@@ -205,7 +201,6 @@ def run_elo_story(outcome: EloOutcome, collector: EloCollector) -> EloStory:
 
 
 def curves(outcome: EloOutcome, collector: EloCollector) -> Curves | None:
-    """Ratings over time of players from top to bottom."""
     from gradeq.layers.board import START
     from gradeq.theory.features import ELO_POINTS_PER_LOGIT
 
@@ -228,7 +223,6 @@ def curves(outcome: EloOutcome, collector: EloCollector) -> Curves | None:
 
 
 def frontier(outcome: EloOutcome, collector: EloCollector) -> tuple[StepPoint, ...]:
-    """Log loss and worst bias of each K on the same games."""
     from gradeq.layers.elo import Elo
     from gradeq.theory.features import step_from_k
 

@@ -35,8 +35,6 @@ ON_NEUTRAL = {
 
 @dataclass(frozen=True)
 class GameColumnNames:
-    """Names of the columns of games."""
-
     a: str
     b: str
     winner: str | None
@@ -83,7 +81,6 @@ class GameRows(NamedTuple):
 
 
 def parse_games(columns: GameColumnNames, piece: Piece) -> GameRows:
-    """Read and check the columns; an error names the row in the file."""
     book = Codebook()
     a, b = piece.cells(columns.a), piece.cells(columns.b)
     first, second = book.codes(a), book.codes(b)
@@ -142,7 +139,6 @@ def words_to_numbers(piece: Piece, column: str | None, words: dict[str, float], 
 
 
 def drop_self_games(games: GameRows) -> GameRows:
-    """The games of two different players."""
     own = games.against_itself
     if not own.any():
         return games
@@ -185,7 +181,6 @@ def scores_from_winner(
 
 
 def words_to_scores(column: pa.Array) -> pa.Array:
-    """A column of scores, with words for who won replaced by numbers."""
     import pyarrow as pa
 
     if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):

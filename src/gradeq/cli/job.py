@@ -303,7 +303,6 @@ def run_job(task: RunTask | EloTask, new_pass: Callable[[Session, LateOptions], 
 
 
 def run_rows(task: RunTask) -> None:
-    """Run debias or quantile and print the summary."""
     outcome = run_job(task, partial(Pass, task))
     if task.common.json:
         from gradeq.cli.summary import run_json

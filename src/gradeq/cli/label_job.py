@@ -78,8 +78,6 @@ class LabelOutcome:
 
 @dataclass(frozen=True)
 class LabelTask:
-    """The options of one call of ``gradeq label``."""
-
     files: tuple[str, ...]
     state: str
     id: str
@@ -227,7 +225,6 @@ def label_notices(
 
 
 def early_label_notice(layer: Layer, labels: LabelRows) -> Notice | None:
-    """Labels dated before their own rows."""
     if labels.times is None:
         return None
     book, early, known, first = layer.internals.tickets, 0, 0, ""
@@ -251,8 +248,6 @@ def stored_id(layer: Layer, id: str) -> str | int:
 
 
 def watch_outliers(watch: OutlierWatch, layer: Layer, labels: LabelRows) -> None:
-    """Look for outliers among labels and served values before learning."""
-
     def where(i: int) -> str:
         return f"id {labels.ids[i]!r}"
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 
 import click
@@ -19,6 +19,7 @@ from gradeq.penalties import Lasso, Penalty, Ridge
 from gradeq.schedules import Power, check_decay
 
 if TYPE_CHECKING:
+    from gradeq.layers.grouped import Grouped
     from gradeq.layers.layer import Layer
 
     _Kind = click.ParamType[object]
@@ -38,8 +39,6 @@ LONGEST = 100.0 * 366.0 * 86400.0
 
 
 class ValueType(_Kind):
-    """The type of an option, made from a parser of its text that raises ValueError."""
-
     def __init__(self, parse: Callable[[str], object], name: str = "F") -> None:
         self.parse, self.name = parse, name
 
@@ -99,28 +98,6 @@ PROBABILITY = ValueType(_probability, "P")
 STEP = ValueType(_step, "F|auto|plain")
 DELAY = ValueType(_delay, "ROWS|DURATION")
 POSITIVES = ValueType(lambda text: tuple(_positive(part) for part in text.split(",")), "NU1,NU2,...")
-
-
-class Within(click.FloatRange):
-    """A number in a range."""
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            return super().convert(cast(float, value), param, ctx)
-        except click.BadParameter:
-            inside = self._describe_range()
-            self.fail(f"{value!r} is not a number in the range {inside}; give one inside.", param, ctx)
-
-
-class WholeNumber(click.IntRange):
-    """A whole number in a range."""
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return super().convert(cast(int, value), param, ctx)
-        except click.BadParameter:
-            inside = self._describe_range()
-            self.fail(f"{value!r} is not a whole number in the range {inside}; give one inside.", param, ctx)
 
 
 # The option of every setting; other settings exist only in Python.
@@ -189,7 +166,6 @@ _COMMANDS = {
 
 
 def check_same_options(layer: Layer, saved: Layer) -> None:
-    """Raise if the state was made with other options."""
     from gradeq.layers.serialization import check_same_settings
 
     inner, saved_inner = getattr(layer, "layer", layer), getattr(saved, "layer", saved)
@@ -270,8 +246,6 @@ class LateOptions:
 
 
 class LayerSettings(TypedDict):
-    """Arguments shared by the layers of debias and quantile."""
-
     late_cap: Literal["auto"] | None
     in_flight: int
     support: Support | None
@@ -281,8 +255,6 @@ class LayerSettings(TypedDict):
 
 
 class StepSettings(TypedDict, total=False):
-    """A layer's arguments for its step."""
-
     eta: Step
     schedule: Power
     penalty: Penalty | None
@@ -360,8 +332,6 @@ class CommonOptions:
 
 @dataclass(kw_only=True)
 class RunOptions:
-    """The options of debias and quantile about columns and limits."""
-
     common: CommonOptions
     label: str | None
     by: tuple[str, ...]
@@ -384,15 +354,18 @@ class RunOptions:
 
     def settings(self, late: LateOptions) -> LayerSettings:
         late_cap: Literal["auto"] | None = None if self.common.no_cap else "auto"
-        waiting: LayerSettings = {
-            "late_cap": late_cap,
-            "in_flight": self.common.in_flight,
-            "support": self.support,
-            "ttl": late.ttl,
-            "maturity": late.maturity,
-            "missing_is": late.missing_is,
-        }
-        return waiting
+        return LayerSettings(
+            late_cap=late_cap, in_flight=self.common.in_flight, support=self.support,
+            ttl=late.ttl, maturity=late.maturity, missing_is=late.missing_is,
+        )  # fmt: skip
+
+    def keyed(self, layer: Layer, pool: bool = False) -> Layer:
+        """The layer itself, or with --key one for each series."""
+        if self.key is None:
+            return layer
+        from gradeq.layers.keyed import Keyed
+
+        return Keyed(cast("Grouped[Any, Any]", layer), pool)
 
 
 def require_label(label: str | None, options: CommonOptions, option: str = "--label") -> None:
@@ -472,7 +445,7 @@ shared_options = option_group(
     click.option("--ttl", metavar="SPAN", help=(
         "Give up on labels that have not arrived this long after their rows: 90s, 15m, 36h or 7d; where --time "
         "holds numbers, a number in their unit. Needs --time.")),
-    click.option("--in-flight", type=WholeNumber(1, 10**9), default=1, metavar="N", help=(
+    click.option("--in-flight", type=click.IntRange(1, 10**9), default=1, metavar="N", help=(
         "How many rows late a label is expected to be. Steps are limited accordingly from the first row on; "
         "otherwise they are limited once late labels arrive.")),
     click.option("--no-cap", is_flag=True, help=(
@@ -499,6 +472,17 @@ shared_options = option_group(
 
 
 # Options of debias and quantile only.
+row_columns = option_group(
+    column("--label", help=(
+        "The observed outcome. Rows without one (blank, NA, N/A, NaN, null, none) are served but not learned "
+        "from. Optional with --id and --state: `gradeq label` then posts labels later.")),
+    column("--by", multiple=True, help=(
+        "A column of groups, each to be unbiased or covered. May be repeated; groups may overlap.")),
+    column("--feature", "features", multiple=True, help=(
+        "A numeric column that errors or misses should not depend on. May be repeated. Needs --eta.")),
+    column("--key", help=(
+        "A column of series: each value gets its own layer. Only one column; combine several beforehand.")),
+)  # fmt: skip
 run_options = option_group(
     click.option("--keys-out", type=click.Path(), metavar="FILE", help=(
         "Write a table with one row for each series of --key: .csv, .csv.gz or .parquet.")),
@@ -516,6 +500,17 @@ run_options = option_group(
         "reported. Needs --maturity.")),
     shared_options,
 )  # fmt: skip
+
+
+output_folder = partial(
+    click.option,
+    "-o",
+    "--output",
+    type=click.Path(),
+    show_default=True,
+    metavar="DIR",
+    help="The folder to write to.",
+)
 
 
 def take_common(values: dict[str, Any]) -> CommonOptions:

@@ -203,8 +203,6 @@ class GroupLine:
 
 
 class Baseline(NamedTuple):
-    """Counters of a layer before the run."""
-
     learned: int = 0
     capped: int = 0
     resized: int = 0
@@ -226,7 +224,6 @@ class CapSummary:
 
     @property
     def only_heavy(self) -> bool:
-        """Whether the cap applied only because of row weights."""
         return self.heavy == self.rows
 
 
@@ -240,8 +237,6 @@ def cap_summary(layer: Layer, before: Baseline, run: CappedSteps | None) -> CapS
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The result of a run."""
-
     task: RunTask
     layer: Layer
     equilibrium: Equilibrium
@@ -297,7 +292,6 @@ class RunOutcome:
 
 
 def group_lines(task: RunTask, names: list[list[str]], sums: Pass, equilibrium: Equilibrium) -> tuple[GroupLine, ...]:
-    """Groups of all columns, in order of appearance."""
     known: dict[str, list[Coordinate]] = {}
     for c in equilibrium.coordinates:
         known.setdefault(c.name.rpartition(" @ ")[0] if task.several else c.name, []).append(c)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,7 @@ from gradeq.cli.options import (
     Step,
     column,
     option_group,
+    row_columns,
     run_options,
     step_arguments,
     take_common,
@@ -24,7 +25,6 @@ from gradeq.cli.options import (
 
 if TYPE_CHECKING:
     from gradeq.cli.task import RunTask
-    from gradeq.layers.grouped import Grouped
     from gradeq.layers.layer import Layer
     from gradeq.layers.quantile import LinkName
 
@@ -33,9 +33,7 @@ quantile_options = option_group(
     column("--prediction", multiple=True, required=True, help=(
         "The forecasts to adjust: one column for all levels, or one for each --level in the same order; for "
         "--interval one, or lower and upper.")),
-    column("--label", help=(
-        "The observed outcome, blank if unknown. Optional with --id and --state: `gradeq label` then posts labels "
-        "later.")),
+    row_columns,
     click.option("--level", "levels", multiple=True, type=PROBABILITY, metavar="TAU", help=(
         "The share of labels that should be at or below the served value. May be repeated.")),
     click.option("--interval", type=PROBABILITY, metavar="COVERAGE", help=(
@@ -43,11 +41,6 @@ quantile_options = option_group(
     click.option("--link", type=click.Choice(["sinh", "linear"]), help=(
         "sinh (default): steps in units of the recent error, so --eta needs no scale. linear: the paper's "
         "tracking, --eta in the unit of the labels.")),
-    column("--by", multiple=True, help="A column of groups, each to be covered. May be repeated."),
-    column("--feature", "features", multiple=True, help=(
-        "A numeric column that misses should not depend on. May be repeated. Needs --eta.")),
-    column("--key", help=(
-        "A column of series: each value gets its own layer. Only one column; combine several beforehand.")),
     click.option("--pool", is_flag=True, help=(
         "Series of --key share what they learn, so that short ones gain: an overall correction beside their own. "
         "Chooses its own steps.")),
@@ -103,8 +96,6 @@ def command(**values: Any) -> None:
 
 @dataclass(kw_only=True)
 class QuantileOptions(RunOptions):
-    """The options of one call of ``gradeq quantile``."""
-
     prediction: tuple[str, ...]
     levels: tuple[str, ...]
     interval: str | None
@@ -212,8 +203,4 @@ class QuantileOptions(RunOptions):
                 layer = quantile.MultiQuantileTracker(taus, link=link, groups=by, features=x, **step, **settings)
             else:
                 layer = quantile.QuantileTracker(taus[0], link=link, groups=by, features=x, **step, **settings)
-        if self.key is None:
-            return layer
-        from gradeq.layers.keyed import Keyed
-
-        return Keyed(cast("Grouped[Any, Any]", layer), self.pool)
+        return self.keyed(layer, self.pool)

@@ -47,7 +47,6 @@ _LONG = 32 << 20
 
 @contextmanager
 def read_ahead(items: Iterator[Item]) -> Iterator[Iterator[Item]]:
-    """The same items, read one ahead in a thread."""
     with ThreadPoolExecutor(1) as reader:
 
         def read() -> Iterator[Item]:
@@ -276,8 +275,6 @@ def joined_chunks(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, bool]]:
 
 @dataclass
 class LabelsBeforeRows:
-    """Counts labels dated before their own rows."""
-
     labels: int = 0
     early: int = 0
     first: str = ""
@@ -300,8 +297,6 @@ def early_label_example(row: str, due: float, time: float, kind: str | None) -> 
 
 
 class LayerTimes(TypedDict, total=False):
-    """Arguments of a layer's run."""
-
     times: Times
     label_times: Times | None
 

@@ -98,7 +98,6 @@ def all_notices(outcome: RunOutcome, pass_: Pass) -> tuple[Notice, ...]:
 
 
 def harm_notices(outcome: RunOutcome) -> list[Notice]:
-    """Loss and groups that got worse."""
     task, loss = outcome.task, outcome.verdict.loss
     pairs = [[f"{name}_{when}" for when in ("before", "after")] for name in (task.errors[0], f"loss{task.as_served}")]
     groups = []
@@ -186,7 +185,6 @@ def label_notices(
 
 
 def step_notices(outcome: RunOutcome | EloOutcome, options: CommonOptions, asked: bool) -> list[Notice]:
-    """Steps were capped for late labels, or should have been; rows or a weight were too large."""
     layer, parts = outcome.layer, outcome.layer.internals
     eta = layer.step if isinstance(outcome.eta, str) else outcome.eta
     capped, late = outcome.capped, learning_of(layer).lateness
@@ -220,7 +218,6 @@ def vacuous_reason(outcome: RunOutcome | EloOutcome, rows: int, overlapping: boo
 
 
 def crowding_notices(outcome: RunOutcome) -> list[Notice]:
-    """A column with implausibly many groups or series."""
     found, task, rows = [], outcome.task, outcome.rows
     for by in task.by:
         groups = sum(line.by == by for line in outcome.groups)
@@ -235,7 +232,6 @@ def crowding_notices(outcome: RunOutcome) -> list[Notice]:
 
 
 def bound_notice(outcome: RunOutcome) -> Notice | None:
-    """Bounds that say little or nothing."""
     task, groups = outcome.task, [line for line in outcome.groups if line.counted]
     reached = outcome.equilibrium
     if not outcome.counted or reached.bound is None:
@@ -292,7 +288,6 @@ def tie_notices(outcome: RunOutcome, ties: Ties) -> list[Notice]:
 
 
 def missed_target(outcome: RunOutcome) -> Notice | None:
-    """A clearly missed target with its likely cause, or None."""
     if outcome.eta is None or not outcome.learned:
         return None  # nothing was promised, or nothing was learned: both are said elsewhere
     verdict, labels = outcome.verdict, outcome.counted
@@ -318,7 +313,6 @@ def missed_target(outcome: RunOutcome) -> Notice | None:
 
 
 def likely_cause(outcome: RunOutcome) -> tuple[str, str]:
-    """The likely cause of a missed target, and a remedy."""
     task, capped, layer = outcome.task, outcome.capped, outcome.layer
     learning, labels = learning_of(layer), outcome.learned
     if outcome.series is not None:
@@ -344,7 +338,6 @@ def likely_cause(outcome: RunOutcome) -> tuple[str, str]:
 
 
 def pool_hint(outcome: RunOutcome, series: RankedSeries) -> Notice | None:
-    """Short series that are far off and would gain from --pool."""
     count, off = len(series.table.rows), series.spread.get("mean", 0.0)
     if getattr(outcome.layer, "pool", False) or count < SEVERAL or off < FAR:
         return None
@@ -368,8 +361,6 @@ ZERO = 1023  # the one of numbers from 1 to 2
 
 
 class Outliers(NamedTuple):
-    """How many values are outliers, and the largest."""
-
     many: int
     value: float
     where: str
@@ -461,7 +452,6 @@ class OutlierWatch:
         self.served.add(served.ravel(), lambda i: where(i // width), np.repeat(forecasts, width))
 
     def cause(self) -> say.Cause:
-        """The likely cause of served values that are astray."""
         layer, facts, usual = self.layer, self.layer.internals.state.facts, self.labels.usual
         farthest = 0.0  # |label - prediction| so far, where the layer stores it in the label's unit
         if layer.terms.task in ("mean", "quantile") and not layer.terms.sinh:

@@ -80,7 +80,6 @@ class AlternativeStep:
         self.groups = [GroupSums(task.judge.names, weighted) for _ in task.by]
 
     def add(self, rows: ParsedRows, counted: Mask, codes: list[Ints], weights: Floats | None) -> None:
-        """Serve a piece."""
         served = np.asarray(learn(self.task, self.layer, rows).values)
         base = rows.base
         if self.task.command == "debias":
@@ -112,8 +111,6 @@ class ParameterPath:
 
 
 class ReportCollector:
-    """Collects chart data during a run."""
-
     def __init__(self, task: RunTask, reading: RowReader, layer: Layer, late: LateOptions) -> None:
         self.task, self.reading, self.layer = task, reading, layer
         bounded = task.outcome == "binary"
@@ -218,7 +215,6 @@ THETA_SCALES = {
 
 
 def run_story(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> Story:
-    """The report as data."""
     task, months, calibration = outcome.task, collector.months, collector.calibration
     if not outcome.labelled and outcome.equilibrium.rows and layer_story.has_page(outcome.layer):
         return since_the_state_began(outcome, collector, pass_)
@@ -505,7 +501,6 @@ def curve_name(outcome: RunOutcome, name: str, value: str) -> str:
 
 
 def facts(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> tuple[Fact, ...]:
-    """The Data section."""
     task, reading, trend = outcome.task, collector.reading, pass_.trend
     missing, waiting = outcome.rows - outcome.labelled, len(outcome.layer.internals.tickets.waiting)
     rows = "all labelled" if not missing else f"{count(missing)} without a label"

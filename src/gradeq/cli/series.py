@@ -75,7 +75,6 @@ class SeriesSums:
 
 
 def key_columns(table: SeriesTable, sums: SeriesSums) -> dict[str, Floats | Ints | list[str]]:
-    """The file of --keys-out, column by column."""
     columns = table.columns()
     # ``rows`` of the library are labels learned from, not all that were served: a file has them under that name too.
     found = {"key": columns.pop("key"), "rows": columns["rows"], "labels": columns.pop("rows"), **columns}

@@ -138,7 +138,6 @@ class StateLock:
             }  # fmt: skip
 
     def promise(self, run: InterruptedRun) -> None:
-        """Record the outputs of this run before the first one is published."""
         with writing(self._path):
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, json.dumps(run).encode(), 0)
@@ -197,8 +196,6 @@ AGAIN = "give --again if that is meant"
 
 
 class SeenTimes(TypedDict, total=False):
-    """The last time of a row and of a label, and the kind of time."""
-
     kind: str | None
     row: float
     label: float
@@ -270,7 +267,6 @@ class RunHistory:
         self.times[name] = max(number, self.times.get(name, number))
 
     def check_columns(self, columns: dict[str, str | list[str] | None], timed: bool) -> None:
-        """Raise if columns differ from those of earlier runs."""
         known = self.layer.internals.tickets.desk.get("columns", {})
         for option, name in columns.items():
             if option in known and known[option] != name:
@@ -287,7 +283,6 @@ class RunHistory:
         self.columns = columns
 
     def record(self, content: str, rows: int, outputs: list[tuple[str, str]]) -> None:
-        """Add this run to the state."""
         served = [run for run in self.runs if run[1]]  # labels have no content: twice the same are duplicates
         self.runs = [*served[1 - RUNS :], (self.number + 1, content, rows, outputs)]
         desk = self.layer.internals.tickets.desk
@@ -397,14 +392,12 @@ class Session:
             )
 
     def open_files(self, files: OutputFiles) -> None:
-        """Open report and state, which are published after the tables."""
         report, state = self.options.report, self.options.state
         self.files = files
         self.page = None if report is None else files.open(report)
         self.state = None if state is None else files.open(state, last=True)
 
     def publish(self, rows: int, page: str | None) -> None:
-        """Publish the report and the other outputs, and then the state that names them."""
         if self.page is not None and page is not None:
             with writing(str(self.options.report)):
                 self.page.write(page.encode())

@@ -239,7 +239,6 @@ def accept(url: str, layer: str, witness: str | None) -> None:
 
 
 def find_layer(store: Store, layer: str) -> LayerRow:
-    """The layer NAME or TENANT/NAME."""
     from gradeq.errors import BadInput
 
     rows = store.layers()

@@ -37,7 +37,6 @@ _PLAIN = str.maketrans({"\u2212": "-", "\u2192": "->", "\u2013": "-", "`": None}
 
 
 def run_text(outcome: RunOutcome) -> str:
-    """The summary on the terminal."""
     task, reached = outcome.task, outcome.equilibrium
     parts = [figures_text(outcome)]
     if outcome.counted >= FEW:
@@ -60,7 +59,6 @@ def run_text(outcome: RunOutcome) -> str:
 
 
 def paths_text(paths: dict[str, str | None]) -> str:
-    """The files that were written, one a line."""
     return "\n".join(f"{name}  {clean(path, 200)}" for name, path in paths.items() if path is not None)
 
 
@@ -169,8 +167,6 @@ def group_table(outcome: RunOutcome) -> list[str]:
 
 
 class GroupRow(NamedTuple):
-    """A group on the terminal: labels, error and loss before and after, bound."""
-
     name: str
     labels: int
     figures: list[float]
@@ -198,7 +194,6 @@ def plain(sentence: str) -> str:
 
 
 def run_json(outcome: RunOutcome) -> str:
-    """The object that --json prints."""
     task, learning, layer = outcome.task, learning_of(outcome.layer), outcome.layer
     reached = outcome.equilibrium
     found: dict[str, object] = {

@@ -32,8 +32,6 @@ BEYOND = "beyond_rounding"  # 1 where the raw or the served value differs from t
 
 
 class Bias:
-    """Error and squared error."""
-
     names: tuple[str, ...] = ("bias_before", "bias_after", "loss_before", "loss_after", BEYOND)
 
     def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
@@ -187,8 +185,6 @@ class RunTask:
 
 @dataclass(frozen=True)
 class ParsedRows:
-    """Checked columns of a piece."""
-
     piece: Piece
     base: Floats  # one column for each prediction
     y: Floats
@@ -207,7 +203,6 @@ class ParsedRows:
 
 
 def parse_rows(task: RunTask, piece: Piece) -> ParsedRows:
-    """Read and check the columns of a piece; errors name the row."""
     forecasts = [piece.numbers(name) for name in task.prediction]
     columns = dict(zip(task.prediction, forecasts, strict=True))
     y = np.full(piece.batch.num_rows, np.nan)  # without a column of labels these come later, in files of their own
@@ -237,7 +232,6 @@ def parse_rows(task: RunTask, piece: Piece) -> ParsedRows:
 
 
 def learn(task: RunTask, layer: Layer, rows: ParsedRows) -> Run[ColumnLike]:
-    """Serve a piece and learn from its labels."""
     piece, y = rows.piece, rows.y
     columns: dict[str, object] = {"weights": rows.weights, **run_times(rows.clock, rows.turns, piece, layer)}
     if rows.ids is not None:
