@@ -1,37 +1,19 @@
-"""``gradeq debias``: its options and its layer."""
+"""``gradeq debias``: its options."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from gradeq.cli.options import (
-    LateOptions,
-    RunOptions,
-    SingleUseCommand,
-    Step,
-    column,
-    option_group,
-    row_columns,
-    run_options,
-    step_arguments,
-    take_common,
-)
-
-if TYPE_CHECKING:
-    from gradeq.cli.task import RunTask
-    from gradeq.layers.debiaser import LinkName, Outcome
-    from gradeq.layers.layer import Layer
-
+from gradeq.cli.options import SingleUseCommand, column, option_group, row_columns, run_options, take_common
 
 debias_options = option_group(
     column("--prediction", required=True, help="The predictions to adjust."),
     row_columns,
     click.option("--outcome", type=click.Choice(["real", "binary"]), default="real", show_default=True, help=(
         "Numbers (squared error), or probabilities and labels in [0, 1].")),
-    click.option("--link", type=click.Choice(["identity", "shift", "logit", "exp"]), help=(
+    click.option("--link", "chosen_link", type=click.Choice(["identity", "shift", "logit", "exp"]), help=(
         "How the correction enters. real: identity (default), or exp for positive predictions. binary: logit "
         "(default, stays in [0, 1]), or the paper's shift.")),
     click.option("--clip", type=click.FloatRange(0.0, 0.5, min_open=True, max_open=True), default=1e-6,
@@ -81,39 +63,8 @@ def command(**values: Any) -> None:
       0 done   2 wrong usage or bad input   3 damaged state
     An error is one line on stderr; no output is left behind and the state is unchanged.
     """
-    options = DebiasOptions(common=take_common(values), **values)
     from gradeq.cli.job import run_rows
+    from gradeq.cli.task import DebiasTask
 
-    run_rows(options.task())
-
-
-@dataclass(kw_only=True)
-class DebiasOptions(RunOptions):
-    prediction: str
-    outcome: Outcome
-    link: LinkName | None
-    clip: float
-    column_name: str
-
-    def task(self) -> RunTask:
-        from gradeq.cli.task import Bias, BinaryBias, RunTask
-
-        if self.support is not None and self.link == "exp":
-            raise click.UsageError(
-                "--min and --max do not go with --link exp, which stays above 0 by itself; "
-                "leave them out, or use --link identity"
-            )
-        link: LinkName = self.link or ("identity" if self.outcome == "real" else "logit")
-        return RunTask(
-            "debias", self.common, (self.prediction,), self.label, (self.column_name,),
-            BinaryBias() if self.outcome == "binary" else Bias(), lambda eta, late: self.layer(link, eta, late),
-            self.by, self.features, self.key, self.outcome, link, support=self.support, table_file=self.keys_out,
-        )  # fmt: skip
-
-    def layer(self, link: LinkName, eta: Step, late: LateOptions) -> Layer:
-        from gradeq.layers.debiaser import DEFAULT_ETA, Debiaser
-
-        default = None if self.features else DEFAULT_ETA[self.outcome] / max(1, len(self.by))
-        step, settings, by, x = step_arguments(self.common, eta, default), self.settings(late), self.by, self.features
-        layer = Debiaser(outcome=self.outcome, link=link, groups=by, features=x, clip=self.clip, **step, **settings)
-        return self.keyed(layer)
+    common, prediction = take_common(values), (values.pop("prediction"),)
+    run_rows(DebiasTask(common=common, prediction=prediction, **values))

@@ -9,9 +9,8 @@ import numpy as np
 
 from gradeq.cli.row_reader import Piece
 from gradeq.cli.session import ContentHash
-from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Codebook, is_missing
-from gradeq.files.cells import Floats, Ints, Mask, packed, read_number, row_name, show_cell
+from gradeq.files.cells import Floats, Ints, Mask, packed, read_number, show_cell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,16 +87,16 @@ def parse_games(columns: GameColumnNames, piece: Piece) -> GameRows:
     if MISSING_NAME in names:
         absent = names.index(MISSING_NAME)
         for codes, name in ((first, columns.a), (second, columns.b)):
-            refuse_first(piece, codes == absent, f"column {name!r} has no player; drop the game")
+            piece.refuse(codes == absent, f"column {name!r} has no player; drop the game")
     own = first == second
     if not columns.skip_self:
         who = names[first[int(np.argmax(own))]] if own.any() else ""
-        refuse_first(piece, own, f"{show_cell(who)} against itself is no game; drop the row or give --skip-self")
+        piece.refuse(own, f"{show_cell(who)} against itself is no game; drop the row or give --skip-self")
     doubtful = None
     if columns.score is not None:
         y = piece.numbers(columns.score, missing=True)
         rule = "lies outside [0, 1]; a's score is 1 for a win, 0 for a loss, 0.5 for a tie"
-        piece.refuse((y < 0.0) | (y > 1.0), y, columns.score, rule)
+        piece.refuse_values((y < 0.0) | (y > 1.0), y, columns.score, rule)
     elif columns.winner is None:
         y = np.full(piece.batch.num_rows, np.nan)  # results come later
     else:
@@ -134,7 +133,7 @@ def words_to_numbers(piece: Piece, column: str | None, words: dict[str, float], 
     wrong = np.isnan(found)
     if wrong.any():
         cell = book.names[codes[int(np.argmax(wrong))]]
-        refuse_first(piece, wrong, f"column {column!r} has {show_cell(cell)}, which {rule}")
+        piece.refuse(wrong, f"column {column!r} has {show_cell(cell)}, which {rule}")
     return found
 
 
@@ -171,7 +170,7 @@ def scores_from_winner(
         rule = f"is neither of the two players nor one of: {', '.join(WORDS)}"
         if read_number(cell) is not None:
             rule += f"; if it is the score of the first player, give --score {winner}"
-        refuse_first(piece, wrong, f"column {winner!r} has {show_cell(cell)}, which {rule}")
+        piece.refuse(wrong, f"column {winner!r} has {show_cell(cell)}, which {rule}")
     word = scores[codes]
     twofold = np.flatnonzero(~np.isnan(word) & (word != y) & ~own)
     if not len(twofold):
@@ -189,9 +188,3 @@ def words_to_scores(column: pa.Array) -> pa.Array:
     return pa.array(
         [None if cell is None else str(WORDS.get(cell.strip().lower(), cell)) for cell in cells], pa.string()
     )
-
-
-def refuse_first(piece: Piece, wrong: Mask, text: str) -> None:
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        raise BadInput(f"{row_name(piece.first_row + i, piece.file)}: {text}")

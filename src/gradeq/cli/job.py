@@ -289,7 +289,7 @@ def run_job(task: RunTask | EloTask, new_pass: Callable[[Session, LateOptions], 
                 stack.enter_context(table_writer)
             session.open_files(files)
             step = stack.enter_context(progress(task.command, common.quiet or common.json))
-            reading.serve(pass_.parse, pass_.answer, rows_writer, task.new, step)
+            reading.serve(pass_, rows_writer, task.new, step)
             session.check()
             pa.default_memory_pool().release_unused()  # the table of many series needs as much again
             outcome = pass_.outcome(before, continued)

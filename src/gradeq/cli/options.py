@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import click
 
@@ -19,7 +19,6 @@ from gradeq.penalties import Lasso, Penalty, Ridge
 from gradeq.schedules import Power, check_decay
 
 if TYPE_CHECKING:
-    from gradeq.layers.grouped import Grouped
     from gradeq.layers.layer import Layer
 
     _Kind = click.ParamType[object]
@@ -245,15 +244,6 @@ class LateOptions:
     dated: bool
 
 
-class LayerSettings(TypedDict):
-    late_cap: Literal["auto"] | None
-    in_flight: int
-    support: Support | None
-    ttl: float | None
-    maturity: float | None
-    missing_is: float | None
-
-
 class StepSettings(TypedDict, total=False):
     eta: Step
     schedule: Power
@@ -328,44 +318,6 @@ class CommonOptions:
                 raise click.UsageError(problem)
         check_distinct(self.output, self.report, self.state)
         self.labels_later = self.id is not None and self.state is not None
-
-
-@dataclass(kw_only=True)
-class RunOptions:
-    common: CommonOptions
-    label: str | None
-    by: tuple[str, ...]
-    features: tuple[str, ...]
-    key: str | None
-    keys_out: str | None
-    low: float | None
-    high: float | None
-    support: Support | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        require_label(self.label, self.common)
-        if self.low is not None and self.high is not None and not self.low < self.high:
-            raise click.UsageError(f"--min {self.low:g} is not below --max {self.high:g}; give a smaller --min")
-        if self.keys_out is not None:
-            if self.key is None:
-                raise click.UsageError("--keys-out writes one row for each series of --key; give --key as well")
-            check_distinct(self.common.output, self.common.report, self.common.state, self.keys_out)
-        self.support = None if self.low is None and self.high is None else (self.low, self.high)
-
-    def settings(self, late: LateOptions) -> LayerSettings:
-        late_cap: Literal["auto"] | None = None if self.common.no_cap else "auto"
-        return LayerSettings(
-            late_cap=late_cap, in_flight=self.common.in_flight, support=self.support,
-            ttl=late.ttl, maturity=late.maturity, missing_is=late.missing_is,
-        )  # fmt: skip
-
-    def keyed(self, layer: Layer, pool: bool = False) -> Layer:
-        """The layer itself, or with --key one for each series."""
-        if self.key is None:
-            return layer
-        from gradeq.layers.keyed import Keyed
-
-        return Keyed(cast("Grouped[Any, Any]", layer), pool)
 
 
 def require_label(label: str | None, options: CommonOptions, option: str = "--label") -> None:
@@ -484,7 +436,7 @@ row_columns = option_group(
         "A column of series: each value gets its own layer. Only one column; combine several beforehand.")),
 )  # fmt: skip
 run_options = option_group(
-    click.option("--keys-out", type=click.Path(), metavar="FILE", help=(
+    click.option("--keys-out", "table_file", type=click.Path(), metavar="FILE", help=(
         "Write a table with one row for each series of --key: .csv, .csv.gz or .parquet.")),
     click.option("--min", "low", type=FINITE, metavar="F", help=(
         "The smallest possible label. Served values stay at or above it; a smaller label is an error.")),
