@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from gradeq.cli.store import opened_store
+from gradeq.errors import BadInput
+from gradeq.inputs.durations import duration
 
 if TYPE_CHECKING:
     from gradeq.service.auth import ApiKey
     from gradeq.service.store.journal_store import Store
 
 STORE = click.option("--store", "url", default="gradeq.db", show_default=True, metavar="URL", help="The store.")
+SCOPE = click.Choice(["predict", "label", "admin"])
 WHICH = click.argument("which", metavar="KEY")
 
 
@@ -35,19 +38,8 @@ def command() -> None:
 
 @command.command()
 @STORE
-@click.option(
-    "--scope",
-    "scopes",
-    multiple=True,
-    type=click.Choice(["predict", "label", "admin"]),
-    help="What it may do; give it several times. Default: all.",
-)
-@click.option(
-    "--tenant",
-    default="default",
-    show_default=True,
-    help="Whose layers it sees: keys of different tenants share nothing.",
-)
+@click.option("--scope", "scopes", multiple=True, type=SCOPE, help="What it may do; repeatable. Default: everything.")
+@click.option("--tenant", default="default", show_default=True, help="Whose layers it sees: tenants share nothing.")
 @click.option("--name", default="", help="A name to know it by.")
 def create(url: str, scopes: tuple[str, ...], tenant: str, name: str) -> None:
     """Make a key and print it, once."""
@@ -98,13 +90,10 @@ def revoke(url: str, which: str) -> None:
     default="24h",
     show_default=True,
     metavar="SPAN",
-    help="How long the old key still works: 90s, 15m, 36h, 7d.",
+    help="How long the old key works: 90s, 15m, 36h, 7d.",
 )
 def rotate(url: str, which: str, overlap: str) -> None:
     """Make a key with the same rights and print it; the old one works on for a while."""
-    from gradeq.errors import BadInput
-    from gradeq.inputs.durations import duration
-
     seconds = duration(overlap)
     if seconds is None or not 0.0 <= seconds < 1e9:
         raise BadInput(f"--overlap {overlap!r} is no duration; give 90s, 15m, 36h or 7d")
@@ -120,7 +109,6 @@ def rotate(url: str, which: str, overlap: str) -> None:
 
 def find_key(store: Store, which: str, active: bool = True) -> ApiKey:
     """The key with this prefix; ``active``: one that is still good."""
-    from gradeq.errors import BadInput
     from gradeq.service.auth import read_keys
 
     prefix = which.removeprefix("gq_").partition("_")[0]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from typing import Any
 
 import click
 
+from gradeq.errors import StateError
+from gradeq.tables import some
+
 
 @click.command(short_help="Check a saved state or the store of a service.")
 @click.argument("state", type=click.Path(), metavar="STATE|STORE")
 @click.option(
-    "--witness",
-    type=click.Path(),
-    metavar="FILE",
-    help="The witness of a store: has it all that was ever acknowledged?",
+    "--witness", type=click.Path(), metavar="FILE", help="A witness: does the store have all it saw acknowledged?"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print nothing; only set the exit code.")
@@ -53,13 +55,9 @@ def command(state: str, witness: str | None, as_json: bool, quiet: bool) -> None
 
 
 def state_findings(path: str) -> dict[str, Any]:
-    import hashlib
-    import json
-
     from gradeq.cli.session import RunHistory, existing_state
     from gradeq.cli.summary import notices_json
     from gradeq.cli.task import step_of
-    from gradeq.errors import StateError
     from gradeq.report.notices import figures_not_known
     from gradeq.report.state_facts import coverage_as_json, groups_as_json, state_harm_notices, state_sentence
 
@@ -106,7 +104,7 @@ def state_findings(path: str) -> dict[str, Any]:
 
 
 def state_lines(found: dict[str, Any]) -> list[str]:
-    from gradeq.cli.summary import GroupRow, notice_text, table_lines
+    from gradeq.cli.summary import notice_text, table_lines
     from gradeq.report.components import clean
     from gradeq.report.story import Notice
 
@@ -124,7 +122,7 @@ def state_lines(found: dict[str, Any]) -> list[str]:
         rows = []
         for group in groups:
             pairs = [group[name][when] for name in (what, "loss") for when in ("before", "after")]
-            rows.append(GroupRow(group["name"], group["rows"], pairs, group["bound"], group["vacuous"]))
+            rows.append((group["name"], group["rows"], pairs, group["bound"], group["vacuous"]))
         lines += ["", *table_lines(rows, what), ""]
     lines += [notice_text(Notice(**warning)) for warning in found["warnings"]]
     if outputs := found["wrote"]["outputs"]:  # run 7 of 9 wrote out.csv, page.html: in place
@@ -174,7 +172,6 @@ def store_findings(url: str, witness: str | None) -> dict[str, Any]:
 
 def store_lines(found: dict[str, Any]) -> list[str]:
     from gradeq.report.components import clean
-    from gradeq.tables import some
 
     lines = []
     for layer in found["layers"]:

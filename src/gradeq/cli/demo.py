@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradeq.cli.options import output_folder
+from gradeq.errors import BadInput
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +30,6 @@ def command(output: str) -> None:
     Examples
       gradeq demo -o demo-out
     """
-    from gradeq.errors import BadInput
     from gradeq.files import check_output
 
     def place(name: str) -> str:

@@ -277,15 +277,13 @@ def elo_notices(outcome: EloOutcome, pass_: EloPass) -> tuple[Notice, ...]:
     notices = [not_learned_notice(outcome, options, *arrived), *label_notices(outcome, options, pass_)]
     if pass_.doubtful is not None:
         games, row, word = pass_.doubtful
-        notices.append(
-            Notice(
-                "amber",
-                f"The winner of {some(games, 'game')} can be read in two ways.",
-                f"In {clean(row, 80)}, {clean(word, 40)!r} is a player of that game, but as a word it means that the "
-                "other side won, or a tie. It was read as the player.",
-                "If it was meant as a word, rename the player, or give the results as numbers with `--score`.",
-            )
+        claim = f"The winner of {some(games, 'game')} can be read in two ways."
+        evidence = (
+            f"In {clean(row, 80)}, {clean(word, 40)!r} is a player of that game, but as a word it means that the "
+            "other side won, or a tie. It was read as the player."
         )
+        remedy = "If it was meant as a word, rename the player, or give the results as numbers with `--score`."
+        notices.append(Notice("amber", claim, evidence, remedy))
     later = options.labels_later
     if outcome.games < FEW and (outcome.games or not later):
         notices.append(say.few_labels(outcome.games))
@@ -317,26 +315,21 @@ def board_notices(outcome: EloOutcome) -> list[Notice]:
         apart = [name for group in groups[1:] for name in group]
         named = ", ".join(clean(name, 40) for name in apart[:5])
         more = f" and {count(len(apart) - 5)} more" if len(apart) > 5 else ""
-        notices.append(
-            Notice(
-                "amber",
-                f"{some(len(apart), 'player')} never met the other {count(len(groups[0]))}.",
-                f"No chain of games joins {named}{more} to them ({count(len(groups))} groups in all). "
-                "Players of different groups cannot be compared: only the largest group is ranked.",
-                "Rate each group separately, or add games between them.",
-            )
+        claim = f"{some(len(apart), 'player')} never met the other {count(len(groups[0]))}."
+        evidence = (
+            f"No chain of games joins {named}{more} to them ({count(len(groups))} groups in all). "
+            "Players of different groups cannot be compared: only the largest group is ranked."
         )
+        remedy = "Rate each group separately, or add games between them."
+        notices.append(Notice("amber", claim, evidence, remedy))
     views = np.array([[row.elo_all_time, row.elo_now] for row in outcome.board if row.rank is not None]).T
     agreed = 1.0 if views.size < 6 else float(np.corrcoef(*np.argsort(np.argsort(views)))[0, 1])
     constant = outcome.standing.constant  # None before any game was learned from
     if constant is not None and constant < SURE and agreed < ALIKE:
-        notices.append(
-            Notice(
-                "amber",
-                "Recent games and all games rank players differently.",
-                f"The two views have a rank correlation of {agreed:.2f}. Where players mostly meet their "
-                "equals, everyone wins half of the games, and only a fit of all games separates them.",
-                "Compare the columns `elo_all_time` and `elo_now`; `--view all-time` shows the fit alone.",
-            )
+        evidence = (
+            f"The two views have a rank correlation of {agreed:.2f}. Where players mostly meet their "
+            "equals, everyone wins half of the games, and only a fit of all games separates them."
         )
+        remedy = "Compare the columns `elo_all_time` and `elo_now`; `--view all-time` shows the fit alone."
+        notices.append(Notice("amber", "Recent games and all games rank players differently.", evidence, remedy))
     return notices

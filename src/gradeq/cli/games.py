@@ -115,7 +115,7 @@ def hash_games(content: ContentHash, games: GameRows) -> None:
 def at_home(columns: GameColumnNames, piece: Piece) -> Floats:
     """1 where a is at home, 0 on neutral ground, -1 where b is."""
     found = np.ones(piece.batch.num_rows)
-    if columns.home not in (None, ALWAYS):
+    if columns.home is not None and columns.home != ALWAYS:
         rule = "says nothing about who is at home: give 1, 0 or -1, a, b or neutral, true or false"
         found = words_to_numbers(piece, columns.home, AT_HOME, rule)
     if columns.neutral is not None:
@@ -124,8 +124,7 @@ def at_home(columns: GameColumnNames, piece: Piece) -> Floats:
     return found
 
 
-def words_to_numbers(piece: Piece, column: str | None, words: dict[str, float], rule: str) -> Floats:
-    assert column is not None
+def words_to_numbers(piece: Piece, column: str, words: dict[str, float], rule: str) -> Floats:
     book = Codebook()
     codes = book.codes(piece.cells(column))
     values = np.array([words.get(name.strip().lower(), np.nan) for name in book.names])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -16,7 +16,7 @@ from gradeq.cli.options import check_distinct
 from gradeq.cli.row_reader import early_label_example
 from gradeq.cli.run_notices import OutlierWatch, forecasts_of
 from gradeq.cli.session import RecordedRun, RunHistory, locked_state, publish_run, read_state
-from gradeq.cli.summary import notice_text, notices_json
+from gradeq.cli.summary import notice_text, notices_json, paths_text
 from gradeq.engine.tickets import ticket_of
 from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Chunk, Clock, Codebook, OutputFiles, Table, Times, Writer, open_table
@@ -127,15 +127,9 @@ def run_label(task: LabelTask) -> LabelOutcome:
         run = RecordedRun(state, "", len(labels.ids), task.files)
         publish_run(outputs, place, history, lock, run)
     now = layer.equilibrium()
-    notices = [
-        *label_notices(layer, labels, outcomes, corrected),
-        early,
-        *watch.notices(),
-        figures_not_known(now.hidden),
-        *state_harm_notices(layer, now),
-    ]
-    shown = ordered(notices)
-    return LabelOutcome(Counter(outcomes), layer, state, rejected, now.rows - before, shown)
+    notices = [*label_notices(layer, labels, outcomes, corrected), early, *watch.notices()]
+    notices += [figures_not_known(now.hidden), *state_harm_notices(layer, now)]
+    return LabelOutcome(Counter(outcomes), layer, state, rejected, now.rows - before, ordered(notices))
 
 
 def read_labels(task: LabelTask, table: Table, layer: Layer) -> LabelRows:
@@ -180,7 +174,6 @@ def refuse_rows(chunk: Chunk, wrong: Mask, what: str) -> None:
 
 def post_labels(layer: Layer, labels: LabelRows, correct: bool, replaced: list[CorrectedLabel]) -> list[str]:
     """Post labels in order of time; returns their outcomes in file order."""
-    verb: Callable[..., str] = layer.update
     order = range(len(labels.ids))
     if labels.times is not None:
         order = np.argsort(labels.times, kind="stable").tolist()
@@ -195,7 +188,7 @@ def post_labels(layer: Layer, labels: LabelRows, correct: bool, replaced: list[C
         came = {}
         if labels.times is not None and layer.internals.tickets.maturity:
             came["time"] = Times(labels.times[k], np.zeros((), dtype=bool), labels.kind)
-        outcome = outcome_of(partial(verb, y, id=id, **came))
+        outcome = outcome_of(partial(layer.update, y, id=id, **came))
         if outcome == "conflict" and correct:
             if id in layer.internals.tickets.closed:
                 replaced.append(CorrectedLabel(str(id), layer.internals.tickets.closed[id].y, y))
@@ -314,15 +307,12 @@ def label_text(answered: LabelOutcome) -> str:
     first = f"{some(counts['applied'], 'label')} applied{''.join(f'; {other}' for other in others)}"
     waiting = int(layer.traffic["open"]) - len(layer.internals.tickets.waiting)
     waits = f"{some(waiting, 'row')} still {agreeing(waiting, 'waits', 'wait')}"
-    parts = [
-        f"{first}; {waits} for a label.",
-        f"Since the state began: {state_sentence(layer, layer.equilibrium())}.",
-    ]
+    since = f"Since the state began: {state_sentence(layer, layer.equilibrium())}."
+    parts = [f"{first}; {waits} for a label.", since]
     if layer.kind == "elo":
         from gradeq.cli.elo_summary import leaderboard_text
 
         parts.append(leaderboard_text(cast("Elo", layer).board()))
     parts += [notice_text(notice) for notice in answered.notices]
-    named = (("rejected", answered.rejected), ("state", answered.state))
-    parts.append("\n".join(f"{name}  {clean(path, 200)}" for name, path in named if path is not None))
+    parts.append(paths_text({"rejected": answered.rejected, "state": answered.state}))
     return "\n\n".join(parts)

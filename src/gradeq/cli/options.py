@@ -339,7 +339,6 @@ def check_distinct(*paths: str | None) -> None:
 
 def columns_of_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Complete a column name from the header of the first file on the command line."""
-    from gradeq.errors import GradeqError
     from gradeq.files import open_table
 
     words = [*(ctx.params.get("files") or ()), *ctx.args]

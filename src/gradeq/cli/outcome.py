@@ -201,6 +201,9 @@ class GroupLine:
     learned: int
     served_bound: float | None  # None where --min and --max changed the coverage that ``bound`` is about
 
+    def pair(self, measure: str) -> BeforeAfter:
+        return BeforeAfter(self.means[f"{measure}_before"], self.means[f"{measure}_after"])
+
 
 class Baseline(NamedTuple):
     learned: int = 0
@@ -266,29 +269,21 @@ class RunOutcome:
         """Bias or coverage, loss and certificate: the figures of terminal, page and warnings."""
         task, reached = self.task, self.equilibrium
         debias, measure, target = task.command == "debias", task.errors[0], task.target
-        loss = LossFigures(
-            "squared error" if debias else "pinball loss", *self.pair(f"loss{task.as_served}"),
-            negligible=reached.negligible, rounding=debias and not self.sums.mean(BEYOND),
-        )  # fmt: skip
+        name, rounding = "squared error" if debias else "pinball loss", debias and not self.sums.mean(BEYOND)
+        loss = LossFigures(name, *self.pair(f"loss{task.as_served}"), reached.negligible, rounding)
         levels = [(level, level, f"cover{k}") for k, level in enumerate(task.levels)]
         levels = levels if task.interval is None else [("interval", task.interval, "inside")]
-        coverage = () if debias else tuple(
-            CoverageFigures(
-                name, float(level), *self.pair(stem),
-                BeforeAfter(*self.pair(f"{stem}{task.as_served}")) if task.limited else None,
-            )
-            for name, level, stem in levels
-        )  # fmt: skip
-        worst = worst_group(
-            (line.value, line.means[f"{measure}_before"] - target, line.means[f"{measure}_after"] - target)
-            for line in self.groups
-            if line.counted
-        )
+        coverage = []
+        for name, level, stem in [] if debias else levels:
+            as_served = BeforeAfter(*self.pair(f"{stem}{task.as_served}")) if task.limited else None
+            coverage.append(CoverageFigures(name, float(level), *self.pair(stem), as_served))
+        groups = [(line.value, line.pair(measure)) for line in self.groups if line.counted]
+        worst = worst_group((name, error.before - target, error.after - target) for name, error in groups)
         before = self.pair(measure.removesuffix("_clipped"))[0]  # as the bound, before limits
         loose = reached.bound is not None and reached.bound > abs(before - target)
         certificate = certificate_of(reached, coverages_of(self.layer, reached), loose, self.scope)
         bias = BeforeAfter(*self.pair("bias")) if debias else None
-        return Verdict(loss, certificate, bias, coverage, worst, not reached.rows)
+        return Verdict(loss, certificate, bias, tuple(coverage), worst, not reached.rows)
 
 
 def group_lines(task: RunTask, names: list[list[str]], sums: Pass, equilibrium: Equilibrium) -> tuple[GroupLine, ...]:

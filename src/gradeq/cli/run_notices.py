@@ -42,6 +42,13 @@ LEFT = 0.2  # of the bias before, and
 FELT = 0.1  # of the typical error: a smaller remaining bias is not reported
 OFTEN = 0.05  # of the labels: a level inside such a tie has no value of its own
 MOSTLY = 0.2  # of the labels: worth saying whatever the levels
+ASSUMED_AT_ONCE = Notice(
+    "note",
+    "Each label was assumed known before the next prediction.",
+    "If labels arrive later, expect less improvement than shown here.",
+    "Say when they arrive with `--delay` (rows, or a duration such as 3d) or `--label-time`. "
+    "If several rows share a date, also pass `--time`.",
+)
 SEVERAL, SHORT, FAR = (5, 500, 0.03)  # series; labels of the middle one; coverage off target: then pooling may help
 
 
@@ -63,14 +70,10 @@ def all_notices(outcome: RunOutcome, pass_: Pass) -> tuple[Notice, ...]:
     if outcome.probable:
         low, high = outcome.extremes
         left = f" {some(outcome.outside, 'served value')} left [0, 1], from {number(low, 2)} to {number(high, 2)}."
-        found.append(
-            Notice(
-                "amber",
-                "These look like probabilities with 0/1 labels, corrected as plain numbers.",
-                f"Every prediction lies in [0, 1] and every label is 0 or 1.{left if outcome.outside else ''}",
-                "Add `--outcome binary`: served values then stay in [0, 1], and the log loss is shown.",
-            )
-        )
+        claim = "These look like probabilities with 0/1 labels, corrected as plain numbers."
+        evidence = f"Every prediction lies in [0, 1] and every label is 0 or 1.{left if outcome.outside else ''}"
+        remedy = "Add `--outcome binary`: served values then stay in [0, 1], and the log loss is shown."
+        found.append(Notice("amber", claim, evidence, remedy))
     elif outcome.outside:
         found.append(say.outside_range(outcome.outside, outcome.rows, *outcome.extremes, task.link))
     found += crowding_notices(outcome)
@@ -99,11 +102,10 @@ def all_notices(outcome: RunOutcome, pass_: Pass) -> tuple[Notice, ...]:
 
 def harm_notices(outcome: RunOutcome) -> list[Notice]:
     task, loss = outcome.task, outcome.verdict.loss
-    pairs = [[f"{name}_{when}" for when in ("before", "after")] for name in (task.errors[0], f"loss{task.as_served}")]
     groups = []
     for line in outcome.groups:
         if line.counted:
-            error, cost = (BeforeAfter(*(line.means[name] for name in pair)) for pair in pairs)
+            error, cost = line.pair(task.errors[0]), line.pair(f"loss{task.as_served}")
             losses = LossFigures("", cost.before, cost.after, loss.negligible, not line.means.get(BEYOND, 1.0))
             aim = None if task.command == "debias" else task.target
             groups.append(GroupFigures(line.name, line.counted, error, losses, aim))
@@ -119,13 +121,8 @@ def label_change_notices(outcome: RunOutcome, pass_: Pass) -> list[Notice]:
     axis, binary, loss = pass_.session.reading.axis, outcome.task.outcome == "binary", outcome.verdict.loss
     was, now = (BeforeAfter(means["bias_before"], means["bias_after"]) for means in (before, after))
     earlier = LossFigures(loss.name, before["loss_before"], before["loss_after"])
-    found = [
-        say.labels_changed(
-            axis, change.x, change.rows_after,
-            BeforeAfter(change.before["label"], change.after["label"]),
-            now, subject(outcome.task.prediction), binary, (was, earlier),
-        )
-    ]  # fmt: skip
+    labels, who = BeforeAfter(change.before["label"], change.after["label"]), subject(outcome.task.prediction)
+    found = [say.labels_changed(axis, change.x, change.rows_after, labels, now, who, binary, (was, earlier))]
     if loss.after < loss.before and earlier.after >= earlier.before:
         found.append(say.error_from_change(axis, change.x, change.rows_after, earlier))
     return found
@@ -170,16 +167,9 @@ def label_notices(
     """Labels that came too late, or before their rows, or are only assumed to come at once."""
     dates = pass_.dates
     at_once = options.label_time is None and options.delay is None and options.maturity in (None, "0")
-    assumed = Notice(
-        "note",
-        "Each label was assumed known before the next prediction.",
-        "If labels arrive later, expect less improvement than shown here.",
-        "Say when they arrive with `--delay` (rows, or a duration such as 3d) or `--label-time`. "
-        "If several rows share a date, also pass `--time`.",
-    )
     return [
         say.too_late(pass_.expired, str(options.ttl)) if pass_.expired else None,
-        assumed if at_once and outcome.labelled else None,
+        ASSUMED_AT_ONCE if at_once and outcome.labelled else None,
         say.dated_before(dates.early, dates.labels, dates.first) if dates.early else None,
     ]
 
@@ -187,22 +177,21 @@ def label_notices(
 def step_notices(outcome: RunOutcome | EloOutcome, options: CommonOptions, asked: bool) -> list[Notice]:
     layer, parts = outcome.layer, outcome.layer.internals
     eta = layer.step if isinstance(outcome.eta, str) else outcome.eta
-    capped, late = outcome.capped, learning_of(layer).lateness
+    capped, late, featured = outcome.capped, learning_of(layer).lateness, parts.lateness.featured
     found = []
     if capped is not None:
         whose = "you asked for" if asked else "the state has" if outcome.continued else "the default is"
+        least, weighted = float(f"{capped.least:.3g}"), bool(outcome.equilibrium.weights)
         found.append(
             say.steps_capped(
-                eta, float(f"{capped.least:.3g}"), capped.rows, late, whose,
-                weighted=bool(outcome.equilibrium.weights), heavy=capped.heavy, features=parts.lateness.featured,
+                eta, least, capped.rows, late, whose, weighted=weighted, heavy=capped.heavy, features=featured
             )
-        )  # fmt: skip
+        )
     elif options.no_cap and late and eta is not None:
         found.append(say.no_cap_with_late_labels(eta, late))
     if outcome.resized:
-        weighed, featured = parts.state.has_column("weighed"), parts.lateness.featured
-        kinds = (parts.sizing == SQUARED, parts.sizing == LABELS)
-        found.append(say.rows_too_large(outcome.resized, weighed, featured, *kinds))
+        weighed, sizing = parts.state.has_column("weighed"), parts.sizing
+        found.append(say.rows_too_large(outcome.resized, weighed, featured, sizing == SQUARED, sizing == LABELS))
     weight = large_weight(parts)
     if weight is not None and (weight.row > parts.state.number - outcome.rows or weight.slower >= 2.0):
         found.append(say.large_weight(weight))  # among these rows, or still felt
@@ -256,10 +245,9 @@ def bound_notice(outcome: RunOutcome) -> Notice | None:
 def tie_notices(outcome: RunOutcome, ties: Ties) -> list[Notice]:
     """Limits that change the coverage, and labels that share one value."""
     task, found = outcome.task, []
-    low, high = task.support or (None, None)
     if task.support is not None:
-        ends = [f"at {plain(low)} or above"] if low is not None else []
-        ends += [f"at {plain(high)} or below"] if high is not None else []
+        ends = [f"at {plain(task.low)} or above"] if task.low is not None else []
+        ends += [f"at {plain(task.high)} or below"] if task.high is not None else []
         levels = []
         for c in outcome.verdict.coverage[:9]:
             if c.held is not None:
@@ -268,22 +256,18 @@ def tie_notices(outcome: RunOutcome, ties: Ties) -> list[Notice]:
                     f"{percent(c.held.after)} of {of} (judged: {percent(c.after)}), "
                     f"the raw forecast {percent(c.held.before)} (judged: {percent(c.before)})"
                 )
-        found.append(
-            Notice(
-                "note",
-                f"What was served stays {' and '.join(ends)}.",
-                f"As served it covers {'; '.join(levels)}; pinball loss {outcome.verdict.loss.after:.4g}. Coverage "
-                "is judged by the value before the limit, since labels that tie there would count as covered "
-                "however low it falls.",
-            )
+        evidence = (
+            f"As served it covers {'; '.join(levels)}; pinball loss {outcome.verdict.loss.after:.4g}. Coverage is "
+            "judged before the limits, because labels tied at a limit would always count as covered."
         )
+        found.append(Notice("note", f"What was served stays {' and '.join(ends)}.", evidence))
     if ties.value is None or ties.labels < 1:
         return found
     below, equal = ties.below / ties.labels, ties.equal / ties.labels
     inside = [level for level in task.levels if below < float(level) < below + equal]
     if equal >= MOSTLY or (inside and equal >= OFTEN):
         interval = task.interval is not None
-        found.append(say.tied_labels(ties.value, below, equal, inside, ties.value == low, interval))
+        found.append(say.tied_labels(ties.value, below, equal, inside, ties.value == task.low, interval))
     return found
 
 
@@ -344,12 +328,9 @@ def pool_hint(outcome: RunOutcome, series: RankedSeries) -> Notice | None:
     labels = float(np.median(series.table.rows))
     if labels >= SHORT:
         return None
-    return Notice(
-        "note",
-        f"The {count:,} series are short: {some(round(labels), 'label')} in the median.",
-        f"Alone they are off target by {points(off, False)} points on average.",
-        "Try `--pool` and no `--eta`: series then share an overall correction beside their own.",
-    )
+    claim = f"The {count:,} series are short: {some(round(labels), 'label')} in the median."
+    evidence = f"Alone they are off target by {points(off, False)} points on average."
+    return Notice("note", claim, evidence, "Try `--pool` and no `--eta`: series then share an overall correction.")
 
 
 DOUBLINGS = 18  # at least 131,072 times: one of them is lost to where a power begins

@@ -355,14 +355,11 @@ def groups(outcome: RunOutcome, collector: ReportCollector) -> tuple[story.Group
             means = weighted_means(small.means)
             curves = (numbers(means[f"{measure}_{when}"]) for when in ("before", "after"))
             spark = story.Spark(tuple(small.x.tolist()), *curves)
-        bound, means_of = line.served_bound, line.means
+        error, bound, aim = line.pair(measure), line.served_bound, None if measure == "bias" else task.target
         rows.append(
             story.Group(
-                line.by, line.value, line.counted, line.label_mean,
-                means_of[f"{measure}_before"], means_of[f"{measure}_after"],
-                BeforeAfter(means_of[f"{loss}_before"], means_of[f"{loss}_after"]),
-                bound, bool(line.vacuous) and bound is not None,
-                None if measure == "bias" else task.target, spark, line.weight,
+                line.by, line.value, line.counted, line.label_mean, error.before, error.after, line.pair(loss),
+                bound, bool(line.vacuous) and bound is not None, aim, spark, line.weight,
             )
         )  # fmt: skip
     return tuple(rows)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradeq.cli.options import NUMBER
+from gradeq.errors import BadInput, missing_extra
 from gradeq.tables import agreeing, some
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 @contextmanager
 def service_imports(purpose: str) -> Iterator[None]:
     """Turn a missing dependency into one line that names the extra to install."""
-    from gradeq.errors import missing_extra
-
     try:
         yield
     except ModuleNotFoundError as error:
@@ -87,7 +86,6 @@ def export(url: str, layer: str, output: str) -> None:
 def import_(state: str, url: str, name: str, tenant: str) -> None:
     """Start a layer from a state file; no server may be at work on an SQLite store meanwhile."""
     from gradeq.cli.session import existing_state
-    from gradeq.errors import BadInput
 
     text, layer = existing_state(state)
     with opened_store(url) as store:
@@ -122,7 +120,6 @@ def fold(url: str, keep: float, layer: str | None) -> None:
     twice the ttl. The store is audited first. A server may be at work on it.
     """
     with opened_store(url, existing=True) as store:
-        from gradeq.errors import BadInput
         from gradeq.service.audit import Auditor
         from gradeq.service.desk import SNAPSHOT_EVERY
         from gradeq.service.maintenance import fold_layer, rows_without_snapshot
@@ -239,8 +236,6 @@ def accept(url: str, layer: str, witness: str | None) -> None:
 
 
 def find_layer(store: Store, layer: str) -> LayerRow:
-    from gradeq.errors import BadInput
-
     rows = store.layers()
     found = [row for row in rows if layer in (row.name, f"{row.tenant}/{row.name}")]
     if len(found) == 1:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gradeq.certificates.figures import NO_GUARANTEE, agreement_in_words, learning_of
 from gradeq.cli.outcome import PLAIN_MEANS, GroupLine, RunOutcome, relative_weights
@@ -154,10 +154,9 @@ def group_table(outcome: RunOutcome) -> list[str]:
     measure = task.errors[0]
     lines.sort(key=lambda line: -abs(line.means[f"{measure}_after"] - task.target))
     names = [f"{name}_{when}" for name in (measure, f"loss{task.as_served}") for when in ("before", "after")]
-    rows = [
-        GroupRow(line.name, line.counted, [line.means[name] for name in names], line.served_bound, line.vacuous)
-        for line in lines
-    ]
+    rows: list[GroupRow] = []
+    for line in lines:
+        rows.append((line.name, line.counted, [line.means[name] for name in names], line.served_bound, line.vacuous))
     table = table_lines(rows, "bias" if measure == "bias" else "coverage")
     if outcome.scope and any(line.bound is not None and not line.vacuous for line in lines):
         table.append(f"(bounds are on averages {outcome.scope}, not on those of this table)")
@@ -166,19 +165,14 @@ def group_table(outcome: RunOutcome) -> list[str]:
     return table
 
 
-class GroupRow(NamedTuple):
-    name: str
-    labels: int
-    figures: list[float]
-    bound: float | None
-    vacuous: bool | None
+GroupRow = tuple[str, int, list[float], float | None, bool | None]  # name, labels, figures, bound, vacuous
 
 
 def table_lines(groups: Sequence[GroupRow], what: str) -> list[str]:
     rows = [["group", "rows", f"{what} before", "after", "loss before", "after", "bound"]]
-    for group in groups[:SHOWN]:
-        bound = "-" if group.bound is None else NO_GUARANTEE if group.vacuous else short(group.bound, up=True)
-        rows.append([clean(group.name, 40), f"{group.labels:,}", *map(short, group.figures), bound])
+    for name, labels, figures, bound, vacuous in groups[:SHOWN]:
+        limit = "-" if bound is None else NO_GUARANTEE if vacuous else short(bound, up=True)
+        rows.append([clean(name, 40), f"{labels:,}", *map(short, figures), limit])
     table = aligned_table(rows)
     if len(groups) > SHOWN:
         table.append(f"... and {some(len(groups) - SHOWN, 'group')} with less; --json lists all")
