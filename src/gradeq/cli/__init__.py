@@ -36,7 +36,7 @@ COMMANDS = {
     "audit": "Check a saved state or the store of a service.",
     "serve": "Serve live layers over HTTP, with a durable journal.",
     "store": "Back up, move, fold, rebuild the store of a service.",
-    "keys": "Make, list, replace and revoke the API keys of a store.",
+    "keys": "Create, list, replace and revoke the API keys of a store.",
     "demo": "Run the main job on real flights and write the report.",
     "reproduce": "Draw the figures of the paper.",
     "completion": "Print the script that completes gradeq in your shell.",
@@ -104,7 +104,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    # Imports make many objects and no garbage: looking for it all the while takes a tenth of a short run.
+    # Imports create many objects and no garbage; frequent collections would take a tenth of a short run.
     gc.set_threshold(100_000)
     # Closed standard streams are opened again, so that no output file gets their descriptor.
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
@@ -121,10 +121,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if ending is not None and signal.getsignal(ending) == signal.SIG_DFL:
             signal.signal(ending, _stop)
     code = run(arguments)
-    gc.freeze()  # nor is there anything to look for at the end
+    gc.freeze()  # nothing to collect at the end either
     if "pyarrow.csv" in sys.modules:
-        # A thread of arrow may still read ahead in a file that was refused half read, or (before pyarrow 21) wait
-        # for nothing; it must not meet an interpreter that is ending.
+        # An Arrow thread may still be reading a file that was rejected midway, or (before pyarrow 21) hang;
+        # it must not run into a finalizing interpreter.
         with suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
@@ -211,7 +211,7 @@ def _fail(message: str, code: int) -> int:
     placed = list(published_files())
     if placed:
         others = f" and {len(placed) - 5} more" if len(placed) > 5 else ""
-        message += f"; in their places already, each whole: {', '.join(placed[:5])}{others}"
+        message += f"; already written completely: {', '.join(placed[:5])}{others}"
     line = " ".join(message.split())
     line = "".join(c if c.isprintable() else "\ufffd" for c in line)
     if hasattr(sys.stderr, "reconfigure"):

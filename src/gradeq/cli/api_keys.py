@@ -20,9 +20,9 @@ SCOPE = click.Choice(["predict", "label", "admin"])
 WHICH = click.argument("which", metavar="KEY")
 
 
-@click.group(short_help="Make, list, replace and revoke the API keys of a store.")
+@click.group(short_help="Create, list, replace and revoke the API keys of a store.")
 def command() -> None:
-    """Make, list, replace and revoke the API keys of a store.
+    """Create, list, replace and revoke the API keys of a store.
 
     A key is shown once, when it is made; the store holds a hash of it. A running server sees
     changes within a few seconds.
@@ -54,15 +54,15 @@ def create(url: str, scopes: tuple[str, ...], tenant: str, name: str) -> None:
 @command.command("list")
 @STORE
 def list_(url: str) -> None:
-    """List the keys: prefix, tenant, scopes, when made, whether good, name."""
+    """List the keys: prefix, tenant, scopes, creation time, status, name."""
     with opened_store(url, read_only=True) as store:
         from gradeq.service.auth import read_keys
 
         keys = read_keys(store)
     for key in keys:
-        status = "good"
+        status = "active"
         if key.revoked is not None:
-            status = f"{'good until' if key.is_active(time.time()) else 'revoked'} {utc_time(key.revoked)}"
+            status = f"{'active until' if key.is_active(time.time()) else 'revoked'} {utc_time(key.revoked)}"
         scopes, created = ",".join(sorted(key.scopes)), f"made {utc_time(key.created)}"
         click.echo("  ".join((key.prefix, key.tenant, scopes, created, status, key.name)).rstrip())
     if not keys:
@@ -79,7 +79,7 @@ def revoke(url: str, which: str) -> None:
 
         key = find_key(store, which)
         revoke_key(store, key.number, time.time())
-    click.echo(f"{key.prefix} is no good any more")
+    click.echo(f"{key.prefix} is revoked")
 
 
 @command.command()
@@ -96,7 +96,7 @@ def rotate(url: str, which: str, overlap: str) -> None:
     """Make a key with the same rights and print it; the old one works on for a while."""
     seconds = duration(overlap)
     if seconds is None or not 0.0 <= seconds < 1e9:
-        raise BadInput(f"--overlap {overlap!r} is no duration; give 90s, 15m, 36h or 7d")
+        raise BadInput(f"--overlap {overlap!r} is not a duration; give 90s, 15m, 36h or 7d")
     with opened_store(url, existing=True) as store:
         from gradeq.service.auth import add_key, new_key, revoke_key
 
@@ -108,14 +108,14 @@ def rotate(url: str, which: str, overlap: str) -> None:
 
 
 def find_key(store: Store, which: str, active: bool = True) -> ApiKey:
-    """The key with this prefix; ``active``: one that is still good."""
+    """The key with this prefix; ``active``: not a revoked one."""
     from gradeq.service.auth import read_keys
 
     prefix = which.removeprefix("gq_").partition("_")[0]
     for key in read_keys(store):
         if key.prefix == prefix and (not active or key.is_active(time.time())):
             return key
-    raise BadInput(f"no key {prefix[:20]!r}{' that is good' if active else ''}; `gradeq keys list` shows them")
+    raise BadInput(f"no key {prefix[:20]!r}{' that is active' if active else ''}; `gradeq keys list` shows them")
 
 
 def utc_time(at: float) -> str:

@@ -37,7 +37,9 @@ def command(output: str) -> None:
 
     check_output(place("x")) if os.path.isdir(output) else None
     if os.path.exists(place("state.json")) and not os.path.exists(place("flights.parquet")):
-        raise BadInput(f"{place('state.json')} is not the demo's, which begins anew; choose another folder")
+        raise BadInput(
+            f"{place('state.json')} is not from the demo, which starts from scratch; choose another folder"
+        )
     flights, games = inputs(output)
 
     columns = ["--prediction", "prediction", "--label", "delay"]
@@ -79,7 +81,7 @@ def call(*parts: list[str]) -> None:
     line = shlex.join(["gradeq", *arguments])
     click.echo(f"$ {line}\n")
     for path in (p for p in arguments if p.endswith("state.json") and os.path.exists(p)):
-        os.unlink(path)  # the demo begins anew each time
+        os.unlink(path)  # the demo starts from scratch each time
     with group.make_context("gradeq", arguments, obj={"line": line}) as context:
         group.invoke(context)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
 
 WORDS = ("applied", "duplicate", "conflict", "unknown", "expired", "corrected", "skipped", "waiting")
-FAR_OFF = 10.0  # typical errors: a label that was wrong by more is still heard in the means
+FAR_OFF = 10.0  # typical errors: a larger correction still shows in the running means
 IN_WORDS = {
     "waiting": "kept for later (waiting)",
     "duplicate": "the same as before (duplicate)",

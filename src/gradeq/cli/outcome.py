@@ -97,8 +97,8 @@ class GroupSums:
             row[places] += np.bincount(codes, columns[name], size)
 
     def totals(self, name: str) -> Floats:
-        found: Floats = self._sums[self.names.index(name)]
-        return found
+        totals: Floats = self._sums[self.names.index(name)]
+        return totals
 
     def total(self, code: int, name: str) -> float:
         return float(self._sums[self.names.index(name), code])
@@ -170,13 +170,13 @@ class Trend:
 
 def weighted_means(means: Mapping[str, Mean]) -> dict[str, Mean]:
     """Means by weight from means of weighted columns, if there are weights."""
-    found = dict(means)
-    if WEIGHT not in found:
-        return found
-    weight = found.pop(WEIGHT)
-    if WEIGHTED_LABEL in found:
-        found["label"] = found.pop(WEIGHTED_LABEL)
-    return {name: mean / weight for name, mean in found.items()}
+    result = dict(means)
+    if WEIGHT not in result:
+        return result
+    weight = result.pop(WEIGHT)
+    if WEIGHTED_LABEL in result:
+        result["label"] = result.pop(WEIGHTED_LABEL)
+    return {name: mean / weight for name, mean in result.items()}
 
 
 @dataclass(frozen=True)
@@ -332,15 +332,15 @@ class CalibrationBins:
 
     def bins(self) -> tuple[Bin, ...]:
         """Mean prediction and outcome of each bin that has rows, with 95 % intervals."""
-        found = []
+        bins = []
         for n, p, y, square in self._sums.T.tolist():
             if n < 1:
                 continue
             mean = y / n
             half = 1.96 * math.sqrt(max(square / n - mean * mean, 1e-9) / n)
             low, high = max(mean - half, 0.0), min(mean + half, 1.0)
-            found.append(Bin(p / n, mean, int(n), low, high))
-        return tuple(found)
+            bins.append(Bin(p / n, mean, int(n), low, high))
+        return tuple(bins)
 
 
 MOST_MONTHS = 1200  # followed; a longer span of dates has no heat map
@@ -363,13 +363,13 @@ class MonthlySums:
         names = (*self.names, WEIGHT) if self.weighted else self.names
         months = x.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
         for month in np.unique(months).tolist():
-            mine = months == month
-            here = {name: columns[name][mine] for name in names}
+            rows = months == month
+            here = {name: columns[name][rows] for name in names}
             for sums, code in zip(self.columns, codes, strict=True):
                 if month not in sums and len(sums) >= MOST_MONTHS:
                     continue
                 cell = sums.setdefault(month, GroupSums(self.names, self.weighted))
-                part = code[mine]
+                part = code[rows]
                 cell.add(part, here, int(part.max(initial=-1)) + 1)
 
     def heat(self, lines: Sequence[GroupLine], by: Sequence[str], target: float) -> HeatMap | None:

@@ -54,50 +54,50 @@ SEVERAL, SHORT, FAR = (5, 500, 0.03)  # series; labels of the middle one; covera
 
 def all_notices(outcome: RunOutcome, pass_: Pass) -> tuple[Notice, ...]:
     """All warnings of a debias or quantile run, serious ones first."""
-    found: list[Notice | None] = [held_back_notice(outcome.layer)]
+    notices: list[Notice | None] = [held_back_notice(outcome.layer)]
     task, reached, options = outcome.task, outcome.equilibrium, outcome.task.common
     later = options.labels_later
     arrived = (outcome.counted, pass_.waiting, pass_.expired, pass_.dates.early)
     hardly, off = not_learned_notice(outcome, options, *arrived), None
     if outcome.counted >= FEW:
         off = None if hardly else missed_target(outcome)
-        found += [*label_change_notices(outcome, pass_), *harm_notices(outcome), off]
+        notices += [*label_change_notices(outcome, pass_), *harm_notices(outcome), off]
     elif outcome.labelled or not later:
-        found.append(say.few_labels(outcome.counted))
-    found += [hardly, *label_notices(outcome, options, pass_)]
-    found += step_notices(outcome, options, options.eta is not None)
-    found += pass_.watch.notices()
+        notices.append(say.few_labels(outcome.counted))
+    notices += [hardly, *label_notices(outcome, options, pass_)]
+    notices += step_notices(outcome, options, options.eta is not None)
+    notices += pass_.watch.notices()
     if outcome.probable:
         low, high = outcome.extremes
         left = f" {some(outcome.outside, 'served value')} left [0, 1], from {number(low, 2)} to {number(high, 2)}."
         claim = "These look like probabilities with 0/1 labels, corrected as plain numbers."
         evidence = f"Every prediction lies in [0, 1] and every label is 0 or 1.{left if outcome.outside else ''}"
         remedy = "Add `--outcome binary`: served values then stay in [0, 1], and the log loss is shown."
-        found.append(Notice("amber", claim, evidence, remedy))
+        notices.append(Notice("amber", claim, evidence, remedy))
     elif outcome.outside:
-        found.append(say.outside_range(outcome.outside, outcome.rows, *outcome.extremes, task.link))
-    found += crowding_notices(outcome)
+        notices.append(say.outside_range(outcome.outside, outcome.rows, *outcome.extremes, task.link))
+    notices += crowding_notices(outcome)
     if outcome.eta is None:  # an ensemble without a final tracker
         evidence = "The weights of an ensemble minimise the pinball loss; they do not drive coverage to its target."
         remedy = "Add `--eta` for a final tracker, which restores the guarantee."
-        found.append(Notice("amber", "Coverage is not guaranteed.", evidence, remedy))
+        notices.append(Notice("amber", "Coverage is not guaranteed.", evidence, remedy))
     unlabelled = outcome.rows - outcome.labelled - pass_.immature
     if outcome.labelled or not later:
         if unlabelled:
             open_tickets = len(outcome.layer.internals.tickets.opened) if later else 0
-            found.append(say.no_label(unlabelled, later, min(unlabelled, open_tickets)))
+            notices.append(say.no_label(unlabelled, later, min(unlabelled, open_tickets)))
         if pass_.immature:
-            found.append(say.immature(pass_.immature, str(options.maturity), later))
+            notices.append(say.immature(pass_.immature, str(options.maturity), later))
     if pass_.crossed:
-        found.append(say.crossing(pass_.crossed, outcome.rows))
+        notices.append(say.crossing(pass_.crossed, outcome.rows))
     if task.command == "quantile" and outcome.counted:
-        found += tie_notices(outcome, pass_.ties)
-    found.append(bound_notice(outcome))
+        notices += tie_notices(outcome, pass_.ties)
+    notices.append(bound_notice(outcome))
     if task.poolable and task.command == "quantile" and outcome.series is not None and off is None:
-        found.append(pool_hint(outcome, outcome.series))
+        notices.append(pool_hint(outcome, outcome.series))
     if reached.balance == "broken" and reached.gap > BROKEN * max(1.0, abs(reached.largest)):
-        found.append(say.identity_broken(reached.gap))
-    return ordered(found)
+        notices.append(say.identity_broken(reached.gap))
+    return ordered(notices)
 
 
 def harm_notices(outcome: RunOutcome) -> list[Notice]:
@@ -122,10 +122,10 @@ def label_change_notices(outcome: RunOutcome, pass_: Pass) -> list[Notice]:
     was, now = (BeforeAfter(means["bias_before"], means["bias_after"]) for means in (before, after))
     earlier = LossFigures(loss.name, before["loss_before"], before["loss_after"])
     labels, who = BeforeAfter(change.before["label"], change.after["label"]), subject(outcome.task.prediction)
-    found = [say.labels_changed(axis, change.x, change.rows_after, labels, now, who, binary, (was, earlier))]
+    notices = [say.labels_changed(axis, change.x, change.rows_after, labels, now, who, binary, (was, earlier))]
     if loss.after < loss.before and earlier.after >= earlier.before:
-        found.append(say.error_from_change(axis, change.x, change.rows_after, earlier))
-    return found
+        notices.append(say.error_from_change(axis, change.x, change.rows_after, earlier))
+    return notices
 
 
 def not_learned_notice(
@@ -178,24 +178,24 @@ def step_notices(outcome: RunOutcome | EloOutcome, options: CommonOptions, asked
     layer, parts = outcome.layer, outcome.layer.internals
     eta = layer.step if isinstance(outcome.eta, str) else outcome.eta
     capped, late, featured = outcome.capped, learning_of(layer).lateness, parts.lateness.featured
-    found = []
+    notices = []
     if capped is not None:
         whose = "you asked for" if asked else "the state has" if outcome.continued else "the default is"
         least, weighted = float(f"{capped.least:.3g}"), bool(outcome.equilibrium.weights)
-        found.append(
+        notices.append(
             say.steps_capped(
                 eta, least, capped.rows, late, whose, weighted=weighted, heavy=capped.heavy, features=featured
             )
         )
     elif options.no_cap and late and eta is not None:
-        found.append(say.no_cap_with_late_labels(eta, late))
+        notices.append(say.no_cap_with_late_labels(eta, late))
     if outcome.resized:
         weighed, sizing = parts.state.has_column("weighed"), parts.sizing
-        found.append(say.rows_too_large(outcome.resized, weighed, featured, sizing == SQUARED, sizing == LABELS))
+        notices.append(say.rows_too_large(outcome.resized, weighed, featured, sizing == SQUARED, sizing == LABELS))
     weight = large_weight(parts)
     if weight is not None and (weight.row > parts.state.number - outcome.rows or weight.slower >= 2.0):
-        found.append(say.large_weight(weight))  # among these rows, or still felt
-    return found
+        notices.append(say.large_weight(weight))  # among these rows, or still felt
+    return notices
 
 
 def vacuous_reason(outcome: RunOutcome | EloOutcome, rows: int, overlapping: bool, player: str = "") -> str:
@@ -207,17 +207,17 @@ def vacuous_reason(outcome: RunOutcome | EloOutcome, rows: int, overlapping: boo
 
 
 def crowding_notices(outcome: RunOutcome) -> list[Notice]:
-    found, task, rows = [], outcome.task, outcome.rows
+    notices, task, rows = [], outcome.task, outcome.rows
     for by in task.by:
         groups = sum(line.by == by for line in outcome.groups)
         if groups > MANY or (groups > 100 and 3 * groups > rows):
-            found.append(say.many_groups(by, groups, rows))
+            notices.append(say.many_groups(by, groups, rows))
     # With a state series come back in other files.
     if task.key is not None and task.common.state is None:
         series = outcome.layer.internals.names.keys
         if series > 100 and 3 * series > rows:
-            found.append(say.many_groups(task.key, series, rows, series=True))
-    return found
+            notices.append(say.many_groups(task.key, series, rows, series=True))
+    return notices
 
 
 def bound_notice(outcome: RunOutcome) -> Notice | None:
@@ -244,7 +244,7 @@ def bound_notice(outcome: RunOutcome) -> Notice | None:
 
 def tie_notices(outcome: RunOutcome, ties: Ties) -> list[Notice]:
     """Limits that change the coverage, and labels that share one value."""
-    task, found = outcome.task, []
+    task, notices = outcome.task, []
     if task.support is not None:
         ends = [f"at {plain(task.low)} or above"] if task.low is not None else []
         ends += [f"at {plain(task.high)} or below"] if task.high is not None else []
@@ -260,15 +260,15 @@ def tie_notices(outcome: RunOutcome, ties: Ties) -> list[Notice]:
             f"As served it covers {'; '.join(levels)}; pinball loss {outcome.verdict.loss.after:.4g}. Coverage is "
             "judged before the limits, because labels tied at a limit would always count as covered."
         )
-        found.append(Notice("note", f"What was served stays {' and '.join(ends)}.", evidence))
+        notices.append(Notice("note", f"What was served stays {' and '.join(ends)}.", evidence))
     if ties.value is None or ties.labels < 1:
-        return found
+        return notices
     below, equal = ties.below / ties.labels, ties.equal / ties.labels
     inside = [level for level in task.levels if below < float(level) < below + equal]
     if equal >= MOSTLY or (inside and equal >= OFTEN):
         interval = task.interval is not None
-        found.append(say.tied_labels(ties.value, below, equal, inside, ties.value == task.low, interval))
-    return found
+        notices.append(say.tied_labels(ties.value, below, equal, inside, ties.value == task.low, interval))
+    return notices
 
 
 def missed_target(outcome: RunOutcome) -> Notice | None:
@@ -310,7 +310,7 @@ def likely_cause(outcome: RunOutcome) -> tuple[str, str]:
     pooling = f"Try {', or '.join(ways)}: what one series teaches then helps the others." if ways else ""
     if capped is not None and 2 * (capped.rows - capped.heavy) >= outcome.learned:
         why = f"Labels come up to {learning.lateness} late, so" if learning.lateness else "For late labels"
-        why += f" steps were held down to {plain(float(f'{capped.least:.2g}'))}"
+        why += f" steps were reduced to {plain(float(f'{capped.least:.2g}'))}"
         why += " for the heaviest rows" if outcome.equilibrium.weights else ""
         why += f", and {some(labels, 'label')} {'a series ' if task.key else ''}are few for such a step."
         return why, pooling or faster
@@ -334,7 +334,7 @@ def pool_hint(outcome: RunOutcome, series: RankedSeries) -> Notice | None:
 
 
 DOUBLINGS = 18  # at least 131,072 times: one of them is lost to where a power begins
-ASTRAY = 11  # at least 1,024 times
+EXTREME = 11  # at least 1,024 times
 FEWEST = 20  # values: fewer say nothing about what is usual
 REMEMBERED = 10_000  # tickets of the state that are looked at
 POWERS = 2048  # of two that a float can have
@@ -383,7 +383,7 @@ class Magnitudes:
         rank = min(total - 1, -(-99 * total // 100))
         return int(np.searchsorted(np.cumsum(self.counts), rank))
 
-    def far(self, power: int | None = None) -> Outliers | None:
+    def outliers(self, power: int | None = None) -> Outliers | None:
         """The values of this run far above a power of two: the usual one unless another is given."""
         power = self.usual if power is None else power
         beyond = int(self.of_run[power + self.doublings :].sum()) if power else 0
@@ -405,11 +405,11 @@ class OutlierWatch:
     """Looks for values far outside all others: a wrong unit, a timestamp in the wrong column.
 
     Magnitudes are counted by power of two. An outlier is over 100,000 times as large as 99 % of all values, including
-    those in the state. A served value is astray if it is 1,000 times its forecast and every ordinary value.
+    those in the state. A served value is extreme if it is 1,000 times its forecast and every ordinary value.
     """
 
     def __init__(self, layer: Layer) -> None:
-        self.predictions, self.labels, self.served = Magnitudes(), Magnitudes(), Magnitudes(ASTRAY)
+        self.predictions, self.labels, self.served = Magnitudes(), Magnitudes(), Magnitudes(EXTREME)
         self.layer = layer
         book = layer.internals.tickets
         closed = list(islice(reversed(book.closed.values()), REMEMBERED))
@@ -439,18 +439,18 @@ class OutlierWatch:
             sums = layer.internals.state.view("sums").reshape(-1, COLUMNS)
             known = sums[:, LOW] <= sums[:, HIGH]
             farthest = float(np.abs(sums[known][:, [LOW, HIGH]]).max(initial=0.0))
-        if self.labels.far() is not None or farthest > 2.0 ** min(1000, usual + DOUBLINGS - ZERO):
+        if self.labels.outliers() is not None or farthest > 2.0 ** min(1000, usual + DOUBLINGS - ZERO):
             return say.FAR_LABEL
-        if self.predictions.far() is not None:
+        if self.predictions.outliers() is not None:
             return say.FAR_PREDICTION
-        if facts[fact.HEAVIEST] > facts[fact.SERVED]:  # relative to the mean none is
+        if facts[fact.HEAVIEST] > facts[fact.SERVED]:  # relative weights cannot be
             return say.ABSOLUTE_WEIGHTS
         if layer.internals.lateness.limit is None and facts[fact.LATEST] > 1.0:
             return say.LATE_UNCAPPED
         if facts[fact.STEP_HIGH] > (2.0 ** (usual - ZERO) if layer.internals.sizing == LABELS else 1.0):
             why = f"The step is {plain(facts[fact.STEP_HIGH])}, which moves the correction as far at a single label."
             return say.Cause(why, "Start a new state with a smaller `--eta`.")
-        if layer.internals.lateness.featured and facts[fact.LARGEST] > 2.0**ASTRAY:
+        if layer.internals.lateness.featured and facts[fact.LARGEST] > 2.0**EXTREME:
             largest = plain(float(f"{facts[fact.LARGEST]:.2g}"))
             why = f"Features reach {largest}, and multiply the correction."
             return say.Cause(why, "Scale features to about 1, and start a new state.")
@@ -459,14 +459,15 @@ class OutlierWatch:
     def notices(self) -> list[Notice]:
         notices = []
         usual = self.labels.usual or self.predictions.usual
-        # A probability cannot be served astray, however rare what it is about.
+        # A served probability is never extreme, however rare the outcome.
         if usual and getattr(getattr(self.layer, "layer", self.layer), "outcome", "real") != "binary":
             # Out of all proportion to every forecast and label that is not an outlier itself.
             ordinary = (self.predictions.counts + self.labels.counts)[: usual + DOUBLINGS]
-            astray = self.served.far(int(np.flatnonzero(ordinary)[-1]))
-            if astray is not None:
-                notices.append(say.served_out_of_range(*astray, self.cause()))
-        for noun, far in (("prediction", self.predictions.far()), ("label", self.labels.far())):
-            if far is not None:
-                notices.append(say.far_value(noun, *far))
+            extreme = self.served.outliers(int(np.flatnonzero(ordinary)[-1]))
+            if extreme is not None:
+                notices.append(say.served_out_of_range(*extreme, self.cause()))
+        for noun, magnitudes in (("prediction", self.predictions), ("label", self.labels)):
+            outliers = magnitudes.outliers()
+            if outliers is not None:
+                notices.append(say.far_value(noun, *outliers))
         return notices

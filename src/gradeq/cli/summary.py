@@ -190,7 +190,7 @@ def plain(sentence: str) -> str:
 def run_json(outcome: RunOutcome) -> str:
     task, learning, layer = outcome.task, learning_of(outcome.layer), outcome.layer
     reached = outcome.equilibrium
-    found: dict[str, object] = {
+    result: dict[str, object] = {
         "command": task.command,
         "rows": outcome.rows,
         "labelled": outcome.labelled,
@@ -202,30 +202,30 @@ def run_json(outcome: RunOutcome) -> str:
         "learning": asdict(learning),
     }
     if task.common.weight is not None:
-        found["weight"] = task.common.weight
-    found |= measures_json(task, outcome.sums.mean, outcome.counted)
+        result["weight"] = task.common.weight
+    result |= measures_json(task, outcome.sums.mean, outcome.counted)
     theta = getattr(layer, "theta", None)
     if task.key is not None:
-        found["keys"] = layer.internals.names.keys
+        result["keys"] = layer.internals.names.keys
         if outcome.series is not None:
-            found["series"] = series_json(outcome, outcome.series)
+            result["series"] = series_json(outcome, outcome.series)
     elif isinstance(theta, dict):
-        found["theta"] = theta
+        result["theta"] = theta
     weights = getattr(layer, "tracker_weights", None)
     if isinstance(weights, dict):
-        found["weights"] = weights
+        result["weights"] = weights
     if task.link == "exp":  # the certificate is of this one
-        found["relative_bias"] = {"before": reached.bias_before, "after": reached.bias_after}
+        result["relative_bias"] = {"before": reached.bias_before, "after": reached.bias_after}
     bias, loss = (dict(zip(("before", "after"), pair, strict=True)) for pair in learned_pairs(outcome))
-    found["learned_from"] = {  # the rows of the certificate
+    result["learned_from"] = {  # the rows of the certificate
         "rows": reached.rows,
         **({"weights": reached.weights} if reached.weights else {}),
         **({"relative_bias" if task.link == "exp" else "bias": bias} if task.command == "debias" else {}),
         **coverage_as_json(layer, reached),
         "loss": {"name": reached.loss_name} | loss,
     }
-    found["groups"] = [group_json(task, line) for line in outcome.groups]
-    return to_json(found | closing_json(outcome))
+    result["groups"] = [group_json(task, line) for line in outcome.groups]
+    return to_json(result | closing_json(outcome))
 
 
 def steps_json(outcome: RunOutcome | EloOutcome) -> dict[str, object]:
@@ -290,8 +290,8 @@ def closing_json(outcome: RunOutcome | EloOutcome) -> dict[str, object]:
         bound, vacuous = coverage_bound(covered)
         certificate |= {"coverage_bound": bound, "coverage_vacuous": vacuous}
     runs = layer.internals.tickets.desk.get("runs")
-    found: dict[str, object] = {"certificate": certificate, "warnings": notices_json(outcome.notices)}
-    return found | ({"run": runs[-1][0], "open": layer.traffic["open"]} if runs else {})
+    result: dict[str, object] = {"certificate": certificate, "warnings": notices_json(outcome.notices)}
+    return result | ({"run": runs[-1][0], "open": layer.traffic["open"]} if runs else {})
 
 
 def notices_json(notices: Iterable[Notice]) -> list[dict[str, str]]:
