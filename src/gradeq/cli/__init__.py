@@ -16,9 +16,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from traceback import print_exc, walk_tb
 from types import FrameType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -242,25 +243,22 @@ _PATIENCE = 1.0  # seconds before the bar is imported and shown
 @contextmanager
 def progress(title: str, quiet: bool) -> Iterator[Callable[[int, float | None], None]]:
     """Yields a callback for the rows done and the share of the input read; shows a bar if rich is installed."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda rows, share: None
         return
-    bar: Progress | Literal[False] | None = None
+    bar: Progress | None = None
     task: TaskID
     began = time.monotonic()
 
     def step(rows: int, share: float | None) -> None:
         nonlocal bar, task
         passed = time.monotonic() - began
-        if passed < _PATIENCE or bar is False:
+        if passed < _PATIENCE:
             return
         if bar is None:
-            try:
-                from rich.console import Console
-                from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-            except ImportError:
-                bar = False
-                return
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
             words = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rate]}")
             bar = Progress(*words, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
             bar.start()
@@ -270,5 +268,5 @@ def progress(title: str, quiet: bool) -> Iterator[Callable[[int, float | None], 
     try:
         yield step
     finally:
-        if bar:
+        if bar is not None:
             bar.stop()

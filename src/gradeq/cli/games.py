@@ -10,7 +10,7 @@ import numpy as np
 from gradeq.cli.row_reader import Piece
 from gradeq.cli.session import ContentHash
 from gradeq.files import MISSING_NAME, Codebook, is_missing
-from gradeq.files.cells import Floats, Ints, Mask, packed, read_number, show_cell
+from gradeq.files.cells import Floats, Ints, Mask, read_number, show_cell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,14 +143,15 @@ def drop_self_games(games: GameRows) -> GameRows:
     import pyarrow as pa
 
     others = ~self_games
-    mask = pa.Array.from_buffers(pa.bool_(), len(others), [None, packed(others)])
-    piece = games.piece
-    times, due = (None if column is None else column[others] for column in (piece.times, piece.due))
+
+    def column(values: Floats | None) -> Floats | None:
+        return None if values is None else values[others]
+
+    piece, mask = games.piece, pa.array(others)
     never = None if piece.never is None else piece.never[others]
-    weights = None if games.weights is None else games.weights[others]
-    home = None if games.home is None else games.home[others]
+    times, due = (None if moments is None else moments[others] for moments in (piece.times, piece.due))
     piece = replace(piece, times=times, due=due, never=never)
-    a, b = games.a.filter(mask), games.b.filter(mask)
+    a, b, weights, home = games.a.filter(mask), games.b.filter(mask), column(games.weights), column(games.home)
     return GameRows(piece, a, b, games.scores[others], weights, self_games[others], home)
 
 

@@ -102,10 +102,10 @@ class Pass(JobPass[ParsedRows, RunOutcome]):
         # The last time: with --maturity, a row counts if it is mature by then.
         self.end = reading.last_time() if self.layer.internals.tickets.maturity else None
         weighted = common.weight is not None
-        self.sums = ColumnSums([*task.judge.names], weighted)
+        self.sums = ColumnSums(task.measures, weighted)
         self.books = [Codebook() for _ in task.by]
         self.seen = [GroupSums([]) for _ in task.by]
-        self.by_group = [GroupSums([*task.judge.names, "label"], weighted) for _ in task.by]
+        self.by_group = [GroupSums([*task.measures, "label"], weighted) for _ in task.by]
         # A label of weight 0 is one, but no figure is about it.
         self.labels = [GroupSums([]) for _ in task.by] if weighted else self.by_group
         self.trend, self.ties = Trend(task), Ties()
@@ -188,10 +188,8 @@ class Pass(JobPass[ParsedRows, RunOutcome]):
         y, raw, judged_values = rows.y[pick], base[pick], values[pick]
         weights = None if rows.weights is None else rows.weights[pick]
         picked = [code[pick] for code in codes]
-        if task.command == "debias":
-            judged = task.judge.columns(raw[:, 0], judged_values[:, 0], y)
-        else:
-            judged = task.judge.columns(raw, judged_values, y)
+        judged = task.judge.columns(raw, judged_values, y)
+        if task.command == "quantile":
             self.ties.add(y)
         self.labelled += int(np.count_nonzero(known))
         judged["label"] = y

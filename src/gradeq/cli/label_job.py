@@ -15,7 +15,7 @@ from gradeq.cli.games import words_to_scores
 from gradeq.cli.options import check_distinct
 from gradeq.cli.row_reader import early_label_example
 from gradeq.cli.run_notices import OutlierWatch, forecasts_of
-from gradeq.cli.session import RecordedRun, RunHistory, locked_state, publish_run, read_state
+from gradeq.cli.session import RunHistory, locked_state, publish_run, read_state
 from gradeq.cli.summary import notice_text, notices_json, paths_text
 from gradeq.engine.tickets import ticket_of
 from gradeq.errors import BadInput
@@ -124,8 +124,7 @@ def run_label(task: LabelTask) -> LabelOutcome:
         if rejected is not None:
             write_rejected(rejected, table, outcomes, outputs)
         place = outputs.open(state, last=True)
-        run = RecordedRun(state, "", len(labels.ids), task.files)
-        publish_run(outputs, place, history, lock, run)
+        publish_run(outputs, place, history, lock, "", len(labels.ids))
     now = layer.equilibrium()
     notices = [*label_notices(layer, labels, outcomes, corrected), early, *watch.notices()]
     notices += [figures_not_known(now.hidden), *state_harm_notices(layer, now)]

@@ -292,7 +292,7 @@ def group_lines(task: RunTask, names: list[list[str]], sums: Pass, equilibrium: 
         known.setdefault(c.name.rpartition(" @ ")[0] if task.several else c.name, []).append(c)
     served, judged = (f"{error}_after" for error in (task.errors[0], task.errors[0].removesuffix("_clipped")))
     interval = None if task.interval is None else float(task.interval)
-    lines = []
+    lines, measures = [], task.measures
     columns = zip(task.by, names, sums.seen, sums.labels, sums.by_group, strict=True)
     for by, values, all_rows, labels, group_sums in columns:
         for code, value in enumerate(values):
@@ -301,7 +301,7 @@ def group_lines(task: RunTask, names: list[list[str]], sums: Pass, equilibrium: 
             bound, vacuous = joint_bound(cells, interval)  # for an interval, result 8.4
             if task.link == "exp":  # the bound is on relative errors
                 bound = vacuous = None
-            means = {measure: group_sums.mean(code, measure) for measure in task.judge.names}
+            means = {measure: group_sums.mean(code, measure) for measure in measures}
             lines.append(
                 GroupLine(
                     name, by, value, int(all_rows.rows[code]),

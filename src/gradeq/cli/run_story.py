@@ -76,17 +76,13 @@ class AlternativeStep:
     def __init__(self, task: RunTask, layer: Layer, factor: float) -> None:
         self.task, self.layer, self.factor = task, layer, factor
         weighted = task.common.weight is not None
-        self.sums = ColumnSums(task.judge.names, weighted)
-        self.groups = [GroupSums(task.judge.names, weighted) for _ in task.by]
+        self.sums = ColumnSums(task.measures, weighted)
+        self.groups = [GroupSums(task.measures, weighted) for _ in task.by]
 
     def add(self, rows: ParsedRows, counted: Mask, codes: list[Ints], weights: Floats | None) -> None:
         served = np.asarray(learn(self.task, self.layer, rows).values)
-        base = rows.base
-        if self.task.command == "debias":
-            base = base[:, 0]
-        elif served.ndim == 1:
-            served = served[:, None]
-        judged = self.task.judge.columns(base[counted], served[counted], rows.y[counted])
+        served = served if served.ndim == 2 else served[:, None]
+        judged = self.task.judge.columns(rows.base[counted], served[counted], rows.y[counted])
         judged = judged if weights is None else weigh(judged, weights)
         self.sums.add(judged, int(counted.sum()))
         for sums, code in zip(self.groups, codes, strict=True):

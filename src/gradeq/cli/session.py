@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,8 +126,8 @@ class InterruptedRun(TypedDict):
 class StateLock:
     """A locked state file. ``interrupted``: an earlier run that was killed while publishing."""
 
-    def __init__(self, descriptor: int, path: str) -> None:
-        self._descriptor, self._path = descriptor, path
+    def __init__(self, descriptor: int, path: str, state: str) -> None:
+        self._descriptor, self._path, self.state = descriptor, path, state
         self.promised = False
         self.interrupted: InterruptedRun | None = None
         with contextlib.suppress(ValueError, TypeError, KeyError, OSError):
@@ -162,7 +162,7 @@ def locked_state(state: str | None) -> Iterator[StateLock | None]:
     path = sibling_path(os.path.realpath(state), ".lock")
     descriptor = _lock_file(path, state)
     try:
-        lock = StateLock(descriptor, path)
+        lock = StateLock(descriptor, path, state)
         earlier = lock.interrupted is not None
         yield lock
         lock.release()
@@ -404,29 +404,21 @@ class Session:
         if self.state is None or self.history is None or self.lock is None:
             self.files.publish()
         else:
-            run = RecordedRun(str(self.options.state), self._digest, rows, self.options.files)
-            publish_run(self.files, self.state, self.history, self.lock, run)
+            publish_run(self.files, self.state, self.history, self.lock, self._digest, rows)
 
 
-class RecordedRun(NamedTuple):
-    """A run as its state records it; ``content`` is empty for labels."""
-
-    state: str
-    content: str
-    rows: int
-    inputs: tuple[str, ...]
-
-
-def publish_run(files: OutputFiles, place: BinaryIO, history: RunHistory, lock: StateLock, run: RecordedRun) -> None:
-    """Publish outputs and state; the lock file records outputs until the state is in place."""
+def publish_run(
+    files: OutputFiles, place: BinaryIO, history: RunHistory, lock: StateLock, content: str, rows: int
+) -> None:
+    """Publish outputs and state; until the state is there, the lock file records outputs. Labels: no content."""
     outputs = files.marks()
-    history.record(run.content, run.rows, outputs)
-    with writing(run.state):
+    history.record(content, rows, outputs)
+    with writing(lock.state):
         place.writelines(piece.encode() for piece in layer_json(history.layer))
     files.seal()
     if outputs:
         named = [path for path, _ in outputs]
-        lock.promise({"run": history.number, "content": run.content, "outputs": named, "inputs": list(run.inputs)})
+        lock.promise({"run": history.number, "content": content, "outputs": named, "inputs": files.inputs})
     try:
         files.publish()
     finally:

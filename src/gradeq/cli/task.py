@@ -46,10 +46,8 @@ BEYOND = "beyond_rounding"  # 1 where the raw or the served value differs from t
 
 
 class Bias:
-    names: tuple[str, ...] = ("bias_before", "bias_after", "loss_before", "loss_after", BEYOND)
-
     def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
-        raw, now = base - y, served - y
+        raw, now = base[:, 0] - y, served[:, 0] - y
         least = ROUNDING * np.abs(y)
         return {
             BEYOND: ((np.abs(raw) > least) | (np.abs(now) > least)).astype(float),
@@ -63,10 +61,8 @@ class Bias:
 class BinaryBias(Bias):
     """Error and squared error of probabilities, and their log loss."""
 
-    names = (*Bias.names, "log_before", "log_after")
-
     def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
-        logs = {"log_before": log_loss(base, y), "log_after": log_loss(served, y)}
+        logs = {"log_before": log_loss(base[:, 0], y), "log_after": log_loss(served[:, 0], y)}
         return super().columns(base, served, y) | logs
 
 
@@ -77,16 +73,6 @@ class Cover:
     levels: tuple[float, ...]
     interval: bool = False
     support: Support | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        measures = ["loss_before", "loss_after"]
-        for k in range(len(self.levels)):
-            measures += [f"cover{k}_before", f"cover{k}_after", f"loss{k}_before", f"loss{k}_after"]
-        measures += ["inside_before", "inside_after"] if self.interval else []
-        if self.support is None:
-            return tuple(measures)
-        return (*measures, *("_clipped_".join(name.rsplit("_", 1)) for name in measures))
 
     def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
         measures: dict[str, Floats] = {}
@@ -198,6 +184,12 @@ class RunTask:
         others = (self.label, self.key, self.common.weight, self.common.id)
         named = (*self.prediction, *self.by, *self.features, *others)
         return list(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def measures(self) -> list[str]:
+        """Names of the error measures, each before and after."""
+        empty = np.zeros((0, max(1, len(self.levels))))
+        return list(self.judge.columns(empty, empty, empty[:, 0]))
 
     def _check_options(self) -> None:
         common = self.common
