@@ -107,14 +107,9 @@ class EloOutcome:
     layer: Elo
     equilibrium: Equilibrium
     standing: Board
-    rows: int
-    labelled: int
+    totals: EloPass
     learned: int
-    ties: int
-    skipped: int
     eta: Step
-    sums: ColumnSums
-    players: dict[str, tuple[float, float]]  # total log loss and number of games in this run
     capped: CapSummary | None
     resized: int
     continued: bool
@@ -127,7 +122,7 @@ class EloOutcome:
     @property
     def games(self) -> int:
         """The games behind the players' figures: this run's or, with a state, all that it has learned from."""
-        return self.equilibrium.rows if self.continued else self.labelled
+        return self.equilibrium.rows if self.continued else self.totals.labelled
 
 
 class EloPass(JobPass[GameRows, EloOutcome]):
@@ -139,7 +134,7 @@ class EloPass(JobPass[GameRows, EloOutcome]):
         super().__init__(session)
         self.task = task
         self.collector = None if task.common.report is None else EloCollector(session.reading)
-        self.ties = self.skipped = self.weighing = 0
+        self.ties = self.skipped = self.counted = 0
         self.sums = ColumnSums(["bias_before", "bias_after", "loss"])
         self.book = Codebook()
         self.losses = GroupSums(["loss"])
@@ -195,12 +190,20 @@ class EloPass(JobPass[GameRows, EloOutcome]):
             if len(p):
                 self.collector.path.add(float(games.piece.x[len(p) - 1]), self.layer.ratings)
         heavy = True if games.weights is None else games.weights > 0.0
-        self.weighing += int(np.count_nonzero(counted & heavy))
+        self.counted += int(np.count_nonzero(counted & heavy))
+
+    @property
+    def labelled(self) -> int:
+        return self.sums.rows
 
     def outcome(self, before: Baseline, continued: bool) -> EloOutcome:
         check_played(self)
-        outcome = elo_outcome(self.task, self, before, continued)
-        return replace(outcome, notices=(*self.session.notices, *elo_notices(outcome, self)))
+        layer, equilibrium = self.layer, self.layer.equilibrium()
+        learned, resized = equilibrium.rows - before.learned, int(layer.steps["resized"]) - before.resized
+        board, capped = layer.board(self.task.view), cap_summary(layer, before, self.capped)
+        eta = step_of(layer)
+        outcome = EloOutcome(self.task, layer, equilibrium, board, self, learned, eta, capped, resized, continued)
+        return replace(outcome, notices=(*self.session.notices, *elo_notices(outcome)))
 
     def table_kinds(self) -> Mapping[str, type]:
         return LEADERBOARD
@@ -236,19 +239,6 @@ def check_played(pass_: EloPass) -> None:
     )
 
 
-def elo_outcome(task: EloTask, pass_: EloPass, before: Baseline, continued: bool) -> EloOutcome:
-    layer, losses = pass_.layer, pass_.losses
-    equilibrium = layer.equilibrium()
-    players = {
-        name: (losses.total(code, "loss"), float(losses.rows[code])) for code, name in enumerate(pass_.book.names)
-    }
-    return EloOutcome(
-        task, layer, equilibrium, layer.board(task.view), pass_.rows, pass_.sums.rows,
-        equilibrium.rows - before.learned, pass_.ties, pass_.skipped, step_of(layer), pass_.sums, players,
-        cap_summary(layer, before, pass_.capped), int(layer.steps["resized"]) - before.resized, continued,
-    )  # fmt: skip
-
-
 class EloCollector:
     def __init__(self, reading: RowReader) -> None:
         self.reading = reading
@@ -271,12 +261,11 @@ class EloCollector:
         self.pieces += 1
 
 
-def elo_notices(outcome: EloOutcome, pass_: EloPass) -> tuple[Notice, ...]:
-    task, options = outcome.task, outcome.task.common
-    arrived = (pass_.weighing, pass_.waiting, pass_.expired, pass_.dates.early)
-    notices = [not_learned_notice(outcome, options, *arrived), *label_notices(outcome, options, pass_)]
-    if pass_.doubtful is not None:
-        games, row, word = pass_.doubtful
+def elo_notices(outcome: EloOutcome) -> tuple[Notice, ...]:
+    task, options, totals = outcome.task, outcome.task.common, outcome.totals
+    notices = [not_learned_notice(outcome), *label_notices(outcome)]
+    if totals.doubtful is not None:
+        games, row, word = totals.doubtful
         claim = f"The winner of {some(games, 'game')} can be read in two ways."
         evidence = (
             f"In {clean(row, 80)}, {clean(word, 40)!r} is a player of that game, but as a word it means that the "
@@ -287,11 +276,11 @@ def elo_notices(outcome: EloOutcome, pass_: EloPass) -> tuple[Notice, ...]:
     later = options.labels_later
     if outcome.games < FEW and (outcome.games or not later):
         notices.append(say.few_labels(outcome.games))
-    notices += step_notices(outcome, options, task.k is not None or options.eta is not None)
+    notices += step_notices(outcome, task.k is not None or options.eta is not None)
     notices += board_notices(outcome)
     if options.time is None:
         notices.append(say.no_time(task.view != "all-time"))
-    unlabelled = outcome.rows - outcome.labelled - outcome.skipped - (outcome.ties if task.ties == "drop" else 0)
+    unlabelled = totals.rows - totals.labelled - totals.skipped - (totals.ties if task.ties == "drop" else 0)
     if unlabelled > 0:
         open_tickets = len(outcome.layer.internals.tickets.opened) if later else 0
         notices.append(say.no_label(unlabelled, later, min(unlabelled, open_tickets)))

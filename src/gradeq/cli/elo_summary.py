@@ -79,13 +79,14 @@ def without_rank(standing: Board) -> str:
 
 
 def elo_figures(outcome: EloOutcome) -> str:
-    games = [some(outcome.labelled, "game") if outcome.labelled else f"{some(outcome.rows, 'game')} served"]
-    if outcome.skipped:
-        games.append(f"{outcome.skipped:,} against oneself (skipped)")
-    if outcome.ties:
+    totals = outcome.totals
+    games = [some(totals.labelled, "game") if totals.labelled else f"{some(totals.rows, 'game')} served"]
+    if totals.skipped:
+        games.append(f"{totals.skipped:,} against oneself (skipped)")
+    if totals.ties:
         rule = "half a win" if outcome.task.ties == "half" else "dropped"
-        games.append(f"{some(outcome.ties, 'tie')} ({rule})")
-    reached, run_loss = outcome.equilibrium, outcome.sums.mean("loss") if outcome.labelled else None
+        games.append(f"{some(totals.ties, 'tie')} ({rule})")
+    reached, run_loss = outcome.equilibrium, totals.sums.mean("loss") if totals.labelled else None
     loss, whole = (
         "no results yet" if after is None else f"log loss {short(LN2)} -> {short(after)}"
         for after in (run_loss, reached.loss_after if reached.rows else None)
@@ -127,21 +128,21 @@ def player_table(rows: list[Standing], rest: str) -> list[str]:
 def elo_json(outcome: EloOutcome) -> str:
     from gradeq.theory.features import step_from_k
 
-    eta, reached, standing = outcome.eta, outcome.equilibrium, outcome.standing
+    totals, eta, reached, standing = outcome.totals, outcome.eta, outcome.equilibrium, outcome.standing
     loss: dict[str, object] = {"name": "log loss", "before": LN2}
     measures = ("bias_before", "bias_after", "loss")
-    means = {name: outcome.sums.mean(name) if outcome.labelled else None for name in measures}
+    means = {name: totals.sums.mean(name) if totals.labelled else None for name in measures}
     leader, fit, home = standing.leader, standing.fit, standing.home
     speed, per = standing.drift or (None, None)
     found: dict[str, object] = {
         "command": "elo",
-        "rows": outcome.rows,
-        "labelled": outcome.labelled,
+        "rows": totals.rows,
+        "labelled": totals.labelled,
         "learned": outcome.learned,
         "labels": label_timing(outcome.task.common, outcome.task.games.result),
         "players": len(outcome.board),
-        "ties": outcome.ties,
-        "skipped": outcome.skipped,
+        "ties": totals.ties,
+        "skipped": totals.skipped,
         "k": eta / step_from_k(1.0) if isinstance(eta, float) else None,
         **steps_json(outcome),
         "bias": {"before": means["bias_before"], "after": means["bias_after"]},
@@ -164,14 +165,15 @@ def elo_json(outcome: EloOutcome) -> str:
 
 def player_json(outcome: EloOutcome, row: Standing) -> dict[str, object]:
     """One player: bias from their side, log loss over this run's games."""
-    loss, games = outcome.players.get(row.player, (0.0, 0.0))
+    losses, code = outcome.totals.losses, outcome.totals.book.find(row.player)
+    loss = losses.mean(code, "loss") if code is not None and losses.rows[code] else None
     return {
         "name": row.player,
         "rows": row.games,
         "rank": row.rank,
         "elo": row.elo,
         "bias": {"before": 0.5 - row.win_rate, "after": row.bias},
-        "loss": {"name": "log loss", "before": LN2, "after": loss / games if games else None},
+        "loss": {"name": "log loss", "before": LN2, "after": loss},
         "bound": row.bound,
         "vacuous": None if row.bound is None else row.vacuous,
     }
@@ -180,7 +182,7 @@ def player_json(outcome: EloOutcome, row: Standing) -> dict[str, object]:
 def run_elo_story(outcome: EloOutcome, collector: EloCollector) -> EloStory:
     """The report as data: the story of the layer, and what only a run knows."""
     task, games = outcome.task, outcome.games
-    after = outcome.equilibrium.loss_after if outcome.continued else outcome.sums.mean("loss")
+    after = outcome.equilibrium.loss_after if outcome.continued else outcome.totals.sums.mean("loss")
     return replace(
         elo_story(outcome.layer, outcome.standing),
         made=provenance(collector.reading.table.paths, task.common.state),
@@ -188,15 +190,15 @@ def run_elo_story(outcome: EloOutcome, collector: EloCollector) -> EloStory:
         b=task.games.b,
         games=games,
         loss=None if not games or after is None else LossFigures("log loss", LN2, after),
-        ties=outcome.ties,
+        ties=outcome.totals.ties,
         ties_rule=task.ties,
-        skipped=outcome.skipped,
+        skipped=outcome.totals.skipped,
         timed=task.common.time is not None,
         notices=outcome.notices,
         curves=curves(outcome, collector),
         bins=collector.bins.bins(),
         frontier=frontier(outcome, collector),
-        added=outcome.labelled if outcome.continued else None,
+        added=outcome.totals.labelled if outcome.continued else None,
     )
 
 
@@ -227,7 +229,7 @@ def frontier(outcome: EloOutcome, collector: EloCollector) -> tuple[StepPoint, .
     from gradeq.theory.features import step_from_k
 
     eta = outcome.layer.step
-    if not collector.games or not outcome.labelled or not isinstance(outcome.eta, float):
+    if not collector.games or not outcome.totals.labelled or not isinstance(outcome.eta, float):
         return ()
     a, b, y = (np.concatenate([part[i] for part in collector.games]) for i in range(3))
     points = []

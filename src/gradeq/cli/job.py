@@ -208,9 +208,14 @@ class Pass(JobPass[ParsedRows, RunOutcome]):
         if self.collector is not None:
             self.collector.add(rows, run, served, x, picked, weighed, weights)
 
+    @property
+    def counted(self) -> int:
+        """How many rows figures are about: labelled, with a weight above 0."""
+        return self.sums.rows
+
     def outcome(self, before: Baseline, continued: bool) -> RunOutcome:
-        outcome = run_outcome(self.task, self, continued, before)
-        return replace(outcome, notices=(*self.session.notices, *all_notices(outcome, self)))
+        outcome = run_outcome(self, continued, before)
+        return replace(outcome, notices=(*self.session.notices, *all_notices(outcome)))
 
     def table_kinds(self) -> Mapping[str, type]:
         assert self.series is not None
@@ -225,36 +230,30 @@ class Pass(JobPass[ParsedRows, RunOutcome]):
         from gradeq.report.page import html
 
         assert self.collector is not None
-        return html(run_story(outcome, self.collector, self))
+        return html(run_story(outcome, self.collector))
 
 
-def run_outcome(task: RunTask, pass_: Pass, continued: bool, before: Baseline) -> RunOutcome:
-    layer = pass_.layer
+def run_outcome(totals: Pass, continued: bool, before: Baseline) -> RunOutcome:
+    task, layer, series = totals.task, totals.layer, totals.series
     equilibrium = layer.equilibrium()
-    names = [list(book.names) for book in pass_.books]
     since, scope = " since the state began" if continued else "", ""
-    if since or equilibrium.weights or equilibrium.rows != pass_.sums.rows:
+    if since or equilibrium.weights or equilibrium.rows != totals.counted:
         scope = f"over the {some(equilibrium.rows, 'label')} learned from{since}{equilibrium.by_weight}"
     return RunOutcome(
-        task,
-        layer,
-        equilibrium,
-        pass_.rows,
-        pass_.labelled,
-        pass_.sums.rows,
-        equilibrium.rows - before.learned,
-        step_of(layer),
-        pass_.sums,
-        group_lines(task, names, pass_, equilibrium),
-        cap_summary(layer, before, pass_.capped),
-        int(layer.steps["resized"]) - before.resized,
-        continued,
-        pass_.outside if pass_.probable or task.link == "shift" else 0,
-        pass_.extremes,
-        scope,
-        pass_.probable and len(pass_.kinds) == 3 and pass_.labelled >= FEW,
-        series=None if pass_.series is None else pass_.series.ranked(layer),
-        series_sums=pass_.series,
+        task=task,
+        layer=layer,
+        equilibrium=equilibrium,
+        totals=totals,
+        learned=equilibrium.rows - before.learned,
+        eta=step_of(layer),
+        groups=group_lines(totals, equilibrium),
+        capped=cap_summary(layer, before, totals.capped),
+        resized=int(layer.steps["resized"]) - before.resized,
+        continued=continued,
+        outside=totals.outside if totals.probable or task.link == "shift" else 0,
+        scope=scope,
+        probable=totals.probable and len(totals.kinds) == 3 and totals.labelled >= FEW,
+        series=None if series is None else series.ranked(layer),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -173,6 +173,7 @@ def refuse_rows(chunk: Chunk, wrong: Mask, what: str) -> None:
 
 def post_labels(layer: Layer, labels: LabelRows, correct: bool, replaced: list[CorrectedLabel]) -> list[str]:
     """Post labels in order of time; returns their outcomes in file order."""
+    verb: Callable[..., str] = layer.update
     order = range(len(labels.ids))
     if labels.times is not None:
         order = np.argsort(labels.times, kind="stable").tolist()
@@ -187,7 +188,7 @@ def post_labels(layer: Layer, labels: LabelRows, correct: bool, replaced: list[C
         came = {}
         if labels.times is not None and layer.internals.tickets.maturity:
             came["time"] = Times(labels.times[k], np.zeros((), dtype=bool), labels.kind)
-        outcome = outcome_of(partial(layer.update, y, id=id, **came))
+        outcome = outcome_of(partial(verb, y, id=id, **came))
         if outcome == "conflict" and correct:
             if id in layer.internals.tickets.closed:
                 replaced.append(CorrectedLabel(str(id), layer.internals.tickets.closed[id].y, y))

@@ -23,7 +23,6 @@ from gradeq.report.story import BeforeAfter, Bin, CoverageFigures, HeatMap, Heat
 
 if TYPE_CHECKING:
     from gradeq.cli.job import Pass
-    from gradeq.cli.series import SeriesSums
     from gradeq.equilibrium import Coordinate, Equilibrium
     from gradeq.layers.layer import Layer
     from gradeq.report.state_facts import RankedSeries
@@ -243,33 +242,28 @@ class RunOutcome:
     task: RunTask
     layer: Layer
     equilibrium: Equilibrium
-    rows: int
-    labelled: int
-    counted: int  # the rows that figures are about: labelled, with a weight above 0
+    totals: Pass
     learned: int
     eta: float | str | None
-    sums: ColumnSums
     groups: tuple[GroupLine, ...]
     capped: CapSummary | None
     resized: int
     continued: bool
     outside: int
-    extremes: tuple[float, float]
     scope: str  # which labels the certificate is over; empty if figures are about the same rows (never with weights)
     probable: bool = False  # probabilities and 0/1 labels that were not said to be such
     notices: tuple[Notice, ...] = ()
     series: RankedSeries | None = None  # with --key
-    series_sums: SeriesSums | None = None
 
     def pair(self, measure: str) -> tuple[float, float]:
-        return self.sums.mean(f"{measure}_before"), self.sums.mean(f"{measure}_after")
+        return self.totals.sums.mean(f"{measure}_before"), self.totals.sums.mean(f"{measure}_after")
 
     @cached_property
     def verdict(self) -> Verdict:
         """Bias or coverage, loss and certificate: the figures of terminal, page and warnings."""
         task, reached = self.task, self.equilibrium
         debias, measure, target = task.command == "debias", task.errors[0], task.target
-        name, rounding = "squared error" if debias else "pinball loss", debias and not self.sums.mean(BEYOND)
+        name, rounding = "squared error" if debias else "pinball loss", debias and not self.totals.sums.mean(BEYOND)
         loss = LossFigures(name, *self.pair(f"loss{task.as_served}"), reached.negligible, rounding)
         levels = [(level, level, f"cover{k}") for k, level in enumerate(task.levels)]
         levels = levels if task.interval is None else [("interval", task.interval, "inside")]
@@ -286,16 +280,17 @@ class RunOutcome:
         return Verdict(loss, certificate, bias, tuple(coverage), worst, not reached.rows)
 
 
-def group_lines(task: RunTask, names: list[list[str]], sums: Pass, equilibrium: Equilibrium) -> tuple[GroupLine, ...]:
+def group_lines(totals: Pass, equilibrium: Equilibrium) -> tuple[GroupLine, ...]:
+    task = totals.task
     known: dict[str, list[Coordinate]] = {}
     for c in equilibrium.coordinates:
         known.setdefault(c.name.rpartition(" @ ")[0] if task.several else c.name, []).append(c)
     served, judged = (f"{error}_after" for error in (task.errors[0], task.errors[0].removesuffix("_clipped")))
     interval = None if task.interval is None else float(task.interval)
     lines, measures = [], task.measures
-    columns = zip(task.by, names, sums.seen, sums.labels, sums.by_group, strict=True)
-    for by, values, all_rows, labels, group_sums in columns:
-        for code, value in enumerate(values):
+    columns = zip(task.by, totals.books, totals.seen, totals.labels, totals.by_group, strict=True)
+    for by, book, all_rows, labels, group_sums in columns:
+        for code, value in enumerate(book.names):
             name = f"{column_name(by)}={value}"
             cells = known.get(name, [])
             bound, vacuous = joint_bound(cells, interval)  # for an interval, result 8.4

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from gradeq.certificates.figures import large_weight, learning_of
-from gradeq.cli.options import CommonOptions
 from gradeq.cli.outcome import RunOutcome, Ties, weighted_means
 from gradeq.cli.task import BEYOND
 from gradeq.engine.lateness import LABELS, SQUARED
@@ -27,8 +26,7 @@ from gradeq.report.story import BeforeAfter, LossFigures, Notice
 from gradeq.tables import some
 
 if TYPE_CHECKING:
-    from gradeq.cli.elo_job import EloOutcome, EloPass
-    from gradeq.cli.job import Pass
+    from gradeq.cli.elo_job import EloOutcome
     from gradeq.layers.layer import Layer
     from gradeq.report.state_facts import RankedSeries
 
@@ -52,46 +50,45 @@ ASSUMED_AT_ONCE = Notice(
 SEVERAL, SHORT, FAR = (5, 500, 0.03)  # series; labels of the middle one; coverage off target: then pooling may help
 
 
-def all_notices(outcome: RunOutcome, pass_: Pass) -> tuple[Notice, ...]:
+def all_notices(outcome: RunOutcome) -> tuple[Notice, ...]:
     """All warnings of a debias or quantile run, serious ones first."""
     notices: list[Notice | None] = [held_back_notice(outcome.layer)]
-    task, reached, options = outcome.task, outcome.equilibrium, outcome.task.common
+    task, reached, options, totals = outcome.task, outcome.equilibrium, outcome.task.common, outcome.totals
     later = options.labels_later
-    arrived = (outcome.counted, pass_.waiting, pass_.expired, pass_.dates.early)
-    hardly, off = not_learned_notice(outcome, options, *arrived), None
-    if outcome.counted >= FEW:
+    hardly, off = not_learned_notice(outcome), None
+    if totals.counted >= FEW:
         off = None if hardly else missed_target(outcome)
-        notices += [*label_change_notices(outcome, pass_), *harm_notices(outcome), off]
-    elif outcome.labelled or not later:
-        notices.append(say.few_labels(outcome.counted))
-    notices += [hardly, *label_notices(outcome, options, pass_)]
-    notices += step_notices(outcome, options, options.eta is not None)
-    notices += pass_.watch.notices()
+        notices += [*label_change_notices(outcome), *harm_notices(outcome), off]
+    elif totals.labelled or not later:
+        notices.append(say.few_labels(totals.counted))
+    notices += [hardly, *label_notices(outcome)]
+    notices += step_notices(outcome, options.eta is not None)
+    notices += totals.watch.notices()
     if outcome.probable:
-        low, high = outcome.extremes
+        low, high = totals.extremes
         left = f" {some(outcome.outside, 'served value')} left [0, 1], from {number(low, 2)} to {number(high, 2)}."
         claim = "These look like probabilities with 0/1 labels, corrected as plain numbers."
         evidence = f"Every prediction lies in [0, 1] and every label is 0 or 1.{left if outcome.outside else ''}"
         remedy = "Add `--outcome binary`: served values then stay in [0, 1], and the log loss is shown."
         notices.append(Notice("amber", claim, evidence, remedy))
     elif outcome.outside:
-        notices.append(say.outside_range(outcome.outside, outcome.rows, *outcome.extremes, task.link))
+        notices.append(say.outside_range(outcome.outside, totals.rows, *totals.extremes, task.link))
     notices += crowding_notices(outcome)
     if outcome.eta is None:  # an ensemble without a final tracker
         evidence = "The weights of an ensemble minimise the pinball loss; they do not drive coverage to its target."
         remedy = "Add `--eta` for a final tracker, which restores the guarantee."
         notices.append(Notice("amber", "Coverage is not guaranteed.", evidence, remedy))
-    unlabelled = outcome.rows - outcome.labelled - pass_.immature
-    if outcome.labelled or not later:
+    unlabelled = totals.rows - totals.labelled - totals.immature
+    if totals.labelled or not later:
         if unlabelled:
             open_tickets = len(outcome.layer.internals.tickets.opened) if later else 0
             notices.append(say.no_label(unlabelled, later, min(unlabelled, open_tickets)))
-        if pass_.immature:
-            notices.append(say.immature(pass_.immature, str(options.maturity), later))
-    if pass_.crossed:
-        notices.append(say.crossing(pass_.crossed, outcome.rows))
-    if task.command == "quantile" and outcome.counted:
-        notices += tie_notices(outcome, pass_.ties)
+        if totals.immature:
+            notices.append(say.immature(totals.immature, str(options.maturity), later))
+    if totals.crossed:
+        notices.append(say.crossing(totals.crossed, totals.rows))
+    if task.command == "quantile" and totals.counted:
+        notices += tie_notices(outcome, totals.ties)
     notices.append(bound_notice(outcome))
     if task.poolable and task.command == "quantile" and outcome.series is not None and off is None:
         notices.append(pool_hint(outcome, outcome.series))
@@ -109,16 +106,16 @@ def harm_notices(outcome: RunOutcome) -> list[Notice]:
             losses = LossFigures("", cost.before, cost.after, loss.negligible, not line.means.get(BEYOND, 1.0))
             aim = None if task.command == "debias" else task.target
             groups.append(GroupFigures(line.name, line.counted, error, losses, aim))
-    return worse_notices(outcome.layer, loss, outcome.counted, groups, task.common.weight is not None)
+    return worse_notices(outcome.layer, loss, outcome.totals.counted, groups, task.common.weight is not None)
 
 
-def label_change_notices(outcome: RunOutcome, pass_: Pass) -> list[Notice]:
+def label_change_notices(outcome: RunOutcome) -> list[Notice]:
     """The labels jumped, and the lower error may come only from that."""
-    change = label_change(pass_.trend.blocks)
+    change = label_change(outcome.totals.trend.blocks)
     if change is None or outcome.task.command != "debias":
         return []
     before, after = weighted_means(change.before), weighted_means(change.after)
-    axis, binary, loss = pass_.session.reading.axis, outcome.task.outcome == "binary", outcome.verdict.loss
+    axis, binary, loss = outcome.totals.session.reading.axis, outcome.task.outcome == "binary", outcome.verdict.loss
     was, now = (BeforeAfter(means["bias_before"], means["bias_after"]) for means in (before, after))
     earlier = LossFigures(loss.name, before["loss_before"], before["loss_after"])
     labels, who = BeforeAfter(change.before["label"], change.after["label"]), subject(outcome.task.prediction)
@@ -128,14 +125,11 @@ def label_change_notices(outcome: RunOutcome, pass_: Pass) -> list[Notice]:
     return notices
 
 
-def not_learned_notice(
-    outcome: RunOutcome | EloOutcome, options: CommonOptions, counted: int, waiting: int, expired: int, early: int
-) -> Notice | None:
-    """Hardly any label was learned from: late, undated, of weight 0, or the layer is frozen.
-
-    ``waiting`` labels are not due yet, ``expired`` exceeded --ttl, ``early`` are dated before their rows.
-    """
-    labels, learned = outcome.labelled, outcome.learned
+def not_learned_notice(outcome: RunOutcome | EloOutcome) -> Notice | None:
+    """Hardly any label was learned from: late, undated, of weight 0, or the layer is frozen."""
+    options, totals = outcome.task.common, outcome.totals
+    counted, waiting, expired = totals.counted, totals.waiting, totals.expired
+    labels, learned = totals.labelled, outcome.learned
     if not labels or (learned >= FEW and learned >= HARDLY * counted):
         return None
     if not counted:
@@ -149,7 +143,7 @@ def not_learned_notice(
     if at_once or 2 * missed <= counted:
         return None
     if 2 * waiting >= missed:
-        return say.not_due(learned, learned + waiting, options.state is not None, early)
+        return say.not_due(learned, learned + waiting, options.state is not None, totals.dates.early)
     if 2 * expired >= missed - waiting:
         reason = f"{some(expired, 'label')} came later than --ttl {options.ttl} allows."
         return say.not_learned(learned, counted, reason, "Give `--ttl` a longer time.")
@@ -161,20 +155,18 @@ def not_learned_notice(
     return say.not_learned(learned, counted, reason, remedy)
 
 
-def label_notices(
-    outcome: RunOutcome | EloOutcome, options: CommonOptions, pass_: Pass | EloPass
-) -> list[Notice | None]:
+def label_notices(outcome: RunOutcome | EloOutcome) -> list[Notice | None]:
     """Labels that came too late, or before their rows, or are only assumed to come at once."""
-    dates = pass_.dates
+    options, totals, dates = outcome.task.common, outcome.totals, outcome.totals.dates
     at_once = options.label_time is None and options.delay is None and options.maturity in (None, "0")
     return [
-        say.too_late(pass_.expired, str(options.ttl)) if pass_.expired else None,
-        ASSUMED_AT_ONCE if at_once and outcome.labelled else None,
+        say.too_late(totals.expired, str(options.ttl)) if totals.expired else None,
+        ASSUMED_AT_ONCE if at_once and totals.labelled else None,
         say.dated_before(dates.early, dates.labels, dates.first) if dates.early else None,
     ]
 
 
-def step_notices(outcome: RunOutcome | EloOutcome, options: CommonOptions, asked: bool) -> list[Notice]:
+def step_notices(outcome: RunOutcome | EloOutcome, asked: bool) -> list[Notice]:
     layer, parts = outcome.layer, outcome.layer.internals
     eta = layer.step if isinstance(outcome.eta, str) else outcome.eta
     capped, late, featured = outcome.capped, learning_of(layer).lateness, parts.lateness.featured
@@ -187,13 +179,13 @@ def step_notices(outcome: RunOutcome | EloOutcome, options: CommonOptions, asked
                 eta, least, capped.rows, late, whose, weighted=weighted, heavy=capped.heavy, features=featured
             )
         )
-    elif options.no_cap and late and eta is not None:
+    elif outcome.task.common.no_cap and late and eta is not None:
         notices.append(say.no_cap_with_late_labels(eta, late))
     if outcome.resized:
         weighed, sizing = parts.state.has_column("weighed"), parts.sizing
         notices.append(say.rows_too_large(outcome.resized, weighed, featured, sizing == SQUARED, sizing == LABELS))
     weight = large_weight(parts)
-    if weight is not None and (weight.row > parts.state.number - outcome.rows or weight.slower >= 2.0):
+    if weight is not None and (weight.row > parts.state.number - outcome.totals.rows or weight.slower >= 2.0):
         notices.append(say.large_weight(weight))  # among these rows, or still felt
     return notices
 
@@ -207,7 +199,7 @@ def vacuous_reason(outcome: RunOutcome | EloOutcome, rows: int, overlapping: boo
 
 
 def crowding_notices(outcome: RunOutcome) -> list[Notice]:
-    notices, task, rows = [], outcome.task, outcome.rows
+    notices, task, rows = [], outcome.task, outcome.totals.rows
     for by in task.by:
         groups = sum(line.by == by for line in outcome.groups)
         if groups > MANY or (groups > 100 and 3 * groups > rows):
@@ -223,14 +215,16 @@ def crowding_notices(outcome: RunOutcome) -> list[Notice]:
 def bound_notice(outcome: RunOutcome) -> Notice | None:
     task, groups = outcome.task, [line for line in outcome.groups if line.counted]
     reached = outcome.equilibrium
-    if not outcome.counted or reached.bound is None:
+    if not outcome.totals.counted or reached.bound is None:
         return None
     shown = with_coverage_bound(reached, coverages_of(outcome.layer, reached))
     several = len(task.by) + len(task.features) > 1
     if len(groups) <= 1:
         if not shown.vacuous or shown.bound is None:
             return None
-        return say.layer_bound_vacuous(shown.needed, vacuous_reason(outcome, outcome.counted, several), shown.bounded)
+        return say.layer_bound_vacuous(
+            shown.needed, vacuous_reason(outcome, outcome.totals.counted, several), shown.bounded
+        )
     vacuous = [line for line in groups if line.vacuous]
     if vacuous:
         never = bool(shown.vacuous) and shown.needed is None
@@ -274,7 +268,7 @@ def tie_notices(outcome: RunOutcome, ties: Ties) -> list[Notice]:
 def missed_target(outcome: RunOutcome) -> Notice | None:
     if outcome.eta is None or not outcome.learned:
         return None  # nothing was promised, or nothing was learned: both are said elsewhere
-    verdict, labels = outcome.verdict, outcome.counted
+    verdict, labels = outcome.verdict, outcome.totals.counted
     if verdict.bias is not None:
         before, after = abs(verdict.bias.before), abs(verdict.bias.after)
         least = max(FELT, CLEARLY_OFF / math.sqrt(labels)) * math.sqrt(max(verdict.loss.after, 0.0))

@@ -53,7 +53,6 @@ from gradeq.report.story import BeforeAfter, Fact, NamedCurve, Notice, Story, Th
 from gradeq.tables import some
 
 if TYPE_CHECKING:
-    from gradeq.cli.job import Pass
     from gradeq.inputs.column_types import ColumnLike
     from gradeq.layers.layer import Layer
     from gradeq.layers.run import Run
@@ -210,17 +209,17 @@ THETA_SCALES = {
 }
 
 
-def run_story(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> Story:
+def run_story(outcome: RunOutcome, collector: ReportCollector) -> Story:
     task, months, calibration = outcome.task, collector.months, collector.calibration
-    if not outcome.labelled and outcome.equilibrium.rows and layer_story.has_page(outcome.layer):
-        return since_the_state_began(outcome, collector, pass_)
+    if not outcome.totals.labelled and outcome.equilibrium.rows and layer_story.has_page(outcome.layer):
+        return since_the_state_began(outcome, collector)
     step = None
     if len({round(value, 12) for _, value in collector.steps}) > 1:
         moments = [collector.steps[i] for i in thin(len(collector.steps)).tolist()]
         x, values = zip(*moments, strict=True)
         step = ThetaPanel("", collector.reading.axis, x, (NamedCurve("step", values),))
     reliability = None
-    if calibration is not None and outcome.counted:
+    if calibration is not None and outcome.totals.counted:
         before, after = (bins.bins() for bins in calibration)
         reliability = story.Reliability(before, after, outcome.pair("loss"), outcome.pair("log"))
     link = "linear" if collector.auto and task.link == "sinh" else task.link
@@ -231,24 +230,24 @@ def run_story(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> S
         label=task.label or "label",
         by=task.by,
         outcome="binary" if task.outcome == "binary" else "real",
-        rows=outcome.rows,
-        labelled=outcome.counted,
+        rows=outcome.totals.rows,
+        labelled=outcome.totals.counted,
         weight=task.common.weight or "",
         verdict=outcome.verdict,
         method=method(outcome),
         features=task.features,
         key=task.key or "",
         notices=outcome.notices,
-        rolling=rolling(outcome, collector, pass_),
+        rolling=rolling(outcome, collector),
         groups=groups(outcome, collector),
         groups_total=len(outcome.groups),
         levels=levels(outcome) if len(task.levels) > 1 and task.interval is None else (),
-        frontier=frontier(outcome, collector) if collector.others and outcome.counted else (),
+        frontier=frontier(outcome, collector) if collector.others and outcome.totals.counted else (),
         theta=panels_as_served(outcome, collector) if collector.auto else panels(outcome, collector),
         theta_scale=THETA_SCALES.get(link, ""),
         histogram=collector.tally.histogram(),
-        data=facts(outcome, collector, pass_),
-        width=mean_width(outcome, pass_) if task.interval is not None and outcome.counted else None,
+        data=facts(outcome, collector),
+        width=mean_width(outcome) if task.interval is not None and outcome.totals.counted else None,
         reliability=reliability,
         heat=None if months is None else months.heat(outcome.groups, task.by, task.target),
         steps=step,
@@ -256,9 +255,9 @@ def run_story(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> S
     )
 
 
-def since_the_state_began(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> Story:
+def since_the_state_began(outcome: RunOutcome, collector: ReportCollector) -> Story:
     """The report of a file without labels: what the state knows."""
-    task, whole, rows = outcome.task, layer_story.story_of(outcome.layer), outcome.rows
+    task, whole, rows = outcome.task, layer_story.story_of(outcome.layer), outcome.totals.rows
     which = "The one row of this file has" if rows == 1 else f"The {count(rows)} rows of this file have"
     learned = some(outcome.equilibrium.rows, "label")
     evidence = f"Figures on this page are over the {learned} learned from since the state began."
@@ -269,7 +268,7 @@ def since_the_state_began(outcome: RunOutcome, collector: ReportCollector, pass_
         label=task.label or "label",
         key=task.key or "",
         notices=(*outcome.notices, Notice("note", f"{which} no label yet.", evidence), *whole.notices),
-        data=(*facts(outcome, collector, pass_)[1:], *whole.data),
+        data=(*facts(outcome, collector)[1:], *whole.data),
     )
 
 
@@ -287,7 +286,7 @@ def method(outcome: RunOutcome) -> story.Method:
     """How values were served, and the identity worked out for one group (for an interval, both ends)."""
     task, reached = outcome.task, outcome.equilibrium
     auto = outcome.eta == "auto"
-    if not reached.coordinates or not outcome.counted:
+    if not reached.coordinates or not outcome.totals.counted:
         return story.Method(task.link, exact=reached.exact, auto=auto)
     first = max(reached.coordinates, key=lambda c: c.rows)
     cells = [first]
@@ -302,10 +301,10 @@ def method(outcome: RunOutcome) -> story.Method:
         )
     if outcome.continued:
         notes.append("Figures and tables are of this run; the certificate is since the state began.")
-    elif reached.rows < outcome.counted:
-        waiting = some(outcome.counted - reached.rows, "label")
+    elif reached.rows < outcome.totals.counted:
+        waiting = some(outcome.totals.counted - reached.rows, "label")
         notes.append(
-            f"Figures and tables count {some(outcome.counted, 'label')}; {waiting} of them had not "
+            f"Figures and tables count {some(outcome.totals.counted, 'label')}; {waiting} of them had not "
             "been learned from by the end of the run."
         )
     eta, every = outcome.layer.steps["largest"], "all keys" if task.key is not None else "all rows"
@@ -323,7 +322,7 @@ def meaning(outcome: RunOutcome, cell: Coordinate) -> str:
         return "the relative bias, mean of (served − label) / forecast; tables show the plain bias"
     stem, _, level = cell.name.partition(" @ ") if task.several else (cell.name, "", "")
     group = next((g for g in outcome.groups if g.name == stem), None)
-    counted = outcome.counted if group is None else group.counted
+    counted = outcome.totals.counted if group is None else group.counted
     same = not (outcome.continued or reached.weights) and cell.rows == counted
     since = " since the state began" if outcome.continued else ""
     which = f"the {some(cell.rows, 'row')} learned from{since}{reached.by_weight}"
@@ -361,10 +360,10 @@ def groups(outcome: RunOutcome, collector: ReportCollector) -> tuple[story.Group
     return tuple(rows)
 
 
-def rolling(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> story.Rolling | None:
+def rolling(outcome: RunOutcome, collector: ReportCollector) -> story.Rolling | None:
     """Trailing means of values, labels and errors; the stretch after the labels changed is shaded."""
-    task, blocks = outcome.task, pass_.trend.blocks
-    series = blocks.trailing(window(outcome.counted))
+    task, blocks = outcome.task, outcome.totals.trend.blocks
+    series = blocks.trailing(window(outcome.totals.counted))
     series = RollingMeans(series.x, series.window, weighted_means(series.means))
     if len(series.x) < 2:
         return None
@@ -383,12 +382,12 @@ def rolling(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> sto
         since = date(change.x) if axis == "date" else plain(change.x)
         span = story.Span(change.x, None, f"from {since} {text}")
     ends = "interval" if task.interval is not None else "levels" if len(task.levels) > 1 else ""
-    return rolling_chart(series, tracked, ends, (axis, name), pass_.trend.begin, span)
+    return rolling_chart(series, tracked, ends, (axis, name), outcome.totals.trend.begin, span)
 
 
-def mean_width(outcome: RunOutcome, pass_: Pass) -> BeforeAfter:
+def mean_width(outcome: RunOutcome) -> BeforeAfter:
     """Of the intervals before and after."""
-    counts, _, sums = pass_.trend.blocks.blocks()
+    counts, _, sums = outcome.totals.trend.blocks.blocks()
     whole = sums[WEIGHT].sum() if WEIGHT in sums else counts.sum()
     ends = [(sums[f"upper_{when}"] - sums[when]).sum() for when in ("before", "after")]
     return BeforeAfter(*(float(end / whole) for end in ends))
@@ -458,14 +457,14 @@ def panels(outcome: RunOutcome, collector: ReportCollector) -> tuple[ThetaPanel,
 
 def panels_as_served(outcome: RunOutcome, collector: ReportCollector) -> tuple[ThetaPanel, ...]:
     """Served corrections as trailing means, a panel per --by column."""
-    whole = collector.corrections[0].group_trailing(0, window(outcome.counted), POINTS)
+    whole = collector.corrections[0].group_trailing(0, window(outcome.totals.counted), POINTS)
     if len(whole.x) < 2:
         return ()
     axis, x = collector.reading.axis, tuple(whole.x.tolist())
     levels = outcome.task.levels if len(collector.levels) > 1 else ("",)
     panels: list[tuple[str, Blocks, list[tuple[int, int, str, str]]]] = []  # code, rows, name and value of groups
     if not outcome.task.by:
-        panels.append(("", collector.corrections[0], [(0, outcome.counted, EVERY, EVERY)]))
+        panels.append(("", collector.corrections[0], [(0, outcome.totals.counted, EVERY, EVERY)]))
     for by, parts in zip(outcome.task.by, collector.corrections[1:], strict=True):
         lines = [g for g in outcome.groups if g.by == by]
         groups = [(code, line.counted, line.name, line.value) for code, line in enumerate(lines)]
@@ -493,13 +492,13 @@ def curve_name(outcome: RunOutcome, name: str, value: str) -> str:
     return level if value == EVERY else f"{value}, {level}"
 
 
-def facts(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> tuple[Fact, ...]:
-    task, reading, trend = outcome.task, collector.reading, pass_.trend
-    missing, waiting = outcome.rows - outcome.labelled, len(outcome.layer.internals.tickets.waiting)
+def facts(outcome: RunOutcome, collector: ReportCollector) -> tuple[Fact, ...]:
+    task, reading, trend = outcome.task, collector.reading, outcome.totals.trend
+    missing, waiting = outcome.totals.rows - outcome.totals.labelled, len(outcome.layer.internals.tickets.waiting)
     rows = "all labelled" if not missing else f"{count(missing)} without a label"
     rows += f"; {some(waiting, 'label')} not due by the last row" if waiting else ""
     order = "that of the file" if reading.time is None else f"`{reading.time.name}`, ties in file order"
-    found = [Fact("Rows", f"{count(outcome.rows)}, {rows}"), Fact("Order", order)]
+    found = [Fact("Rows", f"{count(outcome.totals.rows)}, {rows}"), Fact("Order", order)]
     if reading.dated and trend.begin is not None and trend.end is not None:
         found.append(Fact("Time span", f"{date(trend.begin)} to {date(trend.end)}"))
     columns = [("Prediction", task.prediction, collector.bases)]
@@ -509,7 +508,7 @@ def facts(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> tuple
         span = "none" if low > high else f"{number(float(low), places)} to {number(float(high), places)}"
         found.append(Fact(title, f"{', '.join(f'`{name}`' for name in names)}, {span}"))
     if task.common.weight is not None:
-        light = outcome.labelled - outcome.counted
+        light = outcome.totals.labelled - outcome.totals.counted
         zero = f"; {some(light, 'label')} of weight 0 left out" if light else ""
         found.append(Fact("Weight", f"`{task.common.weight}`: averages on this page are weighted by it{zero}"))
     if outcome.equilibrium.weights:

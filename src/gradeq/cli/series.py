@@ -171,7 +171,7 @@ def series_table(task: RunTask, series: RankedSeries, title: str, places: Sequen
 
 def run_series_story(outcome: RunOutcome) -> ManySeries | None:
     """The series of the report; None with fewer than two."""
-    series, sums = outcome.series, outcome.series_sums
+    series, sums = outcome.series, outcome.totals.series
     if series is None or sums is None:
         return None
     labels, blocks = series.table.rows, sums.blocks

@@ -39,19 +39,19 @@ _PLAIN = str.maketrans({"\u2212": "-", "\u2192": "->", "\u2013": "-", "`": None}
 def run_text(outcome: RunOutcome) -> str:
     task, reached = outcome.task, outcome.equilibrium
     parts = [figures_text(outcome)]
-    if outcome.counted >= FEW:
+    if outcome.totals.counted >= FEW:
         weighted, stop = task.common.weight is not None, any(notice.level == "red" for notice in outcome.notices)
         who = subject(task.prediction)
-        parts.append(plain(text(verdict_sentence(outcome.verdict, outcome.counted, who, "", weighted, stop))))
-    if outcome.labelled and outcome.eta is not None:
+        parts.append(plain(text(verdict_sentence(outcome.verdict, outcome.totals.counted, who, "", weighted, stop))))
+    if outcome.totals.labelled and outcome.eta is not None:
         since = " (since the state began)" if outcome.continued else ""
         parts.append(f"Learning: {reached.learning}{since}.")
-    if reached.weights and outcome.counted:
+    if reached.weights and outcome.totals.counted:
         means = "" if task.common.weight is None else f"{PLAIN_MEANS} "
         parts.append(f"Weights: {means}{relative_weights(task)}")
     parts.append("\n".join(group_table(outcome)))
-    if outcome.series is not None and outcome.series_sums is not None:
-        parts.append(series_text(outcome, outcome.series, outcome.series_sums))
+    if outcome.series is not None and outcome.totals.series is not None:
+        parts.append(series_text(outcome, outcome.series, outcome.totals.series))
     parts += [notice_text(notice) for notice in outcome.notices]
     paths = {"output": task.common.output, "report": task.common.report, "state": task.common.state}
     parts.append(paths_text({**paths, "series": task.table_file}))
@@ -71,16 +71,17 @@ def notice_text(notice: Notice) -> str:
 def figures_text(outcome: RunOutcome) -> str:
     """bias -0.113 -> -0.0075 over 6,787 rows; squared error 0.251 -> 0.208; certificate exact."""
     task, verdict, column = outcome.task, outcome.verdict, outcome.task.common.weight
-    rows = some(outcome.rows, "row")
-    if not outcome.labelled and task.common.labels_later:
+    totals = outcome.totals
+    rows = some(totals.rows, "row")
+    if not totals.labelled and task.common.labels_later:
         return waiting_text(outcome)
-    if not outcome.counted:
-        nothing = "every label of weight 0" if outcome.labelled else "none labelled"
+    if not totals.counted:
+        nothing = "every label of weight 0" if totals.labelled else "none labelled"
         return f"{rows} served, {nothing}: nothing to judge"
-    if outcome.labelled < outcome.rows:
-        rows = f"{outcome.labelled:,} labelled of {rows}"
+    if totals.labelled < totals.rows:
+        rows = f"{totals.labelled:,} labelled of {rows}"
     if column is not None:
-        light = outcome.labelled - outcome.counted
+        light = totals.labelled - totals.counted
         rows += f", weighted by {clean(column, 40)}{f' ({light:,} of weight 0)' if light else ''}"
     figures = []
     if verdict.bias is not None:
@@ -111,7 +112,7 @@ def waiting_text(outcome: RunOutcome) -> str:
     book = outcome.layer.internals.tickets
     known = len(book.waiting) if book.maturity or book.early is not None else 0
     waiting = outcome.layer.traffic["open"] - known
-    served = f"{some(outcome.rows, 'row')} served; {waiting:,} waiting for a label in the state."
+    served = f"{some(outcome.totals.rows, 'row')} served; {waiting:,} waiting for a label in the state."
     if known:
         when = "when their rows are mature" if book.maturity else "later"
         served += f" {some(known, 'label')} known, to be learned {when}."
@@ -192,8 +193,8 @@ def run_json(outcome: RunOutcome) -> str:
     reached = outcome.equilibrium
     result: dict[str, object] = {
         "command": task.command,
-        "rows": outcome.rows,
-        "labelled": outcome.labelled,
+        "rows": outcome.totals.rows,
+        "labelled": outcome.totals.labelled,
         "learned": outcome.learned,
         "not_due": learning.not_due,
         "held_back": len(layer.internals.tickets.held_back),
@@ -203,7 +204,7 @@ def run_json(outcome: RunOutcome) -> str:
     }
     if task.common.weight is not None:
         result["weight"] = task.common.weight
-    result |= measures_json(task, outcome.sums.mean, outcome.counted)
+    result |= measures_json(task, outcome.totals.sums.mean, outcome.totals.counted)
     theta = getattr(layer, "theta", None)
     if task.key is not None:
         result["keys"] = layer.internals.names.keys
