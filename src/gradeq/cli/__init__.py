@@ -43,7 +43,7 @@ COMMANDS = {
     "completion": "Print the script that completes gradeq in your shell.",
 }
 MODULES = {"keys": "api_keys"}  # of commands whose module has another name
-OWN_FAULT, BAD_INPUT, DAMAGED_STATE = 1, 2, 3
+INTERNAL_ERROR, BAD_INPUT, DAMAGED_STATE = 1, 2, 3
 BY_SIGNAL, SIGINT, SIGPIPE = 128, 2, 13  # a process that a signal ended has 128 and its number
 
 
@@ -204,7 +204,7 @@ def _message_and_code(error: Exception) -> tuple[str, int]:
         what = f"the input or an option has a value beyond what can be computed with: {reason(error)}"
         return f"{what}; look for huge numbers and odd types", BAD_INPUT
     what = f"{type(error).__name__}: {error}"
-    return f"internal error in gradeq ({what}); set GRADEQ_DEBUG=1 for the traceback", OWN_FAULT
+    return f"internal error in gradeq ({what}); set GRADEQ_DEBUG=1 for the traceback", INTERNAL_ERROR
 
 
 def _fail(message: str, code: int) -> int:

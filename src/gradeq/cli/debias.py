@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gradeq.cli.options import SingleUseCommand, column, option_group, row_columns, run_options, take_common
+from gradeq.cli.options import SingleUseCommand, Within, column, option_group, row_columns, run_options, take_common
 
 debias_options = option_group(
     column("--prediction", required=True, help="The predictions to adjust."),
@@ -16,7 +16,7 @@ debias_options = option_group(
     click.option("--link", "chosen_link", type=click.Choice(["identity", "shift", "logit", "exp"]), help=(
         "How the correction enters. real: identity (default), or exp for positive predictions. binary: logit "
         "(default, stays in [0, 1]), or the paper's shift.")),
-    click.option("--clip", type=click.FloatRange(0.0, 0.5, min_open=True, max_open=True), default=1e-6,
+    click.option("--clip", type=Within(0.0, 0.5, min_open=True, max_open=True), default=1e-6,
                  metavar="EPS", show_default=True, help=(
         "With --outcome binary and link logit: predictions are kept within [EPS, 1 - EPS], since 0 and 1 cannot "
         "be corrected in log-odds. This alone can add -log(1 - EPS) to the log loss (0.105 for 0.1).")),

@@ -35,7 +35,8 @@ def command(output: str) -> None:
     def place(name: str) -> str:
         return os.path.join(output, name)
 
-    check_output(place("x")) if os.path.isdir(output) else None
+    if os.path.isdir(output):
+        check_output(place("x"))
     if os.path.exists(place("state.json")) and not os.path.exists(place("flights.parquet")):
         raise BadInput(
             f"{place('state.json')} is not from the demo, which starts from scratch; choose another folder"

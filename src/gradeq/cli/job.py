@@ -106,14 +106,14 @@ class Pass(JobPass[ParsedRows, RunOutcome]):
         self.books = [Codebook() for _ in task.by]
         self.seen = [GroupSums([]) for _ in task.by]
         self.by_group = [GroupSums([*task.measures, "label"], weighted) for _ in task.by]
-        # A label of weight 0 is one, but no figure is about it.
+        # Labels of weight 0 are counted, but left out of all figures.
         self.labels = [GroupSums([]) for _ in task.by] if weighted else self.by_group
         self.trend, self.ties = Trend(task), Ties()
         drawn = () if self.collector is None else self.collector.drawn
         self.series = None if task.key is None else SeriesSums(task, drawn)
-        # Plain numbers that could be probabilities with 0/1 labels, until a row says otherwise.
+        # Whether all rows so far could be probabilities with 0/1 labels, though they were not declared so.
         self.probable = task.command == "debias" and task.link == "identity"
-        self.kinds: set[int] = set()  # of evidence: a label 0, a label 1, a prediction between
+        self.kinds: set[int] = set()  # seen so far: a label 0, a label 1, a prediction between
         self.extremes = (math.inf, -math.inf)
         self.watch = OutlierWatch(self.layer)
 
@@ -300,12 +300,10 @@ def run_job(task: RunTask | EloTask, new_pass: Callable[[Session, LateOptions], 
 
 
 def run_rows(task: RunTask) -> None:
+    from gradeq.cli.summary import run_json, run_text
+
     outcome = run_job(task, partial(Pass, task))
     if task.common.json:
-        from gradeq.cli.summary import run_json
-
         click.echo(run_json(outcome))
     elif not task.common.quiet:
-        from gradeq.cli.summary import run_text
-
         click.echo(run_text(outcome))

@@ -200,7 +200,7 @@ def post_labels(layer: Layer, labels: LabelRows, correct: bool, replaced: list[C
 def label_notices(
     layer: Layer, labels: LabelRows, outcomes: list[str], replaced: list[CorrectedLabel]
 ) -> Iterator[Notice]:
-    """Labels with unknown ids, in conflict with earlier ones, or corrected by so much that means remember them."""
+    """Labels with unknown ids, in conflict with earlier ones, or corrected by more than running means forget."""
     counts = Counter(outcomes)
     if counts["unknown"]:
         waiting = next(iter(layer.internals.tickets.by_id), None)
@@ -270,39 +270,39 @@ def write_rejected(path: str, table: Table, outcomes: list[str], files: OutputFi
                 writer.write(chunk.batch.take(rows), {name: [here[i] for i in rows]})
 
 
-def unused_line(answered: LabelOutcome) -> str | None:
+def unused_line(outcome: LabelOutcome) -> str | None:
     """The line of --strict about unused labels; None if all were used."""
-    counts = answered.counts
+    counts = outcome.counts
     many = {word: counts[word] for word in REJECTED if counts[word]}
     if not many:
         return None
     known, unused = counts.total() - counts["skipped"], sum(many.values())
     why = ", ".join(f"{count:,} {word}" for word, count in many.items())
     where = f"--rejected OUT.csv lists {agreeing(unused, 'it', 'them')}"
-    if answered.rejected:
-        where = f"see {clean(answered.rejected, 200)}"
+    if outcome.rejected:
+        where = f"see {clean(outcome.rejected, 200)}"
     were = agreeing(unused, "was", "were")
     return f"gradeq: {unused:,} of {some(known, 'label')} {were} not used ({why}); {where}"
 
 
-def label_json(answered: LabelOutcome) -> dict[str, object]:
-    layer = answered.layer
+def label_json(outcome: LabelOutcome) -> dict[str, object]:
+    layer = outcome.layer
     now = layer.equilibrium()
     reached = now.as_dict()
     return {
-        **{word: answered.counts[word] for word in WORDS},
-        "learned": answered.learned,
+        **{word: outcome.counts[word] for word in WORDS},
+        "learned": outcome.learned,
         "open": layer.traffic["open"],
         "held_back": len(layer.internals.tickets.held_back),
         "run": RunHistory.of(layer).number,
         **{name: reached[name] for name in ("bias", "loss", "not_known", "certificate")},
         **coverage_as_json(layer, now),
-        "warnings": notices_json(answered.notices),
+        "warnings": notices_json(outcome.notices),
     }
 
 
-def label_text(answered: LabelOutcome) -> str:
-    counts, layer = answered.counts, answered.layer
+def label_text(outcome: LabelOutcome) -> str:
+    counts, layer = outcome.counts, outcome.layer
     others = [f"{counts[word]:,} {words}" for word, words in IN_WORDS.items() if counts[word]]
     first = f"{some(counts['applied'], 'label')} applied{''.join(f'; {other}' for other in others)}"
     waiting = int(layer.traffic["open"]) - len(layer.internals.tickets.waiting)
@@ -313,6 +313,6 @@ def label_text(answered: LabelOutcome) -> str:
         from gradeq.cli.elo_summary import leaderboard_text
 
         parts.append(leaderboard_text(cast("Elo", layer).board()))
-    parts += [notice_text(notice) for notice in answered.notices]
-    parts.append(paths_text({"rejected": answered.rejected, "state": answered.state}))
+    parts += [notice_text(notice) for notice in outcome.notices]
+    parts.append(paths_text({"rejected": outcome.rejected, "state": outcome.state}))
     return "\n\n".join(parts)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 
 import click
 
@@ -75,7 +75,7 @@ def _step(text: str) -> float | str:
 
 
 def _probability(text: str) -> str:
-    """Kept as typed: column names are made of it."""
+    """The text as typed, because names of new columns contain it."""
     text = text.strip()
     if not 0.0 < _number(text) < 1.0:
         raise ValueError(f"{text} lies outside (0, 1); give a share such as 0.9.")
@@ -97,6 +97,24 @@ PROBABILITY = ValueType(_probability, "P")
 STEP = ValueType(_step, "F|auto|plain")
 DELAY = ValueType(_delay, "ROWS|DURATION")
 POSITIVES = ValueType(lambda text: tuple(_positive(part) for part in text.split(",")), "NU1,NU2,...")
+
+
+class Within(click.FloatRange):
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return super().convert(cast(float, value), param, ctx)
+        except click.BadParameter:
+            inside = self._describe_range()
+            self.fail(f"{value!r} is not a number in the range {inside}; give one inside.", param, ctx)
+
+
+class WholeNumber(click.IntRange):
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return super().convert(cast(int, value), param, ctx)
+        except click.BadParameter:
+            inside = self._describe_range()
+            self.fail(f"{value!r} is not a whole number in the range {inside}; give one inside.", param, ctx)
 
 
 # The option of every setting; other settings exist only in Python.
@@ -145,7 +163,7 @@ def in_option_words(text: str) -> str:
 
 @contextmanager
 def errors_in_option_words() -> Iterator[None]:
-    """Errors of layers name options, not Python arguments."""
+    """Errors of layers then name options instead of Python arguments."""
     try:
         yield
     except OtherSettings:
@@ -396,7 +414,7 @@ shared_options = option_group(
     click.option("--ttl", metavar="SPAN", help=(
         "Give up on labels that have not arrived this long after their rows: 90s, 15m, 36h or 7d; where --time "
         "holds numbers, a number in their unit. Needs --time.")),
-    click.option("--in-flight", type=click.IntRange(1, 10**9), default=1, metavar="N", help=(
+    click.option("--in-flight", type=WholeNumber(1, 10**9), default=1, metavar="N", help=(
         "How many rows late a label is expected to be. Steps are limited accordingly from the first row on; "
         "otherwise they are limited once late labels arrive.")),
     click.option("--no-cap", is_flag=True, help=(

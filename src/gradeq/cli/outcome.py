@@ -43,13 +43,13 @@ class ColumnSums:
         self._rests = dict.fromkeys(self._sums, 0.0)
 
     def add(self, columns: Mapping[str, Floats], rows: int) -> None:
-        """Take the next rows: ``weigh`` their columns first where sums are weighted."""
+        """Add rows; weighted sums take the columns that ``weigh`` returns."""
         self.rows += rows
         for name in self._sums:
             values = columns[name]
             part = float(values.sum())
-            if not abs(part) >= CANCELLED * float(np.abs(values).sum()):  # or where either is not a number
-                with suppress(OverflowError, ValueError):  # of losses, which may be squares of anything
+            if not abs(part) >= CANCELLED * float(np.abs(values).sum()):  # also if one of them is nan
+                with suppress(OverflowError, ValueError):  # losses may be squares of huge numbers
                     part = math.fsum(values.tolist())
             total = self._sums[name]
             new = total + part
@@ -77,7 +77,7 @@ class GroupSums:
         self._sums: Floats = np.zeros((len(self.names), 0))
 
     def add(self, codes: Ints, columns: Mapping[str, Floats], groups: int) -> None:
-        """Take the next rows with their codes, all below ``groups``; ``weigh`` columns first if sums are weighted."""
+        """Add rows with their codes, all below ``groups``; weighted sums take the columns that ``weigh`` returns."""
         if groups > len(self.rows):
             more = groups - len(self.rows)
             self.rows = np.concatenate([self.rows, np.zeros(more, np.int64)])
@@ -136,7 +136,7 @@ class Trend:
 
     def __init__(self, task: RunTask) -> None:
         names = ["before", "after", "label", "label_squared", "loss_before", "loss_after"]
-        # Errors are summed themselves: sums of large values have no digits left for them.
+        # Errors are summed separately: the difference of two large sums would lose their digits.
         names += [f"{error}_{when}" for error in task.errors[:TRACKED] for when in ("before", "after")]
         if task.command == "quantile":
             names += ["upper_before", "upper_after"]
@@ -150,7 +150,7 @@ class Trend:
     def add(
         self, x: Floats, base: Floats, served: Floats, y: Floats, judged: Mapping[str, Floats], weights: Floats | None
     ) -> None:
-        """Take labelled rows; the labels stay unweighted too, a change of theirs is found in them."""
+        """Add labelled rows. Labels are also summed without weights, to detect when they change."""
         columns: dict[str, Floats] = {
             "before": base[:, 0],
             "after": served[:, 0],

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heappop, heappush
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypedDict, TypeVar, cast
@@ -38,7 +39,7 @@ Parsed = TypeVar("Parsed")
 Progress = Callable[[int, float | None], None]  # takes the rows served and the share of the input
 Arguments = ParamSpec("Arguments")
 
-_WAITING = 3  # calls; a writer that is busy with many rows at once does not hold up the next few
+_WAITING = 3  # calls that may queue while the writer is busy with many rows
 # Pieces are joined up to this many rows or bytes: each call of the layer then pays, and a long
 # file reaches the length from which loops are compiled.
 _ROWS = 1 << 17
@@ -180,7 +181,7 @@ class RowReader:
                 chunks = stack.enter_context(read_ahead(chunks))
                 put = None if put is None else stack.enter_context(write_behind(put))
             for chunk, in_one_file in chunks:
-                parsed = self._parsed(job, chunk, numbered=in_one_file)
+                parsed = self._parsed(job, partial(self._piece, chunk), numbered=in_one_file)
                 rows += chunk.batch.num_rows
                 share = table.progress()
                 total = table.rows if table.rows is not None else int(rows / share) if share else rows
@@ -201,7 +202,7 @@ class RowReader:
         with sorted_by_time(self.table, self.time, self._columns) as ordered:
             for batch, times, rows in ordered:
                 chunk = Chunk(batch, served, 1, "", self.table.form)
-                parsed = self._parsed(job, chunk, times, rows)
+                parsed = self._parsed(job, partial(self._piece, chunk, times, rows), numbered=False)
                 served += len(rows)
                 with expecting(total - served):
                     columns = job.answer(parsed)
@@ -212,16 +213,9 @@ class RowReader:
             for chunk in self.table.batches():
                 writer.write(chunk.batch, results.get(chunk.start, chunk.start + chunk.batch.num_rows))
 
-    def _parsed(
-        self,
-        job: JobPass[Parsed, Any],
-        chunk: Chunk,
-        times: Moments | None = None,
-        rows: Ints | None = None,
-        numbered: bool = False,
-    ) -> Parsed:
+    def _parsed(self, job: JobPass[Parsed, Any], read: Callable[[], Piece], numbered: bool) -> Parsed:
         try:
-            return job.parse(self._piece(chunk, times, rows))
+            return job.parse(read())
         except BadInput:
             if not numbered:  # parse again in file order: the first bad row then has its number
                 for unsorted in self.table.batches(self._columns):
@@ -296,15 +290,15 @@ class LayerTimes(TypedDict, total=False):
     label_times: Times | None
 
 
-FAR = 1 << 60  # beyond all row numbers: what is counted from here is rows of one series
+NOT_READ = 1 << 60  # above all row numbers: from here on, rows of one series are counted
 ROWS = "rows"
 
 
 class DelayedRows(NamedTuple):
     """Rows of a piece, numbered from the start of the run, and the row before which each label is posted.
 
-    Where that row has not been read yet, ``due`` is FAR plus its number in its own series. ``order`` sorts rows by
-    series; each series has ``sizes`` rows here after ``counts`` earlier ones.
+    If that row has not been read yet, ``due`` is NOT_READ plus its number within its series. ``order`` sorts rows
+    by series; each series has ``sizes`` rows here after ``counts`` earlier ones.
     """
 
     times: Ints
@@ -333,7 +327,7 @@ class RowClock:
         order, sizes = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=len(counts))
         series, slots = codes[order], np.arange(n)
         wanted = slots - (np.cumsum(sizes) - sizes)[series] + self.delay + 1
-        due = FAR + counts[series] + wanted
+        due = NOT_READ + counts[series] + wanted
         here = wanted < sizes[series]
         due[here] = self.served + order[slots[here] + self.delay + 1]
         in_order = np.empty_like(due)
@@ -352,7 +346,7 @@ class RowClock:
         starts, due_now = np.cumsum(turns.sizes) - turns.sizes, []
         for code in np.flatnonzero(turns.sizes).tolist() if self.far else ():
             far = self.far.get(self.book.names[code] if len(self.book) else None, [])
-            before = FAR + int(turns.counts[code])
+            before = NOT_READ + int(turns.counts[code])
             while far and far[0][0] < before + int(turns.sizes[code]):
                 due, number = heappop(far)
                 if number in waiting:  # else it was forgotten since
@@ -368,7 +362,7 @@ class RowClock:
             key = label.ticket.row.key  # None without series
             code = 0 if key is None else self.book.find(key)
             passed = 0 if code is None else int(self.counts[code])
-            resting.append(copy_with(label, due=int(label.due) - FAR - passed, time=0))
+            resting.append(copy_with(label, due=int(label.due) - NOT_READ - passed, time=0))
         book.hold(resting)
         book.now = now
         if book.waiting:
@@ -394,7 +388,7 @@ def row_clock(options: CommonOptions, layer: Layer) -> RowClock | None:
         )
     if delay is None or delay.rows is None or not (delay.rows or by_rows):
         return None
-    book.hold([copy_with(label, due=FAR + int(label.due)) for label in book.waiting.values()])
+    book.hold([copy_with(label, due=NOT_READ + int(label.due)) for label in book.waiting.values()])
     return RowClock(delay.rows)
 
 

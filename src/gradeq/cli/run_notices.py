@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from gradeq.report.state_facts import RankedSeries
 
 
-HARDLY = 0.1  # of the labels: fewer learned from are hardly any
-MANY = 1000  # groups of one column; as many series can be groups of one layer
+FEW_LEARNED = 0.1  # of the labels: a smaller share learned from is reported
+MANY_GROUPS = 1000  # groups of one column; as many series can be groups of one layer
 BROKEN = 1e-6  # relative: rows and state differ by more than rounding can explain
 CLEARLY_OFF = 4.0  # standard errors: more is not chance, even where labels depend on each other somewhat
 NOTABLE = 0.03  # of all labels: a smaller miss is not reported
-LEFT = 0.2  # of the bias before, and
-FELT = 0.1  # of the typical error: a smaller remaining bias is not reported
-OFTEN = 0.05  # of the labels: a level inside such a tie has no value of its own
-MOSTLY = 0.2  # of the labels: worth saying whatever the levels
+SHARE_LEFT = 0.2  # of the bias before, and
+BIAS_LEFT = 0.1  # of the typical error: a smaller remaining bias is not reported
+TIE_AT_A_LEVEL = 0.05  # of the labels: a level inside such a tie has no value of its own
+LARGE_TIE = 0.2  # of the labels: worth saying whatever the levels
 ASSUMED_AT_ONCE = Notice(
     "note",
     "Each label was assumed known before the next prediction.",
@@ -47,7 +47,8 @@ ASSUMED_AT_ONCE = Notice(
     "Say when they arrive with `--delay` (rows, or a duration such as 3d) or `--label-time`. "
     "If several rows share a date, also pass `--time`.",
 )
-SEVERAL, SHORT, FAR = (5, 500, 0.03)  # series; labels of the middle one; coverage off target: then pooling may help
+# Pooling may help several series with few labels (the median) whose coverage is off target by this much.
+MIN_SERIES, SHORT_SERIES, OFF_TARGET = 5, 500, 0.03
 
 
 def all_notices(outcome: RunOutcome) -> tuple[Notice, ...]:
@@ -55,13 +56,13 @@ def all_notices(outcome: RunOutcome) -> tuple[Notice, ...]:
     notices: list[Notice | None] = [held_back_notice(outcome.layer)]
     task, reached, options, totals = outcome.task, outcome.equilibrium, outcome.task.common, outcome.totals
     later = options.labels_later
-    hardly, off = not_learned_notice(outcome), None
+    not_learned, off = not_learned_notice(outcome), None
     if totals.counted >= FEW:
-        off = None if hardly else missed_target(outcome)
+        off = None if not_learned else missed_target(outcome)
         notices += [*label_change_notices(outcome), *harm_notices(outcome), off]
     elif totals.labelled or not later:
         notices.append(say.few_labels(totals.counted))
-    notices += [hardly, *label_notices(outcome)]
+    notices += [not_learned, *label_notices(outcome)]
     notices += step_notices(outcome, options.eta is not None)
     notices += totals.watch.notices()
     if outcome.probable:
@@ -130,7 +131,7 @@ def not_learned_notice(outcome: RunOutcome | EloOutcome) -> Notice | None:
     options, totals = outcome.task.common, outcome.totals
     counted, waiting, expired = totals.counted, totals.waiting, totals.expired
     labels, learned = totals.labelled, outcome.learned
-    if not labels or (learned >= FEW and learned >= HARDLY * counted):
+    if not labels or (learned >= FEW and learned >= FEW_LEARNED * counted):
         return None
     if not counted:
         reason = f"Every labelled row has weight 0 in `{options.weight}`: such rows are served but not learned from."
@@ -202,7 +203,7 @@ def crowding_notices(outcome: RunOutcome) -> list[Notice]:
     notices, task, rows = [], outcome.task, outcome.totals.rows
     for by in task.by:
         groups = sum(line.by == by for line in outcome.groups)
-        if groups > MANY or (groups > 100 and 3 * groups > rows):
+        if groups > MANY_GROUPS or (groups > 100 and 3 * groups > rows):
             notices.append(say.many_groups(by, groups, rows))
     # With a state series come back in other files.
     if task.key is not None and task.common.state is None:
@@ -259,7 +260,7 @@ def tie_notices(outcome: RunOutcome, ties: Ties) -> list[Notice]:
         return notices
     below, equal = ties.below / ties.labels, ties.equal / ties.labels
     inside = [level for level in task.levels if below < float(level) < below + equal]
-    if equal >= MOSTLY or (inside and equal >= OFTEN):
+    if equal >= LARGE_TIE or (inside and equal >= TIE_AT_A_LEVEL):
         interval = task.interval is not None
         notices.append(say.tied_labels(ties.value, below, equal, inside, ties.value == task.low, interval))
     return notices
@@ -271,8 +272,8 @@ def missed_target(outcome: RunOutcome) -> Notice | None:
     verdict, labels = outcome.verdict, outcome.totals.counted
     if verdict.bias is not None:
         before, after = abs(verdict.bias.before), abs(verdict.bias.after)
-        least = max(FELT, CLEARLY_OFF / math.sqrt(labels)) * math.sqrt(max(verdict.loss.after, 0.0))
-        if not before > after > LEFT * before or not after > least:
+        least = max(BIAS_LEFT, CLEARLY_OFF / math.sqrt(labels)) * math.sqrt(max(verdict.loss.after, 0.0))
+        if not before > after > SHARE_LEFT * before or not after > least:
             return None
         places = decimals(verdict.bias.before, verdict.bias.after)
         left = percent(abs(verdict.bias.after / verdict.bias.before), 0)
@@ -299,7 +300,7 @@ def likely_cause(outcome: RunOutcome) -> tuple[str, str]:
     if outcome.eta != "auto" and layer.internals.supports_auto:
         faster = "Try `--eta auto`, or a larger step."
     ways = ["`--pool`"] if task.poolable and not getattr(layer, "pool", False) else []
-    if task.key is not None and not task.by and layer.internals.names.keys <= MANY:
+    if task.key is not None and not task.by and layer.internals.names.keys <= MANY_GROUPS:
         ways.append(f"`--by {task.key}` in place of `--key`")
     pooling = f"Try {', or '.join(ways)}: what one series teaches then helps the others." if ways else ""
     if capped is not None and 2 * (capped.rows - capped.heavy) >= outcome.learned:
@@ -317,10 +318,10 @@ def likely_cause(outcome: RunOutcome) -> tuple[str, str]:
 
 def pool_hint(outcome: RunOutcome, series: RankedSeries) -> Notice | None:
     count, off = len(series.table.rows), series.spread.get("mean", 0.0)
-    if getattr(outcome.layer, "pool", False) or count < SEVERAL or off < FAR:
+    if getattr(outcome.layer, "pool", False) or count < MIN_SERIES or off < OFF_TARGET:
         return None
     labels = float(np.median(series.table.rows))
-    if labels >= SHORT:
+    if labels >= SHORT_SERIES:
         return None
     claim = f"The {count:,} series are short: {some(round(labels), 'label')} in the median."
     evidence = f"Alone they are off target by {points(off, False)} points on average."
@@ -329,8 +330,8 @@ def pool_hint(outcome: RunOutcome, series: RankedSeries) -> Notice | None:
 
 DOUBLINGS = 18  # at least 131,072 times: one of them is lost to where a power begins
 EXTREME = 11  # at least 1,024 times
-FEWEST = 20  # values: fewer say nothing about what is usual
-REMEMBERED = 10_000  # tickets of the state that are looked at
+MIN_VALUES = 20  # values: fewer say nothing about what is usual
+TICKETS_READ = 10_000  # tickets of the state that are looked at
 POWERS = 2048  # of two that a float can have
 ZERO = 1023  # the one of numbers from 1 to 2
 
@@ -372,7 +373,7 @@ class Magnitudes:
     def usual(self) -> int:
         """The power of two that 99 % of the values do not exceed; 0 if unknown."""
         total = int(self.counts.sum())
-        if total < FEWEST:
+        if total < MIN_VALUES:
             return 0
         rank = min(total - 1, -(-99 * total // 100))
         return int(np.searchsorted(np.cumsum(self.counts), rank))
@@ -406,8 +407,8 @@ class OutlierWatch:
         self.predictions, self.labels, self.served = Magnitudes(), Magnitudes(), Magnitudes(EXTREME)
         self.layer = layer
         book = layer.internals.tickets
-        closed = list(islice(reversed(book.closed.values()), REMEMBERED))
-        opened = [ticket for ticket, _, _ in islice(book.tickets(latest=True), REMEMBERED)]
+        closed = list(islice(reversed(book.closed.values()), TICKETS_READ))
+        opened = [ticket for ticket, _, _ in islice(book.tickets(latest=True), TICKETS_READ)]
         served = [*(row.base for row in closed), *(ticket.base for ticket in opened)]
         bases = [float(f) for base in served for f in forecasts_of(base)]
         self.predictions.counts += count_powers(np.abs(np.array(bases, dtype=float)))

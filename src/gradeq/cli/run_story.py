@@ -115,7 +115,7 @@ class ReportCollector:
         self.drawn = (*pair, WEIGHT) if weighted else pair
         self.parts = [Blocks(self.drawn, GROUPS, 1024) for _ in task.by]
         self.path = ParameterPath()
-        # What auto serves is not its parameters: they are those of the final step alone.
+        # With auto, the parameters are those of the final step, not of the served correction.
         self.auto = task.key is None and getattr(layer, "eta", None) == "auto"
         self.levels = tuple(f"correction{k}" for k in range(max(1, len(task.levels))))
         self.corrections = [Blocks(self.levels, GROUPS, 1024) for _ in (None, *task.by)]
@@ -147,7 +147,7 @@ class ReportCollector:
         judged: Mapping[str, Floats],
         weights: Floats | None,
     ) -> None:
-        """Take a served piece: its counted rows' x, codes, measures (times weights) and weights."""
+        """Add a piece; ``x`` and the arguments after it are those of its counted rows, measures times weights."""
         counted = rows.counted
         self.tally.add(served.ravel())
         for part, code in zip(self.parts, codes, strict=True):
@@ -165,7 +165,7 @@ class ReportCollector:
         for ends, values in ((self.bases, rows.base), (self.labels, rows.y[~np.isnan(rows.y)])):
             if values.size:
                 ends[:] = min(ends[0], values.min()), max(ends[1], values.max())
-        if len(x) and self.task.key is None:  # a million series would be spelled out for nothing
+        if len(x) and self.task.key is None:  # there may be a million series
             self._trace(rows, run, float(x[-1]))
         self.rows += len(served)
         self.pieces += 1
@@ -425,7 +425,7 @@ def frontier(outcome: RunOutcome, collector: ReportCollector) -> tuple[story.Ste
         if chosen is None:
             chosen = (loss, left)
         elif math.isclose(loss, chosen[0], rel_tol=ALIKE) and math.isclose(left, chosen[1], rel_tol=ALIKE):
-            continue  # late labels hold both steps down to the same
+            continue  # late labels cap both steps at the same size
         points.append(story.StepPoint(step, loss, left, other.factor == 1.0))
     known = all(math.isfinite(p.loss) and math.isfinite(p.worst) for p in points)
     return tuple(sorted(points, key=lambda point: point.step)) if known else ()

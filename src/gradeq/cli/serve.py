@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradeq.cli.options import option_group
+from gradeq.cli.options import WholeNumber, Within, option_group
 from gradeq.errors import BadInput
 from gradeq.tables import some
 
@@ -23,7 +23,7 @@ serve_options = option_group(
         "one store. Default gradeq.db.")),
     click.option("--host", default="127.0.0.1", show_default=True, help=(
         "The address to listen on; anything but this machine needs keys in the store.")),
-    click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help=(
+    click.option("--port", type=WholeNumber(0, 65535), default=8000, show_default=True, help=(
         "The port; 0 takes a free one.")),
     click.option("--read-only", is_flag=True, help=(
         "Serve predictions from the store as it is; write nothing and learn nothing.")),
@@ -33,12 +33,12 @@ serve_options = option_group(
     click.option("--witness", type=click.Path(), metavar="FILE", help=(
         "Note in this file, best on another disk, how far each journal has come; if the store later lacks some of "
         "it, the layer serves but does not learn until you have taken note.")),
-    click.option("--keep", type=click.FloatRange(min=0, min_open=True), metavar="DAYS", help=(
+    click.option("--keep", type=Within(min=0, min_open=True), metavar="DAYS", help=(
         "Fold closed rows of the journals that are older than this into their sums, every hour, as `gradeq store "
         "fold` does. Default: keep every row.")),
-    click.option("--rate", type=click.FloatRange(min=0, min_open=True), default=200_000.0, metavar="N", help=(
+    click.option("--rate", type=Within(min=0, min_open=True), default=200_000.0, metavar="N", help=(
         "Items a second for one key; more are answered with 429. Default 200,000.")),
-    click.option("--max-body", type=click.IntRange(min=1_000), default=2_000_000, metavar="BYTES", help=(
+    click.option("--max-body", type=WholeNumber(min=1_000), default=2_000_000, metavar="BYTES", help=(
         "The largest body of a call with predictions or labels. Default 2,000,000.")),
     click.option("--log-requests", is_flag=True, help="Log every call, not only those that are refused or slow."),
 )  # fmt: skip

@@ -232,7 +232,7 @@ class RunHistory:
             if not isinstance(desk.get("columns", {}), dict):
                 raise ValueError("columns have names")
         except (KeyError, TypeError, ValueError):
-            raise StateError("the state is damaged: what it says of its runs makes no sense") from None
+            raise StateError("the state is damaged: its record of runs is invalid") from None
         return cls(layer, again, runs, cast(SeenTimes, times))
 
     @property
@@ -307,7 +307,7 @@ class Session:
         self.content = None if lock is None else ContentHash()
         self._ids: set[str] = set()
         self._served_again = 0
-        self._refusal: BadInput | None = None  # kept until it is known whether all rows were seen
+        self._refusal: BadInput | None = None  # raised after the last row, unless all rows were seen before
         self._digest = ""
         self.notices: list[Notice] = [] if reading.clock_change is None else [clocks_changed(reading.clock_change)]
 

@@ -122,7 +122,7 @@ class RunTask:
 
     ``columns``: those that are read. ``errors``: the error measures on display, bias or coverage as served, which are
     measured from ``target``. ``limited``: coverage is judged before --min and --max, so that measures of the values
-    as served have names of their own, which end with ``as_served``.
+    as served have separate names, which end with ``as_served``.
     """
 
     common: CommonOptions
@@ -231,11 +231,12 @@ class RunTask:
 
     def fresh(self, eta: Step, late: LateOptions) -> Layer:
         from gradeq.layers.internals import silenced
-        from gradeq.layers.keyed import Keyed
 
         with errors_in_option_words():
             layer = self.make(eta, late)
             if self.key is not None:
+                from gradeq.layers.keyed import Keyed
+
                 layer = Keyed(cast("Grouped[Any, Any]", layer), self.pool)
             return silenced(layer)
 
