@@ -144,7 +144,7 @@ def missed(shops, command, *options):
 def test_an_aim_that_is_clearly_missed_is_a_warning_with_its_cause_and_a_remedy_that_helps(shops, command):
     (found,) = missed(shops, command, "--key", "shop", *LATE)
     assert found["level"] == "amber"
-    assert "Labels come up to 23 rows of their series late, so steps were held down to" in found["evidence"]
+    assert "Labels come up to 23 rows of their series late, so steps were reduced to" in found["evidence"]
     remedies = {"`--by shop` in place of `--key`": ["--by", "shop"]}
     remedies |= {"`--pool`": ["--key", "shop", "--pool"]} if command == "quantile" else {}
     for words, options in remedies.items():

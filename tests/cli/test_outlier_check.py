@@ -15,7 +15,7 @@ DATA = os.environ.get("GRADEQ_DATA")
 def far_of(values, before=()):
     seen = Magnitudes(counts=count_powers(np.abs(np.array(before, dtype=float))))
     seen.add(np.asarray(values, dtype=float), lambda i: f"row {i + 1}")
-    return seen.far()
+    return seen.outliers()
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e-6, 1.0, 1e9])

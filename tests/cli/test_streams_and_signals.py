@@ -41,7 +41,7 @@ def test_a_full_stdout_is_told_with_what_is_in_place_and_nothing_is_learned_twic
     done = shell(folder, ">/dev/full", *JOB)
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert "standard output cannot be written" in done.stderr
-    assert "in their places already, each whole: out.csv, st.json" in done.stderr
+    assert "already written completely: out.csv, st.json" in done.stderr
     again = shell(folder, ">/dev/full", *JOB)
     assert again.returncode == 2 and "has seen these 40 rows" in again.stderr
     assert learned(folder) == 40
@@ -108,5 +108,5 @@ def test_a_signal_while_files_take_their_places_is_heard_when_all_are_there(fold
     )
     done = shell(folder, "", sys.executable, "-c", code, *JOB[3:])
     assert done.returncode == 128 + getattr(signal, name) and done.stderr.count("\n") == 1
-    assert "interrupted; in their places already, each whole: out.csv, st.json" in done.stderr
+    assert "interrupted; already written completely: out.csv, st.json" in done.stderr
     assert learned(folder) == 40 and not list(folder.glob(".gradeq-*"))

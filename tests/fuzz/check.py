@@ -198,7 +198,7 @@ def within(what, value, bound, size, *more):
 
 
 def alike(what, said, total, weight, both=()):
-    """A mean of losses, where it is a number at all; after a correction 0 where it is nothing beside the other one."""
+    """A mean of losses, if it is a number; after a correction 0 where it is nothing beside the other one."""
     if said == 0.0 and both and total <= 2e-9 * max(both):
         return
     if said is not None and math.isfinite(total) and math.isfinite(said):

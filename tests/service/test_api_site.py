@@ -211,8 +211,8 @@ def test_keys_are_made_listed_rotated_and_revoked(tmp_path: Path) -> None:
     assert first.encode() not in place.read_bytes() and first[12:].encode() not in place.read_bytes()
     second = keys(place, "rotate", prefix, "--overlap", "1h").strip()
     listed = keys(place, "list").splitlines()
-    assert "good until" in listed[0] and "good" in listed[1] and "acme  predict" in listed[1]
-    assert "no good" in keys(place, "revoke", second.split("_")[1])
+    assert "active until" in listed[0] and "active" in listed[1] and "acme  predict" in listed[1]
+    assert "is revoked" in keys(place, "revoke", second.split("_")[1])
     assert "revoked" in keys(place, "list").splitlines()[1]
     bad = subprocess.run(
         [sys.executable, "-m", "gradeq", "keys", "revoke", "zzzzzzzz", "--store", str(place)],

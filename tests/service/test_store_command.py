@@ -128,7 +128,7 @@ def test_old_rows_are_folded_and_the_store_is_in_order(path, capsys):
     assert run(["audit", path]) == 0
     (told,) = [line for line in capsys.readouterr().out.splitlines() if " t/groups: " in line]
     assert f"{entries} entries, {gone} of them folded; 0 labels and " in told
-    assert f"waiting in the {entries - gone} kept" in told
+    assert f"waiting in the other {entries - gone}" in told
     assert run(["store", "fold", path, "--keep", "0"]) == 2
     changed(path, "UPDATE sums SET labels = labels + 1")
     assert run(["store", "fold", path, "--keep", "1", "--layer", "quantile"]) == 3

@@ -16,9 +16,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from traceback import print_exc, walk_tb
 from types import FrameType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -36,13 +37,13 @@ COMMANDS = {
     "audit": "Check a saved state or the store of a service.",
     "serve": "Serve live layers over HTTP, with a durable journal.",
     "store": "Back up, move, fold, rebuild the store of a service.",
-    "keys": "Make, list, replace and revoke the API keys of a store.",
+    "keys": "Create, list, replace and revoke the API keys of a store.",
     "demo": "Run the main job on real flights and write the report.",
     "reproduce": "Draw the figures of the paper.",
     "completion": "Print the script that completes gradeq in your shell.",
 }
 MODULES = {"keys": "api_keys"}  # of commands whose module has another name
-OWN_FAULT, BAD_INPUT, DAMAGED_STATE = 1, 2, 3
+INTERNAL_ERROR, BAD_INPUT, DAMAGED_STATE = 1, 2, 3
 BY_SIGNAL, SIGINT, SIGPIPE = 128, 2, 13  # a process that a signal ended has 128 and its number
 
 
@@ -104,7 +105,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    # Imports make many objects and no garbage: looking for it all the while takes a tenth of a short run.
+    # Imports create many objects and no garbage; frequent collections would take a tenth of a short run.
     gc.set_threshold(100_000)
     # Closed standard streams are opened again, so that no output file gets their descriptor.
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
@@ -121,10 +122,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if ending is not None and signal.getsignal(ending) == signal.SIG_DFL:
             signal.signal(ending, _stop)
     code = run(arguments)
-    gc.freeze()  # nor is there anything to look for at the end
+    gc.freeze()  # nothing to collect at the end either
     if "pyarrow.csv" in sys.modules:
-        # A thread of arrow may still read ahead in a file that was refused half read, or (before pyarrow 21) wait
-        # for nothing; it must not meet an interpreter that is ending.
+        # An Arrow thread may still be reading a file that was rejected midway, or (before pyarrow 21) hang;
+        # it must not run into a finalizing interpreter.
         with suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
@@ -133,7 +134,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
     published_files().clear()
     if hasattr(sys.stdout, "reconfigure"):
         # A name that the terminal's encoding lacks is spelled out instead of ending the run.
@@ -162,7 +162,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _usage_message(refusal: click.ClickException) -> str:
-    """Explain a usage error of click and say what to type."""
     context: click.Context | None = getattr(refusal, "ctx", None)
     message = refusal.format_message()
     if context is None:
@@ -205,7 +204,7 @@ def _message_and_code(error: Exception) -> tuple[str, int]:
         what = f"the input or an option has a value beyond what can be computed with: {reason(error)}"
         return f"{what}; look for huge numbers and odd types", BAD_INPUT
     what = f"{type(error).__name__}: {error}"
-    return f"internal error in gradeq ({what}); set GRADEQ_DEBUG=1 for the traceback", OWN_FAULT
+    return f"internal error in gradeq ({what}); set GRADEQ_DEBUG=1 for the traceback", INTERNAL_ERROR
 
 
 def _fail(message: str, code: int) -> int:
@@ -213,7 +212,7 @@ def _fail(message: str, code: int) -> int:
     placed = list(published_files())
     if placed:
         others = f" and {len(placed) - 5} more" if len(placed) > 5 else ""
-        message += f"; in their places already, each whole: {', '.join(placed[:5])}{others}"
+        message += f"; already written completely: {', '.join(placed[:5])}{others}"
     line = " ".join(message.split())
     line = "".join(c if c.isprintable() else "\ufffd" for c in line)
     if hasattr(sys.stderr, "reconfigure"):
@@ -244,25 +243,22 @@ _PATIENCE = 1.0  # seconds before the bar is imported and shown
 @contextmanager
 def progress(title: str, quiet: bool) -> Iterator[Callable[[int, float | None], None]]:
     """Yields a callback for the rows done and the share of the input read; shows a bar if rich is installed."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda rows, share: None
         return
-    bar: Progress | Literal[False] | None = None
+    bar: Progress | None = None
     task: TaskID
     began = time.monotonic()
 
     def step(rows: int, share: float | None) -> None:
         nonlocal bar, task
         passed = time.monotonic() - began
-        if passed < _PATIENCE or bar is False:
+        if passed < _PATIENCE:
             return
         if bar is None:
-            try:
-                from rich.console import Console
-                from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-            except ImportError:
-                bar = False
-                return
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
             words = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rate]}")
             bar = Progress(*words, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
             bar.start()
@@ -272,5 +268,5 @@ def progress(title: str, quiet: bool) -> Iterator[Callable[[int, float | None], 
     try:
         yield step
     finally:
-        if bar:
+        if bar is not None:
             bar.stop()

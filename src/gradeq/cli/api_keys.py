@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 import click
 
 from gradeq.cli.store import opened_store
+from gradeq.errors import BadInput
+from gradeq.inputs.durations import duration
 
 if TYPE_CHECKING:
     from gradeq.service.auth import ApiKey
     from gradeq.service.store.journal_store import Store
 
 STORE = click.option("--store", "url", default="gradeq.db", show_default=True, metavar="URL", help="The store.")
+SCOPE = click.Choice(["predict", "label", "admin"])
 WHICH = click.argument("which", metavar="KEY")
 
 
-@click.group(short_help="Make, list, replace and revoke the API keys of a store.")
+@click.group(short_help="Create, list, replace and revoke the API keys of a store.")
 def command() -> None:
-    """Make, list, replace and revoke the API keys of a store.
+    """Create, list, replace and revoke the API keys of a store.
 
     A key is shown once, when it is made; the store holds a hash of it. A running server sees
     changes within a few seconds.
@@ -35,19 +38,8 @@ def command() -> None:
 
 @command.command()
 @STORE
-@click.option(
-    "--scope",
-    "scopes",
-    multiple=True,
-    type=click.Choice(["predict", "label", "admin"]),
-    help="What it may do; give it several times. Default: all.",
-)
-@click.option(
-    "--tenant",
-    default="default",
-    show_default=True,
-    help="Whose layers it sees: keys of different tenants share nothing.",
-)
+@click.option("--scope", "scopes", multiple=True, type=SCOPE, help="What it may do; repeatable. Default: everything.")
+@click.option("--tenant", default="default", show_default=True, help="Whose layers it sees: tenants share nothing.")
 @click.option("--name", default="", help="A name to know it by.")
 def create(url: str, scopes: tuple[str, ...], tenant: str, name: str) -> None:
     """Make a key and print it, once."""
@@ -62,15 +54,15 @@ def create(url: str, scopes: tuple[str, ...], tenant: str, name: str) -> None:
 @command.command("list")
 @STORE
 def list_(url: str) -> None:
-    """List the keys: prefix, tenant, scopes, when made, whether good, name."""
+    """List the keys: prefix, tenant, scopes, creation time, status, name."""
     with opened_store(url, read_only=True) as store:
         from gradeq.service.auth import read_keys
 
         keys = read_keys(store)
     for key in keys:
-        status = "good"
+        status = "active"
         if key.revoked is not None:
-            status = f"{'good until' if key.is_active(time.time()) else 'revoked'} {utc_time(key.revoked)}"
+            status = f"{'active until' if key.is_active(time.time()) else 'revoked'} {utc_time(key.revoked)}"
         scopes, created = ",".join(sorted(key.scopes)), f"made {utc_time(key.created)}"
         click.echo("  ".join((key.prefix, key.tenant, scopes, created, status, key.name)).rstrip())
     if not keys:
@@ -87,7 +79,7 @@ def revoke(url: str, which: str) -> None:
 
         key = find_key(store, which)
         revoke_key(store, key.number, time.time())
-    click.echo(f"{key.prefix} is no good any more")
+    click.echo(f"{key.prefix} is revoked")
 
 
 @command.command()
@@ -98,16 +90,13 @@ def revoke(url: str, which: str) -> None:
     default="24h",
     show_default=True,
     metavar="SPAN",
-    help="How long the old key still works: 90s, 15m, 36h, 7d.",
+    help="How long the old key works: 90s, 15m, 36h, 7d.",
 )
 def rotate(url: str, which: str, overlap: str) -> None:
     """Make a key with the same rights and print it; the old one works on for a while."""
-    from gradeq.errors import BadInput
-    from gradeq.inputs.durations import duration
-
     seconds = duration(overlap)
     if seconds is None or not 0.0 <= seconds < 1e9:
-        raise BadInput(f"--overlap {overlap!r} is no duration; give 90s, 15m, 36h or 7d")
+        raise BadInput(f"--overlap {overlap!r} is not a duration; give 90s, 15m, 36h or 7d")
     with opened_store(url, existing=True) as store:
         from gradeq.service.auth import add_key, new_key, revoke_key
 
@@ -119,15 +108,14 @@ def rotate(url: str, which: str, overlap: str) -> None:
 
 
 def find_key(store: Store, which: str, active: bool = True) -> ApiKey:
-    """The key with this prefix; ``active``: one that is still good."""
-    from gradeq.errors import BadInput
+    """The key with this prefix; ``active``: not a revoked one."""
     from gradeq.service.auth import read_keys
 
     prefix = which.removeprefix("gq_").partition("_")[0]
     for key in read_keys(store):
         if key.prefix == prefix and (not active or key.is_active(time.time())):
             return key
-    raise BadInput(f"no key {prefix[:20]!r}{' that is good' if active else ''}; `gradeq keys list` shows them")
+    raise BadInput(f"no key {prefix[:20]!r}{' that is active' if active else ''}; `gradeq keys list` shows them")
 
 
 def utc_time(at: float) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from typing import Any
 
 import click
 
+from gradeq.errors import StateError
+from gradeq.tables import some
+
 
 @click.command(short_help="Check a saved state or the store of a service.")
 @click.argument("state", type=click.Path(), metavar="STATE|STORE")
 @click.option(
-    "--witness",
-    type=click.Path(),
-    metavar="FILE",
-    help="The witness of a store: has it all that was ever acknowledged?",
+    "--witness", type=click.Path(), metavar="FILE", help="A witness: does the store have all it saw acknowledged?"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print nothing; only set the exit code.")
@@ -53,14 +55,9 @@ def command(state: str, witness: str | None, as_json: bool, quiet: bool) -> None
 
 
 def state_findings(path: str) -> dict[str, Any]:
-    """Facts about a state; raises if it is damaged."""
-    import hashlib
-    import json
-
     from gradeq.cli.session import RunHistory, existing_state
     from gradeq.cli.summary import notices_json
     from gradeq.cli.task import step_of
-    from gradeq.errors import StateError
     from gradeq.report.notices import figures_not_known
     from gradeq.report.state_facts import coverage_as_json, groups_as_json, state_harm_notices, state_sentence
 
@@ -106,33 +103,33 @@ def state_findings(path: str) -> dict[str, Any]:
     }
 
 
-def state_lines(found: dict[str, Any]) -> list[str]:
-    from gradeq.cli.summary import GroupRow, notice_text, table_lines
+def state_lines(findings: dict[str, Any]) -> list[str]:
+    from gradeq.cli.summary import notice_text, table_lines
     from gradeq.report.components import clean
     from gradeq.report.story import Notice
 
-    kind = "from two states alone" if found["exact"] else "by the stored sums"
+    kind = "from two states alone" if findings["exact"] else "by the stored sums"
     lines = [
-        f"ok  checksum  sha256 {found['sha256'][:16]}... matches {clean(found['path'], 200)}",
-        f"ok  version   format {found['format']}, written by gradeq {found['version']}",
-        f"ok  identity  gap {found['gap']:.0e}, {kind}",
-        f"{found['kind']} layer, step {found['eta']}: {found['served']:,} served, "
-        f"{found['labelled']:,} labelled, {found['open']:,} waiting",
-        clean(found["verdict"], 2000),
+        f"ok  checksum  sha256 {findings['sha256'][:16]}... matches {clean(findings['path'], 200)}",
+        f"ok  version   format {findings['format']}, written by gradeq {findings['version']}",
+        f"ok  identity  gap {findings['gap']:.0e}, {kind}",
+        f"{findings['kind']} layer, step {findings['eta']}: {findings['served']:,} served, "
+        f"{findings['labelled']:,} labelled, {findings['open']:,} waiting",
+        clean(findings["verdict"], 2000),
     ]
-    if groups := found["groups"]:  # as in the table of a run, largest remaining error first
+    if groups := findings["groups"]:  # as in the table of a run, largest remaining error first
         what = "coverage" if "coverage" in groups[0] else "bias"
         rows = []
         for group in groups:
             pairs = [group[name][when] for name in (what, "loss") for when in ("before", "after")]
-            rows.append(GroupRow(group["name"], group["rows"], pairs, group["bound"], group["vacuous"]))
+            rows.append((group["name"], group["rows"], pairs, group["bound"], group["vacuous"]))
         lines += ["", *table_lines(rows, what), ""]
-    lines += [notice_text(Notice(**warning)) for warning in found["warnings"]]
-    if outputs := found["wrote"]["outputs"]:  # run 7 of 9 wrote out.csv, page.html: in place
+    lines += [notice_text(Notice(**warning)) for warning in findings["warnings"]]
+    if outputs := findings["wrote"]["outputs"]:  # run 7 of 9 wrote out.csv, page.html: in place
         status = ", ".join(f"{path}: {how}" for path, how in outputs.items())
         if len(set(outputs.values())) == 1:
             status = f"{', '.join(outputs)}: {next(iter(outputs.values()))}"
-        lines.append(clean(f"run {found['wrote']['run']} of {found['runs']} wrote {status}", 2000))
+        lines.append(clean(f"run {findings['wrote']['run']} of {findings['runs']} wrote {status}", 2000))
     return lines
 
 
@@ -173,24 +170,23 @@ def store_findings(url: str, witness: str | None) -> dict[str, Any]:
     }
 
 
-def store_lines(found: dict[str, Any]) -> list[str]:
+def store_lines(findings: dict[str, Any]) -> list[str]:
     from gradeq.report.components import clean
-    from gradeq.tables import some
 
     lines = []
-    for layer in found["layers"]:
+    for layer in findings["layers"]:
         name = f"{layer['tenant']}/{layer['name']}"
         counts = f"{layer['entries']:,} entries, {some(layer['labels'], 'label')}, {layer['open']:,} waiting"
         if folded := layer["entries"] - layer["read"]:
-            kept = f"{some(layer['labels'], 'label')} and {layer['open']:,} waiting in the {layer['read']:,} kept"
-            counts = f"{layer['entries']:,} entries, {folded:,} of them folded; {kept}"
+            rest = f"{some(layer['labels'], 'label')} and {layer['open']:,} waiting in the other {layer['read']:,}"
+            counts = f"{layer['entries']:,} entries, {folded:,} of them folded; {rest}"
         if layer["sound"]:
             lines.append(f"ok       {name}: {counts}; journal, sums, snapshots and state agree")
         lines += [f"damaged  {name}: {fault}" for fault in layer["faults"]]
-    lines += [f"damaged  the file: {fault}" for fault in found["damaged"]]
-    lines += [f"missing  {name}: {why}" for name, why in found["missing"].items()]
-    if found["witness"] is not None and not found["missing"]:
+    lines += [f"damaged  the file: {fault}" for fault in findings["damaged"]]
+    lines += [f"missing  {name}: {why}" for name, why in findings["missing"].items()]
+    if findings["witness"] is not None and not findings["missing"]:
         lines.append("ok       the store has all that the witness saw acknowledged")
-    if not found["layers"]:
-        lines.append(f"ok       {found['store']} has no layers")
+    if not findings["layers"]:
+        lines.append(f"ok       {findings['store']} has no layers")
     return [clean(line, 500) for line in lines]

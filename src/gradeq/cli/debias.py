@@ -1,49 +1,23 @@
-"""``gradeq debias``: its options and its layer."""
+"""``gradeq debias``: its options."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from gradeq.cli.options import (
-    LateOptions,
-    RunOptions,
-    SingleUseCommand,
-    Step,
-    Within,
-    column,
-    option_group,
-    run_options,
-    step_arguments,
-    take_common,
-)
-
-if TYPE_CHECKING:
-    from gradeq.cli.task import RunTask
-    from gradeq.layers.debiaser import LinkName, Outcome
-    from gradeq.layers.layer import Layer
-
+from gradeq.cli.options import SingleUseCommand, Within, column, option_group, row_columns, run_options, take_common
 
 debias_options = option_group(
     column("--prediction", required=True, help="The predictions to adjust."),
-    column("--label", help=(
-        "The observed outcome. Rows without one (blank, NA, N/A, NaN, null, none) are served but not learned "
-        "from. Optional with --id and --state: `gradeq label` then posts labels later.")),
+    row_columns,
     click.option("--outcome", type=click.Choice(["real", "binary"]), default="real", show_default=True, help=(
         "Numbers (squared error), or probabilities and labels in [0, 1].")),
-    click.option("--link", type=click.Choice(["identity", "shift", "logit", "exp"]), help=(
+    click.option("--link", "chosen_link", type=click.Choice(["identity", "shift", "logit", "exp"]), help=(
         "How the correction enters. real: identity (default), or exp for positive predictions. binary: logit "
         "(default, stays in [0, 1]), or the paper's shift.")),
-    column("--by", multiple=True, help=(
-        "A column of groups, each to be unbiased. May be repeated; groups may overlap.")),
-    column("--feature", "features", multiple=True, help=(
-        "A numeric column that the error should not depend on. May be repeated. Needs --eta.")),
-    column("--key", help=(
-        "A column of series: each value gets its own layer. Only one column; combine several beforehand.")),
-    click.option("--clip", type=Within(0.0, 0.5, min_open=True, max_open=True), default=1e-6, metavar="EPS",
-                 show_default=True, help=(
+    click.option("--clip", type=Within(0.0, 0.5, min_open=True, max_open=True), default=1e-6,
+                 metavar="EPS", show_default=True, help=(
         "With --outcome binary and link logit: predictions are kept within [EPS, 1 - EPS], since 0 and 1 cannot "
         "be corrected in log-odds. This alone can add -log(1 - EPS) to the log loss (0.105 for 0.1).")),
     click.option("--column", "column_name", default="adjusted", metavar="NAME", show_default=True, help=(
@@ -89,45 +63,8 @@ def command(**values: Any) -> None:
       0 done   2 wrong usage or bad input   3 damaged state
     An error is one line on stderr; no output is left behind and the state is unchanged.
     """
-    options = DebiasOptions(common=take_common(values), **values)
-    from gradeq.cli.job import print_summary, run_job
+    from gradeq.cli.job import run_rows
+    from gradeq.cli.task import DebiasTask
 
-    print_summary(run_job(options.task()), options.common)
-
-
-@dataclass(kw_only=True)
-class DebiasOptions(RunOptions):
-    """The options of one call of ``gradeq debias``."""
-
-    prediction: str
-    outcome: Outcome
-    link: LinkName | None
-    clip: float
-    column_name: str
-
-    def task(self) -> RunTask:
-        from gradeq.cli.task import Bias, BinaryBias, RunTask
-
-        if self.support is not None and self.link == "exp":
-            raise click.UsageError(
-                "--min and --max do not go with --link exp, which stays above 0 by itself; "
-                "leave them out, or use --link identity"
-            )
-        link: LinkName = self.link or ("identity" if self.outcome == "real" else "logit")
-        return RunTask(
-            "debias", self.common, (self.prediction,), self.label, (self.column_name,),
-            BinaryBias() if self.outcome == "binary" else Bias(), lambda eta, late: self.layer(link, eta, late),
-            self.by, self.features, self.key, self.outcome, link, support=self.support, keys_out=self.keys_out,
-        )  # fmt: skip
-
-    def layer(self, link: LinkName, eta: Step, late: LateOptions) -> Layer:
-        from gradeq.layers.debiaser import DEFAULT_ETA, Debiaser
-
-        default = None if self.features else DEFAULT_ETA[self.outcome] / max(1, len(self.by))
-        step, settings, by, x = step_arguments(self.common, eta, default), self.settings(late), self.by, self.features
-        layer = Debiaser(outcome=self.outcome, link=link, groups=by, features=x, clip=self.clip, **step, **settings)
-        if self.key is None:
-            return layer
-        from gradeq.layers.keyed import Keyed
-
-        return Keyed(layer)
+    common, prediction = take_common(values), (values.pop("prediction"),)
+    run_rows(DebiasTask(common=common, prediction=prediction, **values))

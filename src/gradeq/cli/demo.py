@@ -8,21 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gradeq.cli.options import output_folder
+from gradeq.errors import BadInput
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
 @click.command(short_help="Run the main job on real flights and write the report.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    default="demo-out",
-    show_default=True,
-    metavar="DIR",
-    help="The folder to write to.",
-)
+@output_folder(default="demo-out")
 def command(output: str) -> None:
     """Run the main job on real flights of 2013, a quantile of the same, and football ratings.
 
@@ -35,15 +30,17 @@ def command(output: str) -> None:
     Examples
       gradeq demo -o demo-out
     """
-    from gradeq.errors import BadInput
     from gradeq.files import check_output
 
     def place(name: str) -> str:
         return os.path.join(output, name)
 
-    check_output(place("x")) if os.path.isdir(output) else None
+    if os.path.isdir(output):
+        check_output(place("x"))
     if os.path.exists(place("state.json")) and not os.path.exists(place("flights.parquet")):
-        raise BadInput(f"{place('state.json')} is not the demo's, which begins anew; choose another folder")
+        raise BadInput(
+            f"{place('state.json')} is not from the demo, which starts from scratch; choose another folder"
+        )
     flights, games = inputs(output)
 
     columns = ["--prediction", "prediction", "--label", "delay"]
@@ -85,13 +82,12 @@ def call(*parts: list[str]) -> None:
     line = shlex.join(["gradeq", *arguments])
     click.echo(f"$ {line}\n")
     for path in (p for p in arguments if p.endswith("state.json") and os.path.exists(p)):
-        os.unlink(path)  # the demo begins anew each time
+        os.unlink(path)  # the demo starts from scratch each time
     with group.make_context("gradeq", arguments, obj={"line": line}) as context:
         group.invoke(context)
 
 
 def inputs(folder: str) -> tuple[str, str]:
-    """Write the two input files and return their paths."""
     from gradeq.datasets import flights, football
     from gradeq.files.paths import writing
 

@@ -33,7 +33,7 @@ elo_options = option_group(
     click.option("--view", type=click.Choice(["auto", "all-time", "now"]), default="auto", show_default=True, help=(
         "All games equally, current strengths, or whichever the drift in the games suggests.")),
     click.option("--skip-self", is_flag=True, help="Leave out games of a player against itself."),
-    click.option("--predictions", type=click.Path(), metavar="OUT2", help=(
+    click.option("--predictions", "rows_file", type=click.Path(), metavar="OUT2", help=(
         "Write the input rows with p, the probability before each game that a wins.")),
     click.option("--column", "column_name", default="p", metavar="NAME", show_default=True, help=(
         "Name of the new column of --predictions.")),
@@ -90,8 +90,8 @@ def command(**values: Any) -> None:
     from gradeq.cli.games import GameColumnNames
 
     names = ("a", "b", "winner", "score", "skip_self", "home", "neutral")
-    columns = GameColumnNames(weight=common.weight, **{name: values.pop(name) for name in names})
-    outcome = run_elo(EloTask(common, columns, **values))
+    games = GameColumnNames(weight=common.weight, **{name: values.pop(name) for name in names})
+    outcome = run_elo(EloTask(common, games, **values))
     if common.json:
         click.echo(elo_json(outcome))
     elif not common.quiet:

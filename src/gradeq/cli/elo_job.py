@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 import numpy as np
 
-from gradeq.cli import progress
 from gradeq.cli.games import AmbiguousWinner, GameColumnNames, GameRows, drop_self_games, hash_games, parse_games
+from gradeq.cli.job import JobPass, run_job
 from gradeq.cli.options import (
     CommonOptions,
+    LateOptions,
     Step,
     check_distinct,
-    check_same_options,
     errors_in_option_words,
     step_arguments,
 )
 from gradeq.cli.outcome import Baseline, CalibrationBins, CapSummary, ColumnSums, GroupSums, cap_summary
-from gradeq.cli.row_reader import LabelsBeforeRows, RowReader, row_clock, run_times
+from gradeq.cli.row_reader import Piece, RowReader, run_times
 from gradeq.cli.run_notices import BROKEN, label_notices, not_learned_notice, step_notices, vacuous_reason
 from gradeq.cli.run_story import MOST_SWEPT, TRACED, ParameterPath
-from gradeq.cli.session import Session, locked_state, read_state
-from gradeq.cli.task import late_options, step_of
-from gradeq.engine.columns import CappedSteps
+from gradeq.cli.session import Session
+from gradeq.cli.task import log_loss, step_of
 from gradeq.errors import BadInput
-from gradeq.files import Codebook, OutputFiles, Writer, guard_formula, open_table
-from gradeq.files.cells import Floats, Ints, format_of
+from gradeq.files import Codebook, guard_formula
+from gradeq.files.cells import Floats, Ints
+from gradeq.files.writer import Values
 from gradeq.leaderboard.ranks import SURE
 from gradeq.records import copy_with
 from gradeq.report import notices as say
@@ -39,9 +38,9 @@ from gradeq.report.story import Notice
 from gradeq.tables import some
 
 if TYPE_CHECKING:
-    from gradeq.cli.row_reader import Piece
     from gradeq.equilibrium import Equilibrium
     from gradeq.layers.elo import Elo, Ties
+    from gradeq.layers.layer import Layer
     from gradeq.layers.run import EloRun
     from gradeq.leaderboard.ranks import Board, BoardView, Standing
 
@@ -57,33 +56,60 @@ LEADERBOARD = {
 
 @dataclass(frozen=True)
 class EloTask:
-    """The options of one call of ``gradeq elo``."""
-
     common: CommonOptions
-    columns: GameColumnNames
+    games: GameColumnNames
     ties: Ties
     k: float | None
     view: BoardView
-    predictions: str | None
+    rows_file: str | None
     column_name: str
+    command: ClassVar = "elo"
+
+    def __post_init__(self) -> None:
+        check_distinct(self.common.output, self.common.report, self.common.state, self.rows_file)
+
+    @property
+    def columns(self) -> list[str]:
+        return [*self.games.names, *([self.common.id] if self.common.id is not None else [])]
+
+    @property
+    def new(self) -> list[str]:
+        return [self.column_name]
+
+    @property
+    def table_file(self) -> str | None:
+        return self.common.output
+
+    def fresh(self, eta: Step, late: LateOptions) -> Layer:
+        from gradeq.layers.elo import PLAIN_ETA, Elo
+        from gradeq.layers.internals import silenced
+        from gradeq.theory.features import step_from_k
+
+        options = self.common
+        eta = PLAIN_ETA if eta == "plain" else eta if self.k is None else step_from_k(self.k)
+        if eta in (None, "auto") and (options.decay is not None or options.penalty is not None):
+            raise BadInput("--decay and --penalty are for plain Elo; give --eta or --k as well")
+        late_cap: Literal["auto"] | None = None if options.no_cap else "auto"
+        with errors_in_option_words():
+            step = step_arguments(options, eta, None)
+            layer = Elo(
+                cast('float | Literal["auto"] | None', step.get("eta")),
+                schedule=step.get("schedule"), penalty=step.get("penalty"), ties=self.ties,
+                home_advantage=self.games.sided, dates=late.dated, late_cap=late_cap,
+                in_flight=options.in_flight, ttl=late.ttl,
+            )  # fmt: skip
+            return silenced(layer)
 
 
 @dataclass(frozen=True)
 class EloOutcome:
-    """The result of a run over games."""
-
     task: EloTask
     layer: Elo
     equilibrium: Equilibrium
     standing: Board
-    rows: int
-    labelled: int
+    totals: EloPass
     learned: int
-    ties: int
-    skipped: int
     eta: Step
-    sums: ColumnSums
-    players: dict[str, tuple[float, float]]  # total log loss and number of games in this run
     capped: CapSummary | None
     resized: int
     continued: bool
@@ -96,23 +122,26 @@ class EloOutcome:
     @property
     def games(self) -> int:
         """The games behind the players' figures: this run's or, with a state, all that it has learned from."""
-        return self.equilibrium.rows if self.continued else self.labelled
+        return self.equilibrium.rows if self.continued else self.totals.labelled
 
 
-class EloPass:
+class EloPass(JobPass[GameRows, EloOutcome]):
     """One pass over the games: serves predictions, learns, and sums up errors and losses."""
 
-    def __init__(self, task: EloTask, layer: Elo, session: Session, collector: EloCollector | None) -> None:
-        self.task, self.layer, self.session, self.collector = task, layer, session, collector
-        self.clock = row_clock(task.common, layer)
-        self.now = layer.internals.tickets.now
-        self.rows = self.ties = self.skipped = self.weighing = self.waiting = self.expired = 0
+    layer: Elo
+
+    def __init__(self, task: EloTask, session: Session) -> None:
+        super().__init__(session)
+        self.task = task
+        self.collector = None if task.common.report is None else EloCollector(session.reading)
+        self.ties = self.skipped = self.counted = 0
         self.sums = ColumnSums(["bias_before", "bias_after", "loss"])
         self.book = Codebook()
         self.losses = GroupSums(["loss"])
         self.doubtful: AmbiguousWinner | None = None
-        self.dates = LabelsBeforeRows()
-        self.capped: CappedSteps | None = None
+
+    def parse(self, piece: Piece) -> GameRows:
+        return parse_games(self.task.games, piece)
 
     def answer(self, games: GameRows) -> dict[str, Floats]:
         self_games = games.against_itself
@@ -133,19 +162,14 @@ class EloPass:
     def _run(self, games: GameRows, ids: list[str] | None) -> Floats:
         piece, y = games.piece, games.scores
         self.dates.add(piece, ~np.isnan(y))
-        if piece.never is not None and piece.never.any():
+        if piece.never is not None:
             y = np.where(piece.never, np.nan, y)
         turns = None if self.clock is None else self.clock.next_rows(len(y), None)
-        when = run_times(self.clock, turns, piece, self.layer)
+        times = run_times(self.clock, turns, piece, self.layer)
         with errors_in_option_words():
-            run = self.layer.run(
-                games.a, games.b, y, weights=games.weights, home=games.home, ids=ids,
-                times=when.get("times"), label_times=when.get("label_times"),
-            )  # fmt: skip
+            run = self.layer.run(games.a, games.b, y, weights=games.weights, home=games.home, ids=ids, **times)
         p: Floats = np.asarray(run.values)
-        self.waiting = run.waiting
-        self.expired += run.expired
-        self.capped = run.capped if self.capped is None else self.capped.with_more(run.capped)
+        self.count_late(run)
         self._add(games, p, run)
         return p
 
@@ -155,73 +179,52 @@ class EloPass:
         counted = ~np.isnan(games.scores)
         if self.task.ties == "drop":
             counted &= ~tied
-        first, second = self.book.codes(games.a), self.book.codes(games.b)
-        count = len(self.book)
+        first, second = self.book.codes(games.a)[counted], self.book.codes(games.b)[counted]
         q, y = p[counted], games.scores[counted]
-        sure = np.clip(q, TINY, 1.0 - TINY)
-        loss = -(y * np.log(sure) + (1.0 - y) * np.log1p(-sure))
-        columns = {"bias_before": 0.5 - y, "bias_after": q - y, "loss": loss}
-        self.sums.add(columns, len(y))
+        loss = log_loss(q, y, TINY)
+        self.sums.add({"bias_before": 0.5 - y, "bias_after": q - y, "loss": loss}, len(y))
         for codes in (first, second):
-            self.losses.add(codes[counted], {"loss": loss}, count)
+            self.losses.add(codes, {"loss": loss}, len(self.book))
         if self.collector is not None:
-            self.collector.add(games.piece, q, (first[counted], second[counted], y), run)
+            self.collector.add(games.piece, q, (first, second, y), run)
             if len(p):
                 self.collector.path.add(float(games.piece.x[len(p) - 1]), self.layer.ratings)
         heavy = True if games.weights is None else games.weights > 0.0
-        self.weighing += int(np.count_nonzero(counted & heavy))
+        self.counted += int(np.count_nonzero(counted & heavy))
+
+    @property
+    def labelled(self) -> int:
+        return self.sums.rows
+
+    def outcome(self, before: Baseline, continued: bool) -> EloOutcome:
+        check_played(self)
+        layer, equilibrium = self.layer, self.layer.equilibrium()
+        learned, resized = equilibrium.rows - before.learned, int(layer.steps["resized"]) - before.resized
+        board, capped = layer.board(self.task.view), cap_summary(layer, before, self.capped)
+        eta = step_of(layer)
+        outcome = EloOutcome(self.task, layer, equilibrium, board, self, learned, eta, capped, resized, continued)
+        return replace(outcome, notices=(*self.session.notices, *elo_notices(outcome)))
+
+    def table_kinds(self) -> Mapping[str, type]:
+        return LEADERBOARD
+
+    def table_columns(self, outcome: EloOutcome) -> Mapping[str, Values]:
+        columns = {name: [getattr(row, name) for row in outcome.board] for name in LEADERBOARD}
+        columns["player"] = [guard_formula(name) for name in columns["player"]]
+        # A rate is off by at most 1, so larger bounds are omitted.
+        columns["bound"] = [np.nan if b is None or b > 1.0 else b for b in columns["bound"]]
+        return columns
+
+    def page(self, outcome: EloOutcome) -> str:
+        from gradeq.cli.elo_summary import run_elo_story
+        from gradeq.report.page import html
+
+        assert self.collector is not None
+        return html(run_elo_story(outcome, self.collector))
 
 
 def run_elo(task: EloTask) -> EloOutcome:
-    """Read, predict, learn and write. Outputs appear together at the end, the state last; an error leaves none."""
-    import pyarrow as pa
-
-    common = task.common
-    check_distinct(common.output, common.report, common.state, task.predictions)
-    form = format_of(common.separator, common.decimal, common.missing)
-    table = open_table(common.files, spool=common.time is not None, form=form)
-    names = [*task.columns.names, *([common.id] if common.id is not None else [])]
-    table.need(*names)
-    reading = RowReader(table, names, common)
-    ttl = late_options(common, reading)["ttl"]
-    with locked_state(common.state) as lock, OutputFiles(table.paths) as files:
-        layer, continued = starting_ratings(task, reading.dated, ttl)
-        collector = None if common.report is None else EloCollector(reading)
-        session = Session("elo", common, reading, layer, lock)
-        pass_ = EloPass(task, layer, session, collector)
-        baseline = Baseline.of(layer) if continued else Baseline()
-        with ExitStack() as stack:
-            board = writer = None
-            if common.output is not None:
-                board = Writer(common.output, pa.schema([]), LEADERBOARD, among=files, form=table.form)
-                stack.enter_context(board)
-            if task.predictions is not None:
-                new = {task.column_name: float}
-                writer = Writer(task.predictions, table.schema, new, among=files, form=table.form)
-                stack.enter_context(writer)
-            session.open_files(files)
-            step = stack.enter_context(progress("elo", common.quiet or common.json))
-            parse = partial(parse_games, task.columns)
-            reading.serve(parse, pass_.answer, writer, [task.column_name], step)
-            session.check()
-            check_played(pass_)
-            outcome = elo_outcome(task, pass_, baseline, continued)
-            if board is not None:
-                columns = {name: [getattr(row, name) for row in outcome.board] for name in LEADERBOARD}
-                columns["player"] = [guard_formula(name) for name in columns["player"]]
-                # A rate is off by at most 1, so larger bounds are omitted.
-                columns["bound"] = [np.nan if b is None or b > 1.0 else b for b in columns["bound"]]
-                board.write(None, columns)
-        page = None
-        if collector is not None:
-            from gradeq.cli.elo_summary import run_elo_story
-            from gradeq.report.page import html
-
-            page = html(run_elo_story(outcome, collector, table.paths))
-        if pass_.clock is not None and common.state is not None:
-            pass_.clock.suspend(layer, pass_.now)
-        session.publish(pass_.rows, page)
-    return outcome
+    return run_job(task, lambda session, _: EloPass(task, session))
 
 
 def check_played(pass_: EloPass) -> None:
@@ -236,58 +239,7 @@ def check_played(pass_: EloPass) -> None:
     )
 
 
-def starting_ratings(task: EloTask, dated: bool, ttl: float | None) -> tuple[Elo, bool]:
-    """The layer to start from, and whether it was loaded from a state."""
-    from gradeq.layers.elo import PLAIN_ETA, Elo
-    from gradeq.layers.internals import silenced
-    from gradeq.theory.features import step_from_k
-
-    options, k = task.common, task.k
-    saved = read_state(options.state) if options.state is not None else None
-    eta: Step = PLAIN_ETA if options.eta == "plain" else options.eta
-    eta = step_from_k(k) if k is not None else eta
-    if saved is not None and eta is None:
-        eta = step_of(saved)
-    if eta in (None, "auto") and (options.decay is not None or options.penalty is not None):
-        raise BadInput("--decay and --penalty are for plain Elo; give --eta or --k as well")
-    with errors_in_option_words():
-        step = step_arguments(options, eta, None)
-        layer = Elo(
-            cast('float | Literal["auto"] | None', step.get("eta")),
-            schedule=step.get("schedule"),
-            penalty=step.get("penalty"),
-            ties=task.ties,
-            home_advantage=task.columns.sided,
-            dates=dated,
-            late_cap=None if options.no_cap else "auto",
-            in_flight=options.in_flight,
-            ttl=ttl,
-        )
-    if saved is None:
-        silenced(layer)
-        return layer, False
-    check_same_options(layer, saved)
-    return cast("Elo", saved), True
-
-
-def elo_outcome(task: EloTask, pass_: EloPass, baseline: Baseline, continued: bool) -> EloOutcome:
-    layer, losses = pass_.layer, pass_.losses
-    equilibrium = layer.equilibrium()
-    outcome = EloOutcome(
-        task, layer, equilibrium, layer.board(task.view), pass_.rows, pass_.sums.rows,
-        equilibrium.rows - baseline.learned, pass_.ties, pass_.skipped, step_of(layer), pass_.sums,
-        {
-            name: (losses.total(code, "loss"), float(losses.rows[code]))
-            for code, name in enumerate(pass_.book.names)
-        },
-        cap_summary(layer, baseline, pass_.capped), int(layer.steps["resized"]) - baseline.resized, continued,
-    )  # fmt: skip
-    return replace(outcome, notices=(*pass_.session.notices, *elo_notices(outcome, pass_)))
-
-
 class EloCollector:
-    """Collects chart data during a run of games."""
-
     def __init__(self, reading: RowReader) -> None:
         self.reading = reading
         self.bins = CalibrationBins()
@@ -309,30 +261,26 @@ class EloCollector:
         self.pieces += 1
 
 
-def elo_notices(outcome: EloOutcome, pass_: EloPass) -> tuple[Notice, ...]:
-    """All warnings of an Elo run, serious ones first."""
-    task, options = outcome.task, outcome.task.common
-    arrived = (pass_.weighing, pass_.waiting, pass_.expired, pass_.dates.early)
-    notices = [not_learned_notice(outcome, options, *arrived), *label_notices(outcome, options, pass_)]
-    if pass_.doubtful is not None:
-        games, row, word = pass_.doubtful
-        notices.append(
-            Notice(
-                "amber",
-                f"The winner of {some(games, 'game')} can be read in two ways.",
-                f"In {clean(row, 80)}, {clean(word, 40)!r} is a player of that game, but as a word it means that the "
-                "other side won, or a tie. It was read as the player.",
-                "If it was meant as a word, rename the player, or give the results as numbers with `--score`.",
-            )
+def elo_notices(outcome: EloOutcome) -> tuple[Notice, ...]:
+    task, options, totals = outcome.task, outcome.task.common, outcome.totals
+    notices = [not_learned_notice(outcome), *label_notices(outcome)]
+    if totals.doubtful is not None:
+        games, row, word = totals.doubtful
+        claim = f"The winner of {some(games, 'game')} can be read in two ways."
+        evidence = (
+            f"In {clean(row, 80)}, {clean(word, 40)!r} is a player of that game, but as a word it means that the "
+            "other side won, or a tie. It was read as the player."
         )
+        remedy = "If it was meant as a word, rename the player, or give the results as numbers with `--score`."
+        notices.append(Notice("amber", claim, evidence, remedy))
     later = options.labels_later
     if outcome.games < FEW and (outcome.games or not later):
         notices.append(say.few_labels(outcome.games))
-    notices += step_notices(outcome, options, task.k is not None or options.eta is not None)
+    notices += step_notices(outcome, task.k is not None or options.eta is not None)
     notices += board_notices(outcome)
     if options.time is None:
         notices.append(say.no_time(task.view != "all-time"))
-    unlabelled = outcome.rows - outcome.labelled - outcome.skipped - (outcome.ties if task.ties == "drop" else 0)
+    unlabelled = totals.rows - totals.labelled - totals.skipped - (totals.ties if task.ties == "drop" else 0)
     if unlabelled > 0:
         open_tickets = len(outcome.layer.internals.tickets.opened) if later else 0
         notices.append(say.no_label(unlabelled, later, min(unlabelled, open_tickets)))
@@ -346,7 +294,6 @@ def elo_notices(outcome: EloOutcome, pass_: EloPass) -> tuple[Notice, ...]:
 
 
 def board_notices(outcome: EloOutcome) -> list[Notice]:
-    """Warnings about biased players, groups that never met, and views that rank players differently."""
     notices, groups = [], outcome.standing.groups
     judged = [row for row in outcome.board if row.games >= FEW]
     off = say.clearly_off(judged)
@@ -357,26 +304,21 @@ def board_notices(outcome: EloOutcome) -> list[Notice]:
         apart = [name for group in groups[1:] for name in group]
         named = ", ".join(clean(name, 40) for name in apart[:5])
         more = f" and {count(len(apart) - 5)} more" if len(apart) > 5 else ""
-        notices.append(
-            Notice(
-                "amber",
-                f"{some(len(apart), 'player')} never met the other {count(len(groups[0]))}.",
-                f"No chain of games joins {named}{more} to them ({count(len(groups))} groups in all). "
-                "Players of different groups cannot be compared: only the largest group is ranked.",
-                "Rate each group separately, or add games between them.",
-            )
+        claim = f"{some(len(apart), 'player')} never met the other {count(len(groups[0]))}."
+        evidence = (
+            f"No chain of games joins {named}{more} to them ({count(len(groups))} groups in all). "
+            "Players of different groups cannot be compared: only the largest group is ranked."
         )
+        remedy = "Rate each group separately, or add games between them."
+        notices.append(Notice("amber", claim, evidence, remedy))
     views = np.array([[row.elo_all_time, row.elo_now] for row in outcome.board if row.rank is not None]).T
     agreed = 1.0 if views.size < 6 else float(np.corrcoef(*np.argsort(np.argsort(views)))[0, 1])
     constant = outcome.standing.constant  # None before any game was learned from
     if constant is not None and constant < SURE and agreed < ALIKE:
-        notices.append(
-            Notice(
-                "amber",
-                "Recent games and all games rank players differently.",
-                f"The two views have a rank correlation of {agreed:.2f}. Where players mostly meet their "
-                "equals, everyone wins half of the games, and only a fit of all games separates them.",
-                "Compare the columns `elo_all_time` and `elo_now`; `--view all-time` shows the fit alone.",
-            )
+        evidence = (
+            f"The two views have a rank correlation of {agreed:.2f}. Where players mostly meet their "
+            "equals, everyone wins half of the games, and only a fit of all games separates them."
         )
+        remedy = "Compare the columns `elo_all_time` and `elo_now`; `--view all-time` shows the fit alone."
+        notices.append(Notice("amber", "Recent games and all games rank players differently.", evidence, remedy))
     return notices

@@ -34,7 +34,6 @@ CURVES = 8
 
 
 def elo_text(outcome: EloOutcome) -> str:
-    """The summary on the terminal."""
     judged = [abs(row.bias) for row in outcome.board if row.games >= FEW]
     verdict = f"Too few games to judge the forecasts ({outcome.games:,})."
     if judged:
@@ -42,7 +41,7 @@ def elo_text(outcome: EloOutcome) -> str:
     parts = [leaderboard_text(outcome.standing, "; -o writes all"), verdict, elo_figures(outcome)]
     parts += [notice_text(notice) for notice in outcome.notices]
     options = outcome.task.common
-    paths = {"leaderboard": options.output, "predictions": outcome.task.predictions}
+    paths = {"leaderboard": options.output, "predictions": outcome.task.rows_file}
     parts.append(paths_text({**paths, "report": options.report, "state": options.state}))
     return "\n\n".join(part for part in parts if part)
 
@@ -58,7 +57,6 @@ def leaderboard_text(standing: Board, rest: str = "") -> str:
 
 
 def without_rank(standing: Board) -> str:
-    """How many players have no rank, and why."""
     rows = [row for row in standing.rows if row.rank is None]
     if not rows:
         return ""
@@ -81,14 +79,14 @@ def without_rank(standing: Board) -> str:
 
 
 def elo_figures(outcome: EloOutcome) -> str:
-    """Players, games, worst bias, log loss, certificate, step."""
-    games = [some(outcome.labelled, "game") if outcome.labelled else f"{some(outcome.rows, 'game')} served"]
-    if outcome.skipped:
-        games.append(f"{outcome.skipped:,} against oneself (skipped)")
-    if outcome.ties:
+    totals = outcome.totals
+    games = [some(totals.labelled, "game") if totals.labelled else f"{some(totals.rows, 'game')} served"]
+    if totals.skipped:
+        games.append(f"{totals.skipped:,} against oneself (skipped)")
+    if totals.ties:
         rule = "half a win" if outcome.task.ties == "half" else "dropped"
-        games.append(f"{some(outcome.ties, 'tie')} ({rule})")
-    reached, run_loss = outcome.equilibrium, outcome.sums.mean("loss") if outcome.labelled else None
+        games.append(f"{some(totals.ties, 'tie')} ({rule})")
+    reached, run_loss = outcome.equilibrium, totals.sums.mean("loss") if totals.labelled else None
     loss, whole = (
         "no results yet" if after is None else f"log loss {short(LN2)} -> {short(after)}"
         for after in (run_loss, reached.loss_after if reached.rows else None)
@@ -128,24 +126,23 @@ def player_table(rows: list[Standing], rest: str) -> list[str]:
 
 
 def elo_json(outcome: EloOutcome) -> str:
-    """The object that --json prints."""
     from gradeq.theory.features import step_from_k
 
-    eta, reached, standing = outcome.eta, outcome.equilibrium, outcome.standing
+    totals, eta, reached, standing = outcome.totals, outcome.eta, outcome.equilibrium, outcome.standing
     loss: dict[str, object] = {"name": "log loss", "before": LN2}
     measures = ("bias_before", "bias_after", "loss")
-    means = {name: outcome.sums.mean(name) if outcome.labelled else None for name in measures}
+    means = {name: totals.sums.mean(name) if totals.labelled else None for name in measures}
     leader, fit, home = standing.leader, standing.fit, standing.home
     speed, per = standing.drift or (None, None)
     found: dict[str, object] = {
         "command": "elo",
-        "rows": outcome.rows,
-        "labelled": outcome.labelled,
+        "rows": totals.rows,
+        "labelled": totals.labelled,
         "learned": outcome.learned,
-        "labels": label_timing(outcome.task.common, outcome.task.columns.result),
+        "labels": label_timing(outcome.task.common, outcome.task.games.result),
         "players": len(outcome.board),
-        "ties": outcome.ties,
-        "skipped": outcome.skipped,
+        "ties": totals.ties,
+        "skipped": totals.skipped,
         "k": eta / step_from_k(1.0) if isinstance(eta, float) else None,
         **steps_json(outcome),
         "bias": {"before": means["bias_before"], "after": means["bias_after"]},
@@ -168,44 +165,44 @@ def elo_json(outcome: EloOutcome) -> str:
 
 def player_json(outcome: EloOutcome, row: Standing) -> dict[str, object]:
     """One player: bias from their side, log loss over this run's games."""
-    loss, games = outcome.players.get(row.player, (0.0, 0.0))
+    losses, code = outcome.totals.losses, outcome.totals.book.find(row.player)
+    loss = losses.mean(code, "loss") if code is not None and losses.rows[code] else None
     return {
         "name": row.player,
         "rows": row.games,
         "rank": row.rank,
         "elo": row.elo,
         "bias": {"before": 0.5 - row.win_rate, "after": row.bias},
-        "loss": {"name": "log loss", "before": LN2, "after": loss / games if games else None},
+        "loss": {"name": "log loss", "before": LN2, "after": loss},
         "bound": row.bound,
         "vacuous": None if row.bound is None else row.vacuous,
     }
 
 
-def run_elo_story(outcome: EloOutcome, collector: EloCollector, files: list[str]) -> EloStory:
+def run_elo_story(outcome: EloOutcome, collector: EloCollector) -> EloStory:
     """The report as data: the story of the layer, and what only a run knows."""
     task, games = outcome.task, outcome.games
-    after = outcome.equilibrium.loss_after if outcome.continued else outcome.sums.mean("loss")
+    after = outcome.equilibrium.loss_after if outcome.continued else outcome.totals.sums.mean("loss")
     return replace(
         elo_story(outcome.layer, outcome.standing),
-        made=provenance(files, task.common.state),
-        a=task.columns.a,
-        b=task.columns.b,
+        made=provenance(collector.reading.table.paths, task.common.state),
+        a=task.games.a,
+        b=task.games.b,
         games=games,
         loss=None if not games or after is None else LossFigures("log loss", LN2, after),
-        ties=outcome.ties,
+        ties=outcome.totals.ties,
         ties_rule=task.ties,
-        skipped=outcome.skipped,
+        skipped=outcome.totals.skipped,
         timed=task.common.time is not None,
         notices=outcome.notices,
         curves=curves(outcome, collector),
         bins=collector.bins.bins(),
         frontier=frontier(outcome, collector),
-        added=outcome.labelled if outcome.continued else None,
+        added=outcome.totals.labelled if outcome.continued else None,
     )
 
 
 def curves(outcome: EloOutcome, collector: EloCollector) -> Curves | None:
-    """Ratings over time of players from top to bottom."""
     from gradeq.layers.board import START
     from gradeq.theory.features import ELO_POINTS_PER_LOGIT
 
@@ -228,12 +225,11 @@ def curves(outcome: EloOutcome, collector: EloCollector) -> Curves | None:
 
 
 def frontier(outcome: EloOutcome, collector: EloCollector) -> tuple[StepPoint, ...]:
-    """Log loss and worst bias of each K on the same games."""
     from gradeq.layers.elo import Elo
     from gradeq.theory.features import step_from_k
 
     eta = outcome.layer.step
-    if not collector.games or not outcome.labelled or not isinstance(outcome.eta, float):
+    if not collector.games or not outcome.totals.labelled or not isinstance(outcome.eta, float):
         return ()
     a, b, y = (np.concatenate([part[i] for part in collector.games]) for i in range(3))
     points = []

@@ -9,9 +9,8 @@ import numpy as np
 
 from gradeq.cli.row_reader import Piece
 from gradeq.cli.session import ContentHash
-from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Codebook, is_missing
-from gradeq.files.cells import Floats, Ints, Mask, packed, read_number, row_name, show_cell
+from gradeq.files.cells import Floats, Ints, Mask, read_number, show_cell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,8 +34,6 @@ ON_NEUTRAL = {
 
 @dataclass(frozen=True)
 class GameColumnNames:
-    """Names of the columns of games."""
-
     a: str
     b: str
     winner: str | None
@@ -83,7 +80,6 @@ class GameRows(NamedTuple):
 
 
 def parse_games(columns: GameColumnNames, piece: Piece) -> GameRows:
-    """Read and check the columns; an error names the row in the file."""
     book = Codebook()
     a, b = piece.cells(columns.a), piece.cells(columns.b)
     first, second = book.codes(a), book.codes(b)
@@ -91,23 +87,23 @@ def parse_games(columns: GameColumnNames, piece: Piece) -> GameRows:
     if MISSING_NAME in names:
         absent = names.index(MISSING_NAME)
         for codes, name in ((first, columns.a), (second, columns.b)):
-            refuse_first(piece, codes == absent, f"column {name!r} has no player; drop the game")
-    own = first == second
+            piece.refuse(codes == absent, f"column {name!r} has no player; drop the game")
+    self_games = first == second
     if not columns.skip_self:
-        who = names[first[int(np.argmax(own))]] if own.any() else ""
-        refuse_first(piece, own, f"{show_cell(who)} against itself is no game; drop the row or give --skip-self")
+        who = names[first[int(np.argmax(self_games))]] if self_games.any() else ""
+        piece.refuse(self_games, f"{show_cell(who)} plays against itself; drop the row or give --skip-self")
     doubtful = None
     if columns.score is not None:
         y = piece.numbers(columns.score, missing=True)
         rule = "lies outside [0, 1]; a's score is 1 for a win, 0 for a loss, 0.5 for a tie"
-        piece.refuse((y < 0.0) | (y > 1.0), y, columns.score, rule)
+        piece.refuse_values((y < 0.0) | (y > 1.0), y, columns.score, rule)
     elif columns.winner is None:
         y = np.full(piece.batch.num_rows, np.nan)  # results come later
     else:
-        y, doubtful = scores_from_winner(piece, columns.winner, book, first, second, own)
+        y, doubtful = scores_from_winner(piece, columns.winner, book, first, second, self_games)
     weights = None if columns.weight is None else piece.weights(columns.weight)
-    home = at_home(columns, piece) if columns.sided else None
-    return GameRows(piece, a, b, y, weights, own, home, doubtful)
+    home = home_advantage(columns, piece) if columns.sided else None
+    return GameRows(piece, a, b, y, weights, self_games, home, doubtful)
 
 
 def hash_games(content: ContentHash, games: GameRows) -> None:
@@ -116,52 +112,51 @@ def hash_games(content: ContentHash, games: GameRows) -> None:
     content.numbers(score=games.scores, weight=games.weights, home=games.home)
 
 
-def at_home(columns: GameColumnNames, piece: Piece) -> Floats:
+def home_advantage(columns: GameColumnNames, piece: Piece) -> Floats:
     """1 where a is at home, 0 on neutral ground, -1 where b is."""
-    found = np.ones(piece.batch.num_rows)
-    if columns.home not in (None, ALWAYS):
+    home = np.ones(piece.batch.num_rows)
+    if columns.home is not None and columns.home != ALWAYS:
         rule = "says nothing about who is at home: give 1, 0 or -1, a, b or neutral, true or false"
-        found = words_to_numbers(piece, columns.home, AT_HOME, rule)
+        home = words_to_numbers(piece, columns.home, AT_HOME, rule)
     if columns.neutral is not None:
         rule = "does not say whether the ground is neutral: give true or false"
-        found = found * words_to_numbers(piece, columns.neutral, ON_NEUTRAL, rule)
-    return found
+        home *= words_to_numbers(piece, columns.neutral, ON_NEUTRAL, rule)
+    return home
 
 
-def words_to_numbers(piece: Piece, column: str | None, words: dict[str, float], rule: str) -> Floats:
-    assert column is not None
+def words_to_numbers(piece: Piece, column: str, words: dict[str, float], rule: str) -> Floats:
     book = Codebook()
     codes = book.codes(piece.cells(column))
     values = np.array([words.get(name.strip().lower(), np.nan) for name in book.names])
-    found: Floats = values[codes] if len(values) else np.ones(0)
-    wrong = np.isnan(found)
+    numbers: Floats = values[codes] if len(values) else np.ones(0)
+    wrong = np.isnan(numbers)
     if wrong.any():
         cell = book.names[codes[int(np.argmax(wrong))]]
-        refuse_first(piece, wrong, f"column {column!r} has {show_cell(cell)}, which {rule}")
-    return found
+        piece.refuse(wrong, f"column {column!r} has {show_cell(cell)}, which {rule}")
+    return numbers
 
 
 def drop_self_games(games: GameRows) -> GameRows:
-    """The games of two different players."""
-    own = games.against_itself
-    if not own.any():
+    self_games = games.against_itself
+    if not self_games.any():
         return games
     import pyarrow as pa
 
-    kept = ~own
-    mask = pa.Array.from_buffers(pa.bool_(), len(kept), [None, packed(kept)])
-    piece = games.piece
-    times, due = (None if column is None else column[kept] for column in (piece.times, piece.due))
-    never = None if piece.never is None else piece.never[kept]
-    weights = None if games.weights is None else games.weights[kept]
-    home = None if games.home is None else games.home[kept]
+    others = ~self_games
+
+    def column(values: Floats | None) -> Floats | None:
+        return None if values is None else values[others]
+
+    piece, mask = games.piece, pa.array(others)
+    never = None if piece.never is None else piece.never[others]
+    times, due = (None if moments is None else moments[others] for moments in (piece.times, piece.due))
     piece = replace(piece, times=times, due=due, never=never)
-    a, b = games.a.filter(mask), games.b.filter(mask)
-    return GameRows(piece, a, b, games.scores[kept], weights, own[kept], home)
+    a, b, weights, home = games.a.filter(mask), games.b.filter(mask), column(games.weights), column(games.home)
+    return GameRows(piece, a, b, games.scores[others], weights, self_games[others], home)
 
 
 def scores_from_winner(
-    piece: Piece, winner: str, book: Codebook, first: Ints, second: Ints, own: Mask
+    piece: Piece, winner: str, book: Codebook, first: Ints, second: Ints, self_games: Mask
 ) -> tuple[Floats, AmbiguousWinner | None]:
     """a's score from the winner; a player's name takes precedence over a word such as home or tie."""
     codes = book.codes(piece.cells(winner))
@@ -169,15 +164,15 @@ def scores_from_winner(
     scores = np.array([WORDS.get(name.strip().lower(), np.nan) for name in names])
     absent = np.array([name == MISSING_NAME or is_missing(name) for name in names])
     y = np.where(codes == first, 1.0, np.where(codes == second, 0.0, scores[codes]))
-    wrong = np.isnan(y) & ~absent[codes] & ~own
+    wrong = np.isnan(y) & ~absent[codes] & ~self_games
     if wrong.any():
         cell = names[codes[int(np.argmax(wrong))]]
         rule = f"is neither of the two players nor one of: {', '.join(WORDS)}"
         if read_number(cell) is not None:
             rule += f"; if it is the score of the first player, give --score {winner}"
-        refuse_first(piece, wrong, f"column {winner!r} has {show_cell(cell)}, which {rule}")
+        piece.refuse(wrong, f"column {winner!r} has {show_cell(cell)}, which {rule}")
     word = scores[codes]
-    twofold = np.flatnonzero(~np.isnan(word) & (word != y) & ~own)
+    twofold = np.flatnonzero(~np.isnan(word) & (word != y) & ~self_games)
     if not len(twofold):
         return y, None
     i = int(twofold[0])
@@ -185,7 +180,6 @@ def scores_from_winner(
 
 
 def words_to_scores(column: pa.Array) -> pa.Array:
-    """A column of scores, with words for who won replaced by numbers."""
     import pyarrow as pa
 
     if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
@@ -194,9 +188,3 @@ def words_to_scores(column: pa.Array) -> pa.Array:
     return pa.array(
         [None if cell is None else str(WORDS.get(cell.strip().lower(), cell)) for cell in cells], pa.string()
     )
-
-
-def refuse_first(piece: Piece, wrong: Mask, text: str) -> None:
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        raise BadInput(f"{row_name(piece.first_row + i, piece.file)}: {text}")

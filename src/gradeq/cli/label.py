@@ -69,14 +69,14 @@ def command(as_json: bool, quiet: bool, strict: bool, **values: Any) -> None:
     """
     from gradeq.cli.label_job import LabelTask, label_json, label_text, run_label, unused_line
 
-    answered = run_label(LabelTask(**values))
+    outcome = run_label(LabelTask(**values))
     if as_json:
         from gradeq.cli.summary import to_json
 
-        click.echo(to_json(label_json(answered)))
+        click.echo(to_json(label_json(outcome)))
     elif not quiet:
-        click.echo(label_text(answered))
-    line = unused_line(answered) if strict else None
+        click.echo(label_text(outcome))
+    line = unused_line(outcome) if strict else None
     if line is not None:
         click.echo(line, err=True)
         raise click.exceptions.Exit(CHECK_FAILED)

@@ -15,8 +15,8 @@ from gradeq.cli.games import words_to_scores
 from gradeq.cli.options import check_distinct
 from gradeq.cli.row_reader import early_label_example
 from gradeq.cli.run_notices import OutlierWatch, forecasts_of
-from gradeq.cli.session import RecordedRun, RunHistory, locked_state, publish_run, read_state
-from gradeq.cli.summary import notice_text, notices_json
+from gradeq.cli.session import RunHistory, locked_state, publish_run, read_state
+from gradeq.cli.summary import notice_text, notices_json, paths_text
 from gradeq.engine.tickets import ticket_of
 from gradeq.errors import BadInput
 from gradeq.files import MISSING_NAME, Chunk, Clock, Codebook, OutputFiles, Table, Times, Writer, open_table
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gradeq.layers.layer import Layer
 
 WORDS = ("applied", "duplicate", "conflict", "unknown", "expired", "corrected", "skipped", "waiting")
-FAR_OFF = 10.0  # typical errors: a label that was wrong by more is still heard in the means
+FAR_OFF = 10.0  # typical errors: a larger correction still shows in the running means
 IN_WORDS = {
     "waiting": "kept for later (waiting)",
     "duplicate": "the same as before (duplicate)",
@@ -78,8 +78,6 @@ class LabelOutcome:
 
 @dataclass(frozen=True)
 class LabelTask:
-    """The options of one call of ``gradeq label``."""
-
     files: tuple[str, ...]
     state: str
     id: str
@@ -126,18 +124,11 @@ def run_label(task: LabelTask) -> LabelOutcome:
         if rejected is not None:
             write_rejected(rejected, table, outcomes, outputs)
         place = outputs.open(state, last=True)
-        run = RecordedRun(state, "", len(labels.ids), task.files)
-        publish_run(outputs, place, history, lock, run)
+        publish_run(outputs, place, history, lock, "", len(labels.ids))
     now = layer.equilibrium()
-    notices = [
-        *label_notices(layer, labels, outcomes, corrected),
-        early,
-        *watch.notices(),
-        figures_not_known(now.hidden),
-        *state_harm_notices(layer, now),
-    ]
-    shown = ordered(notices)
-    return LabelOutcome(Counter(outcomes), layer, state, rejected, now.rows - before, shown)
+    notices = [*label_notices(layer, labels, outcomes, corrected), early, *watch.notices()]
+    notices += [figures_not_known(now.hidden), *state_harm_notices(layer, now)]
+    return LabelOutcome(Counter(outcomes), layer, state, rejected, now.rows - before, ordered(notices))
 
 
 def read_labels(task: LabelTask, table: Table, layer: Layer) -> LabelRows:
@@ -209,7 +200,7 @@ def post_labels(layer: Layer, labels: LabelRows, correct: bool, replaced: list[C
 def label_notices(
     layer: Layer, labels: LabelRows, outcomes: list[str], replaced: list[CorrectedLabel]
 ) -> Iterator[Notice]:
-    """Labels with unknown ids, in conflict with earlier ones, or corrected by so much that means remember them."""
+    """Labels with unknown ids, in conflict with earlier ones, or corrected by more than running means forget."""
     counts = Counter(outcomes)
     if counts["unknown"]:
         waiting = next(iter(layer.internals.tickets.by_id), None)
@@ -227,7 +218,6 @@ def label_notices(
 
 
 def early_label_notice(layer: Layer, labels: LabelRows) -> Notice | None:
-    """Labels dated before their own rows."""
     if labels.times is None:
         return None
     book, early, known, first = layer.internals.tickets, 0, 0, ""
@@ -251,8 +241,6 @@ def stored_id(layer: Layer, id: str) -> str | int:
 
 
 def watch_outliers(watch: OutlierWatch, layer: Layer, labels: LabelRows) -> None:
-    """Look for outliers among labels and served values before learning."""
-
     def where(i: int) -> str:
         return f"id {labels.ids[i]!r}"
 
@@ -282,52 +270,49 @@ def write_rejected(path: str, table: Table, outcomes: list[str], files: OutputFi
                 writer.write(chunk.batch.take(rows), {name: [here[i] for i in rows]})
 
 
-def unused_line(answered: LabelOutcome) -> str | None:
+def unused_line(outcome: LabelOutcome) -> str | None:
     """The line of --strict about unused labels; None if all were used."""
-    counts = answered.counts
+    counts = outcome.counts
     many = {word: counts[word] for word in REJECTED if counts[word]}
     if not many:
         return None
     known, unused = counts.total() - counts["skipped"], sum(many.values())
     why = ", ".join(f"{count:,} {word}" for word, count in many.items())
     where = f"--rejected OUT.csv lists {agreeing(unused, 'it', 'them')}"
-    if answered.rejected:
-        where = f"see {clean(answered.rejected, 200)}"
+    if outcome.rejected:
+        where = f"see {clean(outcome.rejected, 200)}"
     were = agreeing(unused, "was", "were")
     return f"gradeq: {unused:,} of {some(known, 'label')} {were} not used ({why}); {where}"
 
 
-def label_json(answered: LabelOutcome) -> dict[str, object]:
-    layer = answered.layer
+def label_json(outcome: LabelOutcome) -> dict[str, object]:
+    layer = outcome.layer
     now = layer.equilibrium()
     reached = now.as_dict()
     return {
-        **{word: answered.counts[word] for word in WORDS},
-        "learned": answered.learned,
+        **{word: outcome.counts[word] for word in WORDS},
+        "learned": outcome.learned,
         "open": layer.traffic["open"],
         "held_back": len(layer.internals.tickets.held_back),
         "run": RunHistory.of(layer).number,
         **{name: reached[name] for name in ("bias", "loss", "not_known", "certificate")},
         **coverage_as_json(layer, now),
-        "warnings": notices_json(answered.notices),
+        "warnings": notices_json(outcome.notices),
     }
 
 
-def label_text(answered: LabelOutcome) -> str:
-    counts, layer = answered.counts, answered.layer
+def label_text(outcome: LabelOutcome) -> str:
+    counts, layer = outcome.counts, outcome.layer
     others = [f"{counts[word]:,} {words}" for word, words in IN_WORDS.items() if counts[word]]
     first = f"{some(counts['applied'], 'label')} applied{''.join(f'; {other}' for other in others)}"
     waiting = int(layer.traffic["open"]) - len(layer.internals.tickets.waiting)
     waits = f"{some(waiting, 'row')} still {agreeing(waiting, 'waits', 'wait')}"
-    parts = [
-        f"{first}; {waits} for a label.",
-        f"Since the state began: {state_sentence(layer, layer.equilibrium())}.",
-    ]
+    since = f"Since the state began: {state_sentence(layer, layer.equilibrium())}."
+    parts = [f"{first}; {waits} for a label.", since]
     if layer.kind == "elo":
         from gradeq.cli.elo_summary import leaderboard_text
 
         parts.append(leaderboard_text(cast("Elo", layer).board()))
-    parts += [notice_text(notice) for notice in answered.notices]
-    named = (("rejected", answered.rejected), ("state", answered.state))
-    parts.append("\n".join(f"{name}  {clean(path, 200)}" for name, path in named if path is not None))
+    parts += [notice_text(notice) for notice in outcome.notices]
+    parts.append(paths_text({"rejected": outcome.rejected, "state": outcome.state}))
     return "\n\n".join(parts)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 
 import click
@@ -38,8 +38,6 @@ LONGEST = 100.0 * 366.0 * 86400.0
 
 
 class ValueType(_Kind):
-    """The type of an option, made from a parser of its text that raises ValueError."""
-
     def __init__(self, parse: Callable[[str], object], name: str = "F") -> None:
         self.parse, self.name = parse, name
 
@@ -77,7 +75,7 @@ def _step(text: str) -> float | str:
 
 
 def _probability(text: str) -> str:
-    """Kept as typed: column names are made of it."""
+    """The text as typed, because names of new columns contain it."""
     text = text.strip()
     if not 0.0 < _number(text) < 1.0:
         raise ValueError(f"{text} lies outside (0, 1); give a share such as 0.9.")
@@ -102,8 +100,6 @@ POSITIVES = ValueType(lambda text: tuple(_positive(part) for part in text.split(
 
 
 class Within(click.FloatRange):
-    """A number in a range."""
-
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
             return super().convert(cast(float, value), param, ctx)
@@ -113,8 +109,6 @@ class Within(click.FloatRange):
 
 
 class WholeNumber(click.IntRange):
-    """A whole number in a range."""
-
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
             return super().convert(cast(int, value), param, ctx)
@@ -169,7 +163,7 @@ def in_option_words(text: str) -> str:
 
 @contextmanager
 def errors_in_option_words() -> Iterator[None]:
-    """Errors of layers name options, not Python arguments."""
+    """Errors of layers then name options instead of Python arguments."""
     try:
         yield
     except OtherSettings:
@@ -189,7 +183,6 @@ _COMMANDS = {
 
 
 def check_same_options(layer: Layer, saved: Layer) -> None:
-    """Raise if the state was made with other options."""
     from gradeq.layers.serialization import check_same_settings
 
     inner, saved_inner = getattr(layer, "layer", layer), getattr(saved, "layer", saved)
@@ -259,25 +252,17 @@ Step = float | Literal["auto", "plain"] | None
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 
-class LateOptions(TypedDict):
-    """A layer's arguments for late labels, in the unit of --time."""
+@dataclass(frozen=True)
+class LateOptions:
+    """Options about late labels, in the unit of --time; ``dated``: times are dates."""
 
     ttl: float | None
     maturity: float | None
     missing_is: float | None
-
-
-class LayerSettings(LateOptions):
-    """Arguments shared by the layers of debias and quantile."""
-
-    late_cap: Literal["auto"] | None
-    in_flight: int
-    support: Support | None
+    dated: bool
 
 
 class StepSettings(TypedDict, total=False):
-    """A layer's arguments for its step."""
-
     eta: Step
     schedule: Power
     penalty: Penalty | None
@@ -353,35 +338,6 @@ class CommonOptions:
         self.labels_later = self.id is not None and self.state is not None
 
 
-@dataclass(kw_only=True)
-class RunOptions:
-    """The options of debias and quantile about columns and limits."""
-
-    common: CommonOptions
-    label: str | None
-    by: tuple[str, ...]
-    features: tuple[str, ...]
-    key: str | None
-    keys_out: str | None
-    low: float | None
-    high: float | None
-    support: Support | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        require_label(self.label, self.common)
-        if self.low is not None and self.high is not None and not self.low < self.high:
-            raise click.UsageError(f"--min {self.low:g} is not below --max {self.high:g}; give a smaller --min")
-        if self.keys_out is not None:
-            if self.key is None:
-                raise click.UsageError("--keys-out writes one row for each series of --key; give --key as well")
-            check_distinct(self.common.output, self.common.report, self.common.state, self.keys_out)
-        self.support = None if self.low is None and self.high is None else (self.low, self.high)
-
-    def settings(self, late: LateOptions) -> LayerSettings:
-        late_cap: Literal["auto"] | None = None if self.common.no_cap else "auto"
-        return {"late_cap": late_cap, "in_flight": self.common.in_flight, "support": self.support, **late}
-
-
 def require_label(label: str | None, options: CommonOptions, option: str = "--label") -> None:
     if label is None and not options.labels_later:
         raise click.UsageError(
@@ -401,7 +357,6 @@ def check_distinct(*paths: str | None) -> None:
 
 def columns_of_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Complete a column name from the header of the first file on the command line."""
-    from gradeq.errors import GradeqError
     from gradeq.files import open_table
 
     words = [*(ctx.params.get("files") or ()), *ctx.args]
@@ -486,8 +441,19 @@ shared_options = option_group(
 
 
 # Options of debias and quantile only.
+row_columns = option_group(
+    column("--label", help=(
+        "The observed outcome. Rows without one (blank, NA, N/A, NaN, null, none) are served but not learned "
+        "from. Optional with --id and --state: `gradeq label` then posts labels later.")),
+    column("--by", multiple=True, help=(
+        "A column of groups, each to be unbiased or covered. May be repeated; groups may overlap.")),
+    column("--feature", "features", multiple=True, help=(
+        "A numeric column that errors or misses should not depend on. May be repeated. Needs --eta.")),
+    column("--key", help=(
+        "A column of series: each value gets its own layer. Only one column; combine several beforehand.")),
+)  # fmt: skip
 run_options = option_group(
-    click.option("--keys-out", type=click.Path(), metavar="FILE", help=(
+    click.option("--keys-out", "table_file", type=click.Path(), metavar="FILE", help=(
         "Write a table with one row for each series of --key: .csv, .csv.gz or .parquet.")),
     click.option("--min", "low", type=FINITE, metavar="F", help=(
         "The smallest possible label. Served values stay at or above it; a smaller label is an error.")),
@@ -503,6 +469,17 @@ run_options = option_group(
         "reported. Needs --maturity.")),
     shared_options,
 )  # fmt: skip
+
+
+output_folder = partial(
+    click.option,
+    "-o",
+    "--output",
+    type=click.Path(),
+    show_default=True,
+    metavar="DIR",
+    help="The folder to write to.",
+)
 
 
 def take_common(values: dict[str, Any]) -> CommonOptions:

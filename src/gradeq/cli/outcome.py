@@ -23,7 +23,6 @@ from gradeq.report.story import BeforeAfter, Bin, CoverageFigures, HeatMap, Heat
 
 if TYPE_CHECKING:
     from gradeq.cli.job import Pass
-    from gradeq.cli.series import SeriesSums
     from gradeq.equilibrium import Coordinate, Equilibrium
     from gradeq.layers.layer import Layer
     from gradeq.report.state_facts import RankedSeries
@@ -44,13 +43,13 @@ class ColumnSums:
         self._rests = dict.fromkeys(self._sums, 0.0)
 
     def add(self, columns: Mapping[str, Floats], rows: int) -> None:
-        """Take the next rows: ``weigh`` their columns first where sums are weighted."""
+        """Add rows; weighted sums take the columns that ``weigh`` returns."""
         self.rows += rows
         for name in self._sums:
             values = columns[name]
             part = float(values.sum())
-            if not abs(part) >= CANCELLED * float(np.abs(values).sum()):  # or where either is not a number
-                with suppress(OverflowError, ValueError):  # of losses, which may be squares of anything
+            if not abs(part) >= CANCELLED * float(np.abs(values).sum()):  # also if one of them is nan
+                with suppress(OverflowError, ValueError):  # losses may be squares of huge numbers
                     part = math.fsum(values.tolist())
             total = self._sums[name]
             new = total + part
@@ -78,7 +77,7 @@ class GroupSums:
         self._sums: Floats = np.zeros((len(self.names), 0))
 
     def add(self, codes: Ints, columns: Mapping[str, Floats], groups: int) -> None:
-        """Take the next rows with their codes, all below ``groups``; ``weigh`` columns first if sums are weighted."""
+        """Add rows with their codes, all below ``groups``; weighted sums take the columns that ``weigh`` returns."""
         if groups > len(self.rows):
             more = groups - len(self.rows)
             self.rows = np.concatenate([self.rows, np.zeros(more, np.int64)])
@@ -97,8 +96,8 @@ class GroupSums:
             row[places] += np.bincount(codes, columns[name], size)
 
     def totals(self, name: str) -> Floats:
-        found: Floats = self._sums[self.names.index(name)]
-        return found
+        totals: Floats = self._sums[self.names.index(name)]
+        return totals
 
     def total(self, code: int, name: str) -> float:
         return float(self._sums[self.names.index(name), code])
@@ -137,7 +136,7 @@ class Trend:
 
     def __init__(self, task: RunTask) -> None:
         names = ["before", "after", "label", "label_squared", "loss_before", "loss_after"]
-        # Errors are summed themselves: sums of large values have no digits left for them.
+        # Errors are summed separately: the difference of two large sums would lose their digits.
         names += [f"{error}_{when}" for error in task.errors[:TRACKED] for when in ("before", "after")]
         if task.command == "quantile":
             names += ["upper_before", "upper_after"]
@@ -151,7 +150,7 @@ class Trend:
     def add(
         self, x: Floats, base: Floats, served: Floats, y: Floats, judged: Mapping[str, Floats], weights: Floats | None
     ) -> None:
-        """Take labelled rows; the labels stay unweighted too, a change of theirs is found in them."""
+        """Add labelled rows. Labels are also summed without weights, to detect when they change."""
         columns: dict[str, Floats] = {
             "before": base[:, 0],
             "after": served[:, 0],
@@ -170,13 +169,13 @@ class Trend:
 
 def weighted_means(means: Mapping[str, Mean]) -> dict[str, Mean]:
     """Means by weight from means of weighted columns, if there are weights."""
-    found = dict(means)
-    if WEIGHT not in found:
-        return found
-    weight = found.pop(WEIGHT)
-    if WEIGHTED_LABEL in found:
-        found["label"] = found.pop(WEIGHTED_LABEL)
-    return {name: mean / weight for name, mean in found.items()}
+    result = dict(means)
+    if WEIGHT not in result:
+        return result
+    weight = result.pop(WEIGHT)
+    if WEIGHTED_LABEL in result:
+        result["label"] = result.pop(WEIGHTED_LABEL)
+    return {name: mean / weight for name, mean in result.items()}
 
 
 @dataclass(frozen=True)
@@ -201,10 +200,11 @@ class GroupLine:
     learned: int
     served_bound: float | None  # None where --min and --max changed the coverage that ``bound`` is about
 
+    def pair(self, measure: str) -> BeforeAfter:
+        return BeforeAfter(self.means[f"{measure}_before"], self.means[f"{measure}_after"])
+
 
 class Baseline(NamedTuple):
-    """Counters of a layer before the run."""
-
     learned: int = 0
     capped: int = 0
     resized: int = 0
@@ -226,7 +226,6 @@ class CapSummary:
 
     @property
     def only_heavy(self) -> bool:
-        """Whether the cap applied only because of row weights."""
         return self.heavy == self.rows
 
 
@@ -240,79 +239,64 @@ def cap_summary(layer: Layer, before: Baseline, run: CappedSteps | None) -> CapS
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The result of a run."""
-
     task: RunTask
     layer: Layer
     equilibrium: Equilibrium
-    rows: int
-    labelled: int
-    counted: int  # the rows that figures are about: labelled, with a weight above 0
+    totals: Pass
     learned: int
     eta: float | str | None
-    sums: ColumnSums
     groups: tuple[GroupLine, ...]
     capped: CapSummary | None
     resized: int
     continued: bool
     outside: int
-    extremes: tuple[float, float]
     scope: str  # which labels the certificate is over; empty if figures are about the same rows (never with weights)
     probable: bool = False  # probabilities and 0/1 labels that were not said to be such
     notices: tuple[Notice, ...] = ()
     series: RankedSeries | None = None  # with --key
-    series_sums: SeriesSums | None = None
 
     def pair(self, measure: str) -> tuple[float, float]:
-        return self.sums.mean(f"{measure}_before"), self.sums.mean(f"{measure}_after")
+        return self.totals.sums.mean(f"{measure}_before"), self.totals.sums.mean(f"{measure}_after")
 
     @cached_property
     def verdict(self) -> Verdict:
         """Bias or coverage, loss and certificate: the figures of terminal, page and warnings."""
         task, reached = self.task, self.equilibrium
         debias, measure, target = task.command == "debias", task.errors[0], task.target
-        loss = LossFigures(
-            "squared error" if debias else "pinball loss", *self.pair(f"loss{task.as_served}"),
-            negligible=reached.negligible, rounding=debias and not self.sums.mean(BEYOND),
-        )  # fmt: skip
+        name, rounding = "squared error" if debias else "pinball loss", debias and not self.totals.sums.mean(BEYOND)
+        loss = LossFigures(name, *self.pair(f"loss{task.as_served}"), reached.negligible, rounding)
         levels = [(level, level, f"cover{k}") for k, level in enumerate(task.levels)]
         levels = levels if task.interval is None else [("interval", task.interval, "inside")]
-        coverage = () if debias else tuple(
-            CoverageFigures(
-                name, float(level), *self.pair(stem),
-                BeforeAfter(*self.pair(f"{stem}{task.as_served}")) if task.limited else None,
-            )
-            for name, level, stem in levels
-        )  # fmt: skip
-        worst = worst_group(
-            (line.value, line.means[f"{measure}_before"] - target, line.means[f"{measure}_after"] - target)
-            for line in self.groups
-            if line.counted
-        )
+        coverage = []
+        for name, level, stem in [] if debias else levels:
+            as_served = BeforeAfter(*self.pair(f"{stem}{task.as_served}")) if task.limited else None
+            coverage.append(CoverageFigures(name, float(level), *self.pair(stem), as_served))
+        groups = [(line.value, line.pair(measure)) for line in self.groups if line.counted]
+        worst = worst_group((name, error.before - target, error.after - target) for name, error in groups)
         before = self.pair(measure.removesuffix("_clipped"))[0]  # as the bound, before limits
         loose = reached.bound is not None and reached.bound > abs(before - target)
         certificate = certificate_of(reached, coverages_of(self.layer, reached), loose, self.scope)
         bias = BeforeAfter(*self.pair("bias")) if debias else None
-        return Verdict(loss, certificate, bias, coverage, worst, not reached.rows)
+        return Verdict(loss, certificate, bias, tuple(coverage), worst, not reached.rows)
 
 
-def group_lines(task: RunTask, names: list[list[str]], sums: Pass, equilibrium: Equilibrium) -> tuple[GroupLine, ...]:
-    """Groups of all columns, in order of appearance."""
+def group_lines(totals: Pass, equilibrium: Equilibrium) -> tuple[GroupLine, ...]:
+    task = totals.task
     known: dict[str, list[Coordinate]] = {}
     for c in equilibrium.coordinates:
         known.setdefault(c.name.rpartition(" @ ")[0] if task.several else c.name, []).append(c)
     served, judged = (f"{error}_after" for error in (task.errors[0], task.errors[0].removesuffix("_clipped")))
     interval = None if task.interval is None else float(task.interval)
-    lines = []
-    columns = zip(task.by, names, sums.seen, sums.labels, sums.by_group, strict=True)
-    for by, values, all_rows, labels, group_sums in columns:
-        for code, value in enumerate(values):
+    lines, measures = [], task.measures
+    columns = zip(task.by, totals.books, totals.seen, totals.labels, totals.by_group, strict=True)
+    for by, book, all_rows, labels, group_sums in columns:
+        for code, value in enumerate(book.names):
             name = f"{column_name(by)}={value}"
             cells = known.get(name, [])
             bound, vacuous = joint_bound(cells, interval)  # for an interval, result 8.4
             if task.link == "exp":  # the bound is on relative errors
                 bound = vacuous = None
-            means = {measure: group_sums.mean(code, measure) for measure in task.judge.names}
+            means = {measure: group_sums.mean(code, measure) for measure in measures}
             lines.append(
                 GroupLine(
                     name, by, value, int(all_rows.rows[code]),
@@ -343,15 +327,15 @@ class CalibrationBins:
 
     def bins(self) -> tuple[Bin, ...]:
         """Mean prediction and outcome of each bin that has rows, with 95 % intervals."""
-        found = []
+        bins = []
         for n, p, y, square in self._sums.T.tolist():
             if n < 1:
                 continue
             mean = y / n
             half = 1.96 * math.sqrt(max(square / n - mean * mean, 1e-9) / n)
             low, high = max(mean - half, 0.0), min(mean + half, 1.0)
-            found.append(Bin(p / n, mean, int(n), low, high))
-        return tuple(found)
+            bins.append(Bin(p / n, mean, int(n), low, high))
+        return tuple(bins)
 
 
 MOST_MONTHS = 1200  # followed; a longer span of dates has no heat map
@@ -374,13 +358,13 @@ class MonthlySums:
         names = (*self.names, WEIGHT) if self.weighted else self.names
         months = x.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
         for month in np.unique(months).tolist():
-            mine = months == month
-            here = {name: columns[name][mine] for name in names}
+            rows = months == month
+            here = {name: columns[name][rows] for name in names}
             for sums, code in zip(self.columns, codes, strict=True):
                 if month not in sums and len(sums) >= MOST_MONTHS:
                     continue
                 cell = sums.setdefault(month, GroupSums(self.names, self.weighted))
-                part = code[mine]
+                part = code[rows]
                 cell.add(part, here, int(part.max(initial=-1)) + 1)
 
     def heat(self, lines: Sequence[GroupLine], by: Sequence[str], target: float) -> HeatMap | None:

@@ -1,9 +1,8 @@
-"""``gradeq quantile``: its options and its layer."""
+"""``gradeq quantile``: its options."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import click
 
@@ -11,43 +10,26 @@ from gradeq.cli.options import (
     POSITIVE,
     POSITIVES,
     PROBABILITY,
-    LateOptions,
-    RunOptions,
     SingleUseCommand,
-    Step,
     column,
     option_group,
+    row_columns,
     run_options,
-    step_arguments,
     take_common,
 )
-
-if TYPE_CHECKING:
-    from gradeq.cli.task import RunTask
-    from gradeq.layers.layer import Layer
-    from gradeq.layers.predicting import Grouped
-    from gradeq.layers.quantile import LinkName
-
 
 quantile_options = option_group(
     column("--prediction", multiple=True, required=True, help=(
         "The forecasts to adjust: one column for all levels, or one for each --level in the same order; for "
         "--interval one, or lower and upper.")),
-    column("--label", help=(
-        "The observed outcome, blank if unknown. Optional with --id and --state: `gradeq label` then posts labels "
-        "later.")),
+    row_columns,
     click.option("--level", "levels", multiple=True, type=PROBABILITY, metavar="TAU", help=(
         "The share of labels that should be at or below the served value. May be repeated.")),
     click.option("--interval", type=PROBABILITY, metavar="COVERAGE", help=(
         "Serve an interval that contains this share of labels (lower < y <= upper).")),
-    click.option("--link", type=click.Choice(["sinh", "linear"]), help=(
+    click.option("--link", "chosen_link", type=click.Choice(["sinh", "linear"]), help=(
         "sinh (default): steps in units of the recent error, so --eta needs no scale. linear: the paper's "
         "tracking, --eta in the unit of the labels.")),
-    column("--by", multiple=True, help="A column of groups, each to be covered. May be repeated."),
-    column("--feature", "features", multiple=True, help=(
-        "A numeric column that misses should not depend on. May be repeated. Needs --eta.")),
-    column("--key", help=(
-        "A column of series: each value gets its own layer. Only one column; combine several beforehand.")),
     click.option("--pool", is_flag=True, help=(
         "Series of --key share what they learn, so that short ones gain: an overall correction beside their own. "
         "Chooses its own steps.")),
@@ -95,125 +77,7 @@ def command(**values: Any) -> None:
       0 done   2 wrong usage or bad input   3 damaged state
     An error is one line on stderr; no output is left behind and the state is unchanged.
     """
-    options = QuantileOptions(common=take_common(values), **values)
-    from gradeq.cli.job import print_summary, run_job
+    from gradeq.cli.job import run_rows
+    from gradeq.cli.task import QuantileTask
 
-    print_summary(run_job(options.task()), options.common)
-
-
-@dataclass(kw_only=True)
-class QuantileOptions(RunOptions):
-    """The options of one call of ``gradeq quantile``."""
-
-    prediction: tuple[str, ...]
-    levels: tuple[str, ...]
-    interval: str | None
-    link: LinkName | None
-    pool: bool
-    ensemble: tuple[float, ...] | None
-    ensemble_eta: float | None
-    column_name: str | None
-
-    def task(self) -> RunTask:
-        from gradeq.cli.task import Cover, RunTask
-
-        common, against_pooling = self.common, self._check()
-        prediction, order = self.prediction, sorted(range(len(self.levels)), key=lambda k: float(self.levels[k]))
-        if self.interval is not None:
-            coverage = float(self.interval)
-            taus: tuple[float, ...] = ((1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0)
-            levels = tuple(f"{tau:.6g}" for tau in taus)
-            stem = "" if self.column_name is None else f"{self.column_name}_"
-            new: tuple[str, ...] = (f"{stem}lower", f"{stem}upper")
-        else:
-            levels = tuple(self.levels[k] for k in order)
-            taus = tuple(map(float, levels))
-            if len(prediction) > 1:
-                prediction = tuple(prediction[k] for k in order)
-            stem = self.column_name or "adjusted"
-            new = (stem,) if len(levels) == 1 else tuple(f"{stem}_{level}" for level in levels)
-        return RunTask(
-            "quantile", common, prediction, self.label, new, Cover(taus, self.interval is not None, self.support),
-            lambda eta, late: self.layer(taus, eta, late), self.by, self.features, self.key, "real",
-            self._link(common.eta), levels, self.interval, len(taus) > 1, self.support, self.keys_out,
-            poolable=not against_pooling or (against_pooling == ["--eta"] and common.eta == "plain"),
-        )  # fmt: skip
-
-    def _check(self) -> list[str]:
-        """Raise for options that do not go together; returns those that do not go with --pool."""
-        common, ensemble = self.common, self.ensemble is not None
-        used = {
-            "--eta": common.eta is not None,
-            "--decay": common.decay is not None,
-            "--penalty": common.penalty is not None,
-            "--by": self.by,
-            "--feature": self.features,
-            "--link linear": self.link == "linear",
-            "--ensemble": ensemble,
-        }
-        against_pooling = [option for option, is_used in used.items() if is_used]
-        wanted = 2 if self.interval is not None else len(self.levels)
-        what = "--interval" if self.interval is not None else f"{len(self.levels)} --level"
-        other_step = isinstance(common.eta, str) or common.decay is not None or common.penalty is not None
-        problems = {
-            "give --level (once or more) or --interval, one of the two":
-                (self.interval is None) == (not self.levels),
-            f"{len(self.prediction)} --prediction for {what}; give one, or {wanted} in the same order":
-                len(self.prediction) not in (1, wanted),
-            "a --level is given twice; give each level once":
-                len(set(map(float, self.levels))) < len(self.levels),
-            "--ensemble and --ensemble-eta belong together; give both or none":
-                ensemble != (self.ensemble_eta is not None),
-            "--ensemble tracks one level; give one --level":
-                ensemble and len(self.levels) != 1,
-            "--ensemble goes with a number for --eta; leave out auto, plain, --decay, --penalty":
-                ensemble and other_step,
-            "--ensemble has no groups or features; leave out --by and --feature":
-                ensemble and (self.by or self.features),
-            "--pool is about the series of --key; give --key as well":
-                self.pool and self.key is None,
-            f"--pool chooses its own steps and shares among keys alone; leave out {', '.join(against_pooling)}":
-                self.pool and against_pooling,
-        }  # fmt: skip
-        for problem, occurs in problems.items():
-            if occurs:
-                raise click.UsageError(problem)
-        return against_pooling
-
-    def _link(self, eta: Step) -> LinkName:
-        """With a final tracker, the link of an ensemble is the tracker's."""
-        return self.link or ("linear" if self.ensemble is not None and eta is None else "sinh")
-
-    def layer(self, taus: tuple[float, ...], eta: Step, late: LateOptions) -> Layer:
-        from gradeq.layers import quantile
-
-        eta = None if self.pool else eta
-        link = self._link(eta)
-        layer: Layer
-        if self.ensemble is not None and self.ensemble_eta is not None:
-            if eta is None and link != "linear":
-                raise click.UsageError(
-                    f"--link {link} is that of the final tracker, which --ensemble has with --eta only; "
-                    "give --eta, or leave out --link"
-                )
-            from gradeq.layers.ensemble import QuantileEnsemble
-
-            assert not isinstance(eta, str)
-            etas = list(self.ensemble)
-            layer = QuantileEnsemble(taus[0], etas, self.ensemble_eta, eta, link=link, **self.settings(late))
-        else:
-            default = quantile.DEFAULT_ETA if link == "sinh" and not self.features else None
-            step, settings = step_arguments(self.common, eta, default, link), self.settings(late)
-            by, x = self.by, self.features
-            if self.interval is not None:
-                coverage = float(self.interval)
-                layer = quantile.IntervalTracker(coverage, link=link, groups=by, features=x, **step, **settings)
-            elif len(taus) > 1:
-                layer = quantile.MultiQuantileTracker(taus, link=link, groups=by, features=x, **step, **settings)
-            else:
-                layer = quantile.QuantileTracker(taus[0], link=link, groups=by, features=x, **step, **settings)
-        if self.key is None:
-            return layer
-        from gradeq.layers.keyed import Keyed
-
-        return Keyed(cast("Grouped[Any, Any]", layer), self.pool)
+    run_rows(QuantileTask(common=take_common(values), **values))

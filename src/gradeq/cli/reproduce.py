@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import click
 
+from gradeq.cli.options import output_folder
+
 
 @click.command(short_help="Draw the figures of the paper.")
 @click.argument("figures", nargs=-1, metavar="[FIGURE]...")
 @click.option("--list", "listing", is_flag=True, help="List the figures, one per line, and leave.")
 @click.option("--data", type=click.Path(), metavar="DIR", help="The folder of data sets [GRADEQ_DATA].")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    default="figures",
-    show_default=True,
-    metavar="DIR",
-    help="The folder to write to.",
-)
+@output_folder(default="figures")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def command(figures: tuple[str, ...], listing: bool, data: str | None, output: str, quiet: bool) -> None:
     """Draw the figures of the paper, corrected where the printed ones are wrong.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heappop, heappush
 from itertools import chain, takewhile
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -29,14 +30,16 @@ from gradeq.tables import some
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gradeq.cli.job import JobPass
     from gradeq.layers.layer import Layer
 
 
 Item = TypeVar("Item")
 Parsed = TypeVar("Parsed")
+Progress = Callable[[int, float | None], None]  # takes the rows served and the share of the input
 Arguments = ParamSpec("Arguments")
 
-_WAITING = 3  # calls; a writer that is busy with many rows at once does not hold up the next few
+_WAITING = 3  # calls that may queue while the writer is busy with many rows
 # Pieces are joined up to this many rows or bytes: each call of the layer then pays, and a long
 # file reaches the length from which loops are compiled.
 _ROWS = 1 << 17
@@ -47,7 +50,6 @@ _LONG = 32 << 20
 
 @contextmanager
 def read_ahead(items: Iterator[Item]) -> Iterator[Iterator[Item]]:
-    """The same items, read one ahead in a thread."""
     with ThreadPoolExecutor(1) as reader:
 
         def read() -> Iterator[Item]:
@@ -103,8 +105,8 @@ class Piece(Chunk):
 
     def weights(self, name: str) -> Floats:
         weights = self.numbers(name)
-        self.refuse(weights < 0.0, weights, name, "is negative; weights are 0 (not learned from) or more")
-        self.refuse((weights > 0.0) & (weights < SMALLEST), weights, name, FAINT)
+        self.refuse_values(weights < 0.0, weights, name, "is negative; weights are 0 (not learned from) or more")
+        self.refuse_values((weights > 0.0) & (weights < SMALLEST), weights, name, FAINT)
         return weights
 
     def row(self, i: int) -> str:
@@ -112,11 +114,14 @@ class Piece(Chunk):
             return row_name(int(self.numbers_in_file[i]) + 1)
         return row_name(self.first_row + i, self.file)
 
-    def refuse(self, wrong: Mask, values: Floats, name: str, rule: str) -> None:
+    def refuse(self, wrong: Mask, text: str) -> None:
+        """Raise an error about the first wrong row."""
         if wrong.any():
-            i = int(np.argmax(wrong))
-            row = row_name(self.first_row + i, self.file)
-            raise BadInput(f"{row}: column {name!r} has {float(values[i])!r}, which {rule}")
+            raise BadInput(f"{row_name(self.first_row + int(np.argmax(wrong)), self.file)}: {text}")
+
+    def refuse_values(self, wrong: Mask, values: Floats, name: str, rule: str) -> None:
+        if wrong.any():
+            self.refuse(wrong, f"column {name!r} has {float(values[np.argmax(wrong)])!r}, which {rule}")
 
 
 class RowReader:
@@ -162,17 +167,10 @@ class RowReader:
         ]
         return max(ends, default=None)
 
-    def serve(
-        self,
-        parse: Callable[[Piece], Parsed],
-        answer: Callable[[Parsed], Mapping[str, Floats]],
-        writer: Writer | None,
-        new: Sequence[str],
-        step: Callable[[int, float | None], None],
-    ) -> None:
+    def serve(self, job: JobPass[Parsed, Any], writer: Writer | None, new: Sequence[str], step: Progress) -> None:
         """Parse, answer and write every piece; ``step`` reports progress."""
         if not self.streams:
-            self._serve_sorted(parse, answer, writer, new, step)
+            self._serve_sorted(job, writer, new, step)
             return
         rows, table = 0, self.table
         chunks = joined_chunks(table.batches(None if writer else self._columns))
@@ -183,56 +181,46 @@ class RowReader:
                 chunks = stack.enter_context(read_ahead(chunks))
                 put = None if put is None else stack.enter_context(write_behind(put))
             for chunk, in_one_file in chunks:
-                try:
-                    parsed = parse(self._piece(chunk))
-                except BadInput:
-                    if not in_one_file:
-                        self._name_the_row(parse)
-                    raise
+                parsed = self._parsed(job, partial(self._piece, chunk), numbered=in_one_file)
                 rows += chunk.batch.num_rows
                 share = table.progress()
                 total = table.rows if table.rows is not None else int(rows / share) if share else rows
                 with expecting(total - rows):
-                    columns = answer(parsed)
+                    columns = job.answer(parsed)
                 step(rows, share)
                 if put is not None:
                     put(chunk.batch, columns)
 
     def _serve_sorted(
-        self,
-        parse: Callable[[Piece], Parsed],
-        answer: Callable[[Parsed], Mapping[str, Floats]],
-        writer: Writer | None,
-        new: Sequence[str],
-        step: Callable[[int, float | None], None],
+        self, job: JobPass[Parsed, Any], writer: Writer | None, new: Sequence[str], step: Progress
     ) -> None:
         assert self.time is not None
-        count, served = self.table.rows, 0
-        if count is None:
-            count = sum(chunk.batch.num_rows for chunk in self.table.batches([self.time.name]))
-        results = Scatter(count, new) if writer is not None else None
+        total, served = self.table.rows, 0
+        if total is None:
+            total = sum(chunk.batch.num_rows for chunk in self.table.batches([self.time.name]))
+        results = Scatter(total, new) if writer is not None else None
         with sorted_by_time(self.table, self.time, self._columns) as ordered:
             for batch, times, rows in ordered:
                 chunk = Chunk(batch, served, 1, "", self.table.form)
-                try:
-                    parsed = parse(self._piece(chunk, times, rows))
-                except BadInput:
-                    self._name_the_row(parse)
-                    raise
-                with expecting(count - served):
-                    columns = answer(parsed)
+                parsed = self._parsed(job, partial(self._piece, chunk, times, rows), numbered=False)
+                served += len(rows)
+                with expecting(total - served):
+                    columns = job.answer(parsed)
                 if results is not None:
                     results.put(rows, columns)
-                served += len(rows)
-                step(served, served / count)
+                step(served, served / total)
         if writer is not None and results is not None:
             for chunk in self.table.batches():
                 writer.write(chunk.batch, results.get(chunk.start, chunk.start + chunk.batch.num_rows))
 
-    def _name_the_row(self, parse: Callable[[Piece], object]) -> None:
-        """Parse again in file order: the first bad row then has its number."""
-        for chunk in self.table.batches(self._columns):
-            parse(self._piece(chunk))
+    def _parsed(self, job: JobPass[Parsed, Any], read: Callable[[], Piece], numbered: bool) -> Parsed:
+        try:
+            return job.parse(read())
+        except BadInput:
+            if not numbered:  # parse again in file order: the first bad row then has its number
+                for unsorted in self.table.batches(self._columns):
+                    job.parse(self._piece(unsorted))
+            raise
 
     def _piece(self, chunk: Chunk, times: Moments | None = None, rows: Ints | None = None) -> Piece:
         due = never = kind = None
@@ -276,8 +264,6 @@ def joined_chunks(chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, bool]]:
 
 @dataclass
 class LabelsBeforeRows:
-    """Counts labels dated before their own rows."""
-
     labels: int = 0
     early: int = 0
     first: str = ""
@@ -299,17 +285,20 @@ def early_label_example(row: str, due: float, time: float, kind: str | None) -> 
     return f"{row}, {shown_time(due, dates)} before {shown_time(time, dates)}"
 
 
-LayerTimes = dict[str, Times | None]  # arguments of a layer's run
+class LayerTimes(TypedDict, total=False):
+    times: Times
+    label_times: Times | None
 
-FAR = 1 << 60  # beyond all row numbers: what is counted from here is rows of one series
+
+NOT_READ = 1 << 60  # above all row numbers: from here on, rows of one series are counted
 ROWS = "rows"
 
 
 class DelayedRows(NamedTuple):
     """Rows of a piece, numbered from the start of the run, and the row before which each label is posted.
 
-    Where that row has not been read yet, ``due`` is FAR plus its number in its own series. ``order`` sorts rows by
-    series; each series has ``sizes`` rows here after ``counts`` earlier ones.
+    If that row has not been read yet, ``due`` is NOT_READ plus its number within its series. ``order`` sorts rows
+    by series; each series has ``sizes`` rows here after ``counts`` earlier ones.
     """
 
     times: Ints
@@ -338,7 +327,7 @@ class RowClock:
         order, sizes = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=len(counts))
         series, slots = codes[order], np.arange(n)
         wanted = slots - (np.cumsum(sizes) - sizes)[series] + self.delay + 1
-        due = FAR + counts[series] + wanted
+        due = NOT_READ + counts[series] + wanted
         here = wanted < sizes[series]
         due[here] = self.served + order[slots[here] + self.delay + 1]
         in_order = np.empty_like(due)
@@ -357,7 +346,7 @@ class RowClock:
         starts, due_now = np.cumsum(turns.sizes) - turns.sizes, []
         for code in np.flatnonzero(turns.sizes).tolist() if self.far else ():
             far = self.far.get(self.book.names[code] if len(self.book) else None, [])
-            before = FAR + int(turns.counts[code])
+            before = NOT_READ + int(turns.counts[code])
             while far and far[0][0] < before + int(turns.sizes[code]):
                 due, number = heappop(far)
                 if number in waiting:  # else it was forgotten since
@@ -373,7 +362,7 @@ class RowClock:
             key = label.ticket.row.key  # None without series
             code = 0 if key is None else self.book.find(key)
             passed = 0 if code is None else int(self.counts[code])
-            resting.append(copy_with(label, due=int(label.due) - FAR - passed, time=0))
+            resting.append(copy_with(label, due=int(label.due) - NOT_READ - passed, time=0))
         book.hold(resting)
         book.now = now
         if book.waiting:
@@ -399,7 +388,7 @@ def row_clock(options: CommonOptions, layer: Layer) -> RowClock | None:
         )
     if delay is None or delay.rows is None or not (delay.rows or by_rows):
         return None
-    book.hold([copy_with(label, due=FAR + int(label.due)) for label in book.waiting.values()])
+    book.hold([copy_with(label, due=NOT_READ + int(label.due)) for label in book.waiting.values()])
     return RowClock(delay.rows)
 
 
@@ -417,14 +406,9 @@ def as_layer_times(times: Moments, due: Moments | None, kind: str | None = None)
 
 def label_timing(options: CommonOptions, label: str | None = "") -> str:
     """When labels arrived: at once, delay 3d, label time known, or later."""
-    mature = options.maturity not in (None, "0") and f"maturity {options.maturity}"
-    if label is None:
-        return f"later, {mature}" if mature else "later"
-    if options.label_time is not None:
-        known = f"label time {options.label_time}"
-        return f"{known}, {mature}" if mature else known
-    if mature:
-        return mature
-    if options.delay is None or options.delay.rows == 0:
-        return "at once"
-    return f"delay {options.delay.text}"
+    ages = [f"maturity {options.maturity}"] if options.maturity not in (None, "0") else []
+    if label is None or options.label_time is not None:
+        return ", ".join(["later" if label is None else f"label time {options.label_time}", *ages])
+    if ages:
+        return ages[0]
+    return "at once" if options.delay is None or options.delay.rows == 0 else f"delay {options.delay.text}"

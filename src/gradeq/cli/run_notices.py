@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from gradeq.certificates.figures import large_weight, learning_of
-from gradeq.cli.options import CommonOptions
 from gradeq.cli.outcome import RunOutcome, Ties, weighted_means
 from gradeq.cli.task import BEYOND
 from gradeq.engine.lateness import LABELS, SQUARED
@@ -27,116 +26,113 @@ from gradeq.report.story import BeforeAfter, LossFigures, Notice
 from gradeq.tables import some
 
 if TYPE_CHECKING:
-    from gradeq.cli.elo_job import EloOutcome, EloPass
-    from gradeq.cli.job import Pass
+    from gradeq.cli.elo_job import EloOutcome
     from gradeq.layers.layer import Layer
     from gradeq.report.state_facts import RankedSeries
 
 
-HARDLY = 0.1  # of the labels: fewer learned from are hardly any
-MANY = 1000  # groups of one column; as many series can be groups of one layer
+FEW_LEARNED = 0.1  # of the labels: a smaller share learned from is reported
+MANY_GROUPS = 1000  # groups of one column; as many series can be groups of one layer
 BROKEN = 1e-6  # relative: rows and state differ by more than rounding can explain
 CLEARLY_OFF = 4.0  # standard errors: more is not chance, even where labels depend on each other somewhat
 NOTABLE = 0.03  # of all labels: a smaller miss is not reported
-LEFT = 0.2  # of the bias before, and
-FELT = 0.1  # of the typical error: a smaller remaining bias is not reported
-OFTEN = 0.05  # of the labels: a level inside such a tie has no value of its own
-MOSTLY = 0.2  # of the labels: worth saying whatever the levels
-SEVERAL, SHORT, FAR = (5, 500, 0.03)  # series; labels of the middle one; coverage off target: then pooling may help
+SHARE_LEFT = 0.2  # of the bias before, and
+BIAS_LEFT = 0.1  # of the typical error: a smaller remaining bias is not reported
+TIE_AT_A_LEVEL = 0.05  # of the labels: a level inside such a tie has no value of its own
+LARGE_TIE = 0.2  # of the labels: worth saying whatever the levels
+ASSUMED_AT_ONCE = Notice(
+    "note",
+    "Each label was assumed known before the next prediction.",
+    "If labels arrive later, expect less improvement than shown here.",
+    "Say when they arrive with `--delay` (rows, or a duration such as 3d) or `--label-time`. "
+    "If several rows share a date, also pass `--time`.",
+)
+# Pooling may help several series with few labels (the median) whose coverage is off target by this much.
+MIN_SERIES, SHORT_SERIES, OFF_TARGET = 5, 500, 0.03
 
 
-def all_notices(outcome: RunOutcome, pass_: Pass) -> tuple[Notice, ...]:
+def all_notices(outcome: RunOutcome) -> tuple[Notice, ...]:
     """All warnings of a debias or quantile run, serious ones first."""
-    found: list[Notice | None] = [held_back_notice(outcome.layer)]
-    task, reached, options = outcome.task, outcome.equilibrium, outcome.task.common
+    notices: list[Notice | None] = [held_back_notice(outcome.layer)]
+    task, reached, options, totals = outcome.task, outcome.equilibrium, outcome.task.common, outcome.totals
     later = options.labels_later
-    arrived = (outcome.counted, pass_.waiting, pass_.expired, pass_.dates.early)
-    hardly, off = not_learned_notice(outcome, options, *arrived), None
-    if outcome.counted >= FEW:
-        off = None if hardly else missed_target(outcome)
-        found += [*label_change_notices(outcome, pass_), *harm_notices(outcome), off]
-    elif outcome.labelled or not later:
-        found.append(say.few_labels(outcome.counted))
-    found += [hardly, *label_notices(outcome, options, pass_)]
-    found += step_notices(outcome, options, options.eta is not None)
-    found += pass_.watch.notices()
+    not_learned, off = not_learned_notice(outcome), None
+    if totals.counted >= FEW:
+        off = None if not_learned else missed_target(outcome)
+        notices += [*label_change_notices(outcome), *harm_notices(outcome), off]
+    elif totals.labelled or not later:
+        notices.append(say.few_labels(totals.counted))
+    notices += [not_learned, *label_notices(outcome)]
+    notices += step_notices(outcome, options.eta is not None)
+    notices += totals.watch.notices()
     if outcome.probable:
-        low, high = outcome.extremes
+        low, high = totals.extremes
         left = f" {some(outcome.outside, 'served value')} left [0, 1], from {number(low, 2)} to {number(high, 2)}."
-        found.append(
-            Notice(
-                "amber",
-                "These look like probabilities with 0/1 labels, corrected as plain numbers.",
-                f"Every prediction lies in [0, 1] and every label is 0 or 1.{left if outcome.outside else ''}",
-                "Add `--outcome binary`: served values then stay in [0, 1], and the log loss is shown.",
-            )
-        )
+        claim = "These look like probabilities with 0/1 labels, corrected as plain numbers."
+        evidence = f"Every prediction lies in [0, 1] and every label is 0 or 1.{left if outcome.outside else ''}"
+        remedy = "Add `--outcome binary`: served values then stay in [0, 1], and the log loss is shown."
+        notices.append(Notice("amber", claim, evidence, remedy))
     elif outcome.outside:
-        found.append(say.outside_range(outcome.outside, outcome.rows, *outcome.extremes, task.link))
-    found += crowding_notices(outcome)
+        notices.append(say.outside_range(outcome.outside, totals.rows, *totals.extremes, task.link))
+    notices += crowding_notices(outcome)
     if outcome.eta is None:  # an ensemble without a final tracker
         evidence = "The weights of an ensemble minimise the pinball loss; they do not drive coverage to its target."
         remedy = "Add `--eta` for a final tracker, which restores the guarantee."
-        found.append(Notice("amber", "Coverage is not guaranteed.", evidence, remedy))
-    unlabelled = outcome.rows - outcome.labelled - pass_.immature
-    if outcome.labelled or not later:
+        notices.append(Notice("amber", "Coverage is not guaranteed.", evidence, remedy))
+    unlabelled = totals.rows - totals.labelled - totals.immature
+    if totals.labelled or not later:
         if unlabelled:
             open_tickets = len(outcome.layer.internals.tickets.opened) if later else 0
-            found.append(say.no_label(unlabelled, later, min(unlabelled, open_tickets)))
-        if pass_.immature:
-            found.append(say.immature(pass_.immature, str(options.maturity), later))
-    if pass_.crossed:
-        found.append(say.crossing(pass_.crossed, outcome.rows))
-    if task.command == "quantile" and outcome.counted:
-        found += tie_notices(outcome, pass_.ties)
-    found.append(bound_notice(outcome))
+            notices.append(say.no_label(unlabelled, later, min(unlabelled, open_tickets)))
+        if totals.immature:
+            notices.append(say.immature(totals.immature, str(options.maturity), later))
+    if totals.crossed:
+        notices.append(say.crossing(totals.crossed, totals.rows))
+    if task.command == "quantile" and totals.counted:
+        notices += tie_notices(outcome, totals.ties)
+    notices.append(bound_notice(outcome))
     if task.poolable and task.command == "quantile" and outcome.series is not None and off is None:
-        found.append(pool_hint(outcome, outcome.series))
+        notices.append(pool_hint(outcome, outcome.series))
     if reached.balance == "broken" and reached.gap > BROKEN * max(1.0, abs(reached.largest)):
-        found.append(say.identity_broken(reached.gap))
-    return ordered(found)
+        notices.append(say.identity_broken(reached.gap))
+    return ordered(notices)
 
 
 def harm_notices(outcome: RunOutcome) -> list[Notice]:
-    """Loss and groups that got worse."""
     task, loss = outcome.task, outcome.verdict.loss
-    pairs = [[f"{name}_{when}" for when in ("before", "after")] for name in (task.errors[0], f"loss{task.as_served}")]
     groups = []
     for line in outcome.groups:
         if line.counted:
-            error, cost = (BeforeAfter(*(line.means[name] for name in pair)) for pair in pairs)
+            error, cost = line.pair(task.errors[0]), line.pair(f"loss{task.as_served}")
             losses = LossFigures("", cost.before, cost.after, loss.negligible, not line.means.get(BEYOND, 1.0))
             aim = None if task.command == "debias" else task.target
             groups.append(GroupFigures(line.name, line.counted, error, losses, aim))
-    return worse_notices(outcome.layer, loss, outcome.counted, groups, task.common.weight is not None)
+    return worse_notices(outcome.layer, loss, outcome.totals.counted, groups, task.common.weight is not None)
 
 
-def label_change_notices(outcome: RunOutcome, pass_: Pass) -> list[Notice]:
+def label_change_notices(outcome: RunOutcome) -> list[Notice]:
     """The labels jumped, and the lower error may come only from that."""
-    change = label_change(pass_.trend.blocks)
+    change = label_change(outcome.totals.trend.blocks)
     if change is None or outcome.task.command != "debias":
         return []
     before, after = weighted_means(change.before), weighted_means(change.after)
     binary, loss = outcome.task.outcome == "binary", outcome.verdict.loss
     mean = BeforeAfter(change.before["label"], change.after["label"])
-    jump = say.LabelChange(pass_.session.reading.axis, change.x, change.rows_after, mean)
+    jump = say.LabelChange(outcome.totals.session.reading.axis, change.x, change.rows_after, mean)
     was, now = (BeforeAfter(means["bias_before"], means["bias_after"]) for means in (before, after))
     earlier = LossFigures(loss.name, before["loss_before"], before["loss_after"])
-    found = [say.labels_changed(jump, now, subject(outcome.task.prediction), binary, (was, earlier))]
+    notices = [say.labels_changed(jump, now, subject(outcome.task.prediction), binary, (was, earlier))]
     if loss.after < loss.before and earlier.after >= earlier.before:
-        found.append(say.error_from_change(jump, earlier))
-    return found
+        notices.append(say.error_from_change(jump, earlier))
+    return notices
 
 
-def not_learned_notice(
-    outcome: RunOutcome | EloOutcome, options: CommonOptions, counted: int, waiting: int, expired: int, early: int
-) -> Notice | None:
-    """Hardly any label was learned from: late, undated, of weight 0, or the layer is frozen.
-
-    ``waiting`` labels are not due yet, ``expired`` exceeded --ttl, ``early`` are dated before their rows.
-    """
-    labels, learned = outcome.labelled, outcome.learned
-    if not labels or (learned >= FEW and learned >= HARDLY * counted):
+def not_learned_notice(outcome: RunOutcome | EloOutcome) -> Notice | None:
+    """Hardly any label was learned from: late, undated, of weight 0, or the layer is frozen."""
+    options, totals = outcome.task.common, outcome.totals
+    counted, waiting, expired = totals.counted, totals.waiting, totals.expired
+    labels, learned = totals.labelled, outcome.learned
+    if not labels or (learned >= FEW and learned >= FEW_LEARNED * counted):
         return None
     if not counted:
         reason = f"Every labelled row has weight 0 in `{options.weight}`: such rows are served but not learned from."
@@ -149,7 +145,7 @@ def not_learned_notice(
     if at_once or 2 * missed <= counted:
         return None
     if 2 * waiting >= missed:
-        return say.not_due(learned, learned + waiting, options.state is not None, early)
+        return say.not_due(learned, learned + waiting, options.state is not None, totals.dates.early)
     if 2 * expired >= missed - waiting:
         reason = f"{some(expired, 'label')} came later than --ttl {options.ttl} allows."
         return say.not_learned(learned, counted, reason, "Give `--ttl` a longer time.")
@@ -161,51 +157,40 @@ def not_learned_notice(
     return say.not_learned(learned, counted, reason, remedy)
 
 
-def label_notices(
-    outcome: RunOutcome | EloOutcome, options: CommonOptions, pass_: Pass | EloPass
-) -> list[Notice | None]:
+def label_notices(outcome: RunOutcome | EloOutcome) -> list[Notice | None]:
     """Labels that came too late, or before their rows, or are only assumed to come at once."""
-    dates = pass_.dates
+    options, totals, dates = outcome.task.common, outcome.totals, outcome.totals.dates
     at_once = options.label_time is None and options.delay is None and options.maturity in (None, "0")
-    assumed = Notice(
-        "note",
-        "Each label was assumed known before the next prediction.",
-        "If labels arrive later, expect less improvement than shown here.",
-        "Say when they arrive with `--delay` (rows, or a duration such as 3d) or `--label-time`. "
-        "If several rows share a date, also pass `--time`.",
-    )
     return [
-        say.too_late(pass_.expired, str(options.ttl)) if pass_.expired else None,
-        assumed if at_once and outcome.labelled else None,
+        say.too_late(totals.expired, str(options.ttl)) if totals.expired else None,
+        ASSUMED_AT_ONCE if at_once and totals.labelled else None,
         say.dated_before(dates.early, dates.labels, dates.first) if dates.early else None,
     ]
 
 
-def step_notices(outcome: RunOutcome | EloOutcome, options: CommonOptions, asked: bool) -> list[Notice]:
-    """Steps were capped for late labels, or should have been; rows or a weight were too large."""
+def step_notices(outcome: RunOutcome | EloOutcome, asked: bool) -> list[Notice]:
     layer, parts = outcome.layer, outcome.layer.internals
     eta = layer.step if isinstance(outcome.eta, str) else outcome.eta
-    capped, late = outcome.capped, learning_of(layer).lateness
-    found = []
+    capped, late, featured = outcome.capped, learning_of(layer).lateness, parts.lateness.featured
+    notices = []
     if capped is not None:
         whose = "you asked for" if asked else "the state has" if outcome.continued else "the default is"
         before = "" if eta is None else f"{whose} {plain(eta)}"
-        found.append(
+        least, weighted = float(f"{capped.least:.3g}"), bool(outcome.equilibrium.weights)
+        notices.append(
             say.steps_capped(
-                float(f"{capped.least:.3g}"), capped.rows, late, before,
-                weighted=bool(outcome.equilibrium.weights), heavy=capped.heavy, features=parts.lateness.featured,
+                least, capped.rows, late, before, weighted=weighted, heavy=capped.heavy, features=featured
             )
-        )  # fmt: skip
-    elif options.no_cap and late and eta is not None:
-        found.append(say.no_cap_with_late_labels(eta, late))
+        )
+    elif outcome.task.common.no_cap and late and eta is not None:
+        notices.append(say.no_cap_with_late_labels(eta, late))
     if outcome.resized:
-        weighed, featured = parts.state.has_column("weighed"), parts.lateness.featured
-        kinds = (parts.sizing == SQUARED, parts.sizing == LABELS)
-        found.append(say.rows_too_large(outcome.resized, weighed, featured, *kinds))
+        weighed, sizing = parts.state.has_column("weighed"), parts.sizing
+        notices.append(say.rows_too_large(outcome.resized, weighed, featured, sizing == SQUARED, sizing == LABELS))
     weight = large_weight(parts)
-    if weight is not None and (weight.row > parts.state.number - outcome.rows or weight.slower >= 2.0):
-        found.append(say.large_weight(weight))  # among these rows, or still felt
-    return found
+    if weight is not None and (weight.row > parts.state.number - outcome.totals.rows or weight.slower >= 2.0):
+        notices.append(say.large_weight(weight))  # among these rows, or still felt
+    return notices
 
 
 def vacuous_reason(outcome: RunOutcome | EloOutcome, rows: int, overlapping: bool, player: str = "") -> str:
@@ -217,32 +202,32 @@ def vacuous_reason(outcome: RunOutcome | EloOutcome, rows: int, overlapping: boo
 
 
 def crowding_notices(outcome: RunOutcome) -> list[Notice]:
-    """A column with implausibly many groups or series."""
-    found, task, rows = [], outcome.task, outcome.rows
+    notices, task, rows = [], outcome.task, outcome.totals.rows
     for by in task.by:
         groups = sum(line.by == by for line in outcome.groups)
-        if groups > MANY or (groups > 100 and 3 * groups > rows):
-            found.append(say.many_groups(by, groups, rows))
+        if groups > MANY_GROUPS or (groups > 100 and 3 * groups > rows):
+            notices.append(say.many_groups(by, groups, rows))
     # With a state series come back in other files.
     if task.key is not None and task.common.state is None:
         series = outcome.layer.internals.names.keys
         if series > 100 and 3 * series > rows:
-            found.append(say.many_groups(task.key, series, rows, series=True))
-    return found
+            notices.append(say.many_groups(task.key, series, rows, series=True))
+    return notices
 
 
 def bound_notice(outcome: RunOutcome) -> Notice | None:
-    """Bounds that say little or nothing."""
     task, groups = outcome.task, [line for line in outcome.groups if line.counted]
     reached = outcome.equilibrium
-    if not outcome.counted or reached.bound is None:
+    if not outcome.totals.counted or reached.bound is None:
         return None
     shown = with_coverage_bound(reached, coverages_of(outcome.layer, reached))
     several = len(task.by) + len(task.features) > 1
     if len(groups) <= 1:
         if not shown.vacuous or shown.bound is None:
             return None
-        return say.layer_bound_vacuous(shown.needed, vacuous_reason(outcome, outcome.counted, several), shown.bounded)
+        return say.layer_bound_vacuous(
+            shown.needed, vacuous_reason(outcome, outcome.totals.counted, several), shown.bounded
+        )
     vacuous = [line for line in groups if line.vacuous]
     if vacuous:
         never = bool(shown.vacuous) and shown.needed is None
@@ -256,11 +241,10 @@ def bound_notice(outcome: RunOutcome) -> Notice | None:
 
 def tie_notices(outcome: RunOutcome, ties: Ties) -> list[Notice]:
     """Limits that change the coverage, and labels that share one value."""
-    task, found = outcome.task, []
-    low, high = task.support or (None, None)
+    task, notices = outcome.task, []
     if task.support is not None:
-        ends = [f"at {plain(low)} or above"] if low is not None else []
-        ends += [f"at {plain(high)} or below"] if high is not None else []
+        ends = [f"at {plain(task.low)} or above"] if task.low is not None else []
+        ends += [f"at {plain(task.high)} or below"] if task.high is not None else []
         levels = []
         for c in outcome.verdict.coverage[:9]:
             if c.held is not None:
@@ -269,34 +253,29 @@ def tie_notices(outcome: RunOutcome, ties: Ties) -> list[Notice]:
                     f"{percent(c.held.after)} of {of} (judged: {percent(c.after)}), "
                     f"the raw forecast {percent(c.held.before)} (judged: {percent(c.before)})"
                 )
-        found.append(
-            Notice(
-                "note",
-                f"What was served stays {' and '.join(ends)}.",
-                f"As served it covers {'; '.join(levels)}; pinball loss {outcome.verdict.loss.after:.4g}. Coverage "
-                "is judged by the value before the limit, since labels that tie there would count as covered "
-                "however low it falls.",
-            )
+        evidence = (
+            f"As served it covers {'; '.join(levels)}; pinball loss {outcome.verdict.loss.after:.4g}. Coverage is "
+            "judged before the limits, because labels tied at a limit would always count as covered."
         )
+        notices.append(Notice("note", f"What was served stays {' and '.join(ends)}.", evidence))
     if ties.value is None or ties.labels < 1:
-        return found
+        return notices
     below, equal = ties.below / ties.labels, ties.equal / ties.labels
     inside = [level for level in task.levels if below < float(level) < below + equal]
-    if equal >= MOSTLY or (inside and equal >= OFTEN):
+    if equal >= LARGE_TIE or (inside and equal >= TIE_AT_A_LEVEL):
         interval = task.interval is not None
-        found.append(say.tied_labels(ties.value, below, equal, inside, ties.value == low, interval))
-    return found
+        notices.append(say.tied_labels(ties.value, below, equal, inside, ties.value == task.low, interval))
+    return notices
 
 
 def missed_target(outcome: RunOutcome) -> Notice | None:
-    """A clearly missed target with its likely cause, or None."""
     if outcome.eta is None or not outcome.learned:
         return None  # nothing was promised, or nothing was learned: both are said elsewhere
-    verdict, labels = outcome.verdict, outcome.counted
+    verdict, labels = outcome.verdict, outcome.totals.counted
     if verdict.bias is not None:
         before, after = abs(verdict.bias.before), abs(verdict.bias.after)
-        least = max(FELT, CLEARLY_OFF / math.sqrt(labels)) * math.sqrt(max(verdict.loss.after, 0.0))
-        if not before > after > LEFT * before or not after > least:
+        least = max(BIAS_LEFT, CLEARLY_OFF / math.sqrt(labels)) * math.sqrt(max(verdict.loss.after, 0.0))
+        if not before > after > SHARE_LEFT * before or not after > least:
             return None
         places = decimals(verdict.bias.before, verdict.bias.after)
         left = percent(abs(verdict.bias.after / verdict.bias.before), 0)
@@ -315,7 +294,6 @@ def missed_target(outcome: RunOutcome) -> Notice | None:
 
 
 def likely_cause(outcome: RunOutcome) -> tuple[str, str]:
-    """The likely cause of a missed target, and a remedy."""
     task, capped, layer = outcome.task, outcome.capped, outcome.layer
     learning, labels = learning_of(layer), outcome.learned
     if outcome.series is not None:
@@ -324,12 +302,12 @@ def likely_cause(outcome: RunOutcome) -> tuple[str, str]:
     if outcome.eta != "auto" and layer.internals.supports_auto:
         faster = "Try `--eta auto`, or a larger step."
     ways = ["`--pool`"] if task.poolable and not getattr(layer, "pool", False) else []
-    if task.key is not None and not task.by and layer.internals.names.keys <= MANY:
+    if task.key is not None and not task.by and layer.internals.names.keys <= MANY_GROUPS:
         ways.append(f"`--by {task.key}` in place of `--key`")
     pooling = f"Try {', or '.join(ways)}: what one series teaches then helps the others." if ways else ""
     if capped is not None and 2 * (capped.rows - capped.heavy) >= outcome.learned:
         why = f"Labels come up to {learning.lateness} late, so" if learning.lateness else "For late labels"
-        why += f" steps were held down to {plain(float(f'{capped.least:.2g}'))}"
+        why += f" steps were reduced to {plain(float(f'{capped.least:.2g}'))}"
         why += " for the heaviest rows" if outcome.equilibrium.weights else ""
         why += f", and {some(labels, 'label')} {'a series ' if task.key else ''}are few for such a step."
         return why, pooling or faster
@@ -341,32 +319,26 @@ def likely_cause(outcome: RunOutcome) -> tuple[str, str]:
 
 
 def pool_hint(outcome: RunOutcome, series: RankedSeries) -> Notice | None:
-    """Short series that are far off and would gain from --pool."""
     count, off = len(series.table.rows), series.spread.get("mean", 0.0)
-    if getattr(outcome.layer, "pool", False) or count < SEVERAL or off < FAR:
+    if getattr(outcome.layer, "pool", False) or count < MIN_SERIES or off < OFF_TARGET:
         return None
     labels = float(np.median(series.table.rows))
-    if labels >= SHORT:
+    if labels >= SHORT_SERIES:
         return None
-    return Notice(
-        "note",
-        f"The {count:,} series are short: {some(round(labels), 'label')} in the median.",
-        f"Alone they are off target by {points(off, False)} points on average.",
-        "Try `--pool` and no `--eta`: series then share an overall correction beside their own.",
-    )
+    claim = f"The {count:,} series are short: {some(round(labels), 'label')} in the median."
+    evidence = f"Alone they are off target by {points(off, False)} points on average."
+    return Notice("note", claim, evidence, "Try `--pool` and no `--eta`: series then share an overall correction.")
 
 
 DOUBLINGS = 18  # at least 131,072 times: one of them is lost to where a power begins
-ASTRAY = 11  # at least 1,024 times
-FEWEST = 20  # values: fewer say nothing about what is usual
-REMEMBERED = 10_000  # tickets of the state that are looked at
+EXTREME = 11  # at least 1,024 times
+MIN_VALUES = 20  # values: fewer say nothing about what is usual
+TICKETS_READ = 10_000  # tickets of the state that are looked at
 POWERS = 2048  # of two that a float can have
 ZERO = 1023  # the one of numbers from 1 to 2
 
 
 class Outliers(NamedTuple):
-    """How many values are outliers, and the largest."""
-
     many: int
     value: float
     where: str
@@ -403,12 +375,12 @@ class Magnitudes:
     def usual(self) -> int:
         """The power of two that 99 % of the values do not exceed; 0 if unknown."""
         total = int(self.counts.sum())
-        if total < FEWEST:
+        if total < MIN_VALUES:
             return 0
         rank = min(total - 1, -(-99 * total // 100))
         return int(np.searchsorted(np.cumsum(self.counts), rank))
 
-    def far(self, power: int | None = None) -> Outliers | None:
+    def outliers(self, power: int | None = None) -> Outliers | None:
         """The values of this run far above a power of two: the usual one unless another is given."""
         power = self.usual if power is None else power
         beyond = int(self.of_run[power + self.doublings :].sum()) if power else 0
@@ -430,15 +402,15 @@ class OutlierWatch:
     """Looks for values far outside all others: a wrong unit, a timestamp in the wrong column.
 
     Magnitudes are counted by power of two. An outlier is over 100,000 times as large as 99 % of all values, including
-    those in the state. A served value is astray if it is 1,000 times its forecast and every ordinary value.
+    those in the state. A served value is extreme if it is 1,000 times its forecast and every ordinary value.
     """
 
     def __init__(self, layer: Layer) -> None:
-        self.predictions, self.labels, self.served = Magnitudes(), Magnitudes(), Magnitudes(ASTRAY)
+        self.predictions, self.labels, self.served = Magnitudes(), Magnitudes(), Magnitudes(EXTREME)
         self.layer = layer
         book = layer.internals.tickets
-        closed = list(islice(reversed(book.closed.values()), REMEMBERED))
-        opened = [ticket for ticket, _, _ in islice(book.tickets(latest=True), REMEMBERED)]
+        closed = list(islice(reversed(book.closed.values()), TICKETS_READ))
+        opened = [ticket for ticket, _, _ in islice(book.tickets(latest=True), TICKETS_READ)]
         served = [*(row.base for row in closed), *(ticket.base for ticket in opened)]
         bases = [float(f) for base in served for f in forecasts_of(base)]
         self.predictions.counts += count_powers(np.abs(np.array(bases, dtype=float)))
@@ -458,25 +430,24 @@ class OutlierWatch:
         self.served.add(served.ravel(), lambda i: where(i // width), np.repeat(forecasts, width))
 
     def cause(self) -> say.Cause:
-        """The likely cause of served values that are astray."""
         layer, facts, usual = self.layer, self.layer.internals.state.facts, self.labels.usual
         farthest = 0.0  # |label - prediction| so far, where the layer stores it in the label's unit
         if layer.terms.task in ("mean", "quantile") and not layer.terms.sinh:
             sums = layer.internals.state.view("sums").reshape(-1, COLUMNS)
             known = sums[:, LOW] <= sums[:, HIGH]
             farthest = float(np.abs(sums[known][:, [LOW, HIGH]]).max(initial=0.0))
-        if self.labels.far() is not None or farthest > 2.0 ** min(1000, usual + DOUBLINGS - ZERO):
+        if self.labels.outliers() is not None or farthest > 2.0 ** min(1000, usual + DOUBLINGS - ZERO):
             return say.FAR_LABEL
-        if self.predictions.far() is not None:
+        if self.predictions.outliers() is not None:
             return say.FAR_PREDICTION
-        if facts[fact.HEAVIEST] > facts[fact.SERVED]:  # relative to the mean none is
+        if facts[fact.HEAVIEST] > facts[fact.SERVED]:  # relative weights cannot be
             return say.ABSOLUTE_WEIGHTS
         if layer.internals.lateness.limit is None and facts[fact.LATEST] > 1.0:
             return say.LATE_UNCAPPED
         if facts[fact.STEP_HIGH] > (2.0 ** (usual - ZERO) if layer.internals.sizing == LABELS else 1.0):
             why = f"The step is {plain(facts[fact.STEP_HIGH])}, which moves the correction as far at a single label."
             return say.Cause(why, "Start a new state with a smaller `--eta`.")
-        if layer.internals.lateness.featured and facts[fact.LARGEST] > 2.0**ASTRAY:
+        if layer.internals.lateness.featured and facts[fact.LARGEST] > 2.0**EXTREME:
             largest = plain(float(f"{facts[fact.LARGEST]:.2g}"))
             why = f"Features reach {largest}, and multiply the correction."
             return say.Cause(why, "Scale features to about 1, and start a new state.")
@@ -485,14 +456,15 @@ class OutlierWatch:
     def notices(self) -> list[Notice]:
         notices = []
         usual = self.labels.usual or self.predictions.usual
-        # A probability cannot be served astray, however rare what it is about.
+        # A served probability is never extreme, however rare the outcome.
         if usual and getattr(getattr(self.layer, "layer", self.layer), "outcome", "real") != "binary":
             # Out of all proportion to every forecast and label that is not an outlier itself.
             ordinary = (self.predictions.counts + self.labels.counts)[: usual + DOUBLINGS]
-            astray = self.served.far(int(np.flatnonzero(ordinary)[-1]))
-            if astray is not None:
-                notices.append(say.served_out_of_range(*astray, self.cause()))
-        for noun, far in (("prediction", self.predictions.far()), ("label", self.labels.far())):
-            if far is not None:
-                notices.append(say.far_value(noun, *far))
+            extreme = self.served.outliers(int(np.flatnonzero(ordinary)[-1]))
+            if extreme is not None:
+                notices.append(say.served_out_of_range(*extreme, self.cause()))
+        for noun, magnitudes in (("prediction", self.predictions), ("label", self.labels)):
+            outliers = magnitudes.outliers()
+            if outliers is not None:
+                notices.append(say.far_value(noun, *outliers))
         return notices

@@ -53,7 +53,6 @@ from gradeq.report.story import BeforeAfter, Fact, NamedCurve, Notice, Story, Th
 from gradeq.tables import some
 
 if TYPE_CHECKING:
-    from gradeq.cli.job import Pass
     from gradeq.inputs.column_types import ColumnLike
     from gradeq.layers.layer import Layer
     from gradeq.layers.run import Run
@@ -76,18 +75,13 @@ class AlternativeStep:
     def __init__(self, task: RunTask, layer: Layer, factor: float) -> None:
         self.task, self.layer, self.factor = task, layer, factor
         weighted = task.common.weight is not None
-        self.sums = ColumnSums(task.judge.names, weighted)
-        self.groups = [GroupSums(task.judge.names, weighted) for _ in task.by]
+        self.sums = ColumnSums(task.measures, weighted)
+        self.groups = [GroupSums(task.measures, weighted) for _ in task.by]
 
     def add(self, rows: ParsedRows, counted: Mask, codes: list[Ints], weights: Floats | None) -> None:
-        """Serve a piece."""
         served = np.asarray(learn(self.task, self.layer, rows).values)
-        base = rows.base
-        if self.task.command == "debias":
-            base = base[:, 0]
-        elif served.ndim == 1:
-            served = served[:, None]
-        judged = self.task.judge.columns(base[counted], served[counted], rows.y[counted])
+        served = served if served.ndim == 2 else served[:, None]
+        judged = self.task.judge.columns(rows.base[counted], served[counted], rows.y[counted])
         judged = judged if weights is None else weigh(judged, weights)
         self.sums.add(judged, int(counted.sum()))
         for sums, code in zip(self.groups, codes, strict=True):
@@ -112,8 +106,6 @@ class ParameterPath:
 
 
 class ReportCollector:
-    """Collects chart data during a run."""
-
     def __init__(self, task: RunTask, reading: RowReader, layer: Layer, late: LateOptions) -> None:
         self.task, self.reading, self.layer = task, reading, layer
         bounded = task.outcome == "binary"
@@ -123,7 +115,7 @@ class ReportCollector:
         self.drawn = (*pair, WEIGHT) if weighted else pair
         self.parts = [Blocks(self.drawn, GROUPS, 1024) for _ in task.by]
         self.path = ParameterPath()
-        # What auto serves is not its parameters: they are those of the final step alone.
+        # With auto, the parameters are those of the final step, not of the served correction.
         self.auto = task.key is None and getattr(layer, "eta", None) == "auto"
         self.levels = tuple(f"correction{k}" for k in range(max(1, len(task.levels))))
         self.corrections = [Blocks(self.levels, GROUPS, 1024) for _ in (None, *task.by)]
@@ -155,7 +147,7 @@ class ReportCollector:
         judged: Mapping[str, Floats],
         weights: Floats | None,
     ) -> None:
-        """Take a served piece: its counted rows' x, codes, measures (times weights) and weights."""
+        """Add a piece; ``x`` and the arguments after it are those of its counted rows, measures times weights."""
         counted = rows.counted
         self.tally.add(served.ravel())
         for part, code in zip(self.parts, codes, strict=True):
@@ -173,7 +165,7 @@ class ReportCollector:
         for ends, values in ((self.bases, rows.base), (self.labels, rows.y[~np.isnan(rows.y)])):
             if values.size:
                 ends[:] = min(ends[0], values.min()), max(ends[1], values.max())
-        if len(x) and self.task.key is None:  # a million series would be spelled out for nothing
+        if len(x) and self.task.key is None:  # there may be a million series
             self._trace(rows, run, float(x[-1]))
         self.rows += len(served)
         self.pieces += 1
@@ -217,46 +209,45 @@ THETA_SCALES = {
 }
 
 
-def run_story(outcome: RunOutcome, collector: ReportCollector, pass_: Pass, files: list[str]) -> Story:
-    """The report as data."""
+def run_story(outcome: RunOutcome, collector: ReportCollector) -> Story:
     task, months, calibration = outcome.task, collector.months, collector.calibration
-    if not outcome.labelled and outcome.equilibrium.rows and layer_story.has_page(outcome.layer):
-        return since_the_state_began(outcome, collector, pass_, files)
+    if not outcome.totals.labelled and outcome.equilibrium.rows and layer_story.has_page(outcome.layer):
+        return since_the_state_began(outcome, collector)
     step = None
     if len({round(value, 12) for _, value in collector.steps}) > 1:
         moments = [collector.steps[i] for i in thin(len(collector.steps)).tolist()]
         x, values = zip(*moments, strict=True)
         step = ThetaPanel("", collector.reading.axis, x, (NamedCurve("step", values),))
     reliability = None
-    if calibration is not None and outcome.counted:
+    if calibration is not None and outcome.totals.counted:
         before, after = (bins.bins() for bins in calibration)
         reliability = story.Reliability(before, after, outcome.pair("loss"), outcome.pair("log"))
     link = "linear" if collector.auto and task.link == "sinh" else task.link
     return Story(
         kind="debias" if task.command == "debias" else "quantile",
-        made=provenance(files, task.common.state),
+        made=provenance(collector.reading.table.paths, task.common.state),
         prediction=task.prediction,
         label=task.label or "label",
         by=task.by,
         outcome="binary" if task.outcome == "binary" else "real",
-        rows=outcome.rows,
-        labelled=outcome.counted,
+        rows=outcome.totals.rows,
+        labelled=outcome.totals.counted,
         weight=task.common.weight or "",
         verdict=outcome.verdict,
         method=method(outcome),
         features=task.features,
         key=task.key or "",
         notices=outcome.notices,
-        rolling=rolling(outcome, collector, pass_),
+        rolling=rolling(outcome, collector),
         groups=groups(outcome, collector),
         groups_total=len(outcome.groups),
         levels=levels(outcome) if len(task.levels) > 1 and task.interval is None else (),
-        frontier=frontier(outcome, collector) if collector.others and outcome.counted else (),
+        frontier=frontier(outcome, collector) if collector.others and outcome.totals.counted else (),
         theta=panels_as_served(outcome, collector) if collector.auto else panels(outcome, collector),
         theta_scale=THETA_SCALES.get(link, ""),
         histogram=collector.tally.histogram(),
-        data=facts(outcome, collector, pass_),
-        width=mean_width(outcome, pass_) if task.interval is not None and outcome.counted else None,
+        data=facts(outcome, collector),
+        width=mean_width(outcome) if task.interval is not None and outcome.totals.counted else None,
         reliability=reliability,
         heat=None if months is None else months.heat(outcome.groups, task.by, task.target),
         steps=step,
@@ -264,20 +255,20 @@ def run_story(outcome: RunOutcome, collector: ReportCollector, pass_: Pass, file
     )
 
 
-def since_the_state_began(outcome: RunOutcome, collector: ReportCollector, pass_: Pass, files: list[str]) -> Story:
+def since_the_state_began(outcome: RunOutcome, collector: ReportCollector) -> Story:
     """The report of a file without labels: what the state knows."""
-    task, whole, rows = outcome.task, layer_story.story_of(outcome.layer), outcome.rows
+    task, whole, rows = outcome.task, layer_story.story_of(outcome.layer), outcome.totals.rows
     which = "The one row of this file has" if rows == 1 else f"The {count(rows)} rows of this file have"
     learned = some(outcome.equilibrium.rows, "label")
     evidence = f"Figures on this page are over the {learned} learned from since the state began."
     return replace(
         whole,
-        made=provenance(files, task.common.state),
+        made=provenance(collector.reading.table.paths, task.common.state),
         prediction=task.prediction,
         label=task.label or "label",
         key=task.key or "",
         notices=(*outcome.notices, Notice("note", f"{which} no label yet.", evidence), *whole.notices),
-        data=(*facts(outcome, collector, pass_)[1:], *whole.data),
+        data=(*facts(outcome, collector)[1:], *whole.data),
     )
 
 
@@ -295,7 +286,7 @@ def method(outcome: RunOutcome) -> story.Method:
     """How values were served, and the identity worked out for one group (for an interval, both ends)."""
     task, reached = outcome.task, outcome.equilibrium
     auto = outcome.eta == "auto"
-    if not reached.coordinates or not outcome.counted:
+    if not reached.coordinates or not outcome.totals.counted:
         return story.Method(task.link, exact=reached.exact, auto=auto)
     first = max(reached.coordinates, key=lambda c: c.rows)
     cells = [first]
@@ -310,10 +301,10 @@ def method(outcome: RunOutcome) -> story.Method:
         )
     if outcome.continued:
         notes.append("Figures and tables are of this run; the certificate is since the state began.")
-    elif reached.rows < outcome.counted:
-        waiting = some(outcome.counted - reached.rows, "label")
+    elif reached.rows < outcome.totals.counted:
+        waiting = some(outcome.totals.counted - reached.rows, "label")
         notes.append(
-            f"Figures and tables count {some(outcome.counted, 'label')}; {waiting} of them had not "
+            f"Figures and tables count {some(outcome.totals.counted, 'label')}; {waiting} of them had not "
             "been learned from by the end of the run."
         )
     eta, every = outcome.layer.steps["largest"], "all keys" if task.key is not None else "all rows"
@@ -331,7 +322,7 @@ def meaning(outcome: RunOutcome, cell: Coordinate) -> str:
         return "the relative bias, mean of (served − label) / forecast; tables show the plain bias"
     stem, _, level = cell.name.partition(" @ ") if task.several else (cell.name, "", "")
     group = next((g for g in outcome.groups if g.name == stem), None)
-    counted = outcome.counted if group is None else group.counted
+    counted = outcome.totals.counted if group is None else group.counted
     same = not (outcome.continued or reached.weights) and cell.rows == counted
     since = " since the state began" if outcome.continued else ""
     which = f"the {some(cell.rows, 'row')} learned from{since}{reached.by_weight}"
@@ -359,23 +350,20 @@ def groups(outcome: RunOutcome, collector: ReportCollector) -> tuple[story.Group
             means = weighted_means(small.means)
             curves = (numbers(means[f"{measure}_{when}"]) for when in ("before", "after"))
             spark = story.Spark(tuple(small.x.tolist()), *curves)
-        bound, means_of = line.served_bound, line.means
+        error, bound, aim = line.pair(measure), line.served_bound, None if measure == "bias" else task.target
         rows.append(
             story.Group(
-                line.by, line.value, line.counted, line.label_mean,
-                means_of[f"{measure}_before"], means_of[f"{measure}_after"],
-                BeforeAfter(means_of[f"{loss}_before"], means_of[f"{loss}_after"]),
-                bound, bool(line.vacuous) and bound is not None,
-                None if measure == "bias" else task.target, spark, line.weight,
+                line.by, line.value, line.counted, line.label_mean, error.before, error.after, line.pair(loss),
+                bound, bool(line.vacuous) and bound is not None, aim, spark, line.weight,
             )
         )  # fmt: skip
     return tuple(rows)
 
 
-def rolling(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> story.Rolling | None:
+def rolling(outcome: RunOutcome, collector: ReportCollector) -> story.Rolling | None:
     """Trailing means of values, labels and errors; the stretch after the labels changed is shaded."""
-    task, blocks = outcome.task, pass_.trend.blocks
-    series = blocks.trailing(window(outcome.counted))
+    task, blocks = outcome.task, outcome.totals.trend.blocks
+    series = blocks.trailing(window(outcome.totals.counted))
     series = RollingMeans(series.x, series.window, weighted_means(series.means))
     if len(series.x) < 2:
         return None
@@ -394,12 +382,12 @@ def rolling(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> sto
         since = date(change.x) if axis == "date" else plain(change.x)
         span = story.Span(change.x, None, f"from {since} {text}")
     ends = "interval" if task.interval is not None else "levels" if len(task.levels) > 1 else ""
-    return rolling_chart(series, tracked, ends, (axis, name), pass_.trend.begin, span)
+    return rolling_chart(series, tracked, ends, (axis, name), outcome.totals.trend.begin, span)
 
 
-def mean_width(outcome: RunOutcome, pass_: Pass) -> BeforeAfter:
+def mean_width(outcome: RunOutcome) -> BeforeAfter:
     """Of the intervals before and after."""
-    counts, _, sums = pass_.trend.blocks.blocks()
+    counts, _, sums = outcome.totals.trend.blocks.blocks()
     whole = sums[WEIGHT].sum() if WEIGHT in sums else counts.sum()
     ends = [(sums[f"upper_{when}"] - sums[when]).sum() for when in ("before", "after")]
     return BeforeAfter(*(float(end / whole) for end in ends))
@@ -437,7 +425,7 @@ def frontier(outcome: RunOutcome, collector: ReportCollector) -> tuple[story.Ste
         if chosen is None:
             chosen = (loss, left)
         elif math.isclose(loss, chosen[0], rel_tol=ALIKE) and math.isclose(left, chosen[1], rel_tol=ALIKE):
-            continue  # late labels hold both steps down to the same
+            continue  # late labels cap both steps at the same size
         points.append(story.StepPoint(step, loss, left, other.factor == 1.0))
     known = all(math.isfinite(p.loss) and math.isfinite(p.worst) for p in points)
     return tuple(sorted(points, key=lambda point: point.step)) if known else ()
@@ -469,14 +457,14 @@ def panels(outcome: RunOutcome, collector: ReportCollector) -> tuple[ThetaPanel,
 
 def panels_as_served(outcome: RunOutcome, collector: ReportCollector) -> tuple[ThetaPanel, ...]:
     """Served corrections as trailing means, a panel per --by column."""
-    whole = collector.corrections[0].group_trailing(0, window(outcome.counted), POINTS)
+    whole = collector.corrections[0].group_trailing(0, window(outcome.totals.counted), POINTS)
     if len(whole.x) < 2:
         return ()
     axis, x = collector.reading.axis, tuple(whole.x.tolist())
     levels = outcome.task.levels if len(collector.levels) > 1 else ("",)
     panels: list[tuple[str, Blocks, list[tuple[int, int, str, str]]]] = []  # code, rows, name and value of groups
     if not outcome.task.by:
-        panels.append(("", collector.corrections[0], [(0, outcome.counted, EVERY, EVERY)]))
+        panels.append(("", collector.corrections[0], [(0, outcome.totals.counted, EVERY, EVERY)]))
     for by, parts in zip(outcome.task.by, collector.corrections[1:], strict=True):
         lines = [g for g in outcome.groups if g.by == by]
         groups = [(code, line.counted, line.name, line.value) for code, line in enumerate(lines)]
@@ -504,14 +492,13 @@ def curve_name(outcome: RunOutcome, name: str, value: str) -> str:
     return level if value == EVERY else f"{value}, {level}"
 
 
-def facts(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> tuple[Fact, ...]:
-    """The Data section."""
-    task, reading, trend = outcome.task, collector.reading, pass_.trend
-    missing, waiting = outcome.rows - outcome.labelled, len(outcome.layer.internals.tickets.waiting)
+def facts(outcome: RunOutcome, collector: ReportCollector) -> tuple[Fact, ...]:
+    task, reading, trend = outcome.task, collector.reading, outcome.totals.trend
+    missing, waiting = outcome.totals.rows - outcome.totals.labelled, len(outcome.layer.internals.tickets.waiting)
     rows = "all labelled" if not missing else f"{count(missing)} without a label"
     rows += f"; {some(waiting, 'label')} not due by the last row" if waiting else ""
     order = "that of the file" if reading.time is None else f"`{reading.time.name}`, ties in file order"
-    found = [Fact("Rows", f"{count(outcome.rows)}, {rows}"), Fact("Order", order)]
+    found = [Fact("Rows", f"{count(outcome.totals.rows)}, {rows}"), Fact("Order", order)]
     if reading.dated and trend.begin is not None and trend.end is not None:
         found.append(Fact("Time span", f"{date(trend.begin)} to {date(trend.end)}"))
     columns = [("Prediction", task.prediction, collector.bases)]
@@ -521,7 +508,7 @@ def facts(outcome: RunOutcome, collector: ReportCollector, pass_: Pass) -> tuple
         span = "none" if low > high else f"{number(float(low), places)} to {number(float(high), places)}"
         found.append(Fact(title, f"{', '.join(f'`{name}`' for name in names)}, {span}"))
     if task.common.weight is not None:
-        light = outcome.labelled - outcome.counted
+        light = outcome.totals.labelled - outcome.totals.counted
         zero = f"; {some(light, 'label')} of weight 0 left out" if light else ""
         found.append(Fact("Weight", f"`{task.common.weight}`: averages on this page are weighted by it{zero}"))
     if outcome.equilibrium.weights:

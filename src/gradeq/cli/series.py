@@ -61,11 +61,11 @@ class SeriesSums:
             self.blocks.add({name: columns[name] for name in self.blocks.names}, x, codes)
 
     def means(self, name: str, keys: int) -> Floats:
-        found: Floats = np.full(keys, np.nan)
+        result: Floats = np.full(keys, np.nan)
         total = self.sums.totals(name)[:keys]
         weight = (self.sums.totals(WEIGHT) if self.weighted else self.sums.rows)[:keys]
-        np.divide(total, weight, out=found[: len(total)], where=weight > 0)
-        return found
+        np.divide(total, weight, out=result[: len(total)], where=weight > 0)
+        return result
 
     def ranked(self, layer: Layer) -> RankedSeries:
         table = key_table(layer)
@@ -74,14 +74,13 @@ class SeriesSums:
 
 
 def key_columns(table: SeriesTable, sums: SeriesSums) -> dict[str, Floats | Ints | list[str]]:
-    """The file of --keys-out, column by column."""
     columns = table.columns()
     # ``rows`` of the library are labels learned from, not all that were served: a file has them under that name too.
-    found = {"key": columns.pop("key"), "rows": columns["rows"], "labels": columns.pop("rows"), **columns}
+    result = {"key": columns.pop("key"), "rows": columns["rows"], "labels": columns.pop("rows"), **columns}
     if sums.task.several and sums.alone:
         for name in ("width_before", "width_after"):
-            found[name] = sums.means(name, len(table.rows))
-    return found
+            result[name] = sums.means(name, len(table.rows))
+    return result
 
 
 def measures(task: RunTask) -> tuple[str, str]:
@@ -96,7 +95,7 @@ def series_json(outcome: RunOutcome, series: RankedSeries) -> dict[str, object]:
     table, (what, loss) = series.table, measures(outcome.task)
 
     def entry(j: int) -> dict[str, object]:
-        found = series.entry(j)
+        ranked = series.entry(j)
         losses: dict[str, object] = {
             "before": float(np.mean(table.loss_before[j])),
             "after": float(np.mean(table.loss_after[j])),
@@ -105,10 +104,10 @@ def series_json(outcome: RunOutcome, series: RankedSeries) -> dict[str, object]:
             losses["clipped"] = {"after": float(table.loss[j])}
         return {
             "key": table.keys[j],
-            "labels": found.rows,
-            what: asdict(found.error),
+            "labels": ranked.rows,
+            what: asdict(ranked.error),
             loss: losses,
-            **({} if found.level is None else {"level": found.target}),
+            **({} if ranked.level is None else {"level": ranked.target}),
             **({} if series.widths is None else {"width": float(series.widths[j])}),
         }
 
@@ -150,7 +149,7 @@ def series_text(outcome: RunOutcome, series: RankedSeries, sums: SeriesSums) -> 
         parts.append("(coverage is judged before --min and --max, the loss is that of what was served)")
     if series.fewest < ENOUGH:
         parts.append(f"({YOUNG})")
-    if task.keys_out is None and count > LISTED:
+    if task.table_file is None and count > LISTED:
         parts.append("(--keys-out FILE writes all of them)")
     return "\n".join(parts)
 
@@ -171,7 +170,7 @@ def series_table(task: RunTask, series: RankedSeries, title: str, places: Sequen
 
 def run_series_story(outcome: RunOutcome) -> ManySeries | None:
     """The series of the report; None with fewer than two."""
-    series, sums = outcome.series, outcome.series_sums
+    series, sums = outcome.series, outcome.totals.series
     if series is None or sums is None:
         return None
     labels, blocks = series.table.rows, sums.blocks

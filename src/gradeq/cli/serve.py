@@ -105,7 +105,6 @@ def command(
 
 
 def greet(service: Service, address: str, first: str | None, demo: bool = False) -> None:
-    """Print the address, the first key, and a call to try."""
     count = len(service.desk.layers)
     layers = "no layers yet" if not count else some(count, "layer")
     mode = ", read only" if service.store.read_only else ""

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,8 +126,8 @@ class InterruptedRun(TypedDict):
 class StateLock:
     """A locked state file. ``interrupted``: an earlier run that was killed while publishing."""
 
-    def __init__(self, descriptor: int, path: str) -> None:
-        self._descriptor, self._path = descriptor, path
+    def __init__(self, descriptor: int, path: str, state: str) -> None:
+        self._descriptor, self._path, self.state = descriptor, path, state
         self.promised = False
         self.interrupted: InterruptedRun | None = None
         with contextlib.suppress(ValueError, TypeError, KeyError, OSError):
@@ -138,7 +138,6 @@ class StateLock:
             }  # fmt: skip
 
     def promise(self, run: InterruptedRun) -> None:
-        """Record the outputs of this run before the first one is published."""
         with writing(self._path):
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, json.dumps(run).encode(), 0)
@@ -163,7 +162,7 @@ def locked_state(state: str | None) -> Iterator[StateLock | None]:
     path = sibling_path(os.path.realpath(state), ".lock")
     descriptor = _lock_file(path, state)
     try:
-        lock = StateLock(descriptor, path)
+        lock = StateLock(descriptor, path, state)
         earlier = lock.interrupted is not None
         yield lock
         lock.release()
@@ -197,8 +196,6 @@ AGAIN = "give --again if that is meant"
 
 
 class SeenTimes(TypedDict, total=False):
-    """The last time of a row and of a label, and the kind of time."""
-
     kind: str | None
     row: float
     label: float
@@ -235,7 +232,7 @@ class RunHistory:
             if not isinstance(desk.get("columns", {}), dict):
                 raise ValueError("columns have names")
         except (KeyError, TypeError, ValueError):
-            raise StateError("the state is damaged: what it says of its runs makes no sense") from None
+            raise StateError("the state is damaged: its record of runs is invalid") from None
         return cls(layer, again, runs, cast(SeenTimes, times))
 
     @property
@@ -270,7 +267,6 @@ class RunHistory:
         self.times[name] = max(number, self.times.get(name, number))
 
     def check_columns(self, columns: dict[str, str | list[str] | None], timed: bool) -> None:
-        """Raise if columns differ from those of earlier runs."""
         known = self.layer.internals.tickets.desk.get("columns", {})
         for option, name in columns.items():
             if option in known and known[option] != name:
@@ -287,7 +283,6 @@ class RunHistory:
         self.columns = columns
 
     def record(self, content: str, rows: int, outputs: list[tuple[str, str]]) -> None:
-        """Add this run to the state."""
         served = [run for run in self.runs if run[1]]  # labels have no content: twice the same are duplicates
         self.runs = [*served[1 - RUNS :], (self.number + 1, content, rows, outputs)]
         desk = self.layer.internals.tickets.desk
@@ -312,7 +307,7 @@ class Session:
         self.content = None if lock is None else ContentHash()
         self._ids: set[str] = set()
         self._served_again = 0
-        self._refusal: BadInput | None = None  # kept until it is known whether all rows were seen
+        self._refusal: BadInput | None = None  # raised after the last row, unless all rows were seen before
         self._digest = ""
         self.notices: list[Notice] = [] if reading.clock_change is None else [clocks_changed(reading.clock_change)]
 
@@ -397,43 +392,33 @@ class Session:
             )
 
     def open_files(self, files: OutputFiles) -> None:
-        """Open report and state, which are published after the tables."""
         report, state = self.options.report, self.options.state
         self.files = files
         self.page = None if report is None else files.open(report)
         self.state = None if state is None else files.open(state, last=True)
 
     def publish(self, rows: int, page: str | None) -> None:
-        """Publish the report and the other outputs, and then the state that names them."""
         if self.page is not None and page is not None:
             with writing(str(self.options.report)):
                 self.page.write(page.encode())
         if self.state is None or self.history is None or self.lock is None:
             self.files.publish()
         else:
-            run = RecordedRun(str(self.options.state), self._digest, rows, self.options.files)
-            publish_run(self.files, self.state, self.history, self.lock, run)
+            publish_run(self.files, self.state, self.history, self.lock, self._digest, rows)
 
 
-class RecordedRun(NamedTuple):
-    """A run as its state records it; ``content`` is empty for labels."""
-
-    state: str
-    content: str
-    rows: int
-    inputs: tuple[str, ...]
-
-
-def publish_run(files: OutputFiles, place: BinaryIO, history: RunHistory, lock: StateLock, run: RecordedRun) -> None:
-    """Publish outputs and state; the lock file records outputs until the state is in place."""
+def publish_run(
+    files: OutputFiles, place: BinaryIO, history: RunHistory, lock: StateLock, content: str, rows: int
+) -> None:
+    """Publish outputs and state; until the state is there, the lock file records outputs. Labels: no content."""
     outputs = files.checksums()
-    history.record(run.content, run.rows, outputs)
-    with writing(run.state):
+    history.record(content, rows, outputs)
+    with writing(lock.state):
         place.writelines(piece.encode() for piece in layer_json(history.layer))
     files.seal()
     if outputs:
         named = [path for path, _ in outputs]
-        lock.promise({"run": history.number, "content": run.content, "outputs": named, "inputs": list(run.inputs)})
+        lock.promise({"run": history.number, "content": content, "outputs": named, "inputs": files.inputs})
     try:
         files.publish()
     finally:

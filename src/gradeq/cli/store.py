@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradeq.cli.options import NUMBER
+from gradeq.errors import BadInput, missing_extra
 from gradeq.tables import agreeing, some
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 @contextmanager
 def service_imports(purpose: str) -> Iterator[None]:
     """Turn a missing dependency into one line that names the extra to install."""
-    from gradeq.errors import missing_extra
-
     try:
         yield
     except ModuleNotFoundError as error:
@@ -87,7 +86,6 @@ def export(url: str, layer: str, output: str) -> None:
 def import_(state: str, url: str, name: str, tenant: str) -> None:
     """Start a layer from a state file; no server may be at work on an SQLite store meanwhile."""
     from gradeq.cli.session import existing_state
-    from gradeq.errors import BadInput
 
     text, layer = existing_state(state)
     with opened_store(url) as store:
@@ -122,7 +120,6 @@ def fold(url: str, keep: float, layer: str | None) -> None:
     twice the ttl. The store is audited first. A server may be at work on it.
     """
     with opened_store(url, existing=True) as store:
-        from gradeq.errors import BadInput
         from gradeq.service.audit import Auditor
         from gradeq.service.desk import SNAPSHOT_EVERY
         from gradeq.service.maintenance import fold_layer, rows_without_snapshot
@@ -131,9 +128,9 @@ def fold(url: str, keep: float, layer: str | None) -> None:
         if not keep > 0.0:
             raise BadInput(f"--keep {keep:g} is too little; give a positive number of days")
         for row in store.layers() if layer is None else [find_layer(store, layer)]:
-            found = Auditor(store).tail(row)
-            if found.faults:
-                raise StoreDamaged(f"{row.name} is damaged: {found.faults[0]}; nothing was folded")
+            audit = Auditor(store).tail(row)
+            if audit.faults:
+                raise StoreDamaged(f"{row.name} is damaged: {audit.faults[0]}; nothing was folded")
             try:
                 gone = fold_layer(store, row, keep * DAY, time.time())
             except BadInput as error:
@@ -141,7 +138,7 @@ def fold(url: str, keep: float, layer: str | None) -> None:
                     raise
                 click.echo(f"{row.tenant}/{row.name}: left as it is ({error})")
                 continue
-            line = f"{row.tenant}/{row.name}: {gone:,} of {found.entries:,} entries folded now"
+            line = f"{row.tenant}/{row.name}: {gone:,} of {audit.entries:,} entries folded now"
             if waits := rows_without_snapshot(store, row, keep * DAY, time.time()):
                 line += (
                     f"; {waits:,} that are old enough stay: only what is in every snapshot can go, and a server "
@@ -186,12 +183,12 @@ def undo(url: str, which: str, layer: str | None) -> None:
 @STORE
 @click.argument("path", metavar="COPY", type=click.Path())
 def rebuild(url: str, path: str) -> None:
-    """Make sums and snapshots anew from the journal, in a copy; the original is not touched."""
+    """Recompute sums and snapshots from the journal, in a copy; the original is not touched."""
     with opened_store(url, read_only=True) as store:
-        from gradeq.service.maintenance import rebuild as made_anew
+        from gradeq.service.maintenance import rebuild as rebuild_store
 
-        made_anew(store, path, time.time(), click.echo)
-    click.echo(f"{path} is whole; gradeq audit {path} looks at all of it")
+        rebuild_store(store, path, time.time(), click.echo)
+    click.echo(f"{path} is complete; gradeq audit {path} checks it")
 
 
 @command.command()
@@ -226,26 +223,23 @@ def accept(url: str, layer: str, witness: str | None) -> None:
 
         store.driver.lock_server()
         row = find_layer(store, layer)
-        found = Auditor(store).full(row)
-        if found.faults:
-            raise StoreDamaged(f"{row.name} is damaged: {found.faults[0]}; see gradeq store rebuild")
+        audit = Auditor(store).full(row)
+        if audit.faults:
+            raise StoreDamaged(f"{row.name} is damaged: {audit.faults[0]}; see gradeq store rebuild")
         if witness is not None:
             seen = Witness(witness, store)
             seen.accept([row.number])
             seen.close()
         with store.write() as tx:
             tx.stop(row.number, "")
-    click.echo(f"{row.tenant}/{row.name} learns again, from entry {found.entries:,} on")
+    click.echo(f"{row.tenant}/{row.name} learns again, from entry {audit.entries:,} on")
 
 
 def find_layer(store: Store, layer: str) -> LayerRow:
-    """The layer NAME or TENANT/NAME."""
-    from gradeq.errors import BadInput
-
     rows = store.layers()
-    found = [row for row in rows if layer in (row.name, f"{row.tenant}/{row.name}")]
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(f"{row.tenant}/{row.name}" for row in found or rows[:10]) or "none"
-    why = "is not one layer" if found else "is no layer"
+    matches = [row for row in rows if layer in (row.name, f"{row.tenant}/{row.name}")]
+    if len(matches) == 1:
+        return matches[0]
+    names = ", ".join(f"{row.tenant}/{row.name}" for row in matches or rows[:10]) or "none"
+    why = "matches several layers" if matches else "is not a layer"
     raise BadInput(f"{layer!r} {why} of {store.url}; there are {names}")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gradeq.certificates.certificate import joint_bound
 from gradeq.certificates.figures import NO_GUARANTEE, agreement_in_words, learning_of
@@ -32,30 +32,28 @@ _PLAIN = str.maketrans({"\u2212": "-", "\u2192": "->", "\u2013": "-", "`": None}
 
 
 def run_text(outcome: RunOutcome) -> str:
-    """The summary on the terminal."""
     task, reached = outcome.task, outcome.equilibrium
     parts = [figures_text(outcome)]
-    if outcome.counted >= FEW:
+    if outcome.totals.counted >= FEW:
         weighted, stop = task.common.weight is not None, any(notice.level == "red" for notice in outcome.notices)
         who = subject(task.prediction)
-        parts.append(plain(text(verdict_sentence(outcome.verdict, outcome.counted, who, "", weighted, stop))))
-    if outcome.labelled and outcome.eta is not None:
+        parts.append(plain(text(verdict_sentence(outcome.verdict, outcome.totals.counted, who, "", weighted, stop))))
+    if outcome.totals.labelled and outcome.eta is not None:
         since = " (since the state began)" if outcome.continued else ""
         parts.append(f"Learning: {reached.learning}{since}.")
-    if reached.weights and outcome.counted:
+    if reached.weights and outcome.totals.counted:
         means = "" if task.common.weight is None else f"{PLAIN_MEANS} "
         parts.append(f"Weights: {means}{relative_weights(task)}")
     parts.append("\n".join(group_table(outcome)))
-    if outcome.series is not None and outcome.series_sums is not None:
-        parts.append(series_text(outcome, outcome.series, outcome.series_sums))
+    if outcome.series is not None and outcome.totals.series is not None:
+        parts.append(series_text(outcome, outcome.series, outcome.totals.series))
     parts += [notice_text(notice) for notice in outcome.notices]
     paths = {"output": task.common.output, "report": task.common.report, "state": task.common.state}
-    parts.append(paths_text({**paths, "series": task.keys_out}))
+    parts.append(paths_text({**paths, "series": task.table_file}))
     return "\n\n".join(part for part in parts if part)
 
 
 def paths_text(paths: dict[str, str | None]) -> str:
-    """The files that were written, one a line."""
     return "\n".join(f"{name}  {clean(path, 200)}" for name, path in paths.items() if path is not None)
 
 
@@ -68,16 +66,17 @@ def notice_text(notice: Notice) -> str:
 def figures_text(outcome: RunOutcome) -> str:
     """bias -0.113 -> -0.0075 over 6,787 rows; squared error 0.251 -> 0.208; certificate exact."""
     task, verdict, column = outcome.task, outcome.verdict, outcome.task.common.weight
-    rows = some(outcome.rows, "row")
-    if not outcome.labelled and task.common.labels_later:
+    totals = outcome.totals
+    rows = some(totals.rows, "row")
+    if not totals.labelled and task.common.labels_later:
         return waiting_text(outcome)
-    if not outcome.counted:
-        nothing = "every label of weight 0" if outcome.labelled else "none labelled"
+    if not totals.counted:
+        nothing = "every label of weight 0" if totals.labelled else "none labelled"
         return f"{rows} served, {nothing}: nothing to judge"
-    if outcome.labelled < outcome.rows:
-        rows = f"{outcome.labelled:,} labelled of {rows}"
+    if totals.labelled < totals.rows:
+        rows = f"{totals.labelled:,} labelled of {rows}"
     if column is not None:
-        light = outcome.labelled - outcome.counted
+        light = totals.labelled - totals.counted
         rows += f", weighted by {clean(column, 40)}{f' ({light:,} of weight 0)' if light else ''}"
     figures = []
     if verdict.bias is not None:
@@ -108,7 +107,7 @@ def waiting_text(outcome: RunOutcome) -> str:
     book = outcome.layer.internals.tickets
     known = len(book.waiting) if book.maturity or book.early is not None else 0
     waiting = outcome.layer.traffic["open"] - known
-    served = f"{some(outcome.rows, 'row')} served; {waiting:,} waiting for a label in the state."
+    served = f"{some(outcome.totals.rows, 'row')} served; {waiting:,} waiting for a label in the state."
     if known:
         when = "when their rows are mature" if book.maturity else "later"
         served += f" {some(known, 'label')} known, to be learned {when}."
@@ -151,10 +150,9 @@ def group_table(outcome: RunOutcome) -> list[str]:
     measure = task.errors[0]
     lines.sort(key=lambda line: -abs(line.means[f"{measure}_after"] - task.target))
     names = [f"{name}_{when}" for name in (measure, f"loss{task.as_served}") for when in ("before", "after")]
-    rows = [
-        GroupRow(line.name, line.counted, [line.means[name] for name in names], line.served_bound, line.vacuous)
-        for line in lines
-    ]
+    rows: list[GroupRow] = []
+    for line in lines:
+        rows.append((line.name, line.counted, [line.means[name] for name in names], line.served_bound, line.vacuous))
     table = table_lines(rows, "bias" if measure == "bias" else "coverage")
     if outcome.scope and any(line.bound is not None and not line.vacuous for line in lines):
         table.append(f"(bounds are on averages {outcome.scope}, not on those of this table)")
@@ -163,21 +161,14 @@ def group_table(outcome: RunOutcome) -> list[str]:
     return table
 
 
-class GroupRow(NamedTuple):
-    """A group on the terminal: labels, error and loss before and after, bound."""
-
-    name: str
-    labels: int
-    figures: list[float]
-    bound: float | None
-    vacuous: bool | None
+GroupRow = tuple[str, int, list[float], float | None, bool | None]  # name, labels, figures, bound, vacuous
 
 
 def table_lines(groups: Sequence[GroupRow], what: str) -> list[str]:
     rows = [["group", "rows", f"{what} before", "after", "loss before", "after", "bound"]]
-    for group in groups[:SHOWN]:
-        bound = "-" if group.bound is None else NO_GUARANTEE if group.vacuous else short(group.bound, up=True)
-        rows.append([clean(group.name, 40), f"{group.labels:,}", *map(short, group.figures), bound])
+    for name, labels, figures, bound, vacuous in groups[:SHOWN]:
+        limit = "-" if bound is None else NO_GUARANTEE if vacuous else short(bound, up=True)
+        rows.append([clean(name, 40), f"{labels:,}", *map(short, figures), limit])
     table = aligned_table(rows)
     if len(groups) > SHOWN:
         table.append(f"... and {some(len(groups) - SHOWN, 'group')} with less; --json lists all")
@@ -193,13 +184,12 @@ def plain(sentence: str) -> str:
 
 
 def run_json(outcome: RunOutcome) -> str:
-    """The object that --json prints."""
     task, learning, layer = outcome.task, learning_of(outcome.layer), outcome.layer
     reached = outcome.equilibrium
-    found: dict[str, object] = {
+    result: dict[str, object] = {
         "command": task.command,
-        "rows": outcome.rows,
-        "labelled": outcome.labelled,
+        "rows": outcome.totals.rows,
+        "labelled": outcome.totals.labelled,
         "learned": outcome.learned,
         "not_due": learning.not_due,
         "held_back": len(layer.internals.tickets.held_back),
@@ -208,30 +198,30 @@ def run_json(outcome: RunOutcome) -> str:
         "learning": asdict(learning),
     }
     if task.common.weight is not None:
-        found["weight"] = task.common.weight
-    found |= measures_json(task, outcome.sums.mean, outcome.counted)
+        result["weight"] = task.common.weight
+    result |= measures_json(task, outcome.totals.sums.mean, outcome.totals.counted)
     theta = getattr(layer, "theta", None)
     if task.key is not None:
-        found["keys"] = layer.internals.names.keys
+        result["keys"] = layer.internals.names.keys
         if outcome.series is not None:
-            found["series"] = series_json(outcome, outcome.series)
+            result["series"] = series_json(outcome, outcome.series)
     elif isinstance(theta, dict):
-        found["theta"] = theta
+        result["theta"] = theta
     weights = getattr(layer, "tracker_weights", None)
     if isinstance(weights, dict):
-        found["weights"] = weights
+        result["weights"] = weights
     if task.link == "exp":  # the certificate is of this one
-        found["relative_bias"] = {"before": reached.bias_before, "after": reached.bias_after}
+        result["relative_bias"] = {"before": reached.bias_before, "after": reached.bias_after}
     bias, loss = (dict(zip(("before", "after"), pair, strict=True)) for pair in learned_pairs(outcome))
-    found["learned_from"] = {  # the rows of the certificate
+    result["learned_from"] = {  # the rows of the certificate
         "rows": reached.rows,
         **({"weights": reached.weights} if reached.weights else {}),
         **({"relative_bias" if task.link == "exp" else "bias": bias} if task.command == "debias" else {}),
         **coverage_as_json(layer, reached),
         "loss": {"name": reached.loss_name} | loss,
     }
-    found["groups"] = [group_json(task, line) for line in outcome.groups]
-    return to_json(found | closing_json(outcome))
+    result["groups"] = [group_json(task, line) for line in outcome.groups]
+    return to_json(result | closing_json(outcome))
 
 
 def steps_json(outcome: RunOutcome | EloOutcome) -> dict[str, object]:
@@ -296,8 +286,8 @@ def closing_json(outcome: RunOutcome | EloOutcome) -> dict[str, object]:
         bound, vacuous = joint_bound(covered)
         certificate |= {"coverage_bound": bound, "coverage_vacuous": vacuous}
     runs = layer.internals.tickets.desk.get("runs")
-    found: dict[str, object] = {"certificate": certificate, "warnings": notices_json(outcome.notices)}
-    return found | ({"run": runs[-1][0], "open": layer.traffic["open"]} if runs else {})
+    result: dict[str, object] = {"certificate": certificate, "warnings": notices_json(outcome.notices)}
+    return result | ({"run": runs[-1][0], "open": layer.traffic["open"]} if runs else {})
 
 
 def notices_json(notices: Iterable[Notice]) -> list[dict[str, str]]:

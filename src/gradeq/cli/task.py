@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, cast
 
+import click
 import numpy as np
 
-from gradeq.cli.options import CommonOptions, LateOptions, Step, Support, check_same_options, errors_in_option_words
+from gradeq.cli.options import (
+    CommonOptions,
+    LateOptions,
+    Step,
+    Support,
+    check_distinct,
+    check_same_options,
+    errors_in_option_words,
+    require_label,
+    step_arguments,
+)
 from gradeq.cli.row_reader import DelayedRows, Piece, RowClock, RowReader, run_times
 from gradeq.cli.session import read_state
 from gradeq.errors import BadInput, Diverging
@@ -20,8 +30,13 @@ from gradeq.layers.options import limits_of
 from gradeq.numerics import HUGE, LARGEST
 
 if TYPE_CHECKING:
+    from gradeq.cli.elo_job import EloTask
     from gradeq.inputs.column_types import ColumnLike
+    from gradeq.layers.debiaser import LinkName as DebiasLink
+    from gradeq.layers.debiaser import Outcome
     from gradeq.layers.layer import Layer
+    from gradeq.layers.predicting import Grouped
+    from gradeq.layers.quantile import LinkName as QuantileLink
     from gradeq.layers.run import Run
 
 
@@ -30,22 +45,9 @@ ROUNDING = 2.0**-48  # of a label: some sixteen times what one operation may los
 BEYOND = "beyond_rounding"  # 1 where the raw or the served value differs from the label by more than rounding may
 
 
-class Judge(Protocol):
-    """Measures of labelled rows, each before and after."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]: ...
-
-
 class Bias:
-    """Error and squared error."""
-
-    names: tuple[str, ...] = ("bias_before", "bias_after", "loss_before", "loss_after", BEYOND)
-
     def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
-        raw, now = base - y, served - y
+        raw, now = base[:, 0] - y, served[:, 0] - y
         least = ROUNDING * np.abs(y)
         return {
             BEYOND: ((np.abs(raw) > least) | (np.abs(now) > least)).astype(float),
@@ -59,10 +61,8 @@ class Bias:
 class BinaryBias(Bias):
     """Error and squared error of probabilities, and their log loss."""
 
-    names = (*Bias.names, "log_before", "log_after")
-
     def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
-        logs = {"log_before": log_loss(base, y), "log_after": log_loss(served, y)}
+        logs = {"log_before": log_loss(base[:, 0], y), "log_after": log_loss(served[:, 0], y)}
         return super().columns(base, served, y) | logs
 
 
@@ -73,16 +73,6 @@ class Cover:
     levels: tuple[float, ...]
     interval: bool = False
     support: Support | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        measures = ["loss_before", "loss_after"]
-        for k in range(len(self.levels)):
-            measures += [f"cover{k}_before", f"cover{k}_after", f"loss{k}_before", f"loss{k}_after"]
-        measures += ["inside_before", "inside_after"] if self.interval else []
-        if self.support is None:
-            return tuple(measures)
-        return (*measures, *("_clipped_".join(name.rsplit("_", 1)) for name in measures))
 
     def columns(self, base: Floats, served: Floats, y: Floats) -> dict[str, Floats]:
         measures: dict[str, Floats] = {}
@@ -109,55 +99,118 @@ class Cover:
         return measures
 
 
-def log_loss(p: Floats, y: Floats) -> Floats:
-    p = np.clip(p, CLIP, 1.0 - CLIP)
+Judge = Bias | Cover
+
+
+def log_loss(p: Floats, y: Floats, clip: float = CLIP) -> Floats:
+    p = np.clip(p, clip, 1.0 - clip)
     return -(y * np.log(p) + (1.0 - y) * np.log1p(-p))
 
 
-@dataclass
+class LayerSettings(TypedDict):
+    late_cap: Literal["auto"] | None
+    in_flight: int
+    support: Support | None
+    ttl: float | None
+    maturity: float | None
+    missing_is: float | None
+
+
+@dataclass(kw_only=True)
 class RunTask:
-    """Columns, measures and layer of a call.
+    """The options of one call of debias or quantile, and what follows from them.
 
     ``columns``: those that are read. ``errors``: the error measures on display, bias or coverage as served, which are
     measured from ``target``. ``limited``: coverage is judged before --min and --max, so that measures of the values
-    as served have names of their own, which end with ``as_served``.
+    as served have separate names, which end with ``as_served``.
     """
 
-    command: str
     common: CommonOptions
     prediction: tuple[str, ...]
     label: str | None
-    new: tuple[str, ...]
-    judge: Judge
-    make: Callable[[Step, LateOptions], Layer]
-    by: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
-    key: str | None = None
-    outcome: str = "real"
-    link: str = "identity"
+    by: tuple[str, ...]
+    features: tuple[str, ...]
+    key: str | None
+    table_file: str | None  # one row for each series
+    low: float | None
+    high: float | None
+    command: ClassVar[str]
+    new: tuple[str, ...] = field(init=False)
+    judge: Judge = field(init=False)
+    link: str = field(init=False)
+    outcome: Outcome = "real"
     levels: tuple[str, ...] = ()
     interval: str | None = None
-    several: bool = False  # the layer takes and serves one column for each level
-    support: Support | None = None
-    keys_out: str | None = None
-    poolable: bool = False  # --pool would go with these options
-    columns: list[str] = field(init=False)
-    errors: list[str] = field(init=False)
-    target: float = field(init=False)
-    limited: bool = field(init=False)
-    as_served: str = field(init=False)
+    pool: bool = False
+    poolable: bool = field(init=False, default=False)  # --pool would go with these options
+    errors: tuple[str, ...] = field(init=False, default=("bias",))
+    target: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        known = {"--prediction": self.prediction, "--by": self.by, "--feature": self.features}
-        for option, names in {**known, "--key": (self.key,)}.items():
+        self._check_options()
+        self.choose()
+        self._check_columns()
+
+    def choose(self) -> None:
+        """Check the options of the command, and choose columns, measures and link."""
+        raise NotImplementedError
+
+    def make(self, eta: Step, late: LateOptions) -> Layer:
+        raise NotImplementedError
+
+    @property
+    def rows_file(self) -> str | None:
+        return self.common.output
+
+    @property
+    def several(self) -> bool:
+        """Whether the layer takes and serves one column for each level."""
+        return len(self.levels) > 1
+
+    @property
+    def support(self) -> Support | None:
+        return None if self.low is None and self.high is None else (self.low, self.high)
+
+    @property
+    def limited(self) -> bool:
+        return self.support is not None and self.command == "quantile"
+
+    @property
+    def as_served(self) -> str:
+        return "_clipped" if self.limited else ""
+
+    @property
+    def columns(self) -> list[str]:
+        others = (self.label, self.key, self.common.weight, self.common.id)
+        named = (*self.prediction, *self.by, *self.features, *others)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def measures(self) -> list[str]:
+        """Names of the error measures, each before and after."""
+        empty = np.zeros((0, max(1, len(self.levels))))
+        return list(self.judge.columns(empty, empty, empty[:, 0]))
+
+    def _check_options(self) -> None:
+        common = self.common
+        require_label(self.label, common)
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise click.UsageError(f"--min {self.low:g} is not below --max {self.high:g}; give a smaller --min")
+        if self.table_file is not None:
+            if self.key is None:
+                raise click.UsageError("--keys-out writes one row for each series of --key; give --key as well")
+            check_distinct(common.output, common.report, common.state, self.table_file)
+
+    def _check_columns(self) -> None:
+        known = {"--prediction": self.prediction, "--by": self.by, "--feature": self.features, "--key": (self.key,)}
+        for option, names in known.items():
             if self.label is not None and self.label in names:
                 raise BadInput(
                     f"{self.label!r} is given as {option} and as --label; a label is not known when its row is "
                     "served: give each its own column"
                 )
-        for option in ("--by", "--feature"):
-            twice = [name for k, name in enumerate(known[option]) if name in known[option][:k]]
-            if twice:
+            twice = [name for k, name in enumerate(names) if name in names[:k]]
+            if twice and option != "--prediction":
                 raise BadInput(f"{option} {twice[0]} is given twice; give each column once")
         value, (low, high) = self.common.missing_is, limits_of(self.support)
         if self.outcome == "binary":
@@ -168,28 +221,162 @@ class RunTask:
                 f"--missing-is {value:g} is {side}, where no label of this run may lie (--outcome, --min, --max); "
                 "give a value that a label may have"
             )
-        others = [self.label, self.key, self.common.weight, self.common.id]
-        named = [*self.prediction, *self.by, *self.features, *others]
-        self.columns = list(dict.fromkeys(name for name in named if name is not None))
-        self.limited = self.support is not None and self.command == "quantile"
-        self.as_served = "_clipped" if self.limited else ""
-        self.errors, self.target = ["bias"], 0.0
-        if self.command == "quantile":
-            each = [f"cover{k}" for k in range(len(self.levels))] if self.interval is None else ["inside"]
-            self.errors = [f"{name}{self.as_served}" for name in each]
-            self.target = float(self.interval or self.levels[0])
+
+    def settings(self, late: LateOptions) -> LayerSettings:
+        late_cap: Literal["auto"] | None = None if self.common.no_cap else "auto"
+        return LayerSettings(
+            late_cap=late_cap, in_flight=self.common.in_flight, support=self.support,
+            ttl=late.ttl, maturity=late.maturity, missing_is=late.missing_is,
+        )  # fmt: skip
 
     def fresh(self, eta: Step, late: LateOptions) -> Layer:
         from gradeq.layers.internals import silenced
 
         with errors_in_option_words():
-            return silenced(self.make(eta, late))
+            layer = self.make(eta, late)
+            if self.key is not None:
+                from gradeq.layers.keyed import Keyed
+
+                layer = Keyed(cast("Grouped[Any, Any]", layer), self.pool)
+            return silenced(layer)
+
+
+@dataclass(kw_only=True)
+class DebiasTask(RunTask):
+    chosen_link: DebiasLink | None
+    clip: float
+    column_name: str
+    command = "debias"
+
+    def choose(self) -> None:
+        if self.support is not None and self.chosen_link == "exp":
+            raise click.UsageError(
+                "--min and --max do not go with --link exp, which stays above 0 by itself; "
+                "leave them out, or use --link identity"
+            )
+        self.link = self.chosen_link or ("identity" if self.outcome == "real" else "logit")
+        self.judge = BinaryBias() if self.outcome == "binary" else Bias()
+        self.new = (self.column_name,)
+
+    def make(self, eta: Step, late: LateOptions) -> Layer:
+        from gradeq.layers.debiaser import DEFAULT_ETA, Debiaser
+
+        default = None if self.features else DEFAULT_ETA[self.outcome] / max(1, len(self.by))
+        step, settings = step_arguments(self.common, eta, default), self.settings(late)
+        link, by, x = cast("DebiasLink", self.link), self.by, self.features
+        return Debiaser(outcome=self.outcome, link=link, groups=by, features=x, clip=self.clip, **step, **settings)
+
+
+@dataclass(kw_only=True)
+class QuantileTask(RunTask):
+    chosen_link: QuantileLink | None
+    ensemble: tuple[float, ...] | None
+    ensemble_eta: float | None
+    column_name: str | None
+    command = "quantile"
+
+    def choose(self) -> None:
+        against_pooling = self._check_levels_and_steps()
+        self.poolable = not against_pooling or (against_pooling == ["--eta"] and self.common.eta == "plain")
+        self.link = self._tracker_link(self.common.eta)
+        if self.interval is not None:
+            self.levels = tuple(f"{tau:.6g}" for tau in self.taus)
+            stem = "" if self.column_name is None else f"{self.column_name}_"
+            self.new, names = (f"{stem}lower", f"{stem}upper"), ["inside"]
+        else:
+            order = sorted(range(len(self.levels)), key=lambda k: float(self.levels[k]))
+            self.levels = tuple(self.levels[k] for k in order)
+            if len(self.prediction) > 1:
+                self.prediction = tuple(self.prediction[k] for k in order)
+            stem = self.column_name or "adjusted"
+            self.new = tuple(f"{stem}_{level}" for level in self.levels) if self.several else (stem,)
+            names = [f"cover{k}" for k in range(len(self.levels))]
+        self.judge = Cover(self.taus, self.interval is not None, self.support)
+        self.errors = tuple(f"{name}{self.as_served}" for name in names)
+        self.target = float(self.interval or self.levels[0])
+
+    @property
+    def taus(self) -> tuple[float, ...]:
+        if self.interval is not None:
+            coverage = float(self.interval)
+            return (1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0
+        return tuple(map(float, self.levels))
+
+    def _tracker_link(self, eta: Step) -> QuantileLink:
+        """With a final tracker, the link of an ensemble is the tracker's."""
+        return self.chosen_link or ("linear" if self.ensemble is not None and eta is None else "sinh")
+
+    def _check_levels_and_steps(self) -> list[str]:
+        """Raise for options that do not go together; returns those that do not go with --pool."""
+        common, ensemble = self.common, self.ensemble is not None
+        used = {
+            "--eta": common.eta is not None,
+            "--decay": common.decay is not None,
+            "--penalty": common.penalty is not None,
+            "--by": self.by,
+            "--feature": self.features,
+            "--link linear": self.chosen_link == "linear",
+            "--ensemble": ensemble,
+        }
+        against_pooling = [option for option, is_used in used.items() if is_used]
+        wanted = 2 if self.interval is not None else len(self.levels)
+        what = "--interval" if self.interval is not None else f"{len(self.levels)} --level"
+        other_step = isinstance(common.eta, str) or common.decay is not None or common.penalty is not None
+        problems = {
+            "give --level (once or more) or --interval, one of the two":
+                (self.interval is None) == (not self.levels),
+            f"{len(self.prediction)} --prediction for {what}; give one, or {wanted} in the same order":
+                len(self.prediction) not in (1, wanted),
+            "a --level is given twice; give each level once":
+                len(set(map(float, self.levels))) < len(self.levels),
+            "--ensemble and --ensemble-eta belong together; give both or none":
+                ensemble != (self.ensemble_eta is not None),
+            "--ensemble tracks one level; give one --level":
+                ensemble and len(self.levels) != 1,
+            "--ensemble goes with a number for --eta; leave out auto, plain, --decay, --penalty":
+                ensemble and other_step,
+            "--ensemble has no groups or features; leave out --by and --feature":
+                ensemble and (self.by or self.features),
+            "--pool is about the series of --key; give --key as well":
+                self.pool and self.key is None,
+            f"--pool chooses its own steps and shares among keys alone; leave out {', '.join(against_pooling)}":
+                self.pool and against_pooling,
+        }  # fmt: skip
+        for problem, occurs in problems.items():
+            if occurs:
+                raise click.UsageError(problem)
+        return against_pooling
+
+    def make(self, eta: Step, late: LateOptions) -> Layer:
+        from gradeq.layers import quantile
+
+        taus = self.taus
+        eta = None if self.pool else eta
+        link = self._tracker_link(eta)
+        if self.ensemble is not None and self.ensemble_eta is not None:
+            if eta is None and link != "linear":
+                raise click.UsageError(
+                    f"--link {link} is that of the final tracker, which --ensemble has with --eta only; "
+                    "give --eta, or leave out --link"
+                )
+            from gradeq.layers.ensemble import QuantileEnsemble
+
+            assert not isinstance(eta, str)
+            etas = list(self.ensemble)
+            return QuantileEnsemble(taus[0], etas, self.ensemble_eta, eta, link=link, **self.settings(late))
+        default = quantile.DEFAULT_ETA if link == "sinh" and not self.features else None
+        step, settings = step_arguments(self.common, eta, default, link), self.settings(late)
+        by, x = self.by, self.features
+        if self.interval is not None:
+            coverage = float(self.interval)
+            return quantile.IntervalTracker(coverage, link=link, groups=by, features=x, **step, **settings)
+        if len(taus) > 1:
+            return quantile.MultiQuantileTracker(taus, link=link, groups=by, features=x, **step, **settings)
+        return quantile.QuantileTracker(taus[0], link=link, groups=by, features=x, **step, **settings)
 
 
 @dataclass(frozen=True)
 class ParsedRows:
-    """Checked columns of a piece."""
-
     piece: Piece
     base: Floats  # one column for each prediction
     y: Floats
@@ -208,7 +395,6 @@ class ParsedRows:
 
 
 def parse_rows(task: RunTask, piece: Piece) -> ParsedRows:
-    """Read and check the columns of a piece; errors name the row."""
     forecasts = [piece.numbers(name) for name in task.prediction]
     columns = dict(zip(task.prediction, forecasts, strict=True))
     y = np.full(piece.batch.num_rows, np.nan)  # without a column of labels these come later, in files of their own
@@ -217,17 +403,17 @@ def parse_rows(task: RunTask, piece: Piece) -> ParsedRows:
         low, high = task.support or (None, None)
         if low is not None:
             rule = f"lies below --min {low:g}; correct it, or give a smaller --min"
-            piece.refuse(y < low, y, task.label, rule)
+            piece.refuse_values(y < low, y, task.label, rule)
         if high is not None:
             rule = f"lies above --max {high:g}; correct it, or give a larger --max"
-            piece.refuse(y > high, y, task.label, rule)
+            piece.refuse_values(y > high, y, task.label, rule)
     if task.outcome == "binary":
         rule = "lies outside [0, 1]; --outcome binary needs probabilities and labels in [0, 1]"
         for name, column in columns.items():
-            piece.refuse((column < 0.0) | (column > 1.0), column, name, rule)
+            piece.refuse_values((column < 0.0) | (column > 1.0), column, name, rule)
     if task.link == "exp":
         rule = "is not positive; --link exp needs positive predictions"
-        piece.refuse(forecasts[0] <= 0.0, forecasts[0], task.prediction[0], rule)
+        piece.refuse_values(forecasts[0] <= 0.0, forecasts[0], task.prediction[0], rule)
     weights = None if task.common.weight is None else piece.weights(task.common.weight)
     features = np.stack([piece.numbers(name) for name in task.features], axis=1) if task.features else None
     if not task.several:
@@ -238,7 +424,6 @@ def parse_rows(task: RunTask, piece: Piece) -> ParsedRows:
 
 
 def learn(task: RunTask, layer: Layer, rows: ParsedRows) -> Run[ColumnLike]:
-    """Serve a piece and learn from its labels."""
     piece, y = rows.piece, rows.y
     columns: dict[str, object] = {"weights": rows.weights, **run_times(rows.clock, rows.turns, piece, layer)}
     if rows.ids is not None:
@@ -257,9 +442,9 @@ def learn(task: RunTask, layer: Layer, rows: ParsedRows) -> Run[ColumnLike]:
             return layer.run(base, y, **columns)
     except Diverging as error:  # of numbers so large no smaller step is the remedy
         for name, column in zip(task.prediction, rows.base.T, strict=False):
-            piece.refuse(np.abs(column) > LARGEST, column, name, HUGE)
+            piece.refuse_values(np.abs(column) > LARGEST, column, name, HUGE)
         if task.label is not None:
-            piece.refuse(np.abs(rows.y) > LARGEST, rows.y, task.label, HUGE)
+            piece.refuse_values(np.abs(rows.y) > LARGEST, rows.y, task.label, HUGE)
         if task.common.strength is not None:
             smaller = f"Use a --strength below {task.common.strength:g} or a smaller --eta"
             raise Diverging(str(error).replace("Use a smaller --eta", smaller)) from None
@@ -278,7 +463,7 @@ def late_options(options: CommonOptions, reading: RowReader) -> LateOptions:
             f"--ttl {options.ttl} is not above --maturity {options.maturity}: every row would be given up before its "
             "label may be learned; give a longer --ttl, or none"
         )
-    return {"ttl": ttl, "maturity": maturity, "missing_is": options.missing_is}
+    return LateOptions(ttl, maturity, options.missing_is, reading.dated)
 
 
 def parse_span(option: str, text: str, reading: RowReader) -> float:
@@ -297,13 +482,13 @@ def parse_span(option: str, text: str, reading: RowReader) -> float:
     raise BadInput(f"{option} {text} is not {what} above 0; column {reading.time.name!r} holds {how}")
 
 
-def starting_layer(task: RunTask, late: LateOptions) -> tuple[Layer, bool]:
-    """A fresh layer, or that of the state if there is one, and whether it is the latter."""
+def starting_layer(task: RunTask | EloTask, late: LateOptions) -> tuple[Layer, bool]:
+    """A new layer, or that of the state if there is one, and whether it is the latter."""
     step = task.common.eta
     saved = read_state(task.common.state) if task.common.state is not None else None
     if saved is None:
         return task.fresh(step, late), False
-    # Left out it is auto again where that applies; where it does not, the settings differ.
+    # Without --eta the step is auto again where that applies; where it does not, the settings differ.
     before = step_of(saved)
     check_same_options(task.fresh(before if step is None and before != "auto" else step, late), saved)
     return saved, True

@@ -172,9 +172,9 @@ class Learner:
     def update(self, state: LearnerState, ticket: Ticket, y: object, weight: float = 1.0) -> LearnerState:
         """The state after the label of a ticket, in any order where the state is a plain sum.
 
-        A missing label (nan, None) or a weight of 0 changes nothing; a weight multiplies the step as it is, where layers
-        take weights relative to their mean. The greedy form of a geometry depends on the
-        order, and takes a label only before the next update.
+        A missing label (nan, None) or a weight of 0 changes nothing. Other weights multiply the step as they are;
+        layers take them relative to their mean. The greedy form of a geometry depends on the order, and takes a label
+        only before the next update.
         """
         y, w = scalars.as_number(y, "label", missing=True), scalars.weight(weight)
         low, high = self.label_range

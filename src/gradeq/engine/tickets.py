@@ -55,8 +55,8 @@ class TicketBook:
 
     __slots__ = (
         "branches", "by_id", "by_key", "clock", "closed", "desk", "due", "early", "forgotten", "lapsed", "maturity",
-        "missing_is", "most_open", "newest", "now", "oldest", "oldest_without_id", "opened", "queue", "remember", "replaced",
-        "singles", "timed", "ttl", "waiting", "waiting_ids",
+        "missing_is", "most_open", "newest", "now", "oldest", "oldest_without_id", "opened", "queue", "remember",
+        "replaced", "singles", "timed", "ttl", "waiting", "waiting_ids",
     )  # fmt: skip
 
     def __init__(self, ttl: float | None, remember: int = 10_000, *, queue: bool = False) -> None:

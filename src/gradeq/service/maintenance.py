@@ -67,7 +67,9 @@ def sums_of_layer(layer: Layer) -> Sums:
     """The library's own sums, as the opening balance of the exact ones."""
     layer.internals.state.catch_up()
     names, sums, rule = layer.internals.names, layer.internals.state.sums, layer.internals.rule
-    keys = [k for k, _ in names.split()] if hasattr(names, "split") and not names.roster.scalar else range(names.count)
+    keys = (
+        [k for k, _ in names.split()] if hasattr(names, "split") and not names.roster.scalar else range(names.count)
+    )
     balance: Sums = {}
     for j, key in enumerate(keys):
         row = names.row_at([j], [1.0], key)
