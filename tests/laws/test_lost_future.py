@@ -240,27 +240,3 @@ def test_a_ticket_of_a_fresh_layer_with_another_step_is_refused():
     one.set_step(0.2)
     one.post(ticket, 2.0)
     one.post(one.open(1.0), 2.0)
-
-
-@pytest.mark.parametrize("went_on", ["columns", "events"])
-@pytest.mark.parametrize("opened", [0, 100])
-def test_tickets_of_a_lost_future_are_refused_after_the_restored_layer_was_saved_again(opened, went_on):
-    layer = gq.Debiaser(eta=0.05)
-    for _ in range(opened):
-        layer.post(layer.open(10.0), 20.0)
-    saved = layer.to_json()
-    layer.run(np.full(300, 10.0), np.full(300, 1e4))
-    lost = [layer.open(10.0) for _ in range(5)]
-    restored = gq.from_json(saved)
-    if went_on == "columns":
-        restored.run(np.full(320, 10.0), np.full(320, 20.0))
-    else:
-        for number in range(320):
-            restored.predict(10.0, id=number)
-            restored.update(20.0, id=number)
-    again = gq.from_json(restored.to_json())
-    for ticket in lost:
-        with pytest.raises(gq.UnknownTicket):
-            again.post(ticket, 20.0)
-    assert again.to_json() == restored.to_json()
-    again.post(again.open(10.0), 20.0)

@@ -15,10 +15,7 @@ from typing import Any
 ROOT = "0"
 MOST = 1_000  # continuations that are remembered
 LABELS = 10_000  # posted tickets that are remembered, as closed ids are
-PREVIEWED, CONTENT = (
-    "~",
-    "=",
-)  # begin the marks of previewed tickets: of a known number, and of a state by its content
+PREVIEWED, CONTENT = "~", "="  # begin marks of previewed tickets: of a known number, of a state by its content
 
 _forks = [0]  # of this process: a child is another continuation
 if hasattr(os, "register_at_fork"):
@@ -102,20 +99,18 @@ class Branches:
         self.posted = None
         self.unmarked = max(self.unmarked, other.unmarked)
 
-    def state(self, served: int) -> dict[str, Any]:
-        """Ready for the codec; nothing where ``restore`` comes to the same without it."""
-        untold = self.given == [(1, served, ROOT)] or (not self.given and not self.continued)
-        if self.trusting or not served or untold:
+    def state(self) -> dict[str, Any]:
+        """Ready for the codec; nothing where no ticket was given away, or only by the layer as it was made."""
+        if all(mark == ROOT for _, _, mark in self.given):
             return {}
         return {"branches": [list(own) for own in self.given], "unmarked": self.unmarked}
 
     def restore(self, state: dict[str, Any], served: int) -> None:
         """Take up what was saved; a state without marks may have given away any of its numbers."""
         self.continued = True
-        if "branches" in state:
-            self.given = [(int(first), int(last), str(own)) for first, last, own in state["branches"]]
-            self.unmarked = int(state["unmarked"])
-        else:
-            self.given, self.unmarked = [(1, served, ROOT)] if served else [], served
+        self.given = [(int(first), int(last), str(own)) for first, last, own in state.get("branches", ())]
+        self.unmarked = int(state["unmarked"]) if self.given else served
+        if not self.given and served:
+            self.given = [(1, served, ROOT)]
         if any(not 0 <= first <= last <= served for first, last, _ in self.given):
             raise ValueError("a ticket was given away that was never served")

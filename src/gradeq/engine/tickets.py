@@ -55,7 +55,7 @@ class TicketBook:
 
     __slots__ = (
         "branches", "by_id", "by_key", "clock", "closed", "desk", "due", "early", "forgotten", "lapsed", "maturity",
-        "missing_is", "most_open", "newest", "now", "oldest", "oldest_without_id", "opened", "queue", "remember",
+        "missing_is", "newest", "now", "oldest", "oldest_without_id", "opened", "queue", "remember",
         "replaced", "singles", "timed", "ttl", "waiting", "waiting_ids",
     )  # fmt: skip
 
@@ -74,7 +74,6 @@ class TicketBook:
         # No number of an open ticket that queues is smaller, nor of one without an id.
         self.oldest = self.oldest_without_id = 1
         self.newest = 0  # the largest number that was ever open
-        self.most_open = 0  # at once, as far as it was noticed since the book was made or loaded
         # By key (None without keys): the number of its single ticket without an id, open or not; those replaced.
         self.singles: dict[str | None, int] = {}
         self.replaced: dict[str | None, int] = {}
@@ -279,8 +278,6 @@ class TicketBook:
 
     def close(self, ticket: Fields, id: Id | None, posting: Fields) -> None:
         """The label of a ticket came, which is taken out of ``opened``: its id is remembered with the posting."""
-        if len(self.opened) >= self.most_open:
-            self.most_open = len(self.opened) + 1
         if id is not None:
             del self.by_id[id]
             self.shut(id, new(Posting, posting))
@@ -291,7 +288,6 @@ class TicketBook:
 
     def withdraw(self, number: int) -> Opened:
         """Take out the open ticket of this number, as if it had never been here."""
-        self.most_open = max(self.most_open, len(self))
         opened = self.opened.pop(number)
         self._unlist(opened[0], opened[2])
         return opened
@@ -477,8 +473,8 @@ class TicketBook:
         for own, posting in self.closed.items():
             self.closed[own] = copy_with(posting, row=row(posting.row))
 
-    def state(self, served: int) -> dict[str, Any]:
-        """Everything, ready for the codec; ``served``: rows of the layer so far."""
+    def state(self) -> dict[str, Any]:
+        """Everything, ready for the codec."""
         waiting = [self.waiting[number] for number in sorted(self.waiting)]
         return {
             "open": [(brief(ticket), id, time) for ticket, id, time in self.tickets()],
@@ -487,7 +483,7 @@ class TicketBook:
             "waiting": [(brief(own.ticket), *(own[1:] if own.id is not None else own[1:4])) for own in waiting],
             "now": self.now,
             **self._singles_state(),
-            **self.branches.state(served),
+            **self.branches.state(),
             **({"forgotten": self.forgotten} if self.forgotten else {}),
             **({"desk": self.desk} if self.desk else {}),
             **({"early": self.early.state()} if self.early is not None and self.early.sums[0] else {}),

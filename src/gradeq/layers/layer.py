@@ -441,17 +441,17 @@ class Layer(Guarded, ABC):
     def traffic(self) -> dict[str, float]:
         """How many rows were served, labelled and are still open, and how late labels came.
 
-        ``open``: open tickets. ``peak``: the most known to have been open at once since the layer was made or loaded.
-        ``peak_lateness``: the largest recent lateness of a posted label, in rows of its group, which sets the
-        late-label cap. ``served``, ``labelled``: rows and labels so far. ``mean_delay``, ``longest_delay``:
-        predictions served between a row and its label.
+        ``open``: open tickets. ``peak``: the largest of these and of the recent lateness. ``peak_lateness``: the
+        largest recent lateness of a posted label, in rows of its group, which sets the late-label cap. ``served``,
+        ``labelled``: rows and labels so far. ``mean_delay``, ``longest_delay``: predictions served between a row and
+        its label.
         """
         facts, late = self.internals.state.facts, self.internals.state.late
-        posted, tickets = facts[fact.POSTED], self.internals.tickets
-        latest, waiting = int(max(late[::LATENESS], default=1)), len(tickets)
+        posted, waiting = facts[fact.POSTED], len(self.internals.tickets)
+        latest = int(max(late[::LATENESS], default=1))
         return {
             "open": waiting,
-            "peak": max(latest, waiting, tickets.most_open),
+            "peak": max(latest, waiting),
             "peak_lateness": latest,
             "served": int(facts[fact.SERVED]),
             "labelled": int(posted),

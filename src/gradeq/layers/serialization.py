@@ -56,7 +56,7 @@ def layer_json(layer: Layer) -> Iterator[str]:
     closed = parts.tickets.closed
     for id, posting in closed.items():
         closed[id] = judged(parts.rule, posting)
-    state = parts.names.state() | {"columns": parts.state.saved(), "tickets": parts.tickets.state(parts.state.number)}
+    state = parts.names.state() | {"columns": parts.state.saved(), "tickets": parts.tickets.state()}
     state |= {"frozen": parts.frozen, "log": parts.log} | parts.revisions.state()
     return dump(layer.kind, saved_settings(layer.settings), state)
 
