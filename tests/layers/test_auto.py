@@ -230,3 +230,14 @@ def test_what_cannot_be_learned_from_is_refused_and_changes_nothing():
     for value in (1e150, -1e150, 0.0):
         layer.predict(value), layer.update(-value)
     assert np.isfinite(layer.predict(1.0))
+
+
+@pytest.mark.parametrize("clip", [1e-6, 0.01, 0.4])
+def test_the_harm_sentence_says_what_clipping_costs_and_it_holds_for_a_perfect_model(clip):
+    layer = Debiaser(outcome="binary", clip=clip)
+    labels = (np.random.default_rng(0).random(3000) < 0.5).astype(float)
+    served = layer.run(np.clip(labels, 1e-6, 1.0 - 1e-6), labels).served
+    loss = -np.log(np.where(labels == 1.0, served, 1.0 - served)).mean()
+    said = float(layer.harm_cap().sentence.split()[-1])
+    assert "the prediction clipped to" in layer.harm_cap().sentence
+    assert said >= -np.log1p(-clip) and loss <= 1.05 * said

@@ -259,7 +259,7 @@ def harm_cap_of(layer: LayerLike, auto: str) -> HarmCap:
     """The most that the step can cost in loss. ``auto``: the sentence for an automatic step."""
     reading = reading_of(layer)
     if getattr(layer, "eta", None) == "auto":
-        clip = reading.terms.clip if reading.terms.task == "probability_logit" else None
+        clip = reading.terms.clip if layer.kind == "debias" else None
         return HarmCap(None, None, "B5", auto_harm(auto, clip))
     if reading.refusal is not None:
         return HarmCap(None, None, "no theorem fits", f"no harm cap is proven: {reading.refusal}")
