@@ -343,3 +343,29 @@ def test_labels_dated_before_their_rows_are_told_of_with_an_example(served):
     done = ok(label(served, rows, "--label-time", "t"))
     assert "1 of 1 label is dated before its row" in done.out
     assert "id '0-1', 2001-01-01 before" in done.out and "cannot be known before" in done.out
+
+
+def test_they_are_told_of_in_a_state_without_ttl_or_maturity_too(tmp_path):
+    rows = [{"id": k, "t": "2025-10-20", "f": 100 + k} for k in range(10)]
+    state = tmp_path / "s.json"
+    own = ("--prediction", "f", "--id", "id", "--time", "t", "--state", state, "--quiet")
+    ok(here("debias", write(tmp_path / "d.csv", rows), *own))
+    labels = [{"id": k, "y": 103, "known": "2025-10-01"} for k in range(10)]
+    call = ("--state", state, "--id", "id", "--label", "y", "--label-time", "known")
+    done = ok(here("label", write(tmp_path / "l.csv", labels), *call))
+    assert "10 of 10 labels are dated before their row" in done.out
+
+
+def test_pages_tell_rows_that_wait_from_rows_without_a_label(tmp_path):
+    rows = [{"id": k, "f": 100 + k % 5} for k in range(200)]
+    state, page = tmp_path / "s.json", tmp_path / "r.html"
+    own = ("--prediction", "f", "--id", "id", "--state", state, "--report", page, "--json")
+    ok(here("debias", write(tmp_path / "d.csv", rows), *own))
+    assert "without a label" not in page.read_text() and "had no label" not in page.read_text()
+    labels = [{"id": k, "y": 103} for k in range(50)]
+    ok(here("label", write(tmp_path / "l.csv", labels), "--state", state, "--id", "id", "--label", "y"))
+    layer = gq.load(state)
+    layer.report(page)
+    assert "150 more wait for a label" in page.read_text() and "150 rows wait for their label" in page.read_text()
+    assert "without a label" not in page.read_text() and "had no label" not in page.read_text()
+    assert layer.equilibrium().learning.open == 150

@@ -80,13 +80,25 @@ def test_a_far_label_is_blamed_on_the_label(tmp_path, usual):
     assert "lies far outside" in " ".join(said)
 
 
-def test_a_far_label_of_an_earlier_run_is_still_the_cause(tmp_path, usual):
+def test_a_far_prediction_is_blamed_on_the_prediction(tmp_path, usual):
     f, y = usual
-    first = write(tmp_path / "a.csv", p=f, y=[*y[:-1], 1e14])
+    f[200] = 1e12
+    for eta in ("auto", "0.1"):
+        file = write(tmp_path / "a.csv", p=f, y=y)
+        said = warned("debias", file, "--prediction", "p", "--label", "y", "--eta", eta)
+        only(about(said, ASTRAY), "FAR_PREDICTION")
+
+
+@pytest.mark.parametrize("far", ["label", "prediction"])
+def test_a_row_of_an_earlier_run_is_still_the_cause_but_not_said_to_be_its_label(tmp_path, usual, far):
+    f, y = usual
+    f_first = [*f[:-1], 1e14] if far == "prediction" else f
+    y_first = [*y[:-1], 1e14] if far == "label" else y
+    first = write(tmp_path / "a.csv", p=f_first, y=y_first)
     second = write(tmp_path / "b.csv", p=f, y=y)
     call = ("--prediction", "p", "--label", "y", "--eta", "0.1", "--state", tmp_path / "s.json")
     ok(here("debias", first, *call))
-    only(about(warned("debias", second, *call), ASTRAY), "FAR_LABEL")
+    only(about(warned("debias", second, *call), ASTRAY), "FAR_APART")
 
 
 def test_a_step_out_of_proportion_is_blamed_on_the_step(tmp_path, usual):

@@ -258,6 +258,14 @@ class RunOutcome:
     def pair(self, measure: str) -> tuple[float, float]:
         return self.totals.sums.mean(f"{measure}_before"), self.totals.sums.mean(f"{measure}_after")
 
+    @property
+    def open_rows(self) -> int:
+        """Rows of this run that wait for their label; `gradeq label` brings it."""
+        if not self.task.common.labels_later:
+            return 0
+        unlabelled = self.totals.rows - self.totals.labelled - self.totals.immature
+        return min(unlabelled, len(self.layer.internals.tickets.opened))
+
     @cached_property
     def verdict(self) -> Verdict:
         """Bias or coverage, loss and certificate: the figures of terminal, page and warnings."""

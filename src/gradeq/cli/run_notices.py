@@ -82,8 +82,7 @@ def all_notices(outcome: RunOutcome) -> tuple[Notice, ...]:
     unlabelled = totals.rows - totals.labelled - totals.immature
     if totals.labelled or not later:
         if unlabelled:
-            open_tickets = len(outcome.layer.internals.tickets.opened) if later else 0
-            notices.append(say.no_label(unlabelled, later, min(unlabelled, open_tickets)))
+            notices.append(say.no_label(unlabelled, later, outcome.open_rows))
         if totals.immature:
             notices.append(say.immature(totals.immature, str(options.maturity), later))
     if totals.crossed:
@@ -436,10 +435,12 @@ class OutlierWatch:
             sums = layer.internals.state.view("sums").reshape(-1, COLUMNS)
             known = sums[:, LOW] <= sums[:, HIGH]
             farthest = float(np.abs(sums[known][:, [LOW, HIGH]]).max(initial=0.0))
-        if self.labels.outliers() is not None or farthest > 2.0 ** min(1000, usual + DOUBLINGS - ZERO):
+        if self.labels.outliers() is not None:
             return say.FAR_LABEL
         if self.predictions.outliers() is not None:
             return say.FAR_PREDICTION
+        if farthest > 2.0 ** min(1000, usual + DOUBLINGS - ZERO):  # of an earlier run
+            return say.FAR_APART
         if facts[fact.HEAVIEST] > facts[fact.SERVED]:  # relative weights cannot be
             return say.ABSOLUTE_WEIGHTS
         if layer.internals.lateness.limit is None and facts[fact.LATEST] > 1.0:

@@ -232,6 +232,7 @@ def run_story(outcome: RunOutcome, collector: ReportCollector) -> Story:
         outcome="binary" if task.outcome == "binary" else "real",
         rows=outcome.totals.rows,
         labelled=outcome.totals.counted,
+        open=outcome.open_rows,
         weight=task.common.weight or "",
         verdict=outcome.verdict,
         method=method(outcome),
@@ -495,7 +496,11 @@ def curve_name(outcome: RunOutcome, name: str, value: str) -> str:
 def facts(outcome: RunOutcome, collector: ReportCollector) -> tuple[Fact, ...]:
     task, reading, trend = outcome.task, collector.reading, outcome.totals.trend
     missing, waiting = outcome.totals.rows - outcome.totals.labelled, len(outcome.layer.internals.tickets.waiting)
-    rows = "all labelled" if not missing else f"{count(missing)} without a label"
+    missing -= outcome.open_rows
+    rows = (
+        f"{count(outcome.open_rows)} waiting for a label" if outcome.open_rows else "" if missing else "all labelled"
+    )
+    rows += f"{', ' if rows else ''}{count(missing)} without a label" if missing else ""
     rows += f"; {some(waiting, 'label')} not due by the last row" if waiting else ""
     order = "that of the file" if reading.time is None else f"`{reading.time.name}`, ties in file order"
     found = [Fact("Rows", f"{count(outcome.totals.rows)}, {rows}"), Fact("Order", order)]

@@ -545,7 +545,7 @@ def enter(
 
 def put(book: TicketBook, kept: RunTickets, batch: Batch, tickets: Tickets, rows: Ints) -> None:
     """Keep the tickets of rows without a label; as with single events, each row's time lets older ones expire."""
-    timed = batch.times is not None and (book.ttl is not None or book.maturity is not None)
+    timed = batch.times is not None
     first = batch.first
     for k, ticket in zip(rows.tolist(), tickets(rows), strict=True):
         if kept.times is not None:

@@ -199,6 +199,7 @@ def state_story(layer: LayerLike, reached: Equilibrium, most: int | None = None)
         outcome="binary" if settings.get("outcome") == "binary" else "real",
         rows=served,
         labelled=reached.rows,
+        open=len(layer.internals.tickets.opened),
         verdict=verdict,
         method=_method(layer, reached),
         features=tuple(settings.get("features", ())),

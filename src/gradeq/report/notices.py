@@ -496,6 +496,11 @@ FAR_PREDICTION = Cause(
     "A prediction far outside all others was learned from.",
     "Go back to the state saved before that prediction, or start a new one.",
 )
+FAR_APART = Cause(
+    "A row was learned from whose prediction and label lie that far apart; it may move what is served even after a "
+    "correction.",
+    "Go back to the state saved before that row, or start a new one.",
+)
 LATE_UNCAPPED = Cause(
     "Labels came late and steps were not capped, so corrections overshoot.", "Start a new state without `--no-cap`."
 )

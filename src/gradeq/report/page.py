@@ -188,8 +188,9 @@ def _figures(story: Story) -> list[Markup]:
         gloss += f", at level {story.levels[0].name}" if story.levels else ""
         figures.append(figure(term, value, gloss))
     elif width is None:
-        skipped = story.rows - story.labelled
-        gloss = "all labelled" if not skipped else f"{count(skipped)} more without a label"
+        skipped = story.rows - story.labelled - story.open
+        gloss = f"{count(story.open)} more wait for a label" if story.open else "" if skipped else "all labelled"
+        gloss += f"{', ' if gloss else ''}{count(skipped)} more without a label" if skipped else ""
         gloss += " or weight" if story.weight and skipped else ""
         figures.append(figure("Labelled rows", el("span", count(story.labelled)), gloss))
     if verdict.nothing:

@@ -414,6 +414,7 @@ class Story:
     histogram: Histogram | None = None
     data: tuple[Fact, ...] = ()
     weight: str = ""
+    open: int = 0  # rows that wait for their label
     width: BeforeAfter | None = None  # mean width of an interval
     reliability: Reliability | None = None
     heat: HeatMap | None = None
