@@ -218,9 +218,10 @@ class Learning:
     for other steps, the memory also before labels. ``unlabelled``: the share of the rows served that have no label to
     learn from; of these, ``open`` rows wait for it, ``open_share`` of all. ``silent``: rows served since a label last
     came; ``silence``: the most that were served from one label to the next. Both 0 before labels. ``learned``: labels
-    learned from; ``not_due``: labels that are given but come only after the last row. ``latest_in_series``: as ``latest``, in rows of its own series; None without keys, and
-    where series have groups of their own. ``replaced``: predictions without an id that another one replaced before
-    their label came. ``held_back``: labels that are known and not learned, since their delay seems to depend on them.
+    learned from; ``not_due``: labels that are given but come only after the last row. ``latest_in_series``: as
+    ``latest``, in rows of its own series; None without keys, and where series have groups of their own. ``replaced``:
+    predictions without an id that another one replaced before their label came. ``held_back``: labels that are known
+    and not learned, since their delay seems to depend on them.
     """
 
     method: str
