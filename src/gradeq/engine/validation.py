@@ -272,14 +272,14 @@ def check_desk(desk: Mapping[str, Any]) -> None:
     times, columns, runs = desk.get("times", {}), desk.get("columns", {}), desk.get("runs", [])
     if not all(isinstance(own, kind) for own, kind in ((times, dict), (columns, dict), (runs, list))):
         raise BadInput("what it says of its runs makes no sense")
-    if times.get("kind") not in (None, NUMBERS, NAIVE, ZONED, DATES):
-        raise BadInput(f"times of the kind {times['kind']!r}")
+    if not set(times) <= {"kind", "row", "label"} or times.get("kind") not in (None, NUMBERS, NAIVE, ZONED, DATES):
+        raise BadInput(f"times of the kind {times.get('kind')!r}")
     check_times(times.get(name) for name in ("row", "label"))
     if not all(own is None or isinstance(own, str) or _is_texts(own) for own in columns.values()):
         raise BadInput("a column without a name")
     for number, content, rows, outputs in runs:
         named = all(_is_texts(list(own)) and len(own) == 2 for own in outputs)
-        if not (_is_count(number) and isinstance(content, str) and _is_count(rows) and named):
+        if not (type(number) is int and isinstance(content, str) and _is_count(rows) and named):
             raise BadInput("a run that is none")
 
 
