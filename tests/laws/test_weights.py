@@ -190,7 +190,7 @@ def test_a_state_saved_when_weights_were_absolute_begins_a_new_mean():
     text = layer.to_json()
     assert json.loads(text)  # what follows is that state without the columns of the mean
     state = layer.internals.state
-    for column in ("mean_weight", "weighed", "heaviest_step"):
+    for column in ("mean_weight", "weighed", "largest_weight", "heaviest_step"):
         setattr(state, column, state.weighed[:0])
     state.facts[9] = 2.0  # a weight of 2 was learned from
     old = gq.from_json(layer.to_json())

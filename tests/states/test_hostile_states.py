@@ -12,6 +12,8 @@ import gradeq as gq
 from gradeq.errors import StateError
 from gradeq.layers import serialization
 from laws.kinds import KINDS
+from states.every_leaf import LIVES
+from states.hostile import text_of
 
 COUNT, PARTS = 40, 4
 
@@ -45,6 +47,60 @@ def test_every_field_altered_is_refused_or_works(part):
     lines = tried("states.every_field", "41", *list(KINDS)[part::PARTS])
     assert not [line for line in lines if line.startswith("FAULT")]
     assert len(lines) == len(list(KINDS)[part::PARTS])
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_leaf_of_a_used_layer_altered_is_refused_or_works(part):
+    """Some, drawn by a seed; ``python -m states.every_leaf 1 0`` tries all of them, of every verb."""
+    names = list(LIVES)[part::PARTS]
+    lines = tried("states.every_leaf", "24", "100", *names)
+    assert not [line for line in lines if line.startswith("FAULT")]
+    told = [line.rsplit(" ", 3) for line in lines if line.startswith("done")]
+    assert [name for name, *_ in told] == [f"done {name}" for name in names]
+    assert all(int(done) > 80 and 50 < int(refused) < int(done) for *_, done, refused in told)
+
+
+def altered(name, *path, to):
+    """The state of a used layer as text, with the value at ``path`` replaced and the checksum repaired."""
+    body = json.loads(LIVES[name]().to_json())
+    del body["sha256"]
+    node = body["state"]
+    for step in path[:-1]:
+        node = node[step]
+    node[path[-1]] = to
+    return text_of(body)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "to"),
+    [
+        ("falling", ("columns", "total", "values", 0), 1e-320),
+        ("falling", ("columns", "total", "values", 0), 61.0),
+        ("falling", ("columns", "sums", "values", 1), 0.0),
+        ("falling", ("columns", "path", "values", 0), 1e300),
+        ("falling", ("columns", "facts", "values", 1), 59.5),
+        ("binary", ("columns", "mean_weight", "values"), {}),
+        ("binary", ("columns", "mean_weight", "values"), []),
+        ("elo home", ("columns", "sums", "values", 5), 0.0),
+        ("elo home", ("columns", "tally", "values", 0), 1e30),
+        ("elo dates", ("columns", "tally", "values", 3), 1e30),
+        ("elo", ("columns", "spreads", "values", 8), 1e30),
+        ("elo", ("columns", "shares", "values"), [0.0] * 6),
+        ("mature", ("tickets", "desk", "times"), None),
+        ("mature", ("tickets", "desk", "times"), [1]),
+        ("mature", ("tickets", "desk", "times"), 1e-320),
+        ("mature", ("tickets", "forgotten"), 0.5),
+        ("auto", ("tickets", "branches"), [[1, 2]]),
+        ("auto", ("tickets", "branches"), [[1.0, 2, "0"]]),
+        ("frozen", ("log", 0, 1), 1.5),
+        ("frozen", ("log", 0, 1), 99),
+        ("commands", ("tickets", "desk", "runs", 0, 2), "60"),
+        ("commands", ("tickets", "desk", "columns", "--id"), 7),
+    ],
+)
+def test_a_number_that_no_honest_state_has_is_refused(name, path, to):
+    with pytest.raises(StateError, match="the state is damaged"):
+        gq.from_json(altered(name, *path, to=to))
 
 
 @pytest.mark.parametrize(("column", "values"), [("total_path", []), ("path", []), ("total_path", [0.0, 0.0, 0.0])])

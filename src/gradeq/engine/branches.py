@@ -108,9 +108,12 @@ class Branches:
     def restore(self, state: dict[str, Any], served: int) -> None:
         """Take up what was saved; a state without marks may have given away any of its numbers."""
         self.continued = True
-        self.given = [(int(first), int(last), str(own)) for first, last, own in state.get("branches", ())]
-        self.unmarked = int(state["unmarked"]) if self.given else served
+        self.given = [(first, last, own) for first, last, own in state.get("branches", ())]
+        self.unmarked = state["unmarked"] if self.given else served
+        counts = [self.unmarked, *(number for first, last, _ in self.given for number in (first, last))]
+        if any(type(number) is not int for number in counts) or any(type(own) is not str for _, _, own in self.given):
+            raise ValueError("the marks of tickets make no sense")
         if not self.given and served:
             self.given = [(1, served, ROOT)]
-        if any(not 0 <= first <= last <= served for first, last, _ in self.given):
+        if self.unmarked > served or any(not 0 <= first <= last <= served for first, last, _ in self.given):
             raise ValueError("a ticket was given away that was never served")

@@ -509,10 +509,8 @@ class TicketBook:
         counts = (len(fresh.opened), len(fresh.closed), len(fresh.waiting), len(fresh.waiting_ids))
         if counts != (*(len(state[name]) for name in ("open", "closed", "waiting")), named):
             raise StateError("the state is damaged: a ticket or an id stands twice")
-        fresh.forgotten = int(state.get("forgotten", 0))
-        fresh.replaced = {key: int(count) for key, count in state.get("replaced", ())}
-        if any(count < 1 for count in fresh.replaced.values()):
-            raise StateError("the state is damaged: a number of replaced predictions is not positive")
+        fresh.forgotten = state.get("forgotten", 0)
+        fresh.replaced = dict(state.get("replaced", ()))
         for number in state.get("singles", ()):
             fields, _, id, _ = fresh.opened[number]
             if id is not None or fields[1].key in fresh.singles or self.queue:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gradeq import losses, penalties, schedules
 from gradeq._version import __version__
 from gradeq.engine.lateness import weighed_otherwise
-from gradeq.engine.validation import check_book, check_columns
+from gradeq.engine.validation import check_book, check_columns, check_log
 from gradeq.errors import OtherSettings, StateError
 from gradeq.inputs.durations import as_span, format_span
 from gradeq.ledger import facts as fact
@@ -83,7 +83,7 @@ def load(text: str | bytes) -> tuple[str, Saved, Saved]:
 
     try:
         body = json.loads(text, object_pairs_hook=read_object, parse_constant=refuse_constant)
-    except (ValueError, TypeError, LookupError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
         first = text.strip()[:1]
         if first and first not in ("{", b"{"):
             raise StateError(NOT_OURS) from None
@@ -108,7 +108,7 @@ def load(text: str | bytes) -> tuple[str, Saved, Saved]:
     try:
         body = body if verified else decode(body)
         return str(body["kind"]), body["settings"], body["state"]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise StateError(f"the state is damaged: {_short(error)}") from None
 
 
@@ -212,7 +212,10 @@ def _decode_object(value: Saved) -> Any:
     if "$array" in value:
         if value["$array"] not in ("d", "q"):
             raise ValueError(f"unknown column type {value['$array']!r}")
-        column: array[Any] = array(value["$array"], value.get("values", ()))
+        values = value.get("values", [])
+        if not isinstance(values, list):
+            raise ValueError("a column is a list")
+        column: array[Any] = array(value["$array"], values)
         if "values" not in value:
             column.frombytes(base64.b64decode(value["base64"], validate=True))
             if sys.byteorder == "big":
@@ -286,7 +289,8 @@ def restore(layer: Layer, state: Saved) -> None:
         raise StateError(f"the state is damaged: frozen is {state['frozen']!r}")
     parts.frozen = state["frozen"]
     parts.revisions.restore(state, names.count, parts.rule.width)
-    parts.log = [(str(what), int(at)) for what, at in state["log"]]
+    check_log(state["log"], columns.number)
+    parts.log = [(what, at) for what, at in state["log"]]
 
 
 def check_same_settings(layer: Layer, other: Layer) -> None:
@@ -296,8 +300,10 @@ def check_same_settings(layer: Layer, other: Layer) -> None:
     # A default step follows from the other settings, so those are compared first.
     for name in sorted(mine, key=lambda name: name in ("eta", "schedule")):
         if mine[name] != theirs.get(name):
-            show = format_span if name in ("ttl", "maturity") else repr
-            was, now = show(theirs.get(name)), show(mine[name])
+            was, now = (
+                format_span(each.settings.get(name)) if name in ("ttl", "maturity") else repr(own.get(name))
+                for each, own in ((other, theirs), (layer, mine))
+            )
             raise OtherSettings(
                 f"the state was made with {name}={was}, this run has {now}; "
                 "use the same settings, or another state file",

@@ -112,7 +112,7 @@ class GroupTable:
         places = decimals(*(g.label_mean for g in rows), 0.0)
         self.mean: Callable[[float], str] = percent if self.binary else partial(number, decimals=places)
         self.mean_head = "Label rate" if self.binary else "Mean label"
-        errors = [abs(v - (g.target or 0.0)) for g in rows for v in (g.before, g.after)]
+        errors = finite(abs(v - (g.target or 0.0)) for g in rows for v in (g.before, g.after))
         reach = 1.2 * (max(errors, default=0.0) or 0.01)
         unit = 100.0 if self.covers else 1.0
         width = tick_step(reach * unit, 2) / unit

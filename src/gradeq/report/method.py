@@ -62,6 +62,8 @@ def equation(
     >>> equation(lambda u, eta, n: (0.0 - u) / (eta * n), "(0 − {0}) / ({1} × {2})", (-0.0185, 0.1, 336.5), 0.00055)
     '(0 + 0.0185) / (0.1 × 336.5) = 0.00055'
     """
+    if not all(map(math.isfinite, (*terms, value))):
+        return ""
     places = max(decimals(value), FEWEST) if places is None else places
     for digits in _DIGITS:
         texts, values = [], []
