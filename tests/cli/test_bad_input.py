@@ -93,7 +93,7 @@ def test_a_bad_cell_in_the_second_file_is_named_with_its_file(file, tmp_path):
         ([*BASE, "--time", "day", "--ttl", "3h"], ["--ttl"]),
         ([*BASE, "--in-flight", "0"], ["--in-flight"]),
         ([*BASE, "--in-flight", str(10**30)], ["--in-flight", str(10**9)]),
-        ([*BASE, "--decay", "1"], ["alpha"]),
+        ([*BASE, "--decay", "1"], ["--decay 1", "below 1"]),
         ([*BASE, "--link", "logit"], ["logit", "real"]),
         ([*BASE, "--link", "cube"], ["--link"]),
         ([*BASE, "--outcome", "odd"], ["--outcome"]),

@@ -170,8 +170,8 @@ def averages(life, result, rows, own):
             expect(close(c.bias_before, raw, scale), "bias before", c.name, c.bias_before, raw)
         if len(case.levels) < 2:
             both = own.losses[name, 0], own.losses[name, 1]
-            for said, total in zip((c.loss_before, c.loss_after), both, strict=True):
-                alike(f"loss of {c.name}", said, total, mine, both if life.corrected else ())
+            for said, lost in zip((c.loss_before, c.loss_after), both, strict=True):
+                alike(f"loss of {c.name}", said, lost, mine, both if life.corrected else ())
         if c.bound is not None:
             within("bound of a coordinate", total / mine, c.bound, slack, c.name, result.bound_from)
     if result.bound is not None:

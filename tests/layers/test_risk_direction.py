@@ -185,3 +185,11 @@ def test_an_error_that_was_always_0_is_printed_as_0():
     layer = gq.RiskControl(lambda theta, y: 0.0, 0.2, 0.1)
     layer.run(np.zeros(1500))
     assert layer.risk == 0.0 and "error 0 against" in str(layer.equilibrium())
+
+
+def test_a_label_that_is_refused_says_nothing_about_the_span():
+    layer = gq.RiskControl(lambda theta, y: y, 0.5, 0.1, span=(-1.0, 1.0))
+    with pytest.raises(gq.BadInput):
+        layer.predict()
+        layer.update(-3.0)
+    assert "span" not in str(layer.equilibrium())

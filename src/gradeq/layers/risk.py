@@ -99,7 +99,7 @@ class RiskControl(Predicting[float]):
         reach = 10.0 * self.eta * self.most
         if self.span is not None:
             reach = max(reach, abs(self.span[1] - self.span[0]))
-        self._direction = Direction(error, self.target, reach, self.start, self.span)
+        self._direction = Direction(error, self.target, reach, self.start, self.span, self.most)
         rule = Risk(self._direction, self.target, self.most, Constant(self.eta))
         late = LateLabels(late_cap, in_flight, ttl, maturity, missing_is, queue)
         self._build(rule, Roster(), late, CAP)
@@ -276,6 +276,7 @@ class Direction:
     reach: float  # the smallest distance of the thetas to compare
     start: float
     span: tuple[float, float] | None = None
+    most: float = 1.0
     labels: int = 0
     fell: int = 0
     rose: int = 0
@@ -286,6 +287,8 @@ class Direction:
 
     def __call__(self, theta: float, y: object) -> float:
         error = float(self.error(theta, y))
+        if not 0.0 <= error <= self.most:  # the label is refused
+            return error
         self.labels += 1
         if self.labels <= FIRST or self.labels % EVERY == 0:
             self._compare(theta, y)
