@@ -35,10 +35,10 @@ def move(u: Floats, index: Ints, value: Floats, start: int, stop: int, eta: floa
 class Alone:
     """Every row has the one parameter there is, with value 1."""
 
-    def held(self, u: Floats) -> float:
+    def first_value(self, u: Floats) -> float:
         return u[0]
 
-    def let_go(self, u: Floats, x: float) -> None:
+    def write_back(self, u: Floats, x: float) -> None:
         u[0] = x
 
     def margin(self, given: DescentInputs, u: Floats, x: float, i: int) -> float:
@@ -64,10 +64,10 @@ class Alone:
 class OneParameter:
     """Every row has one parameter, with value 1: disjoint groups, series."""
 
-    def held(self, u: Floats) -> float:
+    def first_value(self, u: Floats) -> float:
         return 0.0
 
-    def let_go(self, u: Floats, x: float) -> None:
+    def write_back(self, u: Floats, x: float) -> None:
         """Nothing to write back."""
 
     def margin(self, given: DescentInputs, u: Floats, x: float, i: int) -> float:
@@ -101,7 +101,7 @@ class SeveralParameters:
 
     width: int
 
-    held, let_go, glance = OneParameter.held, OneParameter.let_go, Alone.glance
+    first_value, write_back, glance = OneParameter.first_value, OneParameter.write_back, Alone.glance
 
     def margin(self, given: DescentInputs, u: Floats, x: float, i: int) -> float:
         """m = z'u of row i."""
@@ -133,7 +133,7 @@ class SeveralParameters:
 class ListedEntries:
     """Entries starts[i] to starts[i + 1] of ``index`` and ``value`` belong to row i."""
 
-    held, let_go, glance = OneParameter.held, OneParameter.let_go, Alone.glance
+    first_value, write_back, glance = OneParameter.first_value, OneParameter.write_back, Alone.glance
 
     def margin(self, given: DescentInputs, u: Floats, x: float, i: int) -> float:
         return margin(u, given.index, given.value, given.starts[i], given.starts[i + 1])
@@ -160,7 +160,7 @@ class ListedEntries:
 class DenseRows:
     """Every row has every parameter, in order: the values are a table."""
 
-    held, let_go, glance = OneParameter.held, OneParameter.let_go, Alone.glance
+    first_value, write_back, glance = OneParameter.first_value, OneParameter.write_back, Alone.glance
 
     def margin(self, given: DescentInputs, u: Floats, x: float, i: int) -> float:
         """m = z'u of row i."""
@@ -313,13 +313,13 @@ def at_once(
     kept: DescentBuffers,
 ) -> None:
     """Labels at once, or missing (nan)."""
-    x = rows.held(kept.u)
+    x = rows.first_value(kept.u)
     for i in range(len(given.base)):
         given.served[i] = link.serve(given.centre[i], rows.margin(given, kept.u, x, i))
         y = given.labels[i]
         if y == y and terms.weight(given, i) > 0.0:
             x = post(link, loss, penalty, rows, terms, pull, account, given, kept, x, i)
-    rows.let_go(kept.u, x)
+    rows.write_back(kept.u, x)
 
 
 def late(
@@ -340,7 +340,7 @@ def late(
 
     Rows before ``first`` were served in an earlier run: their ``served`` is given.
     """
-    n, p, x = len(given.base), 0, rows.held(kept.u)
+    n, p, x = len(given.base), 0, rows.first_value(kept.u)
     for i in range(first, n + 1):
         due = cuts[i] if i < n else len(posts)
         while p < due:
@@ -348,7 +348,7 @@ def late(
             p += 1
         if i < n:
             given.served[i] = link.serve(given.centre[i], rows.margin(given, kept.u, x, i))
-    rows.let_go(kept.u, x)
+    rows.write_back(kept.u, x)
 
 
 def post(

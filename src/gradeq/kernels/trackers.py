@@ -55,7 +55,7 @@ class TrackersMix:
     groups: float
     rates: tuple[float, ...]
 
-    def said(self, count: int, rows: Any, state: Any, room: Any, r: int, scale: float, c: int, k: int) -> float:
+    def forecast(self, count: int, rows: Any, state: Any, room: Any, r: int, scale: float, c: int, k: int) -> float:
         """What a tracker says of row r at level k (its entry c) with this scale: the forecast while there is none."""
         said: float = rows.base[r * count + k]
         if scale > 0.0:
@@ -87,7 +87,7 @@ class TrackersMix:
         for k in range(count):
             m = 0.0
             for e in range(raw, len(room.weights)):
-                x = self.said(count, rows, state, room, i, scale, (e - raw) * count + k, k)
+                x = self.forecast(count, rows, state, room, i, scale, (e - raw) * count + k, k)
                 room.memos[to + e * count + k] = x
                 m = m + room.weights[e] * x
             if raw > 0:
@@ -128,7 +128,7 @@ class TrackersMix:
                 if known:
                     x = room.memos[to + self.raw * count + c]
                 else:
-                    x = self.said(count, rows, state, room, r, scale, c, k)
+                    x = self.forecast(count, rows, state, room, r, scale, c, k)
                 room.errors[k] = pinball_slope(tau, x, y)
                 state.offsets[c] = bounded(state.offsets[c] - common * room.errors[k])
             if self.groups > 0.0:

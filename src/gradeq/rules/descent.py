@@ -38,8 +38,8 @@ from gradeq.rules.rule import (
     diverging,
     entered,
     forms_of,
-    given,
-    kept,
+    pass_buffers,
+    pass_inputs,
     slopes_at,
     tallied,
 )
@@ -227,7 +227,7 @@ class Descent:
         pull = loops.Free() if penalty is None else loops.Pulled()
         rows, terms = forms_of(batch, state.counts["parameter"])
         parts = (self.link, self.loss, penalty or IDLE, rows, terms, pull, account)
-        records = (given(batch, served), kept(state))
+        records = (pass_inputs(batch, served), pass_buffers(state))
         if batch.at_once:
             run_loop(loops.at_once, (*parts, *records), (), n)
         else:
@@ -244,8 +244,8 @@ class Descent:
 
     def tally(self, state: State, batch: Batch, served: object, centre: object = None) -> None:
         """Enter the posted rows into the accounts; ``centre`` is what z'u moved, if not the base prediction."""
-        columns = given(batch, served, centre)
-        tallied(self.link, self.loss, Full(), batch, columns, kept(state))
+        columns = pass_inputs(batch, served, centre)
+        tallied(self.link, self.loss, Full(), batch, columns, pass_buffers(state))
 
     def check(self, state: State, batch: Batch, entered: bool) -> None:
         """Raise ``Diverging`` when a parameter left its range, or the finite numbers.
@@ -384,6 +384,6 @@ class Proximal:
         if not np.isfinite(state.view("u")).all():
             raise diverging(float(batch.etas.max(initial=0.0)))
         own = copy_with(batch, rows=rows, plain=False)
-        tallied(self.link, self.loss, Lean(), own, given(own, served), kept(state))
+        tallied(self.link, self.loss, Lean(), own, pass_inputs(own, served), pass_buffers(state))
         counted(state, batch)
         return served, None

@@ -32,8 +32,8 @@ from gradeq.rules.rule import (
     Judged,
     Measured,
     diverging,
-    given,
-    kept,
+    pass_buffers,
+    pass_inputs,
     rows_of,
     tallied,
     views,
@@ -174,8 +174,8 @@ class Ensemble:
             served, found = self.final.run(state, copy_with(batch, base=mixed, carried=carried))
             memos = memos if found is None else found
         still, sums = copy_with(batch, etas=np.zeros(n)), state.view("sums")
-        own = copy_with(kept(state), sums=account)
-        tallied(Identity(), self._loss, Full(), still, given(still, served), own)
+        own = copy_with(pass_buffers(state), sums=account)
+        tallied(Identity(), self._loss, Full(), still, pass_inputs(still, served), own)
         # What was before is the base forecast, not the mix that the final tracker moved.
         whole = slice(COLUMNS) if self.final is None else [BEFORE, LOSS_BEFORE]
         sums[whole] = account[whole]

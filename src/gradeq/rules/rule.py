@@ -207,7 +207,7 @@ def forms_of(batch: Batch, parameters: int) -> tuple[Any, Any]:
     return SeveralParameters(rows.width) if rows.width else ListedEntries(), terms
 
 
-def given(batch: Batch, served: Any, centre: Any = None) -> DescentInputs:
+def pass_inputs(batch: Batch, served: Any, centre: Any = None) -> DescentInputs:
     """What a pass reads of a batch; ``centre`` is what z'u moves, if not the base prediction."""
     rows, same = batch.rows, slice(1 if batch.plain else None)
     starts, params = unsigned(rows.starts, rows.params)
@@ -220,7 +220,7 @@ def given(batch: Batch, served: Any, centre: Any = None) -> DescentInputs:
     )  # fmt: skip
 
 
-def kept(state: State) -> DescentBuffers:
+def pass_buffers(state: State) -> DescentBuffers:
     """What a pass writes of a state; what is not kept is empty."""
     names = ("u", "sums", "total", "pulls", "drags")
     found = [state.view(name) if hasattr(state, name) else NOTHING for name in names]
