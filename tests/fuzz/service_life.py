@@ -229,13 +229,13 @@ class ServiceLife:
     def send_lost(self, t):
         """The label of a ticket of a lost state is refused and changes nothing, unless that state stands again."""
         row = self.lost_rows.pop()
-        before = self.layer.to_json()
+        before, y = self.layer.to_json(), label(self, row, t)
         sent = {"ticket": row.ticket} if self.signed else {"id": row.id}
-        answer = self.desk.label(*NAME, [Label(label=label(self, row, t), **sent)]).result()[0]
+        answer = self.desk.label(*NAME, [Label(label=y, **sent)]).result()[0]
         self.mature()
         if answer.status == "applied":
             self.rows.append(row)
-            self.said(row, label(self, row, t))
+            self.said(row, y)
         else:
             expect(answer.status in ("rejected", "unknown"), "of a lost future", answer)
             expect(self.maturity or self.layer.to_json() == before, "refused, but changed")
