@@ -73,9 +73,9 @@ def _readable(array: object, short: int) -> Any:
 
 
 # Seconds of CPU, as measured on one machine; only their ratio to interpreted rows matters.
-START = 0.75  # importing numba and its first call, once in a process
+START = 0.5  # importing numba and its first call, once in a process
 LOAD, LOAD_LETTER = 0.01, 1e-5  # machine code from the disk, and for each letter of the text
-BUILD, BUILD_LETTER = 0.3, 3e-4  # making it
+BUILD, BUILD_LETTER = 0.25, 7e-5  # making it
 LOOK = 0.08  # making the text of a loop, which its price needs
 GUESS = 1e-6  # a row of a loop that was never timed; on the low side, so that compiling is no loss
 GUESS_RUN = 2e-6  # a row of all loops of a run of which none was
@@ -99,6 +99,7 @@ class LoopRun(NamedTuple):
     decided: frozenset[Key]
     laps: dict[Key, Lap]
     start: float
+    rows: int
 
 
 _plans: dict[Hashable, dict[Key, Lap]] = {}  # of each kind of run: seconds a row
@@ -136,7 +137,7 @@ def one_run(kind: Hashable, rows: int, ahead: int = 0) -> Iterator[None]:
     choose({key: lap._replace(seconds=lap.seconds * total) for key, lap in known.items()}, START)
     # In a long run of which nothing is known several loops share the start.
     shared = not known and GUESS_RUN * total > START
-    run = LoopRun(frozenset(known), {}, START * GUESS / GUESS_RUN if shared else START)
+    run = LoopRun(frozenset(known), {}, START * GUESS / GUESS_RUN if shared else START, rows)
     token = _run.set(run)
     try:
         yield
@@ -156,7 +157,7 @@ def kernel(loop: Callable[..., object], parts: tuple[object, ...], rows: int) ->
         if in_memory(key):
             return compiled(loop, parts) if rows >= REUSE_FROM else None
         if run is None or key not in run.decided:
-            coming = GUESS * (rows + _ahead.get())
+            coming = GUESS * rows * (1.0 + _ahead.get() / max(1, rows if run is None else run.rows))
             choose({key: Lap(loop, parts, coming)}, START if run is None else run.start)
         if key not in _chosen:
             return None

@@ -31,6 +31,7 @@ from gradeq.rules.rule import IDLE, LARGEST_FINITE, Judged, Measured, diverging,
 from gradeq.schedules import Schedule
 
 SINH = loops.SINH
+WORK = 3  # a level of a row is worth so many rows of a plain layer when the compiler is weighed
 OTHER_LEVELS = "this ticket has other levels than this layer; post it where it was served"
 
 
@@ -193,7 +194,7 @@ class Levels:
             views(loops.Tracking, state),
             room_of(count, scales, served.reshape(-1), len(u), np.empty),
         )
-        run_loop(driven, (*parts, *records), (), n * count)
+        run_loop(driven, (*parts, *records), (), WORK * n * count)
         touched = u.reshape(-1, count)[params] if len(params) * count < len(u) else u
         if not (np.isfinite(touched).all() and np.isfinite(served).all()):
             raise diverging(float(batch.etas.max(initial=0.0)))

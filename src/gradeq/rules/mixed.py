@@ -32,6 +32,7 @@ MEMORIES = (10, 30, 100, 300, 1000, 3000, 10000, 30000)  # labels of the layer
 KEEPS = tuple(1.0 - 1.0 / memory for memory in MEMORIES)
 FADES = tuple(math.log(keep) for keep in KEEPS)
 FADED = tuple(math.exp(fade * gap) for gap in range(GAPS) for fade in FADES)
+WORK = 12  # a row is worth so many of a plain layer when the compiler is weighed
 FARTHEST = 1e300  # a residual beyond it would leave the finite numbers
 
 
@@ -172,7 +173,7 @@ class Mixed:
             served[k], memos[k], mixes[k] = ticket.served, ticket.memo, ticket.memo[SAID]
         room = room_for(memos.reshape(-1), mixes, served, 0 if batch.at_once else SAID + 1, np.empty)
         parts = (self.mix, self.final.link, self.final.loss)
-        run_loop(driven, (*parts, rows_of(state, batch), views(loops.Means, state), room), (), n)
+        run_loop(driven, (*parts, rows_of(state, batch), views(loops.Means, state), room), (), WORK * n)
         top = float(batch.etas.max(initial=0.0))
         if not np.isfinite(served).all():
             raise diverging(top)

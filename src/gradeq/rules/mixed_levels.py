@@ -26,6 +26,7 @@ from gradeq.rules.rule import IDLE, Entries, Judged, Measured, diverging, rows_o
 from gradeq.schedules import Schedule
 
 RATES = (0.0003, 0.001, 0.01, 0.1, 0.3)
+WORK = 10  # a level of a row is worth so many rows of a plain layer when the compiler is weighed
 SCALE = 1  # a memo begins with the scale of the final tracker
 
 
@@ -177,7 +178,7 @@ class MixedLevels:
         room = self._room(scales, served.reshape(-1), apart, memos.reshape(-1), flat, np.empty)
         parts = (self._mix, size_of(count), IDLE)
         records = (rows_of(state, batch), views(loops.Trackers, state), room)
-        run_loop(driven, (*parts, *records), (), n * count)
+        run_loop(driven, (*parts, *records), (), WORK * n * count)
         if not (np.isfinite(state.view("u")).all() and np.isfinite(served).all()):
             raise diverging(float(batch.etas.max(initial=0.0)))
         table = None if batch.at_once else np.column_stack([scales, memos, mixes])
