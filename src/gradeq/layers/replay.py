@@ -305,7 +305,7 @@ class Revisions:
             raise StateError(f"the state is damaged: it holds {held:,} revisions but counts {counted}")
 
 
-def revised_since(layer: Layer, earlier: Layer) -> list[Revision]:
+def revised_past(layer: Layer, earlier: Layer) -> list[Revision]:
     """Revisions since ``earlier``, a state of this layer, of labels posted before it."""
     now, then = layer.internals, earlier.internals
     count = now.revisions.count - then.revisions.count
