@@ -34,7 +34,7 @@ class Geometry(Protocol):
     lazy_because: ClassVar[str]
 
     def check(self, dimension: int) -> None:
-        """Raise if this geometry cannot have so many parameters."""
+        """Raise if the geometry does not fit this number of parameters."""
 
     def dual(self, theta: Floats, out: Floats) -> None:
         """Fill ``out`` with the mirror map of theta."""

@@ -20,7 +20,9 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True)
 class Constant:
-    """The same step at all times: the only schedule with an exact certificate from two states.
+    """The same step at all times: the only schedule whose average gradient follows from the parameters of two states.
+
+    From one state to a later one it is (u_before - u_after) / (eta n) over the n labels learned from in between.
 
     >>> Constant(0.05).step(7)
     0.05
@@ -40,9 +42,9 @@ class Constant:
 class Power:
     """eta t^-alpha. For 0 < alpha < 1 both the bias and the cost in loss go to zero, slowly (paper Section 4).
 
-    At alpha = 1 the proven bound, 2 R / eta, holds but does not fall with more labels: the average then vanishes only
-    if the parameters do, theta_{t+1} = o(1) (prop:gd_sublinear_lrt). Above 1 the sum of all steps is finite, and the
-    average need not vanish.
+    At alpha = 1 the proven bound, 2 R / eta, holds but does not fall with more labels (R is a radius that no
+    parameter leaves): the average then vanishes only if the parameters do, theta_{t+1} = o(1)
+    (prop:gd_sublinear_lrt). Above 1 the sum of all steps is finite, and the average need not vanish.
 
     >>> Power(1.0, 0.5).step(4)
     0.5
@@ -154,13 +156,13 @@ def as_schedule(eta: float | Schedule) -> Schedule:
 
 
 def check_decay(option: str, alpha: float) -> None:
-    """Raise for a decay with which no bound falls with more labels; in Python ``Power`` also takes 1."""
+    """Raise for a decay of 1 or more: no bound then falls with more labels. In Python ``Power`` also takes 1."""
     if not 0.0 <= alpha < 1.0:
         raise BadInput(
-            f"{option} {alpha:g} must be at least 0 and below 1; from 1 on no bound falls with more labels"
+            f"{option} {alpha:g} must be at least 0 and below 1; with 1 or more no bound falls with more labels"
         )
 
 
-def check_step(call: str, eta: float) -> None:
-    """Raise unless a step is positive, finite and of usable size; ``call`` precedes it, as in ``Power(eta=``."""
-    check_magnitude(call, eta, "step")
+def check_step(message_start: str, eta: float) -> None:
+    """Raise unless a step is positive, finite and of usable size. ``message_start``: text such as ``Power(eta=``."""
+    check_magnitude(message_start, eta, "step")

@@ -94,9 +94,9 @@ def aligned_table(rows: Sequence[Sequence[str]]) -> list[str]:
 def html_table(
     sentence: str, head: Sequence[str], rows: Sequence[Sequence[str]], rest: str = "", names: int = 0
 ) -> str:
-    """A sentence and a table for a notebook; ``names``: the column of names, which may be any text.
+    """A sentence and a table for a notebook; ``names``: the position of the column of names.
 
-    All text is escaped. There is no script and no colour, so that the notebook's theme applies.
+    All text is escaped: names may be anything. Without script or colour, the table takes the notebook's theme.
 
     >>> html_table("Two & two.", [], [])
     '<p>Two &amp; two.</p>'

@@ -10,7 +10,7 @@ import gradeq as gq
 from cli.calling import here, ok, write
 from gradeq.cli.summary import notices_json
 from gradeq.report.layer_story import story_of
-from gradeq.report.state_facts import state_harm_notices
+from gradeq.report.state_facts import worse_in_state
 
 DAY = 60
 
@@ -51,7 +51,7 @@ def test_a_state_says_what_the_run_of_the_same_rows_said_got_worse(name, tmp_pat
     file, state = write(tmp_path / "rows.csv", swinging()), tmp_path / "state.json"
     said = ok(here(*SETTINGS[name], file, "--state", state, "--json")).json["warnings"]
     layer = gq.load(state)
-    found = notices_json(state_harm_notices(layer, layer.equilibrium()))
+    found = notices_json(worse_in_state(layer, layer.equilibrium()))
     assert found == harmful(said) and found, said
     assert harmful(notices_json(story_of(layer).notices)) == found
     audit = ok(here("audit", state, "--json")).json
@@ -107,4 +107,4 @@ def test_no_warning_where_nothing_got_worse(tmp_path):
     file, state = write(tmp_path / "rows.csv", rows), tmp_path / "state.json"
     said = ok(here(*SETTINGS["auto"], file, "--state", state, "--json")).json["warnings"]
     layer = gq.load(state)
-    assert harmful(said) == state_harm_notices(layer, layer.equilibrium()) == []
+    assert harmful(said) == worse_in_state(layer, layer.equilibrium()) == []

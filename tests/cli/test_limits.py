@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cli.calling import column, here, ok, table, write
-from gradeq.cli.outcome import Ties
+from gradeq.cli.outcome import CommonLabel
 from gradeq.report.notices import tied_labels
 
 
@@ -156,10 +156,10 @@ def test_ties_are_told_and_what_is_told_holds(demand):
     y = columns(demand, "sold")[0]
     said = ok(here("quantile", demand, "--prediction", "low", "--label", "sold", "--level", 0.2))
     assert "labels are exactly 0" in said.out and "no single value covers 20 %" in said.out
-    ties = Ties()
+    common = CommonLabel()
     for piece in (y[:100], y[:0], y[100:]):
-        ties.add(piece)
-    assert (ties.value, ties.below, ties.equal) == (0.0, 0, np.count_nonzero(y == 0.0))
+        common.add(piece)
+    assert (common.value, common.below, common.equal) == (0.0, 0, np.count_nonzero(y == 0.0))
     quiet = ok(here("quantile", demand, "--prediction", "low", "--label", "high", "--level", 0.2))
     assert "exactly" not in quiet.out
 

@@ -1,4 +1,4 @@
-"""Tickets of a lost future (a restored backup, a copy that went on by itself) are refused, and nothing changes."""
+"""Tickets of a lost future (a restored backup, another copy of the layer) are refused, and nothing changes."""
 
 import json
 

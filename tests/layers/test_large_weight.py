@@ -9,7 +9,7 @@ import gradeq as gq
 from cli.calling import here, ok, write
 from gradeq.layers.internals import LARGE_WEIGHT
 from gradeq.report.layer_story import story_of
-from gradeq.service.dashboard.trends import harm_notices
+from gradeq.service.dashboard.trends import worse_in_story
 
 N = 60
 CLAIM = "outweighs all others"
@@ -116,7 +116,7 @@ def test_a_saved_layer_remembers_it_and_an_older_state_loads_without():
     assert again.internals.state.largest_weight == layer.internals.state.largest_weight
     (notice,) = [n for n in story_of(again).notices if CLAIM in n.claim]
     assert "1e+06 of row 1" in notice.claim and "median" in notice.remedy
-    assert any(CLAIM in n.claim for n in harm_notices(again, again.equilibrium(), story_of(again)))
+    assert any(CLAIM in n.claim for n in worse_in_story(again, again.equilibrium(), story_of(again)))
     (text,) = said(lambda: events(again, np.ones(3)))
     assert "of row 1 " in text
 

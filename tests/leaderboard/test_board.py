@@ -12,7 +12,7 @@ from gradeq.layers.board import UNSURE
 from gradeq.layers.elo import Elo
 from gradeq.leaderboard import fitting
 from gradeq.leaderboard.fitting import estimate_covariance, fit
-from gradeq.leaderboard.ranks import WITHIN, holm_critical_values, holm_threshold, ranks
+from gradeq.leaderboard.ranks import WIDEST_RANKED, holm_critical_values, holm_threshold, ranks
 from gradeq.ledger.pair_table import cells_of
 from gradeq.penalties import Ridge
 
@@ -286,7 +286,7 @@ def test_the_first_line_gives_the_true_reason_why_nobody_is_ranked():
         )
         assert all(row.rank is None and row.elo_high - row.elo_low > 480.0 for row in enough)
     assert unsure.board("all-time").leader is not None
-    assert int(1.96 * POINTS * math.sqrt(UNSURE)) == WITHIN
+    assert int(1.96 * POINTS * math.sqrt(UNSURE)) == WIDEST_RANKED
     alone = Elo(0.1)
     alone.run(["x"] * 40 + ["a", "b"], ["y"] * 40 + ["b", "c"], [1.0, 0.0] * 21)
     assert alone.board().lines[0] == (

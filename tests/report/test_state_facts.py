@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradeq as gq
-from gradeq.report.state_facts import PARTS, coverages_of, groups_of, state_sentence, with_coverage_bound
+from gradeq.report.state_facts import NO_JOINT_BOUND, coverages_of, groups_of, state_sentence, with_coverage_bound
 
 LEVELS = np.round(np.arange(0.05, 1.0, 0.05), 2).tolist()
 
@@ -43,6 +43,6 @@ def test_where_no_bound_on_the_coverage_is_proven_the_reason_stands_there(make):
     assert reached.bound is not None  # on each parameter
     assert with_coverage_bound(reached, coverages_of(layer, reached)).bound is None
     said = state_sentence(layer, reached)
-    assert f"; no bound applies to coverage: {PARTS}; largest average gradient " in said
+    assert f"; no bound applies to coverage: {NO_JOINT_BOUND}; largest average gradient " in said
     layer, base = make()
-    assert PARTS not in state_sentence(fed(layer, base), layer.equilibrium())
+    assert NO_JOINT_BOUND not in state_sentence(fed(layer, base), layer.equilibrium())

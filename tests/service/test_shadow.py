@@ -9,7 +9,7 @@ import gradeq as gq
 from gradeq.report.charts import ChartSheet
 from gradeq.report.layer_story import page_of
 from gradeq.report.sentences import text
-from gradeq.report.state_facts import state_harm_notices, state_sentence
+from gradeq.report.state_facts import state_sentence, worse_in_state
 from gradeq.service.dashboard.layer_page import layer_page, verdict_sentence
 from gradeq.service.dashboard.overview import ServiceFacts, overview_of
 from gradeq.service.dashboard.pages import summarize
@@ -50,7 +50,7 @@ def test_the_numbers_of_shadow_are_those_of_serving():
     live, shadow = (state_sentence(layer, layer.equilibrium()) for layer in (
         fed("debias"), fed("debias", shadow=True)
     ))  # fmt: skip
-    assert shadow == f"in shadow, raw values are served; would be: {live}"
+    assert shadow == f"in shadow raw predictions are served; adjusted ones would have given: {live}"
 
 
 def test_what_would_be_worse_in_shadow_was_served_to_nobody():
@@ -58,7 +58,7 @@ def test_what_would_be_worse_in_shadow_was_served_to_nobody():
     layer = gq.Debiaser(eta=0.9, shadow=True)
     for y in rng.normal(0.0, 1.0, 200):
         layer.post(layer.open(0.0), float(y))
-    (found,) = state_harm_notices(layer, layer.equilibrium())
+    (found,) = worse_in_state(layer, layer.equilibrium())
     assert found.evidence.startswith("In shadow: none of it was served. ")
 
 
@@ -72,4 +72,6 @@ def test_equilibrium_over_http_says_that_a_layer_is_in_shadow(tmp_path):
         reached = server.client.get(f"{path}/equilibrium").json()
     assert served["adjusted"] == 1.0
     assert reached["shadow"]
-    assert reached["verdict"].startswith("in shadow, raw values are served; would be: bias ")
+    assert reached["verdict"].startswith(
+        "in shadow raw predictions are served; adjusted ones would have given: bias "
+    )

@@ -58,10 +58,10 @@ class ResidualUnit:
 def rounding_loss(
     account: Account, facts: Sequence[float], single: bool, unit: ResidualUnit | None = None
 ) -> tuple[float, float]:
-    """The largest rounding errors of an account's sum of gradients and of its sum of losses.
+    """How far rounding can move two sums of an account: its gradients and its losses.
 
-    Every posting is assumed to round like the largest one. ``single``: errors are residuals and losses their squares.
-    Otherwise the account belongs to a level: errors lie between -1 and 1, and losses grow linearly with the residual.
+    Every posting counts as the largest one. ``single``: errors are residuals, and losses are their squares. Otherwise
+    the account belongs to a level: errors lie between -1 and 1, and losses are proportional to residuals.
     """
     corrected = facts[fact.CORRECTED]
     largest = max(abs(account[col.LOW]), abs(account[col.HIGH])) if account[col.LOW] <= account[col.HIGH] else 0.0

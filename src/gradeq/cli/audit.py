@@ -59,7 +59,7 @@ def state_findings(path: str) -> dict[str, Any]:
     from gradeq.cli.summary import notices_json
     from gradeq.cli.task import step_of
     from gradeq.report.notices import figures_not_known
-    from gradeq.report.state_facts import coverage_as_json, groups_as_json, state_harm_notices, state_sentence
+    from gradeq.report.state_facts import coverage_as_json, groups_as_json, state_sentence, worse_in_state
 
     text, layer = existing_state(path)
     body = json.loads(text)
@@ -97,7 +97,7 @@ def state_findings(path: str) -> dict[str, Any]:
         **coverage_as_json(layer, reached),
         "groups": groups_as_json(layer, reached),
         "log": layer.log,
-        "warnings": notices_json([*([] if unknown is None else [unknown]), *state_harm_notices(layer, reached)]),
+        "warnings": notices_json([*([] if unknown is None else [unknown]), *worse_in_state(layer, reached)]),
         "runs": history.number,
         "wrote": {"run": number, "outputs": outputs},
     }

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Run the main job on real flights and write the report.")
 @output_folder(default="demo-out")
 def command(output: str) -> None:
-    """Run the main job on real flights of 2013, a quantile of the same, and football ratings.
+    """Debias flight delays of 2013, track a quantile of them, rate football teams.
 
     A base model, fitted on January to March, predicts the delay of each later flight out of New
     York; the delay becomes known when the plane lands. debias corrects the forecasts by carrier and
@@ -32,40 +32,40 @@ def command(output: str) -> None:
     """
     from gradeq.files import check_output
 
-    def place(name: str) -> str:
+    def path_of(name: str) -> str:
         return os.path.join(output, name)
 
-    if os.path.isdir(output):
-        check_output(place("x"))
-    if os.path.exists(place("state.json")) and not os.path.exists(place("flights.parquet")):
+    if os.path.isdir(output):  # whether a file can be written there is known before the work begins
+        check_output(path_of("x"))
+    if os.path.exists(path_of("state.json")) and not os.path.exists(path_of("flights.parquet")):
         raise BadInput(
-            f"{place('state.json')} is not from the demo, which starts from scratch; choose another folder"
+            f"{path_of('state.json')} was not written by the demo, which would delete it; choose another folder"
         )
-    flights, games = inputs(output)
+    flights, games = write_inputs(output)
 
     columns = ["--prediction", "prediction", "--label", "delay"]
     late = ["--time", "served", "--label-time", "landed"]
     heading("1  Flight delays, debiased by carrier and origin; labels arrive at landing")
     call(
         ["debias", flights, *columns, *late, "--by", "carrier", "--by", "origin"],
-        ["-o", place("flights-adjusted.parquet"), "--report", place("report.html")],
-        ["--state", place("state.json")],
+        ["-o", path_of("flights-adjusted.parquet"), "--report", path_of("report.html")],
+        ["--state", path_of("state.json")],
     )
     heading("2  The 90 % quantile of the delay, by airport")
     call(
         ["quantile", flights, *columns, *late, "--level", "0.9", "--by", "origin"],
-        ["-o", place("flights-quantile.parquet"), "--report", place("quantile.html")],
+        ["-o", path_of("flights-quantile.parquet"), "--report", path_of("quantile.html")],
     )
     heading("3  Ratings of national football teams")
     call(
         ["elo", games, "--a", "home_team", "--b", "away_team", "--winner", "winner"],
-        ["--time", "date", "-o", place("teams.csv"), "--report", place("elo.html")],
+        ["--time", "date", "-o", path_of("teams.csv"), "--report", path_of("elo.html")],
     )
     heading("What to look at, what to try")
     click.echo(
-        f"Open {place('report.html')} in a browser; {place('quantile.html')} and "
-        f"{place('elo.html')} show the other two.\n"
-        f"The state is in {place('state.json')}: gradeq audit {place('state.json')}\n"
+        f"Open {path_of('report.html')} in a browser; {path_of('quantile.html')} and "
+        f"{path_of('elo.html')} show the other two.\n"
+        f"The state is in {path_of('state.json')}: gradeq audit {path_of('state.json')}\n"
         "Your own file:  gradeq debias FILE.csv --prediction COL --label COL --report report.html\n"
         "All options, with examples:  gradeq debias --help"
     )
@@ -87,7 +87,7 @@ def call(*parts: list[str]) -> None:
         group.invoke(context)
 
 
-def inputs(folder: str) -> tuple[str, str]:
+def write_inputs(folder: str) -> tuple[str, str]:
     from gradeq.datasets import flights, football
     from gradeq.files.paths import writing
 

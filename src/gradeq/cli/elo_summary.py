@@ -13,7 +13,7 @@ from gradeq.cli.elo_job import EloCollector, EloOutcome
 from gradeq.cli.row_reader import label_timing
 from gradeq.cli.run_story import provenance
 from gradeq.cli.summary import closing_json, notice_text, paths_text, plain, step_text, steps_json, to_json
-from gradeq.leaderboard.ranks import WITHIN
+from gradeq.leaderboard.ranks import WIDEST_RANKED
 from gradeq.records import as_dict
 from gradeq.report.components import clean
 from gradeq.report.layer_story import elo_story
@@ -65,7 +65,7 @@ def without_rank(standing: Board) -> str:
     few = sum(row.games < FEW for row in joined)
     why = [
         (few, f"with fewer than {FEW} games"),
-        (len(joined) - few, f"whose current strength is not known within {WITHIN} Elo"),
+        (len(joined) - few, f"whose current strength is not known within {WIDEST_RANKED} Elo"),
         (len(rows) - len(joined), "outside the largest group"),
     ]
     why = [(number, reason) for number, reason in why if number]

@@ -18,9 +18,9 @@ from gradeq.cli.options import LateOptions
 from gradeq.cli.outcome import (
     Baseline,
     ColumnSums,
+    CommonLabel,
     GroupSums,
     RunOutcome,
-    Ties,
     Trend,
     cap_summary,
     group_lines,
@@ -108,7 +108,7 @@ class Pass(JobPass[ParsedRows, RunOutcome]):
         self.by_group = [GroupSums([*task.measures, "label"], weighted) for _ in task.by]
         # Labels of weight 0 are counted, but left out of all figures.
         self.labels = [GroupSums([]) for _ in task.by] if weighted else self.by_group
-        self.trend, self.ties = Trend(task), Ties()
+        self.trend, self.common_label = Trend(task), CommonLabel()
         drawn = () if self.collector is None else self.collector.drawn
         self.series = None if task.key is None else SeriesSums(task, drawn)
         # Whether all rows so far could be probabilities with 0/1 labels, though they were not declared so.
@@ -190,7 +190,7 @@ class Pass(JobPass[ParsedRows, RunOutcome]):
         picked = [code[pick] for code in codes]
         judged = task.judge.columns(raw, judged_values, y)
         if task.command == "quantile":
-            self.ties.add(y)
+            self.common_label.add(y)
         self.labelled += int(np.count_nonzero(known))
         judged["label"] = y
         weighed = judged if weights is None else weigh(judged, weights)

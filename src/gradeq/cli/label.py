@@ -8,7 +8,7 @@ import click
 
 from gradeq.cli.options import INPUT_FILES, SingleUseCommand, column, format_options, option_group
 
-CHECK_FAILED = 1
+LABELS_UNUSED = 1  # the exit code of --strict
 
 
 label_options = option_group(
@@ -19,8 +19,8 @@ label_options = option_group(
     column("--label", required=True, help=(
         "The observed outcome; for games a's score or a word of elo --winner. Blank: not yet known.")),
     column("--label-time", help=(
-        "When each label became known: they are learned from in this order (default: as in the file), and one "
-        "that outlived the state's --ttl is expired.")),
+        "When each label became known. Labels are learned from in this order (default: as in the file); a label "
+        "that came later than the state's --ttl allows is expired.")),
     click.option("--rejected", type=click.Path(), metavar="OUT.csv", help=(
         "Write the rows whose label was not used (conflict, unknown, expired), and why.")),
     click.option("--correct", is_flag=True, help=(
@@ -42,8 +42,9 @@ def command(as_json: bool, quiet: bool, strict: bool, **values: Any) -> None:
     state. Their labels may come in any later file, in any order, under the same id. For games the
     new leaderboard is printed.
 
-    A correction is exact in bias, loss, certificate and the final step, up to rounding. The running
-    means of --eta auto (the default) also learned from the old label and forget it gradually.
+    A correction replaces the old label in bias, loss, certificate and the final step, exactly up to
+    rounding. The running means of --eta auto (the default) keep what they learned from it and
+    forget it gradually.
 
     \b
     What becomes of a label
@@ -64,8 +65,8 @@ def command(as_json: bool, quiet: bool, strict: bool, **values: Any) -> None:
 
     \b
     Exit code
-      0 the file was read, whatever became of its labels (none at all is fine)   1 with --strict: a
-      label was not used   2 wrong usage or bad input: nothing is applied   3 damaged state
+      0 the file was read, even if no label was used   1 with --strict: a label was not used
+      2 wrong usage or bad input: nothing is applied   3 damaged state
     """
     from gradeq.cli.label_job import LabelTask, label_json, label_text, run_label, unused_line
 
@@ -79,4 +80,4 @@ def command(as_json: bool, quiet: bool, strict: bool, **values: Any) -> None:
     line = unused_line(outcome) if strict else None
     if line is not None:
         click.echo(line, err=True)
-        raise click.exceptions.Exit(CHECK_FAILED)
+        raise click.exceptions.Exit(LABELS_UNUSED)

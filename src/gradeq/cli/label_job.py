@@ -26,7 +26,7 @@ from gradeq.layers.run import outcome_of
 from gradeq.report.components import clean
 from gradeq.report.notices import conflicting, dated_before, figures_not_known, means_remember, unknown_ids
 from gradeq.report.sentences import ordered
-from gradeq.report.state_facts import coverage_as_json, state_harm_notices, state_sentence
+from gradeq.report.state_facts import coverage_as_json, state_sentence, worse_in_state
 from gradeq.report.story import Notice
 from gradeq.tables import agreeing, some
 
@@ -127,7 +127,7 @@ def run_label(task: LabelTask) -> LabelOutcome:
         publish_run(outputs, place, history, lock, "", len(labels.ids))
     now = layer.equilibrium()
     notices = [*label_notices(layer, labels, outcomes, corrected), early, *watch.notices()]
-    notices += [figures_not_known(now.hidden), *state_harm_notices(layer, now)]
+    notices += [figures_not_known(now.hidden), *worse_in_state(layer, now)]
     return LabelOutcome(Counter(outcomes), layer, state, rejected, now.rows - before, ordered(notices))
 
 

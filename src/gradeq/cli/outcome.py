@@ -1,4 +1,4 @@
-"""The result of a run as numbers: sums, trends, ties, groups."""
+"""The result of a run as numbers: sums, trends, the most common label, groups."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ class GroupSums:
 
 
 @dataclass
-class Ties:
-    """How often the most common label of the first piece occurs."""
+class CommonLabel:
+    """How often the most common label of the first piece occurs, and how many labels are below it."""
 
     value: float | None = None
     labels: int = 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from gradeq.certificates.figures import large_weight, learning_of
-from gradeq.cli.outcome import RunOutcome, Ties, weighted_means
+from gradeq.cli.outcome import CommonLabel, RunOutcome, weighted_means
 from gradeq.cli.task import BEYOND
 from gradeq.engine.lateness import LABELS, SQUARED
 from gradeq.files.cells import Floats, Ints
@@ -36,9 +36,9 @@ MANY_GROUPS = 1000  # groups of one column; as many series can be groups of one 
 BROKEN = 1e-6  # relative: rows and state differ by more than rounding can explain
 CLEARLY_OFF = 4.0  # standard errors: more is not chance, even where labels depend on each other somewhat
 NOTABLE = 0.03  # of all labels: a smaller miss is not reported
-SHARE_LEFT = 0.2  # of the bias before, and
-BIAS_LEFT = 0.1  # of the typical error: a smaller remaining bias is not reported
-TIE_AT_A_LEVEL = 0.05  # of the labels: a level inside such a tie has no value of its own
+# A remaining bias is reported above 20 % of the bias before and 10 % of the typical error.
+SHARE_LEFT, BIAS_LEFT = 0.2, 0.1
+TIE_AT_A_LEVEL = 0.05  # of the labels: every level inside the tie has the tied value
 LARGE_TIE = 0.2  # of the labels: worth saying whatever the levels
 ASSUMED_AT_ONCE = Notice(
     "note",
@@ -56,10 +56,10 @@ def all_notices(outcome: RunOutcome) -> tuple[Notice, ...]:
     notices: list[Notice | None] = [held_back_notice(outcome.layer)]
     task, reached, options, totals = outcome.task, outcome.equilibrium, outcome.task.common, outcome.totals
     later = options.labels_later
-    not_learned, off = not_learned_notice(outcome), None
+    not_learned, missed = not_learned_notice(outcome), None
     if totals.counted >= FEW:
-        off = None if not_learned else missed_target(outcome)
-        notices += [*label_change_notices(outcome), *harm_notices(outcome), off]
+        missed = None if not_learned else missed_target(outcome)
+        notices += [*label_change_notices(outcome), *worse_in_run(outcome), missed]
     elif totals.labelled or not later:
         notices.append(say.few_labels(totals.counted))
     notices += [not_learned, *label_notices(outcome)]
@@ -74,7 +74,7 @@ def all_notices(outcome: RunOutcome) -> tuple[Notice, ...]:
         notices.append(Notice("amber", claim, evidence, remedy))
     elif outcome.outside:
         notices.append(say.outside_range(outcome.outside, totals.rows, *totals.extremes, task.link))
-    notices += crowding_notices(outcome)
+    notices += many_groups_notices(outcome)
     if outcome.eta is None:  # an ensemble without a final tracker
         evidence = "The weights of an ensemble minimise the pinball loss; they do not drive coverage to its target."
         remedy = "Add `--eta` for a final tracker, which restores the guarantee."
@@ -88,16 +88,17 @@ def all_notices(outcome: RunOutcome) -> tuple[Notice, ...]:
     if totals.crossed:
         notices.append(say.crossing(totals.crossed, totals.rows))
     if task.command == "quantile" and totals.counted:
-        notices += tie_notices(outcome, totals.ties)
+        notices += [limits_notice(outcome), tied_labels_notice(outcome, totals.common_label)]
     notices.append(bound_notice(outcome))
-    if task.poolable and task.command == "quantile" and outcome.series is not None and off is None:
+    if task.poolable and task.command == "quantile" and outcome.series is not None and missed is None:
         notices.append(pool_hint(outcome, outcome.series))
     if reached.balance == "broken" and reached.gap > BROKEN * max(1.0, abs(reached.largest)):
         notices.append(say.identity_broken(reached.gap))
     return ordered(notices)
 
 
-def harm_notices(outcome: RunOutcome) -> list[Notice]:
+def worse_in_run(outcome: RunOutcome) -> list[Notice]:
+    """What got worse over the labels of the run, in all or in groups."""
     task, loss = outcome.task, outcome.verdict.loss
     groups = []
     for line in outcome.groups:
@@ -110,7 +111,7 @@ def harm_notices(outcome: RunOutcome) -> list[Notice]:
 
 
 def label_change_notices(outcome: RunOutcome) -> list[Notice]:
-    """The labels jumped, and the lower error may come only from that."""
+    """Warns that the mean label jumped, and if the loss fell only because of it."""
     change = label_change(outcome.totals.trend.blocks)
     if change is None or outcome.task.command != "debias":
         return []
@@ -200,7 +201,7 @@ def vacuous_reason(outcome: RunOutcome | EloOutcome, rows: int, overlapping: boo
     return say.vacuous_because(rows, outcome.layer.step, least, late, overlapping, player)
 
 
-def crowding_notices(outcome: RunOutcome) -> list[Notice]:
+def many_groups_notices(outcome: RunOutcome) -> list[Notice]:
     notices, task, rows = [], outcome.task, outcome.totals.rows
     for by in task.by:
         groups = sum(line.by == by for line in outcome.groups)
@@ -238,33 +239,38 @@ def bound_notice(outcome: RunOutcome) -> Notice | None:
     return say.loose_bounds(loose, len(groups)) if loose else None
 
 
-def tie_notices(outcome: RunOutcome, ties: Ties) -> list[Notice]:
-    """Limits that change the coverage, and labels that share one value."""
-    task, notices = outcome.task, []
-    if task.support is not None:
-        ends = [f"at {plain(task.low)} or above"] if task.low is not None else []
-        ends += [f"at {plain(task.high)} or below"] if task.high is not None else []
-        levels = []
-        for c in outcome.verdict.coverage[:9]:
-            if c.held is not None:
-                of = "labels" if c.name == "interval" else f"labels at level {c.name}"
-                levels.append(
-                    f"{percent(c.held.after)} of {of} (judged: {percent(c.after)}), "
-                    f"the raw forecast {percent(c.held.before)} (judged: {percent(c.before)})"
-                )
-        evidence = (
-            f"As served it covers {'; '.join(levels)}; pinball loss {outcome.verdict.loss.after:.4g}. Coverage is "
-            "judged before the limits, because labels tied at a limit would always count as covered."
-        )
-        notices.append(Notice("note", f"What was served stays {' and '.join(ends)}.", evidence))
-    if ties.value is None or ties.labels < 1:
-        return notices
-    below, equal = ties.below / ties.labels, ties.equal / ties.labels
+def limits_notice(outcome: RunOutcome) -> Notice | None:
+    """The limits of served values, and the coverage inside them."""
+    task = outcome.task
+    if task.support is None:
+        return None
+    ends = [f"at {plain(task.low)} or above"] if task.low is not None else []
+    ends += [f"at {plain(task.high)} or below"] if task.high is not None else []
+    levels = []
+    for c in outcome.verdict.coverage[:9]:
+        if c.held is not None:
+            of = "labels" if c.name == "interval" else f"labels at level {c.name}"
+            levels.append(
+                f"{percent(c.held.after)} of {of} (judged: {percent(c.after)}), "
+                f"the raw forecast {percent(c.held.before)} (judged: {percent(c.before)})"
+            )
+    evidence = (
+        f"As served it covers {'; '.join(levels)}; pinball loss {outcome.verdict.loss.after:.4g}. Coverage is "
+        "judged before the limits, because labels tied at a limit would always count as covered."
+    )
+    return Notice("note", f"What was served stays {' and '.join(ends)}.", evidence)
+
+
+def tied_labels_notice(outcome: RunOutcome, common: CommonLabel) -> Notice | None:
+    """A large share of the labels has one value, so that levels inside it cannot be met exactly."""
+    task = outcome.task
+    if common.value is None or common.labels < 1:
+        return None
+    below, equal = common.below / common.labels, common.equal / common.labels
     inside = [level for level in task.levels if below < float(level) < below + equal]
-    if equal >= LARGE_TIE or (inside and equal >= TIE_AT_A_LEVEL):
-        interval = task.interval is not None
-        notices.append(say.tied_labels(ties.value, below, equal, inside, ties.value == task.low, interval))
-    return notices
+    if equal < LARGE_TIE and not (inside and equal >= TIE_AT_A_LEVEL):
+        return None
+    return say.tied_labels(common.value, below, equal, inside, common.value == task.low, task.interval is not None)
 
 
 def missed_target(outcome: RunOutcome) -> Notice | None:
@@ -329,12 +335,13 @@ def pool_hint(outcome: RunOutcome, series: RankedSeries) -> Notice | None:
     return Notice("note", claim, evidence, "Try `--pool` and no `--eta`: series then share an overall correction.")
 
 
-DOUBLINGS = 18  # at least 131,072 times: one of them is lost to where a power begins
-EXTREME = 11  # at least 1,024 times
+# Powers of two above the usual one. A value lies anywhere within its power, so 18 powers are
+# more than 2^17 = 131,072 times, and 11 are more than 2^10 = 1,024 times.
+DOUBLINGS, EXTREME = 18, 11
 MIN_VALUES = 20  # values: fewer say nothing about what is usual
 TICKETS_READ = 10_000  # tickets of the state that are looked at
 POWERS = 2048  # of two that a float can have
-ZERO = 1023  # the one of numbers from 1 to 2
+POWER_OF_ONE = 1023  # the place of numbers from 1 to 2
 
 
 class Outliers(NamedTuple):
@@ -345,7 +352,7 @@ class Outliers(NamedTuple):
 
 @dataclass
 class Magnitudes:
-    """Counts of magnitudes in one column, of this run and of all it knows, and its largest value."""
+    """Values by power of two: ``counts`` of run and state, ``of_run`` of the run alone; and the largest."""
 
     doublings: int = DOUBLINGS
     counts: Ints = field(default_factory=lambda: np.zeros(POWERS, np.int64))
@@ -354,7 +361,7 @@ class Magnitudes:
     where: str = ""
 
     def add(self, values: Floats, where: Callable[[int], str], beside: Floats | None = None) -> None:
-        """Add values, nan excluded. With ``beside``, an outlier must also be far from that size."""
+        """Add values, without nan. ``beside``: a size for each value; only values far above it can be outliers."""
         sizes = np.abs(values)
         counts = count_powers(sizes)
         self.counts += counts
@@ -439,14 +446,14 @@ class OutlierWatch:
             return say.FAR_LABEL
         if self.predictions.outliers() is not None:
             return say.FAR_PREDICTION
-        if farthest > 2.0 ** min(1000, usual + DOUBLINGS - ZERO):  # of an earlier run
+        if farthest > 2.0 ** min(1000, usual + DOUBLINGS - POWER_OF_ONE):  # of an earlier run
             return say.FAR_APART
-        if facts[fact.HEAVIEST] > facts[fact.SERVED]:  # relative weights cannot be
+        if facts[fact.HEAVIEST] > facts[fact.SERVED]:  # a relative weight never exceeds the rows served
             return say.ABSOLUTE_WEIGHTS
         if layer.internals.lateness.limit is None and facts[fact.LATEST] > 1.0:
             return say.LATE_UNCAPPED
-        if facts[fact.STEP_HIGH] > (2.0 ** (usual - ZERO) if layer.internals.sizing == LABELS else 1.0):
-            why = f"The step is {plain(facts[fact.STEP_HIGH])}, which moves the correction as far at a single label."
+        if facts[fact.STEP_HIGH] > (2.0 ** (usual - POWER_OF_ONE) if layer.internals.sizing == LABELS else 1.0):
+            why = f"The step is {plain(facts[fact.STEP_HIGH])}, so one label can move the correction by that much."
             return say.Cause(why, "Start a new state with a smaller `--eta`.")
         if layer.internals.lateness.featured and facts[fact.LARGEST] > 2.0**EXTREME:
             largest = plain(float(f"{facts[fact.LARGEST]:.2g}"))

@@ -15,7 +15,14 @@ from gradeq.layers.key_table import key_table
 from gradeq.report.components import clean
 from gradeq.report.numerals import points, short
 from gradeq.report.rolling import Blocks, numbers
-from gradeq.report.state_facts import ENOUGH, YOUNG, RankedSeries, label_requirement, rank_series, series_story
+from gradeq.report.state_facts import (
+    ENOUGH,
+    TOO_FEW_COMPARED,
+    RankedSeries,
+    label_requirement,
+    rank_series,
+    series_story,
+)
 from gradeq.report.story import ManySeries, Spark
 from gradeq.tables import aligned_table
 
@@ -148,7 +155,7 @@ def series_text(outcome: RunOutcome, series: RankedSeries, sums: SeriesSums) -> 
     if task.limited:
         parts.append("(coverage is judged before --min and --max, the loss is that of what was served)")
     if series.fewest < ENOUGH:
-        parts.append(f"({YOUNG})")
+        parts.append(f"({TOO_FEW_COMPARED})")
     if task.table_file is None and count > LISTED:
         parts.append("(--keys-out FILE writes all of them)")
     return "\n".join(parts)

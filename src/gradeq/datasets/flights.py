@@ -29,8 +29,9 @@ def fit_additive(
 ) -> Floats:
     """Predict every row with a ridge regression on indicators, fitted on the training rows.
 
-    ``shrinkage`` is the ridge penalty: the effect of a value with that many training rows is halved. Values absent
-    from training have no effect. Predictions are rounded to a thousandth, so that they are equal on every machine.
+    ``shrinkage`` is the ridge penalty: a value with ``shrinkage`` training rows keeps half its effect. Values
+    absent from training have no effect. Predictions are rounded to a thousandth, so that they are equal on every
+    machine.
     """
     codes, width = [], 0
     for column in categories:
@@ -62,15 +63,15 @@ DATASET = Dataset(
 
 # Delays are predicted this long before the scheduled departure. Up to about 400 flights then wait for
 # their label at once, so lateness matters.
-NOTICE = np.timedelta64(180, "m")
+LEAD_TIME = np.timedelta64(180, "m")
 TRAINING_MONTHS = 3
 
 
 class Flights(NamedTuple):
     """The flights from April on, ordered by prediction time; delays in minutes, times in New York."""
 
-    served: Days  # when the prediction is made
-    landed: Days  # when the delay is known
+    served: Days  # times at which the predictions are made
+    landed: Days  # times at which the delays are known
     prediction: Floats  # of a base model fitted on January to March
     delay: Floats  # at arrival
     carrier: Texts
@@ -92,17 +93,17 @@ def load(folder: Folder = None) -> Flights:
     def minutes(name: str) -> npt.NDArray[np.int64]:
         return np.asarray(columns.column(name).to_numpy()[arrived], dtype=np.int64)
 
-    month, clock = minutes("month"), minutes("sched_dep_time")
+    month, hhmm = minutes("month"), minutes("sched_dep_time")
     first = (np.datetime64("2013-01", "M") + (month - 1)).astype("datetime64[m]")
-    departs = first + ((minutes("day") - 1) * 1440 + clock // 100 * 60 + clock % 100)
+    departs = first + ((minutes("day") - 1) * 1440 + hhmm // 100 * 60 + hhmm % 100)
     landed = departs + (minutes("dep_delay") + minutes("air_time"))
     names = {name: np.array(columns.column(name).to_pylist(), str)[arrived] for name in ("carrier", "origin", "dest")}
     training = month <= TRAINING_MONTHS
-    prediction = fit_additive([*names.values(), clock // 100], delay[arrived], training)
+    prediction = fit_additive([*names.values(), hhmm // 100], delay[arrived], training)
     stream = np.flatnonzero(~training)
     stream = stream[np.argsort(departs[stream], kind="stable")]
     return Flights(
-        served=departs[stream] - NOTICE,
+        served=departs[stream] - LEAD_TIME,
         landed=landed[stream],
         prediction=prediction[stream],
         delay=delay[arrived][stream],
@@ -124,7 +125,7 @@ def sample() -> Flights:
         prediction=columns.numbers("prediction"),
         delay=columns.numbers("delay"),
         **{name: columns.texts(name) for name in ("carrier", "origin", "dest")},
-        month=(served + NOTICE).astype("datetime64[M]").astype(np.int64) % 12 + 1,
+        month=(served + LEAD_TIME).astype("datetime64[M]").astype(np.int64) % 12 + 1,
     )
 
 

@@ -2,11 +2,18 @@
 
 Churn is known when it happens, "stayed" after 30 days: all labels of the first weeks say churn, and a layer that
 learned from them would serve certainty. So late labels are looked at before they are learned (``kernels.early``).
-While fewer of the older rows have a label than have none, do labels contradict the predictions grossly
-(probabilities), or rise or fall with their own delay among rows of the same prediction? If so they are held back
-until nearly all rows that were served with theirs have a label, or can get none any more as delays so far tell,
-or until labels and predictions agree, or labels of all values turn out to be equally late. Doubt is enough to hold
-them back; a warning needs more."""
+They are doubtful while most of the older rows have no label and one of two things holds:
+
+- the labels of probabilities contradict the predictions grossly,
+- labels rise or fall with their own delay among rows of the same prediction.
+
+Doubtful labels are held back until one of three things happens:
+
+- nearly all rows that were served with theirs have a label, or by the delays so far will get none any more,
+- labels and predictions agree,
+- labels of all values turn out to be equally late.
+
+Doubt is enough to hold labels back; a warning needs more."""
 
 from __future__ import annotations
 

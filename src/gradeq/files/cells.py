@@ -74,7 +74,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a text cell means that there is no value.
+    """Whether a text cell stands for a missing value.
 
     >>> is_missing(" NaN "), is_missing("0")
     (True, False)
@@ -88,7 +88,7 @@ def is_utf8(name: str) -> bool:
 
 
 def guard_formula(text: str) -> str:
-    """Text that a spreadsheet shows and never runs as a formula.
+    """The text, changed so that a spreadsheet shows it and never runs it as a formula.
 
     Only for names in tables that gradeq creates; cells of the input are copied unchanged.
 

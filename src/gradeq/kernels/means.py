@@ -53,7 +53,9 @@ def ready(state: Any, weights: Floats) -> None:
 
 
 def settle(state: Any, waited: float, lost: Floats, weights: Floats) -> None:
-    """Enter what each expert lost by one label, ``waited`` rows late, and what mixing cost beyond the mix loss.
+    """Enter what each expert lost by one label, and what mixing cost beyond the mix loss.
+
+    ``waited``: rows served between the label's row and the label.
 
     Losses beyond 700 / rate count as no more in the mix loss: a label far larger than all before it ends a rate that
     was far too sharp for it.
@@ -159,9 +161,11 @@ class MeansMix:
         return m
 
     def hear(
-        self, link: Link, loss: Loss, rows: Any, state: Any, room: Any, r: int, late: float, fresh: bool
+        self, link: Link, loss: Loss, rows: Any, state: Any, room: Any, r: int, waited: float, fresh: bool
     ) -> None:  # fmt: skip
-        """One label, ``late`` rows late: weights learn from what was said when its row was served, experts from now.
+        """One label: weights learn from what was said when its row was served, experts from what they say now.
+
+        ``waited``: rows served between its row and it.
 
         Of a fresh label nothing has changed since.
         """
@@ -169,7 +173,7 @@ class MeansMix:
         state.guard[0] = min(state.guard[0], y - f)
         state.guard[1] = max(state.guard[1], y - f)
         judge(loss, room.memos, at, w, y, room.lost)
-        settle(state, late, room.lost, room.weights)
+        settle(state, waited, room.lost, room.weights)
         labels, w = state.heard[0], min(HEAVIEST, w)
         if not fresh:
             self.stand(rows, state, room, r)
@@ -201,8 +205,7 @@ class MeansMix:
         e = rows.weights[r] * loss.slope(room.served[r], rows.labels[r])
         start, stop = rows.starts[r], rows.starts[r + 1]
         move(state.u, rows.index, rows.value, start, stop, rows.etas[r], e)
-        late = waited(rows, i, r)
-        self.hear(link, loss, rows, state, room, r, late, fresh)
+        self.hear(link, loss, rows, state, room, r, waited(rows, i, r), fresh)
 
     def serve(self, link: Link, loss: Loss, rows: PassRows, state: Means, room: MeansScratch, i: int) -> None:
         """The mix of row i, moved by the final layer."""

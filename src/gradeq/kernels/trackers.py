@@ -102,8 +102,10 @@ class TrackersMix:
         for k in range(count):
             room.mixes[at + k] = room.theta[k]
 
-    def hear(self, count: int, rows: Any, state: Any, room: Any, r: int, late: float, fresh: bool) -> None:
-        """One label, ``late`` rows late: weights learn from what was said when its row was served, experts from now.
+    def hear(self, count: int, rows: Any, state: Any, room: Any, r: int, waited: float, fresh: bool) -> None:
+        """One label: weights learn from what was said when its row was served, experts from what they say now.
+
+        ``waited``: rows served between its row and it.
 
         The first label to differ from its forecast makes the scale that it is judged in; before it there is nothing
         to learn. Of a fresh label nothing has changed since.
@@ -111,7 +113,7 @@ class TrackersMix:
         y, w, at, to = rows.labels[r], rows.weights[r], r * count, r * room.apart
         f, labels = rows.base[at + count // 2], state.heard[0]
         weighed(count, self.taus, room.memos, to, w, y, room.lost)
-        settle(state, late, room.lost, room.weights)
+        settle(state, waited, room.lost, room.weights)
         key = rows.keys[r]
         scale = scale_at(state.scale_num[key], state.scale_den[key], f)
         keep = max(FADE, 1.0 - SPAN / max(1.0, state.hedge[LATENESS]))
@@ -158,8 +160,7 @@ class TrackersMix:
         """The final tracker moves by what was served, then weights and experts learn."""
         count = size.count(room)
         post_row(True, count, self.taus, penalty, rows, state, room, room.mixes, r, fresh)
-        late = waited(rows, i, r)
-        self.hear(count, rows, state, room, r, late, fresh)
+        self.hear(count, rows, state, room, r, waited(rows, i, r), fresh)
 
     def serve(
         self,

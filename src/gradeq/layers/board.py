@@ -107,7 +107,7 @@ def ranks_of(view: View, ranked: Bools, names: list[str]) -> tuple[Leader | None
     table[among] = np.stack([order.rank, order.low, order.high], axis=1)
     lead = among[int(np.argmax(view.z[among]))]
     others = int(np.count_nonzero(order.low == 1)) - int(table[lead, 1] == 1)
-    return Leader(names[lead], p_value(order.least), order.verified, others), table
+    return Leader(names[lead], p_value(order.smallest_t), order.verified, others), table
 
 
 def rows_of(

@@ -24,7 +24,7 @@ from gradeq.layers.layer import Id, Layer, RowArguments
 from gradeq.layers.locking import locked, together
 from gradeq.layers.merging import check_partition
 from gradeq.layers.options import LateCap, LateLabels, check_together
-from gradeq.layers.replay import row_counter
+from gradeq.layers.replay import uncounter
 from gradeq.layers.run import OUTSIDE, EloRun, GameColumns, checked_ids, run_elo
 from gradeq.layers.serialization import Saved
 from gradeq.ledger.pair_table import GamePairs
@@ -326,7 +326,7 @@ class Elo(Standings, Layer):
     def _play_one(self, a: Player, b: Player, y: float, weight: float, home: float, time: Moment | None) -> str:
         """Play a game with any options, and start a rally if the next games can be buffered."""
         parts = self.internals
-        uncount = row_counter(parts)
+        uncount = uncounter(parts)
         ticket, place = parts.issue(*self._row_arguments(a, b, home, weight), self._serve(time))
         if time is not None:
             parts.tickets.note_clock()

@@ -44,9 +44,10 @@ class QuantileEnsemble(SingleParameterLayer[float, Never]):
     trackers and weights take the same share of their steps as the final tracker. A run's
     ``tracker_weights`` are their path. ``support`` as for ``QuantileTracker``.
 
-    Guaranteed for any sequence with the final tracker: |coverage - level| = |u| / (final_eta T), bounded as for
-    ``QuantileTracker`` with the residuals of the ensemble (result 7.5). WITHOUT it coverage is not guaranteed:
-    weights in equilibrium on the simplex say nothing about it, and a bounded adversary holds it at 0.8 for 0.9.
+    Guaranteed for any sequence with the final tracker: |coverage - level| = |u| / (final_eta T), where u is the final
+    tracker's parameter after T labels, bounded as for ``QuantileTracker`` with the residuals of the ensemble (result
+    7.5). WITHOUT it coverage is not guaranteed: weights in equilibrium on the simplex say nothing about it, and
+    there are bounded sequences with coverage 0.8 at level 0.9.
     Paper: alg:quantile-ensembling, corrected: every tracker moves by its own miss, the weights by the ensemble's.
     """
 
@@ -130,10 +131,10 @@ class QuantileEnsemble(SingleParameterLayer[float, Never]):
 
     @property
     def terms(self) -> Terms:
-        final = self.final_eta is not None
+        has_final = self.final_eta is not None
         return Terms(
             "quantile", "scalar", "pinball loss", tuple(self.levels),
-            sinh=final and self.link_name == "sinh", certified=final,
+            sinh=has_final and self.link_name == "sinh", certified=has_final,
         )  # fmt: skip
 
     @property

@@ -35,7 +35,7 @@ from gradeq.layers.internals import InputWarnings, Internals, Serve
 from gradeq.layers.locking import Guarded, locked, set_attribute, together
 from gradeq.layers.merging import check_partition, merge
 from gradeq.layers.options import LateCap, LateLabels
-from gradeq.layers.replay import Revisions, adopt_known, check_history, older, preview, relabel, replay, repost
+from gradeq.layers.replay import Revisions, adopt_known, check_history, preview, relabel, replay, repost, revised_past
 from gradeq.layers.run import answer_many
 from gradeq.layers.serialization import Saved, arguments, check_same_settings, layer_json, layer_repr
 from gradeq.layers.waiting import advance, arrive, screen
@@ -561,7 +561,7 @@ class Layer(Guarded, ABC):
             check_same_settings(self, earlier)
             last = reading_of(self)
             skipped = self.internals.names.count - len(last.names)
-            return window(reading_of(earlier), last, older(self, earlier), skipped)
+            return window(reading_of(earlier), last, revised_past(self, earlier), skipped)
 
     @abstractmethod
     def validate_label(self, y: object) -> Any:

@@ -101,7 +101,7 @@ def locked(method: Method) -> Method:
 
 
 def together(*guarded: Guarded) -> ExitStack:
-    """Hold the locks of several objects; all are released while one cannot be had, so there is no deadlock."""
+    """Hold the locks of several objects. If one is not free in time, release all and try again: no deadlock."""
     while True:
         with ExitStack() as locks:
             for each in guarded:

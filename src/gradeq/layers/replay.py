@@ -14,6 +14,7 @@ from gradeq.engine.branches import CONTENT, PREVIEWED
 from gradeq.engine.lateness import FOREIGN
 from gradeq.engine.validation import check_entry, check_kind
 from gradeq.errors import BadInput, LabelConflict, StateError, UnknownTicket
+from gradeq.inputs.arguments import as_shown
 from gradeq.ledger import facts as fact
 from gradeq.ledger.values import Place, Posting, Row, Ticket
 from gradeq.records import copy_with
@@ -21,7 +22,8 @@ from gradeq.rules.rule import learn, posting_of
 from gradeq.tables import some
 
 LOST = (
-    "a backup was restored, or a copy went on by itself. Post it to the layer that served it, or serve the row again"
+    "a backup was restored, or a copy of the layer served it. "
+    "Post it to the layer that served it, or serve the row again"
 )
 
 if TYPE_CHECKING:
@@ -35,29 +37,29 @@ def repost(layer: Layer, posting: Posting, y: object) -> tuple[Posting, Posting]
     parts = layer.internals
     state, rule = parts.state, parts.rule
     check_entry(rule, posting)
-    old = copy_with(posting, sign=-posting.sign, late=(), slopes=())
+    reversal = copy_with(posting, sign=-posting.sign, late=(), slopes=())
     new = copy_with(posting_of(rule, posting, y, posting.eta, ()), sign=posting.sign, slopes=())
     if posting.sign != 0.0 and posting.weight > 0.0:
 
         def exchange(place: Place) -> None:
-            learn(rule, state, place, old)
+            learn(rule, state, place, reversal)
             state.clear_empty_accounts(place.params, rule.stride // rule.width)
             learn(rule, state, place, new)
 
         place = revise(parts, posting, exchange)
         state.facts[fact.CORRECTED] += 1.0
         parts.lateness.correct(state, place, new)
-        parts.revisions.add(old, place, rule.width)
+        parts.revisions.add(reversal, place, rule.width)
         parts.revisions.add(new, place, rule.width)
-    return old, new
+    return reversal, new
 
 
 def withdraw(layer: Layer, posting: Posting) -> Posting:
     """Reverse a posting without a new label; returns the reversal (sign -1) for the journal."""
     check_entry(layer.internals.rule, posting)
-    old = copy_with(posting, sign=-posting.sign, late=(), slopes=())
-    revise(layer.internals, posting, lambda _: replay(layer, old))
-    return old
+    reversal = copy_with(posting, sign=-posting.sign, late=(), slopes=())
+    revise(layer.internals, posting, lambda _: replay(layer, reversal))
+    return reversal
 
 
 def revise(parts: Internals, posting: Posting, change: Callable[[Place], None]) -> Place:
@@ -115,7 +117,8 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
         parts.post(ticket, place, entry.y, entry.late, (entry.late, entry.eta, entry.sign, entry.memo, error))
         parts.tickets.branches.note_label(entry.number, parts.tickets.branches.mark_of(entry.number))
         return
-    state.catch_up()  # while a label is taken back, accounts have one less than facts
+    # Between reversal and new posting the accounts hold one label less than the facts: enter the log first.
+    state.catch_up()
     if entry.sign != 0.0 and entry.weight > 0.0:
         learn(rule, state, place, entry)
         if entry.sign < 0.0:
@@ -128,10 +131,10 @@ def replay(layer: Layer, entry: Ticket | Posting) -> None:
 def preview(layer: Layer, arguments: tuple[object, ...], options: dict[str, object]) -> Ticket:
     """Serve a row without counting it: its ticket; the layer does not change.
 
-    The ticket has the layer's counts including this row, which the layer itself counts with ``adopt``.
+    The ticket's counts include this row; the layer counts it when ``adopt`` is called.
     """
     parts = layer.internals
-    uncount = row_counter(parts)
+    uncount = uncounter(parts)
     book, branches = parts.tickets, parts.tickets.branches
     book.branches = copy(branches)
     try:
@@ -142,8 +145,8 @@ def preview(layer: Layer, arguments: tuple[object, ...], options: dict[str, obje
     return copy_with(ticket, branch=mark_of_state(parts))
 
 
-def row_counter(parts: Internals) -> Callable[[Row], None]:
-    """The function that takes the next row out of all counts again, with the names that it brought."""
+def uncounter(parts: Internals) -> Callable[[Row], None]:
+    """Remember the counts; the function returned takes one row and its new names out of them."""
     state, names = parts.state, parts.names
     mark, known, resized = names.mark(), names.count + names.keys, state.raw_facts[fact.RESIZED]
     parts.lateness.before = None
@@ -186,7 +189,8 @@ def check_history(parts: Internals, ticket: Ticket, y: object) -> None:
                 "This ticket was posted before: its label is learned from once; repost(posting, label) replaces a "
                 "label by another"
             )
-        # A ticket of weight 1 has the one constant step; a partition may have had other steps.
+        # Compare the ticket's step with the only one that this layer ever had. Only a row of weight 1 is sure to have
+        # it: heavier rows may take smaller steps. After a merge it is unknown, as a partition may have had others.
         constant = parts.constant_step is not None and not parts.state.weighed and not parts.lateness.featured
         changed = branches.posted is None or any(what.startswith("step ") for what, _ in parts.log)
         if constant and not changed and ticket.weight == 1.0 and ticket.step != parts.constant_step:
@@ -195,7 +199,7 @@ def check_history(parts: Internals, ticket: Ticket, y: object) -> None:
                 f"{parts.constant_step:g} from the start): post it to the layer that served it"
             )
         return
-    parts.rule.measure(ticket.served, ticket.base, y, ticket.memo)  # of another kind of layer?
+    parts.rule.measure(ticket.served, ticket.base, y, ticket.memo)  # raises if the ticket is of another kind of layer
     if ticket.branch[:1] in (PREVIEWED, CONTENT):
         raise BadInput("this ticket was previewed, so its row is not counted yet; use adopt(ticket, y)")
     if ticket.number > served:
@@ -237,15 +241,15 @@ def adopt_known(layer: Layer, ticket: Ticket, y: object) -> Posting:
 def adopt(layer: Layer, ticket: Ticket, y: object) -> Posting:
     """Count the row of a previewed ticket and learn from its label: in a journal, the ticket and then the posting.
 
-    Rows without a label are never counted. The lateness of a label is the number of rows counted since the state
-    that its row was served from, its own included: the updates that the served value did not know of.
+    Rows without a label are never counted. The lateness of a label is the number of rows counted since the state that
+    its row was served from, its own included: that is, the updates made after the row was served.
     """
     parts = layer.internals
     check_kind(ticket, Ticket)
     y = layer.validate_label(y)
     check_entry(parts.rule, ticket)
     parts.names.knows(ticket.row)
-    uncount = row_counter(parts)
+    uncount = uncounter(parts)
     replay(layer, ticket)
     try:
         return parts.post_ticket(ticket, y)
@@ -255,6 +259,7 @@ def adopt(layer: Layer, ticket: Ticket, y: object) -> Posting:
 
 
 REMEMBERED = 2_000  # revisions, two for each corrected label
+OF_ANOTHER_LAYER = 1 << 62  # the number of a row that this layer never served: beyond every count of rows
 
 
 @dataclass(eq=False)
@@ -265,7 +270,7 @@ class Revisions:
     last: list[Revision] = field(default_factory=list)
 
     def add(self, posting: Posting, place: Place, width: int) -> None:
-        """Remember a posting that is entered late, without a label of its own."""
+        """Remember a posting that changes an earlier label: its reversal, or the one put in its place."""
         if posting.sign == 0.0 or not posting.weight > 0.0:
             return
         row = (tuple(place.params), tuple(posting.row.values), tuple(posting.errors[:width]))
@@ -275,7 +280,9 @@ class Revisions:
 
     def merge(self, other: Revisions) -> None:
         self.count += other.count
-        self.last = [*self.last, *(copy_with(revision, number=1 << 62) for revision in other.last)][-REMEMBERED:]
+        self.last = [*self.last, *(copy_with(revision, number=OF_ANOTHER_LAYER) for revision in other.last)][
+            -REMEMBERED:
+        ]
 
     def state(self) -> Saved:
         """Ready to be saved; nothing while nothing was revised."""
@@ -294,11 +301,12 @@ class Revisions:
             if not known or not sized or any(type(x) is not float or not math.isfinite(x) for x in floats):
                 raise StateError("the state is damaged: a revision is not one of this layer")
         if type(self.count) is not int or not len(self.last) <= self.count:
-            raise StateError("the state is damaged: its revisions are not as many as they were")
+            held, counted = len(self.last), as_shown(self.count)
+            raise StateError(f"the state is damaged: it holds {held:,} revisions but counts {counted}")
 
 
-def older(layer: Layer, earlier: Layer) -> list[Revision]:
-    """What was revised since an earlier state of this layer, of labels that had been posted by then."""
+def revised_past(layer: Layer, earlier: Layer) -> list[Revision]:
+    """Revisions since ``earlier``, a state of this layer, of labels posted before it."""
     now, then = layer.internals, earlier.internals
     count = now.revisions.count - then.revisions.count
     since = now.revisions.last[-count:] if count > 0 else []

@@ -16,17 +16,17 @@ WIDTH = 1.959963984540054  # standard errors on each side: 95 %
 
 
 class Ranks(NamedTuple):
-    """Position and rank range of each player, and the leader's smallest t against another player (nan: alone)."""
+    """Position and rank range of each player; ``smallest_t``: the leader's against another player (nan: alone)."""
 
     rank: Ints
     low: Ints
     high: Ints
-    least: float
+    smallest_t: float
 
     @property
     def verified(self) -> bool:
         """Whether the leader is first with 95 % confidence (one comparison, so without Holm's correction)."""
-        return self.least > WIDTH
+        return self.smallest_t > WIDTH
 
 
 def holm_critical_values(k: int) -> Floats:
@@ -38,7 +38,7 @@ def holm_critical_values(k: int) -> Floats:
 def holm_threshold(sizes: Floats, steps: Floats) -> float:
     """The critical value at which Holm's test stops: larger differences are rejected.
 
-    All differences that exceed a value are rejected at once, which takes as many steps together.
+    Differences above the current value are rejected together; go on with as many steps.
     """
     rejected = 0
     while rejected < len(steps):
@@ -52,8 +52,8 @@ def holm_threshold(sizes: Floats, steps: Floats) -> float:
 def ranks(z: Floats, variances: Floats, covariance: Floats | SharedCovariance | None = None) -> Ranks:
     """Positions and rank ranges of ranked players; without a covariance their estimates are independent.
 
-    Two players differ if the tests of both say so, so no two ranges contradict each other. Each range contains the
-    player's true rank with 95 % confidence.
+    Two players differ only if the test of each rejects the other, so ranges never contradict each other. Each range
+    contains the player's true rank with 95 % confidence.
     """
     m = len(z)
     position = 1 + np.searchsorted(np.sort(-z), -z, "left")
@@ -78,11 +78,11 @@ def ranks(z: Floats, variances: Floats, covariance: Floats | SharedCovariance | 
         high[r] -= np.count_nonzero(sure & (t > 0.0))
     lead = int(np.argmax(z))
     others = np.arange(m) != lead
-    least = float(np.min(compared(lead)[others]))
-    if least > WIDTH:
+    smallest_t = float(np.min(compared(lead)[others]))
+    if smallest_t > WIDTH:
         high[lead] = 1
         low[others] = np.maximum(low[others], 2)
-    return Ranks(position, low, high, least)
+    return Ranks(position, low, high, smallest_t)
 
 
 BoardView = Literal["auto", "all-time", "now"]
@@ -90,8 +90,8 @@ CROWDED = (
     "More than five million pairs of players have met, too many for the table of the all-time fit: "
     "recent games count more (current view)."
 )
-WITHIN = 240  # Elo; a player whose current strength is less certain has no rank
-SURE = 0.95  # weight of a view from which on only this one is reported
+WIDEST_RANKED = 240  # Elo; a player whose current strength is less certain has no rank
+SURE = 0.95  # a view of this weight or more is reported alone
 
 
 class Leader(NamedTuple):
@@ -106,7 +106,8 @@ class Leader(NamedTuple):
 def headline(leader: Leader | None, least: int, played: int, joined: int) -> str:
     """The first line: who is first, how many may be, or why no player is ranked.
 
-    ``played``: players with the ``least`` games that a rank needs; ``joined``: those of them in the largest group.
+    ``played``: how many players have at least ``least`` games, which a rank needs; ``joined``: how many of these are
+    in the largest group that games join.
     """
     if leader is None and not joined:
         group = " of the largest group that games join" if played else ""
@@ -114,7 +115,7 @@ def headline(leader: Leader | None, least: int, played: int, joined: int) -> str
     if leader is None:
         return (
             f"No one is ranked: {some(joined, 'player', 'has', 'have')} {least} games or more, but current "
-            f"strengths are not known within {WITHIN} Elo."
+            f"strengths are not known within {WIDEST_RANKED} Elo."
         )
     if leader.p is None:
         return f"{leader.player} is the only ranked player."
@@ -146,19 +147,25 @@ def p_value(t: float) -> float | None:
     return None if math.isnan(t) else math.erfc(max(t, 0.0) / math.sqrt(2.0))
 
 
-SHOWN, LONGEST = 20, 32  # players in a notebook, letters of a name
+NOTEBOOK_ROWS = 20  # players that a notebook shows
+NAME_LETTERS = 32  # of a name there
 
 
 class Standing(NamedTuple):
     """One player. Win rates and bias are from the player's own side, weighted by the games' weights.
 
-    ``elo``: 1000 is the mean of the ranked players; ``elo_low``, ``elo_high``: 95 % interval; ``rank``: position by
-    elo; ``rank_low``, ``rank_high``: the ranks left open (95 %). No rank: fewer than 30 games, a current
-    strength that is not known within 240 Elo, or no chain of games to the largest group. ``wins``: ties count half,
-    with weights win_rate times games; ``bias``: predicted_win_rate - win_rate, -tracked / (eta games) for a
-    constant step without penalty; ``bound``: what it could be at most after any games like these, None where
-    nothing is proven; ``rating``: ``elo`` in natural log-odds; ``elo_all_time``, ``elo_now``: the two views;
+    ``rank``: position by ``elo``. None: fewer than 30 games, a current strength that is not known within 240 Elo, or
+    no chain of games to the largest group.
+    ``rank_low``, ``rank_high``: the ranks left open (95 %).
+    ``elo``: 1000 is the mean of the ranked players.
+    ``elo_low``, ``elo_high``: its 95 % interval.
+    ``wins``: ties count half; with weights win_rate times games.
+    ``bias``: predicted_win_rate - win_rate; for a constant step without penalty it is -tracked / (eta games).
+    ``bound``: what the bias could be at most after any games like these; None where nothing is proven.
+    ``rating``: ``elo`` in natural log-odds.
+    ``elo_all_time``, ``elo_now``: the two views.
     ``tracked``: the online parameter that carries the certificate.
+    ``vacuous``: whether the bound is too large to say anything; None without a bound.
     """
 
     rank: int | None
@@ -186,7 +193,11 @@ class Standing(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """How the fit went: the residual of its equations, the spread of scores over a coin's, and counts."""
+    """How the fit went: the residual of its equations, and counts.
+
+    ``phi``: the squared errors of scores over what they would be if each game were a coin toss with the fitted
+    probability; variances are multiplied by it.
+    """
 
     residual: float
     phi: float
@@ -196,7 +207,10 @@ class Fitted(NamedTuple):
 
 
 class Home(NamedTuple):
-    """The advantage of the first side in Elo, its 95 % interval, and its bias (the mean error of its games)."""
+    """The advantage of the first side in Elo, its 95 % interval, and its bias (the mean error of its games).
+
+    ``from_state``: this bias computed from the move of the advantage alone, -u / (eta games): its certificate.
+    """
 
     elo: float
     low: float
@@ -212,18 +226,20 @@ class Board(NamedTuple):
     lines: tuple[str, str]
     leader: Leader | None
     constant: float | None  # weight of constant strengths; None: the view was chosen
-    drift: tuple[float, str] | None  # variance that strengths gain per unit, and the unit, by the leading filter
+    drift: (
+        tuple[float, str] | None
+    )  # (variance gained per unit, name of the unit), of the filter with the largest weight
     fit: Fitted | None
     home: Home | None
     groups: list[list[str]]
-    weight: float = 1.0  # of the all-time fit in the ratings; the rest is that of current strengths
+    weight: float = 1.0  # of the all-time view in the ratings
 
     def _repr_html_(self) -> str:
         """The first players as a table for notebooks."""
         head = ["player", "rank", "range", "elo", "95 %", "games", "win rate", "predicted"]
         rows = [
             [
-                row.player[:LONGEST],
+                row.player[:NAME_LETTERS],
                 *(("", "") if row.rank is None else (str(row.rank), f"{row.rank_low}-{row.rank_high}")),
                 f"{row.elo:.0f}",
                 f"{row.elo_low:.0f} to {row.elo_high:.0f}",
@@ -231,7 +247,7 @@ class Board(NamedTuple):
                 f"{row.win_rate:.3f}",
                 f"{row.predicted_win_rate:.3f}",
             ]
-            for row in self.rows[:SHOWN]
+            for row in self.rows[:NOTEBOOK_ROWS]
         ]
         more = len(self.rows) - len(rows)
         return html_table(" ".join(filter(None, self.lines)), head, rows, f"... and {more:,} more" if more else "")

@@ -24,7 +24,7 @@ from gradeq.report.components import (
 )
 from gradeq.report.numerals import count, decimals, month, number, percent, points, target, word
 from gradeq.report.sentences import limits_changed
-from gradeq.report.state_facts import ENOUGH, YOUNG, label_requirement
+from gradeq.report.state_facts import ENOUGH, TOO_FEW_COMPARED, label_requirement
 from gradeq.report.story import BeforeAfter, Group, HeatMap, ManySeries, Story, Verdict
 from gradeq.tables import some
 
@@ -351,7 +351,7 @@ def series_section(story: Story, many: ManySeries) -> Markup:
     body = [look.row(group) for group in many.worst]
     body += [] if many.relative else [look.all_rows(story)]  # relative errors have no row of all beside them
     foot = "Over the labels that each series has learned from, since its state began."
-    foot += f" {YOUNG}" if many.fewest < ENOUGH else ""
+    foot += f" {TOO_FEW_COMPARED}" if many.fewest < ENOUGH else ""
     if limits_changed(story.verdict.coverage):
         foot += " Coverage of series is judged before --min and --max, as are the bounds; the loss is as served."
     if many.widest and many.widest[0].width is not None:

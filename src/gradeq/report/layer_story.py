@@ -251,7 +251,7 @@ def _notices(
     if reached.rows < FEW:
         warnings += [state_facts.held_back_notice(layer), say.few_labels(reached.rows)]
     else:
-        warnings += state_facts.state_harm_notices(layer, reached, groups if len(coverage) < 2 else None)
+        warnings += state_facts.worse_in_state(layer, reached, groups if len(coverage) < 2 else None)
     warnings.append(say.figures_not_known(reached.hidden))
     steps, late = layer.steps, learning_of(layer).lateness
     # The smallest step of all is one that was capped where nothing else made steps smaller.

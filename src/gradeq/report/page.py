@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from gradeq.certificates.figures import NO_GUARANTEE
-from gradeq.leaderboard.ranks import WITHIN
+from gradeq.leaderboard.ranks import WIDEST_RANKED
 from gradeq.report import charts, group_tables, method, sentences
 from gradeq.report.charts import ChartSheet, LineChart, NumberFormat, Scale, axis_scale, coloured, finite
 from gradeq.report.components import (
@@ -46,7 +46,7 @@ LARGEST = 300_000
 
 PERCENT = NumberFormat(100.0, 1, False, "\u00a0%")
 NO_RANK = (
-    f"No rank: fewer than {sentences.FEW} games, a current strength not known within {WITHIN} Elo, or no "
+    f"No rank: fewer than {sentences.FEW} games, a current strength not known within {WIDEST_RANKED} Elo, or no "
     "chain of games to the largest group."
 )
 

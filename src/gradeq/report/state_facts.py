@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-ENOUGH = 30  # labels: a series with fewer is not called worst, if others have as many
-WORST = 10  # farthest off, and as many with the largest loss
-YOUNG = f"Too few series have {ENOUGH} labels, so those with fewer are compared too."
+ENOUGH = 30  # labels a series needs to be ranked, unless fewer than ten series have them
+WORST = 10  # length of each list: farthest off, largest loss
+TOO_FEW_COMPARED = f"Too few series have {ENOUGH} labels, so those with fewer are compared too."
 BEFORE_AFTER = ("before", "after")
 Shares = dict[str, float | None]
 
@@ -76,7 +76,7 @@ class RankedSeries:
     worst: list[int]
     widest: list[int]
     widths: Floats | None = None
-    decimals: int | None = None  # of coverages: what long sums lost in the last digits is rounded away
+    decimals: int | None = None  # coverages are rounded to so many: long sums err beyond
 
     @property
     def fewest(self) -> int:
@@ -105,16 +105,16 @@ class RankedSeries:
 
 
 def rank_series(
-    table: SeriesTable, most: int = WORST, widths: Floats | None = None, decimals: int | None = None
+    table: SeriesTable, limit: int = WORST, widths: Floats | None = None, decimals: int | None = None
 ) -> RankedSeries:
-    """The ``most`` series that are farthest off, and the ten widest (or with the largest loss)."""
+    """Up to ``limit`` series, farthest off first, and ten, widest first (without widths: largest loss first)."""
     judged = np.flatnonzero(table.rows >= ENOUGH)
     if len(judged) < min(WORST, len(table.rows)):
         judged = np.flatnonzero(table.rows > 0)
-    if widths is not None and not np.isfinite(widths[judged]).any():  # none has one where all labels come later
+    if widths is not None and not np.isfinite(widths[judged]).any():  # no series has a width before its first label
         widths = None
     sizes = np.nan_to_num((table.loss if widths is None else widths)[judged])
-    worst, widest = smallest_positions(-np.abs(table.error[judged]), most), smallest_positions(-sizes, WORST)
+    worst, widest = smallest_positions(-np.abs(table.error[judged]), limit), smallest_positions(-sizes, WORST)
     return RankedSeries(table, judged, judged[worst].tolist(), judged[widest].tolist(), widths, decimals)
 
 
@@ -122,12 +122,12 @@ def label_requirement(fewest: int) -> str:
     return f"with {ENOUGH} labels or more" if fewest >= ENOUGH else "with a label"
 
 
-def smallest_positions(values: Floats, most: int) -> Integers:
-    """Positions of the ``most`` smallest values in order: a stable argsort, cut short."""
-    if len(values) <= most:
+def smallest_positions(values: Floats, limit: int) -> Integers:
+    """Positions of up to ``limit`` smallest values in order: a stable argsort, cut short."""
+    if len(values) <= limit:
         return np.argsort(values, kind="stable")
-    among = np.flatnonzero(~(values > np.partition(values, most - 1)[most - 1]))
-    return among[np.argsort(values[among], kind="stable")[:most]]
+    among = np.flatnonzero(~(values > np.partition(values, limit - 1)[limit - 1]))
+    return among[np.argsort(values[among], kind="stable")[:limit]]
 
 
 def series_story(
@@ -175,7 +175,7 @@ def series_story(
     )
 
 
-PARTS = "what is proven is about each parameter, not about the coverage of all rows"
+NO_JOINT_BOUND = "each parameter has a bound, but the coverage of all rows has none"
 
 
 def coverages_of(layer: LayerLike, reached: Equilibrium) -> list[Coverage]:
@@ -185,7 +185,7 @@ def coverages_of(layer: LayerLike, reached: Equilibrium) -> list[Coverage]:
         return coverage if isinstance(coverage, list) else [] if coverage is None else [coverage]
     taus, target = layer.terms.levels, getattr(cast("KeyedLayer", layer).layer, "target", None)
     if not taus or len(reached.coordinates) != len(taus):
-        return []  # series with groups or features of their own: there is no sum over all of them
+        return []  # series with groups or features of their own: no coordinate covers all rows of all series
     levels = []
     for tau, cell in zip(taus, reached.coordinates, strict=True):
         before, after = (add_shares(tau, or_nan(off)) for off in (cell.bias_before, cell.bias_after))
@@ -208,7 +208,9 @@ def state_sentence(layer: LayerLike, reached: Equilibrium) -> str:
     beside = not_counted(labels_while_paused(layer), labels_withdrawn(layer, reached), immature, waiting)
     if beside:
         verdict = f"{verdict if reached.rows else 'no label to learn from: nothing to certify'}; {beside}"
-    return f"in shadow, raw values are served; would be: {verdict}" if layer.shadow and reached.rows else verdict
+    if layer.shadow and reached.rows:
+        return f"in shadow raw predictions are served; adjusted ones would have given: {verdict}"
+    return verdict
 
 
 def held_back_notice(layer: LayerLike) -> Notice | None:
@@ -235,7 +237,7 @@ def with_coverage_bound(reached: Equilibrium, covered: list[Coverage]) -> Equili
         return reached
     value, vacuous = joint_bound(covered)
     same = reached.bound is None or not math.isfinite(reached.bound) or value == reached.bound
-    source = reached.bound_from if same else PARTS if value is None else ""
+    source = reached.bound_from if same else NO_JOINT_BOUND if value is None else ""
     needed = None
     if vacuous:  # bounds shrink as 1/n
         ratios = [c.bound / float(rate_error(c.before - c.target)) for c in covered if c.vacuous and c.bound]
@@ -262,10 +264,8 @@ def worst_group(errors: Iterable[tuple[str, float, float]]) -> Worst | None:
     return Worst(was[0], was[1], now[0], now[2])
 
 
-def state_harm_notices(
-    layer: LayerLike, reached: Equilibrium, among: tuple[Group, ...] | None = None
-) -> list[Notice]:
-    """What got worse over all labels of a state. Games are not compared. ``among``: the groups, if already known."""
+def worse_in_state(layer: LayerLike, reached: Equilibrium, among: tuple[Group, ...] | None = None) -> list[Notice]:
+    """What got worse over all labels of a state. Elo has no groups to compare. ``among``: the groups, if known."""
     weight = large_weight(layer.internals)
     outweighed = [] if weight is None or weight.slower < 2.0 else [say.large_weight(weight)]
     if layer.kind == "elo":
@@ -316,7 +316,7 @@ def groups_of(layer: LayerLike, reached: Equilibrium, most: int | None = None) -
         loss = BeforeAfter(*(sum(or_nan(getattr(c, f"loss_{w}")) for c in parts) / len(parts) for w in BEFORE_AFTER))
         bound, vacuous = joint_bound(ends, target if interval else None)
         groups.append(Group(by, value, parts[0].rows, math.nan, before, after, loss, bound, bool(vacuous), target))
-    columns = list(dict.fromkeys(group.by for group in groups))  # bins of the prediction are one too
+    columns = list(dict.fromkeys(group.by for group in groups))  # (bins of the prediction count as a column)
     return tuple(sorted(groups, key=lambda group: columns.index(group.by)))  # each column's together
 
 
@@ -380,7 +380,7 @@ def worse_notices(
         return []
     warnings: list[Notice | None] = []
     if not math.isnan(loss.before + loss.after) and loss_change(loss) == "rose":
-        warnings.append(say.loss_worse(loss, gentler_option(layer, weighted)))
+        warnings.append(say.loss_worse(loss, gentler_advice(layer, weighted)))
     known = [g for g in groups if not math.isnan(g.error.before + g.error.after + g.loss.before + g.loss.after)]
     costlier = [g for g in known if loss_change(g.loss) == "rose"]
     biased: list[tuple[float, GroupFigures]] = []
@@ -411,15 +411,16 @@ def _worse_groups(pairs: Sequence[tuple[str, BeforeAfter | LossFigures]]) -> str
     return ", ".join(listed) + (f" and {count(len(pairs) - 5)} more" if len(pairs) > 5 else "")
 
 
-def gentler_option(layer: LayerLike, weighted: bool) -> str:
+def gentler_advice(layer: LayerLike, weighted: bool) -> str:
+    """Which option makes corrections smaller; empty where none does."""
     settings = getattr(layer, "layer", layer).settings
-    logit = settings.get("outcome") == "binary" and settings.get("link") != "shift"
+    logit = settings.get("outcome") == "binary" and settings.get("link") == "logit"
     clipped = logit and settings["clip"] > JUDGED
     if settings.get("eta") != "auto":
         if clipped:
             return f"Try a `--clip` below {settings['clip']:g}, then a smaller `--eta`."
         return "" if layer.internals.supports_auto else "Try a smaller `--eta`."
-    # Results B1 and C4 are of labels known before the next row; the sinh link of quantiles has no such limit.
+    # The limits B1 and C4 hold only for labels known before the next row, never for sinh.
     if "outcome" not in settings or weighted or layer.traffic["longest_delay"]:
         return "`--eta plain` makes smaller corrections."
     if clipped:

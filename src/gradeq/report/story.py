@@ -216,10 +216,10 @@ class Certificate:
     """Average gradient (largest coordinate, absolute) and its worst case over data in the range seen.
 
     ``bound``: None where no theorem fits; ``vacuous``: it is not below the raw error; ``loose``: above the |bias|
-    before. ``gap``: the largest difference between the average from rows and the one from the state, of which
-    ``rounding`` may explain so much. ``exact``: the step was constant, so the bias follows from the state; otherwise
-    the bias is the stored sum of errors. ``over``: which labels it covers, if not those of the figures beside it.
-    ``coverage_bound``: the bound on coverage less target, if it differs and is informative.
+    before. ``gap``: the largest difference between the average from rows and the one from the state; ``rounding``:
+    the part of it that rounding can explain. ``exact``: the step was constant, so the bias follows from the state;
+    otherwise the bias is the stored sum of errors. ``over``: which labels it covers, if not those of the figures
+    beside it. ``coverage_bound``: the bound on coverage less target, if it differs and is informative.
     """
 
     value: float
@@ -339,9 +339,9 @@ class Fact:
 class Worked:
     """The arithmetic behind one average: (0 - u) / (eta n) = average, worked through for ``name``.
 
-    ``eta`` None: the step varied, and the stored sum of errors ``total`` is used in place of the move. ``penalty``:
-    the average slope of a penalty, which moves u too; the average is then over all ``n`` rows, of which ``own`` are
-    those of ``name``. ``tail`` says what the average is.
+    ``eta`` None: the step varied, and the average is ``total`` / n, with the stored sum of errors. ``penalty``: the
+    average slope of a penalty, which moves u too; the average is then over all ``n`` rows, and ``own`` of them are
+    rows of ``name``. ``tail`` says what the average is.
     """
 
     name: str

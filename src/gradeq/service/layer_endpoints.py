@@ -23,9 +23,9 @@ from gradeq.report.state_facts import (
     groups_as_json,
     labels_while_paused,
     labels_withdrawn,
-    state_harm_notices,
     state_sentence,
     with_coverage_bound,
+    worse_in_state,
 )
 from gradeq.service.audit import Receipt, ReceiptComparison, compare_receipts
 from gradeq.service.maintenance import export_state
@@ -166,7 +166,7 @@ def equilibrium_answer(runtime: LayerRuntime) -> EquilibriumAnswer:
         parameters=len(reached.coordinates),
         theta=dict(islice(theta.items(), MAX_PARAMETERS)) if isinstance(theta, dict) else {},
         lateness=asdict(learning_of(layer)),
-        warnings=[asdict(with_setting_names(notice)) for notice in state_harm_notices(layer, reached)],
+        warnings=[asdict(with_setting_names(notice)) for notice in worse_in_state(layer, reached)],
         learning=not layer.frozen and not runtime.stopped,
         stopped=runtime.stopped,
         bias=bias if coverage is None else None,

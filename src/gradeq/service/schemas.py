@@ -50,9 +50,9 @@ class ItemAnswer(Struct, omit_defaults=True):
     Labels: ``applied``, ``waiting`` (its row is not mature, or labels of one value seem to come earlier),
     ``duplicate``, ``corrected``, ``conflict``, ``unknown``, ``expired`` or ``rejected``.
     ``seq`` is its number in the journal, your receipt. ``stored`` is false when the store could not write: the value
-    comes from the last good state and its label will be unknown. ``learning`` is false while the layer is frozen; for
-    a label: it was stored, not learned from. ``stale``: the labels of other servers have not been read for more than
-    10 seconds. ``cold``: a group, the key or a player is new.
+    comes from the last good state, and a label sent for it is answered `unknown`. ``learning`` is false while the
+    layer is frozen; on a label, false: stored but not learned from. ``stale``: the labels of other servers have not
+    been read for more than 10 seconds. ``cold``: a group, the key or a player is new.
     """
 
     id: str | int | None = None
@@ -81,15 +81,17 @@ def not_applied(id: str | int | None) -> ItemAnswer:
 
 encode_json = msgspec.json.Encoder(order="deterministic").encode
 _ticket, _posting = msgspec.json.Decoder(Ticket), msgspec.json.Decoder(Posting, strict=False)
-_any = msgspec.json.Decoder()
+_json = msgspec.json.Decoder()
 Decoded = TypeVar("Decoded", Ticket, Posting)
-_unkeyed = blake2b(digest_size=16)  # to be copied, which is quicker than a new one
+_empty_hash = blake2b(digest_size=16)  # to be copied, which is quicker than a new one
 
 
 def encode_entry(entry: Ticket | Posting) -> bytes:
     if type(entry) is Posting and not math.isfinite(sum(entry.losses)):
         entry = copy_with(entry, losses=[x if math.isfinite(x) else repr(x) for x in entry.losses])
-    return encode_json(entry[:-1] if type(entry) is Ticket else entry)  # the journal knows whose it is
+    return encode_json(
+        entry[:-1] if type(entry) is Ticket else entry
+    )  # without ``branch``: a journal is of one layer
 
 
 def decode_ticket(body: bytes) -> Ticket:
@@ -113,7 +115,7 @@ def _decode(decoder: msgspec.json.Decoder[Decoded], body: bytes, what: str) -> D
 
 def decode_json(body: bytes) -> Any:
     try:
-        return _any.decode(body)
+        return _json.decode(body)
     except msgspec.MsgspecError as error:
         raise StoreDamaged(f"a row of the journal is damaged: {error}") from None
 
@@ -123,7 +125,7 @@ def payload_hash(item: Prediction) -> bytes:
     f = item.prediction
     f = f + 0.0 if type(f) is float else f  # -0.0 is 0.0
     sent = (f, item.groups, item.features, item.key, item.weight, item.a, item.b, item.home)
-    digest = _unkeyed.copy()
+    digest = _empty_hash.copy()
     digest.update(encode_json(sent))
     return digest.digest()
 

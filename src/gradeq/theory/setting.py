@@ -26,11 +26,11 @@ STRUCTURES = ("scalar", "disjoint", "overlapping", "features", "isotonic")
 
 @dataclass(frozen=True)
 class Bound:
-    """Most that the largest coordinate of the average gradient can be, whatever the sequence.
+    """The largest coordinate of the average gradient is at most ``value``, for every sequence.
 
-    ``value`` is None where no theorem fits; ``result`` names the one it rests on (docs/bounds.md); ``trivial`` holds
-    without learning anything, and ``vacuous`` means that the value is not below it (whether the bound is
-    informative for given data: ``gradeq.certificates.figures``); ``reason`` says why there is no value.
+    ``value`` is None where no theorem fits, and ``reason`` says why. ``result`` names the theorem (docs/bounds.md).
+    ``trivial`` is the bound without any learning; ``vacuous``: the value is not below it. Whether a bound says more
+    than given data do is for ``gradeq.certificates.figures`` to tell.
     """
 
     value: float | None

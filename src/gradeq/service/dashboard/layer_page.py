@@ -46,7 +46,7 @@ from gradeq.report.sentences import (
     improved,
     not_counted,
 )
-from gradeq.report.state_facts import ENOUGH, YOUNG, label_requirement
+from gradeq.report.state_facts import ENOUGH, TOO_FEW_COMPARED, label_requirement
 from gradeq.report.story import Axis, BeforeAfter, EloStory, Group, NamedCurve, Notice, Spark, Story
 from gradeq.service.dashboard.overview import Check, GroupFlight, InFlight, Overview
 from gradeq.service.dashboard.trends import UNITS, Delays, RollingCurves, duration_words
@@ -383,7 +383,7 @@ def _key_section(view: Overview) -> Markup:
     style = GroupTableStyle(many.worst, [None] * len(many.worst), [], story.verdict.loss.name)
     body = [style.row(one, None, None, False) for one in many.worst]
     keys = el("table", style.head(clean(story.key, 40)), el("tbody", *body), class_="groups live", id="keys")
-    feet = [*([YOUNG] if many.fewest < ENOUGH else []), *style.feet]
+    feet = [*([TOO_FEW_COMPARED] if many.fewest < ENOUGH else []), *style.feet]
     foot = el("p", tidy(" ".join(feet)), class_="foot") if feet else join()
     rest = "" if many.judged == many.total else f", {count(many.judged)} of them {label_requirement(many.fewest)}"
     off = f"{'relative ' * many.relative}bias {number(many.mean, decimals(many.mean))} in size"

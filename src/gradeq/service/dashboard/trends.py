@@ -14,7 +14,7 @@ from gradeq.report.notices import figures_not_known, judged_before_limits
 from gradeq.report.numerals import count, number, plain
 from gradeq.report.rolling import Floats, numbers, rolling, thin, window
 from gradeq.report.sentences import FEW, ordered
-from gradeq.report.state_facts import state_harm_notices
+from gradeq.report.state_facts import worse_in_state
 from gradeq.report.story import Axis, BeforeAfter, EloStory, Notice, Spark, Story, Values
 from gradeq.service.problems import with_setting_names
 from gradeq.service.runtime import ArrivedLabel
@@ -207,17 +207,17 @@ def layer_warnings(
 ) -> tuple[Notice, ...]:
     warnings: list[Notice | None] = [stopped_notice(layer, facts)]
     if isinstance(story, Story):
-        warnings += [with_setting_names(notice) for notice in harm_notices(layer, equilibrium, story)]
+        warnings += [with_setting_names(notice) for notice in worse_in_story(layer, equilibrium, story)]
         warnings.append(judged_before_limits(coverages if equilibrium.rows else []))
     warnings += [capped_notice(layer, equilibrium), late_notice(equilibrium, flight)]
     return ordered(warnings)
 
 
-def harm_notices(layer: Layer, equilibrium: Equilibrium, story: Story) -> list[Notice]:
+def worse_in_story(layer: Layer, equilibrium: Equilibrium, story: Story) -> list[Notice]:
     """Warnings about worse figures; for groups only notes, since among many groups some always get worse."""
     whole = story.groups_total == len(story.groups) and not story.levels
     judged = tuple(group for group in story.groups if group.rows >= FEW) if whole else ()
-    worse = state_harm_notices(layer, equilibrium, judged)
+    worse = worse_in_state(layer, equilibrium, judged)
     unknown = figures_not_known(equilibrium.hidden)
     worse = [replace(notice, level="note") if "group" in notice.claim else notice for notice in worse]
     return [unknown, *worse] if unknown else worse

@@ -107,13 +107,13 @@ def read_page(connection: Connection, number: int, after: int, until: int | None
 
 
 def number_of(connection: Connection, sql: str, *params: object) -> int | None:
-    """The only value of a query; None if it is NULL or there is no row."""
+    """The number that a query selects; None if it is NULL or there is no row."""
     value = next((row[0] for row in connection.execute(sql, params)), None)
     return None if value is None else int(value)
 
 
 def hash_entries(secret: bytes, number: int, entries: Iterable[Entry]) -> int:
-    """The sum of the hashes of rows, in any order; a lost, doubled or changed row changes it."""
+    """The sum of the hashes of rows, so in any order; it differs if a row was lost, doubled or changed."""
     total, keyed = 0, blake2b(digest_size=16, key=secret)
     for seq, kind, id, at, author, payload, body in entries:
         text = f"{number} {seq} {kind} {at!r} {author} {id} ".encode()
