@@ -1,4 +1,4 @@
-"""Lists of one thing in several places agree: links, columns of the leaderboard, warnings, files in the root."""
+"""Lists of one thing in several places agree: links, leaderboard, requests, warnings, files in the root."""
 
 import ast
 import re
@@ -27,6 +27,7 @@ from gradeq.leaderboard.ranks import Board, Standing
 from gradeq.report.method import SERVED, method_section
 from gradeq.report.page import leaderboard
 from gradeq.report.story import Player
+from gradeq.service.schemas import Prediction, payload_hash
 from gradeq.theory.setting import TASKS as PROVEN
 from layers import test_combinations as combinations
 from report.inventions import made_up
@@ -170,6 +171,28 @@ def test_each_field_of_the_leaderboard_is_shown_or_left_out_by_name(view):
     shown, left = fields_shown(view), LEFT_OUT[view]
     assert shown | set(left) == set(Standing._fields)
     assert not shown & set(left)
+
+
+# Requests
+
+# Another value of each field than the plain one; a field in NOT_COMPARED may differ when an id is sent again.
+SENT = {
+    "prediction": 0.25, "groups": {"g": "a"}, "features": {"x": 1.0}, "key": "k", "weight": 2.0, "a": "ann",
+    "b": "bob", "home": 0.0,
+}  # fmt: skip
+NOT_COMPARED = ("id",)
+
+
+def test_each_field_of_a_request_is_compared_when_its_id_is_sent_again():
+    assert {*SENT, *NOT_COMPARED} == set(Prediction.__struct_fields__)
+    plain = Prediction(id=7, prediction=0.5)
+    for name, value in SENT.items():
+        other = Prediction(**{"id": 7, "prediction": 0.5, name: value})
+        assert payload_hash(other) != payload_hash(plain)
+
+
+def test_a_request_that_was_stored_by_an_earlier_version_is_still_the_same():
+    assert payload_hash(Prediction(prediction=0.5)).hex() == "4ddd91810b73f1cba5d184965a95d10b"
 
 
 # Warnings
