@@ -40,8 +40,14 @@ LOSSES = [
     Expectile(0.7),
     Linear(),
 ]
-CLIPPED = [ClippedIdentity(0.2, 0.8), ClippedShift(0.2, 0.8), ClippedLogit(1e-6, 0.2, 0.8)]
-# New ones at the end: tests take the first by place, and CLIPPED are the first three inside limits.
+# Links inside limits, each beside the same link without.
+HELD_AND_FREE = [
+    (ClippedIdentity(0.2, 0.8), Identity()),
+    (ClippedShift(0.2, 0.8), Shift()),
+    (ClippedLogit(1e-6, 0.2, 0.8), Logit()),
+]
+CLIPPED = [held for held, _ in HELD_AND_FREE]
+# New ones at the end: tests take the first by place.
 LINKS = [Identity(), Shift(), Logit(), Sigmoid(), Exp(), Multiplicative()]
 PENALTIES = [Lasso(0.05), Ridge(0.2)]
 EUCLIDEAN = [

@@ -9,7 +9,7 @@ from cli.calling import column, games, here, ok, refused, write
 from cli.test_elo_files import SIDES, WINNER, played
 from gradeq import load
 from gradeq.layers.elo import Elo
-from gradeq.report.notices import clearly_off, predicted_off
+from gradeq.report.game_notices import clearly_off, predicted_off
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from cli.calling import here, ok, refused, write
+from gradeq.report import game_notices
 from gradeq.report import notices as say
 from gradeq.report.story import BeforeAfter, LossFigures
 
@@ -59,10 +60,11 @@ def test_notices_agree_with_their_counts(n):
         say.rows_too_large(n, True, False, True), say.loose_bounds(n, 600),
         *(say.labels_changed(jump, pair, "it", jump.mean.after <= 1.0, (pair, loss)) for jump in jumps),
         say.far_value("label", n, 1e9, "row 1"), say.served_out_of_range(n, 1e9, "row 1"),
-        say.means_remember(n, "a", 1.0, 2.0),
+        say.means_remember(n, "a", 1.0, 2.0), say.short_series(9, n, 0.1),
+        game_notices.doubtful_winners(n, "row 1", "w"), game_notices.never_met([["a", "b"], ["c"] * n]),
     ]  # fmt: skip
-    plural = r"\b1 (?:\w+ )?(?:rows|labels|ids|values|games|are|were|have|wait)\b|\b[Aa]ll 1\b"
-    singular = r"\b2 (?:row|label|id|served value|is|was|has|waits)\b"
+    plural = r"\b1 (?:\w+ )?(?:rows|labels|ids|values|games|players|are|were|have|wait)\b|\b[Aa]ll 1\b"
+    singular = r"\b2 (?:row|label|id|served value|game|player|is|was|has|waits)\b"
     for notice in made:
         text = " ".join((notice.claim, notice.evidence))
         assert not re.search(plural if n == 1 else singular, text), text

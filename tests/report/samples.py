@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradeq.report import notices as elo_say
+from gradeq.report import game_notices as elo_say
 from gradeq.report import notices as say
 from gradeq.report.rolling import POINTS, Blocks, StreamHistogram, label_change, numbers, thin, window
 from gradeq.report.story import (

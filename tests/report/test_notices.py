@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from gradeq.report import game_notices as games
 from gradeq.report import notices as n
 from gradeq.report.sentences import ordered
 from gradeq.report.story import BeforeAfter, LossFigures, Notice
@@ -39,8 +40,8 @@ JUMP = n.labels_changed(CHANGE, BeforeAfter(-0.561, -0.055), "the score", True, 
         (n.vacuous_bounds(8, 53, "model", "Why."), "There is no worst-case guarantee for 8 of 53 models."),
         (n.few_labels(12), "Too few labels to judge (12)."),
         (n.many_groups("zip", 10_000, 30_000), "10,000 groups in `zip`."),
-        (n.predicted_off("m", 0.0512, 590, 5, 52, "model"), "m is predicted 5.1 points too high."),
-        (n.predicted_off("m", -0.0512, 590, 1, 52, "model"), "m is predicted 5.1 points too low."),
+        (games.predicted_off("m", 0.0512, 590, 5, 52, "model"), "m is predicted 5.1 points too high."),
+        (games.predicted_off("m", -0.0512, 590, 1, 52, "model"), "m is predicted 5.1 points too low."),
     ],
 )  # fmt: skip
 def test_a_claim_says_what_happened_with_its_number(notice, claim):

@@ -30,9 +30,8 @@ from gradeq.files.cells import Floats, Ints
 from gradeq.files.writer import Values
 from gradeq.leaderboard.ranks import SURE
 from gradeq.records import copy_with
+from gradeq.report import game_notices
 from gradeq.report import notices as say
-from gradeq.report.components import clean
-from gradeq.report.numerals import count
 from gradeq.report.sentences import FEW, ordered
 from gradeq.report.story import Notice
 from gradeq.tables import some
@@ -265,21 +264,14 @@ def elo_notices(outcome: EloOutcome) -> tuple[Notice, ...]:
     task, options, totals = outcome.task, outcome.task.common, outcome.totals
     notices = [not_learned_notice(outcome), *label_notices(outcome)]
     if totals.doubtful is not None:
-        games, row, word = totals.doubtful
-        claim = f"The winner of {some(games, 'game')} can be read in two ways."
-        evidence = (
-            f"In {clean(row, 80)}, {clean(word, 40)!r} is a player of that game, but as a word it means that the "
-            "other side won, or a tie. It was read as the player."
-        )
-        remedy = "If it was meant as a word, rename the player, or give the results as numbers with `--score`."
-        notices.append(Notice("amber", claim, evidence, remedy))
+        notices.append(game_notices.doubtful_winners(*totals.doubtful))
     later = options.labels_later
     if outcome.games < FEW and (outcome.games or not later):
         notices.append(say.few_labels(outcome.games))
     notices += step_notices(outcome, task.k is not None or options.eta is not None)
     notices += board_notices(outcome)
     if options.time is None:
-        notices.append(say.no_time(task.view != "all-time"))
+        notices.append(game_notices.no_time(task.view != "all-time"))
     unlabelled = totals.rows - totals.labelled - totals.skipped - (totals.ties if task.ties == "drop" else 0)
     if unlabelled > 0:
         open_tickets = len(outcome.layer.internals.tickets.opened) if later else 0
@@ -296,29 +288,16 @@ def elo_notices(outcome: EloOutcome) -> tuple[Notice, ...]:
 def board_notices(outcome: EloOutcome) -> list[Notice]:
     notices, groups = [], outcome.standing.groups
     judged = [row for row in outcome.board if row.games >= FEW]
-    off = say.clearly_off(judged)
+    off = game_notices.clearly_off(judged)
     if off:
         worst = max(off, key=lambda row: abs(row.bias))
-        notices.append(say.predicted_off(worst.player, worst.bias, worst.games, len(off), len(judged), "player"))
+        who = (worst.player, worst.bias, worst.games)
+        notices.append(game_notices.predicted_off(*who, len(off), len(judged), "player"))
     if len(groups) > 1:
-        apart = [name for group in groups[1:] for name in group]
-        named = ", ".join(clean(name, 40) for name in apart[:5])
-        more = f" and {count(len(apart) - 5)} more" if len(apart) > 5 else ""
-        claim = f"{some(len(apart), 'player')} never met the other {count(len(groups[0]))}."
-        evidence = (
-            f"No chain of games joins {named}{more} to them ({count(len(groups))} groups in all). "
-            "Players of different groups cannot be compared: only the largest group is ranked."
-        )
-        remedy = "Rate each group separately, or add games between them."
-        notices.append(Notice("amber", claim, evidence, remedy))
+        notices.append(game_notices.never_met(groups))
     views = np.array([[row.elo_all_time, row.elo_now] for row in outcome.board if row.rank is not None]).T
     agreed = 1.0 if views.size < 6 else float(np.corrcoef(*np.argsort(np.argsort(views)))[0, 1])
     constant = outcome.standing.constant  # None before any game was learned from
     if constant is not None and constant < SURE and agreed < ALIKE:
-        evidence = (
-            f"The two views have a rank correlation of {agreed:.2f}. Where players mostly meet their "
-            "equals, everyone wins half of the games, and only a fit of all games separates them."
-        )
-        remedy = "Compare the columns `elo_all_time` and `elo_now`; `--view all-time` shows the fit alone."
-        notices.append(Notice("amber", "Recent games and all games rank players differently.", evidence, remedy))
+        notices.append(game_notices.views_differ(agreed))
     return notices

@@ -18,7 +18,7 @@ from gradeq.files.cells import Floats, Ints
 from gradeq.kernels.account import COLUMNS, HIGH, LOW
 from gradeq.ledger import facts as fact
 from gradeq.report import notices as say
-from gradeq.report.numerals import decimals, number, percent, plain, points, target
+from gradeq.report.numerals import plain
 from gradeq.report.rolling import label_change
 from gradeq.report.sentences import FEW, ordered, subject
 from gradeq.report.state_facts import GroupFigures, coverages_of, held_back_notice, with_coverage_bound, worse_notices
@@ -40,13 +40,6 @@ NOTABLE = 0.03  # of all labels: a smaller miss is not reported
 SHARE_LEFT, BIAS_LEFT = 0.2, 0.1
 TIE_AT_A_LEVEL = 0.05  # of the labels: every level inside the tie has the tied value
 LARGE_TIE = 0.2  # of the labels: worth saying whatever the levels
-ASSUMED_AT_ONCE = Notice(
-    "note",
-    "Each label was assumed known before the next prediction.",
-    "If labels arrive later, expect less improvement than shown here.",
-    "Say when they arrive with `--delay` (rows, or a duration such as 3d) or `--label-time`. "
-    "If several rows share a date, also pass `--time`.",
-)
 # Pooling may help several series with few labels (the median) whose coverage is off target by this much.
 MIN_SERIES, SHORT_SERIES, OFF_TARGET = 5, 500, 0.03
 
@@ -66,19 +59,12 @@ def all_notices(outcome: RunOutcome) -> tuple[Notice, ...]:
     notices += step_notices(outcome, options.eta is not None)
     notices += totals.watch.notices()
     if outcome.probable:
-        low, high = totals.extremes
-        left = f" {some(outcome.outside, 'served value')} left [0, 1], from {number(low, 2)} to {number(high, 2)}."
-        claim = "These look like probabilities with 0/1 labels, corrected as plain numbers."
-        evidence = f"Every prediction lies in [0, 1] and every label is 0 or 1.{left if outcome.outside else ''}"
-        remedy = "Add `--outcome binary`: served values then stay in [0, 1], and the log loss is shown."
-        notices.append(Notice("amber", claim, evidence, remedy))
+        notices.append(say.like_probabilities(outcome.outside, *totals.extremes))
     elif outcome.outside:
         notices.append(say.outside_range(outcome.outside, totals.rows, *totals.extremes, task.link))
     notices += many_groups_notices(outcome)
     if outcome.eta is None:  # an ensemble without a final tracker
-        evidence = "The weights of an ensemble minimise the pinball loss; they do not drive coverage to its target."
-        remedy = "Add `--eta` for a final tracker, which restores the guarantee."
-        notices.append(Notice("amber", "Coverage is not guaranteed.", evidence, remedy))
+        notices.append(say.coverage_not_guaranteed())
     unlabelled = totals.rows - totals.labelled - totals.immature
     if totals.labelled or not later:
         if unlabelled:
@@ -163,7 +149,7 @@ def label_notices(outcome: RunOutcome | EloOutcome) -> list[Notice | None]:
     at_once = options.label_time is None and options.delay is None and options.maturity in (None, "0")
     return [
         say.too_late(totals.expired, str(options.ttl)) if totals.expired else None,
-        ASSUMED_AT_ONCE if at_once and totals.labelled else None,
+        say.assumed_at_once() if at_once and totals.labelled else None,
         say.dated_before(dates.early, dates.labels, dates.first) if dates.early else None,
     ]
 
@@ -244,21 +230,7 @@ def limits_notice(outcome: RunOutcome) -> Notice | None:
     task = outcome.task
     if task.support is None:
         return None
-    ends = [f"at {plain(task.low)} or above"] if task.low is not None else []
-    ends += [f"at {plain(task.high)} or below"] if task.high is not None else []
-    levels = []
-    for c in outcome.verdict.coverage[:9]:
-        if c.held is not None:
-            of = "labels" if c.name == "interval" else f"labels at level {c.name}"
-            levels.append(
-                f"{percent(c.held.after)} of {of} (judged: {percent(c.after)}), "
-                f"the raw forecast {percent(c.held.before)} (judged: {percent(c.before)})"
-            )
-    evidence = (
-        f"As served it covers {'; '.join(levels)}; pinball loss {outcome.verdict.loss.after:.4g}. Coverage is "
-        "judged before the limits, because labels tied at a limit would always count as covered."
-    )
-    return Notice("note", f"What was served stays {' and '.join(ends)}.", evidence)
+    return say.held_inside(task.low, task.high, outcome.verdict.coverage, outcome.verdict.loss.after)
 
 
 def tied_labels_notice(outcome: RunOutcome, common: CommonLabel) -> Notice | None:
@@ -282,20 +254,12 @@ def missed_target(outcome: RunOutcome) -> Notice | None:
         least = max(BIAS_LEFT, CLEARLY_OFF / math.sqrt(labels)) * math.sqrt(max(verdict.loss.after, 0.0))
         if not before > after > SHARE_LEFT * before or not after > least:
             return None
-        places = decimals(verdict.bias.before, verdict.bias.after)
-        left = percent(abs(verdict.bias.after / verdict.bias.before), 0)
-        claim = f"{left} of the bias is left: {number(after, places)} of {number(before, places)}."
-        return Notice("amber", claim, *likely_cause(outcome))
+        return say.bias_left(verdict.bias, *likely_cause(outcome))
     c = max(verdict.coverage, key=lambda c: abs(c.after - c.target))
     off = c.after - c.target
     if not abs(off) > max(NOTABLE, CLEARLY_OFF * math.sqrt(c.target * (1.0 - c.target) / labels)):
         return None
-    level = "" if c.name == "interval" else f" at level {c.name}"
-    claim = f"Coverage{level} is {points(abs(off), False)} points {'below' if off < 0 else 'above'} its target."
-    by = " by weight" if outcome.task.common.weight is not None else ""
-    covers = f"What was served covers {percent(c.after)} of labels{by}, the target is {target(c.target)}."
-    why, remedy = likely_cause(outcome)
-    return Notice("amber", claim, f"{covers} {why}".strip(), remedy)
+    return say.coverage_off(c, outcome.task.common.weight is not None, *likely_cause(outcome))
 
 
 def likely_cause(outcome: RunOutcome) -> tuple[str, str]:
@@ -330,9 +294,7 @@ def pool_hint(outcome: RunOutcome, series: RankedSeries) -> Notice | None:
     labels = float(np.median(series.table.rows))
     if labels >= SHORT_SERIES:
         return None
-    claim = f"The {count:,} series are short: {some(round(labels), 'label')} in the median."
-    evidence = f"Alone they are off target by {points(off, False)} points on average."
-    return Notice("note", claim, evidence, "Try `--pool` and no `--eta`: series then share an overall correction.")
+    return say.short_series(count, round(labels), off)
 
 
 # Powers of two above the usual one. A value lies anywhere within its power, so 18 powers are

@@ -245,7 +245,7 @@ def run_story(outcome: RunOutcome, collector: ReportCollector) -> Story:
         levels=levels(outcome) if len(task.levels) > 1 and task.interval is None else (),
         frontier=frontier(outcome, collector) if collector.others and outcome.totals.counted else (),
         theta=panels_as_served(outcome, collector) if collector.auto else panels(outcome, collector),
-        theta_scale=THETA_SCALES.get(link, ""),
+        theta_scale=THETA_SCALES[link],
         histogram=collector.tally.histogram(),
         data=facts(outcome, collector),
         width=mean_width(outcome) if task.interval is not None and outcome.totals.counted else None,

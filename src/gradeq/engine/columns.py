@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gradeq.engine.lateness import SQUARED, Lateness, norm_of, smaller, too_large
+from gradeq.engine.lateness import AT_ONCE, PROMPT, SQUARED, Lateness, norm_of, smaller, too_large
 from gradeq.engine.names import Placed
 from gradeq.engine.tickets import Id, TicketBook, WaitingLabel
 from gradeq.errors import BadInput
@@ -406,7 +406,7 @@ def by_events(
 
     def post(k: int) -> None:
         ticket = tickets[k]
-        late = int(delays[k]) if len(delays) else 1
+        late = int(delays[k]) if len(delays) else AT_ONCE
         posting = posting_of(rule, ticket, labels[k], etas[k], (late,))
         learn(rule, state, names.place(ticket.row), posting)
 
@@ -499,7 +499,7 @@ class Counted(NamedTuple):
         cells, until = params[entries], np.repeat(before, each[posts])
         upto, high = (np.searchsorted(table, cells * (n + 1) + row) for row in (until, n))
         counts = self.now[cells] - (high - upto)
-        late = np.maximum(1, counts - self.opened[entries] + 1).astype(np.int64)
+        late = np.maximum(AT_ONCE, counts - self.opened[entries] + AT_ONCE).astype(np.int64)
         ends = np.cumsum(each[posts])
         cut = np.split(late, ends[:-1])
         return {k: tuple(own.tolist()) for k, own in zip(posts.tolist(), cut, strict=True)}
@@ -533,7 +533,7 @@ def enter(
     last = named[-book.remember :]
     late = {} if counted is None else counted.lateness(order, batch.first)
     for k, ticket in zip(last.tolist(), tickets(last), strict=True):
-        own = late.get(k, (1,) * len(ticket.counts))
+        own = late.get(k, PROMPT * len(ticket.counts))
         posting = measured(rule, ticket, float(kept.labels[k]), float(batch.etas[k]), own)
         book.shut(kept.ids[k], posting._replace(sign=0.0) if frozen else posting)
     for k in order.expired.tolist():

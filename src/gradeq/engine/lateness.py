@@ -46,7 +46,8 @@ from gradeq.rules.rule import Entries, picked
 
 # What the coming of a label means: how late it is, and the step it gets.
 Arrival = tuple[tuple[int, ...], float]
-ONE = (1,)  # at once, in the one cell of a row
+AT_ONCE = 1  # the lateness of a label that is known before the next row of its cell is served
+PROMPT = (AT_ONCE,)  # in the one cell of a row
 # What makes a row too large for its step. A squared error is stable for step w ||z||^2 < 2 (results 3.2, 5.2, D3).
 # Errors that are bounded never diverge, but one heavy row must not take a parameter far: with links of their own
 # unit the same rule holds, though no row moves less than one of weight 1; where parameters have the unit of the
@@ -174,7 +175,7 @@ class Lateness:
         _, row, _, _, weight, eta, counts, *_ = ticket
         cells, known = place.cells, state.late
         late = late or lateness(state.rows, cells, counts)
-        if not known and (late is ONE or max(late) == 1):  # as all labels so far
+        if not known and (late is PROMPT or max(late) == AT_ONCE):  # as all labels so far
             return late, eta
         if self.limit is not None and weight > 0.0:
             total = most = float(late[0])
@@ -194,7 +195,7 @@ class Lateness:
         """Write down what a label that is posted means for the steps of later ones."""
         if self.featured:
             state.norms[place.key] = max(state.norms[place.key], norm_of(values))
-        if state.late or max(late) > 1:  # else all were at once so far
+        if state.late or max(late) > AT_ONCE:  # else all were at once so far
             if not state.late:
                 self.start_lateness(state, place.cells)
             for cell, d in zip(place.cells, late, strict=True):
@@ -325,7 +326,7 @@ class Lateness:
         run_loop(flown, (order, kept), (), n)
         del kept
         short = LabelStats(*stats.tolist())
-        if calm_so_far and short.late == 1.0:
+        if calm_so_far and short.late == AT_ONCE:
             del late
             state.late = array("d")  # all at once after all: it still follows from the counts
         elif counted is not rows:
@@ -539,9 +540,9 @@ def lateness(rows: Floats, cells: Sequence[int], counts: Sequence[float]) -> tup
     if len(counts) != len(cells):
         raise BadInput(FOREIGN)
     if len(cells) == 1 and rows[cells[0]] == counts[0]:
-        return ONE
+        return PROMPT
     own = zip(cells, counts)  # noqa: B905 - as many; a ticket of another replica may be ahead of this one
-    return tuple([int(rows[j] - count) + 1 if rows[j] > count else 1 for j, count in own])
+    return tuple([int(rows[j] - count) + AT_ONCE if rows[j] > count else AT_ONCE for j, count in own])
 
 
 def norm_of(values: Sequence[float]) -> float:

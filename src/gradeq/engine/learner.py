@@ -10,6 +10,7 @@ import numpy as np
 
 from gradeq.engine import scalars
 from gradeq.engine.columns import steps_at
+from gradeq.engine.lateness import PROMPT
 from gradeq.engine.learner_state import (
     OWN_COLUMNS,
     STALE,
@@ -46,7 +47,6 @@ USES = {
     "dual": "dual(theta, out), which fills out with the dual point of theta",
     "serve": "serve(f, m), what is served for the prediction f and the margin m",
 }
-AT_ONCE = (1,)  # the lateness that a learner's postings carry: it has no cap, so nobody counts
 
 
 @dataclass(frozen=True, init=False)
@@ -182,7 +182,7 @@ class Learner:
             raise BadInput(f"label {y} lies outside [{low}, {high}] the domain of the loss; rescale it")
         if math.isnan(y) or w == 0.0:
             return state
-        posting = posting_of(self._rule, copy_with(ticket, weight=w), y, ticket.step, AT_ONCE)
+        posting = posting_of(self._rule, copy_with(ticket, weight=w), y, ticket.step, PROMPT)
         columns = self._added(state, posting)
         self._observe(state.internals, columns, posting)
         return LearnerState(columns)
@@ -204,7 +204,7 @@ class Learner:
         d = g if direction is None else self._along(state, direction, "direction")
         served, ticket = self._ticket(state, tuple(range(len(d))), tuple(d.tolist()), 0.0)
         eta, memo, slopes = ticket.step, ticket.memo, ticket.slopes
-        posting = Posting(*ticket[:6], eta, AT_ONCE, 0.0, (1.0,), (), memo, slopes)
+        posting = Posting(*ticket[:6], eta, PROMPT, 0.0, (1.0,), (), memo, slopes)
         columns = self._added(served, posting)
         if direction is not None:
             columns.view("sums")[0::LEAN] = state.gradients + g

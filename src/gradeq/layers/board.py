@@ -31,7 +31,6 @@ from gradeq.leaderboard.ranks import (
     which_games,
 )
 from gradeq.ledger.pair_table import cells_of
-from gradeq.ledger.values import new
 from gradeq.rules.drift import Drift, DriftWeights
 from gradeq.theory.features import ELO_POINTS_PER_LOGIT
 
@@ -124,15 +123,17 @@ def rows_of(
     half = WIDTH * np.sqrt(np.maximum(view.variances, 0.0))
     tracked = elo.internals.rule.tracked(state)[places]
     points = [START + ELO_POINTS_PER_LOGIT * z for z in (view.z, view.z - half, view.z + half, past.z, now.z)]
-    columns = (
-        points[0], points[1], points[2], games.astype(np.int64), wins, win_rate, win_rate + bias, bias,
-        bound, view.z, points[3], points[4], tracked, vacuous,
-    )  # fmt: skip
+    columns = {
+        "elo": points[0], "elo_low": points[1], "elo_high": points[2], "games": games.astype(np.int64), "wins": wins,
+        "win_rate": win_rate, "predicted_win_rate": win_rate + bias, "bias": bias, "bound": bound, "rating": view.z,
+        "elo_all_time": points[3], "elo_now": points[4], "tracked": tracked, "vacuous": vacuous,
+    }  # fmt: skip
     order = np.lexsort((-view.z, rank_ranges[:, 0] == 0))
     rows = []
-    for k, *values in zip(order.tolist(), *(column[order].tolist() for column in columns), strict=True):
-        rank = rank_ranges[k].tolist() if rank_ranges[k, 0] else (None,) * 3
-        rows.append(new(Standing, (*rank, names[k], *values)))
+    for k, *values in zip(order.tolist(), *(column[order].tolist() for column in columns.values()), strict=True):
+        rank, low, high = rank_ranges[k].tolist() if rank_ranges[k, 0] else (None,) * 3
+        own = dict(zip(columns, values, strict=True))
+        rows.append(Standing(rank=rank, rank_low=low, rank_high=high, player=names[k], **own))
     return rows
 
 

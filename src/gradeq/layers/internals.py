@@ -14,7 +14,7 @@ import numpy as np
 
 from gradeq.certificates.figures import large_weight, no_weight_dominates
 from gradeq.engine.columns import Engine, Ran, RowColumns, carried_over, run_columns
-from gradeq.engine.lateness import ONE, SQUARED, Lateness, lateness, norm_of
+from gradeq.engine.lateness import PROMPT, SQUARED, Lateness, lateness, norm_of
 from gradeq.errors import GradeqWarning, calling_depth
 from gradeq.inputs.durations import NAIVE, NUMBERS, shown_time
 from gradeq.ledger import facts as fact
@@ -130,7 +130,7 @@ class Internals:
             late, eta, sign, memo, error = before
         else:
             if prompt:
-                late, eta = ONE * len(place[1]), step
+                late, eta = PROMPT * len(place[1]), step
             else:
                 late, eta = flight.arrive(state, place, ticket, late)
             error, memo = self.rule.measure(served, f, y, memo)

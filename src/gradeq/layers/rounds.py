@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from gradeq.engine.label_stats import LabelStats
-from gradeq.engine.lateness import hear
+from gradeq.engine.lateness import AT_ONCE, PROMPT, hear
 from gradeq.errors import BadInput
 from gradeq.kernels.account import COLUMNS, GRADIENT, HIGH, LOW, MOVED, ROWS
 from gradeq.kernels.flight import COUNT, LATENESS, LENGTH, capped, note, peak_after
@@ -138,7 +138,7 @@ def accounts(layer: Debiaser, base: Floats, values: Floats, y: Floats) -> Floats
     places = [Place((i,), (i,), 0, 0) for i in range(n)]
     ones, row = np.ones(n), Row(("",), (1.0,))
     entries = Entries(
-        places, [row] * n, base, values, base, y, [()] * n, ones, ones, ones, ones, ones, ones, [(1,)] * n
+        places, [row] * n, base, values, base, y, [()] * n, ones, ones, ones, ones, ones, ones, [PROMPT] * n
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # of losses: squares of anything
         layer.internals.rule.account(state, entries)
@@ -203,7 +203,7 @@ def note_lateness(layer: Debiaser, cell: int, late: int, labels: int) -> None:
     """Note the lateness of these labels, epoch by epoch."""
     state, at = layer.internals.state, cell * LATENESS
     if not len(state.late):
-        if late == 1:
+        if late == AT_ONCE:
             return
         layer.internals.lateness.start_lateness(state, (cell,))
     while labels:

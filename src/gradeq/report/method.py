@@ -16,6 +16,15 @@ from gradeq.report.story import EloStory, Story, Worked
 _DIGITS = range(4, 16)  # numbers of digits to try
 FEWEST = 4  # fewest decimals of an average
 EVERY = "(all)"
+# By link: the letter of the prediction, and how it becomes the served value.
+SERVED = {
+    "identity": ("f", " plus a correction"),
+    "linear": ("f", " plus a correction"),
+    "shift": ("p", " plus a shift"),
+    "logit": ("p", ", moved on the scale of log-odds"),
+    "exp": ("f", " times a factor"),
+    "sinh": ("f", " plus a correction in units of the usual error k"),
+}
 _SUMMARY = el("summary", el("h2", "Method"))  # the section is collapsed at first
 
 
@@ -128,13 +137,9 @@ def _formulas(story: Story, letter: str) -> tuple[Markup, Markup]:
 def method_section(story: Story) -> Markup:
     method = story.method
     quantile, grouped = story.kind == "quantile", bool(story.by or story.features)
-    letter = "m" if method.auto else "p" if method.link in ("shift", "logit") else "f"
-    served = {
-        "shift": f"Each row is served {letter} plus a shift",
-        "logit": f"Each row is served {letter}, moved on the scale of log-odds",
-        "exp": f"Each row is served {letter} times a factor",
-        "sinh": f"Each row is served {letter} plus a correction in units of the usual error k",
-    }.get(method.link, f"Each row is served {letter} plus a correction")
+    letter, how = SERVED[method.link]
+    letter = "m" if method.auto else letter
+    served = f"Each row is served {letter}{how}"
     if method.auto:
         what = "trackers of several speeds" if quantile else "running means of several lengths"
         served += f", where m mixes the raw prediction with {what} by their past loss"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,18 +11,15 @@ from gradeq.certificates.figures import HIDDEN, LargeWeight, no_guarantee
 from gradeq.report.components import clean
 from gradeq.report.numerals import count, date, decimals, number, percent, plain, points, target
 from gradeq.report.numerals import gap as power_of_ten
-from gradeq.report.sentences import FEW, bias_side, loss_change, loss_sentence, text, too_few
-from gradeq.report.story import BeforeAfter, LossFigures, Notice
+from gradeq.report.sentences import bias_side, loss_change, loss_sentence, text, too_few
+from gradeq.report.story import BeforeAfter, CoverageFigures, LossFigures, Notice
 from gradeq.tables import agreeing, some
 
 if TYPE_CHECKING:
     from gradeq.certificates.certificate import Coverage
-    from gradeq.leaderboard.ranks import Standing
 
 ENOUGH = 10.0  # step times rows: below it, the correction has hardly had time to move
 FORGIVEN = 0.01  # of the labels: clocks may differ
-POINT = 0.01  # a win rate predicted better than that is not reported
-CLEARLY_OFF_PLAYER = 3.0  # standard errors of a win rate: there are many players, and the worst of them is named
 
 amber, note, red = (partial(Notice, level) for level in ("amber", "note", "red"))
 
@@ -87,6 +84,51 @@ def outside_range(outside: int, served: int, minimum: float, maximum: float, lin
         f"{agreeing(outside, 'It lies', 'They lie')} outside [0, 1], from {number(minimum, 2)} to "
         f"{number(maximum, 2)}. The {link} link allows this.",
         "`--link logit` keeps values inside.",
+    )
+
+
+def like_probabilities(outside: int, low: float, high: float) -> Notice:
+    left = f" {some(outside, 'served value')} left [0, 1], from {number(low, 2)} to {number(high, 2)}."
+    return amber(
+        "These look like probabilities with 0/1 labels, corrected as plain numbers.",
+        f"Every prediction lies in [0, 1] and every label is 0 or 1.{left if outside else ''}",
+        "Add `--outcome binary`: served values then stay in [0, 1], and the log loss is shown.",
+    )
+
+
+def bias_left(bias: BeforeAfter, why: str, remedy: str) -> Notice:
+    places, left = decimals(bias.before, bias.after), percent(abs(bias.after / bias.before), 0)
+    before, after = (number(abs(value), places) for value in (bias.before, bias.after))
+    return amber(f"{left} of the bias is left: {after} of {before}.", why, remedy)
+
+
+def coverage_off(found: CoverageFigures, weighted: bool, why: str, remedy: str) -> Notice:
+    off = found.after - found.target
+    level = "" if found.name == "interval" else f" at level {found.name}"
+    by = " by weight" if weighted else ""
+    covers = f"What was served covers {percent(found.after)} of labels{by}, the target is {target(found.target)}."
+    return amber(
+        f"Coverage{level} is {points(abs(off), False)} points {'below' if off < 0 else 'above'} its target.",
+        f"{covers} {why}".strip(),
+        remedy,
+    )
+
+
+def coverage_not_guaranteed() -> Notice:
+    """An ensemble without a final tracker."""
+    return amber(
+        "Coverage is not guaranteed.",
+        "The weights of an ensemble minimise the pinball loss; they do not drive coverage to its target.",
+        "Add `--eta` for a final tracker, which restores the guarantee.",
+    )
+
+
+def short_series(series: int, labels: int, off: float) -> Notice:
+    """``labels``: of a series, in the median; ``off``: how far from its target a series is on average."""
+    return note(
+        f"The {count(series)} series are short: {some(labels, 'label')} in the median.",
+        f"Alone they are off target by {points(off, False)} points on average.",
+        "Try `--pool` and no `--eta`: series then share an overall correction.",
     )
 
 
@@ -220,6 +262,25 @@ def judged_before_limits(coverage: Sequence[Coverage]) -> Notice | None:
     )
 
 
+def held_inside(low: float | None, high: float | None, coverage: Sequence[CoverageFigures], loss: float) -> Notice:
+    """What limits do to the coverage and the loss."""
+    ends = [f"at {plain(low)} or above"] if low is not None else []
+    ends += [f"at {plain(high)} or below"] if high is not None else []
+    levels = []
+    for c in coverage[:9]:
+        if c.held is not None:
+            of = "labels" if c.name == "interval" else f"labels at level {c.name}"
+            levels.append(
+                f"{percent(c.held.after)} of {of} (judged: {percent(c.after)}), "
+                f"the raw forecast {percent(c.held.before)} (judged: {percent(c.before)})"
+            )
+    return note(
+        f"What was served stays {' and '.join(ends)}.",
+        f"As served it covers {'; '.join(levels)}; pinball loss {loss:.4g}. Coverage is "
+        "judged before the limits, because labels tied at a limit would always count as covered.",
+    )
+
+
 def tied_labels(
     value: float, below: float, equal: float, levels: Sequence[str], limited: bool, interval: bool = False
 ) -> Notice:
@@ -256,39 +317,6 @@ def crossing(crossed: int, rows: int) -> Notice:
     return amber(claim, f"{evidence} The columns may be given in the wrong order.", remedy)
 
 
-def clearly_off(rows: Iterable[Standing]) -> list[Standing]:
-    """The players whose predicted win rate is off by more than a point, and by more than chance."""
-
-    def chance(row: Standing) -> float:
-        return CLEARLY_OFF_PLAYER * math.sqrt(row.win_rate * (1.0 - row.win_rate) / row.games)
-
-    return [row for row in rows if abs(row.bias) > max(POINT, chance(row))]
-
-
-def predicted_off(player: str, bias: float, games: int, off: int, total: int, noun: str) -> Notice:
-    """The player with the largest gap between predicted and actual win rate, among ``total`` with enough games."""
-    direction, beyond = "high" if bias > 0 else "low", "off by more than 1 point and by more than chance"
-    others = f"No other {noun} with {FEW} games or more is {beyond}."
-    if off > 1:
-        others = f"{count(off)} of {count(total)} {noun}s with {FEW} games or more are {beyond}."
-    return amber(
-        f"{player} is predicted {points(abs(bias), sign=False)} points too {direction}.",
-        f"That is over {some(games, 'game')}. {others} Forecasts lag while a strength moves; once it stands still, "
-        "what is left shrinks as 1 / (step × games).",
-    )
-
-
-def no_time(ordered: bool = True) -> Notice:
-    """Games were read in file order. ``ordered``: the leaderboard depends on the order."""
-    board = "recent games are those at its end" if ordered else "the all-time board ignores it"
-    return note(
-        "No time column was given.",
-        f"The order of the file counts as time: {board}. If it is shuffled, rating curves show convergence, not "
-        "progress.",
-        "Give `--time` if the games have dates" + ("; `--view all-time` ignores the order." if ordered else "."),
-    )
-
-
 def steps_capped(
     least: float | None,
     labels: int,
@@ -322,6 +350,15 @@ def steps_capped(
         why += " With features the cap is divided by the largest squared size of a row."
     claim = f"{cause} were capped{down}{',' if down else ''} for {some(labels, 'label')}{before}."
     return note(claim, f"{why} Steps grow again once labels arrive with less delay.")
+
+
+def assumed_at_once() -> Notice:
+    return note(
+        "Each label was assumed known before the next prediction.",
+        "If labels arrive later, expect less improvement than shown here.",
+        "Say when they arrive with `--delay` (rows, or a duration such as 3d) or `--label-time`. "
+        "If several rows share a date, also pass `--time`.",
+    )
 
 
 def dated_before(early: int, labels: int, first: str) -> Notice:
