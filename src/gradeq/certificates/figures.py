@@ -214,14 +214,14 @@ class Learning:
     ``method``: "auto", or "plain" for a step or schedule of its own. ``eta``: the scheduled step (of auto: of the
     final layer), ``step``: the smallest that a label would be given now, held down where labels come late. ``late``
     and ``latest``: rows served between a row and its label, on average and at most. ``memory``: labels that auto
-    remembers, the geometric mean of its experts' by weight; ``raw``: the weight of the raw prediction; both None
-    for other steps, the memory also before labels. ``unlabelled``: the share of the rows served that have no label to
-    learn from; of these, ``open`` rows wait for it, ``open_share`` of all. ``silent``: rows served since a label last
-    came; ``silence``: the most that were served from one label to the next. Both 0 before labels. ``learned``: labels
-    learned from; ``not_due``: labels that are given but come only after the last row. ``latest_in_series``: as
-    ``latest``, in rows of its own series; None without keys, and where series have groups of their own. ``replaced``:
-    predictions without an id that another one replaced before their label came. ``held_back``: labels that are known
-    and not learned, since their delay seems to depend on them.
+    remembers, the geometric mean of its experts' by weight; ``raw``: the weight of the raw prediction; both None for
+    other steps, the memory also before labels. ``unlabelled``: the share of the rows served that have no label to
+    learn from (yet). ``silent``: rows served since a label last came; ``silence``: the most that were served from one
+    label to the next. Both 0 before labels. ``learned``: labels learned from; ``not_due``: labels that are given but
+    come only after the last row. ``latest_in_series``: as ``latest``, in rows of its own series; None without keys,
+    and where series have groups of their own. ``replaced``: predictions without an id that another one replaced
+    before their label came. ``held_back``: labels that are known and not learned, since their delay seems to depend
+    on them.
     """
 
     method: str
@@ -232,8 +232,6 @@ class Learning:
     memory: float | None
     raw: float | None
     unlabelled: float
-    open: int
-    open_share: float
     silent: int
     silence: int
     learned: int
@@ -283,15 +281,8 @@ class Learning:
         late += f", {self.gaps}" if self.gaps else ""
         late += f"; {some(self.not_due, 'label', 'waits', 'wait')} for a later row" if self.not_due else ""
         rest = f"; {self.replacements}" if self.replaced else ""
-        return f"{step}; {late}; {self.missing}{rest}"
-
-    @property
-    def missing(self) -> str:
-        """How many rows wait for their label, and what share will have none."""
-        parts = [f"{some(self.open, 'row', 'waits', 'wait')} for {'its' if self.open == 1 else 'their'} label"]
-        if self.unlabelled > self.open_share:
-            parts.append(f"{100 * (self.unlabelled - self.open_share):.3g} % of rows had no label")
-        return ", ".join(parts[0 if self.open else 1 :]) or "every row had a label"
+        share = f"{100 * self.unlabelled:.3g} % of rows have no label to learn from yet" if self.unlabelled else ""
+        return f"{step}; {late}; {share or 'every row had a label'}{rest}"
 
     @property
     def replacements(self) -> str:
@@ -311,7 +302,6 @@ def learning_of(layer: LayerLike) -> Learning:
     parts, state, facts = layer.internals, layer.internals.state, layer.internals.state.facts
     rule = getattr(parts.rule, "inner", parts.rule)
     served, posted, waiting = facts[fact.SERVED], facts[fact.POSTED], len(parts.tickets.waiting)
-    still_open = len(parts.tickets.opened)
     held_back = len(parts.tickets.held_back) if parts.tickets.early is not None else 0
     last_label, longest = state.silence
     memory = raw = in_series = None
@@ -335,8 +325,6 @@ def learning_of(layer: LayerLike) -> Learning:
         memory=memory,
         raw=raw,
         unlabelled=max(0.0, 1.0 - (posted + waiting) / served) if served else 0.0,
-        open=still_open,
-        open_share=still_open / served if served else 0.0,
         silent=int(max(0.0, served - last_label)) if last_label else 0,
         silence=int(longest),
         learned=int(posted - facts[fact.SKIPPED]),
