@@ -83,7 +83,7 @@ def test_how_it_learned_is_told(tmp_path):
     said = ok(here(*call, "--report", page)).out
     line = next(line for line in said.splitlines() if line.startswith("Learning: auto with a memory"))
     assert "final step 0.03, at the end capped at" in line and "rows late on average" in line
-    assert "% of rows have no label to learn from yet" in line and "with a memory of about" in page.read_text()
+    assert "% of rows have no label to learn from" in line and "with a memory of about" in page.read_text()
     found = ok(here(*call, "--json")).json["learning"]
     assert found["latest"] == 30 and 10.0 <= found["memory"] <= 400.0
     assert 0.0 < found["step"] < found["eta"] == 0.03 and 0.05 < found["unlabelled"] < 0.3

@@ -368,3 +368,11 @@ def test_pages_tell_rows_that_wait_from_rows_without_a_label(tmp_path):
     layer.report(page)
     assert "150 more wait for a label" in page.read_text() and "150 rows wait for their label" in page.read_text()
     assert "without a label" not in page.read_text()
+
+
+def test_a_ttl_without_a_unit_is_said_to_be_seconds_where_times_are_dates(tmp_path):
+    rows = [{"t": f"2025-10-{1 + k // 10:02d}", "f": 100 + k % 5, "y": 103 + k % 5} for k in range(200)]
+    call = ("debias", write(tmp_path / "d.csv", rows), "--prediction", "f", "--label", "y", "--time", "t")
+    for ttl, said in (("5", True), ("5d", False), ("5s", False)):
+        done = ok(here(*call, "--ttl", ttl))
+        assert ("--ttl 5 is read as seconds" in done.out) is said

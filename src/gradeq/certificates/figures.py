@@ -216,7 +216,7 @@ class Learning:
     and ``latest``: rows served between a row and its label, on average and at most. ``memory``: labels that auto
     remembers, the geometric mean of its experts' by weight; ``raw``: the weight of the raw prediction; both None for
     other steps, the memory also before labels. ``unlabelled``: the share of the rows served that have no label to
-    learn from (yet). ``silent``: rows served since a label last came; ``silence``: the most that were served from one
+    learn from. ``silent``: rows served since a label last came; ``silence``: the most that were served from one
     label to the next. Both 0 before labels. ``learned``: labels learned from; ``not_due``: labels that are given but
     come only after the last row. ``latest_in_series``: as ``latest``, in rows of its own series; None without keys,
     and where series have groups of their own. ``replaced``: predictions without an id that another one replaced
@@ -281,7 +281,7 @@ class Learning:
         late += f", {self.gaps}" if self.gaps else ""
         late += f"; {some(self.not_due, 'label', 'waits', 'wait')} for a later row" if self.not_due else ""
         rest = f"; {self.replacements}" if self.replaced else ""
-        share = f"{100 * self.unlabelled:.3g} % of rows have no label to learn from yet" if self.unlabelled else ""
+        share = f"{100 * self.unlabelled:.3g} % of rows have no label to learn from" if self.unlabelled else ""
         return f"{step}; {late}; {share or 'every row had a label'}{rest}"
 
     @property

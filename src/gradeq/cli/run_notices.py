@@ -15,6 +15,7 @@ from gradeq.cli.outcome import CommonLabel, RunOutcome, weighted_means
 from gradeq.cli.task import BEYOND
 from gradeq.engine.lateness import LABELS, SQUARED
 from gradeq.files.cells import Floats, Ints
+from gradeq.inputs.durations import duration
 from gradeq.kernels.account import COLUMNS, HIGH, LOW
 from gradeq.ledger import facts as fact
 from gradeq.report import notices as say
@@ -147,7 +148,9 @@ def label_notices(outcome: RunOutcome | EloOutcome) -> list[Notice | None]:
     """Labels that came too late, or before their rows, or are only assumed to come at once."""
     options, totals, dates = outcome.task.common, outcome.totals, outcome.totals.dates
     at_once = options.label_time is None and options.delay is None and options.maturity in (None, "0")
+    no_unit = options.ttl is not None and totals.session.reading.dated and duration(options.ttl.strip()) is None
     return [
+        say.read_as_seconds("--ttl", str(options.ttl)) if no_unit else None,
         say.too_late(totals.expired, str(options.ttl)) if totals.expired else None,
         say.assumed_at_once() if at_once and totals.labelled else None,
         say.dated_before(dates.early, dates.labels, dates.first) if dates.early else None,

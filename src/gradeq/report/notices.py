@@ -380,6 +380,15 @@ def no_cap_with_late_labels(eta: float, late: str) -> Notice:
     )
 
 
+def read_as_seconds(option: str, number: str) -> Notice:
+    """A span without a unit, where times are dates."""
+    return amber(
+        f"`{option} {clean(number, 20)}` is read as seconds.",
+        "The times are dates, and the number has no unit.",
+        f"Write the unit: `{option} {clean(number, 20)}d` for days, `h` for hours, `m` for minutes, `s` for seconds.",
+    )
+
+
 def no_label(rows: int, later: bool | None = None, waiting: int = 0) -> Notice:
     """Rows without a label. ``later``: whether `gradeq label` can add it. ``waiting``: how many have a ticket."""
     them = agreeing(rows, "it", "them")
