@@ -412,8 +412,8 @@ shared_options = option_group(
         "duration such as 12h or 3d (needs --time with dates). Without it and without --label-time, labels are "
         "assumed known before the next prediction.")),
     click.option("--ttl", metavar="SPAN", help=(
-        "Give up on labels that have not arrived this long after their rows: 90s, 15m, 36h or 7d; where --time "
-        "holds numbers, a number in their unit. Needs --time.")),
+        "Give up on a row once another comes more than this long after it: 90s, 15m, 36h or 7d; where --time holds "
+        "numbers, a number in their unit. A label that is due just when that row comes still counts. Needs --time.")),
     click.option("--in-flight", type=WholeNumber(1, 10**9), default=1, metavar="N", help=(
         "How many rows late a label is expected to be. Steps are limited accordingly from the first row on; "
         "otherwise they are limited once late labels arrive.")),
