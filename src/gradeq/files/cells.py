@@ -29,7 +29,7 @@ Bytes = npt.NDArray[np.uint8]
 # Label cells without a value: these words in any case, with or without blanks around them.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
 # What other programs write for a missing value; used only to suggest --missing.
-MARKERS = frozenset({"#n/a", "#na", "-", "--", "\\n", "<na>", "nat", ".", "?", "missing", "unknown"})
+MARKERS = frozenset({"#n/a", "#na", "-", "--", "\\n", "<na>", "n.a.", "n.a", "nat", ".", "?", "missing", "unknown"})
 _COMMA = re.compile(r"[+-]?[\d.]*,\d+([eE][+-]?\d+)?")
 
 
