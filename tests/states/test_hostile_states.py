@@ -11,6 +11,7 @@ import pytest
 import gradeq as gq
 from gradeq.errors import StateError
 from gradeq.layers import serialization
+from gradeq.layers.replay import withdraw
 from laws.kinds import KINDS
 from states.every_leaf import LIVES
 from states.hostile import text_of
@@ -144,3 +145,18 @@ def test_a_step_in_a_large_unit_is_no_count(layer):
     text = layer.to_json()
     again = type(layer).from_json(text, layer.error) if isinstance(layer, gq.RiskControl) else gq.from_json(text)
     assert again.to_json() == text
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: gq.Debiaser(0.1), gq.Debiaser, lambda: gq.QuantileTracker(0.9), lambda: gq.Elo(0.1)]
+)
+def test_a_state_whose_heavy_label_was_taken_back_loads_though_rounding_took_the_weight_of_the_others(make):
+    layer = make()
+    row = ("a", "b") if layer.kind == "elo" else (1.0,)
+    heavy, *_ = [layer.post(layer.open(*row, weight=weight), 1.0) for weight in (1.0, 1e-20, 1e-20)]
+    withdraw(layer, heavy)
+    again = gq.from_json(layer.to_json())
+    assert again.to_json() == layer.to_json()
+    assert str(again.equilibrium()) and again.peek(*row) is not None
+    again.post(again.open(*row), 1.0)
+    assert gq.from_json(again.to_json()).equilibrium().rows == 3

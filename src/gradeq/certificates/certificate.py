@@ -23,7 +23,7 @@ from gradeq.numerics import over
 from gradeq.schedules import Constant
 from gradeq.tables import LazySequence
 from gradeq.theory import Bound, HarmCap, Setting, best_bound, group_bounds, harm_cap, labels_until
-from gradeq.theory.harm import JUDGED, at_least, clip_cost
+from gradeq.theory.harm import JUDGED
 from gradeq.theory.setting import Groups
 
 if TYPE_CHECKING:
@@ -257,24 +257,15 @@ def more_labels(reading: Reading, bound: float, setting: Setting | None = None) 
 
 def harm_cap_of(layer: LayerLike, auto: str) -> HarmCap:
     """The most that the step can cost in loss. ``auto``: the sentence for an automatic step."""
-    reading = reading_of(layer)
     if getattr(layer, "eta", None) == "auto":
-        clip = reading.terms.clip if layer.kind == "debias" else None
-        return HarmCap(None, None, "B5", auto_harm(auto, clip))
+        return HarmCap(None, None, "B5", auto)
+    reading = reading_of(layer)
     if reading.refusal is not None:
         return HarmCap(None, None, "no theorem fits", f"no harm cap is proven: {reading.refusal}")
     setting = setting_of(reading)
     if not isinstance(reading.schedule, Constant) or reading.schedule.eta != setting.top_eta:
         setting = replace(setting, inverse_variation=math.inf)
     return harm_cap(setting, sinh=reading.terms.sinh)
-
-
-def auto_harm(sentence: str, clip: float | None) -> str:
-    """The sentence for an automatic step, with what clipping itself can cost."""
-    if not clip:
-        return sentence
-    clipped = sentence.replace("the raw prediction", f"the prediction clipped to [{clip:g}, 1 - {clip:g}]")
-    return f"{clipped}; clipping itself can raise the mean log loss by {at_least(clip_cost(clip))}"
 
 
 def certify_elo(elo: EloLayer) -> Equilibrium:

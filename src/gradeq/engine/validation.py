@@ -6,6 +6,7 @@ their input, so errors must be found here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -121,7 +122,9 @@ def _check_accounts(state: State, name: str, rule: Rule) -> None:
     rows, weight, moved = (accounts[:, c] for c in (ROWS, WEIGHT, MOVED))
     if not ((rows <= facts[fact.SERVED]) & (np.floor(rows) == rows)).all():
         raise BadInput("an account of more labels than there can be, or of a part of one")
-    if (rows < 0.0).any() or not ((weight >= SMALLEST) | (rows == 0.0)).all():
+    # A heavy label that is taken back leaves rounding, in which the weight of faint ones is lost.
+    least = -math.inf if facts[fact.CORRECTED] else SMALLEST
+    if (rows < 0.0).any() or not ((weight >= least) | (rows == 0.0)).all():
         raise BadInput("an account of labels that weigh nothing")
     if not ((weight <= HUGE) & (np.abs(moved) <= HUGE)).all():
         raise BadInput("an account of more labels than there can be")

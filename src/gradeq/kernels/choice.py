@@ -169,6 +169,8 @@ def choose(wanted: dict[Key, Lap], start: float) -> None:
 
     ``start``: the seconds of starting the compiler that they have to make up for, unless it runs already.
     """
+    if os.environ.get("GRADEQ_COMPILE") == "0":
+        return
     start = 0.0 if in_memory() else start
     seconds = {
         key: max(lap.seconds, _spent.get(key, 0.0))

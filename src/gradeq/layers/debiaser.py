@@ -25,6 +25,7 @@ from gradeq.rules.descent import Descent
 from gradeq.rules.rule import LARGEST_FINITE, Rule
 from gradeq.rules.wrapped import Relative
 from gradeq.schedules import Constant, Schedule
+from gradeq.theory.harm import at_least, clip_cost
 
 if TYPE_CHECKING:
     from gradeq.layers.sweep import Frontier
@@ -79,7 +80,6 @@ class Debiaser(Grouped[float, Never]):
 
     kind = "debias"
     _as_served = True
-    _auto_harm = "auto follows the best of its means, the raw prediction among them"
 
     def __init__(
         self,
@@ -174,6 +174,15 @@ class Debiaser(Grouped[float, Never]):
         if self.link_name == "exp":
             return scalars.positive(f, "prediction")
         return scalars.as_number(f, "prediction")
+
+    @property
+    def _auto_harm(self) -> str:
+        if self.link_name != "logit":
+            return "auto follows the best of its means, the raw prediction among them"
+        return (
+            f"auto follows the best of its means, the prediction clipped to [{self.clip:g}, 1 - {self.clip:g}] among "
+            f"them; clipping itself can raise the mean log loss by {at_least(clip_cost(self.clip))}"
+        )
 
     def validate_label(self, y: object) -> float:
         if self.outcome == "binary":

@@ -183,8 +183,12 @@ class Stepped(Predicting[Served]):
     eta: float | Literal["auto"] | None
     schedule: Schedule | None
     default_step = False
-    _auto_harm: str  # why "auto" does little harm, for ``harm_cap``
     _structure: str  # of its parameters, in the words of ``theory``
+
+    @property
+    def _auto_harm(self) -> str:
+        """Why "auto" does little harm, for ``harm_cap``."""
+        raise NotImplementedError
 
     def _chosen_step(
         self, eta: float | str | None, schedule: Schedule | None, names: Roster, plain: float

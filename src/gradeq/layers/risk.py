@@ -268,7 +268,7 @@ class Direction:
 
     ``fell``, ``rose``: labels whose error is smaller, or larger, with a much larger theta. Both are 0 if the function
     ignores theta, because only the world knows how the outcome depends on it. ``outside``: how a label contradicts
-    ``span``.
+    ``span``. ``stalled``: where theta went without changing the error, as of the last block of labels.
     """
 
     error: Callable[[float, Any], float]
@@ -281,6 +281,7 @@ class Direction:
     fell: int = 0
     rose: int = 0
     outside: str | None = None
+    stalled: str | None = None
     blocks: list[tuple[float, float]] = field(default_factory=list)  # mean theta, mean error
     _theta: float = 0.0
     _errors: float = 0.0
@@ -298,6 +299,7 @@ class Direction:
         if self.labels % BLOCK == 0:
             self.blocks = [*self.blocks, (self._theta / BLOCK, self._errors / BLOCK)][-LONG:]
             self._theta = self._errors = 0.0
+            self.stalled = self._stall()
         return error
 
     def _compare(self, theta: float, y: object) -> None:
@@ -331,9 +333,8 @@ class Direction:
         above = min(errors) > self.target and errors[-1] >= errors[0]
         return _monotone(thetas) > 0 and above and errors[-1] > (1.0 + self.target) / 2.0
 
-    @property
-    def stalled(self) -> str | None:
-        """What is said where theta went far in one direction and the error stayed where it was."""
+    def _stall(self) -> str | None:
+        """Says where theta went, if it went far in one direction and the error stayed where it was."""
         if self.fell or self.rose or len(self.blocks) < LONG:
             return None
         thetas, errors = (np.array(each) for each in zip(*self.blocks, strict=True))
