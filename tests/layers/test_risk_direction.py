@@ -188,7 +188,7 @@ def test_an_error_that_was_always_0_is_printed_as_0():
 
 
 def test_a_label_that_is_refused_says_nothing_about_the_span():
-    layer = gq.RiskControl(lambda theta, y: y, 0.5, 0.1, span=(-1.0, 1.0))
+    layer = gq.RiskControl(lambda theta, y: y, 0.5, 0.1, start=-2.0, span=(-1.0, 1.0))
     with pytest.raises(gq.BadInput):
         layer.predict()
         layer.update(-3.0)
